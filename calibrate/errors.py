@@ -1,0 +1,31 @@
+"""Errors a user may meet. Each message names the thing, the value and the remedy; none needs a traceback."""
+
+from __future__ import annotations
+
+
+class TouchstoneError(Exception):
+    """Something Touchstone could not do. The CLI exits 1."""
+
+    exit_code = 1
+
+
+class BadInput(TouchstoneError):
+    """The user's input cannot be used as it is. The CLI exits 2."""
+
+    exit_code = 2
+
+
+class UnknownDetector(BadInput):
+    """No detector of that name."""
+
+
+class BadThresholds(BadInput):
+    """A thresholds file that must not be used: wrong format number, wrong digest, missing or impossible field."""
+
+
+class StoreError(TouchstoneError):
+    """The store cannot be opened, read or written."""
+
+
+class Unavailable(TouchstoneError):
+    """A model or service that is needed is not here; the message says how to get it."""

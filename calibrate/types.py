@@ -1,0 +1,171 @@
+"""The words of Touchstone as frozen dataclasses. Standard library only: production runtimes import this."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Literal
+
+Verdict = Literal["clean", "hallucinated", "unsure"]
+VERDICTS: tuple[Verdict, ...] = ("clean", "hallucinated", "unsure")
+KINDS = ("fabrication", "contradiction", "extrapolation", "wrong_citation", "broken_contract", "other")
+FlagWhen = Literal["above", "below"]
+Tier = Literal["page", "signal", "off"]
+ScoreStatus = Literal["scored", "abstained", "failed"]
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """One retrieved passage, numbered as the answer cites it."""
+
+    number: str
+    text: str
+    title: str | None = None
+    retrieval_score: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """One token of the answer with its log-probability (natural log, <= 0) and the top alternatives."""
+
+    text: str
+    logprob: float
+    top: tuple[tuple[str, float], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """A part of the answer, in code points: answer[start:end]."""
+
+    start: int
+    end: int
+    kind: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Trace:
+    """One logged question and answer of a production LLM app, with what the app knew.
+
+    `context` is the text the answer was given when it did not come as numbered sources, or as well as them.
+    `group` names traces that share their sources (their errors are correlated). `timestamp` is aware, UTC.
+    """
+
+    id: str
+    answer: str
+    question: str | None = None
+    context: str | None = None
+    sources: tuple[Source, ...] = ()
+    tokens: tuple[Token, ...] | None = None
+    alternatives: tuple[str, ...] = ()
+    schema: Mapping[str, Any] | bool | None = None
+    timestamp: datetime | None = None
+    model: str | None = None
+    operation: str | None = None
+    group: str | None = None
+    attributes: Mapping[str, str | int | float | bool | None] = field(default_factory=dict)
+
+    @property
+    def context_texts(self) -> tuple[str, ...]:
+        """What the answer may rely on: the sources' texts, or the context where no numbered sources are given."""
+        if self.sources:
+            return tuple(source.text for source in self.sources)
+        return (self.context,) if self.context else ()
+
+    def content_hash(self) -> str:
+        """32 hex digits over everything a detector may read. Same content, same score, whatever the trace's id."""
+        content = [
+            self.model,
+            self.question,
+            self.context,
+            [[s.number, s.text, s.retrieval_score] for s in self.sources],
+            self.answer,
+            None if self.tokens is None else [[t.text, t.logprob, t.top] for t in self.tokens],
+            self.alternatives,
+            self.schema,
+        ]
+        text = json.dumps(content, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
+        return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class Label:
+    """One labeller's verdict on one trace. Append-only: the latest of a labeller counts."""
+
+    trace_id: str
+    labeller: str
+    verdict: Verdict
+    kinds: tuple[str, ...] = ()
+    spans: tuple[Span, ...] = ()
+    note: str | None = None
+    seconds: float | None = None
+    created_at: datetime | None = None
+    sample: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """What made a score, to be shown on the trace card.
+
+    `start`/`end` are code-point offsets into the answer (None: not about one place of it). `source` is the number of
+    the source compared with, `window` the offsets of the best passage in that source. `value` is in the detector's
+    units. `text` is a short plain-language remark ("cites [7], but there are 3 sources").
+    """
+
+    text: str
+    value: float | None = None
+    start: int | None = None
+    end: int | None = None
+    source: str | None = None
+    window: tuple[int, int] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Score:
+    """A detector's raw value on a trace; None with a reason for "could not" (never 0, never NaN)."""
+
+    trace_id: str
+    value: float | None
+    reason: str | None = None
+    status: ScoreStatus = "scored"
+    evidence: tuple[Evidence, ...] = ()
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """A figure with its two-sided 95% interval; bounds are None where nothing can be said."""
+
+    value: float | None
+    low: float | None = None
+    high: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class OperatingPoint:
+    """A chosen threshold with its measured figures.
+
+    `feasible` is False when no threshold meets the policy; the point is then the nearest one and `why` says so.
+    `n` labels were used, `positives` of them hallucinated; the four counts are unweighted labels at the threshold
+    (scored traces only). `flag_rate` is the estimated share of the sampled traffic that is flagged.
+    """
+
+    detector: str
+    flag_when: FlagWhen
+    threshold: float
+    policy: str
+    feasible: bool
+    precision: Interval
+    recall: Interval
+    fpr: Interval
+    flag_rate: Interval
+    n: int
+    positives: int
+    true_positives: int
+    false_positives: int
+    false_negatives: int
+    true_negatives: int
+    coverage: float
+    why: str | None = None

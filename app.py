@@ -1,0 +1,10 @@
+"""The workbench. `streamlit run app.py`, or `make app`, which sets everything up first."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from pages.parts.navigation import all_pages
+
+st.set_page_config(page_title="Touchstone", page_icon=":material/balance:", layout="wide")
+st.navigation(all_pages(), position="top").run()

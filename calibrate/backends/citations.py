@@ -1,0 +1,166 @@
+"""Citation marks in an answer and the sentence each belongs to.
+
+Read as citations: `[1]`, `[1, 2]`, `[1-3]`, `[1][2]`, `[^1]`, `【1】`, `【4†source】`, `［１］`, `[Source 2]`, `[1](https://...)`,
+and `(1)` on request. Not read as citations, unless a source of that number is given: years (`[2024]`), subscripts
+(`arr[0]`), intervals (`[0, 1]`). Never: anything inside code, images, and the entries of a reference list.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Collection
+from dataclasses import dataclass
+
+import regex
+
+from calibrate.backends.text import Part, sentences
+
+RANGE_LIMIT = 50  # a longer range, such as [1-1000000000], is kept as its two ends
+
+
+@dataclass(frozen=True, slots=True)
+class Citation:
+    """One mark, answer[start:end], and the numbers it cites, written as the sources' numbers are."""
+
+    start: int
+    end: int
+    numbers: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CitedSentence:
+    """A sentence with the marks that belong to it."""
+
+    start: int
+    end: int
+    citations: tuple[Citation, ...]
+
+    @property
+    def numbers(self) -> tuple[str, ...]:
+        """Every number the sentence cites, once, in order."""
+        return tuple(dict.fromkeys(number for citation in self.citations for number in citation.numbers))
+
+
+_MARK = regex.compile(r"(?P<open>[\[【［(])(?P<body>[^\[\]【】［］()\n]{1,80})(?P<close>[\]】］)])")
+_PAIRS = {"[": "]", "【": "】", "［": "］", "(": ")"}
+_LABEL = regex.compile(r"(?i)^(?:sources?|docs?|documents?|passages?|refs?|citations?|quellen?|fuentes?)?\.?\s*#?\^?\s*")
+_NUMBER = regex.compile(r"#?\^?(\p{Nd}+)(?::\p{Nd}+)?\^?(?:†.*)?$")
+_RANGE = regex.compile(r"\^?(\p{Nd}+)\s*[-–—]\s*(\p{Nd}+)\^?$")
+_CODE = regex.compile(r"(?s)(?:```.*?(?:```|\Z))|(?:`[^`\n]{1,400}`)")
+_DEFINITION = regex.compile(r":\s*\S|\s*(?:<?https?://)")
+_REFERENCES = regex.compile(
+    r"(?im)^[\s#*_]*(?:references|sources|citations|bibliography|works cited|footnotes|quellen|literatur|références|"
+    r"fuentes|参考文献)[\s*_]*[:：]?[\s*_]*$"
+)
+_SUBSCRIPTED = regex.compile(
+    r"(?:(?<![\p{L}\p{N}])[a-z]|\w*_\w*|\w*\d|(?:arr|array|arrays|list|lst|tuple|dict|row|rows|col|cols|data|items?|args?|argv|"
+    r"nums?|matrix|mat|vec|dp|idx|index|values|result|results|str|buf|buffer|tmp|stack|queue)|[\])])$"
+)
+
+
+def _plain(digits: str) -> str:
+    """ "０7" as "7": any script's digits, no leading zeros."""
+    return str(int(digits))
+
+
+def _item(item: str, known: Collection[str]) -> tuple[str, ...]:
+    """The numbers one comma-separated item of a mark cites; empty when it cites nothing."""
+    if item in known:
+        return (item,)
+    if number := _NUMBER.match(item):
+        return (_plain(number[1]),)
+    if span := _RANGE.match(item):
+        first, last = int(span[1]), int(span[2])
+        if 0 <= last - first < RANGE_LIMIT:
+            return tuple(str(n) for n in range(first, last + 1))
+        return (str(first), str(last))
+    return ()
+
+
+def _numbers(body: str, known: Collection[str]) -> tuple[str, ...]:
+    """The numbers a bracket's content cites; empty when the bracket is not a citation."""
+    if body.strip() in known:
+        return (body.strip(),)
+    items = [item.strip() for item in regex.split(r"[,;，、]|\band\b|&", _LABEL.sub("", body.strip()))]
+    cited = [_item(item, known) for item in items]
+    if not all(cited):
+        return ()
+    numbers = tuple(dict.fromkeys(number for group in cited for number in group))
+    years = all(len(number) == 4 and number[0] in "12" for number in numbers)
+    interval = len(numbers) > 1 and numbers[0] == "0"
+    return () if (years or interval) and not any(number in known for number in numbers) else numbers
+
+
+def _is_citation(text: str, mark: regex.Match[str], numbers: tuple[str, ...], known: Collection[str]) -> bool:
+    """Whether the place of a bracket allows a citation: not a subscript, an image, or a reference list's entry."""
+    start, end = mark.span()
+    line = text.rfind("\n", 0, start) + 1
+    if text[max(line, start - 12) : start].strip(" \t-*>#") == "" and start - line < 12 and _DEFINITION.match(text, end):
+        return False
+    before = text[max(0, start - 24) : start]
+    if before.endswith("!") and text[end : end + 1] == "(":
+        return False
+    if not before or not (before[-1].isalnum() or before[-1] in "_)]"):
+        return True
+    attached = before.split()[-1]
+    if attached.endswith(("]", "】", "］")):
+        return True
+    if all(number in known for number in numbers) and not _SUBSCRIPTED.search(attached):
+        return True
+    code = _SUBSCRIPTED.search(attached) is not None or numbers == ("0",)
+    return not (code or regex.match(r"\s?(?:=[^=]|\+=|\[\w|\.\w+\()", text, pos=end))
+
+
+def _excluded(text: str) -> list[Part]:
+    """Code, and everything after a heading such as "References:"."""
+    parts = [Part(*found.span()) for found in _CODE.finditer(text)] if "`" in text else []
+    # Only the last such heading opens a reference list; an earlier one may head a section of prose.
+    headings = list(_REFERENCES.finditer(text))
+    if headings:
+        parts.append(Part(headings[-1].end(), len(text)))
+    return sorted(parts)
+
+
+
+
+def citations(text: str, *, known: Collection[str] = (), parentheses: bool = False) -> tuple[Citation, ...]:
+    """Every citation mark in order. `known` holds the given sources' numbers: what they contain always counts."""
+    known = frozenset(known)
+    excluded = _excluded(text)
+    starts = [part.start for part in excluded]
+    found: list[Citation] = []
+    for mark in _MARK.finditer(text):
+        if _PAIRS[mark["open"]] != mark["close"] or (mark["open"] == "(" and not parentheses):
+            continue
+        numbers = _numbers(mark["body"], known)
+        place = bisect_right(starts, mark.start()) - 1
+        inside = place >= 0 and mark.start() < excluded[place].end
+        if numbers and not inside and _is_citation(text, mark, numbers, known):
+            found.append(Citation(mark.start(), mark.end(), numbers))
+    return tuple(found)
+
+
+def attribute_citations(
+    text: str, *, known: Collection[str] = (), parentheses: bool = False
+) -> tuple[CitedSentence, ...]:
+    """Every sentence of `text` with its marks. In `A. [1] B. [2]` the [1] belongs to A: the splitter keeps it there."""
+    marks = citations(text, known=known, parentheses=parentheses)
+    result: list[CitedSentence] = []
+    position = 0
+    for part in sentences(text):
+        while position < len(marks) and marks[position].start < part.start:
+            position += 1
+        first = position
+        while position < len(marks) and marks[position].start < part.end:
+            position += 1
+        result.append(CitedSentence(part.start, part.end, marks[first:position]))
+    return tuple(result)
+
+
+def without_marks(text: str, sentence: CitedSentence) -> str:
+    """The sentence as a claim: its marks taken out, so that "[1]" is not part of what is compared."""
+    pieces, position = [], sentence.start
+    for mark in sentence.citations:
+        pieces.append(text[position : mark.start].rstrip())
+        position = mark.end
+    return "".join([*pieces, text[position : sentence.end]]).strip()

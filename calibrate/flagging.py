@@ -1,0 +1,16 @@
+"""What a flag is. The sweep, the pages and the production runtime all ask here, so they cannot disagree."""
+
+from __future__ import annotations
+
+from calibrate.types import FlagWhen
+
+SIGNS: dict[FlagWhen, str] = {"above": "≥", "below": "≤"}
+
+
+def flags(value: float, threshold: float, flag_when: FlagWhen) -> bool:
+    """Whether a score flags its trace. A score equal to the threshold does; NaN never does.
+
+    Equality flags because thresholds are scores that were observed on labels: the figures measured at a threshold
+    count the traces that score exactly there as flagged.
+    """
+    return value >= threshold if flag_when == "above" else value <= threshold

@@ -1,0 +1,169 @@
+"""Opening a file that may be compressed, cut, huge or no text at all, and reading its lines in bounded memory."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import os
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, BinaryIO, Self
+
+from calibrate.errors import BadInput
+
+LONGEST_LINE = 16 * 1024 * 1024
+"""Bytes. A trace with an answer of 1 MB and a hundred sources fits; a file without line ends does not."""
+
+_BUFFER = 1 << 18
+_HEAD = 4096
+_UTF8_BOM = b"\xef\xbb\xbf"
+_UTF16_BOMS = (b"\xff\xfe", b"\xfe\xff")
+# What a text file has no use for. Tab, newline, form feed, return and escape (ANSI colours) are left in peace.
+_CONTROLS = bytes(set(range(32)) - {9, 10, 12, 13, 27})
+
+
+class BadLine(Exception):
+    """A line that cannot be given out. Reading goes on after it, unless the file itself ends there."""
+
+    def __init__(self, line: int, reason: str) -> None:
+        super().__init__(reason)
+        self.line = line
+        self.reason = reason
+
+
+class Lines:
+    """The lines of a stream as bytes, without a byte order mark. `number` is that of the line last begun."""
+
+    def __init__(self, stream: io.BufferedReader) -> None:
+        self.number = 0
+        self._stream = stream
+        self._ended = False
+
+    def __iter__(self) -> Iterator[bytes]:
+        return self
+
+    def __next__(self) -> bytes:
+        if self._ended:
+            raise StopIteration
+        self.number += 1
+        try:
+            line = self._stream.readline(LONGEST_LINE + 1)
+            if len(line) > LONGEST_LINE and not line.endswith(b"\n"):
+                self._skip_rest()
+                megabytes = LONGEST_LINE // 1024**2
+                raise BadLine(self.number, f"the line is longer than {megabytes} MB; write one trace per line")
+        except (EOFError, zlib.error, OSError) as error:
+            self._ended = True
+            raise BadLine(self.number, _cut_reason(error, self.number)) from None
+        if not line:
+            self._ended = True
+            raise StopIteration
+        return line.removeprefix(_UTF8_BOM) if self.number == 1 else line
+
+    def _skip_rest(self) -> None:
+        """Read on to the end of the line, holding a megabyte of it at most."""
+        while (piece := self._stream.readline(1 << 20)) and not piece.endswith(b"\n"):
+            pass
+
+
+class InputFile:
+    """A file open for reading, decompressed as it is read. `head` is how its (decompressed) content begins."""
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = Path(path)
+        self.name = self.path.name
+        try:
+            self._raw: BinaryIO = self.path.open("rb", buffering=_BUFFER)
+        except FileNotFoundError:
+            raise BadInput(f"there is no file {str(path)!r}") from None
+        except (OSError, ValueError) as error:
+            raise BadInput(f"cannot read {str(path)!r}: {getattr(error, 'strerror', None) or error}") from None
+        try:
+            self.size = os.fstat(self._raw.fileno()).st_size
+            if not self.size:
+                raise BadInput(f"{self.name} is empty: it holds no traces")
+            self.stream = _decompressed(self._raw)
+            self.head = self._peek()
+        except BaseException:
+            self._raw.close()
+            raise
+        self.lines = Lines(self.stream)
+        self._share: float | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._raw.close()
+
+    @property
+    def share(self) -> float:
+        """How much of the file has been read, 0 to 1."""
+        return self._share if self._share is not None else min(1.0, self._raw.tell() / self.size)
+
+    @share.setter
+    def share(self, value: float) -> None:
+        self._share = value
+
+    def refuse_unless_text(self) -> None:
+        """Say what the file is when it is not UTF-8 text, rather than reject each of its lines."""
+        head = self.head
+        nuls = head.count(0)
+        if head.startswith(_UTF16_BOMS) or nuls * 3 > len(head):
+            raise BadInput(f"{self.name} looks like UTF-16 text; save it as UTF-8")
+        if head.startswith(b"PK\x03\x04"):
+            raise BadInput(f"{self.name} is a zip or Excel file; unpack it, or save the sheet as CSV (UTF-8)")
+        controls = len(head) - len(head.translate(None, _CONTROLS))
+        if controls * 10 > len(head) or (controls and not _is_utf8(head)):
+            raise BadInput(f"{self.name} is a binary file; traces come as JSON lines, CSV or Parquet")
+
+    def _peek(self) -> bytes:
+        try:
+            return self.stream.peek(_HEAD)[:_HEAD]
+        except (EOFError, zlib.error, OSError):
+            return b""  # cut before anything could be read: the first line will say so
+
+
+class _Decompressor(io.RawIOBase):
+    """A gzip stream that hands out all it could decompress before it reports damage.
+
+    `GzipFile` under a `BufferedReader` would drop what it had already read of the last buffer.
+    """
+
+    def __init__(self, raw: BinaryIO) -> None:
+        self._gzip = gzip.GzipFile(fileobj=raw, mode="rb")
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        data = self._gzip.read1(len(buffer))
+        buffer[: len(data)] = data
+        return len(data)
+
+
+def _decompressed(raw: BinaryIO) -> io.BufferedReader:
+    """By content, not by name: a download is often unpacked on the way and keeps its `.gz`."""
+    magic = raw.read(2)
+    raw.seek(0)
+    if magic == b"\x1f\x8b":
+        return io.BufferedReader(_Decompressor(raw), _BUFFER)
+    assert isinstance(raw, io.BufferedReader)
+    return raw
+
+
+def _cut_reason(error: Exception, line: int) -> str:
+    if isinstance(error, EOFError):
+        return f"the compressed file is cut off at line {line}; the lines before it were read; fetch the file again"
+    if isinstance(error, (zlib.error, gzip.BadGzipFile)):
+        return f"the compressed file is damaged at line {line} ({error}); the lines before it were read"
+    return f"the file cannot be read beyond line {line}: {error}"
+
+
+def _is_utf8(head: bytes) -> bool:
+    try:
+        head.decode("utf-8")
+    except UnicodeDecodeError as error:
+        return error.start > len(head) - 4 and error.reason == "unexpected end of data"
+    return True

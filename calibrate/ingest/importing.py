@@ -1,0 +1,166 @@
+"""Taking a file's traces into a store, batch by batch."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+from calibrate.errors import BadInput
+from calibrate.ingest.base import Record, Rejected, TraceSink
+from calibrate.ingest.files import InputFile
+from calibrate.ingest.formats import read, records
+
+MOST_ERRORS = 1000
+MOST_FIELDS = 100
+BATCH_BYTES = 8 * 1024 * 1024
+"""A batch ends here even if it holds fewer records, so that long answers do not add up in memory."""
+
+
+@dataclass(frozen=True, slots=True)
+class ImportReport:
+    """What an import did, or has done so far.
+
+    `errors` holds the first thousand rejections, `rejected` counts them all. `repaired` counts characters that no
+    database can hold and that became U+FFFD, `left_out` the records in which a field was not kept, per field name.
+    `share` is how much of the file was read (0 to 1); `stopped` says that `should_stop` ended it.
+    """
+
+    imported: int = 0
+    duplicates: int = 0
+    rejected: int = 0
+    labels: int = 0
+    errors: tuple[Rejected, ...] = ()
+    repaired: int = 0
+    left_out: Mapping[str, int] = field(default_factory=dict)
+    share: float = 0.0
+    stopped: bool = False
+
+    def as_json(self) -> dict[str, Any]:
+        """The documented keys of `import --json`."""
+        return {
+            "imported": self.imported,
+            "duplicates": self.duplicates,
+            "rejected": self.rejected,
+            "errors": [{"line": one.line, "reason": one.reason} for one in self.errors],
+            "labels": self.labels,
+        }
+
+
+def import_file(
+    store: TraceSink,
+    path: str | os.PathLike[str],
+    *,
+    format: str = "auto",
+    columns: Mapping[str, str] | None = None,
+    labels_as: str | None = None,
+    strict: bool = False,
+    batch_size: int = 500,
+    on_progress: Callable[[ImportReport], None] | None = None,
+    should_stop: Callable[[], bool] | None = None,
+    now: datetime | None = None,
+) -> ImportReport:
+    """Read the file into the store, one transaction a batch; what was taken in stays when the rest fails.
+
+    `strict` reads the whole file first and raises `BadInput`, with nothing imported, if any line would be rejected.
+    `on_progress` is called after every batch, and `should_stop` asked.
+    """
+    if strict:
+        _refuse_rejections(path, format=format, columns=columns)
+    tally = _Tally()
+    moment = now or datetime.now(UTC)
+    with InputFile(path) as file:
+        for batch in _batches(records(file, format=format, columns=columns), batch_size, tally):
+            added = store.add(batch, labels_as=labels_as, now=moment)
+            tally.imported += added.imported
+            tally.duplicates += added.duplicates
+            tally.labels += added.labels
+            for line, reason in added.conflicts:
+                tally.reject(Rejected(line, reason))
+            if on_progress is not None:
+                on_progress(tally.report(share=file.share))
+            if should_stop is not None and should_stop():
+                return tally.report(share=file.share, stopped=True)
+    return tally.report(share=1.0)
+
+
+class _Tally:
+    """An `ImportReport` in the making."""
+
+    def __init__(self) -> None:
+        self.imported = self.duplicates = self.labels = self.rejected = self.repaired = 0
+        self.errors: list[Rejected] = []
+        self.left_out: Counter[str] = Counter()
+
+    def reject(self, one: Rejected) -> None:
+        self.rejected += 1
+        if len(self.errors) < MOST_ERRORS:
+            self.errors.append(one)
+
+    def note(self, record: Record) -> None:
+        self.repaired += record.repaired
+        for name in record.left_out:
+            if name in self.left_out or len(self.left_out) < MOST_FIELDS:
+                self.left_out[name] += 1
+
+    def report(self, *, share: float, stopped: bool = False) -> ImportReport:
+        return ImportReport(
+            imported=self.imported,
+            duplicates=self.duplicates,
+            rejected=self.rejected,
+            labels=self.labels,
+            errors=tuple(sorted(self.errors, key=lambda one: one.line)),
+            repaired=self.repaired,
+            left_out=dict(self.left_out),
+            share=share,
+            stopped=stopped,
+        )
+
+
+def _batches(found: Iterator[Record | Rejected], batch_size: int, tally: _Tally) -> Iterator[list[Record]]:
+    """Records in batches; an empty one now and then where nothing but rejections comes, so that progress shows."""
+    batch: list[Record] = []
+    size = since = 0
+    for one in found:
+        since += 1
+        if isinstance(one, Rejected):
+            tally.reject(one)
+        else:
+            tally.note(one)
+            batch.append(one)
+            size += one.size
+        if since >= batch_size or size >= BATCH_BYTES:
+            yield batch
+            batch, size, since = [], 0, 0
+    if since:
+        yield batch
+
+
+def _refuse_rejections(path: str | os.PathLike[str], *, format: str, columns: Mapping[str, str] | None) -> None:
+    """Raise `BadInput` that lists the first lines at fault, ids with two contents among them."""
+    tally = _Tally()
+    # An unnamed SQLite database is a temporary file: the ids of ten million traces need no memory.
+    with closing(sqlite3.connect("")) as seen:
+        seen.execute("PRAGMA synchronous = OFF")
+        seen.execute("CREATE TABLE seen (id TEXT PRIMARY KEY, content TEXT, line INTEGER) WITHOUT ROWID")
+        for one in read(path, format=format, columns=columns):
+            if isinstance(one, Rejected):
+                tally.reject(one)
+                continue
+            content = one.trace.content_hash()
+            row = (one.trace.id, content, one.line)
+            if seen.execute("INSERT OR IGNORE INTO seen VALUES (?, ?, ?)", row).rowcount:
+                continue
+            first = seen.execute("SELECT content, line FROM seen WHERE id = ?", row[:1]).fetchone()
+            if first[0] != content:
+                tally.reject(Rejected(one.line, f"trace id {one.trace.id!r} has other content in line {first[1]}"))
+    if tally.rejected:
+        shown = "\n".join(f"  line {one.line}: {one.reason}" for one in tally.errors[:10])
+        more = f"\n  and {tally.rejected - 10} more" if tally.rejected > 10 else ""
+        lines = "1 line" if tally.rejected == 1 else f"{tally.rejected} lines"
+        raise BadInput(f"nothing was imported: {lines} of {path} cannot be taken\n{shown}{more}")

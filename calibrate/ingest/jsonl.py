@@ -1,0 +1,63 @@
+"""JSON lines: one trace per line, as `.jsonl` or `.ndjson`, compressed with gzip or not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from calibrate.errors import BadInput
+from calibrate.ingest.base import Format, Rejected, Row
+from calibrate.ingest.files import BadLine, InputFile
+from calibrate.ingest.values import FieldError, decode_json, expected, may_need_repair, repair
+
+
+def json_rows(file: InputFile, columns: Mapping[str, str]) -> Iterator[Row | Rejected]:
+    """The objects of the file, one a line, with their keys renamed as the mapping says; blank lines are skipped."""
+    for row in raw_rows(file):
+        if isinstance(row, Row):
+            for field, key in columns.items():
+                if key in row.fields:
+                    row.fields[field] = row.fields.pop(key)
+        yield row
+
+
+def raw_rows(file: InputFile) -> Iterator[Row | Rejected]:
+    file.refuse_unless_text()
+    first = file.head.partition(b"\n")[0].strip()
+    if first == b"[" or (first.startswith(b"[") and file.name.endswith((".json", ".json.gz"))):
+        raise BadInput(
+            f"{file.name} is one JSON list; write one object per line (jq -c '.[]' {file.name} > traces.jsonl)"
+        )
+    lines = file.lines
+    while True:
+        try:
+            line = next(lines)
+            if not line.isspace() and line:
+                yield _row(lines.number, line)
+        except StopIteration:
+            return
+        except (BadLine, FieldError) as problem:
+            yield Rejected(lines.number, str(problem))
+
+
+def _row(number: int, line: bytes) -> Row:
+    try:
+        text = line.decode()
+    except UnicodeDecodeError as error:
+        raise FieldError(f"not UTF-8 text (byte {error.start + 1} of the line); save the file as UTF-8") from None
+    value = decode_json(text)
+    if not isinstance(value, dict):
+        raise expected("the line", "an object with an answer", value)
+    characters = 0
+    if may_need_repair(line):
+        try:
+            value, characters = repair(value)
+        except RecursionError:
+            raise FieldError("not usable JSON: it is nested too deeply") from None
+    return Row(number, value, len(line), characters)
+
+
+def _sniff(head: bytes) -> bool:
+    return head.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"{")
+
+
+FORMATS = (Format("jsonl", (".jsonl", ".ndjson", ".json"), _sniff, raw_rows, json_rows),)

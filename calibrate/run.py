@@ -1,0 +1,182 @@
+"""Running detectors over traces: what is missing, in batches, kept as it goes.
+
+A score belongs to a trace's content, a detector with its version and parameters, and the revision of the models behind
+it. Whatever the store has under that key is not computed again, so a run that was stopped or killed goes on where it was.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Protocol
+
+from calibrate.detectors.base import Detector, abstained, failed, missing
+from calibrate.types import Score, Trace
+
+BATCH = 16  # traces a detector is given at once; between batches a run can be stopped
+KEEP_EVERY = 0.5  # seconds of work that a killed run may lose
+
+
+class ScoreCache(Protocol):
+    """A store of scores, as far as a run needs one."""
+
+    def known(self, config_id: int, hashes: Sequence[str]) -> dict[str, str]:
+        """Content hash → status of the scores that need not be computed."""
+        ...
+
+    def save(self, config_id: int, scores: Sequence[tuple[str, Score]], *, now: datetime) -> None: ...
+
+
+@dataclass(slots=True)
+class Tally:
+    """What a run did with one detector. `why` counts the reasons of what did not score; `seconds` is time in it."""
+
+    scored: int = 0
+    abstained: int = 0
+    failed: int = 0
+    reused: int = 0
+    seconds: float = 0.0
+    why: Counter[str] = field(default_factory=Counter)
+
+    def count(self, score: Score) -> None:
+        setattr(self, score.status, getattr(self, score.status) + 1)
+        if score.reason:
+            self.why[score.reason] += 1
+
+    def to_json(self) -> dict[str, object]:
+        return {
+            "scored": self.scored,
+            "abstained": self.abstained,
+            "failed": self.failed,
+            "reused": self.reused,
+            "seconds": round(self.seconds, 3),
+            "why": dict(self.why.most_common(20)),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A detector and the configuration its scores are kept under."""
+
+    detector: Detector
+    config_id: int
+
+
+def run(
+    jobs: Sequence[Job],
+    chunks: Iterable[Sequence[tuple[int, str]]],
+    *,
+    cache: ScoreCache,
+    load: Callable[[Sequence[int]], list[Trace]],
+    now: Callable[[], datetime],
+    on_progress: Callable[[int, dict[str, Tally]], bool],
+) -> dict[str, Tally]:
+    """Scores every trace of `chunks` ((key, content hash) pairs) with every job; returns a tally per detector.
+
+    `on_progress(done, tallies)` hears of every (trace, detector) pair done, at least between batches; once it returns
+    False the run keeps what it has and ends.
+    """
+    tallies = {job.detector.name: Tally() for job in jobs}
+    keeper = _Keeper(cache, now)
+    done = 0
+    for chunk in chunks:
+        hashes = list(dict.fromkeys(content for _, content in chunk))
+        todo = {job.config_id: _todo(job, chunk, hashes, cache) for job in jobs}
+        wanted = {pk for pairs in todo.values() for pk, _ in pairs}
+        pks = [pk for pk, _ in chunk if pk in wanted]
+        traces = dict(zip(pks, load(pks), strict=True)) if pks else {}
+        for job in jobs:
+            tally = tallies[job.detector.name]
+            pairs = todo[job.config_id]
+            tally.reused += len(chunk) - len(pairs)
+            done += len(chunk) - len(pairs)
+            for start in range(0, len(pairs), BATCH):
+                batch = pairs[start : start + BATCH]
+                began = time.perf_counter()
+                scores = score_batch(job.detector, [traces[pk] for pk, _ in batch])
+                tally.seconds += time.perf_counter() - began
+                for score in scores:
+                    tally.count(score)
+                keeper.add(job.config_id, [(content, score) for (_, content), score in zip(batch, scores, strict=True)])
+                done += len(batch)
+                if keeper.due() and not on_progress(done, tallies):
+                    keeper.flush()
+                    return tallies
+        keeper.flush()
+        if not on_progress(done, tallies):
+            return tallies
+    return tallies
+
+
+def score_batch(detector: Detector, traces: Sequence[Trace]) -> list[Score]:
+    """One score for each trace, whatever the detector does: a trace that lacks what it needs is abstained without
+    asking it; if it raises, the traces are tried one by one and only the culprit fails."""
+    reasons = [missing(detector.needs, trace) for trace in traces]
+    asked = [trace for trace, reason in zip(traces, reasons, strict=True) if reason is None]
+    answers = iter(_ask(detector, asked))
+    return [
+        abstained(trace, reason) if reason is not None else next(answers)
+        for trace, reason in zip(traces, reasons, strict=True)
+    ]
+
+
+def _ask(detector: Detector, traces: Sequence[Trace]) -> list[Score]:
+    if not traces:
+        return []
+    try:
+        scores = list(detector.score(traces))
+    except Exception as error:
+        if len(traces) == 1:
+            return [failed(traces[0], f"{type(error).__name__}: {str(error)[:200]}")]
+        return [score for trace in traces for score in _ask(detector, [trace])]
+    if len(scores) != len(traces):
+        return [failed(trace, f"the detector gave {len(scores)} scores for {len(traces)} traces") for trace in traces]
+    return [_checked(trace, score) for trace, score in zip(traces, scores, strict=True)]
+
+
+def _checked(trace: Trace, score: Score) -> Score:
+    if score.status == "scored" and (score.value is None or not math.isfinite(score.value)):
+        return failed(trace, f"the score was {score.value}, not a finite number")
+    return score
+
+
+def _todo(
+    job: Job, chunk: Sequence[tuple[int, str]], hashes: Sequence[str], cache: ScoreCache
+) -> list[tuple[int, str]]:
+    """The first trace of each content that has no score yet."""
+    known = set(cache.known(job.config_id, hashes))
+    pairs = []
+    for pk, content in chunk:
+        if content not in known:
+            known.add(content)
+            pairs.append((pk, content))
+    return pairs
+
+
+class _Keeper:
+    """Holds fresh scores for a moment and saves them together: a transaction for every score would be slow."""
+
+    def __init__(self, cache: ScoreCache, now: Callable[[], datetime]) -> None:
+        self._cache, self._now = cache, now
+        self._fresh: dict[int, list[tuple[str, Score]]] = {}
+        self._last = time.monotonic()
+
+    def add(self, config_id: int, scores: Sequence[tuple[str, Score]]) -> None:
+        self._fresh.setdefault(config_id, []).extend(scores)
+
+    def due(self) -> bool:
+        """True when it is time to save, which it then has done."""
+        if time.monotonic() - self._last < KEEP_EVERY:
+            return False
+        self.flush()
+        return True
+
+    def flush(self) -> None:
+        for config_id, scores in self._fresh.items():
+            self._cache.save(config_id, scores, now=self._now())
+        self._fresh.clear()
+        self._last = time.monotonic()

@@ -1,0 +1,89 @@
+"""From scores to a decision: pure, total over missing scores, a few microseconds."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from numbers import Real
+from typing import Any, Literal
+
+from calibrate.errors import BadInput
+from calibrate.flagging import SIGNS, flags
+from calibrate.thresholds.model import ThresholdsFile
+from calibrate.types import Tier
+
+Outcome = Literal["ACCEPT", "REVIEW", "REJECT"]
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What to do with one answer, and why.
+
+    flags      detectors that flagged, by name
+    tier       the most severe tier among them; "off" when none flagged
+    verdict    no flag ACCEPT, one REVIEW, two or more REJECT
+    reasons    one sentence a flag: "citation_grounding 0.41 ≤ 0.52"; one more when nothing could be scored
+    version    of the release that decided
+    scored     detectors that gave a number
+    missing    detectors of the release that gave none (they do not flag: absence is not evidence)
+    unknown    names among the scores that the release does not have; they are ignored
+
+    A detector of tier "off" is not asked: it is in none of these.
+    """
+
+    flags: tuple[str, ...]
+    tier: Tier
+    verdict: Outcome
+    reasons: tuple[str, ...]
+    version: int
+    scored: tuple[str, ...]
+    missing: tuple[str, ...]
+    unknown: tuple[str, ...]
+
+
+def decide(thresholds: ThresholdsFile, scores: Mapping[str, float | None]) -> Decision:
+    """Apply a release to the scores of one answer. None and NaN mean "could not score"; infinities compare as numbers.
+
+    Raises BadInput for a score that is not a number, because a wrong type is a fault in the caller, not an abstention.
+    """
+    if not isinstance(scores, Mapping):
+        raise BadInput(f"scores must map detector names to numbers, not be a {type(scores).__name__}")
+    fired: list[str] = []
+    reasons: list[str] = []
+    scored: list[str] = []
+    missing: list[str] = []
+    tier: Tier = "off"
+    for name, threshold, flag_when, rule_tier in thresholds.rules:
+        value = _number(name, scores.get(name))
+        if value is None:
+            missing.append(name)
+            continue
+        scored.append(name)
+        if flags(value, threshold, flag_when):
+            fired.append(name)
+            reasons.append(f"{name} {value:.4g} {SIGNS[flag_when]} {threshold:.4g}")
+            if tier != "page":
+                tier = rule_tier
+    if missing and not scored:
+        reasons.append(f"nothing was scored: {', '.join(missing)} gave no number")
+    verdict: Outcome = "ACCEPT" if not fired else "REVIEW" if len(fired) == 1 else "REJECT"
+    unknown = [str(name) for name in scores if name not in thresholds.detectors]
+    return Decision(
+        tuple(fired), tier, verdict, tuple(reasons), thresholds.version,
+        tuple(scored), tuple(missing), tuple(sorted(unknown)),
+    )  # fmt: skip
+
+
+def _number(name: str, value: Any) -> float | None:
+    if value is None:
+        return None
+    if type(value) is not float:  # the common case pays for no more than this
+        if isinstance(value, bool) or not isinstance(value, Real):
+            kind = "a text" if isinstance(value, str) else f"a {type(value).__name__}"
+            raise BadInput(f"the score of {name} is {kind}: give a number, or null where it could not score")
+        try:
+            value = float(value)
+        except OverflowError:
+            value = math.inf if value > 0 else -math.inf
+    return None if math.isnan(value) else value

@@ -1,0 +1,151 @@
+"""How well the figures of a sweep are known: two-sided intervals from the sample's design.
+
+Precision, false-positive rate and flag rate are ratios with a Wilson interval at an effective sample size; recall has
+a logit interval. Formulas: the linearised (Taylor) variance of a ratio under stratified sampling without replacement
+(Cochran, Sampling Techniques, 3rd ed., 1977, sections 5A and 6.11), Wilson (JASA 22, 1927), Kish's effective size.
+Intervals are pointwise: each holds at its own threshold, not all of them at once.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from statistics import NormalDist
+
+import numpy as np
+
+from calibrate.errors import BadInput
+from calibrate.stats.design import Floats
+from calibrate.stats.sweep import Sweep
+from calibrate.types import Interval
+
+# Half a missed label split in two: keeps a stratum that happened to show no miss from claiming it has none.
+QUARTER = 0.25
+
+
+@dataclass(frozen=True)
+class Range:
+    """Lower and upper bounds, one pair per point; NaN where the figure itself is unknown."""
+
+    low: Floats
+    high: Floats
+
+
+@dataclass(frozen=True)
+class Band:
+    """Pointwise bounds of every figure, one per point of the sweep they belong to."""
+
+    precision_low: Floats
+    precision_high: Floats
+    recall_low: Floats
+    recall_high: Floats
+    fpr_low: Floats
+    fpr_high: Floats
+    flag_rate_low: Floats
+    flag_rate_high: Floats
+
+
+@dataclass(frozen=True)
+class Figures:
+    """What was measured at one threshold. The four counts are labels, unweighted, of scored traces only."""
+
+    threshold: float
+    precision: Interval
+    recall: Interval
+    recall_scored: float | None
+    fpr: Interval
+    flag_rate: Interval
+    true_positives: int
+    false_positives: int
+    false_negatives: int
+    true_negatives: int
+
+
+@dataclass(frozen=True)
+class PrecisionPlan:
+    """What a random sample of `n` labels is expected to buy: its hallucinated labels, and precision to +/- that."""
+
+    n: int
+    expected_positives: float
+    halfwidth: float
+
+
+def z_value(confidence: float) -> float:
+    """The normal quantile of a two-sided interval: 1.96 for 0.95."""
+    if not 0 < confidence < 1:
+        raise BadInput(f"confidence {confidence} must lie between 0 and 1, 0.95 for instance")
+    return NormalDist().inv_cdf(0.5 + confidence / 2)
+
+
+def wilson(share: Floats, n: Floats, *, confidence: float = 0.95) -> Range:
+    """Wilson's score interval of a share measured on `n` labels, effective sizes (fractions) allowed."""
+    z2 = z_value(confidence) ** 2
+    with np.errstate(divide="ignore", invalid="ignore"):
+        centre = (share + z2 / (2 * n)) / (1 + z2 / n)
+        half = np.sqrt(z2 * (share * (1 - share) / n + z2 / (4 * n * n))) / (1 + z2 / n)
+    # Rounding must not push a bound past the figure or past 0 and 1.
+    return Range(np.clip(centre - half, 0.0, share), np.clip(centre + half, share, 1.0))
+
+
+def band(sweep: Sweep, *, confidence: float = 0.95) -> Band:
+    """The bounds at every point of the sweep.
+
+    For a band meant to hold at about 25 thresholds at once pass confidence 1 - 0.05 / 25 (Bonferroni).
+    """
+    clean, clean_count = sweep.weighted_n - sweep.weighted_positives, sweep.negatives
+    precision = _ratio_range(sweep, "precision", sweep.precision, sweep.tp + sweep.fp, confidence)
+    recall = _recall_range(sweep, confidence)
+    fpr = _ratio_range(sweep, "fpr", sweep.fpr, np.full(len(sweep), clean if clean_count else 0.0), confidence)
+    flag_rate = _ratio_range(sweep, "flag_rate", sweep.flag_rate, np.full(len(sweep), sweep.weighted_n), confidence)
+    return Band(
+        precision_low=precision.low,
+        precision_high=precision.high,
+        recall_low=recall.low,
+        recall_high=recall.high,
+        fpr_low=fpr.low,
+        fpr_high=fpr.high,
+        flag_rate_low=flag_rate.low,
+        flag_rate_high=flag_rate.high,
+    )
+
+
+def figures(sweep: Sweep, threshold: float, *, confidence: float = 0.95) -> Figures:
+    """What was measured at any threshold, observed or not, with the intervals."""
+    index = sweep.at(threshold)
+    # A threshold that flags nothing is a point too: no hallucination found, precision unknown.
+    point = sweep.point(index)
+    bounds = band(point, confidence=confidence)
+    tp, fp = int(point.tp_count[0]), int(point.fp_count[0])
+    return Figures(
+        threshold=threshold,
+        precision=_interval(point.precision, bounds.precision_low, bounds.precision_high),
+        recall=_interval(point.recall, bounds.recall_low, bounds.recall_high),
+        recall_scored=_known(point.recall_scored),
+        fpr=_interval(point.fpr, bounds.fpr_low, bounds.fpr_high),
+        flag_rate=_interval(point.flag_rate, bounds.flag_rate_low, bounds.flag_rate_high),
+        true_positives=tp,
+        false_positives=fp,
+        false_negatives=sweep.scored_positives - tp,
+        true_negatives=sweep.scored - sweep.scored_positives - fp,
+    )
+
+
+def expected_precision_halfwidth(
+    n: int, prevalence: float, *, precision: float = 0.5, confidence: float = 0.95
+) -> PrecisionPlan:
+    """How well a random sample of `n` labels will know the precision of a detector that flags as often as it should.
+
+    Such a detector flags m = n x prevalence labels, so precision p is known to z sqrt(p (1 - p) / m), the normal
+    half-width, at most 0.5. The default p = 1/2 is the widest: 300 labels at 5% give m = 15 and +/- 0.25.
+    """
+    if n < 1 or not 0 < prevalence <= 1 or not 0 < precision < 1:
+        raise BadInput("a plan needs at least 1 label, a prevalence above 0 and up to 1, and a precision inside (0, 1)")
+    positives = n * prevalence
+    halfwidth = z_value(confidence) * float(np.sqrt(precision * (1 - precision) / positives))
+    return PrecisionPlan(n, positives, min(0.5, halfwidth))
+
+
+def _variance(part: Floats, whole: Floats, n: Floats | float, ratio: Floats) -> Floats:
+    """Sum of squared deviations of z = part - ratio * whole over n rows, z being 1 - ratio, -ratio or 0 in a row."""
+    rest = whole - part
+    mean = ((1 - ratio) * part - ratio * rest) / n
+    return np.asarray((1 - ratio) ** 2 * part + ratio**2 * rest - n * mean**2)

@@ -1,0 +1,165 @@
+"""Detect: run detectors over traces, here or in a worker process."""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from calibrate import registry
+from calibrate.detectors.base import Detector
+from calibrate.errors import BadInput, TouchstoneError
+from calibrate.run import Job, Tally, run
+from calibrate.types import TraceFilter
+from db import Store
+from db.runs import Run
+
+CHUNK = 256
+
+
+def utc_now() -> datetime:
+    return datetime.now(UTC)
+
+
+def worker_name() -> str:
+    return f"{socket.gethostname()}:{os.getpid()}"
+
+
+def scope_of(*, sample: str | None = None, labelled: bool = False, everything: bool = False) -> dict[str, Any]:
+    """Which traces a run is for. Raises BadInput unless exactly one is asked for."""
+    if (sample is not None) + labelled + everything != 1:
+        raise BadInput("say which traces: --sample NAME, --labelled or --all, one of them")
+    if sample is not None:
+        return {"sample": sample}
+    return {"labelled": True} if labelled else {"all": True}
+
+
+def queue(
+    store: Store, names: Sequence[str], scope: Mapping[str, Any], *, params: Mapping[str, Any] | None = None
+) -> Run:
+    """Puts a run in the store, checked: detectors exist, parameters fit, the sample is there.
+
+    names: detector names, or ["all"]. params: values for those detectors that have a parameter of that name.
+    """
+    if not names:
+        raise BadInput("name at least one detector, or `all`")
+    if names == ["all"]:
+        names = registry.names()
+    chosen = [registry.make(name, _fitting(name, params or {})) for name in names]
+    for param in params or {}:
+        if not any(param in registry.config_of(detector) for detector in chosen):
+            raise BadInput(f"none of {', '.join(names)} has a parameter {param!r}; `detectors` lists them")
+    _traces_of(store, scope)
+    specs = [{"name": detector.name, "params": registry.config_of(detector)} for detector in chosen]
+    return store.runs.queue(specs, scope, now=utc_now())
+
+
+def work(store: Store, *, run_id: int | None = None) -> Run | None:
+    """Claims a waiting run (or one whose worker died) and carries it out. None when nothing waits."""
+    free_dead(store)
+    worker = worker_name()
+    claimed = store.runs.claim(worker, now=utc_now(), run_id=run_id)
+    if claimed is None:
+        return None
+    try:
+        finished = _carry_out(store, claimed, worker)
+        store.runs.finish(claimed.id, worker, "done" if finished else "stopped", now=utc_now())
+    except TouchstoneError as error:
+        store.runs.finish(claimed.id, worker, "failed", now=utc_now(), error=str(error))
+    except Exception as error:
+        store.runs.finish(claimed.id, worker, "failed", now=utc_now(), error=f"{type(error).__name__}: {error}")
+        raise
+    return store.runs.get(claimed.id)
+
+
+def free_dead(store: Store) -> list[int]:
+    """Queues again the runs whose worker ran on this machine and is gone. Their ids."""
+    freed = []
+    for waiting in store.runs.recent():
+        host, _, pid = (waiting.worker or "").rpartition(":")
+        if waiting.status == "running" and host == socket.gethostname() and not _alive(int(pid)):
+            store.runs.requeue(waiting.id, str(waiting.worker))
+            freed.append(waiting.id)
+    return freed
+
+
+def _carry_out(store: Store, claimed: Run, worker: str) -> bool:
+    """True when all was done, False when it was stopped on the way."""
+    total_traces, chunks = _traces_of(store, claimed.scope)
+    detectors = [registry.make(spec["name"], spec["params"]) for spec in claimed.detectors]
+    total = total_traces * len(detectors)
+    idle = {d.name: why for d in detectors if (why := d.unavailable()) is not None}
+    at_once = {name: _unavailable(total_traces, why) for name, why in idle.items()}
+    before = total_traces * len(idle)
+    going = [True]
+
+    def on_progress(done: int, tallies: Mapping[str, Tally]) -> bool:
+        counts = {name: tally.to_json() for name, tally in {**tallies, **at_once}.items()}
+        going[0] = store.runs.progress(
+            claimed.id, worker, total=total, done=done + before, counts=counts, now=utc_now()
+        )
+        return going[0]
+
+    if not on_progress(0, {}):
+        return False
+    tallies = run(
+        [_job(store, detector) for detector in detectors if detector.name not in idle],
+        chunks,
+        cache=store.scores,
+        load=store.traces.load,
+        now=utc_now,
+        on_progress=on_progress,
+    )
+    if going[0]:
+        on_progress(total - before, tallies)
+    return going[0]
+
+
+def _unavailable(traces: int, why: str) -> Tally:
+    """Nothing is kept for a detector whose model is missing: once it is there, the traces are to be scored."""
+    tally = Tally(abstained=traces)
+    tally.why[why] = traces
+    return tally
+
+
+def config_id(store: Store, detector: Detector) -> int:
+    """The key under which the store keeps this detector's scores."""
+    params = registry.config_of(detector)
+    return store.scores.config(detector.name, detector.version, params, detector.revision(), now=utc_now()).id
+
+
+def _job(store: Store, detector: Detector) -> Job:
+    return Job(detector, config_id(store, detector))
+
+
+def _fitting(name: str, params: Mapping[str, Any]) -> dict[str, Any]:
+    fields = {parameter.name for parameter in registry.parameters(registry.get(name))}
+    return {key: value for key, value in params.items() if key in fields}
+
+
+def _traces_of(store: Store, scope: Mapping[str, Any]) -> tuple[int, Iterator[Sequence[tuple[int, str]]]]:
+    if "sample" in scope:
+        sample = store.samples.get(scope["sample"])
+        if sample is None:
+            raise no_sample(store, scope["sample"])
+        keys = store.samples.keys(sample.id)
+        return len(keys), (keys[start : start + CHUNK] for start in range(0, len(keys), CHUNK))
+    where = TraceFilter(label="labelled") if scope.get("labelled") else TraceFilter()
+    return store.traces.count(where), store.traces.keys(where, chunk=CHUNK)
+
+
+def no_sample(store: Store, name: str) -> BadInput:
+    known = ", ".join(sample.name for sample in store.samples.list()[:10]) or "none yet"
+    return BadInput(f"there is no sample {name!r}; the samples are: {known}")
+
+
+def _alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True

@@ -1,0 +1,154 @@
+"""Release: the saved operating points become the next version of the thresholds file."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Mapping
+from contextlib import nullcontext
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from calibrate.errors import BadInput
+from calibrate.thresholds import files
+from calibrate.thresholds.model import Data, DetectorEntry, Metrics, ThresholdsFile, Window, from_json, label_set_digest
+from calibrate.types import Interval, Tier
+from db import Store
+from db.releases import Release, SavedPoint
+
+
+def candidate(
+    store: Store,
+    *,
+    detectors: Collection[str] | None = None,
+    tiers: Mapping[str, Tier] | None = None,
+    note: str,
+    by: str,
+    now: datetime,
+    version: int,
+    replaces: int | None,
+) -> ThresholdsFile:
+    """The file a release would hold: the latest saved point of each detector (of `detectors`, when given).
+
+    Raises BadInput when there is nothing to release, a detector has no saved point, or a point meets no policy.
+    """
+    saved = store.points.latest()
+    names = sorted(saved if detectors is None else detectors)
+    if not names:
+        raise BadInput("nothing to release: choose and save an operating point first (`choose DETECTOR --save`)")
+    for name in names:
+        if name not in saved:
+            raise BadInput(f"{name} has no saved operating point: `choose {name} --policy … --save` first")
+    chosen = [saved[name] for name in names]
+    return ThresholdsFile(
+        version=version,
+        released_at=now,
+        released_by=by,
+        note=note,
+        replaces=replaces,
+        detectors={
+            point.detector: _entry(store, point, (tiers or {}).get(point.detector, "signal")) for point in chosen
+        },
+        data=_data(chosen),
+    )
+
+
+def release(
+    store: Store,
+    *,
+    detectors: Collection[str] | None = None,
+    tiers: Mapping[str, Tier] | None = None,
+    note: str,
+    by: str,
+    now: datetime,
+    out: Path | None = None,
+) -> Release:
+    """Releases version n+1: in the store and, with `out`, as a file. Both or neither.
+
+    The file is written beside `out` before the store commits and renamed after, so a full disk releases nothing.
+    A process killed between the two leaves the version in the store; `again` writes its file.
+    """
+
+    def make(version: int, previous: str | None) -> str:
+        replaces = version - 1 if previous is not None else None
+        file = candidate(
+            store, detectors=detectors, tiers=tiers, note=note, by=by, now=now, version=version, replaces=replaces
+        )
+        made.append(file)
+        return files.render(file)
+
+    made: list[ThresholdsFile] = []
+    staging: Any = nullcontext()
+    with store.releases.adding(make, by=by, note=note, now=now) as row:
+        if out is not None:
+            staging = files.stage(made[0], out)
+    if out is not None:
+        staging.commit()
+    return row
+
+
+def again(store: Store, version: int, out: Path) -> Release:
+    """Writes a version that was released before, byte for byte."""
+    row = store.releases.get(version)
+    if row is None:
+        raise BadInput(f"there is no release {version}; the newest is {_newest(store)}")
+    files.write(read(row), out)
+    return row
+
+
+def read(row: Release) -> ThresholdsFile:
+    return from_json(json.loads(row.document))
+
+
+def _newest(store: Store) -> str:
+    rows = store.releases.list()
+    return str(rows[0].version) if rows else "none: nothing was released yet"
+
+
+def _entry(store: Store, saved: SavedPoint, tier: Tier) -> DetectorEntry:
+    config = store.scores.get_config(saved.config_id)
+    point = saved.point
+    if not point["feasible"]:
+        raise BadInput(
+            f"{saved.detector}: no threshold meets {point['policy']} ({point['why']}); choose another policy, or save "
+            "the nearest point on purpose with --policy manual:THRESHOLD"
+        )
+    figures = {name: Interval(**point[name]) for name in ("precision", "recall", "fpr", "flag_rate")}
+    return DetectorEntry(
+        version=config.version,
+        params=config.params,
+        revision=config.revision,
+        flag_when=point["flag_when"],
+        threshold=point["threshold"],
+        tier=tier,
+        policy=point["policy"],
+        metrics=Metrics(**figures, n=point["n"], positives=point["positives"]),
+        coverage=point["coverage"],
+        feasible=point["feasible"],
+    )
+
+
+def _data(points: list[SavedPoint]) -> Data:
+    """What the points rest on. Points of several samples: their labels together, and no single sample's name."""
+    labels = {content: verdict for point in points for content, verdict in point.data["labels"]}
+    about = [point.data for point in points]
+    windows = {tuple(data["window"]) for data in about}
+    since, until = windows.pop() if len(windows) == 1 else (None, None)
+    window = Window(_time(since), _time(until)) if since or until else None
+    return Data(
+        sample=_same([data["sample"] for data in about]),
+        design=_same([data["design"] for data in about]),
+        label_set_digest=label_set_digest(labels.items()),
+        n=len(labels),
+        positives=sum(verdict == "hallucinated" for verdict in labels.values()),
+        window=window,
+        models=tuple(sorted({model for data in about for model in data["models"]})),
+    )
+
+
+def _same(values: list[str | None]) -> str | None:
+    return values[0] if len(set(values)) == 1 else None
+
+
+def _time(text: str | None) -> datetime | None:
+    return datetime.fromisoformat(text) if text else None

@@ -1,0 +1,134 @@
+"""Tune: the labelled scores of a detector, their sweep, and the operating point a policy chooses."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from datetime import datetime
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calibrate import registry
+from calibrate.errors import BadInput
+from calibrate.stats.design import Design
+from calibrate.stats.policies import Policy, choose
+from calibrate.stats.sweep import Sweep, sweep
+from calibrate.steps.detect import config_id, no_sample
+from calibrate.thresholds.model import label_set_digest
+from calibrate.types import FlagWhen, OperatingPoint, Sample, TraceFilter
+from db import Store
+from db.scores import Config, Row
+
+
+@dataclass(frozen=True)
+class Labelled:
+    """The definite gold labels of a sample (or of the whole store) beside one detector configuration's scores.
+
+    `rows` are in labelling order. Figures are weighted by the sample's design; labels that belong to no sample are
+    taken as they are, as if drawn at random.
+    """
+
+    config: Config
+    flag_when: FlagWhen
+    sample: Sample | None
+    rows: tuple[Row, ...]
+
+    @cached_property
+    def labels(self) -> NDArray[np.bool_]:
+        return np.array([row.gold == "hallucinated" for row in self.rows], dtype=bool)
+
+    @cached_property
+    def scores(self) -> NDArray[np.float64]:
+        return np.array([np.nan if row.value is None else row.value for row in self.rows], dtype=float)
+
+    @cached_property
+    def sweep(self) -> Sweep:
+        design = None
+        if self.sample is not None and self.rows:
+            population = {name: size for name, (size, _) in self.sample.strata.items()}
+            design = Design.of([row.stratum for row in self.rows], population)
+        return sweep(self.labels, self.scores, design=design, flag_when=self.flag_when)
+
+    @property
+    def reasons(self) -> dict[str, int]:
+        """Why traces have no score, with counts, most first; "not run yet" where the detector was not asked."""
+        counts: dict[str, int] = {}
+        for row in self.rows:
+            if row.value is None:
+                why = "not run yet" if row.status is None else f"{row.status}: {row.reason}"
+                counts[why] = counts.get(why, 0) + 1
+        return dict(sorted(counts.items(), key=lambda item: -item[1]))
+
+    def digest(self) -> str:
+        """Names the label set: the same labels on the same contents have the same digest."""
+        return label_set_digest((row.content_hash, str(row.gold)) for row in self.rows)
+
+
+def labelled(
+    store: Store, name: str, *, sample: str | None = None, params: Mapping[str, Any] | None = None
+) -> Labelled:
+    """The labels and scores of a detector.
+
+    Without `params`, the configuration that was run last. Raises BadInput for an unknown detector or sample, and for
+    a detector that was never run, with what to do.
+    """
+    cls = registry.get(name)
+    drawn = None
+    if sample is not None:
+        drawn = store.samples.get(sample)
+        if drawn is None:
+            raise no_sample(store, sample)
+    config = _config(store, name, params)
+    rows = store.scores.labelled(config.id, sample_id=drawn.id if drawn else None)
+    return Labelled(config, cls.flag_when, drawn, tuple(rows))
+
+
+def point_of(data: Labelled, policy: Policy) -> OperatingPoint:
+    """The operating point that the policy chooses. Raises BadInput where labels do not allow a choice."""
+    return replace(choose(data.sweep, policy), detector=data.config.name)
+
+
+def save_point(store: Store, data: Labelled, point: OperatingPoint, *, by: str, now: datetime) -> None:
+    """Keeps a chosen point with what it was measured on; it is then on offer for release."""
+    where = data.sample.filter if data.sample else TraceFilter()
+    about = {
+        "sample": data.sample.name if data.sample else None,
+        "design": data.sample.design if data.sample else None,
+        "label_set_digest": data.digest(),
+        "n": len(data.rows),
+        "positives": int(data.labels.sum()),
+        "window": [where.since and where.since.isoformat(), where.until and where.until.isoformat()],
+        "models": sorted({row.model for row in data.rows if row.model}),
+        "labels": sorted((row.content_hash, row.gold) for row in data.rows),
+    }
+    store.points.save(
+        point.detector,
+        config_id=data.config.id,
+        sample_id=data.sample.id if data.sample else None,
+        point=asdict(point),
+        data=about,
+        chosen_by=by,
+        now=now,
+    )
+
+
+def traffic_per_day(store: Store, sample: Sample | None) -> float | None:
+    """Traces a day in the sample's window (or the whole store), for "flags a day". None for undated traffic."""
+    where = replace(sample.filter if sample else TraceFilter(), undated=False, label="any")
+    days = store.traces.per_day(where)
+    if not days:
+        return None
+    first, last = (datetime.fromisoformat(day) for day in (min(days), max(days)))
+    return sum(days.values()) / ((last - first).days + 1)
+
+
+def _config(store: Store, name: str, params: Mapping[str, Any] | None) -> Config:
+    if params:
+        return store.scores.get_config(config_id(store, registry.make(name, params)))
+    configs = store.scores.configs(name)
+    if not configs:
+        raise BadInput(f"{name} has no scores yet: run it first (`detect {name} --labelled`, or the Detect page)")
+    return configs[-1]

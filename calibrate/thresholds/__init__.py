@@ -1,0 +1,33 @@
+"""The thresholds file: what a release is, and how it is read, written, checked and compared.
+
+`docs/thresholds-file.md` describes the format for readers in other languages.
+"""
+
+from calibrate.thresholds.canonical import label_set_digest
+from calibrate.thresholds.changes import Change, diff
+from calibrate.thresholds.checks import FORMAT, schema
+from calibrate.thresholds.document import from_json, to_json
+from calibrate.thresholds.files import Staged, Verification, encode, read, staged, verify, write
+from calibrate.thresholds.model import Data, DetectorEntry, Metrics, ThresholdsFile, Window
+
+__all__ = [
+    "FORMAT",
+    "Change",
+    "Data",
+    "DetectorEntry",
+    "Metrics",
+    "Staged",
+    "ThresholdsFile",
+    "Verification",
+    "Window",
+    "diff",
+    "encode",
+    "from_json",
+    "label_set_digest",
+    "read",
+    "schema",
+    "staged",
+    "to_json",
+    "verify",
+    "write",
+]

@@ -1,0 +1,102 @@
+"""What changes from one release to the next, as records that read as sentences."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from calibrate.thresholds.model import DetectorEntry, ThresholdsFile
+from calibrate.types import Interval
+
+_VERBATIM = ("version", "revision", "flag_when", "tier", "policy", "feasible")
+_MEASURED = ("precision", "recall", "fpr", "flag_rate")
+
+
+@dataclass(frozen=True)
+class Change:
+    """One difference. `detector` is None where it is about the release as a whole; `str()` gives the sentence."""
+
+    detector: str | None
+    field: str
+    before: Any
+    after: Any
+
+    def __str__(self) -> str:
+        subject = f"{self.detector}: " if self.detector else ""
+        if self.field == "detector":
+            return f"{self.detector} {'added' if self.before is None else 'removed'} ({self.before or self.after})"
+        if self.field == "threshold":
+            return f"{subject}threshold moved from {self.before:g} to {self.after:g}"
+        verb = "moved" if isinstance(self.after, Interval) else "changed"
+        return f"{subject}{self.field} {verb} from {_show(self.before)} to {_show(self.after)}"
+
+
+def diff(old: ThresholdsFile | None, new: ThresholdsFile) -> list[Change]:
+    """What `new` changes against `old`, release-wide first, then by detector. `None`: the first release, all is new.
+
+    Version number, time, person and note differ by nature and are left out.
+    """
+    before = old.detectors if old else {}
+    changes = list(_data(old, new)) if old else []
+    for name in sorted({*before, *new.detectors}):
+        changes += _entry(name, before.get(name), new.detectors.get(name))
+    return changes
+
+
+def _data(old: ThresholdsFile, new: ThresholdsFile) -> Iterator[Change]:
+    was, now = old.data, new.data
+    for field in ("sample", "design", "n", "positives", "models"):
+        if getattr(was, field) != getattr(now, field):
+            yield Change(None, f"data.{field}", getattr(was, field), getattr(now, field))
+    if was.label_set_digest != now.label_set_digest and (was.n, was.positives) == (now.n, now.positives):
+        yield Change(None, "data.label_set_digest", was.label_set_digest[:19], now.label_set_digest[:19])
+    if old.baselines != new.baselines:
+        yield Change(None, "baselines", sorted(old.baselines), sorted(new.baselines))
+
+
+def _entry(name: str, old: DetectorEntry | None, new: DetectorEntry | None) -> Iterator[Change]:
+    if old is None or new is None:
+        yield Change(name, "detector", old and _brief(old), new and _brief(new))
+        return
+    if old.threshold != new.threshold:
+        yield Change(name, "threshold", old.threshold, new.threshold)
+    for field in _VERBATIM:
+        if getattr(old, field) != getattr(new, field):
+            yield Change(name, field, getattr(old, field), getattr(new, field))
+    for param in sorted({*old.params, *new.params}):
+        if old.params.get(param, _UNSET) != new.params.get(param, _UNSET):
+            yield Change(name, f"params.{param}", old.params.get(param, _UNSET), new.params.get(param, _UNSET))
+    for field in _MEASURED:
+        if getattr(old.metrics, field) != getattr(new.metrics, field):
+            yield Change(name, field, getattr(old.metrics, field), getattr(new.metrics, field))
+    if old.coverage != new.coverage:
+        yield Change(name, "coverage", Interval(old.coverage), Interval(new.coverage))
+
+
+class _Unset:
+    def __repr__(self) -> str:
+        return "unset"
+
+
+_UNSET = _Unset()
+
+
+def _brief(entry: DetectorEntry) -> str:
+    sign = "≥" if entry.flag_when == "above" else "≤"
+    return f"flags at {sign} {entry.threshold:g}, tier {entry.tier}"
+
+
+def _show(value: Any) -> str:
+    if isinstance(value, Interval):
+        if value.value is None:
+            return "unknown"
+        known = value.low is not None and value.high is not None
+        return f"{value.value:.1%}" + (f" ({value.low:.1%} to {value.high:.1%})" if known else "")
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if value is None or value == "":
+        return "none"
+    if isinstance(value, tuple | list):
+        return ", ".join(map(str, value)) or "none"
+    return str(value)

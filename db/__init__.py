@@ -1,0 +1,42 @@
+"""The store: traces, labels, samples, scores, runs, releases, in SQLite or PostgreSQL."""
+
+from __future__ import annotations
+
+from db.engine import connect, shown
+from db.labels import Labels
+from db.releases import Points, Releases
+from db.runs import Runs
+from db.samples import Samples
+from db.scores import Scores
+from db.traces import Traces
+
+
+class Store:
+    """One open store. Each part answers one kind of question; none hands out connections."""
+
+    def __init__(self, url: str, *, create: bool = True) -> None:
+        self.url = url
+        self.engine = connect(url, create=create)
+        self.traces = Traces(self.engine)
+        self.labels = Labels(self.engine)
+        self.samples = Samples(self.engine)
+        self.scores = Scores(self.engine)
+        self.runs = Runs(self.engine)
+        self.points = Points(self.engine)
+        self.releases = Releases(self.engine)
+
+    @property
+    def name(self) -> str:
+        """The URL without its password."""
+        return shown(self.url)
+
+    def close(self) -> None:
+        self.engine.dispose()
+
+
+def open_store(url: str, *, create: bool = True) -> Store:
+    """Opens the store, making or migrating it as needed. Raises BadInput or StoreError with a sentence."""
+    return Store(url, create=create)
+
+
+__all__ = ["Store", "open_store"]

@@ -1,0 +1,180 @@
+"""Questions about labels: append one, who said what, gold, a labeller's place in a sample."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy import Connection, Engine, func, insert, select
+
+from calibrate.errors import BadInput
+from calibrate.gold import resolve
+from calibrate.types import VERDICTS, Label, Verdict
+from db.engine import serialise, writing
+from db.mapping import batches, label_of, label_row
+from db.tables import GoldRow, LabelRow, MemberRow, SampleRow, SkipRow, TraceRow, table
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A labeller's standing in a sample. `position` is the member to show next, None when all are done."""
+
+    position: int | None
+    labelled: int
+    skipped: int
+    size: int
+    seconds_each: float | None
+
+
+class Labels:
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    def add(self, pk: int, label: Label, *, sample_id: int | None, now: datetime) -> None:
+        """In the store, with gold brought up to date, when this returns."""
+        if label.verdict not in VERDICTS:
+            raise BadInput(f"a verdict is one of {', '.join(VERDICTS)}, not {label.verdict!r}")
+        with writing(self._engine) as connection:
+            serialise(connection)
+            append(connection, [(pk, label)], sample_id=sample_id, now=now)
+
+    def add_many(self, labels: Sequence[Label], *, now: datetime) -> tuple[int, list[str]]:
+        """Adds labels by trace id in one transaction; a label that already stands is not added again.
+        Returns how many were added, and the trace ids that the store does not have."""
+        with writing(self._engine) as connection:
+            serialise(connection)
+            keys: dict[str, int] = {}
+            for some in batches(sorted({label.trace_id for label in labels}), 500):
+                found = connection.execute(select(TraceRow.trace_id, TraceRow.id).where(TraceRow.trace_id.in_(some)))
+                keys.update(found.tuples())
+            pairs = [(keys[label.trace_id], label) for label in labels if label.trace_id in keys]
+            added = append(connection, pairs, sample_id=None, now=now, skip_standing=True)
+        return added, [label.trace_id for label in labels if label.trace_id not in keys]
+
+    def skip(self, pk: int, *, sample_id: int, labeller: str, now: datetime) -> None:
+        """Puts the trace at the end of this labeller's queue. Skipping it again changes nothing but the time."""
+        key = {"sample_id": sample_id, "trace_pk": pk, "labeller": labeller}
+        with writing(self._engine) as connection:
+            where = [getattr(SkipRow, name) == value for name, value in key.items()]
+            connection.execute(sa.delete(SkipRow).where(*where))
+            connection.execute(insert(SkipRow), [{**key, "skipped_at": now}])
+
+    def place(self, sample_id: int, labeller: str) -> Place:
+        """Where this labeller is: unlabelled members in order, the skipped ones after all others, oldest skip first."""
+        mine = select(LabelRow.trace_pk).where(LabelRow.labeller == labeller, LabelRow.trace_pk == MemberRow.trace_pk)
+        skip = sa.and_(
+            SkipRow.sample_id == MemberRow.sample_id,
+            SkipRow.trace_pk == MemberRow.trace_pk,
+            SkipRow.labeller == labeller,
+        )
+        members = select(MemberRow.position).where(MemberRow.sample_id == sample_id)
+        todo = members.outerjoin(SkipRow, skip).where(~mine.exists())
+        order = (SkipRow.skipped_at.is_not(None), SkipRow.skipped_at, MemberRow.position)
+        with self._engine.connect() as connection:
+            position = connection.scalar(todo.order_by(*order).limit(1))
+            size = connection.scalar(select(func.count()).select_from(members.subquery())) or 0
+            left, skipped = connection.execute(
+                todo.with_only_columns(func.count(), func.count(SkipRow.skipped_at))
+            ).one()
+            seconds = list(
+                connection.scalars(
+                    select(LabelRow.seconds)
+                    .where(
+                        LabelRow.sample_id == sample_id, LabelRow.labeller == labeller, LabelRow.seconds.is_not(None)
+                    )
+                    .order_by(LabelRow.id.desc())
+                    .limit(20)
+                )
+            )
+        pace = sorted(s for s in seconds if s is not None)
+        return Place(position, size - left, skipped, size, pace[len(pace) // 2] if pace else None)
+
+    def of_trace(self, pk: int) -> list[Label]:
+        """Every label of a trace, oldest first."""
+        with self._engine.connect() as connection:
+            return self._read(connection, LabelRow.trace_pk == pk)
+
+    def latest(self, pk: int, labeller: str) -> Label | None:
+        with self._engine.connect() as connection:
+            rows = self._read(connection, LabelRow.trace_pk == pk, LabelRow.labeller == labeller)
+        return rows[-1] if rows else None
+
+    def export(self, sample_id: int | None = None) -> list[Label]:
+        """Every label, oldest first; with a sample, the labels of its members."""
+        inside = LabelRow.trace_pk.in_(select(MemberRow.trace_pk).where(MemberRow.sample_id == sample_id))
+        with self._engine.connect() as connection:
+            return self._read(connection, *([inside] if sample_id is not None else []))
+
+    def gold_counts(self, sample_id: int | None = None) -> dict[str, int]:
+        """How many traces have each gold verdict; with a sample, among its members."""
+        query = select(GoldRow.verdict, func.count()).group_by(GoldRow.verdict)
+        if sample_id is not None:
+            query = query.join(MemberRow, MemberRow.trace_pk == GoldRow.trace_pk).where(
+                MemberRow.sample_id == sample_id
+            )
+        with self._engine.connect() as connection:
+            return dict(connection.execute(query).tuples().all())
+
+    def labellers(self) -> list[str]:
+        with self._engine.connect() as connection:
+            return list(connection.scalars(select(LabelRow.labeller).distinct().order_by(LabelRow.labeller)))
+
+    @staticmethod
+    def _read(connection: Connection, *where: Any) -> list[Label]:
+        query = select(table(LabelRow), TraceRow.trace_id, SampleRow.name.label("sample"))
+        query = query.join(TraceRow, TraceRow.id == LabelRow.trace_pk).outerjoin(
+            SampleRow, SampleRow.id == LabelRow.sample_id
+        )
+        rows = connection.execute(query.where(*where).order_by(LabelRow.id)).mappings()
+        return [label_of(row, row["trace_id"], row["sample"]) for row in rows]
+
+
+def append(
+    connection: Connection,
+    labels: Sequence[tuple[int, Label]],
+    *,
+    sample_id: int | None,
+    now: datetime,
+    skip_standing: bool = False,
+) -> int:
+    """Appends labels and brings gold up to date, inside the caller's transaction. `skip_standing` leaves out a
+    label that its labeller's latest already says, so that importing a file twice adds nothing."""
+    standing = _latest(connection, {pk for pk, _ in labels})
+    rows = []
+    for pk, label in labels:
+        row = label_row(pk, label, sample_id, now)
+        said = (row["verdict"], row["kinds"], row["spans"], row["note"])
+        if skip_standing and standing.get(pk, {}).get(label.labeller) == said:
+            continue
+        standing.setdefault(pk, {})[label.labeller] = said
+        rows.append(row)
+    if rows:
+        connection.execute(insert(table(LabelRow)), rows)
+        changed = {row["trace_pk"] for row in rows}
+        _decide(connection, {pk: [said[0] for said in standing[pk].values()] for pk in changed}, now)
+    return len(rows)
+
+
+def _latest(connection: Connection, pks: Iterable[int]) -> dict[int, dict[str, tuple[Any, ...]]]:
+    """What each labeller last said of each trace."""
+    latest: dict[int, dict[str, tuple[Any, ...]]] = {}
+    for some in batches(sorted(pks), 500):
+        query = select(
+            LabelRow.trace_pk, LabelRow.labeller, LabelRow.verdict, LabelRow.kinds, LabelRow.spans, LabelRow.note
+        )
+        for pk, labeller, *said in connection.execute(query.where(LabelRow.trace_pk.in_(some)).order_by(LabelRow.id)):
+            latest.setdefault(pk, {})[labeller] = tuple(said)
+    return latest
+
+
+def _decide(connection: Connection, verdicts: dict[int, list[Verdict]], now: datetime) -> None:
+    for some in batches(sorted(verdicts), 500):
+        connection.execute(sa.delete(GoldRow).where(GoldRow.trace_pk.in_(some)))
+    rows = [
+        {"trace_pk": pk, "verdict": resolve(said), "labellers": len(said), "decided_at": now}
+        for pk, said in verdicts.items()
+    ]
+    connection.execute(insert(table(GoldRow)), rows)

@@ -1,0 +1,153 @@
+"""Rows to dataclasses and back. The only place that knows how a trace lies in the tables."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from typing import Any, TypeVar
+
+from sqlalchemy import Connection, RowMapping, select
+
+from calibrate.types import Evidence, Label, Sample, Score, Source, Span, Token, Trace, TraceFilter
+from db.tables import SourceRow, TextRow, TraceRow, table
+
+TRACE_COLUMNS = table(TraceRow)
+
+
+def digest(text: str) -> bytes:
+    """The key of a text that traces share: 16 bytes of BLAKE2b."""
+    return hashlib.blake2b(text.encode(), digest_size=16).digest()
+
+
+def as_text(value: object) -> str:
+    """An attribute's value as it is stored and compared: booleans and numbers as JSON writes them."""
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def trace_row(pk: int, trace: Trace, content_hash: str, now: datetime) -> dict[str, Any]:
+    return {
+        "id": pk,
+        "trace_id": trace.id,
+        "content_hash": content_hash,
+        "timestamp": trace.timestamp,
+        "model": trace.model,
+        "operation": trace.operation,
+        "source_group": trace.group,
+        "question": trace.question,
+        "answer": trace.answer,
+        "context_digest": digest(trace.context) if trace.context else None,
+        "tokens": [[t.text, t.logprob, t.top] for t in trace.tokens] if trace.tokens is not None else None,
+        "alternatives": list(trace.alternatives) or None,
+        # Boxed: a schema may be `false`, or anything else JSON has, and NULL must stay "no schema".
+        "output_schema": None if trace.schema is None else [trace.schema],
+        "attributes": {k: as_text(v) for k, v in trace.attributes.items() if v is not None} or None,
+        "imported_at": now,
+    }
+
+
+def source_rows(pk: int, trace: Trace) -> list[dict[str, Any]]:
+    return [
+        {
+            "trace_pk": pk,
+            "position": position,
+            "number": source.number,
+            "text_digest": digest(source.text),
+            "title": source.title,
+            "retrieval_score": source.retrieval_score,
+        }
+        for position, source in enumerate(trace.sources)
+    ]
+
+
+def load_traces(connection: Connection, pks: Sequence[int]) -> list[tuple[int, Trace]]:
+    """The traces with these keys, whole, in the order asked. Texts that several share are fetched once."""
+    rows = {row["id"]: row for row in connection.execute(select(TRACE_COLUMNS).where(TraceRow.id.in_(pks))).mappings()}
+    sources: dict[int, list[RowMapping]] = {}
+    query = select(table(SourceRow)).where(SourceRow.trace_pk.in_(pks))
+    for source in connection.execute(query.order_by(SourceRow.trace_pk, SourceRow.position)).mappings():
+        sources.setdefault(source["trace_pk"], []).append(source)
+    wanted = {s["text_digest"] for group in sources.values() for s in group}
+    wanted |= {row["context_digest"] for row in rows.values() if row["context_digest"]}
+    texts: dict[bytes, str] = {}
+    for some in batches(sorted(wanted), 500):
+        found = connection.execute(select(TextRow.digest, TextRow.text).where(TextRow.digest.in_(some)))
+        texts.update((bytes(key), text) for key, text in found.tuples())
+    return [(pk, _trace(rows[pk], sources.get(pk, []), texts)) for pk in pks if pk in rows]
+
+
+def _trace(row: RowMapping, sources: Sequence[RowMapping], texts: Mapping[bytes, str]) -> Trace:
+    return Trace(
+        id=row["trace_id"],
+        answer=row["answer"],
+        question=row["question"],
+        context=texts[bytes(row["context_digest"])] if row["context_digest"] else None,
+        sources=tuple(
+            Source(s["number"], texts[bytes(s["text_digest"])], s["title"], s["retrieval_score"]) for s in sources
+        ),
+        tokens=None
+        if row["tokens"] is None
+        else tuple(Token(text, logprob, tuple((t, p) for t, p in top)) for text, logprob, top in row["tokens"]),
+        alternatives=tuple(row["alternatives"] or ()),
+        schema=row["output_schema"][0] if row["output_schema"] else None,
+        timestamp=row["timestamp"],
+        model=row["model"],
+        operation=row["operation"],
+        group=row["source_group"],
+        attributes=row["attributes"] or {},
+    )
+
+
+def label_of(row: RowMapping, trace_id: str, sample: str | None) -> Label:
+    return Label(
+        trace_id=trace_id,
+        labeller=row["labeller"],
+        verdict=row["verdict"],
+        kinds=tuple(row["kinds"] or ()),
+        spans=tuple(Span(*span) for span in row["spans"] or ()),
+        note=row["note"],
+        seconds=row["seconds"],
+        created_at=row["created_at"],
+        sample=sample,
+    )
+
+
+def label_row(pk: int, label: Label, sample_id: int | None, now: datetime) -> dict[str, Any]:
+    return {
+        "trace_pk": pk,
+        "labeller": label.labeller,
+        "verdict": label.verdict,
+        "kinds": list(label.kinds) or None,
+        "spans": [[s.start, s.end, s.kind] for s in label.spans] or None,
+        "note": label.note,
+        "seconds": label.seconds,
+        "sample_id": sample_id,
+        "created_at": label.created_at or now,
+    }
+
+
+def sample_of(row: RowMapping) -> Sample:
+    return Sample(
+        **{key: row[key] for key in ("id", "name", "design", "by", "size", "seed", "pool", "undated", "created_at")},
+        filter=TraceFilter.from_json(row["filter"]),
+        strata={name: (population, drawn) for name, (population, drawn) in row["strata"].items()},
+    )
+
+
+def evidence_json(evidence: Iterable[Evidence]) -> list[Any] | None:
+    return [[e.text, e.value, e.start, e.end, e.source, e.window] for e in evidence] or None
+
+
+def score_of(row: RowMapping, trace_id: str) -> Score:
+    evidence = tuple(
+        Evidence(text, value, start, end, source, tuple(window) if window else None)
+        for text, value, start, end, source, window in row["evidence"] or ()
+    )
+    return Score(trace_id, row["value"], row["reason"], row["status"], evidence, row["seconds"])
+
+
+T = TypeVar("T")
+
+
+def batches(items: Sequence[T], size: int) -> Iterable[Sequence[T]]:
+    return (items[start : start + size] for start in range(0, len(items), size))

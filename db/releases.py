@@ -1,0 +1,111 @@
+"""Questions about operating points and releases."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import Engine, func, insert, select
+
+from db.engine import serialise, writing
+from db.tables import PointRow, ReleaseRow, table
+
+
+@dataclass(frozen=True, slots=True)
+class SavedPoint:
+    """A chosen operating point: `point` as calibrate.types.OperatingPoint's fields, `data` what it was measured on."""
+
+    id: int
+    detector: str
+    config_id: int
+    sample_id: int | None
+    point: Mapping[str, Any]
+    data: Mapping[str, Any]
+    chosen_by: str
+    chosen_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Release:
+    """One numbered, immutable version of the thresholds file: `document` is its exact text."""
+
+    version: int
+    document: str
+    sha256: str
+    released_by: str
+    released_at: datetime
+    note: str
+
+
+class Points:
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    def save(
+        self,
+        detector: str,
+        *,
+        config_id: int,
+        sample_id: int | None,
+        point: Mapping[str, Any],
+        data: Mapping[str, Any],
+        chosen_by: str,
+        now: datetime,
+    ) -> None:
+        row = {
+            "detector": detector,
+            "config_id": config_id,
+            "sample_id": sample_id,
+            "point": dict(point),
+            "data": dict(data),
+            "chosen_by": chosen_by,
+            "chosen_at": now,
+        }
+        with writing(self._engine) as connection:
+            connection.execute(insert(PointRow), [row])
+
+    def latest(self) -> dict[str, SavedPoint]:
+        """The newest saved point of each detector."""
+        newest = select(func.max(PointRow.id)).group_by(PointRow.detector)
+        query = select(table(PointRow)).where(PointRow.id.in_(newest)).order_by(PointRow.detector)
+        with self._engine.connect() as connection:
+            return {row["detector"]: SavedPoint(**row) for row in connection.execute(query).mappings()}
+
+
+class Releases:
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    @contextmanager
+    def adding(self, make: Callable[[int, str | None], str], *, by: str, note: str, now: datetime) -> Iterator[Release]:
+        """Keeps version n+1 as the body of the `with` ends well; an error in it keeps nothing.
+
+        `make(version, previous document)` returns the document; it is called inside the transaction, so two releases
+        at once get two numbers and each names the one it replaces.
+        """
+        with writing(self._engine) as connection:
+            serialise(connection)
+            newest = select(ReleaseRow.version, ReleaseRow.document).order_by(ReleaseRow.version.desc()).limit(1)
+            row = connection.execute(newest).one_or_none()
+            version = row.version + 1 if row else 1
+            document = make(version, row.document if row else None)
+            release = Release(version, document, hashlib.sha256(document.encode()).hexdigest(), by, now, note)
+            columns = ("version", "document", "sha256", "released_by", "released_at", "note")
+            connection.execute(insert(ReleaseRow), [{name: getattr(release, name) for name in columns}])
+            yield release
+
+    def get(self, version: int) -> Release | None:
+        with self._engine.connect() as connection:
+            query = select(table(ReleaseRow)).where(ReleaseRow.version == version)
+            row = connection.execute(query).mappings().one_or_none()
+        return Release(**row) if row else None
+
+    def list(self) -> list[Release]:
+        """Newest first."""
+        with self._engine.connect() as connection:
+            query = select(table(ReleaseRow)).order_by(ReleaseRow.version.desc())
+            return [Release(**row) for row in connection.execute(query).mappings()]

@@ -1,0 +1,114 @@
+"""Questions about runs: queue one, claim it, tell how far it is, ask it to stop."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any, Literal
+
+import sqlalchemy as sa
+from sqlalchemy import Engine, insert, select, update
+
+from db.engine import writing
+from db.tables import RunRow, table
+
+RunStatus = Literal["queued", "running", "done", "stopped", "failed"]
+STALE = timedelta(seconds=120)  # a running run whose worker has not been heard of for so long is free again
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """A run of detectors over traces. `counts` is {detector: {scored, abstained, failed, reused, seconds, why}}."""
+
+    id: int
+    status: RunStatus
+    detectors: Sequence[Mapping[str, Any]]
+    scope: Mapping[str, Any]
+    total: int
+    done: int
+    counts: Mapping[str, Any]
+    stop_requested: bool
+    worker: str | None
+    error: str | None
+    created_at: datetime
+    started_at: datetime | None
+    heartbeat_at: datetime | None
+    finished_at: datetime | None
+
+
+COLUMNS = table(RunRow)
+
+
+class Runs:
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    def queue(self, detectors: Sequence[Mapping[str, Any]], scope: Mapping[str, Any], *, now: datetime) -> Run:
+        row = {
+            "status": "queued",
+            "detectors": [dict(d) for d in detectors],
+            "scope": dict(scope),
+            "total": 0,
+            "done": 0,
+            "counts": {},
+            "stop_requested": False,
+            "created_at": now,
+        }
+        with writing(self._engine) as connection:
+            (run_id,) = connection.execute(insert(RunRow).values(row)).inserted_primary_key or (0,)
+        return self.get(run_id)
+
+    def claim(self, worker: str, *, now: datetime, run_id: int | None = None) -> Run | None:
+        """The oldest run that waits, or whose worker died; it is this worker's from now on. None when there is none."""
+        free = sa.or_(RunRow.status == "queued", sa.and_(RunRow.status == "running", RunRow.heartbeat_at < now - STALE))
+        candidate = select(RunRow.id).where(free, *([RunRow.id == run_id] if run_id is not None else []))
+        with writing(self._engine) as connection:
+            found = connection.scalar(candidate.order_by(RunRow.id).limit(1).with_for_update(skip_locked=True))
+            if found is None:
+                return None
+            claimed = {"status": "running", "worker": worker, "heartbeat_at": now, "error": None}
+            started = sa.func.coalesce(RunRow.started_at, sa.literal(now, table(RunRow).c.started_at.type))
+            connection.execute(update(RunRow).where(RunRow.id == found).values(**claimed, started_at=started))
+        return self.get(found)
+
+    def progress(
+        self, run_id: int, worker: str, *, total: int, done: int, counts: Mapping[str, Any], now: datetime
+    ) -> bool:
+        """Keeps how far the run is. False when it should end here: somebody pressed Stop, or it has another worker."""
+        mine = (RunRow.id == run_id, RunRow.worker == worker)
+        with writing(self._engine) as connection:
+            connection.execute(
+                update(RunRow).where(*mine).values(total=total, done=done, counts=dict(counts), heartbeat_at=now)
+            )
+            stop = connection.scalar(select(RunRow.stop_requested).where(*mine, RunRow.status == "running"))
+        return stop is False
+
+    def finish(self, run_id: int, worker: str, status: RunStatus, *, now: datetime, error: str | None = None) -> None:
+        values = {"status": status, "finished_at": now, "heartbeat_at": now, "error": error}
+        with writing(self._engine) as connection:
+            connection.execute(update(RunRow).where(RunRow.id == run_id, RunRow.worker == worker).values(values))
+
+    def requeue(self, run_id: int, worker: str) -> None:
+        """Gives a run back whose worker is known to be gone."""
+        mine = (RunRow.id == run_id, RunRow.worker == worker, RunRow.status == "running")
+        with writing(self._engine) as connection:
+            connection.execute(update(RunRow).where(*mine).values(status="queued", worker=None))
+
+    def stop(self, run_id: int, *, now: datetime) -> None:
+        """Asks a running run to stop after its batch; stops one that waits, or whose worker is gone, at once."""
+        gone = sa.or_(RunRow.status == "queued", RunRow.heartbeat_at < now - STALE)
+        with writing(self._engine) as connection:
+            at_once = update(RunRow).where(RunRow.id == run_id, gone, RunRow.finished_at.is_(None))
+            connection.execute(at_once.values(status="stopped", finished_at=now))
+            connection.execute(update(RunRow).where(RunRow.id == run_id).values(stop_requested=True))
+
+    def get(self, run_id: int) -> Run:
+        with self._engine.connect() as connection:
+            return Run(**connection.execute(select(COLUMNS).where(RunRow.id == run_id)).mappings().one())
+
+    def recent(self, limit: int = 20) -> list[Run]:
+        """Newest first."""
+        with self._engine.connect() as connection:
+            rows = connection.execute(select(COLUMNS).order_by(RunRow.id.desc()).limit(limit)).mappings()
+            return [Run(**row) for row in rows]

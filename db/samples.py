@@ -1,0 +1,102 @@
+"""Questions about samples: keep one, its members in order."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+
+from sqlalchemy import Engine, insert, select
+from sqlalchemy.exc import IntegrityError
+
+from calibrate.errors import BadInput
+from calibrate.types import Member, Sample, TraceFilter
+from db.engine import writing
+from db.mapping import sample_of
+from db.tables import MemberRow, SampleRow, TraceRow, table
+
+
+class Samples:
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    def add(
+        self,
+        name: str,
+        *,
+        design: str,
+        by: str | None,
+        seed: int,
+        pool: int,
+        undated: int,
+        where: TraceFilter,
+        strata: Mapping[str, tuple[int, int]],
+        members: Sequence[Member],
+        now: datetime,
+    ) -> Sample:
+        """Keeps a drawn sample whole. Raises BadInput when the name is taken."""
+        row = {
+            "name": name,
+            "design": design,
+            "by": by,
+            "size": len(members),
+            "seed": seed,
+            "pool": pool,
+            "undated": undated,
+            "filter": where.to_json(),
+            "strata": {key: list(value) for key, value in strata.items()},
+            "created_at": now,
+        }
+        taken = BadInput(f"there is a sample {name!r} already; choose another name, or go on labelling that one")
+        if self.get(name) is not None:
+            raise taken
+        with writing(self._engine) as connection:
+            try:
+                (sample_id,) = connection.execute(insert(SampleRow).values(row)).inserted_primary_key or (0,)
+            except IntegrityError:  # somebody drew it in this moment
+                raise taken from None
+            rows = [
+                {
+                    "sample_id": sample_id,
+                    "position": position,
+                    "trace_pk": member.trace_pk,
+                    "inclusion_probability": member.inclusion_probability,
+                    "stratum": member.stratum,
+                }
+                for position, member in enumerate(members)
+            ]
+            connection.execute(insert(table(MemberRow)), rows)
+        found = self.get(name)
+        assert found is not None
+        return found
+
+    def get(self, name: str) -> Sample | None:
+        query = select(table(SampleRow)).where(SampleRow.name == name)
+        with self._engine.connect() as connection:
+            row = connection.execute(query).mappings().one_or_none()
+        return sample_of(row) if row else None
+
+    def list(self) -> list[Sample]:
+        """Newest first."""
+        query = select(table(SampleRow)).order_by(SampleRow.id.desc())
+        with self._engine.connect() as connection:
+            return [sample_of(row) for row in connection.execute(query).mappings()]
+
+    def members(self, sample_id: int) -> Sequence[Member]:
+        """In labelling order."""
+        query = select(MemberRow.trace_pk, MemberRow.inclusion_probability, MemberRow.stratum)
+        query = query.where(MemberRow.sample_id == sample_id).order_by(MemberRow.position)
+        with self._engine.connect() as connection:
+            return [Member(*row) for row in connection.execute(query)]
+
+    def at(self, sample_id: int, position: int) -> int | None:
+        """The key of the trace at this place of the sample."""
+        query = select(MemberRow.trace_pk).where(MemberRow.sample_id == sample_id, MemberRow.position == position)
+        with self._engine.connect() as connection:
+            return connection.scalar(query)
+
+    def keys(self, sample_id: int) -> Sequence[tuple[int, str]]:
+        """(trace key, content hash) of the members, in labelling order."""
+        query = select(MemberRow.trace_pk, TraceRow.content_hash).join(TraceRow, TraceRow.id == MemberRow.trace_pk)
+        with self._engine.connect() as connection:
+            rows = connection.execute(query.where(MemberRow.sample_id == sample_id).order_by(MemberRow.position))
+            return [(pk, content) for pk, content in rows.tuples()]

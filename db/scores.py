@@ -1,0 +1,185 @@
+"""Questions about scores: the cache that runs fill, and the labelled arrays that sweeps read."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy import Engine, func, select
+from sqlalchemy.dialects import postgresql, sqlite
+
+from calibrate.types import Score
+from db.engine import writing
+from db.mapping import batches, evidence_json, score_of
+from db.tables import ConfigRow, GoldRow, MemberRow, ScoreRow, TraceRow, table
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    """A detector as it was run."""
+
+    id: int
+    name: str
+    version: str
+    params: Mapping[str, Any]
+    revision: str
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One trace as a sweep sees it. `gold` is None without a definite verdict; `value` None where there is no score."""
+
+    pk: int
+    trace_id: str
+    content_hash: str
+    gold: str | None
+    value: float | None
+    status: str | None
+    reason: str | None
+    stratum: str
+    group: str | None
+    model: str | None
+    timestamp: datetime | None
+
+
+class Scores:
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    def config(self, name: str, version: str, params: Mapping[str, Any], revision: str, *, now: datetime) -> Config:
+        """The stored configuration with these four, made when it is new."""
+        text = json.dumps([name, version, params, revision], sort_keys=True)
+        key = hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
+        query = select(ConfigRow.id, ConfigRow.name, ConfigRow.version, ConfigRow.params, ConfigRow.revision)
+        query = query.where(ConfigRow.key == key)
+        with self._engine.connect() as connection:
+            row = connection.execute(query).one_or_none()
+        if row is None:
+            fresh = {"key": key, "name": name, "version": version, "params": dict(params), "revision": revision}
+            dialect: Any = sqlite if self._engine.dialect.name == "sqlite" else postgresql
+            with writing(self._engine) as connection:
+                statement = dialect.insert(table(ConfigRow)).on_conflict_do_nothing()
+                connection.execute(statement, [{**fresh, "created_at": now}])
+                row = connection.execute(query).one()
+        return Config(*row)
+
+    def configs(self, name: str) -> list[Config]:
+        """Every configuration of a detector that has scores, the most recently used last."""
+        used = select(ScoreRow.config_id, func.max(ScoreRow.scored_at).label("at")).group_by(ScoreRow.config_id)
+        recent = used.subquery()
+        query = select(ConfigRow.id, ConfigRow.name, ConfigRow.version, ConfigRow.params, ConfigRow.revision)
+        query = query.join(recent, recent.c.config_id == ConfigRow.id).where(ConfigRow.name == name)
+        with self._engine.connect() as connection:
+            return [Config(*row) for row in connection.execute(query.order_by(recent.c.at, ConfigRow.id))]
+
+    def get_config(self, config_id: int) -> Config:
+        query = select(ConfigRow.id, ConfigRow.name, ConfigRow.version, ConfigRow.params, ConfigRow.revision)
+        with self._engine.connect() as connection:
+            return Config(*connection.execute(query.where(ConfigRow.id == config_id)).one())
+
+    def known(self, config_id: int, hashes: Sequence[str]) -> dict[str, str]:
+        """Content hash → status, for the contents that need no new score: a failure is tried again."""
+        query = select(ScoreRow.content_hash, ScoreRow.status).where(
+            ScoreRow.config_id == config_id, ScoreRow.status != "failed"
+        )
+        found: dict[str, str] = {}
+        with self._engine.connect() as connection:
+            for some in batches(hashes, 900):
+                found.update(connection.execute(query.where(ScoreRow.content_hash.in_(some))).tuples())
+        return found
+
+    def save(self, config_id: int, scores: Sequence[tuple[str, Score]], *, now: datetime) -> None:
+        """Keeps (content hash, score) pairs in one transaction; a newer score of the same content replaces."""
+        rows = {
+            content: {
+                "config_id": config_id,
+                "content_hash": content,
+                "status": score.status,
+                "value": score.value,
+                "reason": score.reason,
+                "seconds": score.seconds,
+                "evidence": evidence_json(score.evidence),
+                "scored_at": now,
+            }
+            for content, score in scores
+        }
+        if not rows:
+            return
+        dialect: Any = sqlite if self._engine.dialect.name == "sqlite" else postgresql
+        statement = dialect.insert(table(ScoreRow))
+        changed = ("status", "value", "reason", "seconds", "evidence", "scored_at")
+        statement = statement.on_conflict_do_update(
+            index_elements=["config_id", "content_hash"], set_={name: statement.excluded[name] for name in changed}
+        )
+        with writing(self._engine) as connection:
+            connection.execute(statement, [rows[content] for content in sorted(rows)])
+
+    def of_trace(self, pk: int) -> list[tuple[Config, Score]]:
+        """Every score of a trace's content, with evidence; each detector's newest configuration last."""
+        columns = (
+            table(ScoreRow),
+            TraceRow.trace_id,
+            ConfigRow.name,
+            ConfigRow.version,
+            ConfigRow.params,
+            ConfigRow.revision,
+        )
+        query = select(*columns).join(TraceRow, TraceRow.content_hash == ScoreRow.content_hash)
+        query = query.join(ConfigRow, ConfigRow.id == ScoreRow.config_id).where(TraceRow.id == pk)
+        with self._engine.connect() as connection:
+            rows = connection.execute(query.order_by(ConfigRow.name, ScoreRow.scored_at)).mappings()
+            return [
+                (
+                    Config(row["config_id"], row["name"], row["version"], row["params"], row["revision"]),
+                    score_of(row, row["trace_id"]),
+                )
+                for row in rows
+            ]
+
+    def labelled(self, config_id: int, *, sample_id: int | None = None) -> list[Row]:
+        """The traces with a definite gold verdict (clean or hallucinated) and this configuration's scores of them;
+        with a sample, its members only, each with its stratum."""
+        verdicts = ("clean", "hallucinated")
+        query = self._rows(config_id, sample_id).join(GoldRow, GoldRow.trace_pk == TraceRow.id)
+        return self._fetch(query.add_columns(GoldRow.verdict).where(GoldRow.verdict.in_(verdicts)))
+
+    def pool_values(self, config_id: int, *, limit: int = 1_000_000) -> list[float]:
+        """Scores of this configuration over all traces of the store, for histograms of the unlabelled."""
+        query = select(ScoreRow.value).join(TraceRow, TraceRow.content_hash == ScoreRow.content_hash)
+        query = query.where(ScoreRow.config_id == config_id, ScoreRow.value.is_not(None)).limit(limit)
+        with self._engine.connect() as connection:
+            return [value for value in connection.scalars(query) if value is not None]
+
+    def _rows(self, config_id: int, sample_id: int | None) -> sa.Select[*tuple[Any, ...]]:
+        match = sa.and_(ScoreRow.config_id == config_id, ScoreRow.content_hash == TraceRow.content_hash)
+        columns = (
+            TraceRow.id,
+            TraceRow.trace_id,
+            TraceRow.content_hash,
+            ScoreRow.value,
+            ScoreRow.status,
+            ScoreRow.reason,
+            TraceRow.source_group,
+            TraceRow.model,
+            TraceRow.timestamp,
+        )
+        if sample_id is None:
+            everything = sa.literal("all").label("stratum")
+            return select(*columns, everything).select_from(TraceRow).outerjoin(ScoreRow, match).order_by(TraceRow.id)
+        query = select(*columns, MemberRow.stratum).select_from(MemberRow)
+        query = query.join(TraceRow, TraceRow.id == MemberRow.trace_pk).outerjoin(ScoreRow, match)
+        return query.where(MemberRow.sample_id == sample_id).order_by(MemberRow.position)
+
+    def _fetch(self, query: sa.Select[*tuple[Any, ...]]) -> list[Row]:
+        with self._engine.connect() as connection:
+            return [
+                Row(pk, trace_id, content, gold, value, status, reason, stratum, group, model, timestamp)
+                for pk, trace_id, content, value, status, reason, group, model, timestamp, stratum, gold in (
+                    connection.execute(query).tuples()
+                )
+            ]

@@ -1,0 +1,309 @@
+"""Questions about traces: add a batch, page, count, facets, one trace, a uniform draw."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy import ColumnElement, Connection, Engine, func, insert, select
+from sqlalchemy.dialects import postgresql, sqlite
+
+from calibrate.errors import BadInput
+from calibrate.ingest.base import Added, Record, conflict_reason
+from calibrate.types import Label, LabelState, Trace, TraceFilter
+from db import labels
+from db.engine import serialise, writing
+from db.mapping import digest, load_traces, source_rows, trace_row
+from db.tables import GoldRow, SourceRow, TextRow, TraceRow, table
+
+NONE = "(none)"  # the stratum and facet of traces without the attribute
+
+
+@dataclass(frozen=True, slots=True)
+class TraceLine:
+    """A trace as a line of a list: no sources, texts cut short."""
+
+    pk: int
+    id: str
+    timestamp: datetime | None
+    model: str | None
+    operation: str | None
+    question: str | None
+    answer: str
+    gold: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    lines: tuple[TraceLine, ...]
+    after: tuple[datetime | None, int] | None  # where the next page begins; None at the end
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """A trace with its key and gold verdict."""
+
+    pk: int
+    trace: Trace
+    gold: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """What the store holds."""
+
+    traces: int
+    undated: int
+    first: datetime | None
+    last: datetime | None
+    models: Mapping[str, int]
+
+
+class Traces:
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._known: OrderedDict[bytes, None] = OrderedDict()  # texts surely in the store already
+
+    def add(self, records: Sequence[Record], *, labels_as: str | None, now: datetime) -> Added:
+        """Keeps the records in one transaction. The same id and content again is a duplicate and adds nothing; the
+        same id with other content is a conflict: the first is kept. Labels are added unless they already stand."""
+        hashes = [record.trace.content_hash() for record in records]
+        with writing(self._engine) as connection:
+            serialise(connection)
+            known = self._known_ids(connection, [record.trace.id for record in records])
+            fresh, conflicts, wanted = _sort_out(records, hashes, known)
+            texts = self._add_texts(connection, [record.trace for record, _ in fresh])
+            next_pk = (connection.scalar(select(func.max(TraceRow.id))) or 0) + 1
+            rows, links = [], []
+            for pk, (record, content_hash) in enumerate(fresh, next_pk):
+                rows.append(trace_row(pk, record.trace, content_hash, now))
+                links.extend(source_rows(pk, record.trace))
+                known[record.trace.id] = (pk, content_hash)
+            if rows:
+                connection.execute(insert(table(TraceRow)), rows)
+            if links:
+                connection.execute(insert(table(SourceRow)), links)
+            added = 0
+            if labels_as is not None:
+                pairs = [(known[label.trace_id][0], replace(label, labeller=labels_as)) for label in wanted]
+                added = labels.append(connection, pairs, sample_id=None, now=now, skip_standing=True)
+        self._remember(texts)
+        return Added(len(fresh), len(records) - len(fresh) - len(conflicts), tuple(conflicts), added)
+
+    def page(self, where: TraceFilter, *, limit: int = 50, after: tuple[datetime | None, int] | None = None) -> Page:
+        """Newest first, undated last, by key and not by offset: the thousandth page costs what the first does."""
+        columns = (TraceRow.id, TraceRow.trace_id, TraceRow.timestamp, TraceRow.model, TraceRow.operation)
+        texts = (func.substr(TraceRow.question, 1, 300), func.substr(TraceRow.answer, 1, 300), GoldRow.verdict)
+        query = select(*columns, *texts).outerjoin(GoldRow, GoldRow.trace_pk == TraceRow.id)
+        query = query.where(*conditions(where))
+        dated = query.where(TraceRow.timestamp.is_not(None)).order_by(TraceRow.timestamp.desc(), TraceRow.id.desc())
+        undated = query.where(TraceRow.timestamp.is_(None)).order_by(TraceRow.id.desc())
+        if after is not None and after[0] is not None:
+            dated = dated.where(sa.tuple_(TraceRow.timestamp, TraceRow.id) < sa.tuple_(*_bound(after)))
+        elif after is not None:
+            undated = undated.where(TraceRow.id < after[1])
+        with self._engine.connect() as connection:
+            rows: list[Any] = []
+            if after is None or after[0] is not None:
+                rows = list(connection.execute(dated.limit(limit + 1)))
+            if len(rows) <= limit and where.undated:
+                rows += connection.execute(undated.limit(limit + 1 - len(rows)))
+        lines = tuple(TraceLine(*row) for row in rows[:limit])
+        more = len(rows) > limit
+        return Page(lines, (lines[-1].timestamp, lines[-1].pk) if more else None)
+
+    def count(self, where: TraceFilter, *, limit: int | None = None) -> int:
+        """How many traces there are; stops counting at `limit`."""
+        query = select(TraceRow.id).where(*conditions(where))
+        if limit is None:
+            with self._engine.connect() as connection:
+                return connection.scalar(query.with_only_columns(func.count())) or 0
+        with self._engine.connect() as connection:
+            return connection.scalar(select(func.count()).select_from(query.limit(limit).subquery())) or 0
+
+    def undated(self, where: TraceFilter) -> int:
+        """How many traces match in everything but time, because they carry none."""
+        tests = conditions(replace(where, since=None, until=None, undated=True))
+        query = select(func.count()).select_from(TraceRow).where(TraceRow.timestamp.is_(None), *tests)
+        with self._engine.connect() as connection:
+            return connection.scalar(query) or 0
+
+    def get(self, pk: int) -> Stored | None:
+        with self._engine.connect() as connection:
+            found = load_traces(connection, [pk])
+            gold = connection.scalar(select(GoldRow.verdict).where(GoldRow.trace_pk == pk))
+        return Stored(pk, found[0][1], gold) if found else None
+
+    def find(self, trace_id: str) -> int | None:
+        with self._engine.connect() as connection:
+            return connection.scalar(select(TraceRow.id).where(TraceRow.trace_id == trace_id))
+
+    def load(self, pks: Sequence[int]) -> list[Trace]:
+        with self._engine.connect() as connection:
+            return [trace for _, trace in load_traces(connection, pks)]
+
+    def keys(self, where: TraceFilter, *, chunk: int = 2000) -> Iterator[list[tuple[int, str]]]:
+        """(key, content hash) of the matching traces in key order, a chunk at a time, never all at once."""
+        last = 0
+        while True:
+            query = select(TraceRow.id, TraceRow.content_hash).where(TraceRow.id > last, *conditions(where))
+            with self._engine.connect() as connection:
+                rows = [(pk, key) for pk, key in connection.execute(query.order_by(TraceRow.id).limit(chunk)).tuples()]
+            if rows:
+                yield rows
+            if len(rows) < chunk:
+                return
+            last = rows[-1][0]
+
+    def summary(self) -> Summary:
+        with self._engine.connect() as connection:
+            models = self._facet(connection, TraceFilter(), "model")
+            undated = connection.scalar(select(func.count()).where(TraceRow.timestamp.is_(None))) or 0
+            first = connection.scalar(select(func.min(TraceRow.timestamp)))
+            last = connection.scalar(select(func.max(TraceRow.timestamp)))
+        return Summary(sum(models.values()), undated, first, last, models)
+
+    def facet(self, where: TraceFilter, by: str) -> dict[str, int]:
+        """How many matching traces have each value of `by` (model, operation, or an attribute), most first."""
+        with self._engine.connect() as connection:
+            return self._facet(connection, where, by)
+
+    def per_day(self, where: TraceFilter) -> dict[str, int]:
+        """Traces a day (UTC), for dated traces: {"2026-11-20": 812, …}."""
+        if self._engine.dialect.name == "sqlite":
+            day: ColumnElement[str] = func.substr(sa.cast(TraceRow.timestamp, sa.String), 1, 10)
+        else:
+            day = func.to_char(func.timezone("UTC", TraceRow.timestamp), "YYYY-MM-DD")
+        query = select(day, func.count()).where(TraceRow.timestamp.is_not(None), *conditions(where)).group_by(day)
+        with self._engine.connect() as connection:
+            return dict(connection.execute(query.order_by(day)).tuples().all())
+
+    def attribute_names(self, *, look_at: int = 500) -> list[str]:
+        """The attributes that the newest traces carry."""
+        query = select(TraceRow.attributes).where(TraceRow.attributes.is_not(None))
+        with self._engine.connect() as connection:
+            rows = connection.scalars(query.order_by(TraceRow.id.desc()).limit(look_at))
+            return sorted({name for row in rows if row for name in row})
+
+    def draw(
+        self, where: TraceFilter, n: int, *, population: int, rng: Any, stratum: tuple[str, str] | None = None
+    ) -> list[int]:
+        """`n` keys of the matching traces, each equally likely, without reading them all.
+
+        Random keys of the store's range are looked up until `n` of them match: uniform over the matches, whatever
+        the gaps. Where matches are rare (under 1 key in 50) their keys are listed instead. `rng` is a numpy Generator.
+        """
+        tests = [*conditions(where), *([_value(stratum[0]) == stratum[1]] if stratum else [])]
+        n = min(n, population)
+        with self._engine.connect() as connection:
+            low, high = connection.execute(select(func.min(TraceRow.id), func.max(TraceRow.id))).one()
+            if n == 0 or low is None:
+                return []
+            if population * 50 < high - low + 1 or n * 3 > population:
+                pks = list(connection.scalars(select(TraceRow.id).where(*tests).order_by(TraceRow.id)))
+                return [pks[i] for i in rng.permutation(len(pks))[:n]]
+            drawn: dict[int, None] = {}
+            while len(drawn) < n:
+                tries = list(dict.fromkeys(int(pk) for pk in rng.integers(low, high + 1, size=900)))
+                hits = set(connection.scalars(select(TraceRow.id).where(TraceRow.id.in_(tries), *tests)))
+                drawn.update((pk, None) for pk in tries if pk in hits)
+        return list(drawn)[:n]
+
+    @staticmethod
+    def _facet(connection: Connection, where: TraceFilter, by: str) -> dict[str, int]:
+        value = _value(by)
+        query = select(value, func.count()).where(*conditions(where)).group_by(value)
+        rows = [(name, n) for name, n in connection.execute(query).tuples()]
+        return dict(sorted(rows, key=lambda row: (-row[1], row[0])))
+
+    @staticmethod
+    def _known_ids(connection: Connection, ids: Sequence[str]) -> dict[str, tuple[int, str]]:
+        query = select(TraceRow.trace_id, TraceRow.id, TraceRow.content_hash).where(TraceRow.trace_id.in_(ids))
+        return {trace_id: (pk, content) for trace_id, pk, content in connection.execute(query).tuples()}
+
+    def _add_texts(self, connection: Connection, traces: Sequence[Trace]) -> dict[bytes, str]:
+        texts: dict[bytes, str] = {}
+        for trace in traces:
+            for text in (*(s.text for s in trace.sources), *([trace.context] if trace.context else [])):
+                key = digest(text)
+                if key not in self._known:
+                    texts[key] = text
+        rows = [{"digest": key, "text": texts[key]} for key in sorted(texts)]
+        if rows:
+            dialect: Any = sqlite if connection.dialect.name == "sqlite" else postgresql
+            connection.execute(dialect.insert(table(TextRow)).on_conflict_do_nothing(), rows)
+        return texts
+
+    def _remember(self, texts: Mapping[bytes, str], *, most: int = 50_000) -> None:
+        """Only after the commit: a text of a transaction that was rolled back is not in the store."""
+        self._known.update(dict.fromkeys(texts))
+        while len(self._known) > most:
+            self._known.popitem(last=False)
+
+
+def conditions(where: TraceFilter) -> list[ColumnElement[bool]]:
+    """The filter in SQL."""
+    tests: list[ColumnElement[bool]] = []
+    if where.since or where.until:
+        window = sa.and_(
+            *([TraceRow.timestamp >= where.since] if where.since else []),
+            *([TraceRow.timestamp < where.until] if where.until else []),
+        )
+        tests.append(sa.or_(window, TraceRow.timestamp.is_(None)) if where.undated else window)
+    elif not where.undated:
+        tests.append(TraceRow.timestamp.is_not(None))
+    for name, chosen in (("model", where.models), ("operation", where.operations)):
+        if chosen:
+            tests.append(_value(name).in_(chosen))
+    tests += [_value(name) == value for name, value in where.attributes.items()]
+    if where.label != "any":
+        tests.append(_label_test(where.label))
+    if where.text:
+        like = "%" + where.text.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_") + "%"
+        tests.append(sa.or_(TraceRow.question.ilike(like, escape="\\"), TraceRow.answer.ilike(like, escape="\\")))
+    return tests
+
+
+def _label_test(state: LabelState) -> ColumnElement[bool]:
+    gold = select(GoldRow.trace_pk).where(GoldRow.trace_pk == TraceRow.id)
+    if state == "unlabelled":
+        return ~gold.exists()
+    if state == "labelled":
+        return gold.exists()
+    return gold.where(GoldRow.verdict == state).exists()
+
+
+def _value(by: str) -> ColumnElement[str]:
+    if by in ("model", "operation"):
+        return func.coalesce(getattr(TraceRow, by), NONE)
+    if not by or '"' in by or "\\" in by:
+        raise BadInput(f"no attribute can be called {by!r}; `traces` shows the attributes there are")
+    return func.coalesce(TraceRow.attributes[by].as_string(), NONE)
+
+
+def _bound(after: tuple[datetime | None, int]) -> tuple[ColumnElement[Any], ColumnElement[Any]]:
+    return sa.literal(after[0], table(TraceRow).c.timestamp.type), sa.literal(after[1])
+
+
+def _sort_out(
+    records: Sequence[Record], hashes: Sequence[str], known: Mapping[str, tuple[int, str]]
+) -> tuple[list[tuple[Record, str]], list[tuple[int, str]], list[Label]]:
+    """New records with their hashes, conflicts with their lines, and the labels of all records that stand."""
+    contents = {trace_id: content for trace_id, (_, content) in known.items()}
+    fresh: list[tuple[Record, str]] = []
+    conflicts: list[tuple[int, str]] = []
+    wanted: list[Label] = []
+    for record, content in zip(records, hashes, strict=True):
+        standing = contents.get(record.trace.id)
+        if standing is None:
+            contents[record.trace.id] = content
+            fresh.append((record, content))
+        elif standing != content:
+            conflicts.append((record.line, conflict_reason(record.trace.id)))
+            continue
+        wanted.extend(record.labels)
+    return fresh, conflicts, wanted

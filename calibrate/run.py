@@ -1,7 +1,8 @@
 """Running detectors over traces: what is missing, in batches, kept as it goes.
 
-A score belongs to a trace's content, a detector with its version and parameters, and the revision of the models behind
-it. Whatever the store has under that key is not computed again, so a run that was stopped or killed goes on where it was.
+A score belongs to a trace's content, a detector with its version and parameters, and the revision of the models
+behind it. Whatever the store has under that key is not computed again, so a run that was stopped or killed goes on
+where it was.
 """
 
 from __future__ import annotations

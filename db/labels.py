@@ -49,7 +49,7 @@ class Labels:
             keys: dict[str, int] = {}
             for some in batches(sorted({label.trace_id for label in labels}), 500):
                 found = connection.execute(select(TraceRow.trace_id, TraceRow.id).where(TraceRow.trace_id.in_(some)))
-                keys.update(found.tuples())
+                keys.update(found.tuples().all())
             pairs = [(keys[label.trace_id], label) for label in labels if label.trace_id in keys]
             added = append(connection, pairs, sample_id=None, now=now, skip_standing=True)
         return added, [label.trace_id for label in labels if label.trace_id not in keys]
@@ -65,6 +65,7 @@ class Labels:
     def place(self, sample_id: int, labeller: str) -> Place:
         """Where this labeller is: unlabelled members in order, the skipped ones after all others, oldest skip first."""
         mine = select(LabelRow.trace_pk).where(LabelRow.labeller == labeller, LabelRow.trace_pk == MemberRow.trace_pk)
+        mine = mine.correlate(MemberRow)
         skip = sa.and_(
             SkipRow.sample_id == MemberRow.sample_id,
             SkipRow.trace_pk == MemberRow.trace_pk,

@@ -90,7 +90,7 @@ class Scores:
         found: dict[str, str] = {}
         with self._engine.connect() as connection:
             for some in batches(hashes, 900):
-                found.update(connection.execute(query.where(ScoreRow.content_hash.in_(some))).tuples())
+                found.update(connection.execute(query.where(ScoreRow.content_hash.in_(some))).tuples().all())
         return found
 
     def save(self, config_id: int, scores: Sequence[tuple[str, Score]], *, now: datetime) -> None:

@@ -119,11 +119,11 @@ class Traces:
     def count(self, where: TraceFilter, *, limit: int | None = None) -> int:
         """How many traces there are; stops counting at `limit`."""
         query = select(TraceRow.id).where(*conditions(where))
-        if limit is None:
-            with self._engine.connect() as connection:
-                return connection.scalar(query.with_only_columns(func.count())) or 0
+        counted = select(func.count()).select_from(TraceRow).where(*conditions(where))
+        if limit is not None:
+            counted = select(func.count()).select_from(query.limit(limit).subquery())
         with self._engine.connect() as connection:
-            return connection.scalar(select(func.count()).select_from(query.limit(limit).subquery())) or 0
+            return connection.scalar(counted) or 0
 
     def undated(self, where: TraceFilter) -> int:
         """How many traces match in everything but time, because they carry none."""
@@ -269,7 +269,7 @@ def conditions(where: TraceFilter) -> list[ColumnElement[bool]]:
 
 
 def _label_test(state: LabelState) -> ColumnElement[bool]:
-    gold = select(GoldRow.trace_pk).where(GoldRow.trace_pk == TraceRow.id)
+    gold = select(GoldRow.trace_pk).where(GoldRow.trace_pk == TraceRow.id).correlate(TraceRow)
     if state == "unlabelled":
         return ~gold.exists()
     if state == "labelled":

@@ -48,13 +48,15 @@ _NUMBER = regex.compile(r"#?\^?(\p{Nd}+)(?::\p{Nd}+)?\^?(?:†.*)?$")
 _RANGE = regex.compile(r"\^?(\p{Nd}+)\s*[-–—]\s*(\p{Nd}+)\^?$")
 _CODE = regex.compile(r"(?s)(?:```.*?(?:```|\Z))|(?:`[^`\n]{1,400}`)")
 _DEFINITION = regex.compile(r":\s*\S|\s*(?:<?https?://)")
+_LINE_OPENS = regex.compile(r"\n[ \t*>#-]*$")
+_ASSIGNED = regex.compile(r"\s?(?:=[^=]|\+=|\[\w*[^\W\d]|\.\w+\()")
 _REFERENCES = regex.compile(
     r"(?im)^[\s#*_]*(?:references|sources|citations|bibliography|works cited|footnotes|quellen|literatur|références|"
     r"fuentes|参考文献)[\s*_]*[:：]?[\s*_]*$"
 )
 _SUBSCRIPTED = regex.compile(
-    r"(?:(?<![\p{L}\p{N}])[a-z]|\w*_\w*|\w*\d|(?:arr|array|arrays|list|lst|tuple|dict|row|rows|col|cols|data|items?|args?|argv|"
-    r"nums?|matrix|mat|vec|dp|idx|index|values|result|results|str|buf|buffer|tmp|stack|queue)|[\])])$"
+    r"(?:(?<![\p{L}\p{N}])[a-z]|\w*_\w*|(?:arr|array|arrays|list|lst|tuple|dict|row|rows|col|cols|data|items?|args?|argv|"
+    r"nums?|matrix|mat|vec|dp|idx|index|values|result|results|str|buf|buffer|tmp|stack|queue)\d?)$"
 )
 
 
@@ -94,10 +96,10 @@ def _numbers(body: str, known: Collection[str]) -> tuple[str, ...]:
 def _is_citation(text: str, mark: regex.Match[str], numbers: tuple[str, ...], known: Collection[str]) -> bool:
     """Whether the place of a bracket allows a citation: not a subscript, an image, or a reference list's entry."""
     start, end = mark.span()
-    line = text.rfind("\n", 0, start) + 1
-    if text[max(line, start - 12) : start].strip(" \t-*>#") == "" and start - line < 12 and _DEFINITION.match(text, end):
-        return False
     before = text[max(0, start - 24) : start]
+    opens_line = _LINE_OPENS.search(before) if start > 24 else _LINE_OPENS.search("\n" + before)
+    if opens_line and _DEFINITION.match(text, end):
+        return False
     if before.endswith("!") and text[end : end + 1] == "(":
         return False
     if not before or not (before[-1].isalnum() or before[-1] in "_)]"):
@@ -108,7 +110,7 @@ def _is_citation(text: str, mark: regex.Match[str], numbers: tuple[str, ...], kn
     if all(number in known for number in numbers) and not _SUBSCRIPTED.search(attached):
         return True
     code = _SUBSCRIPTED.search(attached) is not None or numbers == ("0",)
-    return not (code or regex.match(r"\s?(?:=[^=]|\+=|\[\w|\.\w+\()", text, pos=end))
+    return not (code or _ASSIGNED.match(text, end))
 
 
 def _excluded(text: str) -> list[Part]:
@@ -126,13 +128,17 @@ def _excluded(text: str) -> list[Part]:
 def citations(text: str, *, known: Collection[str] = (), parentheses: bool = False) -> tuple[Citation, ...]:
     """Every citation mark in order. `known` holds the given sources' numbers: what they contain always counts."""
     known = frozenset(known)
+    read: dict[str, tuple[str, ...]] = {}  # answers repeat their marks
     excluded = _excluded(text)
     starts = [part.start for part in excluded]
     found: list[Citation] = []
     for mark in _MARK.finditer(text):
         if _PAIRS[mark["open"]] != mark["close"] or (mark["open"] == "(" and not parentheses):
             continue
-        numbers = _numbers(mark["body"], known)
+        body = mark["body"]
+        if body not in read:
+            read[body] = _numbers(body, known)
+        numbers = read[body]
         place = bisect_right(starts, mark.start()) - 1
         inside = place >= 0 and mark.start() < excluded[place].end
         if numbers and not inside and _is_citation(text, mark, numbers, known):

@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from calibrate.errors import BadInput
-from calibrate.ingest.base import Record, Rejected, TraceSink
+from calibrate.ingest.base import Added, Record, Rejected, TraceSink
 from calibrate.ingest.files import InputFile
 from calibrate.ingest.formats import read, records
 
@@ -76,12 +76,8 @@ def import_file(
     moment = now or datetime.now(UTC)
     with InputFile(path) as file:
         for batch in _batches(records(file, format=format, columns=columns), batch_size, tally):
-            added = store.add(batch, labels_as=labels_as, now=moment)
-            tally.imported += added.imported
-            tally.duplicates += added.duplicates
-            tally.labels += added.labels
-            for line, reason in added.conflicts:
-                tally.reject(Rejected(line, reason))
+            if batch:
+                tally.add(store.add(batch, labels_as=labels_as, now=moment))
             if on_progress is not None:
                 on_progress(tally.report(share=file.share))
             if should_stop is not None and should_stop():
@@ -101,6 +97,13 @@ class _Tally:
         self.rejected += 1
         if len(self.errors) < MOST_ERRORS:
             self.errors.append(one)
+
+    def add(self, added: Added) -> None:
+        self.imported += added.imported
+        self.duplicates += added.duplicates
+        self.labels += added.labels
+        for line, reason in added.conflicts:
+            self.reject(Rejected(line, reason))
 
     def note(self, record: Record) -> None:
         self.repaired += record.repaired

@@ -19,7 +19,7 @@ DEEPEST = 100
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 # No database holds these: NUL ends a C string, a lone surrogate has no UTF-8.
 _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
-_MAY_BE_UNSTORABLE = re.compile(rb"\\u(?:[dD][89a-fA-F]|0000)|\x00")
+_MAY_BE_UNSTORABLE = re.compile(rb"\\u(?:[dD][89a-fA-F]|0000)")
 _NUMBER = re.compile(r"\d{9,}(\.\d+)?|\d+\.\d+")
 
 
@@ -79,7 +79,7 @@ _DECODER = json.JSONDecoder(parse_constant=_refuse_constant, strict=False)
 
 def may_need_repair(line: bytes) -> bool:
     """Cheap and never wrongly False: most lines have no escape that could spell an unstorable character."""
-    return (b"\\u" in line or b"\x00" in line) and _MAY_BE_UNSTORABLE.search(line) is not None
+    return b"\x00" in line or _MAY_BE_UNSTORABLE.search(line) is not None
 
 
 def repair(value: Any) -> Repaired:

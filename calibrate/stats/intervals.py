@@ -16,10 +16,8 @@ import numpy as np
 from calibrate.errors import BadInput
 from calibrate.stats.design import Floats
 from calibrate.stats.sweep import Sweep
+from calibrate.stats.variance import QUARTER, Ratio, false_positive_rate, flag_rate, precision, recall, variance
 from calibrate.types import Interval
-
-# Half a missed label split in two: keeps a stratum that happened to show no miss from claiming it has none.
-QUARTER = 0.25
 
 
 @dataclass(frozen=True)
@@ -91,28 +89,27 @@ def band(sweep: Sweep, *, confidence: float = 0.95) -> Band:
 
     For a band meant to hold at about 25 thresholds at once pass confidence 1 - 0.05 / 25 (Bonferroni).
     """
-    clean, clean_count = sweep.weighted_n - sweep.weighted_positives, sweep.negatives
-    precision = _ratio_range(sweep, "precision", sweep.precision, sweep.tp + sweep.fp, confidence)
-    recall = _recall_range(sweep, confidence)
-    fpr = _ratio_range(sweep, "fpr", sweep.fpr, np.full(len(sweep), clean if clean_count else 0.0), confidence)
-    flag_rate = _ratio_range(sweep, "flag_rate", sweep.flag_rate, np.full(len(sweep), sweep.weighted_n), confidence)
+    of_flagged, of_clean, of_all = (
+        _ratio_range(sweep, ratio, confidence)
+        for ratio in (precision(sweep), false_positive_rate(sweep), flag_rate(sweep))
+    )
+    of_hallucinated = _recall_range(sweep, confidence)
     return Band(
-        precision_low=precision.low,
-        precision_high=precision.high,
-        recall_low=recall.low,
-        recall_high=recall.high,
-        fpr_low=fpr.low,
-        fpr_high=fpr.high,
-        flag_rate_low=flag_rate.low,
-        flag_rate_high=flag_rate.high,
+        precision_low=of_flagged.low,
+        precision_high=of_flagged.high,
+        recall_low=of_hallucinated.low,
+        recall_high=of_hallucinated.high,
+        fpr_low=of_clean.low,
+        fpr_high=of_clean.high,
+        flag_rate_low=of_all.low,
+        flag_rate_high=of_all.high,
     )
 
 
 def figures(sweep: Sweep, threshold: float, *, confidence: float = 0.95) -> Figures:
     """What was measured at any threshold, observed or not, with the intervals."""
-    index = sweep.at(threshold)
     # A threshold that flags nothing is a point too: no hallucination found, precision unknown.
-    point = sweep.point(index)
+    point = sweep.point(sweep.at(threshold))
     bounds = band(point, confidence=confidence)
     tp, fp = int(point.tp_count[0]), int(point.fp_count[0])
     return Figures(
@@ -144,8 +141,38 @@ def expected_precision_halfwidth(
     return PrecisionPlan(n, positives, min(0.5, halfwidth))
 
 
-def _variance(part: Floats, whole: Floats, n: Floats | float, ratio: Floats) -> Floats:
-    """Sum of squared deviations of z = part - ratio * whole over n rows, z being 1 - ratio, -ratio or 0 in a row."""
-    rest = whole - part
-    mean = ((1 - ratio) * part - ratio * rest) / n
-    return np.asarray((1 - ratio) ** 2 * part + ratio**2 * rest - n * mean**2)
+def _ratio_range(sweep: Sweep, ratio: Ratio, confidence: float) -> Range:
+    """Wilson at n_eff = min(P (1 - P) / V, labels); where V is 0 (all or none) at Kish's effective size."""
+    share = ratio.value
+    with np.errstate(divide="ignore", invalid="ignore"):
+        spread = variance(sweep, ratio)
+        kish = ratio.weight**2 / (ratio.part_squared + ratio.rest_squared)
+        effective = np.where(spread > 0, share * (1 - share) / spread, kish)
+    return wilson(share, np.minimum(effective, ratio.labels), confidence=confidence)
+
+
+def _recall_range(sweep: Sweep, confidence: float) -> Range:
+    """Logit interval; Wilson at an effective number of hallucinated labels where all or none of them are flagged."""
+    ratio = recall(sweep)
+    share = ratio.value
+    none, all_ = sweep.tp_count == 0, sweep.tp_count == sweep.positives
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        error = np.sqrt(variance(sweep, ratio, quarter=QUARTER))
+        reach = z_value(confidence) * error / (share * (1 - share))
+        logit = np.log(share / (1 - share))
+        low, high = 1 / (1 + np.exp(reach - logit)), 1 / (1 + np.exp(-reach - logit))
+        kish = np.full(len(sweep), np.divide(sweep.weighted_positives**2, sweep.squared_positives))
+        # With k equal weights and no miss the error is 1 / 2k; its inverse is what a stratified draw is worth.
+        effective = np.where(all_ & (error > 0), np.minimum(kish, 0.5 / error), kish)
+    edge = wilson(np.where(all_, 1.0, 0.0), effective, confidence=confidence)
+    low, high = np.where(none | all_, edge.low, low), np.where(none | all_, edge.high, high)
+    unknown = np.isnan(share)
+    return Range(np.where(unknown, np.nan, low), np.where(unknown, np.nan, high))
+
+
+def _interval(value: Floats, low: Floats, high: Floats) -> Interval:
+    return Interval(_known(value), _known(low), _known(high))
+
+
+def _known(figure: Floats) -> float | None:
+    return None if np.isnan(figure[0]) else float(figure[0])

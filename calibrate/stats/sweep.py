@@ -71,7 +71,8 @@ class Sweep:
     @cached_property
     def precision(self) -> Floats:
         """Of what is flagged, the share that is hallucinated."""
-        return np.asarray(self.tp / (self.tp + self.fp))
+        with np.errstate(invalid="ignore"):
+            return np.asarray(self.tp / (self.tp + self.fp))
 
     @cached_property
     def recall(self) -> Floats:
@@ -105,6 +106,25 @@ class Sweep:
         else:
             flagged = int(np.searchsorted(self.thresholds, threshold, side="right"))
         return flagged - 1 if flagged else None
+
+    def point(self, index: int | None) -> Sweep:
+        """The sweep at one of its points only; None is the point that flags nothing, whose threshold is NaN."""
+        if index is not None:
+            return self._take(np.array([index]))
+        # The threshold is no score of anyone, the counts of every stratum are 0.
+        nothing, none = np.zeros(1), np.zeros(1, dtype=np.int64)
+        empty = None if self.strata is None else np.zeros((len(self.strata.rows), 1), dtype=np.int64)
+        return replace(
+            self,
+            thresholds=np.full(1, np.nan),
+            tp=nothing,
+            fp=nothing,
+            tp_count=none,
+            fp_count=none,
+            tp_squared=nothing,
+            fp_squared=nothing,
+            strata=None if self.strata is None or empty is None else replace(self.strata, tp=empty, fp=empty),
+        )
 
     def thin(self, max_points: int = 400) -> Sweep:
         """At most `max_points` of the points, the corners of every chart among them. For drawing, not for choosing."""

@@ -3,17 +3,31 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime, time, timedelta
+from datetime import UTC, date, datetime, time, timedelta
 from typing import Literal
 
+from calibrate.steps.release import read
 from calibrate.types import Sample, TraceFilter
 from db import Store
 from db.labels import Place
 from db.releases import Release
 from db.runs import Run
+from db.traces import NONE
 
 Step = Literal["import", "sample", "label", "detect", "tune", "release"]
 WINDOW = timedelta(days=14)
+WORTH_A_WORD = 0.01  # a model with a smaller share of the traffic is not reported
+
+
+@dataclass(frozen=True, slots=True)
+class UnknownModel:
+    """A model that answers traffic now and of which the release's labels hold nothing. `share` is of the traffic since
+    the release; `appeared` the day (UTC) of its first trace, None where it was there before the release."""
+
+    name: str
+    traces: int
+    share: float
+    appeared: date | None
 
 
 @dataclass(frozen=True)
@@ -28,8 +42,10 @@ class Week:
     place: Place | None
     run: Run | None
     scored_detectors: tuple[str, ...]
+    silent_detectors: tuple[str, ...]
     saved_points: tuple[str, ...]
     release: Release | None
+    unknown_models: tuple[UnknownModel, ...]
     next: Step
 
     @property
@@ -56,11 +72,35 @@ def week(store: Store, *, name: str, labeller: str, now: datetime) -> Week:
         place=store.labels.place(sample.id, labeller) if sample else None,
         run=runs[0] if runs else None,
         scored_detectors=tuple(sorted(done.counts)) if done else (),
+        silent_detectors=silent(done) if done else (),
         saved_points=tuple(sorted(points)),
         release=releases[0] if releases else None,
+        unknown_models=unknown_models(store, releases[0]) if releases else (),
         next="import",
     )
     return replace(state, next=_next(state))
+
+
+def unknown_models(store: Store, release: Release) -> tuple[UnknownModel, ...]:
+    """The models of the traffic since the release that its labels know nothing of, most traffic first."""
+    known = set(read(release).data.models)
+    counts = store.traces.facet(TraceFilter(since=release.released_at, undated=False), "model")
+    total = sum(counts.values())
+    found = []
+    for name, traces in counts.items():
+        if name in known or name == NONE or traces < WORTH_A_WORD * total:
+            continue
+        before = TraceFilter(until=release.released_at, undated=False, models=(name,))
+        since = TraceFilter(since=release.released_at, undated=False, models=(name,))
+        old = store.traces.count(before, limit=1)
+        appeared = None if old else date.fromisoformat(min(store.traces.per_day(since)))
+        found.append(UnknownModel(name, traces, traces / total, appeared))
+    return tuple(found)
+
+
+def silent(run: Run) -> tuple[str, ...]:
+    """The detectors of a run that could score no trace at all."""
+    return tuple(sorted(name for name, tally in run.counts.items() if not tally["scored"] + tally["reused"]))
 
 
 def monday(now: datetime) -> datetime:

@@ -6,9 +6,8 @@
 from calibrate.thresholds.canonical import label_set_digest
 from calibrate.thresholds.changes import Change, diff
 from calibrate.thresholds.checks import FORMAT, schema
-from calibrate.thresholds.document import from_json, to_json
 from calibrate.thresholds.files import Staged, Verification, encode, read, staged, verify, write
-from calibrate.thresholds.model import Data, DetectorEntry, Metrics, ThresholdsFile, Window
+from calibrate.thresholds.model import Data, DetectorEntry, Metrics, ThresholdsFile, Window, from_json, to_json
 
 __all__ = [
     "FORMAT",

@@ -52,7 +52,7 @@ def plain(value: Any, where: str) -> Any:
     if isinstance(value, float):
         if not math.isfinite(value):
             raise BadThresholds(f"{where} is {value}: a thresholds file holds finite numbers only")
-        return float(value)
+        return float(value) + 0.0  # -0.0 becomes 0.0: the digest does not tell them apart
     if isinstance(value, list | tuple):
         return [plain(item, f"{where}[{index}]") for index, item in enumerate(value)]
     if isinstance(value, Mapping) and all(isinstance(key, str) for key in value):

@@ -111,7 +111,15 @@ def _is_time(text: str) -> bool:
     return True
 
 
-_NAMES = {"object": "an object", "array": "a list", "string": "a text", "null": "null", "boolean": "true or false"}
+_NAMES = {
+    "object": "an object",
+    "array": "a list",
+    "string": "a text",
+    "number": "a number",
+    "integer": "a whole number",
+    "boolean": "true or false",
+    "null": "null",
+}
 
 
 def _sentence(error: Any) -> str:
@@ -127,7 +135,7 @@ def _sentence(error: Any) -> str:
         return f"{here} has {_short(odd)}, which format {FORMAT} does not know (own keys begin with x-, where allowed)"
     if error.validator == "type":
         kinds = error.validator_value if isinstance(error.validator_value, list) else [error.validator_value]
-        return f"{here} is {_short(error.instance)}; it must be {' or '.join(_NAMES.get(k, f'a {k}') for k in kinds)}"
+        return f"{here} is {_short(error.instance)}; it must be {' or '.join(_NAMES[kind] for kind in kinds)}"
     if error.validator == "enum":
         return f"{here} is {_short(error.instance)}; it must be one of {', '.join(map(str, error.validator_value))}"
     return f"{here} has an impossible value: {_short(error.instance)}"

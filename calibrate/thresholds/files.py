@@ -15,8 +15,7 @@ from typing import Any, NoReturn
 
 from calibrate.errors import BadThresholds, TouchstoneError
 from calibrate.thresholds.checks import check, digest_problem, format_problem, schema_problem
-from calibrate.thresholds.document import from_json, to_json
-from calibrate.thresholds.model import ThresholdsFile
+from calibrate.thresholds.model import ThresholdsFile, from_json, to_json
 
 MAX_BYTES = 16 * 2**20
 MAX_EXACT_INTEGER = 2**53 - 1

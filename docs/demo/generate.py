@@ -35,7 +35,7 @@ class Decoding:
     top_p: float
 
 
-DECODING = {1: Decoding(0.4, 0.9), 2: Decoding(0.6, 0.95)}
+DECODING = {1: Decoding(0.3, 0.9), 2: Decoding(0.6, 0.95)}
 
 
 # --- prompts ---------------------------------------------------------------------------------
@@ -103,7 +103,7 @@ class Model:
         import torch
         from transformers import AutoModelForCausalLM, AutoTokenizer
 
-        torch.set_num_threads(2)
+        torch.set_num_threads(1)
         where: Json = {"gguf_file": gguf.name}
         self.tokenizer = AutoTokenizer.from_pretrained(gguf.parent, **where)
         self.net = AutoModelForCausalLM.from_pretrained(
@@ -131,29 +131,41 @@ class Model:
     def generate(
         self, prefix: str, suffix: str, rows: Sequence[Row], *, operation: str, seed: int
     ) -> None:
-        """Fill ``rows`` by top-k, top-p sampling; a finished row leaves the batch."""
+        """Fill ``rows`` by top-k, top-p sampling.
+
+        All rows share one cache: each step feeds one token of every unfinished row, and a mask
+        lets a row see the prompt and its own tokens only.
+        """
         import torch
 
         rng = torch.Generator().manual_seed(seed)
         with torch.inference_mode():
             cache, logits = self.read(prefix, suffix)
-            cache.batch_repeat_interleave(len(rows))
+            prompt_length = cache.get_seq_length()
+            live, owners = list(range(len(rows))), list[int]()
             logits = logits.repeat(len(rows), 1)
-            live = list(rows)
-            for _ in range(MAX_TOKENS):
-                chosen = pick(logits, live, rng)
-                keep = [
-                    i for i, row in enumerate(live) if self.extend(row, logits[i], chosen[i])
-                    and not finished(self.tokenizer.decode(row.ids), operation)
-                ]
-                if not keep:
+            for position in range(prompt_length, prompt_length + MAX_TOKENS):
+                chosen = pick(logits, [rows[i] for i in live], rng)
+                fed = []
+                for i, token, row_logits in zip(live, chosen, logits, strict=True):
+                    if self.extend(rows[i], row_logits, token) and not finished(
+                        self.tokenizer.decode(rows[i].ids), operation
+                    ):
+                        fed.append((i, token))
+                if not fed:
                     break
-                if len(keep) < len(live):
-                    cache.batch_select_indices(torch.tensor(keep))
-                    live = [live[i] for i in keep]
-                step = torch.tensor([[chosen[i]] for i in keep])
-                out = self.net(step, past_key_values=cache, use_cache=True)
-                cache, logits = out.past_key_values, out.logits[:, -1]
+                live = [i for i, _ in fed]
+                owners += live
+                own = torch.tensor(live)[:, None] == torch.tensor(owners)[None, :]
+                prompt = torch.ones(len(live), prompt_length, dtype=torch.bool)
+                out = self.net(
+                    torch.tensor([[token for _, token in fed]]),
+                    attention_mask=torch.cat([prompt, own], dim=1)[None, None],
+                    position_ids=torch.full((1, len(live)), position),
+                    past_key_values=cache,
+                    use_cache=True,
+                )
+                logits = out.logits[0]
 
     def extend(self, row: Row, logits: Any, token: int) -> bool:
         """Append a token with its log-probability at temperature 1; False at the end mark."""

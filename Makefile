@@ -1,0 +1,64 @@
+# `make app` and `make test` set up everything they need; nothing else has to be installed but Python 3.11+ and make.
+
+PYTHON ?= python3
+PORT ?= 8501
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check
+# On Linux the default build of torch brings gigabytes of CUDA; this index has the CPU build. For another build:
+#   make setup TORCH_INDEX=https://download.pytorch.org/whl/cu128      (TORCH_INDEX= takes the default index)
+TORCH_INDEX ?= $(if $(filter Linux,$(shell uname -s)),https://download.pytorch.org/whl/cpu)
+export HF_HUB_OFFLINE ?= 1
+
+.PHONY: setup app test bench lint docs browser clean
+
+setup: $(VENV)/ready
+
+$(VENV)/ready: requirements.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Touchstone needs Python 3.11 or newer; this is " + sys.version.split()[0] + ". Name another: make PYTHON=python3.12 …")'
+	@echo "Setting up .venv (about 2 GB, a few minutes, once) …"
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@$(PIP) install -q --upgrade pip
+	@$(call install_torch)
+	@$(PIP) install -q -r requirements.txt
+	@touch $@
+
+# torch first and alone: anything that depends on it would otherwise choose a build for us.
+define install_torch
+torch=$$(grep '^torch==' requirements.txt); \
+$(PIP) show -q torch 2>/dev/null \
+|| { [ -n "$(TORCH_INDEX)" ] && $(PIP) install -q --retries 0 --timeout 30 --index-url "$(TORCH_INDEX)" $$torch 2>/dev/null; } \
+|| $(PIP) install -q $$torch
+endef
+
+$(VENV)/ready-tests: $(VENV)/ready tests/requirements.txt
+	@$(PIP) install -q -r tests/requirements.txt
+	@touch $@
+
+app: setup
+	@if [ -z "$$TOUCHSTONE_STORE" ] && [ ! -e touchstone.db ]; then $(BIN)/python -m calibrate demo; fi
+	@$(BIN)/streamlit run app.py --server.port $(PORT)
+
+test: $(VENV)/ready-tests browser
+	@$(BIN)/python -m pytest --cov --cov-report=term:skip-covered $(ARGS)
+
+lint: $(VENV)/ready-tests
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/mypy
+
+bench: $(VENV)/ready-tests browser
+	@for file in tests/bench/bench_*.py; do echo "== $$file"; $(BIN)/python $$file || exit 1; done
+
+docs: setup
+	@$(BIN)/python docs/make_cli_reference.py
+
+# The browser tests take a system Chromium or Chrome; else Debian's package, as root; else Playwright's own.
+browser: $(VENV)/ready-tests
+	@$(BIN)/python -m tests.browser.find >/dev/null 2>&1 \
+	|| { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && apt-get -qq update && DEBIAN_FRONTEND=noninteractive apt-get -qq install -y chromium >/dev/null; } \
+	|| $(BIN)/python -m playwright install chromium \
+	|| echo "No browser could be had: the browser tests will be skipped."
+
+clean:
+	@rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage

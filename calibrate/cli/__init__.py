@@ -1,0 +1,60 @@
+"""The command line: every step of the loop without the workbench. Verbs are imported when they are asked for."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import sys
+from argparse import Namespace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from calibrate.cli.parser import build
+from calibrate.errors import TouchstoneError
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a verb has to say: one JSON object, the same as text, and the exit code."""
+
+    document: Mapping[str, Any]
+    text: str
+    exit_code: int = 0
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs one verb; returns 0 on success, 2 on bad input, 1 on failure. Errors are a sentence, never a traceback."""
+    given = list(sys.argv[1:] if argv is None else argv)
+    as_json = "--json" in given
+    try:
+        answer = _call(build().parse_args(given))
+        print(json.dumps(answer.document, ensure_ascii=False) if as_json else answer.text, flush=True)
+        return answer.exit_code
+    except TouchstoneError as error:
+        return _fail(str(error), error.exit_code, as_json=as_json)
+    except KeyboardInterrupt:
+        return _fail("stopped; what was done so far is kept", 1, as_json=as_json)
+    except BrokenPipeError:  # the reader of our output has gone
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    except Exception as error:
+        if os.environ.get("TOUCHSTONE_TRACEBACK"):
+            raise
+        what = f"{type(error).__name__}: {error}"
+        return _fail(f"this should not happen: {what} (TOUCHSTONE_TRACEBACK=1 shows where)", 1, as_json=as_json)
+
+
+def _call(args: Namespace) -> Answer:
+    module = importlib.import_module(f"calibrate.cli.{args.module}")
+    answer = getattr(module, args.function)(args)
+    assert isinstance(answer, Answer)
+    return answer
+
+
+def _fail(message: str, code: int, *, as_json: bool) -> int:
+    if as_json:
+        print(json.dumps({"error": message}, ensure_ascii=False), flush=True)
+    print(f"touchstone: {message}", file=sys.stderr)
+    return code

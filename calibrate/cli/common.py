@@ -1,0 +1,57 @@
+"""What several verbs share."""
+
+from __future__ import annotations
+
+import sys
+from argparse import Namespace
+from collections.abc import Sequence
+from datetime import UTC, datetime
+
+from calibrate import settings
+from calibrate.errors import BadInput
+from db import Store, open_store
+
+
+def store(args: Namespace, *, create: bool = False) -> Store:
+    return open_store(args.store or settings.read().store, create=create)
+
+
+def user() -> str:
+    return settings.read().user
+
+
+def now() -> datetime:
+    return datetime.now(UTC)
+
+
+def pairs(given: Sequence[str], option: str) -> dict[str, str]:
+    """`K=V` options as a mapping. Raises BadInput for one without `=`."""
+    parsed = {}
+    for item in given:
+        key, equals, value = item.partition("=")
+        if not equals or not key:
+            raise BadInput(f"{option} {item!r} should read NAME=VALUE")
+        parsed[key.strip()] = value.strip()
+    return parsed
+
+
+def say(line: str) -> None:
+    """Progress, on standard error, over the line before it when somebody is watching."""
+    if sys.stderr.isatty():
+        print(f"\r\x1b[2K{line}", end="", file=sys.stderr, flush=True)
+
+
+def said() -> None:
+    """Ends the progress line."""
+    if sys.stderr.isatty():
+        print(file=sys.stderr, flush=True)
+
+
+def table(rows: Sequence[Sequence[str]], *, right: Sequence[int] = ()) -> str:
+    """Rows as aligned columns; the first row is the head. `right` columns are aligned right."""
+    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
+    lines = []
+    for row in rows:
+        cells = [c.rjust(w) if i in right else c.ljust(w) for i, (c, w) in enumerate(zip(row, widths, strict=True))]
+        lines.append("  ".join(cells).rstrip())
+    return "\n".join(lines)

@@ -1,0 +1,74 @@
+"""Verbs about detectors and runs."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from typing import Any
+
+from calibrate import registry
+from calibrate.cli import Answer
+from calibrate.cli.common import pairs, store, table
+from calibrate.errors import TouchstoneError
+from calibrate.steps import detect as step
+from db.runs import Run
+
+
+def detectors(args: Namespace) -> Answer:
+    found = [_about(name) for name in registry.names()]
+    rows = [("detector", "flags when", "needs", "model", "default parameters")]
+    for one in found:
+        params = ", ".join(f"{key}={value}" for key, value in one["params"].items())
+        rows.append((one["name"], one["flag_when"], ", ".join(one["needs"]), one["model"], params))
+    return Answer({"detectors": found}, table(rows))
+
+
+def _about(name: str) -> dict[str, Any]:
+    detector = registry.make(name, None)
+    missing = detector.unavailable()
+    return {
+        "name": name,
+        "title": detector.title,
+        "measures": " ".join((type(detector).__doc__ or "").split()),
+        "unit": detector.unit,
+        "flag_when": detector.flag_when,
+        "usual_threshold": detector.usual_threshold,
+        "needs": sorted(detector.needs),
+        "params": registry.config_of(detector),
+        "version": detector.version,
+        "revision": detector.revision() if missing is None else None,
+        "model": "missing" if missing else ("ready" if detector.revision() else "none needed"),
+        "unavailable": missing,
+    }
+
+
+def detect(args: Namespace) -> Answer:
+    found = store(args)
+    labelled = args.labelled or (args.sample is None and not args.everything)
+    scope = step.scope_of(sample=args.sample, labelled=labelled, everything=args.everything)
+    queued = step.queue(found, args.detectors, scope, params=pairs(args.param, "--param"))
+    finished = step.work(found, run_id=queued.id)
+    if finished is None:
+        return Answer({"run": queued.id, "detectors": {}}, f"run {queued.id} was taken by a worker that was waiting")
+    return _report(finished)
+
+
+def worker(args: Namespace) -> Answer:
+    found = store(args)
+    done = []
+    while (finished := step.work(found, run_id=args.run)) is not None:
+        done.append({"run": finished.id, "status": finished.status})
+    return Answer({"runs": done}, f"{len(done)} runs carried out")
+
+
+def _report(run: Run) -> Answer:
+    if run.status == "failed":
+        raise TouchstoneError(f"run {run.id} failed: {run.error}")
+    keys = ("scored", "abstained", "failed", "reused", "seconds", "why")
+    counts = {name: {key: tally[key] for key in keys} for name, tally in run.counts.items()}
+    rows: list[tuple[str, ...]] = [("detector", "scored", "reused", "abstained", "failed", "seconds", "")]
+    for name, tally in counts.items():
+        why = "; ".join(f"{reason} ({n})" for reason, n in list(tally["why"].items())[:3])
+        numbers = [str(tally[key]) for key in ("scored", "reused", "abstained", "failed")]
+        rows.append((name, *numbers, f"{tally['seconds']:.1f}", why))
+    state = "" if run.status == "done" else f" ({run.status})"
+    return Answer({"run": run.id, "detectors": counts}, f"run {run.id}{state}\n{table(rows, right=(1, 2, 3, 4, 5))}")

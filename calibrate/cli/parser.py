@@ -1,0 +1,130 @@
+"""The grammar of the command line, and nothing else: `--help` must not load the product."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser, RawDescriptionHelpFormatter, _SubParsersAction
+from typing import NoReturn
+
+from calibrate import __version__
+from calibrate.errors import BadInput
+
+EPILOG = """\
+The loop, once a week:  import → sample → labels → detect → sweep → choose → release
+Every verb takes --store URL (default: TOUCHSTONE_STORE, else sqlite:///touchstone.db) and --json (one JSON object on
+standard output). Exit codes: 0 done, 2 bad input, 1 failure.
+"""
+
+
+class _Parser(ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        """A wrong call is bad input like any other: one sentence, or one JSON object."""
+        raise BadInput(f"{message}; `{self.prog} --help` shows how")
+
+
+def build() -> ArgumentParser:
+    """The parser. A parsed verb carries `module` and `function`: calibrate.cli.<module>.<function>(args)."""
+    parser = _Parser(
+        prog="python -m calibrate",
+        description="Find out where to set the thresholds of hallucination detectors, and how sure you may be.",
+        epilog=EPILOG,
+        formatter_class=RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--version", action="version", version=f"touchstone {__version__}")
+    verbs = parser.add_subparsers(title="verbs", metavar="VERB", required=True)
+    _data(verbs)
+    _detectors(verbs)
+    _thresholds(verbs)
+    return parser
+
+
+def _data(verbs: _SubParsersAction[_Parser]) -> None:
+    verb = _verb(verbs, "demo", "data.demo", "fill an empty store with the sample traces that come with Touchstone")
+
+    verb = _verb(verbs, "import", "data.import_files", "take traces in: JSONL (.gz too), CSV or Parquet")
+    verb.add_argument("files", nargs="+", metavar="FILE")
+    verb.add_argument("--format", default="auto", choices=("auto", "jsonl", "csv", "parquet"))
+    verb.add_argument(
+        "--column", action="append", default=[], metavar="FIELD=COLUMN", help="CSV, Parquet: which column"
+    )
+    verb.add_argument("--labels-as", metavar="NAME", help="keep the labels in the file as this labeller's")
+    verb.add_argument("--strict", action="store_true", help="refuse a file with a bad line instead of leaving it out")
+
+    verb = _verb(verbs, "traces", "data.traces", "list traces, newest first")
+    verb.add_argument("--since", default="all", help="14d, 12h, 2026-11-01 or all (default)")
+    verb.add_argument("--limit", type=int, default=20, metavar="N")
+    verb.add_argument("--text", help="only traces with this in question or answer")
+    verb.add_argument("--label", default="any", help="any, unlabelled, labelled, clean, hallucinated, unsure, disputed")
+
+    verb = _verb(verbs, "sample", "data.sample", "draw traces for labelling and keep how they were drawn")
+    verb.add_argument("name", metavar="NAME", nargs="?", help="default: the ISO week, like 2026-W47")
+    verb.add_argument("--size", type=int, default=300, metavar="N")
+    verb.add_argument("--design", default="random", choices=("random", "stratified"))
+    verb.add_argument("--by", metavar="ATTR", help="stratified: model, operation or an attribute")
+    verb.add_argument("--since", default="14d", help="14d (default), 2026-11-01, or all, which lets undated traces in")
+    verb.add_argument("--seed", type=int, help="draw the same sample again (default: a new seed)")
+
+    verb = _verb(verbs, "labels", "data.labels", "bring labels in from a file, or write them to one (JSONL or CSV)")
+    verb.add_argument("direction", choices=("import", "export"))
+    verb.add_argument("file", metavar="FILE")
+    verb.add_argument("--sample", metavar="NAME", help="export: only the labels of this sample")
+    verb.add_argument("--labels-as", metavar="NAME", help="import: the labeller, for lines that name none")
+
+
+def _detectors(verbs: _SubParsersAction[_Parser]) -> None:
+    _verb(verbs, "detectors", "detecting.detectors", "what detectors there are, what each needs, default parameters")
+
+    verb = _verb(
+        verbs, "detect", "detecting.detect", "score traces with detectors; what is scored already is not done again"
+    )
+    verb.add_argument("detectors", nargs="+", metavar="DETECTOR", help="names, or all")
+    where = verb.add_mutually_exclusive_group()
+    where.add_argument("--sample", metavar="NAME")
+    where.add_argument("--labelled", action="store_true", help="every labelled trace (default)")
+    where.add_argument("--all", action="store_true", dest="everything", help="every trace of the store")
+    verb.add_argument("--param", action="append", default=[], metavar="K=V", help="a parameter, like variant=plain")
+
+    verb = _verb(verbs, "worker", "detecting.worker", "carry out runs that wait in the store, then end")
+    verb.add_argument("--run", type=int, metavar="ID", help="only this run")
+
+
+def _thresholds(verbs: _SubParsersAction[_Parser]) -> None:
+    verb = _verb(verbs, "sweep", "tuning.sweep", "precision and recall of a detector at every threshold")
+    _scores(verb)
+
+    verb = _verb(verbs, "choose", "tuning.choose", "the operating point that a policy chooses")
+    _scores(verb)
+    verb.add_argument("--policy", default="precision>=0.7", help='"precision>=0.7" (default), elbow, manual:THRESHOLD')
+    verb.add_argument("--save", action="store_true", help="keep the point: it is then on offer for release")
+
+    verb = _verb(verbs, "release", "releasing.release", "make the saved operating points the next version")
+    verb.add_argument("detectors", nargs="*", metavar="DETECTOR", help="default: every detector with a saved point")
+    verb.add_argument("--out", required=True, metavar="FILE", help="the thresholds file, replaced atomically")
+    verb.add_argument("--note", default="", metavar="TEXT", help="why, for the history")
+    verb.add_argument(
+        "--tier", action="append", default=[], metavar="DETECTOR=TIER", help="page, signal (default) or off"
+    )
+    verb.add_argument("--again", type=int, metavar="VERSION", help="write an earlier version to --out; release nothing")
+
+    verb = _verb(verbs, "verify", "releasing.verify", "check a thresholds file: format, digest, fields")
+    verb.add_argument("file", metavar="FILE")
+
+    verb = _verb(verbs, "decide", "releasing.decide", "what a runtime would decide from scores")
+    verb.add_argument("file", metavar="FILE")
+    verb.add_argument(
+        "--scores", required=True, metavar="SCORES.json", help='{"detector": score or null, …}; - for stdin'
+    )
+
+
+def _scores(verb: ArgumentParser) -> None:
+    verb.add_argument("detector", metavar="DETECTOR")
+    verb.add_argument("--sample", metavar="NAME", help="default: every labelled trace")
+    verb.add_argument("--param", action="append", default=[], metavar="K=V", help="the parameters it was run with")
+
+
+def _verb(verbs: _SubParsersAction[_Parser], name: str, target: str, about: str) -> ArgumentParser:
+    verb = verbs.add_parser(name, help=about, description=about[0].upper() + about[1:] + ".")
+    module, _, function = target.partition(".")
+    verb.set_defaults(module=module, function=function)
+    verb.add_argument("--store", metavar="URL", help="sqlite:///file.db or postgresql://…")
+    verb.add_argument("--json", action="store_true", help="print one JSON object")
+    return verb

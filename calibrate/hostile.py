@@ -1,0 +1,25 @@
+"""Trace text is hostile: it may hold terminal codes and invisible or direction-changing characters."""
+
+from __future__ import annotations
+
+import re
+
+# Controls (but not tab and newline), bidirectional marks and overrides, zero-width characters, byte-order mark.
+UNSEEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff]")
+_NAMES = {"\x1b": "ESC", "\u202e": "RLO", "\u202d": "LRO", "\u2066": "LRI", "\u2067": "RLI", "\u2069": "PDI"}
+
+
+def name_of(character: str) -> str:
+    """What an unseen character is called: RLO, ESC, U+200B."""
+    return _NAMES.get(character, f"U+{ord(character):04X}")
+
+
+def visible(text: str | None, limit: int | None = None) -> str:
+    """The text with every character that would act unseen shown by name, cut to `limit` characters with an ellipsis.
+
+    For places that show plain text (a terminal, table cells). It does not escape HTML or Markdown.
+    """
+    if not text:
+        return ""
+    cut = text if limit is None or len(text) <= limit else text[: limit - 1] + "…"
+    return UNSEEN.sub(lambda match: f"⟦{name_of(match.group())}⟧", cut)

@@ -1,0 +1,117 @@
+"""Designs of a sample: how many traces of which stratum, and how likely each was to be drawn. Arithmetic only."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calibrate.errors import BadInput
+
+# Fewer labels than this in a stratum say nothing about its spread.
+AT_LEAST = 4
+UNITS = {"h": "hours", "d": "days", "w": "weeks"}
+
+
+def allocate(populations: Mapping[str, int], n: int) -> dict[str, int]:
+    """How many of `n` labels each stratum gets, summing to n or to all there are.
+
+    In proportion to the square root of the stratum's population, at least 4 each (all of a smaller one) and never more
+    than there are; fractions go by largest remainder. When n is too small for 4 each, the labels are spread evenly, the
+    larger strata first. The order of the mapping does not matter.
+    """
+    if n < 1:
+        raise BadInput(f"a sample of {n} traces holds nothing: ask for at least 1")
+    wrong = [name for name, population in populations.items() if population < 0]
+    if wrong:
+        raise BadInput(f"stratum {wrong[0]!r} has a population of {populations[wrong[0]]}: it cannot be below 0")
+    # Large first, then by name: the order in which leftovers are given.
+    names = sorted(populations, key=lambda name: (-populations[name], name))
+    n = min(n, sum(populations.values()))
+    least = {name: min(AT_LEAST, populations[name]) for name in names}
+    shares = _even(least, names, n) if sum(least.values()) >= n else _root_shares(populations, least, n)
+    whole = {name: math.floor(shares[name] + 1e-9) for name in names}
+    by_remainder = sorted(names, key=lambda name: whole[name] - shares[name])
+    for name in by_remainder[: n - sum(whole.values())]:
+        whole[name] += 1
+    return {name: whole[name] for name in populations}
+
+
+def inclusion_probabilities(populations: Mapping[str, int], allocation: Mapping[str, int]) -> dict[str, float]:
+    """n_h / N_h: the chance, 0 to 1, that a trace of each stratum is drawn. Its inverse is the trace's weight."""
+    return {name: allocation.get(name, 0) / size if size else 0.0 for name, size in populations.items()}
+
+
+def draw_ranks(rng: np.random.Generator, population: int, n: int) -> NDArray[np.int64]:
+    """`n` distinct ranks in 0..population-1, every set equally likely, in random order.
+
+    Any first part of them is itself a random sample, so a half-labelled sample can be used. Memory grows with n as
+    long as n is a small part of the population.
+    """
+    if not 0 <= n <= population:
+        raise BadInput(f"cannot draw {n} of {population} traces: ask for {population} at most")
+    return rng.choice(population, size=n, replace=False, shuffle=True).astype(np.int64)
+
+
+def default_name(now: datetime) -> str:
+    """The ISO week of `now`: `2026-W47`. Its year is that of the week's Thursday, not always the calendar's."""
+    year, week, _ = now.isocalendar()
+    return f"{year}-W{week:02d}"
+
+
+def parse_since(text: str) -> timedelta | datetime | None:
+    """A window as a user writes it: `14d`, `12h` or `2w` back, `2026-11-01` (UTC), or `all` (None)."""
+    compact = text.strip()
+    if compact.lower() == "all":
+        return None
+    remedy = f"no window {text!r}: write 14d, 12h or 2w, a date such as 2026-11-01, or all"
+    match = re.fullmatch(r"([0-9]{1,9})([hdw])", compact.lower())
+    try:
+        if match:
+            back = timedelta(**{UNITS[match[2]]: int(match[1])})
+            if not back:
+                raise BadInput(f"a window of {text!r} holds nothing: write 14d, for instance")
+            return back
+        start = datetime.fromisoformat(compact)
+    except (ValueError, OverflowError) as error:
+        raise BadInput(remedy) from error
+    return start.replace(tzinfo=UTC) if start.tzinfo is None else start.astimezone(UTC)
+
+
+def window_start(since: timedelta | datetime | None, now: datetime) -> datetime | None:
+    """When the window begins; None when it has no beginning."""
+    if not isinstance(since, timedelta):
+        return since
+    try:
+        return now - since
+    except OverflowError:
+        # Longer ago than the calendar reaches.
+        return None
+
+
+def _even(least: Mapping[str, int], names: list[str], n: int) -> dict[str, float]:
+    """One each, then two each, and so on in the order of `names`, never above `least`, until n are given."""
+    given = dict.fromkeys(names, 0)
+    for level in range(1, AT_LEAST + 1):
+        for name in names:
+            if sum(given.values()) < n and least[name] >= level:
+                given[name] = level
+    return {name: float(number) for name, number in given.items()}
+
+
+def _root_shares(populations: Mapping[str, int], least: Mapping[str, int], n: int) -> dict[str, float]:
+    """rate x sqrt(N_h) between `least` and N_h, with the rate at which the shares sum to n."""
+
+    def at(rate: float) -> dict[str, float]:
+        return {name: min(max(rate * math.sqrt(size), least[name]), size) for name, size in populations.items()}
+
+    # The sum grows with the rate; at sqrt of the largest stratum it is everything. Bisect to the last digit.
+    low, high = 0.0, math.sqrt(max(populations.values()))
+    for _ in range(200):
+        middle = (low + high) / 2
+        low, high = (middle, high) if sum(at(middle).values()) < n else (low, middle)
+    return at(high)

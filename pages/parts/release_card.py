@@ -1,0 +1,69 @@
+"""The live release on the home page: what it holds, how old it is, and which models it knows nothing of."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+
+import streamlit as st
+
+from calibrate.steps.release import read
+from calibrate.steps.week import UnknownModel
+from calibrate.thresholds.model import DetectorEntry
+from calibrate.types import Interval
+from db.releases import Release
+from pages.parts.navigation import page
+from pages.parts.text import plain, visible
+from pages.parts.words import ago, count, share
+
+
+def show_release(release: Release | None, now: datetime) -> None:
+    if release is None:
+        st.markdown("**Live thresholds**")
+        st.caption("Nothing is released yet. A release is the thresholds file that your runtimes read.")
+        return
+    file = read(release)
+    st.markdown(f"**Live thresholds: v{release.version}**")
+    labels = f"{file.data.n:,} labels, {file.data.positives:,} of them hallucinated"
+    st.caption(f"Released {ago(release.released_at, now)} by {plain(release.released_by, 60)}, from {labels}.")
+    if release.note:
+        st.text(visible(release.note, 200))
+    rows = [_row(name, entry) for name, entry in sorted(file.detectors.items())]
+    st.dataframe(rows, hide_index=True, height=min(38 + 35 * len(rows), 300), key="live_thresholds")
+
+
+def show_unknown_models(models: Sequence[UnknownModel], release: Release | None) -> None:
+    """A model that the release's labels do not know: thresholds are not known to hold for it."""
+    for model in models[:3] if release else ():
+        with st.container(border=True, horizontal=True, vertical_alignment="center", key=f"unknown_{model.name}"):
+            name = f"**{plain(model.name, 60)}**"
+            rate = f"{share(model.share)} of the traffic since v{release.version}"
+            seen = f"appeared on {model.appeared:%A %d %b} ({rate})" if model.appeared else f"answers {rate}"
+            st.markdown(
+                f":material/warning: {name} {seen}. v{release.version} was made without it: "
+                "its thresholds are not known to hold there.",
+                width="stretch",
+            )
+            st.page_link(
+                page("sample"), label="Sample this model", icon=":material/casino:", query_params={"model": model.name}
+            )
+    if len(models) > 3:
+        st.caption(f"{count(len(models) - 3, 'more model')} of today's traffic are not in its labels either.")
+
+
+def _row(name: str, entry: DetectorEntry) -> dict[str, str]:
+    return {
+        "Detector": name,
+        "Flags": f"{entry.flag_when} {entry.threshold:.4g}",
+        "Precision": _known(entry.metrics.precision),
+        "Recall": _known(entry.metrics.recall),
+        "Tier": entry.tier,
+    }
+
+
+def _known(figure: Interval) -> str:
+    if figure.value is None:
+        return "unknown"
+    if figure.low is None or figure.high is None:
+        return f"{figure.value:.0%}"
+    return f"{figure.value:.0%} ({figure.low:.0%} to {figure.high:.0%})"

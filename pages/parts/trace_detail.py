@@ -1,0 +1,108 @@
+"""One trace with everything known of it: the card, each detector's score with its evidence, gold, label history."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import streamlit as st
+
+from calibrate.types import Label, Score
+from db import Store
+from db.scores import Config
+from pages.parts import trace_card
+from pages.parts.text import plain, visible
+
+HEIGHT = "34rem"
+
+
+def show(store: Store, trace_id: str) -> None:
+    """The trace with this id; a sentence where there is none."""
+    pk = store.traces.find(trace_id)
+    stored = store.traces.get(pk) if pk is not None else None
+    if pk is None or stored is None:
+        st.warning(f"There is no trace {plain(trace_id, 100)} in this store.", icon=":material/search_off:")
+        return
+    scores = _newest(store.scores.of_trace(pk))
+    labels = store.labels.of_trace(pk)
+    with st.container(horizontal=True, vertical_alignment="center", gap="small", key="trace-head"):
+        st.subheader(plain(trace_id, 80), anchor=False, width="stretch")
+        st.markdown(_gold(stored.gold), width="content")
+    evidence = _evidence(scores, key=f"evidence-{pk}")
+    spans = [span for label in labels for span in label.spans]
+    trace_card.show(stored.trace, evidence=evidence, spans=spans, height=HEIGHT, key="browse-card")
+    left, right = st.columns(2)
+    with left:
+        _scores(scores)
+    with right:
+        _labels(labels)
+
+
+def _newest(found: Sequence[tuple[Config, Score]]) -> dict[str, tuple[Config, Score]]:
+    """Each detector's newest configuration."""
+    return {config.name: (config, score) for config, score in found}
+
+
+def _gold(gold: str | None) -> str:
+    return f"Gold: **{gold}**" if gold else ":gray[No gold verdict]"
+
+
+def _evidence(scores: dict[str, tuple[Config, Score]], *, key: str) -> tuple:
+    """Which detector's evidence the card marks."""
+    names = [name for name, (_, score) in scores.items() if score.evidence]
+    if not names:
+        return ()
+    name = st.segmented_control(
+        "Evidence of",
+        names,
+        default=names[0],
+        format_func=lambda n: f"{plain(n)} :gray[{_value(scores[n][1])}]",
+        key=key,
+        label_visibility="collapsed",
+    )
+    return scores[name][1].evidence if name else ()
+
+
+def _value(score: Score) -> str:
+    return score.status if score.value is None else f"{score.value:.3f}"
+
+
+def _scores(scores: dict[str, tuple[Config, Score]]) -> None:
+    st.markdown("**Scores**")
+    if not scores:
+        st.caption("No detector has scored this trace. Run them on the Detect page.")
+        return
+    rows = [
+        {"Detector": config.name, "Score": score.value, "Why not": visible(score.reason, 200)}
+        for config, score in scores.values()
+    ]
+    st.dataframe(
+        rows,
+        hide_index=True,
+        placeholder="–",
+        column_config={"Score": st.column_config.NumberColumn(format="%.4f", width=90)},
+    )
+
+
+def _labels(labels: Sequence[Label]) -> None:
+    st.markdown("**Labels, newest first**")
+    if not labels:
+        st.caption("Nobody has labelled this trace.")
+        return
+    rows = [
+        {
+            "When (UTC)": f"{label.created_at:%Y-%m-%d %H:%M}" if label.created_at else "–",
+            "Who": visible(label.labeller, 60),
+            "Verdict": label.verdict,
+            "Kinds": visible(", ".join(trace_card.said(kind) for kind in label.kinds), 200),
+            "Note": visible(label.note, 500),
+            "Seconds": label.seconds,
+            "Sample": visible(label.sample, 60),
+        }
+        for label in reversed(labels)
+    ]
+    st.dataframe(
+        rows,
+        hide_index=True,
+        placeholder="",
+        column_config={"Seconds": st.column_config.NumberColumn(format="%.0f", width=80)},
+    )

@@ -1,0 +1,84 @@
+"""This week: where the loop stands, and the one thing to do next."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+
+import streamlit as st
+
+from calibrate import sampling
+from calibrate.errors import TouchstoneError
+from calibrate.steps import demo
+from calibrate.steps.week import week
+from calibrate.types import TraceFilter
+from db import Store
+from pages.parts import bars, workbench
+from pages.parts.navigation import page
+from pages.parts.release_card import show_release, show_unknown_models
+from pages.parts.text import plain
+from pages.parts.week_steps import show_cards, show_next
+
+MONTH = timedelta(days=30)
+
+
+def fill() -> None:
+    """A second press finds a store that is not empty, and changes nothing."""
+    try:
+        with st.spinner("Loading the sample traces …"):
+            demo.fill(workbench.store(), workbench.now())
+    except TouchstoneError as error:
+        st.session_state["home_problem"] = error
+
+
+def begin() -> None:
+    """An empty store: what this is, and two ways to start."""
+    st.markdown(
+        "Touchstone finds out, from traces you label, where the threshold of each hallucination detector should be, "
+        "and how sure you may be of it."
+    )
+    if problem := st.session_state.pop("home_problem", None):
+        workbench.problem(problem)
+    own, sample = st.columns(2, gap="medium")
+    with own, st.container(border=True, height="stretch"):
+        st.markdown("**Start with your traces**")
+        st.caption("Questions and answers your app has logged, as JSON lines, CSV or Parquet. They stay in this store.")
+        if st.button("Import traces", type="primary", icon=":material/upload:"):
+            st.switch_page(page("import"))
+    with sample, st.container(border=True, height="stretch"):
+        st.markdown("**Look around first**")
+        st.caption("A fictional support bot: three weeks, two model versions, two thirds of the answers labelled.")
+        st.button("Load the sample traces", icon=":material/science:", on_click=fill)
+
+
+def traffic(store: Store) -> None:
+    """Thirty days up to the newest trace, by label state."""
+    newest = store.traces.summary().last
+    st.markdown("**Traces a day**")
+    if newest is None:
+        st.caption("These traces carry no time, so there is no traffic to show.")
+        return
+    window = TraceFilter(since=newest - MONTH, undated=False)
+    states = ("hallucinated", "clean", "unsure", "disputed", "unlabelled")
+    found = {state: store.traces.per_day(replace(window, label=state)) for state in states}
+    st.caption(f"The 30 days up to {newest:%d %b %Y}, by label")
+    bars.days({state: counts for state, counts in found.items() if counts}, key="traffic")
+
+
+name = sampling.default_name(workbench.now())
+about = f"{plain(workbench.store().name)} · you are {plain(workbench.user())}"
+with workbench.page(f"Week {name}", about) as store:
+    now = workbench.now()
+    state = week(store, name=name, labeller=workbench.user(), now=now)
+    if not state.traces:
+        begin()
+    else:
+        show_next(state)
+        show_cards(state, now)
+        show_unknown_models(state.unknown_models, state.release)
+        st.space("small")
+        left, right = st.columns([3, 2], gap="large")
+        with left:
+            traffic(store)
+        with right:
+            show_release(state.release, now)

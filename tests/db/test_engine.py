@@ -1,0 +1,128 @@
+"""Opening stores: what is refused and how it is said, migrations, two processes, a killed one."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from sqlalchemy import inspect, text
+
+from calibrate.errors import BadInput, StoreError
+from calibrate.types import TraceFilter
+from db import Store, open_store
+from db.engine import HEAD
+from db.tables import Base
+
+ROOT = Path(__file__).parent.parent.parent
+
+
+def write_traces(path: Path, count: int, *, first: int = 0) -> None:
+    lines = (
+        json.dumps({"trace_id": f"t{n}", "answer": f"answer {n}", "sources": {"1": "s"}}) for n in range(first, count)
+    )
+    path.write_text("\n".join(lines) + "\n")
+
+
+def start_import(url: str, file: Path) -> subprocess.Popen[str]:
+    command = [sys.executable, "-m", "calibrate", "import", str(file), "--store", url, "--json"]
+    return subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+@pytest.mark.parametrize(
+    ("url", "error", "words"),
+    [
+        ("nonsense", BadInput, "not one"),
+        ("mysql://x/y", BadInput, "mysql"),
+        ("oracle://u:secret@x/y", BadInput, "sqlite or postgresql"),
+        ("sqlite:////nowhere/at/all/x.db", StoreError, "no folder"),
+        ("sqlite:////", StoreError, "folder"),
+        ("postgresql://u:secret@127.0.0.1:1/x", StoreError, "cannot open"),
+    ],
+)
+def test_a_url_that_is_none_is_told_in_a_sentence_without_its_password(
+    url: str, error: type[Exception], words: str
+) -> None:
+    with pytest.raises(error, match=words) as caught:
+        open_store(url)
+    assert "secret" not in str(caught.value)
+
+
+def test_a_store_that_is_not_there_is_not_made_by_asking(tmp_path: Path) -> None:
+    with pytest.raises(StoreError, match="there is no store"):
+        open_store(f"sqlite:///{tmp_path}/x.db", create=False)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_file_that_is_no_database(tmp_path: Path) -> None:
+    (tmp_path / "x.db").write_text("something else entirely, and long enough to be no header at all")
+    with pytest.raises(StoreError, match="not a database"):
+        open_store(f"sqlite:///{tmp_path}/x.db")
+    assert (tmp_path / "x.db").read_text().startswith("something else")
+
+
+def test_a_store_without_rights_to_write(tmp_path: Path) -> None:
+    """As root a mode does not bind, so the check is on a file system path nobody may write to."""
+    with pytest.raises(StoreError, match=r"cannot be made|cannot open"):
+        open_store("sqlite:////proc/touchstone.db")
+
+
+def test_a_newer_store_is_refused_and_left_alone(store_url: str) -> None:
+    with open_store(store_url).engine.begin() as connection:
+        connection.execute(text("UPDATE alembic_version SET version_num = '9999'"))
+    with pytest.raises(StoreError, match="newer Touchstone"):
+        open_store(store_url)
+
+
+def test_the_migrations_make_the_tables_of_the_code(store: Store) -> None:
+    from alembic.autogenerate import compare_metadata
+    from alembic.migration import MigrationContext
+
+    with store.engine.connect() as connection:
+        assert connection.scalar(text("SELECT version_num FROM alembic_version")) == HEAD
+        assert compare_metadata(MigrationContext.configure(connection), Base.metadata) == []
+        assert set(Base.metadata.tables) <= set(inspect(connection).get_table_names())
+
+
+def test_two_processes_importing_at_once_keep_every_trace_once(store_url: str, tmp_path: Path) -> None:
+    write_traces(tmp_path / "a.jsonl", 3000)
+    write_traces(tmp_path / "b.jsonl", 4000, first=1000)
+    both = [start_import(store_url, tmp_path / name) for name in ("a.jsonl", "b.jsonl")]
+    reports = []
+    for process in both:
+        out, err = process.communicate(timeout=120)
+        assert process.returncode == 0, err
+        reports.append(json.loads(out))
+    assert sum(report["imported"] for report in reports) == 4000
+    assert sum(report["duplicates"] for report in reports) == 2000
+    assert open_store(store_url).traces.count(TraceFilter()) == 4000
+
+
+def test_a_killed_import_keeps_whole_batches_and_goes_on_where_it_was(store_url: str, tmp_path: Path) -> None:
+    write_traces(tmp_path / "a.jsonl", 40_000)
+    process = start_import(store_url, tmp_path / "a.jsonl")
+    store = None
+    for _ in range(600):
+        time.sleep(0.05)
+        try:
+            store = store or open_store(store_url, create=False)
+            if store.traces.count(TraceFilter(), limit=1):
+                break
+        except StoreError:
+            continue
+    os.kill(process.pid, signal.SIGKILL)
+    process.communicate()
+    assert store is not None
+    kept = store.traces.count(TraceFilter())
+    assert 0 < kept < 40_000
+    with store.engine.connect() as connection:
+        half = "SELECT count(*) FROM traces WHERE id NOT IN (SELECT trace_pk FROM sources)"
+        assert connection.scalar(text(half)) == 0
+    again = start_import(store_url, tmp_path / "a.jsonl")
+    report = json.loads(again.communicate(timeout=120)[0])
+    assert (report["imported"], report["duplicates"]) == (40_000 - kept, kept)

@@ -1,0 +1,129 @@
+"""From scores to decisions, at the edges."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from calibrate.errors import BadInput, BadThresholds
+from calibrate.flagging import flags
+from calibrate.runtime import Decision, decide, load
+from calibrate.thresholds import write
+from tests.thresholds.make import entry, release
+
+FILE = release(
+    {
+        "rouge_l": entry(0.3, "below", "signal"),
+        "entropy_z": entry(2.5, "above", "signal"),
+        "grounding": entry(0.52, "below", "page"),
+        "retired": entry(0.5, "above", "off"),
+    }
+)
+CLEAN = {"rouge_l": 0.9, "entropy_z": 0.0, "grounding": 0.9}
+
+
+def test_nothing_flags() -> None:
+    names = ("entropy_z", "grounding", "rouge_l")
+    assert decide(FILE, CLEAN) == Decision((), "off", "ACCEPT", (), 2, names, (), ())
+
+
+def test_one_flag_is_review_two_are_reject() -> None:
+    one = decide(FILE, {**CLEAN, "grounding": 0.41})
+    assert (one.flags, one.tier, one.verdict) == (("grounding",), "page", "REVIEW")
+    assert one.reasons == ("grounding 0.41 ≤ 0.52",)
+    two = decide(FILE, {**CLEAN, "entropy_z": 3, "rouge_l": 0.1})
+    assert (two.flags, two.tier, two.verdict) == (("entropy_z", "rouge_l"), "signal", "REJECT")
+    assert two.reasons == ("entropy_z 3 ≥ 2.5", "rouge_l 0.1 ≤ 0.3")
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_the_most_severe_tier_counts_in_any_order(order: int) -> None:
+    scores = dict([("grounding", 0.0), ("rouge_l", 0.0), ("entropy_z", 9.0)][::order])
+    assert decide(FILE, scores).tier == "page"
+
+
+@pytest.mark.parametrize(("name", "edge"), [("rouge_l", 0.3), ("entropy_z", 2.5)])
+def test_a_score_equal_to_the_threshold_flags(name: str, edge: float) -> None:
+    toward = math.inf if name == "rouge_l" else -math.inf
+    assert decide(FILE, {**CLEAN, name: edge}).flags == (name,)
+    assert decide(FILE, {**CLEAN, name: math.nextafter(edge, toward)}).flags == ()
+
+
+@pytest.mark.parametrize("absent", [None, math.nan, np.float64("nan"), np.float32("nan")])
+def test_no_score_is_no_flag_and_is_listed(absent: float | None) -> None:
+    decision = decide(FILE, {"entropy_z": absent, "grounding": 0.1})
+    assert decision.missing == ("entropy_z", "rouge_l")
+    assert decision.scored == ("grounding",)
+    assert decision.flags == ("grounding",)
+
+
+def test_nothing_scored_is_said() -> None:
+    decision = decide(FILE, {})
+    assert (decision.verdict, decision.flags) == ("ACCEPT", ())
+    assert decision.reasons == ("nothing was scored: entropy_z, grounding, rouge_l gave no number",)
+
+
+def test_unknown_names_are_ignored_and_listed() -> None:
+    decision = decide(FILE, {**CLEAN, "zeta": 1e9, "alpha": "not even a number"})  # type: ignore[dict-item]
+    assert (decision.verdict, decision.unknown) == ("ACCEPT", ("alpha", "zeta"))
+
+
+def test_infinities_compare_as_numbers() -> None:
+    assert decide(FILE, {"rouge_l": -math.inf, "entropy_z": math.inf}).flags == ("entropy_z", "rouge_l")
+    assert decide(FILE, {"rouge_l": math.inf, "entropy_z": -math.inf}).flags == ()
+    assert decide(FILE, {"entropy_z": 10**400, "rouge_l": -(10**400)}).verdict == "REJECT"
+
+
+def test_tier_off_is_not_asked() -> None:
+    decision = decide(FILE, {**CLEAN, "retired": 0.99})
+    assert decision.verdict == "ACCEPT"
+    for names in (decision.flags, decision.scored, decision.missing, decision.unknown):
+        assert "retired" not in names
+    assert decide(release({"retired": entry(tier="off")}), {"retired": 0}).reasons == ()
+
+
+@pytest.mark.parametrize(
+    ("bad", "kind"),
+    [(True, "a bool"), ("0.4", "a text"), ([0.4], "a list"), (1j, "a complex"), (np.bool_(True), "a bool")],
+)
+def test_a_wrong_type_is_the_callers_fault(bad: object, kind: str) -> None:
+    with pytest.raises(BadInput, match=f"the score of rouge_l is {kind}.*: give a number"):
+        decide(FILE, {**CLEAN, "rouge_l": bad})  # type: ignore[dict-item]
+
+
+def test_scores_must_be_a_mapping() -> None:
+    with pytest.raises(BadInput, match="scores must map detector names to numbers, not be a list"):
+        decide(FILE, [0.4])  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("number", [0, 0.0, np.float32(0), np.int64(0), Fraction(0)])
+def test_any_real_number_will_do(number: float) -> None:
+    assert decide(FILE, {"rouge_l": number}).flags == ("rouge_l",)
+
+
+@given(st.dictionaries(st.sampled_from([*FILE.detectors, "other"]), st.none() | st.floats()))
+def test_total_and_consistent(scores: dict[str, float | None]) -> None:
+    decision = decide(FILE, scores)
+    expected = sorted(
+        name
+        for name, rule in FILE.detectors.items()
+        if rule.tier != "off"
+        and (value := scores.get(name)) is not None
+        and flags(value, rule.threshold, rule.flag_when)
+    )
+    assert list(decision.flags) == expected
+    assert decision.verdict == ["ACCEPT", "REVIEW", "REJECT"][min(len(expected), 2)]
+    assert sorted(decision.scored + decision.missing) == ["entropy_z", "grounding", "rouge_l"]
+
+
+def test_load(tmp_path: object) -> None:
+    path = f"{tmp_path}/thresholds.json"
+    write(FILE, path)
+    assert decide(load(path), CLEAN) == decide(FILE, CLEAN)
+    with pytest.raises(BadThresholds, match="no such file"):
+        load(f"{tmp_path}/other.json")

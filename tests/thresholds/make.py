@@ -1,0 +1,112 @@
+"""Releases to test with: one plain one, and any one that hypothesis can think of."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+from hypothesis import strategies as st
+
+from calibrate.thresholds import Data, DetectorEntry, Metrics, ThresholdsFile, Window
+from calibrate.types import Interval
+
+NOW = datetime(2026, 11, 16, 9, 30, tzinfo=UTC)
+DIGEST = "sha256:" + "0" * 64
+
+
+def entry(threshold: float = 0.52, flag_when: str = "below", tier: str = "signal", **changes: Any) -> DetectorEntry:
+    metrics = Metrics(
+        precision=Interval(0.81, 0.65, 0.92),
+        recall=Interval(0.44, 0.31, 0.58),
+        fpr=Interval(0.03, 0.01, 0.06),
+        flag_rate=Interval(0.08, 0.05, 0.12),
+        n=300,
+        positives=41,
+    )
+    known = {
+        "version": "1", "params": {"variant": "default"}, "revision": "", "flag_when": flag_when,
+        "threshold": threshold, "tier": tier, "policy": "precision>=0.7", "metrics": metrics, "coverage": 0.97,
+        "feasible": True,
+    }  # fmt: skip
+    return DetectorEntry(**{**known, **changes})
+
+
+def release(detectors: dict[str, DetectorEntry] | None = None, **changes: Any) -> ThresholdsFile:
+    known: dict[str, Any] = {
+        "version": 2, "released_at": NOW, "released_by": "mara", "note": "after the model upgrade", "replaces": 1,
+        "detectors": {"citation_grounding": entry()} if detectors is None else detectors,
+        "data": Data("2026-W46", "random", DIGEST, 300, 41, Window(None, NOW), ("gpt-4o",)),
+    }  # fmt: skip
+    return ThresholdsFile(**{**known, **changes})
+
+
+texts = st.text(st.characters(codec="utf-8"), max_size=20)
+finite = st.floats(allow_nan=False, allow_infinity=False)
+shares = st.none() | st.floats(0, 1)
+leaves = st.none() | st.booleans() | st.integers(-(2**53) + 1, 2**53 - 1) | finite | texts
+values = st.recursive(leaves, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(texts, inner, max_size=3))
+objects = st.dictionaries(texts, values, max_size=3)
+extras = st.dictionaries(texts.map("x-{}".format), values, max_size=2)
+times = st.datetimes(datetime(1000, 1, 1), datetime(9999, 1, 1), timezones=st.just(UTC))
+names = st.from_regex(r"[A-Za-z0-9][A-Za-z0-9_.:@/+-]{0,20}", fullmatch=True)
+
+
+@st.composite
+def intervals(draw: st.DrawFn) -> Interval:
+    low, high = sorted([draw(st.floats(0, 1)), draw(st.floats(0, 1))])
+    return Interval(draw(shares), draw(st.sampled_from([low, None])), draw(st.sampled_from([high, None])))
+
+
+@st.composite
+def counts(draw: st.DrawFn) -> dict[str, int]:
+    n = draw(st.integers(0, 10**6))
+    return {"n": n, "positives": draw(st.integers(0, n))}
+
+
+@st.composite
+def windows(draw: st.DrawFn) -> Window:
+    since, until = sorted([draw(times), draw(times)])
+    return Window(draw(st.sampled_from([since, None])), draw(st.sampled_from([until, None])))
+
+
+@st.composite
+def entries(draw: st.DrawFn) -> DetectorEntry:
+    figures = {name: draw(intervals()) for name in ("precision", "recall", "fpr", "flag_rate")}
+    return DetectorEntry(
+        version=draw(texts.filter(bool)),
+        params=draw(objects),
+        revision=draw(texts),
+        flag_when=draw(st.sampled_from(["above", "below"])),
+        threshold=draw(finite),
+        tier=draw(st.sampled_from(["page", "signal", "off"])),
+        policy=draw(texts.filter(bool)),
+        metrics=Metrics(**figures, **draw(counts())),
+        coverage=draw(st.floats(0, 1)),
+        feasible=draw(st.booleans()),
+        extra=draw(extras),
+    )
+
+
+@st.composite
+def releases(draw: st.DrawFn) -> ThresholdsFile:
+    version = draw(st.integers(2, 10**6))
+    baseline = st.dictionaries(texts, finite, max_size=2)
+    return ThresholdsFile(
+        version=version,
+        released_at=draw(times),
+        released_by=draw(texts.filter(bool)),
+        note=draw(texts),
+        replaces=draw(st.none() | st.integers(1, version - 1)),
+        detectors=draw(st.dictionaries(names, entries(), max_size=3)),
+        data=Data(
+            sample=draw(st.none() | texts),
+            design=draw(st.none() | texts),
+            label_set_digest=DIGEST,
+            **draw(counts()),
+            window=draw(st.none() | windows()),
+            models=tuple(draw(st.lists(texts, max_size=3))),
+            extra=draw(extras),
+        ),
+        baselines=draw(st.dictionaries(texts, st.dictionaries(names, baseline, max_size=2), max_size=2)),
+        extra=draw(extras),
+    )

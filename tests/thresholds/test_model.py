@@ -1,0 +1,160 @@
+"""Dataclasses and document say the same; differences read as sentences."""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+import json
+import pickle
+from collections.abc import Iterator
+from datetime import datetime, timedelta, timezone
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from jsonschema import Draft202012Validator
+
+from calibrate.errors import BadInput, BadThresholds
+from calibrate.thresholds import DetectorEntry, ThresholdsFile, diff, encode, from_json, read, schema, to_json
+from calibrate.thresholds.model import Rule
+from calibrate.types import Interval, OperatingPoint
+from tests.thresholds.make import entry, release, releases
+
+
+@settings(max_examples=40, deadline=None)
+@given(releases())
+def test_round_trip(file: ThresholdsFile) -> None:
+    content = encode(file)
+    back = read(content)
+    assert back == file
+    assert encode(back) == content
+    assert from_json(to_json(file)) == file
+    assert diff(file, back) == []
+
+
+def test_the_layout() -> None:
+    text = encode(release(note="käse")).decode()
+    assert text.endswith("}\n")
+    assert "käse" in text
+    document = json.loads(text)
+    assert text == json.dumps(document, indent=2, sort_keys=True, ensure_ascii=False) + "\n"
+    assert document["released_at"] == "2026-11-16T09:30:00Z"
+    assert document["touchstone_thresholds"] == 1
+
+
+def test_the_order_of_making_does_not_show() -> None:
+    a, b = entry(0.1), entry(0.2)
+    assert encode(release({"a": a, "b": b})) == encode(release({"b": b, "a": a}))
+
+
+def test_schema_is_a_schema_and_closed() -> None:
+    Draft202012Validator.check_schema(schema())
+    document = to_json(release())
+    for place in (document, document["data"], document["detectors"]["citation_grounding"]):
+        place["surprise"] = 1
+        assert not Draft202012Validator(schema()).is_valid(document)
+        del place["surprise"]
+        place["x-surprise"] = 1
+        assert Draft202012Validator(schema()).is_valid(document)
+
+
+def test_every_field_of_the_schema_is_required() -> None:
+    # Were one optional, leaving it out and writing its default would be two digests for one meaning.
+    def objects(part: object) -> Iterator[dict[str, Any]]:
+        if isinstance(part, dict):
+            yield part
+        for inner in part.values() if isinstance(part, dict) else part if isinstance(part, list) else ():
+            yield from objects(inner)
+
+    for part in objects(schema()):
+        if isinstance(part.get("properties"), dict) and "required" in part:
+            assert sorted(part["required"]) == sorted(part["properties"])
+
+
+def test_times_are_utc_in_whole_seconds() -> None:
+    summer = datetime(2026, 7, 1, 12, 0, 0, 999_999, timezone(timedelta(hours=2)))
+    assert to_json(release(released_at=summer))["released_at"] == "2026-07-01T10:00:00Z"
+    with pytest.raises(BadInput, match="no time zone"):
+        release(released_at=datetime(2026, 7, 1))
+
+
+def test_later_changes_of_the_callers_dict_do_not_reach_the_release() -> None:
+    params = {"words": ["a"]}
+    file = release({"d": entry(params=params)})
+    params["words"].append("b")
+    assert file.detectors["d"].params == {"words": ["a"]}
+
+
+def test_a_release_can_be_copied_and_pickled() -> None:
+    file = release()
+    assert file.rules == (Rule("citation_grounding", 0.52, "below", "signal"),)
+    assert pickle.loads(pickle.dumps(file)) == copy.deepcopy(file) == file
+    assert dataclasses.asdict(file)["version"] == 2
+
+
+def test_extra_keys_begin_with_x() -> None:
+    with pytest.raises(BadInput, match="must begin with x-"):
+        entry(extra={"threshold": 3})
+    file = release(extra={"x-ticket": "OPS-7"})
+    assert read(encode(file)).extra == {"x-ticket": "OPS-7"}
+
+
+def test_from_point_takes_over_every_figure() -> None:
+    point = OperatingPoint(
+        "d", "above", 2, "manual", False, Interval(0.5, 0.4, 0.6), Interval(0.9), Interval(0.1), Interval(0.2),
+        50, 10, 9, 9, 1, 31, 0.5, "too few",
+    )  # fmt: skip
+    made = DetectorEntry.from_point(point, version="3", params={"k": 1}, revision="r", tier="page")
+    assert (made.threshold, made.flag_when, made.policy, made.feasible) == (2.0, "above", "manual", False)
+    assert (made.metrics.precision, made.metrics.n, made.metrics.positives) == (point.precision, 50, 10)
+    assert (made.coverage, made.version, made.params, made.revision, made.tier) == (0.5, "3", {"k": 1}, "r", "page")
+
+
+@pytest.mark.parametrize("threshold", [float("nan"), float("inf")])
+def test_what_no_reader_would_take_is_not_written(threshold: float) -> None:
+    with pytest.raises(BadThresholds):
+        encode(release({"d": entry(threshold)}))
+
+
+def test_impossible_releases_are_not_written() -> None:
+    for bad in (release(version=0, replaces=None), release(replaces=2), release({"bad name": entry()})):
+        with pytest.raises(BadThresholds):
+            encode(bad)
+
+
+def test_diff_reads_as_sentences() -> None:
+    metrics = entry().metrics
+    better = dataclasses.replace(metrics, precision=Interval(0.9, 0.8, 0.95))
+    old = release({"gone": entry(), "kept": entry()})
+    moved = entry(0.55, tier="page", params={"variant": "plain", "k": 2}, version="2", policy="manual", metrics=better)
+    data = dataclasses.replace(old.data, n=340, models=("a", "b"))
+    new = release({"kept": moved, "new": entry(2, "above")}, data=data)
+    assert [str(change) for change in diff(old, new)] == [
+        "data.n changed from 300 to 340",
+        "data.models changed from gpt-4o to a, b",
+        "gone removed (flags at ≤ 0.52, tier signal)",
+        "kept: threshold moved from 0.52 to 0.55",
+        "kept: version changed from 1 to 2",
+        "kept: tier changed from signal to page",
+        "kept: policy changed from precision>=0.7 to manual",
+        "kept: params.k changed from unset to 2",
+        "kept: params.variant changed from default to plain",
+        "kept: precision moved from 81.0% (65.0% to 92.0%) to 90.0% (80.0% to 95.0%)",
+        "new added (flags at ≥ 2, tier signal)",
+    ]
+    assert [str(change) for change in diff(None, old)] == [
+        "gone added (flags at ≤ 0.52, tier signal)",
+        "kept added (flags at ≤ 0.52, tier signal)",
+    ]
+
+
+def test_diff_tells_other_labels_of_the_same_number_and_unknown_figures() -> None:
+    old = release()
+    unknown = dataclasses.replace(entry().metrics, recall=Interval(None))
+    data = dataclasses.replace(old.data, label_set_digest="sha256:" + "1" * 64)
+    new = release({"citation_grounding": entry(metrics=unknown, coverage=0.5)}, data=data)
+    assert [str(change) for change in diff(old, new)] == [
+        "data.label_set_digest changed from sha256:000000000000 to sha256:111111111111",
+        "citation_grounding: recall moved from 44.0% (31.0% to 58.0%) to unknown",
+        "citation_grounding: coverage moved from 97.0% to 50.0%",
+    ]

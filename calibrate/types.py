@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Literal
 
+_CANONICAL = json.JSONEncoder(ensure_ascii=False, sort_keys=True, separators=(",", ":"))
+
 Verdict = Literal["clean", "hallucinated", "unsure"]
 VERDICTS: tuple[Verdict, ...] = ("clean", "hallucinated", "unsure")
 KINDS = ("fabrication", "contradiction", "extrapolation", "wrong_citation", "broken_contract", "other")
@@ -86,7 +88,7 @@ class Trace:
             self.alternatives,
             self.schema,
         ]
-        text = json.dumps(content, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
+        text = _CANONICAL.encode(content)
         return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
 
 

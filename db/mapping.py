@@ -25,7 +25,14 @@ def as_text(value: object) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def trace_row(pk: int, trace: Trace, content_hash: str, now: datetime) -> dict[str, Any]:
+def digests(traces: Sequence[Trace]) -> dict[str, bytes]:
+    """The key of every shared text of these traces; each distinct text is digested once."""
+    texts = {source.text for trace in traces for source in trace.sources}
+    texts.update(trace.context for trace in traces if trace.context)
+    return {text: digest(text) for text in texts}
+
+
+def trace_row(pk: int, trace: Trace, content_hash: str, keys: Mapping[str, bytes], now: datetime) -> dict[str, Any]:
     return {
         "id": pk,
         "trace_id": trace.id,
@@ -36,7 +43,7 @@ def trace_row(pk: int, trace: Trace, content_hash: str, now: datetime) -> dict[s
         "source_group": trace.group,
         "question": trace.question,
         "answer": trace.answer,
-        "context_digest": digest(trace.context) if trace.context else None,
+        "context_digest": keys[trace.context] if trace.context else None,
         "tokens": [[t.text, t.logprob, t.top] for t in trace.tokens] if trace.tokens is not None else None,
         "alternatives": list(trace.alternatives) or None,
         # Boxed: a schema may be `false`, or anything else JSON has, and NULL must stay "no schema".
@@ -46,13 +53,13 @@ def trace_row(pk: int, trace: Trace, content_hash: str, now: datetime) -> dict[s
     }
 
 
-def source_rows(pk: int, trace: Trace) -> list[dict[str, Any]]:
+def source_rows(pk: int, trace: Trace, keys: Mapping[str, bytes]) -> list[dict[str, Any]]:
     return [
         {
             "trace_pk": pk,
             "position": position,
             "number": source.number,
-            "text_digest": digest(source.text),
+            "text_digest": keys[source.text],
             "title": source.title,
             "retrieval_score": source.retrieval_score,
         }

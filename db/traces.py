@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
@@ -17,7 +17,7 @@ from calibrate.ingest.base import Added, Record, conflict_reason
 from calibrate.types import Label, LabelState, Trace, TraceFilter
 from db import labels
 from db.engine import serialise, writing
-from db.mapping import digest, load_traces, source_rows, trace_row
+from db.mapping import digests, load_traces, source_rows, trace_row
 from db.tables import GoldRow, SourceRow, TextRow, TraceRow, table
 
 NONE = "(none)"  # the stratum and facet of traces without the attribute
@@ -76,12 +76,13 @@ class Traces:
             serialise(connection)
             known = self._known_ids(connection, [record.trace.id for record in records])
             fresh, conflicts, wanted = _sort_out(records, hashes, known)
-            texts = self._add_texts(connection, [record.trace for record, _ in fresh])
+            keys = digests([record.trace for record, _ in fresh])
+            self._add_texts(connection, keys)
             next_pk = (connection.scalar(select(func.max(TraceRow.id))) or 0) + 1
             rows, links = [], []
             for pk, (record, content_hash) in enumerate(fresh, next_pk):
-                rows.append(trace_row(pk, record.trace, content_hash, now))
-                links.extend(source_rows(pk, record.trace))
+                rows.append(trace_row(pk, record.trace, content_hash, keys, now))
+                links.extend(source_rows(pk, record.trace, keys))
                 known[record.trace.id] = (pk, content_hash)
             if rows:
                 connection.execute(insert(table(TraceRow)), rows)
@@ -91,7 +92,7 @@ class Traces:
             if labels_as is not None:
                 pairs = [(known[label.trace_id][0], replace(label, labeller=labels_as)) for label in wanted]
                 added = labels.append(connection, pairs, sample_id=None, now=now, skip_standing=True)
-        self._remember(texts)
+        self._remember(keys.values())
         return Added(len(fresh), len(records) - len(fresh) - len(conflicts), tuple(conflicts), added)
 
     def page(self, where: TraceFilter, *, limit: int = 50, after: tuple[datetime | None, int] | None = None) -> Page:
@@ -200,8 +201,10 @@ class Traces:
         tests = [*conditions(where), *([_value(stratum[0]) == stratum[1]] if stratum else [])]
         n = min(n, population)
         with self._engine.connect() as connection:
-            low, high = connection.execute(select(func.min(TraceRow.id), func.max(TraceRow.id))).one()
-            if n == 0 or low is None:
+            # Asked one by one: SQLite answers each from the index, but both at once by reading every row.
+            low = connection.scalar(select(func.min(TraceRow.id)))
+            high = connection.scalar(select(func.max(TraceRow.id)))
+            if n == 0 or low is None or high is None:
                 return []
             if population * 50 < high - low + 1 or n * 3 > population:
                 pks = list(connection.scalars(select(TraceRow.id).where(*tests).order_by(TraceRow.id)))
@@ -225,20 +228,15 @@ class Traces:
         query = select(TraceRow.trace_id, TraceRow.id, TraceRow.content_hash).where(TraceRow.trace_id.in_(ids))
         return {trace_id: (pk, content) for trace_id, pk, content in connection.execute(query).tuples()}
 
-    def _add_texts(self, connection: Connection, traces: Sequence[Trace]) -> dict[bytes, str]:
-        texts: dict[bytes, str] = {}
-        for trace in traces:
-            for text in (*(s.text for s in trace.sources), *([trace.context] if trace.context else [])):
-                key = digest(text)
-                if key not in self._known:
-                    texts[key] = text
-        rows = [{"digest": key, "text": texts[key]} for key in sorted(texts)]
+    def _add_texts(self, connection: Connection, keys: Mapping[str, bytes]) -> None:
+        # Sorted, so that two importers meet at the first shared text and wait, instead of locking each other.
+        rows = sorted(((key, text) for text, key in keys.items() if key not in self._known))
         if rows:
             dialect: Any = sqlite if connection.dialect.name == "sqlite" else postgresql
-            connection.execute(dialect.insert(table(TextRow)).on_conflict_do_nothing(), rows)
-        return texts
+            statement = dialect.insert(table(TextRow)).on_conflict_do_nothing()
+            connection.execute(statement, [{"digest": key, "text": text} for key, text in rows])
 
-    def _remember(self, texts: Mapping[bytes, str], *, most: int = 50_000) -> None:
+    def _remember(self, texts: Iterable[bytes], *, most: int = 50_000) -> None:
         """Only after the commit: a text of a transaction that was rolled back is not in the store."""
         self._known.update(dict.fromkeys(texts))
         while len(self._known) > most:

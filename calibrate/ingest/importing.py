@@ -60,7 +60,7 @@ def import_file(
     columns: Mapping[str, str] | None = None,
     labels_as: str | None = None,
     strict: bool = False,
-    batch_size: int = 500,
+    batch_size: int = 1000,
     on_progress: Callable[[ImportReport], None] | None = None,
     should_stop: Callable[[], bool] | None = None,
     now: datetime | None = None,

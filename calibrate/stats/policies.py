@@ -68,7 +68,7 @@ def parse(text: str) -> Policy:
     return Policy("precision", value)
 
 
-def choose(sweep: Sweep, policy: Policy, *, detector: str, threshold: float | None = None) -> OperatingPoint:
+def choose(sweep: Sweep, policy: Policy, *, detector: str = "", threshold: float | None = None) -> OperatingPoint:
     """The operating point `policy` picks on `sweep`. `threshold` is for `manual` without a number in its text.
 
     When no threshold meets the policy the point is the nearest one, `feasible` is False and `why` says so. Raises
@@ -76,7 +76,7 @@ def choose(sweep: Sweep, policy: Policy, *, detector: str, threshold: float | No
     """
     # A threshold set by hand needs no labels; what they cannot measure is then None, and `why` says so.
     if policy.kind != "manual" and sweep.missing:
-        raise NotEnoughLabels(f"{detector}: {sweep.missing}")
+        raise NotEnoughLabels(f"{detector}: {sweep.missing}" if detector else sweep.missing)
     if policy.kind == "manual" and threshold is not None:
         policy = Policy("manual", threshold)
     choice = _CHOOSERS[policy.kind](sweep, policy.value)

@@ -48,9 +48,7 @@ def _screen(status: st.delta_generator.DeltaGenerator) -> None:
             _done(desk, turn)
             return
         spans = turn.before.spans if turn.before else ()
-        trace_card.show(
-            turn.trace, spans=spans, height=CARD_HEIGHT, key="label-card", blind=True, scroll_keys=True
-        )
+        trace_card.show(turn.trace, spans=spans, height=CARD_HEIGHT, key="label-card", blind=True, scroll_keys=True)
         verdict_bar.show(
             turn.number,
             before=turn.before,

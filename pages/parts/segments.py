@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import groupby
+from itertools import groupby, pairwise
 from typing import Any
 
 from calibrate.hostile import UNSEEN, name_of, visible
@@ -21,7 +21,7 @@ _JSON_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\],:]|[^\s{}\[\],:"]+|\s+')
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """text[start:end] is something: a citation, a labelled span, evidence. `about` is what the browser is told of it."""
+    """text[start:end] is a citation, a labelled span, evidence. `about` is what the browser is told of it."""
 
     start: int
     end: int
@@ -41,7 +41,7 @@ def segments(text: str, marks: Sequence[Mark] = ()) -> list[dict[str, Any]]:
     cuts = sorted(edges)
     pieces: list[dict[str, Any]] = []
     chips = MOST_CHIPS
-    for start, end in zip(cuts, cuts[1:], strict=False):
+    for start, end in pairwise(cuts):
         covering = [mark for mark in marks if mark.start <= start and end <= mark.end]
         about = _about(covering, start)
         if start in breaks:

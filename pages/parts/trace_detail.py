@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import streamlit as st
 
-from calibrate.types import Label, Score
+from calibrate.types import Evidence, Label, Score
 from db import Store
 from db.scores import Config
 from pages.parts import trace_card
@@ -30,7 +30,7 @@ def show(store: Store, trace_id: str) -> None:
     evidence = _evidence(scores, key=f"evidence-{pk}")
     spans = [span for label in labels for span in label.spans]
     trace_card.show(stored.trace, evidence=evidence, spans=spans, height=HEIGHT, key="browse-card")
-    left, right = st.columns(2)
+    left, right = st.columns([2, 3])
     with left:
         _scores(scores)
     with right:
@@ -46,7 +46,7 @@ def _gold(gold: str | None) -> str:
     return f"Gold: **{gold}**" if gold else ":gray[No gold verdict]"
 
 
-def _evidence(scores: dict[str, tuple[Config, Score]], *, key: str) -> tuple:
+def _evidence(scores: dict[str, tuple[Config, Score]], *, key: str) -> tuple[Evidence, ...]:
     """Which detector's evidence the card marks."""
     names = [name for name, (_, score) in scores.items() if score.evidence]
     if not names:
@@ -79,7 +79,11 @@ def _scores(scores: dict[str, tuple[Config, Score]]) -> None:
         rows,
         hide_index=True,
         placeholder="–",
-        column_config={"Score": st.column_config.NumberColumn(format="%.4f", width=90)},
+        column_config={
+            "Detector": st.column_config.TextColumn(width=170),
+            "Score": st.column_config.NumberColumn(format="%.4f", width=80),
+            "Why not": st.column_config.TextColumn(width=170),
+        },
     )
 
 
@@ -95,7 +99,7 @@ def _labels(labels: Sequence[Label]) -> None:
             "Verdict": label.verdict,
             "Kinds": visible(", ".join(trace_card.said(kind) for kind in label.kinds), 200),
             "Note": visible(label.note, 500),
-            "Seconds": label.seconds,
+            "Time": label.seconds,
             "Sample": visible(label.sample, 60),
         }
         for label in reversed(labels)
@@ -104,5 +108,13 @@ def _labels(labels: Sequence[Label]) -> None:
         rows,
         hide_index=True,
         placeholder="",
-        column_config={"Seconds": st.column_config.NumberColumn(format="%.0f", width=80)},
+        column_config={
+            "When (UTC)": st.column_config.TextColumn(width=125),
+            "Who": st.column_config.TextColumn(width=80),
+            "Verdict": st.column_config.TextColumn(width=95),
+            "Kinds": st.column_config.TextColumn(width=110),
+            "Note": st.column_config.TextColumn(width=130),
+            "Time": st.column_config.NumberColumn(format="%.0f s", width=60),
+            "Sample": st.column_config.TextColumn(width=80),
+        },
     )

@@ -10,47 +10,41 @@ import streamlit as st
 
 from calibrate.types import LabelState, TraceFilter
 from db import Store
+from pages.parts.text import plain
 
 LABEL_STATES: tuple[LabelState, ...] = get_args(LabelState)
-_WORDS = {"any": "Any", "disputed": "Disputed between labellers"}
 KEYS = ("text", "model", "operation", "attribute", "label", "since", "until")
 
 
 def draw(store: Store) -> TraceFilter:
     """Draws the widgets, which read and write the address, and returns what they say."""
     models, operations = _seen(store.url, store)
-    top = st.columns([3, 2, 2, 2], vertical_alignment="bottom")
-    text = top[0].text_input(
+    row = st.container(horizontal=True, vertical_alignment="bottom", gap="small", wrap=False)
+    text = row.text_input(
         "Text in question or answer", key="text", bind="query-params", icon=":material/search:", max_chars=200
     )
-    chosen_models = top[1].multiselect(
+    chosen_models = row.multiselect(
         "Model", _with("model", models), key="model", bind="query-params", accept_new_options=True, placeholder="Any"
     )
-    chosen_operations = top[2].multiselect(
-        "Operation",
-        _with("operation", operations),
-        key="operation",
-        bind="query-params",
-        accept_new_options=True,
-        placeholder="Any",
-    )
-    label = top[3].selectbox(
-        "Label", LABEL_STATES, key="label", bind="query-params", format_func=lambda s: _WORDS.get(s, s.capitalize())
-    )
-    below = st.columns([3, 2, 2, 2], vertical_alignment="bottom")
-    attribute = below[0].text_input(
-        "Attribute",
-        key="attribute",
-        bind="query-params",
-        placeholder="name=value",
-        help=_attribute_help(store),
-        max_chars=300,
-    )
-    since = below[1].date_input("From", value=None, key="since", bind="query-params", format="YYYY-MM-DD")
-    until = below[2].date_input("To, inclusive", value=None, key="until", bind="query-params", format="YYYY-MM-DD")
-    below[3].button(
-        "Clear", type="tertiary", icon=":material/filter_alt_off:", on_click=clear, disabled=not _any_set()
-    )
+    label = row.selectbox("Label", LABEL_STATES, key="label", bind="query-params", width=170)
+    hidden = _count_set("operation", "attribute", "since", "until")
+    with row.popover(f"More filters{f' ({hidden})' if hidden else ''}", icon=":material/tune:"):
+        chosen_operations = st.multiselect(
+            "Operation",
+            _with("operation", operations),
+            key="operation",
+            bind="query-params",
+            accept_new_options=True,
+            placeholder="Any",
+        )
+        attribute = st.text_input(
+            "Attribute", key="attribute", bind="query-params", placeholder="name=value", max_chars=300
+        )
+        st.caption(_attribute_help(store))
+        since = st.date_input("From", value=None, key="since", bind="query-params", format="YYYY-MM-DD")
+        until = st.date_input("To, inclusive", value=None, key="until", bind="query-params", format="YYYY-MM-DD")
+        st.caption("Days are UTC. Undated traces are outside every window.")
+    row.button("Clear", type="tertiary", on_click=clear, disabled=_count_set(*KEYS) == 0)
     return read(
         {
             "text": text,
@@ -87,8 +81,8 @@ def clear() -> None:
         st.session_state[key] = empty.get(key)
 
 
-def _any_set() -> bool:
-    return any(st.session_state.get(key) not in (None, "", [], "any") for key in KEYS)
+def _count_set(*keys: str) -> int:
+    return sum(st.session_state.get(key) not in (None, "", [], "any") for key in keys)
 
 
 def _midnight(day: date | None) -> datetime | None:
@@ -114,9 +108,7 @@ def _attributes(url: str, _store: Store) -> list[str]:
 
 
 def _attribute_help(store: Store) -> str:
-    from pages.parts.text import plain
-
     names = _attributes(store.url, store)
     if not names:
         return "The newest traces carry no attributes."
-    return "An attribute and its exact value. The newest traces carry: " + ", ".join(plain(n, 60) for n in names[:30])
+    return "The newest traces carry " + ", ".join(plain(n, 60) for n in names[:12])

@@ -61,7 +61,9 @@ def _turn_pages(page: Page, pages: list[Any], total: int) -> None:
         at_start = len(pages) == 1
         st.button("First", icon=":material/first_page:", type="tertiary", disabled=at_start, on_click=_first)
         st.button("Newer", icon=":material/chevron_left:", disabled=at_start, on_click=_newer)
-        st.button("Older", icon=":material/chevron_right:", disabled=not page.after, on_click=_older, args=(page.after,))
+        st.button(
+            "Older", icon=":material/chevron_right:", disabled=not page.after, on_click=_older, args=(page.after,)
+        )
 
 
 def _first() -> None:
@@ -94,17 +96,17 @@ def _table(page: Page, key: str) -> None:
     st.dataframe(
         rows,
         key=key,
-        height=320,
+        height=min(36 + 35 * len(rows), 286),
         hide_index=True,
         on_select=lambda: _select(key, [line.id for line in page.lines]),
         selection_mode="single-row",
         selection_default={"selection": {"rows": [at]}} if at is not None else None,
         column_config={
-            "Time (UTC)": st.column_config.TextColumn(width=130),
-            "Model": st.column_config.TextColumn(width=150),
-            "Question": st.column_config.TextColumn(width=320),
-            "Answer": st.column_config.TextColumn(width=420),
-            "Gold": st.column_config.TextColumn(width=90),
+            "Time (UTC)": st.column_config.TextColumn(width=125),
+            "Model": st.column_config.TextColumn(width=140),
+            "Question": st.column_config.TextColumn(width=310),
+            "Answer": st.column_config.TextColumn(width=385),
+            "Gold": st.column_config.TextColumn(width=105),
         },
     )
 

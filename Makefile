@@ -37,7 +37,7 @@ $(VENV)/ready-tests: $(VENV)/ready tests/requirements.txt
 
 app: setup
 	@if [ -z "$$TOUCHSTONE_STORE" ] && [ ! -e touchstone.db ]; then $(BIN)/python -m calibrate demo; fi
-	@$(BIN)/streamlit run app.py --server.port $(PORT)
+	@$(BIN)/python -m pages.parts.serve --server.port $(PORT)
 
 test: $(VENV)/ready-tests browser
 	@$(BIN)/python -m pytest --cov --cov-report=term:skip-covered $(ARGS)

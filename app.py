@@ -6,5 +6,5 @@ import streamlit as st
 
 from pages.parts.navigation import all_pages
 
-st.set_page_config(page_title="Touchstone", page_icon=":material/balance:", layout="wide")
+st.set_page_config(page_title="Touchstone", page_icon="⚖️", layout="wide")
 st.navigation(all_pages(), position="top").run()

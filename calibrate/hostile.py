@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import re
 
-# Controls (but not tab and newline), bidirectional marks and overrides, zero-width characters, byte-order mark.
-UNSEEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff]")
+# Controls (but not tab and newline), bidirectional marks, zero-width and filler characters, tags, byte-order mark.
+UNSEEN = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u061c\u115f\u1160\u180e\u200b-\u200f\u2028-\u202e\u2060-\u2069\u3164\ufeff\uffa0"
+    "\U000e0000-\U000e007f]"
+)
 _NAMES = {"\x1b": "ESC", "\u202e": "RLO", "\u202d": "LRO", "\u2066": "LRI", "\u2067": "RLI", "\u2069": "PDI"}
 
 

@@ -111,7 +111,7 @@ def _root_shares(populations: Mapping[str, int], least: Mapping[str, int], n: in
 
     # The sum grows with the rate; at sqrt of the largest stratum it is everything. Bisect to the last digit.
     low, high = 0.0, math.sqrt(max(populations.values()))
-    for _ in range(200):
+    for _ in range(100):
         middle = (low + high) / 2
         low, high = (middle, high) if sum(at(middle).values()) < n else (low, middle)
     return at(high)

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from calibrate.errors import BadInput
@@ -23,6 +23,7 @@ from calibrate.sampling import (
 POPULATIONS = st.dictionaries(st.text(max_size=4), st.integers(0, 10**7), max_size=12)
 
 
+@settings(deadline=None)
 @given(POPULATIONS, st.integers(1, 3_000))
 def test_an_allocation_keeps_its_promises(populations: dict[str, int], n: int) -> None:
     given_out = allocate(populations, n)
@@ -63,6 +64,7 @@ def test_impossible_allocations_are_a_sentence(populations: dict[str, int], n: i
         allocate(populations, n)
 
 
+@settings(deadline=None)
 @given(st.integers(0, 2**32), st.integers(0, 500), st.integers(0, 500))
 def test_ranks_are_distinct_and_repeatable(seed: int, extra: int, n: int) -> None:
     ranks = draw_ranks(np.random.default_rng(seed), n + extra, n)
@@ -107,7 +109,9 @@ def test_windows(text: str, window: timedelta | datetime | None) -> None:
     assert parse_since(text) == window
 
 
-@pytest.mark.parametrize("text", ["", "14", "d", "-3d", "14 days", "2026-13-01", "yesterday", "0d", "9999999999d", "١d"])
+@pytest.mark.parametrize(
+    "text", ["", "14", "d", "-3d", "14 days", "2026-13-01", "yesterday", "0d", "9999999999d", "١d"]
+)
 def test_other_windows_are_a_sentence(text: str) -> None:
     with pytest.raises(BadInput, match="write 14d"):
         parse_since(text)

@@ -43,7 +43,9 @@ class CitedSentence:
 
 _MARK = regex.compile(r"(?P<open>[\[【［(])(?P<body>[^\[\]【】［］()\n]{1,80})(?P<close>[\]】］)])")
 _PAIRS = {"[": "]", "【": "】", "［": "］", "(": ")"}
-_LABEL = regex.compile(r"(?i)^(?:sources?|docs?|documents?|passages?|refs?|citations?|quellen?|fuentes?)?\.?\s*#?\^?\s*")
+_LABEL = regex.compile(
+    r"(?i)^(?:sources?|docs?|documents?|passages?|refs?|citations?|quellen?|fuentes?)?\.?\s*#?\^?\s*"
+)
 _NUMBER = regex.compile(r"#?\^?(\p{Nd}+)(?::\p{Nd}+)?\^?(?:†.*)?$")
 _RANGE = regex.compile(r"\^?(\p{Nd}+)\s*[-–—]\s*(\p{Nd}+)\^?$")
 _CODE = regex.compile(r"(?s)(?:```.*?(?:```|\Z))|(?:`[^`\n]{1,400}`)")
@@ -51,13 +53,21 @@ _DEFINITION = regex.compile(r":\s*\S|\s*(?:<?https?://)")
 _LINE_OPENS = regex.compile(r"\n[ \t*>#-]*$")
 _ASSIGNED = regex.compile(r"\s?(?:=[^=]|\+=|\[\w*[^\W\d]|\.\w+\()")
 _REFERENCES = regex.compile(
-    r"(?im)^[\s#*_]*(?:references|sources|citations|bibliography|works cited|footnotes|quellen|literatur|références|"
-    r"fuentes|参考文献)[\s*_]*[:：]?[\s*_]*$"
+    r"(?im)^[^\S\n]{0,8}+[#*_]{0,6}+[^\S\n]{0,3}+[*_]{0,3}+"
+    r"(?:references|sources|citations|bibliography|works cited|footnotes|quellen|literatur|références|fuentes|"
+    r"参考文献)[ *_]{0,4}[:：]?[ *_]{0,4}\r?$"
 )
-_SUBSCRIPTED = regex.compile(
-    r"(?:(?<![\p{L}\p{N}])[a-z]|\w*_\w*|(?:arr|array|arrays|list|lst|tuple|dict|row|rows|col|cols|data|items?|args?|argv|"
-    r"nums?|matrix|mat|vec|dp|idx|index|values|result|results|str|buf|buffer|tmp|stack|queue)\d?)$"
-)
+_LAST_WORD = regex.compile(r"(?r)\w+$")
+_CODE_NAMES = """arr array arrays list lst tuple dict row rows col cols data item items arg args argv num nums matrix
+mat vec dp idx index value values result results str buf buffer tmp stack queue"""
+_VARIABLES = frozenset(_CODE_NAMES.split())
+
+
+def _names_variable(before: str) -> bool:
+    """Whether the word just before a bracket looks like code: `arr[0]`, `my_list[2]`, `x[1]`."""
+    last = _LAST_WORD.search(before)
+    word = last[0] if last else ""
+    return "_" in word or word.rstrip("0123456789") in _VARIABLES or (len(word) == 1 and "a" <= word <= "z")
 
 
 def _plain(digits: str) -> str:
@@ -102,15 +112,15 @@ def _is_citation(text: str, mark: regex.Match[str], numbers: tuple[str, ...], kn
         return False
     if before.endswith("!") and text[end : end + 1] == "(":
         return False
+    if before.rstrip().endswith("="):
+        return False
     if not before or not (before[-1].isalnum() or before[-1] in "_)]"):
         return True
-    attached = before.split()[-1]
-    if attached.endswith(("]", "】", "］")):
+    if before[-1] == "]":  # [1][2]
         return True
-    if all(number in known for number in numbers) and not _SUBSCRIPTED.search(attached):
-        return True
-    code = _SUBSCRIPTED.search(attached) is not None or numbers == ("0",)
-    return not (code or _ASSIGNED.match(text, end))
+    if _names_variable(before) or (numbers == ("0",) and "0" not in known):
+        return False
+    return all(number in known for number in numbers) or not _ASSIGNED.match(text, end)
 
 
 def _excluded(text: str) -> list[Part]:
@@ -121,8 +131,6 @@ def _excluded(text: str) -> list[Part]:
     if headings:
         parts.append(Part(headings[-1].end(), len(text)))
     return sorted(parts)
-
-
 
 
 def citations(text: str, *, known: Collection[str] = (), parentheses: bool = False) -> tuple[Citation, ...]:

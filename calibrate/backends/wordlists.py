@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+
+def _set(words: str) -> frozenset[str]:
+    return frozenset(words.split())
+
+
 # Always followed by more of the same sentence.
-ABBREVIATIONS = frozenset(
+ABBREVIATIONS = _set(
     """dr mr mrs ms mx prof rev hon st mt gen col capt sgt lt maj cmdr adm sen rep gov pres fr sr sra srta dra ud uds
     mme mlle mgr e.g i.e eg ie vs v cf viz approx ca al dept est ext bzw z.b d.h u.a evtl ggf inkl abb bspw bl s.a
-    p.ex n.b jan feb mar apr jun jul aug sept sep oct nov dec""".split()
+    p.ex n.b jan feb mar apr jun jul aug sept sep oct nov dec"""
 )
 # May close a sentence too: it does when a capital follows.
-TRAILING_ABBREVIATIONS = frozenset("etc inc ltd co corp llc jr bros a.m p.m am pm usw min max ed eds".split())
+TRAILING_ABBREVIATIONS = _set("etc inc ltd co corp llc jr bros a.m p.m am pm usw min max ed eds")
 # After "U.S." or "Vitamin C." only these words open a new sentence; any other capital may be a name.
-OPENERS = frozenset(
+OPENERS = _set(
     """The A An This That These Those It Its He She They We You I In On At By For From With Without As If When While
     Where Who What Why How There Here However Therefore Thus Hence Moreover Furthermore Additionally Also But And Or So
     Yet After Before During Since Because Although Though Both Each Every Some Many Most All No Not His Her Their Our
     Your My To Under Over Other Another Such According Based Overall Finally First Second Third Then Once Until Unlike
-    Der Die Das Ein Eine Es Er Sie Wir Und Aber Im In Le La Les Un Une Il Elle El Los Las""".split()
+    Der Die Das Ein Eine Es Er Sie Wir Und Aber Im In Le La Les Un Une Il Elle El Los Las"""
 )
 
 _ENGLISH = """a about above after again against all also am an and any are as at be because been before being below
@@ -48,7 +53,7 @@ _SWEDISH = """en ett den det de och eller men inte är var varit blir blev har h
 med för om vid under över efter också sig sin sitt sina han hon vi du jag man dess denna detta dessa när där då"""
 
 STOP_WORDS = {
-    name: frozenset(words.split())
+    name: frozenset(words)
     for name, words in {
         "en": _ENGLISH,
         "de": _GERMAN,

@@ -31,7 +31,7 @@ def import_files(args: Namespace) -> Answer:
     found = store(args, create=True)
     total: dict[str, Any] = {"imported": 0, "duplicates": 0, "rejected": 0, "labels": 0}
     errors: list[dict[str, Any]] = []
-    lines = []
+    lines: list[str] = []
     for path in args.files:
 
         def progress(report: ImportReport, path: str = path) -> None:
@@ -79,7 +79,7 @@ def traces(args: Namespace) -> Answer:
     if args.limit < 1:
         raise BadInput(f"--limit {args.limit} lists nothing; give 1 or more")
     found = store(args)
-    since = sampling.parse_since(args.since, now=now())
+    since = sampling.window_start(sampling.parse_since(args.since), now())
     where = TraceFilter(since=since, undated=since is None, label=args.label, text=args.text)
     lines = found.traces.page(where, limit=args.limit).lines
     rows = [("time", "trace", "model", "gold", "answer")]
@@ -115,7 +115,7 @@ def sample(args: Namespace) -> Answer:
     from calibrate.steps.sample import draw
 
     at = now()
-    since = sampling.parse_since(args.since, now=at)
+    since = sampling.window_start(sampling.parse_since(args.since), at)
     drawn = draw(
         store(args),
         args.name or sampling.default_name(at),

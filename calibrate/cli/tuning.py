@@ -42,7 +42,7 @@ def sweep(args: Namespace) -> Answer:
         "points": [dict(zip(keys, map(_number, row), strict=True)) for row in zip(*arrays, strict=True)],
     }
     picked = np.unique(np.linspace(0, len(curve) - 1, MOST_ROWS).astype(int))
-    rows = [("threshold", "precision", "recall", "FPR", "flagged")]
+    rows: list[tuple[str, ...]] = [("threshold", "precision", "recall", "FPR", "flagged")]
     rows += [(f"{arrays[0][i]:.4g}", *(f"{array[i]:.1%}" for array in arrays[1:])) for i in picked]
     head = (
         f"{data.config.name} flags {data.flag_when}; {curve.n} labels, {curve.positives} hallucinated, "

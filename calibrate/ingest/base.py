@@ -98,3 +98,8 @@ def conflict_reason(trace_id: str) -> str:
     return (
         f"trace id {trace_id!r} is already in the store with other content; the first is kept; give this one its own id"
     )
+
+
+def displaced(column: str, columns: Mapping[str, str]) -> str:
+    """The name of a column no field is read from: another than the field's that the mapping reads from elsewhere."""
+    return f"{column} (column)" if column in columns else column

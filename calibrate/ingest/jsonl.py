@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 
 from calibrate.errors import BadInput
-from calibrate.ingest.base import Format, Rejected, Row
+from calibrate.ingest.base import Format, Rejected, Row, displaced
 from calibrate.ingest.files import BadLine, InputFile
 from calibrate.ingest.values import FieldError, decode_json, expected, may_need_repair, repair
 
@@ -13,11 +14,13 @@ from calibrate.ingest.values import FieldError, decode_json, expected, may_need_
 def json_rows(file: InputFile, columns: Mapping[str, str]) -> Iterator[Row | Rejected]:
     """The objects of the file, one a line, with their keys renamed as the mapping says; blank lines are skipped."""
     for row in raw_rows(file):
-        if isinstance(row, Row):
-            for field, key in columns.items():
-                if key in row.fields:
-                    row.fields[field] = row.fields.pop(key)
-        yield row
+        yield row if isinstance(row, Rejected) or not columns else _renamed(row, columns)
+
+
+def _renamed(row: Row, columns: Mapping[str, str]) -> Row:
+    by_key = {key: field for field, key in columns.items()}
+    fields = {by_key.get(key) or displaced(key, columns): value for key, value in row.fields.items()}
+    return replace(row, fields=fields)
 
 
 def raw_rows(file: InputFile) -> Iterator[Row | Rejected]:

@@ -8,6 +8,7 @@ import math
 from dataclasses import replace
 from typing import Any
 
+from calibrate.hostile import visible
 from calibrate.ingest.base import Record, Rejected, Row
 from calibrate.ingest.values import (
     LONGEST_ID,
@@ -65,7 +66,8 @@ def build(row: Row, *, format_name: str) -> Record | Rejected:
         trace, left_out = _trace(row.fields)
         labels = labels_of(row.fields, trace)
     except FieldError as error:
-        return Rejected(row.line, str(error))
+        # A field may be named by whoever wrote the file, and this goes to a terminal.
+        return Rejected(row.line, visible(str(error)).replace("\n", " "))
     if not trace.id:
         trace = replace(trace, id=_id_from_content(trace, format_name))
         labels = tuple(replace(label, trace_id=trace.id) for label in labels)
@@ -225,7 +227,7 @@ def _attributes(fields: dict[str, Any], extra: dict[str, Any]) -> tuple[dict[str
             if isinstance(value, float) and not math.isfinite(value):
                 raise FieldError(f"{within}{key[:100]}: a number out of range")
             if not _is_short_scalar(value, longest) or len(key) > LONGEST_NAME:
-                left_out.append(f"{within}{key[:100]}")
+                left_out.append(visible(f"{within}{key[:100]}").replace("\n", " "))
             elif key not in kept:
                 # Beyond 64 bits a database rounds; as text the digits stay.
                 kept[key] = str(value) if type(value) is int and abs(value) >= 2**63 else value

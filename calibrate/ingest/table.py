@@ -16,7 +16,7 @@ from decimal import Decimal
 from typing import Any
 
 from calibrate.errors import BadInput
-from calibrate.ingest.base import Format, Rejected, Row
+from calibrate.ingest.base import Format, Rejected, Row, displaced
 from calibrate.ingest.files import LONGEST_LINE, BadLine, InputFile, Lines
 from calibrate.ingest.record import KNOWN
 from calibrate.ingest.values import FieldError, decode_json, repair
@@ -126,7 +126,7 @@ def _refuse_twins(names: list[str], file_name: str) -> None:
 def _own_field(column: str, columns: Mapping[str, str]) -> str:
     """`Trace ID` fills trace_id; a column whose field the mapping takes from elsewhere is an attribute."""
     plain = re.sub(r"[\s\-]+", "_", column.lower())
-    return plain if plain in KNOWN and plain not in columns else column
+    return plain if plain in KNOWN and plain not in columns else displaced(column, columns)
 
 
 def _listed(header: list[str]) -> str:

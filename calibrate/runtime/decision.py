@@ -9,7 +9,7 @@ from numbers import Real
 from typing import Any, Literal
 
 from calibrate.errors import BadInput
-from calibrate.flagging import SIGNS, flags
+from calibrate.flagging import flags
 from calibrate.thresholds.model import ThresholdsFile
 from calibrate.types import Tier
 
@@ -54,7 +54,7 @@ def decide(thresholds: ThresholdsFile, scores: Mapping[str, float | None]) -> De
     scored: list[str] = []
     missing: list[str] = []
     tier: Tier = "off"
-    for name, threshold, flag_when, rule_tier in thresholds.rules:
+    for name, threshold, flag_when, rule_tier, limit in thresholds.rules:
         value = _number(name, scores.get(name))
         if value is None:
             missing.append(name)
@@ -62,7 +62,7 @@ def decide(thresholds: ThresholdsFile, scores: Mapping[str, float | None]) -> De
         scored.append(name)
         if flags(value, threshold, flag_when):
             fired.append(name)
-            reasons.append(f"{name} {value:.4g} {SIGNS[flag_when]} {threshold:.4g}")
+            reasons.append(f"{name} {value:.4g} {limit}")
             if tier != "page":
                 tier = rule_tier
     if missing and not scored:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Mapping
-from contextlib import nullcontext
+from contextlib import ExitStack
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import get_args
 
-from calibrate.errors import BadInput
+from calibrate.errors import BadInput, TouchstoneError
 from calibrate.thresholds import files
 from calibrate.thresholds.model import Data, DetectorEntry, Metrics, ThresholdsFile, Window, from_json, label_set_digest
 from calibrate.types import Interval, Tier
@@ -33,12 +33,17 @@ def candidate(
     Raises BadInput when there is nothing to release, a detector has no saved point, or a point meets no policy.
     """
     saved = store.points.latest()
-    names = sorted(saved if detectors is None else detectors)
+    names = sorted(saved if detectors is None else set(detectors))
     if not names:
         raise BadInput("nothing to release: choose and save an operating point first (`choose DETECTOR --save`)")
     for name in names:
         if name not in saved:
             raise BadInput(f"{name} has no saved operating point: `choose {name} --policy … --save` first")
+    for name, tier in (tiers or {}).items():
+        if name not in names:
+            raise BadInput(f"a tier is given for {name}, which is not in this release")
+        if tier not in get_args(Tier):
+            raise BadInput(f"{name} has the tier {tier!r}; a tier is one of {', '.join(get_args(Tier))}")
     chosen = [saved[name] for name in names]
     return ThresholdsFile(
         version=version,
@@ -62,14 +67,18 @@ def release(
     by: str,
     now: datetime,
     out: Path | None = None,
+    expect: int | None = None,
 ) -> Release:
     """Releases version n+1: in the store and, with `out`, as a file. Both or neither.
 
     The file is written beside `out` before the store commits and renamed after, so a full disk releases nothing.
-    A process killed between the two leaves the version in the store; `again` writes its file.
+    A process killed between the two leaves the version in the store; `again` writes its file. With `expect`, nothing is
+    released when the next version is another one: somebody released since the caller looked.
     """
 
     def make(version: int, previous: str | None) -> str:
+        if expect is not None and version != expect:
+            raise BadInput(f"version {version - 1} was released in the meantime: look at what it changed, then go on")
         replaces = version - 1 if previous is not None else None
         file = candidate(
             store, detectors=detectors, tiers=tiers, note=note, by=by, now=now, version=version, replaces=replaces
@@ -78,13 +87,24 @@ def release(
         return files.render(file)
 
     made: list[ThresholdsFile] = []
-    staging: Any = nullcontext()
-    with store.releases.adding(make, by=by, note=note, now=now) as row:
-        if out is not None:
-            staging = files.stage(made[0], out)
-    if out is not None:
-        staging.commit()
+    staged: list[files.Staged] = []
+    with ExitStack() as leftovers:  # takes the temporary file away should the store refuse
+        with store.releases.adding(make, by=by, note=note, now=now) as row:
+            if out is not None:
+                staged.append(leftovers.enter_context(files.stage(made[0], out)))
+        for pending in staged:
+            _put(pending, row.version)
     return row
+
+
+def _put(pending: files.Staged, version: int) -> None:
+    try:
+        pending.commit()
+    except TouchstoneError as error:
+        raise TouchstoneError(
+            f"version {version} is in the store, but not in its place as a file: {error}. "
+            f"`release --again {version}` writes it"
+        ) from error
 
 
 def again(store: Store, version: int, out: Path) -> Release:
@@ -113,7 +133,7 @@ def _entry(store: Store, saved: SavedPoint, tier: Tier) -> DetectorEntry:
             f"{saved.detector}: no threshold meets {point['policy']} ({point['why']}); choose another policy, or save "
             "the nearest point on purpose with --policy manual:THRESHOLD"
         )
-    figures = {name: Interval(**point[name]) for name in ("precision", "recall", "fpr", "flag_rate")}
+    figures = [Interval(**point[name]) for name in ("precision", "recall", "fpr", "flag_rate")]
     return DetectorEntry(
         version=config.version,
         params=config.params,
@@ -122,7 +142,7 @@ def _entry(store: Store, saved: SavedPoint, tier: Tier) -> DetectorEntry:
         threshold=point["threshold"],
         tier=tier,
         policy=point["policy"],
-        metrics=Metrics(**figures, n=point["n"], positives=point["positives"]),
+        metrics=Metrics(*figures, n=point["n"], positives=point["positives"]),
         coverage=point["coverage"],
         feasible=point["feasible"],
     )

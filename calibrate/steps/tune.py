@@ -10,9 +10,11 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sqlalchemy import func, select
 
 from calibrate import registry
 from calibrate.errors import BadInput
+from calibrate.flagging import flags
 from calibrate.stats.design import Design
 from calibrate.stats.policies import Policy, choose
 from calibrate.stats.sweep import Sweep, sweep
@@ -21,6 +23,24 @@ from calibrate.thresholds.model import label_set_digest
 from calibrate.types import FlagWhen, OperatingPoint, Sample, TraceFilter
 from db import Store
 from db.scores import Config, Row
+from db.tables import LabelRow, ScoreRow
+
+
+@dataclass(frozen=True)
+class Histogram:
+    """Labels counted by score: bin i holds edges[i] <= score < edges[i + 1], the last one its upper edge too."""
+
+    edges: NDArray[np.float64]
+    clean: NDArray[np.int64]
+    hallucinated: NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Nearby:
+    """The labelled traces whose scores are nearest to a threshold, nearest first."""
+
+    flagged: tuple[Row, ...]
+    passed: tuple[Row, ...]
 
 
 @dataclass(frozen=True)
@@ -52,6 +72,28 @@ class Labelled:
             design = Design.of([row.stratum for row in self.rows], population)
         return sweep(self.labels, self.scores, design=design, flag_when=self.flag_when)
 
+    def histogram(self, bins: int = 40) -> Histogram:
+        """The scores by label in bins of equal width. Labels are counted, not weighted; traces without a score are left
+        out. Without any score the histogram has no bins."""
+        values, labels = self.scores, self.labels
+        there = ~np.isnan(values)
+        if not there.any():
+            nothing = np.zeros(0, dtype=np.int64)
+            return Histogram(np.zeros(1), nothing, nothing)
+        edges = np.histogram_bin_edges(values[there], bins=bins)
+        clean, _ = np.histogram(values[there & ~labels], bins=edges)
+        hallucinated, _ = np.histogram(values[there & labels], bins=edges)
+        return Histogram(edges, clean, hallucinated)
+
+    def nearby(self, threshold: float, *, most: int = 3) -> Nearby:
+        """Up to `most` traces on each side of the threshold."""
+        scored = [(row.value, row) for row in self.rows if row.value is not None]
+        scored.sort(key=lambda item: abs(item[0] - threshold))
+        sides: dict[bool, list[Row]] = {True: [], False: []}
+        for value, row in scored:
+            sides[flags(value, threshold, self.flag_when)].append(row)
+        return Nearby(tuple(sides[True][:most]), tuple(sides[False][:most]))
+
     @property
     def reasons(self) -> dict[str, int]:
         """Why traces have no score, with counts, most first; "not run yet" where the detector was not asked."""
@@ -68,11 +110,17 @@ class Labelled:
 
 
 def labelled(
-    store: Store, name: str, *, sample: str | None = None, params: Mapping[str, Any] | None = None
+    store: Store,
+    name: str,
+    *,
+    sample: str | None = None,
+    params: Mapping[str, Any] | None = None,
+    config: Config | None = None,
 ) -> Labelled:
     """The labels and scores of a detector.
 
-    Without `params`, the configuration that was run last. Raises BadInput for an unknown detector or sample, and for
+    `config` names one of its stored configurations, `params` the one with these parameters; without either it is the
+    configuration that was run last. Raises BadInput for an unknown detector or sample, and for
     a detector that was never run, with what to do.
     """
     cls = registry.get(name)
@@ -81,9 +129,23 @@ def labelled(
         drawn = store.samples.get(sample)
         if drawn is None:
             raise no_sample(store, sample)
-    config = _config(store, name, params)
+    config = config or _config(store, name, params)
     rows = store.scores.labelled(config.id, sample_id=drawn.id if drawn else None)
     return Labelled(config, cls.flag_when, drawn, tuple(rows))
+
+
+def runs_of(store: Store) -> dict[str, list[Config]]:
+    """Every known detector that has scores, with its configurations, the one used last at the end."""
+    found = {name: store.scores.configs(name) for name in registry.names()}
+    return {name: configs for name, configs in found.items() if configs}
+
+
+def revision(store: Store, config: Config) -> tuple[Any, ...]:
+    """Changes when a label or a score of this configuration does: the key under which `labelled` may be kept."""
+    scores = select(func.count(), func.max(ScoreRow.scored_at)).where(ScoreRow.config_id == config.id)
+    with store.engine.connect() as connection:
+        count, at = connection.execute(scores).one()
+        return connection.scalar(select(func.max(LabelRow.id))), count, at
 
 
 def point_of(data: Labelled, policy: Policy) -> OperatingPoint:

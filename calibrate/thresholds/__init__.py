@@ -6,7 +6,7 @@
 from calibrate.thresholds.canonical import label_set_digest
 from calibrate.thresholds.changes import Change, diff
 from calibrate.thresholds.checks import FORMAT, schema
-from calibrate.thresholds.files import Staged, Verification, encode, read, staged, verify, write
+from calibrate.thresholds.files import Staged, Verification, encode, read, render, stage, verify, write
 from calibrate.thresholds.model import Data, DetectorEntry, Metrics, ThresholdsFile, Window, from_json, to_json
 
 __all__ = [
@@ -24,8 +24,9 @@ __all__ = [
     "from_json",
     "label_set_digest",
     "read",
+    "render",
     "schema",
-    "staged",
+    "stage",
     "to_json",
     "verify",
     "write",

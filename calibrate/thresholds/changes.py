@@ -83,8 +83,7 @@ _UNSET = _Unset()
 
 
 def _brief(entry: DetectorEntry) -> str:
-    sign = "≥" if entry.flag_when == "above" else "≤"
-    return f"flags at {sign} {entry.threshold:g}, tier {entry.tier}"
+    return f"flags at {entry.limit}, tier {entry.tier}"
 
 
 def _show(value: Any) -> str:

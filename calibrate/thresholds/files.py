@@ -7,10 +7,8 @@ import errno
 import hashlib
 import json
 import os
-import secrets
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, NoReturn
 
 from calibrate.errors import BadThresholds, TouchstoneError
@@ -29,30 +27,38 @@ def read(source: str | os.PathLike[str] | bytes) -> ThresholdsFile:
         return from_json(document, name)
 
 
-def encode(file: ThresholdsFile) -> bytes:
-    """The bytes of the file: the same for the same content. Raises BadThresholds for what no reader would take."""
+def render(file: ThresholdsFile) -> str:
+    """The text of the file: the same for the same content. Raises BadThresholds for what no reader would take."""
     with _deep("thresholds file"):
         document = to_json(file)
         check(document)
-        text = json.dumps(document, indent=2, sort_keys=True, ensure_ascii=False, allow_nan=False)
-    content = (text + "\n").encode()
-    if len(content) > MAX_BYTES:
-        raise BadThresholds(f"thresholds file: {len(content):,} bytes; readers take at most {MAX_BYTES:,}")
-    return content
+        text = json.dumps(document, indent=2, sort_keys=True, ensure_ascii=False, allow_nan=False) + "\n"
+    size = len(text.encode())
+    if size > MAX_BYTES:
+        raise BadThresholds(f"thresholds file: {size:,} bytes; readers take at most {MAX_BYTES:,}")
+    return text
+
+
+def encode(file: ThresholdsFile) -> bytes:
+    """The bytes of the file, as `write` writes them."""
+    return render(file).encode()
 
 
 def write(file: ThresholdsFile, path: str | os.PathLike[str]) -> None:
     """Write the file, replacing an older one in one step. On any error the older one is as it was."""
-    with staged(file, path) as pending:
+    with stage(file, path) as pending:
         pending.commit()
 
 
 @dataclass
 class Staged:
-    """A file that is written and synced under a temporary name beside its place, waiting for `commit`."""
+    """A file that is written and synced under a temporary name beside its place, waiting for `commit`.
 
-    path: Path
-    temporary: Path
+    `sha256` is of the whole file, as `sha256sum` shows it.
+    """
+
+    path: str
+    temporary: str
     sha256: str
     committed: bool = False
 
@@ -63,33 +69,43 @@ class Staged:
         self.committed = True
         # The new file is in place and readable; only its surviving a power cut in this second is still open.
         with contextlib.suppress(OSError):
-            _sync_directory(self.path.parent)
+            _sync_directory(os.path.dirname(self.path))
+
+    def discard(self) -> None:
+        """Remove the temporary file, unless it was committed. The file at `path` is untouched."""
+        with contextlib.suppress(OSError):
+            os.unlink(self.temporary)
+
+    def __enter__(self) -> Staged:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.discard()
 
 
-@contextlib.contextmanager
-def staged(file: ThresholdsFile, path: str | os.PathLike[str]) -> Iterator[Staged]:
+def stage(file: ThresholdsFile, path: str | os.PathLike[str]) -> Staged:
     """Do all that can fail before a release is recorded, and leave only the rename for after.
 
-    with staged(file, path) as pending:
+    with stage(file, path) as pending:
         session.commit()
         pending.commit()
 
-    Leaving the block without `commit` removes the temporary file; the file at `path` is untouched.
+    Leaving the block without `commit` removes the temporary file.
     """
     content = encode(file)
     with _sentences(path):
-        place = Path(os.path.realpath(path))  # a link keeps pointing to the file, which is replaced
-        if place.is_dir():
+        place = os.path.realpath(path)  # a link keeps pointing to the file, which is replaced
+        if os.path.isdir(place):
             raise IsADirectoryError(errno.EISDIR, "it is a directory; name a file in it")
-        temporary = place.parent / f".touchstone-{secrets.token_hex(8)}.tmp"
+    temporary = os.path.join(os.path.dirname(place), f".touchstone-{os.urandom(8).hex()}.tmp")
+    pending = Staged(place, temporary, hashlib.sha256(content).hexdigest())
     try:
         with _sentences(path):
             _write_synced(temporary, content, like=place)
-        pending = Staged(place, temporary, hashlib.sha256(content).hexdigest())
-        yield pending
-    finally:
-        with contextlib.suppress(OSError):
-            temporary.unlink()  # gone already after a commit
+    except BaseException:
+        pending.discard()
+        raise
+    return pending
 
 
 @dataclass(frozen=True)
@@ -224,18 +240,18 @@ def _sentences(path: str | os.PathLike[str]) -> Iterator[None]:
         ) from None
 
 
-def _write_synced(path: Path, content: bytes, *, like: Path) -> None:
+def _write_synced(path: str, content: bytes, *, like: str) -> None:
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o666)
     with open(descriptor, "wb", buffering=0) as stream:
         with contextlib.suppress(OSError):  # no older file, or not ours to change: the umask decides
-            os.chmod(path, like.stat().st_mode & 0o777)
+            os.chmod(path, os.stat(like).st_mode & 0o777)
         view = memoryview(content)
         while view:  # a nearly full disk takes a part and only then says so
             view = view[stream.write(view) :]
         os.fsync(descriptor)
 
 
-def _sync_directory(path: Path) -> None:
+def _sync_directory(path: str) -> None:
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)

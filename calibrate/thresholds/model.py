@@ -12,6 +12,7 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 from calibrate.errors import BadInput
+from calibrate.flagging import SIGNS
 from calibrate.thresholds.canonical import digest_of, plain
 from calibrate.thresholds.canonical import label_set_digest as label_set_digest
 from calibrate.thresholds.checks import FORMAT, check
@@ -19,12 +20,13 @@ from calibrate.types import FlagWhen, Interval, OperatingPoint, Tier
 
 
 class Rule(NamedTuple):
-    """What a runtime needs of one detector."""
+    """What a runtime needs of one detector. `limit` is the threshold in words: "≤ 0.52"."""
 
     detector: str
     threshold: float
     flag_when: FlagWhen
     tier: Tier
+    limit: str
 
 
 @dataclass(frozen=True)
@@ -65,6 +67,11 @@ class DetectorEntry:
         object.__setattr__(self, "threshold", float(self.threshold) + 0.0)
         object.__setattr__(self, "params", plain(self.params, "params"))
         object.__setattr__(self, "extra", _only_x(self.extra))
+
+    @property
+    def limit(self) -> str:
+        """The threshold in words: "≤ 0.52"."""
+        return f"{SIGNS[self.flag_when]} {self.threshold:.4g}"
 
     @classmethod
     def from_point(
@@ -132,7 +139,7 @@ class ThresholdsFile:
     def rules(self) -> tuple[Rule, ...]:
         """The detectors that may flag, by name. Tier `off` is left out: such a detector is not asked."""
         live = (item for item in sorted(self.detectors.items()) if item[1].tier != "off")
-        return tuple(Rule(name, entry.threshold, entry.flag_when, entry.tier) for name, entry in live)
+        return tuple(Rule(name, it.threshold, it.flag_when, it.tier, it.limit) for name, it in live)
 
 
 def to_json(file: ThresholdsFile) -> dict[str, Any]:

@@ -35,6 +35,7 @@ class Decoding:
     top_p: float
 
 
+UNLABELLED: Json = {"label": None, "label_type": None, "wrong": []}
 DECODING = {1: Decoding(0.3, 0.9), 2: Decoding(0.6, 0.95)}
 
 
@@ -63,9 +64,7 @@ def user_turn(sources: Sequence[Json], question: str) -> str:
 
 def prompt_of(corpus: Json, request: Json) -> tuple[str, str]:
     """The shared beginning of a prompt (instruction, examples) and the request's own end."""
-    prompt = corpus["prompts"][f"{request['operation']}/{request['language']}"][
-        str(request["version"])
-    ]
+    prompt = corpus["prompts"][f"{request['operation']}/{request['language']}"][str(request["version"])]
     prefix = turn("system", prompt["system"]) + "".join(
         user_turn(example["sources"], example["question"]) + turn("assistant", example["answer"])
         for example in prompt["examples"]
@@ -79,8 +78,10 @@ def sources_of(corpus: Json, request: Json) -> list[Json]:
 
 
 def finished(text: str, operation: str) -> bool:
-    """Stop strings: a line break, and in prose the second closing bracket."""
-    return "\n" in text or (operation == "support_rag" and text.count("]") >= 2)
+    """Stop strings: in prose a line break or the second closing bracket, in JSON an empty line."""
+    if operation == "support_rag":
+        return "\n" in text or text.count("]") >= 2
+    return "\n\n" in text
 
 
 # --- drawing ---------------------------------------------------------------------------------
@@ -106,9 +107,7 @@ class Model:
         torch.set_num_threads(1)
         where: Json = {"gguf_file": gguf.name}
         self.tokenizer = AutoTokenizer.from_pretrained(gguf.parent, **where)
-        self.net = AutoModelForCausalLM.from_pretrained(
-            gguf.parent, dtype=torch.float32, **where
-        ).eval()
+        self.net = AutoModelForCausalLM.from_pretrained(gguf.parent, dtype=torch.float32, **where).eval()
         self.end = self.tokenizer.convert_tokens_to_ids("<|im_end|>")
         self.prefixes: dict[str, Any] = {}
 
@@ -123,14 +122,10 @@ class Model:
             out = self.net(self.encode(prefix), use_cache=True, logits_to_keep=1)
             self.prefixes[prefix] = out.past_key_values
         cache = copy.deepcopy(self.prefixes[prefix])
-        out = self.net(
-            self.encode(suffix), past_key_values=cache, use_cache=True, logits_to_keep=1
-        )
+        out = self.net(self.encode(suffix), past_key_values=cache, use_cache=True, logits_to_keep=1)
         return out.past_key_values, out.logits[:, -1]
 
-    def generate(
-        self, prefix: str, suffix: str, rows: Sequence[Row], *, operation: str, seed: int
-    ) -> None:
+    def generate(self, prefix: str, suffix: str, rows: Sequence[Row], *, operation: str, seed: int) -> None:
         """Fill ``rows`` by top-k, top-p sampling.
 
         All rows share one cache: each step feeds one token of every unfinished row, and a mask
@@ -214,34 +209,36 @@ def rounded(logprob: float) -> float:
 
 
 def draw(corpus: Json, gguf: Path) -> Iterator[Json]:
+    """One record of candidates per draw; requests that ask the same again share one."""
     model = Model(gguf)
-    for request in corpus["requests"]:
+    draws = {request["draw"]: request for request in corpus["requests"]}
+    for name, request in sorted(draws.items()):
         prefix, suffix = prompt_of(corpus, request)
         own = DECODING[request["version"]]
         rows = [Row(own.temperature, own.top_p) for _ in range(CANDIDATES)]
         rows += [Row(ALTERNATIVE_TEMPERATURE, own.top_p) for _ in range(ALTERNATIVES)]
-        seed = zlib.crc32(request["id"].encode())
+        seed = zlib.crc32(name.encode())
         model.generate(prefix, suffix, rows, operation=request["operation"], seed=seed)
-        answers = [trimmed(model.tokens(row)) for row in rows]
+        answers = [trimmed(model.tokens(row), request["operation"]) for row in rows]
         yield {
-            "id": request["id"],
+            "id": name,
             "candidates": answers[:CANDIDATES],
             "alternatives": [text_of(a) for a in answers[CANDIDATES:]],
         }
 
 
-def trimmed(tokens: Sequence[Json]) -> list[Json]:
-    """Cut at the first line break; take the white space off both ends."""
-    kept: list[Json] = []
+def trimmed(tokens: Sequence[Json], operation: str) -> list[Json]:
+    """Cut at the stop string (prose keeps its bracket) and take the white space off both ends."""
+    stop = "\n" if operation == "support_rag" else "\n\n"
+    text = text_of(tokens)
+    end = len(text.split(stop)[0].rstrip())
+    start = len(text) - len(text.lstrip())
+    kept, at = [], 0
     for token in tokens:
-        head, line_break, _ = token["token"].partition("\n")
-        if head or not line_break:
-            kept.append({**token, "token": head})
-        if line_break:
-            break
-    if kept:
-        kept[0] = {**kept[0], "token": kept[0]["token"].lstrip()}
-        kept[-1] = {**kept[-1], "token": kept[-1]["token"].rstrip()}
+        piece = token["token"][max(start - at, 0) : max(end - at, 0)]
+        at += len(token["token"])
+        if piece or (start < at < end and not token["token"]):
+            kept.append({**token, "token": piece})
     return kept
 
 
@@ -253,10 +250,10 @@ def text_of(tokens: Sequence[Json]) -> str:
 
 
 def trace_of(corpus: Json, request: Json, drawn: Json) -> Json:
-    """The shipped record of one request: the chosen candidate with its verdict."""
+    """The shipped record of one request: the chosen candidate and, if labelled, its verdict."""
     tokens = drawn["candidates"][request["candidate"]]
     answer = text_of(tokens)
-    attributes = {key: request[key] for key in ("channel", "language", "stakes")}
+    verdict = request["verdict"] if request["labelled"] else UNLABELLED
     return {
         "timestamp": request["timestamp"],
         "model": f"smollm2-135m-instruct/support-bot-{request['version']}",
@@ -268,27 +265,28 @@ def trace_of(corpus: Json, request: Json, drawn: Json) -> Json:
         "tokens": tokens if request["with_tokens"] else None,
         "alternatives": drawn["alternatives"] if request["with_alternatives"] else None,
         "schema": corpus["schemas"].get(request["operation"]),
-        "attributes": attributes,
-        "label": request["label"],
-        "label_type": request["label_type"],
-        "spans": [span_of(answer, wrong) for wrong in request["wrong"]],
+        "attributes": {key: request[key] for key in ("channel", "language", "stakes")},
+        "label": verdict["label"],
+        "label_type": verdict["label_type"],
+        "spans": [span_of(answer, **wrong) for wrong in verdict["wrong"]],
         "source_id": request["source_set"],
     }
 
 
-def span_of(answer: str, wrong: Json) -> Json:
-    """Offsets of a wrong passage, which must occur exactly once in the answer."""
-    if answer.count(wrong["text"]) != 1:
-        raise ValueError(f"{wrong['text']!r} occurs not once in {answer!r}")
-    start = answer.index(wrong["text"])
-    return {"start": start, "end": start + len(wrong["text"]), "type": wrong["type"]}
+def span_of(answer: str, *, text: str, type: str, nth: int = 1) -> Json:
+    """Offsets of the ``nth`` occurrence of a wrong passage in the answer."""
+    start = -1
+    for _ in range(nth):
+        start = answer.find(text, start + 1)
+        if start < 0:
+            raise ValueError(f"{text!r} does not occur {nth} times in {answer!r}")
+    return {"start": start, "end": start + len(text), "type": type}
 
 
 def traces(corpus: Json, drawn: Sequence[Json]) -> Iterator[Json]:
     by_id = {record["id"]: record for record in drawn}
-    shipped = [r for r in corpus["requests"] if r["candidate"] is not None]
-    for n, request in enumerate(sorted(shipped, key=lambda r: r["timestamp"]), 1):
-        yield {"trace_id": f"demo-{n:04d}", **trace_of(corpus, request, by_id[request["id"]])}
+    for n, request in enumerate(sorted(corpus["requests"], key=lambda r: r["timestamp"]), 1):
+        yield {"trace_id": f"demo-{n:04d}", **trace_of(corpus, request, by_id[request["draw"]])}
 
 
 # --- files -----------------------------------------------------------------------------------

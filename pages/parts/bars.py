@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 import plotly.graph_objects as go
 import streamlit as st
 
-from pages.parts.text import visible
+from pages.parts.text import plain, visible
 
 VERMILLION, BLUE, GREY, QUIET = "#D55E00", "#0072B2", "#8A8F98", "rgba(138,143,152,.35)"
 LABEL_COLOURS = {"hallucinated": VERMILLION, "clean": BLUE, "unsure": GREY, "disputed": "#CC79A7", "unlabelled": QUIET}
@@ -45,7 +45,7 @@ def shares(title: str, counts: Mapping[str, int], *, most: int = 6) -> None:
     rows = list(counts.items())
     if len(rows) > most:
         rows = [*rows[: most - 1], (f"{len(rows) - most + 1} more", sum(n for _, n in rows[most - 1 :]))]
-    st.markdown(f"**{title}**")
+    st.markdown(f"**{plain(title, 80)}**")
     st.html(_STYLE + "".join(_bar(name, n, rows) for name, n in rows))
 
 

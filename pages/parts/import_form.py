@@ -17,7 +17,7 @@ from calibrate.ingest.formats import formats
 from calibrate.ingest.record import KNOWN
 from pages.parts import workbench
 from pages.parts.import_job import Wanted
-from pages.parts.text import visible
+from pages.parts.text import plain, visible
 from pages.parts.words import count
 
 UPLOAD, PATH = "Upload", "A path on this machine"
@@ -58,13 +58,14 @@ def look(wanted: list[Wanted], format: str) -> tuple[list[Wanted], bool, bool]:
         with st.container(border=True, key=f"import_look_{number}"):
             try:
                 found = preview(one.path, format=format)
+                st.markdown(f"**{plain(one.name, 120)}** &ensp; :gray[{found.format}, {_size(one.path)}]")
                 columns = _columns(found, number) if _in_doubt(found) else None
                 seen = found if columns is None else preview(one.path, format=format, columns=columns)
             except TouchstoneError as error:
                 workbench.problem(type(error)(str(error).replace(str(one.path), one.name)))
                 able = False
                 continue
-            _show(one, seen)
+            _show(seen)
             able = able and seen.problem is None
             labels = labels or any(isinstance(record, Record) and record.labels for record in seen.records)
             ready.append(replace(one, format=seen.format, columns=columns))
@@ -91,13 +92,13 @@ def _spooled(upload: Any) -> Wanted:
 
 
 def _in_doubt(found: Preview) -> bool:
-    """Tables name their columns as they please; JSON lines are asked about only when they cannot be read as they are."""
+    """Tables name their columns as they please; JSON lines are asked about only where they have no answer."""
     return found.format in ("csv", "parquet") or "answer" not in found.columns
 
 
 def _columns(found: Preview, number: int) -> dict[str, str]:
     """Asks which column holds which field, the likely ones chosen."""
-    st.markdown("**Which column is what?**")
+    st.markdown("Which column is what?")
     names = ["", *found.columns]
     chosen = {}
     fields = [*MAIN_FIELDS, *MORE_FIELDS]
@@ -116,23 +117,25 @@ def _columns(found: Preview, number: int) -> dict[str, str]:
                 chosen[field] = name
     rest = [visible(name, 40) for name in found.columns if name not in chosen.values() and name.lower() not in KNOWN]
     if rest:
-        st.caption("Every other column becomes an attribute of the trace.")
-        st.text("Attributes: " + ", ".join(rest[:12]) + (" …" if len(rest) > 12 else ""))
+        st.caption(f"Kept as attributes: {plain(', '.join(rest[:12]), 500)}{' …' if len(rest) > 12 else ''}")
     return chosen
 
 
-def _show(one: Wanted, found: Preview) -> None:
-    st.text(f"{visible(one.name, 120)} · {found.format} · {_size(one.path)}")
+def _show(found: Preview) -> None:
     if found.problem:
         workbench.problem(TouchstoneError(found.problem))
         return
-    st.dataframe(list(_lines(found)), hide_index=True, height="content")
+    widths = {"Trace": 130, "Question": 220, "Answer": 300, "Given": 85, "Time": 130, "Model": 110, "Label": 95}
+    columns = {name: st.column_config.TextColumn(width=width) for name, width in widths.items()}
+    lines = list(_lines(found))
+    st.dataframe(lines, hide_index=True, height="content", column_order=list(widths), column_config=columns)
 
 
 def _lines(found: Preview) -> Iterator[dict[str, str]]:
     for one in found.records:
         if not isinstance(one, Record):
-            yield {"Trace": f"line {one.line} is rejected", "Question": "", "Answer": visible(one.reason, 300)}
+            rejected = {"Trace": f"line {one.line} is rejected", "Answer": visible(one.reason, 300)}
+            yield {"Question": "", "Given": "", "Time": "", "Model": "", "Label": "", **rejected}
             continue
         trace = one.trace
         given = count(len(trace.sources), "source") if trace.sources else "context" if trace.context else "none"

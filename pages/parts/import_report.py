@@ -93,7 +93,12 @@ def _rejections(job: ImportJob) -> None:
     with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
         st.markdown(f"**{count(total, 'line')} rejected**{first}")
         st.download_button(
-            "Download", table.to_csv(index=False), "rejected.csv", "text/csv", icon=":material/download:", type="tertiary"
+            "Download",
+            table.to_csv(index=False),
+            "rejected.csv",
+            "text/csv",
+            icon=":material/download:",
+            type="tertiary",
         )
     shown = table if len(job.files) > 1 else table.drop(columns="File")
     st.dataframe(shown, hide_index=True, column_config={"Line": st.column_config.NumberColumn(width="small")})

@@ -35,17 +35,17 @@ def show_release(release: Release | None, now: datetime) -> None:
 def show_unknown_models(models: Sequence[UnknownModel], release: Release | None) -> None:
     """A model that the release's labels do not know: thresholds are not known to hold for it."""
     for model in models[:3] if release else ():
-        with st.container(border=True, horizontal=True, vertical_alignment="center", key=f"unknown_{model.name}"):
+        with st.container(border=True):
+            text, link = st.columns([5, 1], vertical_alignment="center")
             name = f"**{plain(model.name, 60)}**"
             rate = f"{share(model.share)} of the traffic since v{release.version}"
             seen = f"appeared on {model.appeared:%A %d %b} ({rate})" if model.appeared else f"answers {rate}"
-            st.markdown(
+            text.markdown(
                 f":material/warning: {name} {seen}. v{release.version} was made without it: "
-                "its thresholds are not known to hold there.",
-                width="stretch",
+                "its thresholds are not known to hold there."
             )
-            st.page_link(
-                page("sample"), label="Sample this model", icon=":material/casino:", query_params={"model": model.name}
+            link.page_link(
+                page("sample"), label="Sample it", icon=":material/casino:", query_params={"model": model.name}
             )
     if len(models) > 3:
         st.caption(f"{count(len(models) - 3, 'more model')} of today's traffic are not in its labels either.")
@@ -66,4 +66,4 @@ def _known(figure: Interval) -> str:
         return "unknown"
     if figure.low is None or figure.high is None:
         return f"{figure.value:.0%}"
-    return f"{figure.value:.0%} ({figure.low:.0%} to {figure.high:.0%})"
+    return f"{figure.value:.0%} ({100 * figure.low:.0f}–{figure.high:.0%})"

@@ -131,7 +131,7 @@ def _context(trace: Trace, evidence: Sequence[Evidence]) -> list[dict[str, Any]]
 
 def _more(trace: Trace, blind: bool) -> list[dict[str, Any]]:
     """What is folded away below the texts."""
-    folds = []
+    folds: list[dict[str, Any]] = []
     if trace.sources and trace.context:
         folds.append({"title": "Context as given", "items": [{"text": segments(trace.context)}]})
     if trace.alternatives:

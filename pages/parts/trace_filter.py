@@ -82,7 +82,7 @@ def clear() -> None:
 
 
 def _count_set(*keys: str) -> int:
-    return sum(st.session_state.get(key) not in (None, "", [], "any") for key in keys)
+    return sum(key in st.query_params for key in keys)
 
 
 def _midnight(day: date | None) -> datetime | None:

@@ -44,6 +44,12 @@ def show_next(state: Week) -> None:
 
 
 def show_cards(state: Week, now: datetime) -> None:
+    st.html("<style>.st-key-week_steps [data-testid='stPageLink-NavLink'] {padding: 0; background: none}</style>")
+    with st.container(key="week_steps"):
+        _show_cards(state, now)
+
+
+def _show_cards(state: Week, now: datetime) -> None:
     for column, (number, card) in zip(st.columns(6, gap="small"), enumerate(cards(state, now), 1), strict=True):
         mark = _DONE if card.done else _NOW if card.step == state.next else _TODO
         with column, st.container(border=True, height="stretch", gap="xsmall"):
@@ -111,7 +117,10 @@ def _detect(state: Week) -> Card:
     run = state.run
     if run and run.status in ("queued", "running"):
         part = run.done / run.total if run.total else 0.0
-        return Card("detect", "Detect", False, f"Run {run.id} is going", "", part)
+        interrupted = run.status == "queued" and run.started_at is not None
+        return Card(
+            "detect", "Detect", False, f"Run {run.id} {'was interrupted' if interrupted else 'is going'}", "", part
+        )
     if not state.scored_detectors:
         return Card("detect", "Detect", False, "No scores yet")
     silent = len(state.silent_detectors)

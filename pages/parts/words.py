@@ -11,10 +11,10 @@ def count(n: int, one: str, many: str | None = None) -> str:
 
 
 def share(part: float) -> str:
-    """3.1%, 31%, under 0.1%: as many digits as help."""
+    """3.1%, 5%, 31%, under 0.1%: as many digits as help."""
     if 0 < part < 0.001:
         return "under 0.1%"
-    return f"{part:.1%}" if 0 < part < 0.0995 else f"{part:.0%}"
+    return f"{100 * part:.2g}%" if part < 0.0995 else f"{part:.0%}"
 
 
 def span(seconds: float) -> str:

@@ -35,7 +35,9 @@ def form() -> None:
         )
         return
     with st.popover("Options", icon=":material/tune:", type="tertiary"):
-        format = st.selectbox("Format", format_names(), format_func=lambda name: "By name and content" if name == "auto" else name)
+        format = st.selectbox(
+            "Format", format_names(), format_func=lambda name: "By name and content" if name == "auto" else name
+        )
         strict = st.toggle("All or nothing", help="Refuse a file in which any line cannot be taken.")
     ready, able, labels = look(files, format)
     labels_as = None

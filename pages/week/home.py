@@ -77,7 +77,7 @@ with workbench.page(f"Week {name}", about) as store:
         show_cards(state, now)
         show_unknown_models(state.unknown_models, state.release)
         st.space("small")
-        left, right = st.columns([3, 2], gap="large")
+        left, right = st.columns([5, 4], gap="large")
         with left:
             traffic(store)
         with right:

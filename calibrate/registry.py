@@ -1,0 +1,156 @@
+"""Detectors by name: those in `calibrate/detectors/` and those that other packages offer under `touchstone.detectors`.
+
+Looking one up imports its module, which is light; the models behind it load when it first scores.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import importlib
+import math
+import pkgutil
+from collections.abc import Mapping
+from functools import cache
+from importlib.metadata import entry_points
+from typing import Any, Literal, NamedTuple, get_args, get_origin, get_type_hints
+
+import calibrate.detectors
+from calibrate.detectors.base import Detector
+from calibrate.errors import BadInput, UnknownDetector
+
+GROUP = "touchstone.detectors"
+_TRUE, _FALSE = ("true", "yes", "on", "1"), ("false", "no", "off", "0")
+
+
+class Parameter(NamedTuple):
+    """One field of a detector, as a form or a command line needs it. `choices` is empty when any value goes; `low` and
+    `high` bound a number."""
+
+    name: str
+    type: type
+    default: Any
+    choices: tuple[Any, ...]
+    help: str
+    low: float | None = None
+    high: float | None = None
+
+
+def names() -> list[str]:
+    """Every detector there is, by name."""
+    return sorted(_classes())
+
+
+def get(name: str) -> type[Detector]:
+    """The detector's class. Raises UnknownDetector with the nearest names."""
+    found = _classes()
+    if name in found:
+        return found[name]
+    near = difflib.get_close_matches(name, found, n=3, cutoff=0.5)
+    hint = f"did you mean {', '.join(near)}?" if near else f"there are: {', '.join(sorted(found))}"
+    raise UnknownDetector(f"no detector {name!r}; {hint}")
+
+
+def make(name: str, params: Mapping[str, Any] | None = None) -> Detector:
+    """The detector with these parameters, the rest at their defaults. Texts, as a command line gives them, are read
+    as the parameter's type. Raises UnknownDetector, or BadInput for an unknown parameter or an impossible value."""
+    cls = get(name)
+    known = {parameter.name: parameter for parameter in parameters(cls)}
+    values = {}
+    for key, value in (params or {}).items():
+        if key not in known:
+            offered = ", ".join(known) or "none"
+            raise BadInput(f"{name} has no parameter {key!r}; it has: {offered}")
+        values[key] = _read(name, known[key], value)
+    try:
+        return cls(**values)
+    except ValueError as error:  # a detector's own check in __post_init__
+        raise BadInput(f"{name}: {error}") from error
+
+
+def parameters(cls: type[Detector]) -> list[Parameter]:
+    """The detector's parameters in order."""
+    hints = get_type_hints(cls)
+    return [_parameter(field, hints[field.name]) for field in dataclasses.fields(cls)]  # type: ignore[arg-type]
+
+
+def config_of(detector: Detector) -> dict[str, Any]:
+    """The detector's parameters as JSON; part of the cache key."""
+    return dataclasses.asdict(detector)  # type: ignore[call-overload,no-any-return]
+
+
+@cache
+def _classes() -> dict[str, type[Detector]]:
+    found: dict[str, type[Detector]] = {}
+    for module in pkgutil.iter_modules(calibrate.detectors.__path__):
+        if module.name != "base" and not module.name.startswith("_"):  # what detectors share is no detector
+            loaded = importlib.import_module(f"calibrate.detectors.{module.name}")
+            for cls in vars(loaded).values():
+                if isinstance(cls, type) and cls.__module__ == loaded.__name__ and hasattr(cls, "flag_when"):
+                    _add(found, cls)
+    for entry in entry_points(group=GROUP):
+        try:
+            _add(found, entry.load())
+        except (ImportError, AttributeError) as error:
+            raise BadInput(
+                f"the detector {entry.name!r} of {entry.value} cannot be loaded: {error}; remove it"
+            ) from error
+    return found
+
+
+def _add(found: dict[str, type[Detector]], cls: Any) -> None:
+    if cls.name in found:
+        other = f"{found[cls.name].__module__}.{found[cls.name].__name__}"
+        raise BadInput(f"two detectors are called {cls.name!r}: {other} and {cls.__module__}.{cls.__name__}")
+    found[cls.name] = cls
+
+
+def _parameter(field: dataclasses.Field[Any], hint: Any) -> Parameter:
+    choices = tuple(get_args(hint)) if get_origin(hint) is Literal else ()
+    kind = type(choices[0]) if choices else hint
+    bounds = (field.metadata.get("low"), field.metadata.get("high"))
+    return Parameter(field.name, kind, field.default, choices, str(field.metadata.get("help", "")), *bounds)
+
+
+def _read(name: str, parameter: Parameter, value: Any) -> Any:
+    """The value as the parameter's type, or BadInput saying what the parameter takes."""
+    try:
+        read = _as(parameter.type, value)
+    except (TypeError, ValueError, OverflowError):
+        read = None
+    inside = isinstance(read, (str, bool)) or read is None or _within(read, parameter.low, parameter.high)
+    if read is None or not inside or (parameter.choices and read not in parameter.choices):
+        raise BadInput(f"{name}: {parameter.name} cannot be {value!r}; it is {_takes(parameter)}")
+    return read
+
+
+def _as(kind: type, value: Any) -> Any:
+    """`value` as str, bool, int or float; texts are read, nothing is rounded, a bool is no number."""
+    if kind is bool:
+        return (
+            value
+            if isinstance(value, bool)
+            else {**dict.fromkeys(_TRUE, True), **dict.fromkeys(_FALSE, False)}.get(str(value).strip().lower())
+        )
+    if isinstance(value, bool) or not isinstance(value, (str, int, float)):
+        return None
+    if kind is int and isinstance(value, float) and not value.is_integer():
+        return None
+    read = kind(value)
+    return None if isinstance(read, float) and not math.isfinite(read) else read
+
+
+def _within(value: float, low: float | None, high: float | None) -> bool:
+    return (low is None or value >= low) and (high is None or value <= high)
+
+
+def _takes(parameter: Parameter) -> str:
+    if parameter.choices:
+        return f"one of {', '.join(map(str, parameter.choices))}"
+    kinds = {int: "a whole number", float: "a number", bool: "true or false", str: "a text"}
+    kind = kinds.get(parameter.type, parameter.type.__name__)
+    if parameter.low is not None and parameter.high is not None:
+        return f"{kind} from {parameter.low:g} to {parameter.high:g}"
+    if parameter.low is not None:
+        return f"{kind}, {parameter.low:g} or more"
+    return kind if parameter.high is None else f"{kind}, {parameter.high:g} or less"

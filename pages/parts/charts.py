@@ -1,0 +1,226 @@
+"""Charts of a sweep, in one look. They take what the statistics return and compute nothing.
+
+Colours hold on a light and on a dark page; text, grid and background come from Streamlit's theme. Hover text is made
+of numbers and fixed words only: plotly reads a kind of HTML there, and traces are hostile.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import plotly.graph_objects as go
+
+from calibrate.flagging import SIGNS
+from calibrate.stats.design import Floats
+from calibrate.stats.intervals import Band
+from calibrate.stats.sweep import Sweep
+from calibrate.steps.tune import Histogram
+from calibrate.types import FlagWhen, Interval
+
+VERMILLION, BLUE, GREY = "#D55E00", "#0072B2", "#8A8F98"
+QUIET, FAINT, GRID = "rgba(138,143,152,.28)", "rgba(138,143,152,.10)", "rgba(138,143,152,.18)"
+HERE = "#C8941A"  # the threshold at hand: the accent, between its light and its dark form
+PRECISION, RECALL = "#7A828E", "#CC79A7"
+HEIGHT = 420
+MOST_POINTS = 400
+# Plotly selects points by click only where there are markers; these are there without being seen.
+UNSEEN = {"size": 13, "opacity": 0}
+SEEN = {"marker": {"opacity": 1}}
+CONFIG = {"displayModeBar": False, "scrollZoom": False, "doubleClick": "reset"}
+
+Kind = Literal["here", "policy", "elbow", "live"]
+_LOOKS: dict[Kind, dict[str, Any]] = {
+    "live": {"symbol": "square-open", "size": 15, "color": GREY, "line": {"width": 2}},
+    "policy": {"symbol": "circle-open", "size": 17, "color": HERE, "line": {"width": 2}},
+    "elbow": {"symbol": "diamond-open", "size": 13, "color": BLUE, "line": {"width": 2}},
+    "here": {"symbol": "circle", "size": 10, "color": HERE},
+}
+
+
+@dataclass(frozen=True)
+class Mark:
+    """A point worth showing on the curve. `name` is its legend: words of ours, never of a trace."""
+
+    kind: Kind
+    name: str
+    threshold: float
+    precision: Interval
+    recall: Interval
+
+
+def template(*, height: int = HEIGHT) -> dict[str, Any]:
+    """The layout that all charts share."""
+    return {
+        "height": height,
+        "margin": {"l": 52, "r": 10, "t": 34, "b": 44},
+        "paper_bgcolor": "rgba(0,0,0,0)",
+        "plot_bgcolor": "rgba(0,0,0,0)",
+        "font": {"size": 13},
+        "hovermode": "closest",
+        "hoverlabel": {"font": {"size": 13}, "align": "left"},
+        "dragmode": False,
+        "legend": {
+            "orientation": "h",
+            "x": 0,
+            "y": 1,
+            "yanchor": "bottom",
+            "font": {"size": 12},
+            "traceorder": "normal",
+            "itemclick": False,
+            "itemdoubleclick": False,
+        },
+    }
+
+
+def axis(title: str, **more: Any) -> dict[str, Any]:
+    return {"title": {"text": title, "standoff": 8}, "zeroline": False, "gridcolor": GRID, "fixedrange": True, **more}
+
+
+def share_axis(title: str, **more: Any) -> dict[str, Any]:
+    """An axis of shares, 0 to 1, in percent."""
+    return axis(title, **{"range": [-0.02, 1.03], "tickformat": ".0%", "dtick": 0.25, **more})
+
+
+def precision_recall(sweep: Sweep, band: Band, marks: Sequence[Mark]) -> go.Figure:
+    """Precision against recall with its pointwise 95% band and the marked points. `band` belongs to `sweep`.
+
+    Every point of the curve carries its threshold as customdata, for clicks.
+    """
+    shade = {
+        "type": "scatter",
+        "x": np.concatenate([sweep.recall, sweep.recall[::-1]]),
+        "y": np.concatenate([band.precision_high, band.precision_low[::-1]]),
+        "fill": "toself",
+        "fillcolor": QUIET,
+        "line": {"width": 0},
+        "mode": "lines",
+        "hoverinfo": "skip",
+        "name": "95% at each point",
+    }
+    curve = {
+        **_curve(sweep.recall, sweep.precision, GREY),
+        "customdata": np.stack([sweep.thresholds, band.precision_low, band.precision_high], axis=-1),
+        "hovertemplate": (
+            f"threshold {SIGNS[sweep.flag_when]} %{{customdata[0]:.4~g}}<br>"
+            "precision %{y:.0%} (%{customdata[1]:.0%} to %{customdata[2]:.0%})<br>recall %{x:.0%}<extra></extra>"
+        ),
+        "name": "measured",
+        "showlegend": False,
+    }
+    ordered = sorted(marks, key=lambda mark: list(_LOOKS).index(mark.kind))
+    # A point whose precision is unknown (it flags no label) is not on the curve.
+    points = [_point(mark, sweep.flag_when) for mark in ordered if mark.precision.value is not None]
+    layout = {
+        **template(),
+        "xaxis": share_axis("Recall: share of hallucinations that is flagged"),
+        "yaxis": share_axis("Precision: share of flags that is right"),
+    }
+    return go.Figure({"data": [shade, curve, *points], "layout": layout})
+
+
+def scores_by_label(
+    histogram: Histogram, sweep: Sweep, threshold: float, *, unit: str, span: tuple[float, float]
+) -> go.Figure:
+    """Above, labels by score; below, precision and recall against the threshold; one threshold line through both.
+
+    Bars and curves carry as customdata the threshold that a click on them means: a bar is flagged whole.
+    """
+    curves = (("precision", sweep.precision, PRECISION, "solid"), ("recall", sweep.recall, RECALL, "dot"))
+    data = [*_bars(histogram, sweep.flag_when), *(_against(sweep, *curve) for curve in curves)]
+    layout = {
+        **template(),
+        "barmode": "stack",
+        "bargap": 0,
+        "xaxis": axis(f"Score: {unit}", range=list(span), showgrid=False, anchor="y2"),
+        "yaxis": axis("Labels", domain=[0.45, 1], rangemode="tozero", nticks=4, tickformat=",d"),
+        "yaxis2": share_axis("", domain=[0, 0.39], dtick=0.5),
+        **_threshold(threshold, sweep.flag_when, span),
+    }
+    return go.Figure({"data": data, "layout": layout})
+
+
+def _curve(x: Floats, y: Floats, colour: str) -> dict[str, Any]:
+    unseen = {"marker": {"opacity": 0}}
+    return {
+        "type": "scatter",
+        "x": x,
+        "y": y,
+        "mode": "lines+markers",
+        "line": {"color": colour, "width": 2},
+        "marker": {**UNSEEN, "color": colour},
+        "selected": unseen,
+        "unselected": unseen,
+    }
+
+
+def _point(mark: Mark, flag_when: FlagWhen) -> dict[str, Any]:
+    return {
+        "type": "scatter",
+        "x": [mark.recall.value],
+        "y": [mark.precision.value],
+        "customdata": [[mark.threshold]],
+        "mode": "markers",
+        "marker": _LOOKS[mark.kind],
+        "selected": SEEN,
+        "unselected": SEEN,
+        "name": mark.name,
+        "hovertemplate": (
+            f"{mark.name}<br>threshold {SIGNS[flag_when]} %{{customdata[0]:.4~g}}<br>"
+            "precision %{y:.0%}, recall %{x:.0%}<extra></extra>"
+        ),
+    }
+
+
+def _bars(histogram: Histogram, flag_when: FlagWhen) -> Iterator[dict[str, Any]]:
+    low, high = histogram.edges[:-1], histogram.edges[1:]
+    series = (("clean", histogram.clean, BLUE), ("hallucinated", histogram.hallucinated, VERMILLION))
+    for name, counts, colour in series:
+        yield {
+            "type": "bar",
+            "x": (low + high) / 2,
+            "y": counts,
+            "width": high - low,
+            "customdata": np.stack([low if flag_when == "above" else high, low, high], axis=-1),
+            "marker": {"color": colour, "line": {"width": 0}},
+            "selected": SEEN,
+            "unselected": SEEN,
+            "name": name,
+            "hovertemplate": f"%{{y:,}} {name}<br>at %{{customdata[1]:.3~g}} to %{{customdata[2]:.3~g}}<extra></extra>",
+        }
+
+
+def _against(sweep: Sweep, name: str, values: Floats, colour: str, dash: str) -> dict[str, Any]:
+    curve = _curve(sweep.thresholds, values, colour)
+    return {
+        **curve,
+        # What is measured at a score holds until the next stricter one is passed.
+        "line": {**curve["line"], "dash": dash, "shape": "vh"},
+        "customdata": sweep.thresholds[:, None],
+        "yaxis": "y2",
+        "name": name,
+        "hovertemplate": f"{name} %{{y:.0%}} at threshold {SIGNS[sweep.flag_when]} %{{x:.4~g}}<extra></extra>",
+    }
+
+
+def _threshold(threshold: float, flag_when: FlagWhen, span: tuple[float, float]) -> dict[str, Any]:
+    """The line through both rows, the flagged side tinted, and which side that is in a word."""
+    above = flag_when == "above"
+    edge = span[1] if above else span[0]
+    tall = {"xref": "x", "yref": "paper", "y0": 0, "y1": 1}
+    tint = {"type": "rect", "x0": threshold, "x1": edge, "fillcolor": FAINT, "line": {"width": 0}, "layer": "below"}
+    line = {"type": "line", "x0": threshold, "x1": threshold, "line": {"color": HERE, "width": 2}}
+    word = {
+        "text": "flagged →" if above else "← flagged",
+        "x": threshold,
+        "xanchor": "left" if above else "right",
+        "y": 1,
+        "yref": "paper",
+        "yanchor": "top",
+        "showarrow": False,
+        "font": {"color": HERE, "size": 12},
+    }
+    roomy = abs(edge - threshold) > 0.14 * (span[1] - span[0])
+    return {"shapes": [{**tint, **tall}, {**line, **tall}], "annotations": [word] if roomy else []}

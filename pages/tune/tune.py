@@ -1,0 +1,96 @@
+"""Tune: see what a detector does at every threshold, choose one, save it as the operating point."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from calibrate.errors import TouchstoneError
+from calibrate.stats.policies import Policy
+from calibrate.steps import release, tune
+from calibrate.types import OperatingPoint
+from db import Store
+from pages.parts import tuned, tuning, workbench
+from pages.parts.navigation import page
+from pages.parts.text import plain
+
+
+def save(store: Store, data: tune.Labelled, point: OperatingPoint) -> None:
+    """Pressed twice, the second press saves the same point again: the latest counts, and it is the same."""
+    try:
+        tune.save_point(store, data, point, by=workbench.user(), now=workbench.now())
+    except TouchstoneError as error:
+        st.session_state["tune_problem"] = error
+    else:
+        st.session_state["tune_saved"] = f"Saved: {point.detector} flags at {tuning.at(point)}."
+
+
+def live_threshold(store: Store, data: tune.Labelled) -> float | None:
+    """The threshold in production, when it is for the same version and parameters of the detector."""
+    newest = store.releases.list()[:1]
+    entry = release.read(newest[0]).detectors.get(data.config.name) if newest else None
+    same = entry is not None and (entry.version, entry.params) == (data.config.version, data.config.params)
+    return entry.threshold if entry is not None and same else None
+
+
+def offer_save(store: Store, data: tune.Labelled, point: OperatingPoint) -> None:
+    with st.container(horizontal=True, vertical_alignment="center"):
+        st.button(
+            "Save as operating point",
+            type="primary",
+            icon=":material/bookmark_add:",
+            on_click=save,
+            args=(store, data, point),
+            disabled=not point.feasible,
+        )
+        if not point.feasible:
+            st.button("Take the nearest by hand", on_click=tuning.take_by_hand, args=(point.threshold,))
+        if done := st.session_state.pop("tune_saved", None):
+            st.markdown(f":material/check: {plain(done)}", width="content")
+            st.page_link(page("release"), label="Release it", icon=":material/verified:")
+    if problem := st.session_state.pop("tune_problem", None):
+        workbench.problem(problem)
+
+
+@st.fragment
+def explore(
+    store: Store, data: tune.Labelled, elbow: OperatingPoint, live: float | None, per_day: float | None
+) -> None:
+    """Everything that follows the threshold. Moving it redraws this and reads no labels anew."""
+    with workbench.guarded():
+        setting = tuning.setting_for(data)
+        tuning.choose_policy(data, setting)
+        point = tune.point_of(data, setting.policy)
+        target = tune.point_of(data, Policy("precision", setting.target / 100))
+        if not point.feasible:
+            why = str(point.why)
+            st.warning(f"{plain(why[:1].upper() + why[1:])}. Shown is that nearest point.", icon=":material/block:")
+        tuned.show_charts(data, setting, tuned.marks_of(data, point, target, elbow, live))
+        tuned.show_figures(point, per_day)
+        offer_save(store, data, point)
+        tuned.show_nearby(store, data, point)
+
+
+with workbench.page(
+    "Tune", "See what a detector would flag at every threshold, read the traces next to it, and choose."
+) as found:
+    runs = tune.runs_of(found)
+    if not runs:
+        with st.container(border=True):
+            st.markdown(
+                "**No detector has scored anything yet.** Here you would see each detector's precision and recall."
+            )
+            st.page_link(page("detect"), label="Run detectors", icon=":material/play_circle:")
+        st.stop()
+    places = st.columns([2, 2, 2])
+    with places[0]:
+        sample = tuning.choose_labels(found)
+    runs = tuning.best_first(found, runs, sample.name if sample else None)
+    config = tuning.choose_config(runs, places[1:])
+    labelled = tuning.labelled(found, config, sample.name if sample else None)
+    tuned.show_facts(labelled)
+    tuned.show_overview(found, runs, sample.name if sample else None)
+    if labelled.sweep.missing:
+        tuned.show_missing(labelled)
+    else:
+        elbow = tune.point_of(labelled, Policy("elbow"))
+        explore(found, labelled, elbow, live_threshold(found, labelled), tune.traffic_per_day(found, sample))

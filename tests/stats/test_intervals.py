@@ -1,0 +1,206 @@
+"""Intervals against scipy, closed forms and their own promise: a 95% interval holds about 95% of the time."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose
+from scipy.stats import binomtest
+
+from calibrate.errors import BadInput
+from calibrate.sampling import allocate
+from calibrate.stats.design import Design
+from calibrate.stats.intervals import band, expected_precision_halfwidth, figures, wilson, z_value
+from calibrate.stats.sweep import sweep
+from calibrate.types import Interval
+
+Z = 1.959963984540054
+
+
+def labelled(tp: int, fp: int, fn: int, tn: int) -> tuple[np.ndarray, np.ndarray]:
+    """Labels and scores: 1 for the flagged, 0 for the rest."""
+    labels = np.repeat([1, 0, 1, 0], [tp, fp, fn, tn])
+    return labels, np.repeat([1.0, 1.0, 0.0, 0.0], [tp, fp, fn, tn])
+
+
+@settings(deadline=None)
+@given(st.integers(0, 60), st.integers(1, 60), st.sampled_from([0.8, 0.95, 0.99]))
+def test_wilson_equals_scipy(k: int, more: int, confidence: float) -> None:
+    n = k + more
+    ours = wilson(np.array([k / n]), np.array([float(n)]), confidence=confidence)
+    theirs = binomtest(k, n).proportion_ci(confidence, method="wilson")
+    assert_allclose([ours.low[0], ours.high[0]], [theirs.low, theirs.high], atol=1e-12)
+
+
+@pytest.mark.parametrize("counts", [(12, 5, 3, 80), (3, 0, 4, 20), (0, 5, 4, 20), (7, 6, 0, 9)])
+def test_without_a_design_precision_and_fpr_are_ordinary_wilson(counts: tuple[int, int, int, int]) -> None:
+    tp, fp, _fn, tn = counts
+    known = figures(sweep(*labelled(*counts)), 1.0)
+    for ours, k, n in (
+        (known.precision, tp, tp + fp),
+        (known.fpr, fp, fp + tn),
+        (known.flag_rate, tp + fp, sum(counts)),
+    ):
+        theirs = binomtest(k, n).proportion_ci(method="wilson")
+        assert (ours.value, ours.low, ours.high) == pytest.approx((k / n, theirs.low, theirs.high), abs=1e-12)
+    assert (known.true_positives, known.false_positives, known.false_negatives, known.true_negatives) == counts
+
+
+def test_recall_is_a_logit_interval_with_a_quarter_of_a_miss() -> None:
+    known = figures(sweep(*labelled(12, 5, 3, 80)), 1.0)
+    r = 12 / 15
+    se = np.sqrt((1 - r) ** 2 * 12 + r**2 * 3.25) / 15
+    reach = Z * se / (r * (1 - r))
+    logit = np.log(r / (1 - r))
+    assert known.recall == Interval(
+        r, pytest.approx(1 / (1 + np.exp(reach - logit))), pytest.approx(1 / (1 + np.exp(-reach - logit)))
+    )
+
+
+@pytest.mark.parametrize(("found", "missed"), [(8, 0), (0, 8)])
+def test_recall_of_all_or_nothing_is_wilson_on_the_positives(found: int, missed: int) -> None:
+    known = figures(sweep(*labelled(found, 1, missed, 9)), 1.0).recall
+    theirs = binomtest(found, 8).proportion_ci(method="wilson")
+    assert (known.low, known.high) == pytest.approx((theirs.low, theirs.high), abs=1e-12)
+
+
+def test_full_recall_is_less_certain_when_a_large_stratum_shows_no_positive() -> None:
+    labels, scores = labelled(20, 5, 0, 75)
+    small_first = np.repeat([0, 1], [25, 75])
+    even = sweep(labels, scores, design=Design(small_first, np.array([2_500, 7_500])))
+    heavy = sweep(labels, scores, design=Design(small_first, np.array([2_500, 750_000])))
+    low = [figures(s, 1.0).recall.low for s in (even, heavy)]
+    assert low[0] is not None
+    assert low[1] is not None
+    assert low[1] < low[0] - 0.3
+
+
+def test_stratified_variances_equal_the_formulas_written_out() -> None:
+    rng = np.random.default_rng(8)
+    population, n_h = np.array([4_000, 900, 200]), np.array([40, 30, 20])
+    strata = np.repeat([0, 1, 2], n_h)
+    y = rng.random(90) < np.array([0.1, 0.3, 0.7])[strata]
+    f = rng.random(90) < np.where(y, 0.6, 0.2)
+    w = (population / n_h)[strata]
+    p, r = (w * y * f).sum() / (w * f).sum(), (w * y * f).sum() / (w * y).sum()
+    v_p = v_r = 0.0
+    for h in range(3):
+        z = (f * (y - p) / (w * f).sum())[strata == h]
+        fpc = 1 - n_h[h] / population[h]
+        v_p += population[h] ** 2 * fpc * z.var(ddof=1) / n_h[h]
+        k1, k0 = (y & f)[strata == h].sum(), (y & ~f)[strata == h].sum()
+        inner = ((1 - r) ** 2 * k1 + r**2 * (k0 + 0.25)) / n_h[h] - (((1 - r) * k1 - r * k0) / n_h[h]) ** 2
+        v_r += population[h] ** 2 * fpc / n_h[h] * inner / (w * y).sum() ** 2
+    n_eff = min(p * (1 - p) / v_p, f.sum())
+    known = figures(sweep(y, f.astype(float), design=Design(strata, population)), 1.0)
+    expected = wilson(np.array([p]), np.array([n_eff]))
+    assert known.precision == Interval(
+        pytest.approx(p), pytest.approx(expected.low[0]), pytest.approx(expected.high[0])
+    )
+    reach, logit = Z * np.sqrt(v_r) / (r * (1 - r)), np.log(r / (1 - r))
+    bounds = [1 / (1 + np.exp(reach - logit)), 1 / (1 + np.exp(-reach - logit))]
+    assert known.recall == Interval(pytest.approx(r), pytest.approx(bounds[0]), pytest.approx(bounds[1]))
+
+
+def test_weights_without_a_design_cost_precision() -> None:
+    labels, scores = labelled(12, 8, 3, 80)
+    equal = figures(sweep(labels, scores, weights=np.full(103, 3.0)), 1.0)
+    plain = figures(sweep(labels, scores), 1.0)
+    assert (equal.precision.low, equal.recall.low) == pytest.approx((plain.precision.low, plain.recall.low))
+    uneven = sweep(labels, scores, weights=np.tile([1.0, 9.0], 52)[:103])
+    bounds = figures(uneven, 1.0).precision
+    assert bounds.high - bounds.low > plain.precision.high - plain.precision.low  # type: ignore[operator]
+
+
+def test_the_band_is_the_figures_at_every_point() -> None:
+    rng = np.random.default_rng(2)
+    labels, scores = rng.random(120) < 0.3, rng.normal(size=120).round(1)
+    scores[::9] = np.nan
+    ours = sweep(labels, scores, design=Design(np.arange(120) % 4, np.array([1_000, 500, 100, 30])))
+    edges = band(ours)
+    for i, threshold in enumerate(ours.thresholds):
+        known = figures(ours, float(threshold))
+        for name in ("precision", "recall", "fpr", "flag_rate"):
+            low, high = getattr(edges, f"{name}_low")[i], getattr(edges, f"{name}_high")[i]
+            assert getattr(known, name) == Interval(getattr(ours, name)[i], low, high)
+            assert 0 <= low <= getattr(ours, name)[i] <= high <= 1
+    wide = band(ours, confidence=1 - 0.05 / 25)
+    assert np.all(wide.precision_low <= edges.precision_low)
+
+
+def test_a_threshold_that_flags_nothing_has_no_precision() -> None:
+    for design in (None, Design(np.arange(20) % 2, np.array([100, 50]))):
+        known = figures(sweep(*labelled(4, 2, 4, 10), design=design), 2.0)
+        assert known.precision == Interval(None)
+        assert known.recall.value == known.fpr.value == known.flag_rate.value == 0
+        assert known.recall.high is not None
+        assert 0.2 < known.recall.high < 0.5
+        assert (known.true_positives, known.false_negatives, known.true_negatives) == (0, 8, 12)
+
+
+def test_one_class_and_no_label_leave_the_rest_unknown() -> None:
+    clean = figures(sweep([0, 0, 0], [1.0, 2.0, 3.0]), 2.0)
+    assert clean.recall == Interval(None)
+    assert (clean.precision.value, clean.fpr.value) == (0, pytest.approx(2 / 3))
+    nothing = figures(sweep([], []), 2.0)
+    assert [nothing.precision, nothing.recall, nothing.fpr, nothing.flag_rate] == [Interval(None)] * 4
+
+
+def test_the_plan_says_what_300_labels_buy() -> None:
+    plan = expected_precision_halfwidth(300, 0.05)
+    assert plan.expected_positives == pytest.approx(15)
+    assert plan.halfwidth == pytest.approx(0.25, abs=0.005)
+    assert expected_precision_halfwidth(3_000, 0.05).halfwidth == pytest.approx(plan.halfwidth / np.sqrt(10))
+    assert expected_precision_halfwidth(10, 0.01).halfwidth == 0.5
+    with pytest.raises(BadInput, match="prevalence"):
+        expected_precision_halfwidth(300, 0.0)
+
+
+def test_confidence_must_be_a_share() -> None:
+    assert z_value(0.95) == pytest.approx(Z)
+    with pytest.raises(BadInput, match="between 0 and 1"):
+        z_value(95)
+
+
+# --- coverage, by simulation ---------------------------------------------------------------------------------------
+
+REPLICATIONS = 500
+POPULATION = 40_000
+
+
+def coverage(prevalence: float, *, octaves: bool) -> tuple[float, float]:
+    """How often the intervals of precision and recall hold the truth at a fixed threshold: 300 labels of 40,000."""
+    rng = np.random.default_rng(20_261_121)
+    y = rng.random(POPULATION) < prevalence
+    scores = rng.normal(size=POPULATION) + 1.8 * y
+    flagged = scores >= np.quantile(scores, 1 - prevalence)
+    truth = (y & flagged).sum() / flagged.sum(), (y & flagged).sum() / y.sum()
+    # Strata by rank of a score: the top 1/64, 1/32 ... 1/2; or all in one.
+    rank = np.empty(POPULATION)
+    rank[np.argsort(-scores)] = (np.arange(POPULATION) + 1) / POPULATION
+    strata = np.clip(6 + np.ceil(np.log2(rank)), 0, 6).astype(int) if octaves else np.zeros(POPULATION, int)
+    members = [np.flatnonzero(strata == h) for h in range(strata.max() + 1)]
+    sizes = {str(h): len(rows) for h, rows in enumerate(members)}
+    n_h = list(allocate(sizes, 300).values())
+    population = np.array([len(rows) for rows in members])
+    held = np.zeros((REPLICATIONS, 2))
+    for i in range(REPLICATIONS):
+        drawn = np.concatenate([rng.choice(rows, n, replace=False) for rows, n in zip(members, n_h, strict=True)])
+        design = Design(strata[drawn], population) if octaves else None
+        known = figures(sweep(y[drawn], flagged[drawn].astype(float), design=design), 1.0)
+        for j, bounds in enumerate((known.precision, known.recall)):
+            # A figure that nothing is known of claims nothing.
+            held[i, j] = bounds.low is None or bounds.high is None or bounds.low <= truth[j] <= bounds.high
+    precision, recall = held.mean(axis=0)
+    return float(precision), float(recall)
+
+
+@pytest.mark.parametrize("octaves", [False, True], ids=["random", "octaves"])
+@pytest.mark.parametrize("prevalence", [0.05, 0.1])
+def test_intervals_hold_as_often_as_they_say(prevalence: float, octaves: bool) -> None:
+    precision, recall = coverage(prevalence, octaves=octaves)
+    # Monte Carlo error at 500 replications: one standard deviation is 0.01.
+    assert 0.92 <= precision <= 0.985
+    assert 0.92 <= recall <= 0.985

@@ -1,4 +1,4 @@
-"""What a detector is. A detector is a frozen dataclass: its fields are its parameters, its class variables say the rest.
+"""What a detector is: a frozen dataclass whose fields are its parameters; its class variables say the rest.
 
     @dataclass(frozen=True)
     class TokenOverlap:

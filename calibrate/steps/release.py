@@ -133,7 +133,9 @@ def _entry(store: Store, saved: SavedPoint, tier: Tier) -> DetectorEntry:
             f"{saved.detector}: no threshold meets {point['policy']} ({point['why']}); choose another policy, or save "
             "the nearest point on purpose with --policy manual:THRESHOLD"
         )
-    figures = [Interval(**point[name]) for name in ("precision", "recall", "fpr", "flag_rate")]
+    precision, recall, fpr, flag_rate = (
+        Interval(**point[name]) for name in ("precision", "recall", "fpr", "flag_rate")
+    )
     return DetectorEntry(
         version=config.version,
         params=config.params,
@@ -142,7 +144,7 @@ def _entry(store: Store, saved: SavedPoint, tier: Tier) -> DetectorEntry:
         threshold=point["threshold"],
         tier=tier,
         policy=point["policy"],
-        metrics=Metrics(*figures, n=point["n"], positives=point["positives"]),
+        metrics=Metrics(precision, recall, fpr, flag_rate, point["n"], point["positives"]),
         coverage=point["coverage"],
         feasible=point["feasible"],
     )

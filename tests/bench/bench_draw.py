@@ -29,7 +29,8 @@ COLUMNS = "INSERT INTO traces (id, trace_id, content_hash, timestamp, model, ans
 FILL = {
     "sqlite": "WITH RECURSIVE s(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM s WHERE n < :count) "
     + COLUMNS
-    + "n, 't' || n, printf('%032d', n), strftime('%Y-%m-%d %H:%M:%S.000000', '2026-11-20', '-' || (n % 2419200) || ' seconds'), "
+    + "n, 't' || n, printf('%032d', n), "
+    "strftime('%Y-%m-%d %H:%M:%S.000000', '2026-11-20', '-' || (n % 2419200) || ' seconds'), "
     "'m' || (n % 3), 'answer', '2026-11-20 00:00:00.000000' FROM s",
     "postgresql": COLUMNS
     + "n, 't' || n, lpad(n::text, 32, '0'), timestamptz '2026-11-20 00:00Z' - make_interval(secs => n % 2419200), "

@@ -24,7 +24,8 @@ from db import open_store
 from db.tables import SourceRow, TextRow, TraceRow, table
 
 TARGET, GROWTH_MB = 0.4, 150
-WORDS = "the delivery of a parcel may take up to three days when ordered before noon from our main warehouse".split()
+TEXT = "the delivery of a parcel may take up to three days when ordered before noon from our main warehouse"
+WORDS = TEXT.split(" ")
 
 
 def prose(rng: random.Random, words: int) -> str:

@@ -20,7 +20,9 @@ def trace(answer: str, *texts: str, id: str = "t", schema: Any = None, context: 
 
 def complete(name: str, id: str = "full") -> Trace:
     """A trace with everything any detector may need; for `schema` the answer is JSON."""
-    answer = '{"ok": 1}' if name == "schema" else "The X200 is covered for 24 months [1]. Batteries for five years [2]."
+    answer = (
+        '{"ok": 1}' if name == "schema" else "The X200 is covered for 24 months [1]. Batteries for five years [2][7]."
+    )
     full = trace(answer, WARRANTY, BATTERIES, id=id, schema=OBJECT_SCHEMA)
     token = Token("The", -0.2, (("The", -0.2), ("A", -1.9)))
     alternatives = ("It is covered for two years.", "Coverage lasts 24 months.", "Five years.")

@@ -107,7 +107,7 @@ class Model:
         torch.set_num_threads(1)
         where: Json = {"gguf_file": gguf.name}
         self.tokenizer: Any = AutoTokenizer.from_pretrained(gguf.parent, **where)
-        self.net: Any = AutoModelForCausalLM.from_pretrained(gguf.parent, dtype=torch.float32, **where).eval()
+        self.net: Any = AutoModelForCausalLM.from_pretrained(gguf.parent, dtype=torch.float32, **where)
         self.end = self.tokenizer.convert_tokens_to_ids("<|im_end|>")
         self.prefixes: dict[str, Any] = {}
 

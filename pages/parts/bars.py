@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 import plotly.graph_objects as go
 import streamlit as st
 
-from pages.parts.text import plain, visible
+from pages.parts.text import middle, plain, visible
 
 VERMILLION, BLUE, GREY, QUIET = "#D55E00", "#0072B2", "#8A8F98", "rgba(138,143,152,.35)"
 LABEL_COLOURS = {"hallucinated": VERMILLION, "clean": BLUE, "unsure": GREY, "disputed": "#CC79A7", "unlabelled": QUIET}
@@ -62,8 +62,9 @@ def _bar(name: str, n: int, rows: Sequence[tuple[str, int]]) -> str:
     """Escaped text only: names of models and attribute values come from traces."""
     width = 100 * n / max(1, max(count for _, count in rows))
     colour = LABEL_COLOURS.get(name, GREY)
-    label = html.escape(visible("not given" if name == NONE else name, 80))
+    whole = "not given" if name == NONE else visible(name, 200)
+    label = html.escape(middle(whole, 26))
     return (
-        f'<div class="ts-bar"><span title="{label}">{label}</span>'
+        f'<div class="ts-bar"><span title="{html.escape(whole)}">{label}</span>'
         f'<span><i style="width:{width:.1f}%;background:{colour}"></i></span><span>{n:,}</span></div>'
     )

@@ -61,7 +61,6 @@ def template(*, height: int = HEIGHT) -> dict[str, Any]:
         "font": {"size": 13},
         "hovermode": "closest",
         "hoverlabel": {"font": {"size": 13}, "align": "left"},
-        "dragmode": False,
         "legend": {
             "orientation": "h",
             "x": 0,
@@ -196,8 +195,8 @@ def _against(sweep: Sweep, name: str, values: Floats, colour: str, dash: str) ->
     curve = _curve(sweep.thresholds, values, colour)
     return {
         **curve,
-        # What is measured at a score holds until the next stricter one is passed.
-        "line": {**curve["line"], "dash": dash, "shape": "vh"},
+        # Points run strict to loose; what is measured at one score holds until the next, looser one is reached.
+        "line": {**curve["line"], "dash": dash, "shape": "hv"},
         "customdata": sweep.thresholds[:, None],
         "yaxis": "y2",
         "name": name,

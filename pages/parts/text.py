@@ -6,9 +6,14 @@ import re
 
 from calibrate.hostile import visible
 
-__all__ = ["plain", "visible"]
+__all__ = ["middle", "plain", "visible"]
 
 
 def plain(text: str | None, limit: int | None = None) -> str:
     """`visible` on one line, with Markdown's own characters escaped, for labels that Streamlit reads as Markdown."""
     return re.sub(r"([\\`*_{}\[\]()#+\-.!|~:$<>&])", r"\\\1", visible(text, limit).replace("\n", " "))
+
+
+def middle(text: str, limit: int) -> str:
+    """The text cut in the middle: names of models differ at their ends."""
+    return text if len(text) <= limit else f"{text[: limit // 2 - 1]}…{text[-(limit - limit // 2) :]}"

@@ -68,8 +68,10 @@ def choose_labels(store: Store) -> Sample | None:
 
 def best_first(store: Store, runs: Mapping[str, Sequence[Config]], sample: str | None) -> dict[str, Sequence[Config]]:
     """The detectors by AUROC on these labels, the ones that cannot be judged last."""
-    auroc = {name: labelled(store, configs[-1], sample).sweep.auroc for name, configs in runs.items()}
-    return dict(sorted(runs.items(), key=lambda item: -(auroc[item[0]] or 0.0)))
+    sweeps = {name: labelled(store, configs[-1], sample).sweep for name, configs in runs.items()}
+    # What a detector adds over chance, on the traffic it can score: a perfect one that scores 1% is no place to begin.
+    gain = {name: ((one.auroc or 0.5) - 0.5) * (one.coverage or 0.0) for name, one in sweeps.items()}
+    return dict(sorted(runs.items(), key=lambda item: -gain[item[0]]))
 
 
 def choose_config(runs: Mapping[str, Sequence[Config]], places: Sequence[Any]) -> Config:

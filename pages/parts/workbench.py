@@ -16,6 +16,9 @@ from db import Store, open_store
 
 log = logging.getLogger("touchstone")
 
+# Streamlit leaves a hand's breadth empty above every page.
+_STYLE = "<style>.stMainBlockContainer {padding-top: 4.5rem; padding-bottom: 3rem}</style>"
+
 
 @st.cache_resource(show_spinner=False)
 def _open(url: str) -> Store:
@@ -45,6 +48,7 @@ def now() -> datetime:
 @contextmanager
 def page(title: str, lead: str) -> Iterator[Store]:
     """The frame of a page: heading, one line that says what is done here, and no traceback whatever happens."""
+    st.html(_STYLE)
     st.title(title, anchor=False)
     st.caption(lead)
     with guarded():

@@ -1,0 +1,1 @@
+"""Sample traces of a fictional support bot; see README.md beside them for how they were made."""

@@ -157,7 +157,8 @@ def clicked(key: str) -> None:
     """A click on a chart: the point says which threshold it stands for. A click beside everything says nothing."""
     points = st.session_state[key]["selection"]["points"]
     if points and (given := points[0].get("customdata")) is not None:
-        _hand(float(given[0] if isinstance(given, list | tuple) else given))
+        # The browser sends a list as it is, or as a mapping by place.
+        _hand(float(next(iter(given.values() if isinstance(given, Mapping) else given))))
 
 
 def take_by_hand(threshold: float) -> None:

@@ -34,7 +34,7 @@ CASES: dict[str, list[str]] = {
     "german": ["Das kostet z.B. ca. 5 Euro.", "Es gilt usw. auch hier."],
 }
 BLOCKS: dict[str, tuple[str, list[str]]] = {
-    "list": ("- one [1]\n- two\n\n# Head\n1. First. More.\n2) Last", ["one [1]", "two", "Head", "First.", "More.", "Last"]),
+    "list": ("- one [1]\n\n# Head\n1. First. More.\n2) Last", ["one [1]", "Head", "First.", "More.", "Last"]),
     "wrapped": ("A long line that somebody wrapped at eighty columns for the United\nStates in 1999. Next.",
                 ["A long line that somebody wrapped at eighty columns for the United\nStates in 1999.", "Next."]),
     "leading style": ("[1] First claim. [2] Second claim.", ["[1] First claim.", "[2] Second claim."]),
@@ -135,26 +135,28 @@ def test_memo_is_bounded() -> None:
     assert len(asked) == 4
 
 
+# A quarter of a megabyte each: quadratic time would show as minutes.
 SLOW = {
-    "one word": "a" * 10**6,
-    "full stops": ". " * 500_000,
-    "brackets": "[" * 10**6,
-    "half marks": ".[1" * 300_000,
-    "quotes": "> " * 500_000,
-    "lines": "x\n" * 500_000,
-    "ordinary": "This is a sentence [1]. " * 40_000,
-    "characters": "字" * 10**6,
-    "accents": "e\u0301" * 500_000,
-    "blank lines": (" " * 50 + "\n") * 20_000,
-    "surrogates": "\ud800" * 10**6,
+    "one word": "a" * 250_000,
+    "full stops": ". " * 125_000,
+    "brackets": "[" * 250_000,
+    "half marks": ".[1" * 80_000,
+    "quotes": "> " * 125_000,
+    "lines": "x\n" * 125_000,
+    "ordinary": "This is a sentence [1]. " * 10_000,
+    "marks": "[1]" * 80_000,
+    "characters": "字" * 250_000,
+    "accents": "e\u0301" * 125_000,
+    "blank lines": (" " * 50 + "\n") * 5_000,
+    "surrogates": "\ud800" * 250_000,
 }
 
 
 @pytest.mark.parametrize("text", SLOW.values(), ids=SLOW)
-def test_a_megabyte_takes_seconds(text: str) -> None:
+def test_long_texts_take_seconds(text: str) -> None:
     from calibrate.backends.citations import attribute_citations
 
     began = time.perf_counter()
     attribute_citations(text)
     words(text)
-    assert time.perf_counter() - began < 20  # 1 to 4 s on an idle machine
+    assert time.perf_counter() - began < 10  # under 1 s on an idle machine

@@ -198,9 +198,7 @@ def _decides_as_shown(
     assert {row.trace_id: row.gold for row in rows}.items() <= truth.items()
     assert set(by_hand) <= {row.trace_id for row in rows}
 
-    everything = [
-        {config.name: score.value for config, score in app.store.scores.of_trace(row.pk)} for row in rows
-    ]
+    everything = [{config.name: score.value for config, score in app.store.scores.of_trace(row.pk)} for row in rows]
     assert all(set(scores) == set(DETECTORS) for scores in everything)
     here = [decide(thresholds, scores) for scores in everything]
     counts: Counter[tuple[bool, bool]] = Counter()

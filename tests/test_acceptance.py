@@ -1,0 +1,45 @@
+"""On real labelled traces: every detector's areas equal scikit-learn's on the same scores, through the store."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn.metrics import average_precision_score, roc_auc_score
+
+from calibrate import registry
+from calibrate.ingest import import_file
+from calibrate.steps import detect, tune
+from db import open_store
+from tests.shared_data import DATA
+
+LEXICAL = ("token_overlap", "rouge_l")
+
+
+@pytest.mark.shared
+@pytest.mark.model
+@pytest.mark.parametrize("name", ["ragtruth_qa", "attributionbench"])
+def test_areas_equal_scikit_learns(name: str, sqlite_url: str) -> None:
+    path = DATA / f"{name}.jsonl.gz"
+    if not path.exists():
+        pytest.skip(f"{path} is not here")
+    store = open_store(sqlite_url)
+    import_file(store.traces, path, labels_as="gold")
+    detect.queue(store, ["all"], detect.scope_of(labelled=True))
+    finished = detect.work(store)
+    assert finished is not None
+    assert finished.status == "done"
+    areas = {}
+    for detector in registry.names():
+        data = tune.labelled(store, detector)
+        scored = ~np.isnan(data.scores)
+        labels = data.labels[scored]
+        if data.sweep.missing is not None:
+            assert len(set(labels)) < 2
+            continue
+        risk = data.scores[scored] * (1 if data.flag_when == "above" else -1)
+        areas[detector] = data.sweep.auroc
+        assert data.sweep.auroc == pytest.approx(roc_auc_score(labels, risk), abs=1e-9)
+        assert data.sweep.average_precision == pytest.approx(average_precision_score(labels, risk), abs=1e-9)
+        assert data.sweep.coverage == pytest.approx(scored.mean(), abs=1e-12)
+    print(name, areas)
+    assert set(LEXICAL) <= set(areas)

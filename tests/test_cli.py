@@ -1,0 +1,194 @@
+"""The command line: the whole loop on both databases, the documented JSON keys, exit codes, and no traceback ever."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from calibrate.cli import main
+from calibrate.runtime import decide, load
+from calibrate.steps.tune import labelled
+from db import open_store
+
+ROOT = Path(__file__).parent.parent
+
+
+def call(capsys: pytest.CaptureFixture[str], *args: str) -> tuple[int, dict[str, Any]]:
+    """Exit code and the one JSON object on standard output."""
+    code = main([*args, "--json"])
+    out, err = capsys.readouterr()
+    assert "Traceback" not in err
+    return code, json.loads(out)
+
+
+def write(path: Path, count: int = 60) -> Path:
+    """Answers that copy their source when clean and do not when hallucinated; every fourth is hallucinated."""
+    with path.open("w") as file:
+        for n in range(count):
+            bad = n % 4 == 0
+            record = {
+                "trace_id": f"t{n}",
+                "timestamp": f"2026-11-{1 + n % 20:02d}T08:00:00Z",
+                "model": "m1" if n % 2 else "m2",
+                "answer": f"Parcel {n} leaves our warehouse before noon"
+                + (" on golden wings, singing [3]." if bad else " [1]."),
+                "sources": {"1": f"Parcel {n} leaves our warehouse before noon."},
+                "label": "hallucinated" if bad else "clean",
+                "label_type": "fabrication" if bad else None,
+            }
+            file.write(json.dumps(record) + "\n")
+    return path
+
+
+def test_the_whole_loop(capsys: pytest.CaptureFixture[str], store_url: str, tmp_path: Path) -> None:
+    at = ("--store", store_url)
+    traces = str(write(tmp_path / "traces.jsonl"))
+    code, imported = call(capsys, "import", traces, "--labels-as", "gold", *at)
+    assert (code, imported["imported"], imported["labels"], imported["errors"]) == (0, 60, 60, [])
+    assert call(capsys, "import", traces, "--labels-as", "gold", *at)[1] == {
+        "imported": 0, "duplicates": 60, "rejected": 0, "labels": 0, "errors": [],
+    }  # fmt: skip
+    assert len(call(capsys, "traces", "--limit", "7", *at)[1]["traces"]) == 7
+
+    code, sample = call(capsys, "sample", "w", "--size", "40", "--design", "stratified", "--by", "model",
+                        "--since", "all", "--seed", "5", *at)  # fmt: skip
+    assert (code, sample["name"], sample["size"], sample["pool"], sample["undated"]) == (0, "w", 40, 60, 0)
+
+    code, run = call(capsys, "detect", "token_overlap", "rouge_l", "citation_validity", "schema", "--sample", "w", *at)
+    assert code == 0
+    assert set(run["detectors"]["token_overlap"]) >= {"scored", "abstained", "failed", "reused", "seconds"}
+    assert run["detectors"]["token_overlap"]["scored"] == 40
+    assert run["detectors"]["schema"]["abstained"] == 40
+    again = call(capsys, "detect", "token_overlap", "--sample", "w", *at)[1]["detectors"]["token_overlap"]
+    assert (again["scored"], again["reused"]) == (0, 40)
+
+    code, swept = call(capsys, "sweep", "token_overlap", "--sample", "w", *at)
+    keys = {"detector", "flag_when", "n", "positives", "prevalence", "coverage", "auroc", "average_precision", "points"}
+    assert code == 0
+    assert set(swept) >= keys
+    assert set(swept["points"][0]) == {"threshold", "precision", "recall", "fpr", "flag_rate"}
+    assert swept["auroc"] == 1.0
+
+    for detector in ("token_overlap", "citation_validity"):
+        code, point = call(capsys, "choose", detector, "--policy", "precision>=0.7", "--sample", "w", "--save", *at)
+        assert code == 0
+        assert point["feasible"] is True
+        assert set(point["precision"]) == {"value", "low", "high"}
+
+    out = tmp_path / "thresholds.json"
+    code, released = call(
+        capsys, "release", "--out", str(out), "--note", "first", "--tier", "citation_validity=page", *at
+    )
+    assert (code, released["version"], released["path"]) == (0, 1, str(out))
+    assert call(capsys, "verify", str(out))[1]["ok"] is True
+    assert (
+        call(capsys, "release", "--again", "1", "--out", str(tmp_path / "same.json"), *at)[1]["sha256"]
+        == released["sha256"]
+    )
+    assert (tmp_path / "same.json").read_bytes() == out.read_bytes()
+
+    # The file decides as the sweep counted, trace by trace.
+    thresholds = load(out)
+    data = labelled(open_store(store_url), "token_overlap", sample="w")
+    flagged = [row.gold for row in data.rows if decide(thresholds, {"token_overlap": row.value}).flags]
+    assert (flagged.count("hallucinated"), flagged.count("clean")) == (swept["positives"], 0)
+    scores = tmp_path / "scores.json"
+    scores.write_text(json.dumps({"token_overlap": data.rows[0].value, "citation_validity": None}))
+    code, decision = call(capsys, "decide", str(out), "--scores", str(scores))
+    assert code == 0
+    assert decision["missing"] == ["citation_validity"]
+    assert (decision["flags"] == ["token_overlap"]) == (data.rows[0].gold == "hallucinated")
+
+
+def test_the_same_seed_draws_the_same_sample_on_both_databases(
+    capsys: pytest.CaptureFixture[str], sqlite_url: str, postgres_url: str, tmp_path: Path
+) -> None:
+    drawn = []
+    for url in (sqlite_url, postgres_url):
+        call(capsys, "import", str(write(tmp_path / "traces.jsonl")), "--store", url)
+        call(capsys, "sample", "w", "--size", "9", "--since", "all", "--seed", "5", "--store", url)
+        store = open_store(url)
+        drawn.append([trace.id for trace in store.traces.load([pk for pk, _ in store.samples.keys(1)])])
+    assert drawn[0] == drawn[1]
+
+
+test_the_same_seed_draws_the_same_sample_on_both_databases = pytest.mark.postgres(
+    test_the_same_seed_draws_the_same_sample_on_both_databases
+)
+
+
+def test_labels_go_out_and_come_back(capsys: pytest.CaptureFixture[str], sqlite_url: str, tmp_path: Path) -> None:
+    at = ("--store", sqlite_url)
+    call(capsys, "import", str(write(tmp_path / "traces.jsonl", 8)), "--labels-as", "gold", *at)
+    for name in ("labels.csv", "labels.jsonl"):
+        file = str(tmp_path / name)
+        assert call(capsys, "labels", "export", file, *at)[1]["labels"] == 8
+        assert call(capsys, "labels", "import", file, *at) == (
+            0, {"labels": 0, "unchanged": 8, "rejected": 0, "errors": []},
+        )  # fmt: skip
+    (tmp_path / "other.csv").write_text("trace_id,verdict\nt1,hallucinated\nnowhere,clean\nt2,perhaps\n")
+    code, report = call(capsys, "labels", "import", str(tmp_path / "other.csv"), "--labels-as", "bob", *at)
+    assert (code, report["labels"], report["rejected"]) == (0, 1, 2)
+
+
+@pytest.mark.parametrize(
+    ("args", "code", "words"),
+    [
+        (["nonsense"], 2, "invalid choice"),
+        (["detect"], 2, "required"),
+        (["detect", "no_such_one"], 2, "no detector"),
+        (["detect", "token_overlp"], 2, "did you mean token_overlap"),
+        (["detect", "token_overlap", "--param", "variant"], 2, "NAME=VALUE"),
+        (["detect", "token_overlap", "--param", "variant=odd"], 2, "default, plain"),
+        (["detect", "token_overlap", "--param", "what=1"], 2, "parameter 'what'"),
+        (["detect", "token_overlap", "--sample", "nowhere"], 2, "there is no sample 'nowhere'"),
+        (["sweep", "token_overlap"], 2, "no scores yet"),
+        (["choose", "token_overlap", "--policy", "best"], 2, "no scores yet"),
+        (["sample", "x", "--size", "0", "--since", "all"], 2, "at least one"),
+        (["sample", "x", "--since", "yesterday"], 2, "yesterday"),
+        (["sample", "x", "--design", "stratified"], 2, "--by"),
+        (["traces", "--label", "odd"], 2, "--label is one of"),
+        (["import", "/nowhere/x.jsonl"], 2, "/nowhere/x.jsonl"),
+        (["release", "--out", "/tmp/x.json"], 2, "nothing to release"),
+        (["release", "--out", "/tmp/x.json", "--again", "7"], 2, "no release 7"),
+        (["verify", "/nowhere/x.json"], 2, None),
+        (["decide", "/nowhere/x.json", "--scores", "-"], 2, "no such file"),
+    ],
+)
+def test_bad_input_is_a_sentence(
+    capsys: pytest.CaptureFixture[str], sqlite_url: str, tmp_path: Path, args: list[str], code: int, words: str | None
+) -> None:
+    call(capsys, "import", str(write(tmp_path / "traces.jsonl", 4)), "--store", sqlite_url)
+    store = [] if args == ["nonsense"] else ["--store", sqlite_url]
+    found, document = call(capsys, *args, *store)
+    assert found == code
+    if words is not None:
+        assert words in document["error"]
+
+
+def test_a_store_that_is_not_there(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    code, document = call(capsys, "traces", "--store", f"sqlite:///{tmp_path}/none.db")
+    assert (code, "there is no store" in document["error"]) == (1, True)
+
+
+def test_hostile_text_does_not_reach_the_terminal(
+    capsys: pytest.CaptureFixture[str], sqlite_url: str, tmp_path: Path
+) -> None:
+    (tmp_path / "t.jsonl").write_text(json.dumps({"trace_id": "\x1b[2J", "answer": "\x1b[31mred\u202e"}) + "\n")
+    assert main(["import", str(tmp_path / "t.jsonl"), "--store", sqlite_url]) == 0
+    assert main(["traces", "--store", sqlite_url]) == 0
+    shown = capsys.readouterr().out
+    assert "\x1b" not in shown
+    assert "\u202e" not in shown
+    assert "⟦ESC⟧[31mred⟦RLO⟧" in shown
+
+
+def test_it_runs_as_a_module() -> None:
+    done = subprocess.run([sys.executable, "-m", "calibrate", "--version"], cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0
+    assert done.stdout.startswith("touchstone ")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -91,8 +90,6 @@ def test_help_loads_nothing_of_the_product() -> None:
         "except SystemExit: pass\n"
         "print('LOADED', *sorted({name.split('.')[0] for name in sys.modules}))"
     )
-    began = time.perf_counter()
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
-    assert time.perf_counter() - began < 10  # a broken import cycle hangs; speed is in tests/bench
     loaded = set(done.stdout.rpartition("LOADED")[2].split())
     assert not loaded & {"numpy", "sqlalchemy", "pandas", "torch", "streamlit", "db"}

@@ -97,7 +97,7 @@ def precision_recall(sweep: Sweep, band: Band, marks: Sequence[Mark]) -> go.Figu
         "line": {"width": 0},
         "mode": "lines",
         "hoverinfo": "skip",
-        "name": "95% at each point",
+        "name": "95%, pointwise",
     }
     curve = {
         **_curve(sweep.recall, sweep.precision, GREY),

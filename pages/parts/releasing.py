@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -19,12 +19,15 @@ from db import Store
 from db.releases import Release, SavedPoint
 from pages.parts import workbench
 from pages.parts.text import plain, visible
-from pages.parts.words import ago, day
+from pages.parts.words import ago, count, day
 
-TIERS: dict[Tier, str] = {"signal": "signal", "page": "page", "off": "off"}
+TIERS: tuple[Tier, ...] = ("signal", "page", "off")
 ABOUT_TIERS = "page: wakes somebody. signal: is recorded and counted. off: stays in the file, is not asked."
 WIDTHS = (2.6, 1.7, 1.5, 1.5, 1.1, 2, 1.2)
 MOST_VERSIONS = 10
+STYLE = """<style>
+[class*="st-key-release-row-"] {border-top: 1px solid rgba(138,143,152,.25); padding-top: .6rem}
+</style>"""
 
 
 @dataclass(frozen=True)
@@ -38,7 +41,8 @@ class Chosen:
 
 def choose_points(store: Store, saved: Mapping[str, SavedPoint], live: Mapping[str, Tier]) -> dict[str, Tier]:
     """A line for every saved point, ticked or not; the ticked ones with their tiers."""
-    _line_of(["Detector", "Flags at", "Precision", "Recall", "Flags a day", "Measured on", "Tier"], head=True)
+    st.html(STYLE)
+    _heads(["Detector", "Flags at", "Precision", "Recall", "Flags a day", "Measured on", "Tier"])
     chosen: dict[str, Tier] = {}
     for name, point in saved.items():
         tier = _row(store, point, live.get(name, "signal"))
@@ -63,27 +67,69 @@ def changes_of(store: Store, chosen: Chosen, newest: Release | None, now: dateti
     return diff(step.read(newest) if newest else None, file)
 
 
-def show_changes(changes: Sequence[Change], against: str) -> None:
-    """One sentence a change; detectors together."""
+def show_changes(changes: Sequence[Change], against: str | None) -> None:
+    """What changes against the version named, or what the first release will hold."""
     if not changes:
         st.caption(f"Nothing changes against {against}.")
         return
-    first = against == "nothing"
-    st.markdown("**What it will hold**" if first else f"**What changes against {against}**")
-    st.markdown("\n".join(f"- {plain(said(change))}" for change in changes))
+    st.markdown(f"**What changes against {against}**" if against else "**What it will hold**")
+    st.markdown("\n".join(f"- {line}" for line in lines_of(changes)))
 
 
-def said(change: Change) -> str:
-    """The change as a sentence a reader of the page understands; field names of the file in words."""
-    words = {
-        "data.sample": "The sample", "data.design": "The sample's design", "data.n": "The number of labels",
-        "data.positives": "The number of hallucinated labels", "data.models": "The models among the labels",
-        "data.label_set_digest": "The label set", "baselines": "The baselines",
-    }  # fmt: skip
-    text = str(change)
-    if change.field in words:
-        return text.replace(change.field, words[change.field], 1)
-    return text.replace("flag_rate", "flag rate").replace(" fpr ", " false-positive rate ")
+def lines_of(changes: Sequence[Change]) -> list[str]:
+    """The changes in Markdown: one line about the labels, one a detector, its measured figures small."""
+    about: dict[str | None, list[Change]] = {}
+    for change in changes:
+        about.setdefault(change.detector, []).append(change)
+    data = about.pop(None, [])
+    lines = [line for name, some in about.items() for line in _detector_lines(str(name), some)]
+    if data:
+        lines.append("Labels: " + ", ".join(_moved(_DATA.get(c.field, c.field), _said(c)) for c in data))
+    return lines
+
+
+_DATA = {
+    "data.sample": "sample", "data.design": "design", "data.n": "number", "data.positives": "hallucinated",
+    "data.models": "models", "data.label_set_digest": "digest", "baselines": "baselines",
+}  # fmt: skip
+_FIGURES = {
+    "precision": "precision", "recall": "recall", "fpr": "false-positive rate", "flag_rate": "flag rate",
+    "coverage": "coverage",
+}  # fmt: skip
+
+
+def _detector_lines(name: str, changes: Sequence[Change]) -> Iterator[str]:
+    if changes[0].field == "detector":
+        new = changes[0].before is None
+        word = "comes in" if new else "leaves"
+        yield f"**{plain(name)}** {word}: {plain(str(changes[0].after if new else changes[0].before))}"
+        return
+    rules = [_moved(c.field.replace("params.", ""), _said(c)) for c in changes if c.field not in _FIGURES]
+    figures = [_moved(_FIGURES[c.field], _said(c)) for c in changes if c.field in _FIGURES]
+    small = f"  \n:gray[:small[{', '.join(figures)}]]" if figures else ""
+    yield f"**{plain(name)}**: {', '.join(rules) or 'same threshold, measured anew'}{small}"
+
+
+def _moved(what: str, values: tuple[str, str]) -> str:
+    return f"{plain(what.replace('_', ' '))} {plain(values[0])} → {plain(values[1])}"
+
+
+def _said(change: Change) -> tuple[str, str]:
+    """The two values as people say them."""
+    before, after = (_value(value, change.field) for value in (change.before, change.after))
+    return before, after
+
+
+def _value(value: Any, field: str) -> str:
+    if isinstance(value, Interval):
+        return "unknown" if value.value is None else wording.percent(value.value)
+    if field == "policy":
+        return _policy(value)
+    if isinstance(value, float):
+        return f"{value:.4g}"
+    if isinstance(value, tuple | list):
+        return ", ".join(map(str, value)) or "none"
+    return "none" if value is None or value == "" else visible(str(value), 80)
 
 
 def show_history(store: Store, now: datetime) -> None:
@@ -100,16 +146,16 @@ def show_history(store: Store, now: datetime) -> None:
         st.button(f"Show all {len(versions)}", on_click=lambda: st.session_state.update(release_all=True))
 
 
-def download(version: Release, *, key: str, kind: str = "secondary") -> None:
+def download(version: Release, *, key: str) -> None:
+    """The exact bytes of a version."""
     st.download_button(
         f"Download v{version.version}",
         version.document.encode(),
-        file_name="thresholds.json" if key == "new" else f"thresholds-v{version.version}.json",
+        file_name=f"thresholds-v{version.version}.json",
         mime="application/json",
         icon=":material/download:",
         on_click="ignore",
         key=f"download_{key}_{version.version}",
-        type=kind,  # type: ignore[arg-type]
     )
 
 
@@ -128,29 +174,27 @@ def show_reader(names: Sequence[str]) -> None:
 
 
 def _row(store: Store, saved: SavedPoint, tier: Tier) -> Tier | None:
-    point, about = saved.point, saved.data
+    """One saved point; its tier when it is ticked. One that meets no policy cannot be ticked and says why."""
+    point = saved.point
+    feasible = bool(point["feasible"])
     with st.container(key=f"release-row-{saved.detector}"):
-        places = st.columns(WIDTHS, vertical_alignment="center")
-        feasible = bool(point["feasible"])
-        ticked = places[0].checkbox(
-            f"**{plain(saved.detector)}**", value=feasible, disabled=not feasible, key=f"release_tick_{saved.id}"
-        )
-        places[1].markdown(f"{_limit(point)}  \n:gray[:small[{plain(_policy(str(point['policy'])))}]]")
-        for place, name in zip(places[2:4], ("precision", "recall"), strict=True):
-            place.markdown(_figure(Interval(**point[name])))
-        places[4].markdown(_flags_a_day(store, point, about["sample"]))
-        sample = plain(about["sample"] or "all labels", 40)
-        places[5].markdown(
-            f"{sample}, {about['n']:,} labels  \n:gray[:small[{plain(saved.chosen_by, 30)}, {day(saved.chosen_at)}]]"
-        )
+        tick, *places, last = st.columns(WIDTHS, vertical_alignment="center")
+        # A name with nothing to escape stays as it is: screen readers read the label as it is written.
+        label = saved.detector if saved.detector.isidentifier() else plain(saved.detector)
+        ticked = tick.checkbox(label, value=feasible, disabled=not feasible, key=f"release_tick_{saved.id}")
+        for place, text in zip(places, _cells(store, saved), strict=True):
+            place.markdown(text)
         if not feasible:
-            places[6].markdown(":gray[:small[cannot be released]]")
-            st.caption(f":material/block: {plain(point['why'])}. Choose another policy, or save the nearest by hand.")
+            last.markdown(":gray[:small[cannot be released]]")
+            why = str(point["why"] or "no threshold meets the policy")
+            st.caption(
+                f":material/block: {plain(why[:1].upper() + why[1:])}. Save another choice for it on the Tune page."
+            )
             return None
-        chosen: Any = places[6].selectbox(
+        chosen: Tier = last.selectbox(
             f"Tier of {saved.detector}",
-            list(TIERS),
-            index=list(TIERS).index(tier),
+            TIERS,
+            index=TIERS.index(tier),
             key=f"release_tier_{saved.detector}",
             label_visibility="collapsed",
             disabled=not ticked,
@@ -158,7 +202,23 @@ def _row(store: Store, saved: SavedPoint, tier: Tier) -> Tier | None:
         return chosen if ticked else None
 
 
-def _line_of(words: Sequence[str], *, head: bool) -> None:
+def _cells(store: Store, saved: SavedPoint) -> Iterator[str]:
+    """What is known of a point, a cell each: its limit, precision, recall, flags a day, labels."""
+    point, about = saved.point, saved.data
+    yield f"{_limit(point)}  \n{_small(_policy(str(point['policy'])))}"
+    for name in ("precision", "recall"):
+        yield _figure(Interval(**point[name]))
+    yield _flags_a_day(store, point, about["sample"])
+    labels = count(about["n"], "label")
+    sample = f"{plain(about['sample'], 40)}, {labels}" if about["sample"] else f"all {labels}"
+    yield f"{sample}  \n{_small(f'{visible(saved.chosen_by, 30)}, {day(saved.chosen_at)}')}"
+
+
+def _small(text: str) -> str:
+    return f":gray[:small[{plain(text)}]]"
+
+
+def _heads(words: Sequence[str]) -> None:
     for place, word in zip(st.columns(WIDTHS), words, strict=True):
         place.caption(word, help=ABOUT_TIERS if word == "Tier" else None)
 
@@ -177,7 +237,7 @@ def _policy(text: str) -> str:
 def _figure(figure: Interval) -> str:
     if figure.value is None:
         return "unknown"
-    return f"**{wording.percent(figure.value)}**  \n:gray[:small[{wording.interval(figure)}]]"
+    return f"**{wording.percent(figure.value)}**  \n{_small(wording.interval(figure))}"
 
 
 def _flags_a_day(store: Store, point: Mapping[str, Any], sample: str | None) -> str:
@@ -191,24 +251,23 @@ def _flags_a_day(store: Store, point: Mapping[str, Any], sample: str | None) -> 
 
 def _version(version: Release, before: Release | None, now: datetime, *, live: bool) -> None:
     with st.container(border=True, key=f"release-version-{version.version}"):
-        left, right = st.columns([5, 1.4], vertical_alignment="center")
-        with left:
+        with st.container(horizontal=True, vertical_alignment="center"):
             badge = " :gray-badge[live]" if live else ""
             st.markdown(
                 f"**v{version.version}**{badge} &ensp; {day(version.released_at)} ({ago(version.released_at, now)}) "
-                f"by {plain(version.released_by, 60)}"
+                f"by {plain(version.released_by, 60)}",
+                width="stretch",
             )
-            if version.note:
-                st.text(visible(version.note, 500))
-        with right:
             download(version, key="history")
+        if version.note:
+            st.text(visible(version.note, 500))
         with st.expander("What changed" if before else "What it holds"):
-            for sentence in _sentences(version.sha256, before.sha256 if before else None, version, before):
-                st.markdown(f"- {plain(sentence)}")
+            lines = _lines(version.sha256, before.sha256 if before else None, version, before)
+            st.markdown("\n".join(f"- {line}" for line in lines))
             st.caption(f"sha256 {version.sha256}")
 
 
 @st.cache_data(max_entries=200, show_spinner=False)
-def _sentences(sha256: str, before_sha256: str | None, _version: Release, _before: Release | None) -> list[str]:
+def _lines(sha256: str, before_sha256: str | None, _version: Release, _before: Release | None) -> list[str]:
     changes = diff(step.read(_before) if _before else None, step.read(_version))
-    return [said(change) for change in changes] or ["Nothing but the note."]
+    return lines_of(changes) or ["nothing but the note"]

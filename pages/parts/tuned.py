@@ -106,9 +106,7 @@ def marks_of(
     data: step.Labelled, point: OperatingPoint, target: OperatingPoint | None, elbow: OperatingPoint, live: float | None
 ) -> list[charts.Mark]:
     """The points worth seeing on the curve: this threshold, the policy's, the elbow, the live release's."""
-    marks = [
-        charts.Mark("here", f"This threshold ({tuning.at(point)})", point.threshold, point.precision, point.recall)
-    ]
+    marks = [charts.Mark("here", "This threshold", point.threshold, point.precision, point.recall)]
     if target is not None and target.feasible:
         words = f"Precision ≥ {float(target.policy.partition('>=')[2]):.0%}"
         marks.append(charts.Mark("policy", words, target.threshold, target.precision, target.recall))
@@ -228,7 +226,7 @@ def _matrix(point: OperatingPoint) -> str:
 
 def _metric(name: str, figure: Interval, about: str) -> None:
     if figure.value is None:
-        st.metric(name, "unknown", help=about)
+        st.metric(name, "–", "unknown", delta_color="off", delta_arrow="off", help=about)
         return
     st.metric(
         name, wording.percent(figure.value), wording.interval(figure), delta_color="off", delta_arrow="off", help=about
@@ -238,7 +236,7 @@ def _metric(name: str, figure: Interval, about: str) -> None:
 def _flags_a_day(rate: Interval, per_day: float | None) -> None:
     about = "The flag rate times the traces a day in the sample's window"
     if per_day is None or rate.value is None:
-        st.metric("Flags a day", "unknown", "traces carry no time", delta_color="off", delta_arrow="off", help=about)
+        st.metric("Flags a day", "–", "unknown: no times", delta_color="off", delta_arrow="off", help=about)
         return
     reach = None
     if rate.low is not None and rate.high is not None:
@@ -248,7 +246,7 @@ def _flags_a_day(rate: Interval, per_day: float | None) -> None:
 
 def _round(number: float) -> str:
     """Two digits are all that an estimated rate is worth."""
-    return f"{float(f'{number:.2g}'):,.0f}" if number >= 1 or number == 0 else f"{number:.1g}"
+    return f"{float(f'{number:.2g}'):,.0f}" if number >= 10 else f"{number:.2g}"
 
 
 def _sign(point: Mapping[str, Any]) -> str:

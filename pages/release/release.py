@@ -37,14 +37,14 @@ def release(store: Store, chosen: releasing.Chosen, version: int) -> None:
         state["release_problem"] = error
         return
     state["release_done"] = done.version, str(chosen.out) if chosen.out else None
-    state.pop("release_note", None)
+    state["release_note"] = ""
 
 
 def tell(store: Store) -> None:
     """What the last press did."""
     if problem := st.session_state.pop("release_problem", None):
         workbench.problem(problem)
-    if done := st.session_state.get("release_done"):
+    if done := st.session_state.pop("release_done", None):
         number, path = done
         version = store.releases.get(number)
         with st.container(border=True, horizontal=True, vertical_alignment="center"):
@@ -64,20 +64,21 @@ def form(store: Store, newest: Release | None) -> None:
         note = st.text_area("Note", key="release_note", placeholder="Why this release, for those who read it later")
         out = st.text_input("Also write to a file on this machine", placeholder="not written", key="release_out")
     chosen = releasing.Chosen(tiers, note.strip(), Path(out.strip()).expanduser() if out.strip() else None)
+    changes = releasing.changes_of(store, chosen, newest, workbench.now()) if tiers else []
     with right:
-        changes = releasing.changes_of(store, chosen, newest, workbench.now()) if tiers else []
         if tiers:
-            releasing.show_changes(changes, f"v{newest.version}" if newest else "nothing")
+            releasing.show_changes(changes, f"v{newest.version}" if newest else None)
         else:
             st.caption("Tick at least one detector.")
-    st.button(
-        f"Release v{number}" + (f" with {count(len(tiers), 'detector')}" if tiers else ""),
-        type="primary",
-        icon=":material/verified:",
-        disabled=not changes,
-        on_click=release,
-        args=(store, chosen, number),
-    )
+    with left:
+        st.button(
+            f"Release v{number}" + (f" with {count(len(tiers), 'detector')}" if tiers else ""),
+            type="primary",
+            icon=":material/verified:",
+            disabled=not changes,
+            on_click=release,
+            args=(store, chosen, number),
+        )
 
 
 with workbench.page(

@@ -20,11 +20,11 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
-from calibrate.ingest.base import Record  # noqa: E402
-from calibrate.types import Member, Source, Trace, TraceFilter  # noqa: E402
-from db import Store, open_store  # noqa: E402
-from tests.browser.conftest import ARGUMENTS, serve  # noqa: E402
-from tests.browser.find import find  # noqa: E402
+from calibrate.ingest.base import Record
+from calibrate.types import Member, Source, Trace, TraceFilter
+from db import Store, open_store
+from tests.browser.conftest import ARGUMENTS, serve
+from tests.browser.find import find
 
 SAMPLE = 300
 LIMIT = 0.3  # seconds

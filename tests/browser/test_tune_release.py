@@ -1,0 +1,175 @@
+"""Choosing a threshold and releasing it, as an engineer does: by policy, by slider, by a click, and once only."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from calibrate.runtime import decide, load
+from calibrate.steps import tune
+from calibrate.types import Member, TraceFilter
+from db import open_store
+from tests.browser.conftest import App, serve
+from tests.steps.making import ABOVE, DETECTOR, NOW, draw, fill, give_scores, save
+
+pytestmark = pytest.mark.browser
+LONG = 30_000
+
+
+@pytest.fixture(scope="module")
+def own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[App]:
+    """A server of its own: points and releases belong to a whole store."""
+    folder = tmp_path_factory.mktemp("tuning")
+    store = open_store(f"sqlite:///{folder / 'store.db'}")
+    labels, scores = draw(120)
+    fill(store, labels, scores)
+    traces = store.traces.load([row.pk for row in tune.labelled(store, DETECTOR).rows])
+    # Citation validity knows nothing: no threshold of it is any good.
+    give_scores(store, traces, [float(place % 2) for place in range(120)], name=ABOVE)
+    clean = [place for place, bad in enumerate(labels) if not bad][:8]
+    members = [Member(store.traces.find(f"t{place}") or 0, 8 / 120, "all") for place in clean]
+    store.samples.add(
+        "only clean", design="random", by=None, seed=1, pool=120, undated=0, where=TraceFilter(),
+        strata={"all": (120, 8)}, members=members, now=NOW,
+    )  # fmt: skip
+    server, address = serve(store.url, folder / "server.log")
+    yield App(address, store)
+    server.terminate()
+    server.wait(timeout=20)
+    store.close()
+
+
+@pytest.fixture
+def page(own: App, browser: Any) -> Iterator[Any]:
+    context = browser.new_context(viewport={"width": 1280, "height": 900}, accept_downloads=True)
+    context.set_default_timeout(LONG)
+    outside: list[str] = []
+    hosts = (own.url, own.url.replace("http", "ws", 1), "data:", "blob:")
+    context.on("request", lambda request: request.url.startswith(hosts) or outside.append(request.url))
+    opened = context.new_page()
+    opened.goto(own.url)
+    opened.get_by_role("link", name="Label").first.wait_for()
+    yield opened
+    context.close()
+    assert outside == []
+
+
+def tuning(page: Any, own: App, detector: str, labels: str = "All labelled traces") -> None:
+    page.goto(f"{own.url}/tune?detector={detector}&sample={labels}")
+    page.get_by_role("heading", name="Tune").wait_for()
+    settled(page)
+
+
+def settled(page: Any) -> None:
+    page.wait_for_timeout(300)
+    page.wait_for_function("!document.querySelector('[data-testid=stSkeleton], [data-testid=stStatusWidget]')")
+
+
+def counts(page: Any) -> tuple[int, ...]:
+    return tuple(int(cell.replace(",", "")) for cell in page.locator(".ts-matrix td").all_inner_texts())
+
+
+def threshold(page: Any) -> float:
+    return float(page.get_by_label("Threshold", exact=True).first.input_value())
+
+
+def measured(own: App, at: float) -> tuple[int, ...]:
+    found = tune.point_of(tune.labelled(own.store, DETECTOR), tune.Policy("manual", at))
+    return found.true_positives, found.false_positives, found.false_negatives, found.true_negatives
+
+
+def test_the_policy_chooses_and_the_page_counts_what_the_statistics_count(own: App, page: Any) -> None:
+    tuning(page, own, DETECTOR)
+    page.locator(".ts-matrix").wait_for()
+    chosen = tune.point_of(tune.labelled(own.store, DETECTOR), tune.Policy("precision", 0.7))
+    assert counts(page) == measured(own, chosen.threshold)
+    assert page.get_by_text("not certified").count() == 1
+    page.get_by_role("radio", name="Elbow").or_(page.get_by_role("button", name="Elbow")).first.click()
+    elbow = tune.point_of(tune.labelled(own.store, DETECTOR), tune.Policy("elbow"))
+    page.wait_for_function(f"document.querySelector('.ts-matrix td').innerText === '{elbow.true_positives}'")
+    settled(page)
+    assert counts(page) == measured(own, elbow.threshold)
+
+
+def test_a_click_on_a_bar_and_an_arrow_key_move_the_threshold(own: App, page: Any) -> None:
+    tuning(page, own, DETECTOR)
+    bars = page.locator(".js-plotly-plot").nth(1).locator(".bars .point path")
+    place = bars.nth(25).bounding_box()
+    page.mouse.click(place["x"] + place["width"] / 2, place["y"] + place["height"] - 2)
+    page.get_by_label("Threshold", exact=True).first.wait_for()
+    settled(page)
+    clicked = threshold(page)
+    edges = tune.labelled(own.store, DETECTOR).histogram().edges[1:]
+    assert min(abs(edges - clicked)) < 1e-4
+    assert counts(page) == measured(own, float(min(edges, key=lambda edge: abs(edge - clicked))))
+    page.get_by_role("slider").focus()
+    page.keyboard.press("ArrowRight")
+    page.wait_for_timeout(1500)
+    settled(page)
+    assert threshold(page) > clicked
+
+
+def test_the_traces_on_either_side_are_read_in_place(own: App, page: Any) -> None:
+    tuning(page, own, DETECTOR)
+    point = tune.point_of(tune.labelled(own.store, DETECTOR), tune.Policy("precision", 0.7))
+    near = tune.labelled(own.store, DETECTOR).nearby(point.threshold)
+    for row in (*near.flagged, *near.passed):
+        page.locator(f'article.card[data-trace="{row.trace_id}"]').wait_for()
+    wrong = sum(row.gold == "clean" for row in near.flagged) + sum(row.gold == "hallucinated" for row in near.passed)
+    assert page.get_by_text("gold says").count() == wrong
+
+
+def test_a_policy_that_nothing_meets_is_never_passed_over(own: App, page: Any) -> None:
+    tuning(page, own, ABOVE)
+    page.get_by_text("No threshold reaches precision 0.70").wait_for()
+    assert page.get_by_role("button", name="Save as operating point").is_disabled()
+    page.get_by_role("button", name="Take the nearest by hand").click()
+    page.get_by_text("Set by hand").wait_for()
+    settled(page)
+    assert page.get_by_role("button", name="Save as operating point").is_enabled()
+
+
+def test_one_class_says_what_is_missing_and_where_to_get_it(own: App, page: Any) -> None:
+    tuning(page, own, DETECTOR, "only clean")
+    page.get_by_text("All 8 labels are clean").wait_for()
+    page.get_by_role("link", name="Label traces").wait_for()
+
+
+def test_save_and_release_once_and_the_file_decides_as_the_page_said(own: App, page: Any, tmp_path: Path) -> None:
+    save(own.store, "precision>=0.99", name=ABOVE)  # infeasible
+    tuning(page, own, DETECTOR)
+    shown = counts(page)
+    page.get_by_role("button", name="Save as operating point").click()
+    page.get_by_text(f"Saved: {DETECTOR} flags at").wait_for()
+    page.get_by_role("link", name="Release it").click()
+    page.get_by_role("heading", name="Release").wait_for()
+    page.get_by_text("cannot be released").wait_for()
+    assert page.get_by_role("checkbox", name=ABOVE).is_disabled()
+    page.get_by_label("Note").fill("first <b>note</b> ![](http://evil.example/x.png)")
+    out = tmp_path / "live.json"
+    page.get_by_label("Also write to a file").fill(str(out))
+    page.keyboard.press("Tab")
+    settled(page)
+    page.get_by_role("button", name="Release v1 with 1 detector").dblclick()
+    page.get_by_text("v1 is released").wait_for()
+    settled(page)
+    (version,) = own.store.releases.list()
+    assert out.read_text() == version.document
+    with page.expect_download() as download:
+        page.get_by_role("button", name="Download v1").last.click()
+    download.value.save_as(tmp_path / "downloaded.json")
+    assert (tmp_path / "downloaded.json").read_bytes() == out.read_bytes()
+    thresholds = load(out)
+    rows = tune.labelled(own.store, DETECTOR).rows
+    flagged = [row for row in rows if decide(thresholds, {DETECTOR: row.value}).flags]
+    hits = sum(row.gold == "hallucinated" for row in flagged)
+    assert (hits, len(flagged) - hits) == shown[:2]
+    page.reload()
+    page.get_by_text("Nothing changes against v1").wait_for()
+    assert page.get_by_role("button", name=re.compile("Release v2")).is_disabled()
+    assert page.get_by_text("first <b>note</b>").count() == 1
+    assert len(own.store.releases.list()) == 1

@@ -1,0 +1,153 @@
+"""Tuning through the store: the same figures as scikit-learn's on the same scores, weights from the sample's design."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from sklearn.metrics import average_precision_score, precision_recall_curve, roc_auc_score
+
+from calibrate.errors import BadInput
+from calibrate.flagging import flags
+from calibrate.stats.policies import NotEnoughLabels, Policy, parse
+from calibrate.steps import tune
+from calibrate.types import Label
+from db import Store
+from tests.steps.making import ABOVE, DETECTOR, NOW, draw, fill, keep_sample, save
+
+
+@pytest.mark.parametrize("name", [DETECTOR, ABOVE])
+def test_a_sweep_through_the_store_equals_scikit_learn(store: Store, name: str) -> None:
+    labels, scores = draw()
+    fill(store, labels, scores, name=name)
+    data = tune.labelled(store, name)
+    curve = data.sweep
+    there = np.array([score is not None for score in scores])
+    y = np.array(labels)
+    sign = 1 if name == ABOVE else -1
+    oriented = sign * np.array([score for score in scores if score is not None])
+    precision, recall, thresholds = precision_recall_curve(y[there], oriented)
+    assert_allclose(curve.precision, precision[:-1][::-1], atol=1e-12)
+    assert_allclose(curve.recall_scored, recall[:-1][::-1], atol=1e-12)
+    assert_allclose(curve.thresholds, sign * thresholds[::-1], atol=1e-12)
+    assert curve.auroc == pytest.approx(roc_auc_score(y[there], oriented), abs=1e-9)
+    assert curve.average_precision == pytest.approx(average_precision_score(y[there], oriented), abs=1e-9)
+    assert curve.coverage == pytest.approx(there.mean())
+    assert data.reasons == {"abstained: no context": 6}
+
+
+def test_a_stratified_sample_weighs_every_label_by_what_it_stands_for(store: Store) -> None:
+    labels, scores = draw(ties=False)
+    fill(store, labels, scores)
+    strata = ["small" if place < 20 else "large" for place in range(60)]
+    keep_sample(store, strata, {"small": 40, "large": 4000})
+    curve = tune.labelled(store, DETECTOR, sample="w47").sweep
+    weights = np.where(np.array(strata) == "small", 40 / 20, 4000 / 40)
+    there = np.array([score is not None for score in scores])
+    oriented = -np.array([score for score in scores if score is not None])
+    precision, recall, _ = precision_recall_curve(np.array(labels)[there], oriented, sample_weight=weights[there])
+    assert_allclose(curve.precision, precision[:-1][::-1], atol=1e-12)
+    assert_allclose(curve.recall_scored, recall[:-1][::-1], atol=1e-12)
+    assert curve.prevalence == pytest.approx(np.average(labels, weights=weights))
+    assert curve.weighted_n == pytest.approx(4040)
+
+
+def test_a_sample_speaks_only_of_its_own_members(store: Store) -> None:
+    labels, scores = draw()
+    fill(store, labels, scores)
+    keep_sample(store, ["all"] * 30, {"all": 600})
+    rows = tune.labelled(store, DETECTOR, sample="w47").rows
+    assert [row.trace_id for row in rows] == [f"t{place}" for place in range(30)]
+    with pytest.raises(BadInput, match="there is no sample 'w48'; the samples are: w47"):
+        tune.labelled(store, DETECTOR, sample="w48")
+
+
+def test_unsure_and_disputed_labels_are_no_gold(store: Store) -> None:
+    fill(store, [True, False, None, True, False], [0.1, 0.9, 0.5, 0.2, 0.8])
+    for trace_id, verdict in (("t2", "unsure"), ("t3", "clean")):
+        pk = store.traces.find(trace_id)
+        assert pk is not None
+        store.labels.add(pk, Label(trace_id, "bob", verdict), sample_id=None, now=NOW)  # type: ignore[arg-type]
+    assert [row.trace_id for row in tune.labelled(store, DETECTOR).rows] == ["t0", "t1", "t4"]
+
+
+def test_a_chosen_point_is_kept_with_what_it_was_measured_on(store: Store) -> None:
+    labels, scores = draw()
+    fill(store, labels, scores)
+    point = save(store, "precision>=0.7")
+    assert point.feasible
+    assert point.precision.value is not None
+    assert point.precision.value >= 0.7
+    flagged = [s is not None and flags(s, point.threshold, "below") for s in scores]
+    hits = sum(f and y for f, y in zip(flagged, labels, strict=True))
+    assert (point.true_positives, point.false_positives) == (hits, sum(flagged) - hits)
+    saved = store.points.latest()[DETECTOR]
+    assert saved.point["threshold"] == point.threshold
+    assert (saved.data["n"], saved.data["positives"]) == (60, sum(labels))
+    assert saved.data["models"] == ["a", "b"]
+    assert saved.data["label_set_digest"] == tune.labelled(store, DETECTOR).digest()
+
+
+def test_a_policy_that_nothing_meets_says_so_and_gives_the_nearest(store: Store) -> None:
+    fill(store, [True, False] * 10, [0.5] * 20)
+    point = tune.point_of(tune.labelled(store, DETECTOR), Policy("precision", 0.7))
+    assert not point.feasible
+    assert point.why == "no threshold reaches precision 0.70; the best is 0.50 at 0.5 (20 labels flagged)"
+    assert point.threshold == 0.5
+
+
+@pytest.mark.parametrize(
+    ("labels", "scores", "match"),
+    [
+        ([False] * 4, [0.1] * 4, "all 4 labels are clean"),
+        ([True, False], [None, None], "none of the 2 labelled traces has a score"),
+        ([None, None], [0.1, 0.2], "no labels"),
+    ],
+)
+def test_labels_that_cannot_choose_say_what_is_missing(
+    store: Store, labels: list[bool | None], scores: list[float | None], match: str
+) -> None:
+    fill(store, labels, scores)
+    with pytest.raises(NotEnoughLabels, match=match):
+        tune.point_of(tune.labelled(store, DETECTOR), parse("elbow"))
+
+
+def test_a_detector_that_was_never_run_says_how_to(store: Store) -> None:
+    fill(store, [True, False], [0.1, 0.9])
+    with pytest.raises(BadInput, match="rouge_l has no scores yet: run it first"):
+        tune.labelled(store, "rouge_l")
+
+
+def test_the_histogram_holds_every_scored_label_once(store: Store) -> None:
+    labels, scores = draw()
+    fill(store, labels, scores)
+    histogram = tune.labelled(store, DETECTOR).histogram(bins=12)
+    scored = [y for y, s in zip(labels, scores, strict=True) if s is not None]
+    assert (histogram.hallucinated.sum(), histogram.clean.sum()) == (sum(scored), len(scored) - sum(scored))
+    assert len(histogram.edges) == len(histogram.clean) + 1 == 13
+
+
+def test_the_traces_next_to_a_threshold_come_nearest_first(store: Store) -> None:
+    fill(store, [True, False, True, False, None], [0.1, 0.2, 0.3, 0.4, 0.31])
+    near = tune.labelled(store, DETECTOR).nearby(0.3, most=2)
+    assert [row.value for row in near.flagged] == [0.3, 0.2]  # the threshold itself flags
+    assert [row.value for row in near.passed] == [0.4]
+
+
+def test_flags_a_day_need_traces_with_a_time(store: Store) -> None:
+    assert tune.traffic_per_day(store, None) is None
+    fill(store, [True] * 48, [0.5] * 48)  # 48 hours back from noon touch three days
+    assert tune.traffic_per_day(store, None) == pytest.approx(16)
+
+
+def test_the_revision_changes_with_every_label_and_score(store: Store) -> None:
+    config = fill(store, [True, False, None], [0.1, 0.9, None])
+    seen = [tune.revision(store, config)]
+    pk = store.traces.find("t2")
+    assert pk is not None
+    store.labels.add(pk, Label("t2", "bob", "clean"), sample_id=None, now=NOW)
+    seen.append(tune.revision(store, config))
+    fill(store, [], [])
+    seen.append(tune.revision(store, config))
+    assert seen[0] != seen[1] == seen[2]
+    assert list(tune.runs_of(store)) == [DETECTOR]

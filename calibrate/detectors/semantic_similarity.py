@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 from calibrate.backends.embedder import PACKAGED, embedder
 from calibrate.backends.passages import Shortlist, claims, cut, shortlist
-from calibrate.detectors._embedding import Question, together
+from calibrate.detectors._embedding import Asking, together
 from calibrate.detectors._scoring import Context, by_number, contexts, readable
 from calibrate.detectors.base import abstained, scored
 from calibrate.types import Evidence, FlagWhen, Score, Trace
@@ -62,10 +61,10 @@ class SemanticSimilarity:
         return embedder(self.model).unavailable()
 
     def score(self, traces: Sequence[Trace]) -> Iterator[Score]:
-        prepare = self._prepare_plain if self.variant == "plain" else self._prepare
-        return together(self.needs, traces, prepare, embedder(self.model))
+        ask = self._ask_plain if self.variant == "plain" else self._ask
+        return together(self.needs, traces, ask, embedder(self.model))
 
-    def _prepare(self, trace: Trace) -> Question | Score:
+    def _ask(self, trace: Trace) -> Asking:
         model = embedder(self.model)
         given = contexts(trace)
         found = claims(trace.answer, model, known=by_number(trace.sources))
@@ -75,12 +74,11 @@ class SemanticSimilarity:
         if not passages:
             return abstained(trace, "no sentence in the context")
         listed = shortlist(found, passages)
-        texts = [claim.text for claim in listed.claims] + [window.text for window in listed.windows]
-        return Question(texts, partial(self._judge, trace, given, listed))
-
-    def _judge(self, trace: Trace, given: Sequence[Context], listed: Shortlist, vectors: NDArray[np.float32]) -> Score:
+        vectors = yield [claim.text for claim in listed.claims] + [window.text for window in listed.windows]
         said = len(listed.claims)
-        cosines = vectors[:said] @ vectors[said:].T
+        return self._judge(trace, given, listed, vectors[:said] @ vectors[said:].T)
+
+    def _judge(self, trace: Trace, given: Sequence[Context], listed: Shortlist, cosines: NDArray[np.float32]) -> Score:
         nearest, highest = cosines.argmax(axis=1), cosines.max(axis=1)
         evidence = []
         for claim, place, value in zip(listed.claims, nearest, highest, strict=True):
@@ -92,6 +90,6 @@ class SemanticSimilarity:
         remark = [Evidence(listed.remark)] if listed.remark else []
         return scored(trace, value, readable(remark + sorted(evidence, key=lambda one: one.value or 0.0)))
 
-    def _prepare_plain(self, trace: Trace) -> Question | Score:
-        texts = [trace.answer, "\n\n".join(trace.context_texts)]
-        return Question(texts, lambda vectors: scored(trace, float(vectors[0] @ vectors[1])))
+    def _ask_plain(self, trace: Trace) -> Asking:
+        one, other = yield [trace.answer, "\n\n".join(trace.context_texts)]
+        return scored(trace, float(one @ other))

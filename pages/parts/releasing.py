@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -10,6 +10,7 @@ from typing import Any
 
 import streamlit as st
 
+from calibrate.errors import BadInput
 from calibrate.stats import wording
 from calibrate.steps import release as step
 from calibrate.steps import tune
@@ -49,6 +50,20 @@ def choose_points(store: Store, saved: Mapping[str, SavedPoint], live: Mapping[s
         if tier is not None:
             chosen[name] = tier
     return chosen
+
+
+def chosen(store: Store, seen: Collection[int]) -> Chosen:
+    """What the widgets of the form say at this moment. `seen` are the saved points that the page shows.
+
+    Raises BadInput when somebody has saved another point since: nobody has looked at it here.
+    """
+    saved, state = store.points.latest(), st.session_state
+    if {point.id for point in saved.values()} != set(seen):
+        raise BadInput("another operating point was saved in the meantime: look at it, then release")
+    ticked = [name for name, point in saved.items() if state.get(f"release_tick_{point.id}")]
+    tiers = {name: state.get(f"release_tier_{name}", TIERS[0]) for name in ticked}
+    note, out = (str(state.get(key) or "").strip() for key in ("release_note", "release_out"))
+    return Chosen(tiers, note, Path(out).expanduser() if out else None)
 
 
 def changes_of(store: Store, chosen: Chosen, newest: Release | None, now: datetime) -> list[Change]:

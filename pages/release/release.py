@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from collections.abc import Collection
 
 import streamlit as st
 
@@ -16,10 +16,14 @@ from pages.parts.text import plain
 from pages.parts.words import count
 
 
-def release(store: Store, chosen: releasing.Chosen, version: int) -> None:
-    """Releases `version` or nothing: a second press finds that number taken, or nothing left to change."""
+def release(store: Store, seen: Collection[int], version: int) -> None:
+    """Releases `version` or nothing: a second press finds that number taken, or nothing left to change.
+
+    What is ticked and written is asked of the widgets now: what the page was last drawn with may be a key press old.
+    """
     state = st.session_state
     try:
+        chosen = releasing.chosen(store, seen)
         newest = next(iter(store.releases.list()), None)
         if newest and not releasing.changes_of(store, chosen, newest, workbench.now()):
             return
@@ -61,10 +65,10 @@ def form(store: Store, newest: Release | None) -> None:
     tiers = releasing.choose_points(store, saved, live)
     left, right = st.columns(2, gap="large")
     with left:
-        note = st.text_area("Note", key="release_note", placeholder="Why this release, for those who read it later")
-        out = st.text_input("Also write to a file on this machine", placeholder="not written", key="release_out")
-    chosen = releasing.Chosen(tiers, note.strip(), Path(out.strip()).expanduser() if out.strip() else None)
-    changes = releasing.changes_of(store, chosen, newest, workbench.now()) if tiers else []
+        st.text_area("Note", key="release_note", placeholder="Why this release, for those who read it later")
+        st.text_input("Also write to a file on this machine", placeholder="not written", key="release_out")
+    seen = [point.id for point in saved.values()]
+    changes = releasing.changes_of(store, releasing.chosen(store, seen), newest, workbench.now()) if tiers else []
     with right:
         if tiers:
             releasing.show_changes(changes, f"v{newest.version}" if newest else None)
@@ -77,7 +81,7 @@ def form(store: Store, newest: Release | None) -> None:
             icon=":material/verified:",
             disabled=not changes,
             on_click=release,
-            args=(store, chosen, number),
+            args=(store, seen, number),
         )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 
-from calibrate.errors import TouchstoneError
+from calibrate.errors import BadInput, TouchstoneError
 from calibrate.stats.policies import Policy
 from calibrate.steps import release, tune
 from calibrate.types import OperatingPoint
@@ -14,13 +14,20 @@ from pages.parts.navigation import page
 from pages.parts.text import plain
 
 
-def save(store: Store, data: tune.Labelled, point: OperatingPoint) -> None:
-    """Pressed twice, the second press saves the same point again: the latest counts, and it is the same."""
+def save(store: Store, data: tune.Labelled) -> None:
+    """Saves what the controls say now: the page may have been drawn a key press ago.
+
+    Pressed twice, the second press saves the same point again: the latest counts, and it is the same.
+    """
     try:
+        point = tune.point_of(data, tuning.setting_for(data).policy)
+        if not point.feasible:
+            raise BadInput(f"{point.why}: nothing was saved")
         tune.save_point(store, data, point, by=workbench.user(), now=workbench.now())
     except TouchstoneError as error:
         st.session_state["tune_problem"] = error
     else:
+        st.session_state["tune_stale"] = True
         st.session_state["tune_saved"] = f"Saved: {point.detector} flags at {tuning.at(point)}."
 
 
@@ -39,7 +46,7 @@ def offer_save(store: Store, data: tune.Labelled, point: OperatingPoint) -> None
             type="primary",
             icon=":material/bookmark_add:",
             on_click=save,
-            args=(store, data, point),
+            args=(store, data),
             disabled=not point.feasible,
         )
         if not point.feasible:
@@ -56,6 +63,8 @@ def explore(
     store: Store, data: tune.Labelled, elbow: OperatingPoint, live: float | None, per_day: float | None
 ) -> None:
     """Everything that follows the threshold. Moving it redraws this and reads no labels anew."""
+    if st.session_state.pop("tune_stale", False):
+        st.rerun()  # the table of all detectors, above, shows what is saved
     with workbench.guarded():
         setting = tuning.setting_for(data)
         tuning.choose_policy(data, setting)

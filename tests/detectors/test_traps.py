@@ -184,6 +184,21 @@ def test_the_union_reading_asks_for_one_good_source() -> None:
     assert value("citation_grounding", one) < 0.3
 
 
+@pytest.mark.model
+@pytest.mark.parametrize("reading", ["each", "union"])
+def test_leaving_off_early_finds_the_same_score(reading: str) -> None:
+    facts = [SEA, BREAD, WARRANTY, BATTERIES, "Bees dance to tell where flowers are.", "Basalt is a volcanic rock."]
+    sources = [" ".join(facts[i:] + facts[:i]) for i in range(0, 6, 2)]
+    answers = [f"{one} [1][2] {other} [3] It is a {word} thing [2]." for one in facts for other, word in (
+        (SEA, "volcanic"), (BATTERIES, "watery"))]  # fmt: skip
+    for answer in answers:
+        one = trace(answer, *sources)
+        early, full = (score("citation_grounding", one, reading=reading, evidence=how) for how in ("worst", "all"))
+        assert early.value == pytest.approx(full.value, abs=1e-5)
+        assert early.evidence[0].value == early.value
+        assert len(early.evidence) == len(full.evidence)
+
+
 # ----------------------------------------------------------------------------------------- semantic similarity
 
 

@@ -269,7 +269,9 @@ def _threads() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-@lru_cache(maxsize=8)
 def embedder(model: str = PACKAGED) -> Embedder:
     """The process's one embedder of that model."""
-    return Embedder(model)
+    return _embedders(model)
+
+
+_embedders = lru_cache(maxsize=4)(Embedder)

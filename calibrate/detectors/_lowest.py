@@ -3,14 +3,14 @@ embedding every window.
 
 A pair is out of the running as soon as one of its windows beats the lowest pair that is known in full: the rest of its
 windows can only raise it. So each pair first shows the window that shares most words with the claim; the pair that
-then looks worst is compared in full; after that only those pairs that could still be lower.
+then looks worst is compared in full; after that only those pairs that could still be lower, a few windows at a time.
 """
 
 from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -53,27 +53,25 @@ class Search:
 
     def first(self) -> list[str]:
         """The claims, and for each pair the window most likely to be the nearest."""
-        tokens = {at: _stems(self._listed.windows[at].text) for pair in self._pairs for at in pair.windows}
-        spread = Counter(token for held in tokens.values() for token in held)
+        stems = {at: _stems(self._listed.windows[at].text) for pair in self._pairs for at in pair.windows}
+        spread = Counter(stem for held in stems.values() for stem in held)
         claims = [_stems(claim.text) for claim in self._listed.claims]
-        likely = []
         for pair in self._pairs:
-            shared = [_shared(claims[pair.row], tokens[at], spread) for at in pair.windows]
-            likely.append(pair.windows[shared.index(max(shared))])
-        return [claim.text for claim in self._listed.claims] + self._ask(likely)
+            rank = {at: _shared(claims[pair.row], stems[at], spread) for at in pair.windows}
+            pair.windows.sort(key=lambda at, rank=rank: -rank[at])  # type: ignore[misc]
+        return [claim.text for claim in self._listed.claims] + self._ask(self._pairs, 1)
 
     def next(self, *, everything: bool = False) -> list[str]:
         """The windows to look at next; none when the lowest pair is known."""
         self._rounds += 1
-        known = [pair.best for pair in self._pairs if pair.complete]
         if everything:
-            open_pairs = [pair for pair in self._pairs if not pair.complete]
-        else:
-            lowest = min(known, default=math.inf)
-            open_pairs = [pair for pair in self._pairs if not pair.complete and pair.best < lowest]
-            if self._rounds == 1 and open_pairs:
-                open_pairs = [min(open_pairs, key=lambda pair: pair.best)]
-        return self._ask(at for pair in open_pairs for at in pair.windows)
+            return self._ask(self._pairs, None)
+        lowest = min((pair.best for pair in self._pairs if pair.complete), default=math.inf)
+        left = [pair for pair in self._pairs if not pair.complete and pair.best < lowest]
+        if self._rounds == 1 and left:
+            return self._ask([min(left, key=lambda pair: pair.best)], None)
+        # Two more windows, then four: mostly one of the first is enough, and rounds are to stay few.
+        return self._ask(left, 2 ** (self._rounds - 1))
 
     def learn(self, vectors: NDArray[np.float32]) -> None:
         """Takes the vectors of the texts asked for last."""
@@ -107,8 +105,10 @@ class Search:
         text = f"{known} {pair.best:.2f} with {which} of [{number}]"
         return Evidence(text, pair.best, claim.start, claim.end, number, (window.start, window.end))
 
-    def _ask(self, places: Iterable[int]) -> list[str]:
-        self._asked = [at for at in dict.fromkeys(places) if at not in self._windows]
+    def _ask(self, pairs: Sequence[Pair], most: int | None) -> list[str]:
+        """The next windows of these pairs, `most` of each, that are not known yet."""
+        new = [[at for at in pair.windows if at not in self._windows][:most] for pair in pairs]
+        self._asked = list(dict.fromkeys(at for some in new for at in some))
         return [self._listed.windows[at].text for at in self._asked]
 
 

@@ -108,7 +108,7 @@ class CitationGrounding:
             windows[numbers[window.place]].append(at)
         pairs = []
         for row, claim in enumerate(listed.claims):
-            groups = [windows[number] for number in claim.numbers if windows.get(number)]
+            groups = [list(windows[number]) for number in claim.numbers if windows.get(number)]
             if self.reading == "union":
                 groups = [[at for group in groups for at in group]] if groups else []
             pairs += [Pair(row, group) for group in groups]

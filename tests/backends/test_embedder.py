@@ -89,6 +89,10 @@ def test_nothing_reaches_the_network(packaged: Embedder) -> None:
     assert done.stdout.strip() == "(1, 384)", done.stderr
 
 
+def test_there_is_one_of_each_in_a_process() -> None:
+    assert embedder() is embedder(PACKAGED) is embedder(model=PACKAGED)
+
+
 def test_a_missing_model_says_how_to_get_it() -> None:
     missing = Embedder("some-org/no-such-model")
     assert "hf download some-org/no-such-model" in (missing.unavailable() or "")

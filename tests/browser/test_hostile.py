@@ -93,4 +93,4 @@ def _choose(page: Any, sample: str) -> None:
     page.wait_for_function("document.querySelector('.stApp').dataset.testScriptState === 'notRunning'")
     page.keyboard.press("Escape")
     page.get_by_role("dialog").wait_for(state="detached")
-    page.wait_for_function("document.activeElement === document.body")
+    page.evaluate("document.activeElement.blur()")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 
@@ -33,12 +34,14 @@ def sample(app: Any) -> Any:
         attributes={"<i>name</i>": "![](http://127.0.0.1:9/attribute.png)"},
     )
     found = app.fill([trace, Trace(id="tame", answer="Yes.")], sample="hostile ![](http://127.0.0.1:9/sample.png)")
-    (pk, content), _ = app.store.samples.keys(found.id)
+    (pk, content), (tame, plain) = app.store.samples.keys(found.id)
     config = app.store.scores.config("token_overlap", "1", {}, "", now=found.created_at)
     score = Score("x", 0.5, evidence=(Evidence(REMARK, 0.1, 0, 4, "1", (0, 7)),))
-    app.store.scores.save(config.id, [(content, score)], now=found.created_at)
+    app.store.scores.save(config.id, [(content, score), (plain, Score("x", 0.9))], now=found.created_at)
     label = Label(trace.id, "<b>who</b>", "unsure", note=REMARK)
     app.store.labels.add(pk, label, sample_id=found.id, now=found.created_at)
+    for key, verdict in ((pk, "hallucinated"), (tame, "clean")):  # so that the Tune page has something to show
+        app.store.labels.add(key, Label("", REMARK, verdict), sample_id=found.id, now=found.created_at)  # type: ignore[arg-type]
     return found
 
 
@@ -63,6 +66,19 @@ def test_on_the_traces_page(visit: Any) -> None:
         summary.click()
     assert "<script>window.owned = 6</script>" in card.inner_text()
     assert "![](http://127.0.0.1:9/attribute.png)" in card.inner_text()
+
+
+@pytest.mark.parametrize("address", ["/", "/import", "/sample", "/label", "/detect", "/tune", "/release"])
+def test_no_page_runs_or_loads_anything(visit: Any, sample: Any, address: str) -> None:
+    page = visit(f"{address}?sample={quote(sample.name)}")
+    page.locator(".stApp[data-test-script-state=notRunning]").wait_for(timeout=30_000)
+    if address == "/tune":
+        page.locator("article.card").first.wait_for(timeout=30_000)
+        assert QUESTION in page.locator("article.card").first.inner_text()
+    page.wait_for_timeout(500)  # a beacon would go out by now
+    assert page.evaluate("window.owned") is None
+    assert page.locator("img[src*='127.0.0.1:9'], iframe[src*='127.0.0.1:9']").count() == 0
+    assert page.get_by_text("Something went wrong").count() == 0
 
 
 def test_a_filter_in_the_address_is_text_too(visit: Any) -> None:

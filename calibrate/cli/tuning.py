@@ -60,6 +60,7 @@ def choose(args: Namespace) -> Answer:
     per_day = tune.traffic_per_day(found, data.sample)
     lines = [f"{point.detector}: threshold {point.threshold:.6g}, flag {point.flag_when} ({point.policy})"]
     lines += [wording.sentence(point, None if per_day is None else (point.flag_rate.value or 0) * per_day)]
+    lines += wording.cautions(point)
     if args.save:
         lines.append("saved; `release` takes it into the next version")
     return Answer({**_document(point), "saved": bool(args.save)}, "\n".join(lines))

@@ -7,6 +7,7 @@ from datetime import datetime
 
 import streamlit as st
 
+from calibrate.flagging import SIGNS
 from calibrate.steps.release import read
 from calibrate.steps.week import UnknownModel
 from calibrate.thresholds.model import DetectorEntry
@@ -54,7 +55,7 @@ def show_unknown_models(models: Sequence[UnknownModel], release: Release | None)
 def _row(name: str, entry: DetectorEntry) -> dict[str, str]:
     return {
         "Detector": name,
-        "Flags": f"{entry.flag_when} {entry.threshold:.4g}",
+        "Flags at": f"{SIGNS[entry.flag_when]} {entry.threshold:.4g}",
         "Precision": _known(entry.metrics.precision),
         "Recall": _known(entry.metrics.recall),
         "Tier": entry.tier,

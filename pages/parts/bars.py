@@ -63,7 +63,7 @@ def _bar(name: str, n: int, rows: Sequence[tuple[str, int]]) -> str:
     width = 100 * n / max(1, max(count for _, count in rows))
     colour = LABEL_COLOURS.get(name, GREY)
     whole = "not given" if name == NONE else visible(name, 200)
-    label = html.escape(middle(whole, 26))
+    label = html.escape(middle(whole, 20))
     return (
         f'<div class="ts-bar"><span title="{html.escape(whole)}">{label}</span>'
         f'<span><i style="width:{width:.1f}%;background:{colour}"></i></span><span>{n:,}</span></div>'

@@ -92,6 +92,12 @@ def test_the_whole_loop(capsys: pytest.CaptureFixture[str], store_url: str, tmp_
     )
     assert (tmp_path / "same.json").read_bytes() == out.read_bytes()
 
+    # A tier stands until somebody changes it; a device is not replaced.
+    again = tmp_path / "again.json"
+    call(capsys, "release", "--out", str(again), *at)
+    assert load(again).detectors["citation_validity"].tier == "page"
+    assert call(capsys, "release", "--out", "/dev/full", *at)[0] == 1
+
     # The file decides as the sweep counted, trace by trace.
     thresholds = load(out)
     data = labelled(open_store(store_url), "token_overlap", sample="w")
@@ -152,6 +158,13 @@ def test_labels_go_out_and_come_back(capsys: pytest.CaptureFixture[str], sqlite_
         (["sample", "x", "--size", "0", "--since", "all"], 2, "at least one"),
         (["sample", "x", "--since", "yesterday"], 2, "yesterday"),
         (["sample", "x", "--design", "stratified"], 2, "--by"),
+        (["sample", "x", "--design", "stratified", "--by", "nobody", "--since", "all"], 2, "nothing to stratify by"),
+        (["sample", "x", "--by", "model"], 2, "--design stratified"),
+        (["sample", "x", "--design", "stratified", "--by", "model", "--size", "1", "--since", "all"], 2, "2 strata"),
+        (["sample", "x", "--seed", "-1"], 2, "seed"),
+        (["sample", "x", "--seed", "99999999999999999999"], 2, "seed"),
+        (["labels", "export", "/dev/full"], 2, "it is no file"),
+        (["traces", "--limit", "99999999999999999999"], 2, "--limit"),
         (["traces", "--label", "odd"], 2, "--label is one of"),
         (["import", "/nowhere/x.jsonl"], 2, "/nowhere/x.jsonl"),
         (["release", "--out", "/tmp/x.json"], 2, "nothing to release"),

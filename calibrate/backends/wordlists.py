@@ -53,7 +53,7 @@ _SWEDISH = """en ett den det de och eller men inte är var varit blir blev har h
 med för om vid under över efter också sig sin sitt sina han hon vi du jag man dess denna detta dessa när där då"""
 
 STOP_WORDS = {
-    name: frozenset(words)
+    name: _set(words)
     for name, words in {
         "en": _ENGLISH,
         "de": _GERMAN,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import json
 import os
@@ -54,7 +55,8 @@ def _call(args: Namespace) -> Answer:
 
 
 def _fail(message: str, code: int, *, as_json: bool) -> int:
-    if as_json:
-        print(json.dumps({"error": message}, ensure_ascii=False), flush=True)
+    with contextlib.suppress(OSError):  # a full disk behind standard output must not hide what went wrong
+        if as_json:
+            print(json.dumps({"error": message}, ensure_ascii=False), flush=True)
     print(f"touchstone: {message}", file=sys.stderr)
     return code

@@ -17,6 +17,7 @@ from calibrate.ingest.labels import read_labels, write_labels
 from calibrate.types import Label, TraceFilter
 from db import Store
 
+MOST_LINES = 100_000
 LABEL_STATES = ("any", "unlabelled", "labelled", "clean", "hallucinated", "unsure", "disputed")
 
 
@@ -76,8 +77,8 @@ def _import_lines(path: str, report: ImportReport, *, labels_as: str | None) -> 
 def traces(args: Namespace) -> Answer:
     if args.label not in LABEL_STATES:
         raise BadInput(f"--label is one of {', '.join(LABEL_STATES)}, not {args.label!r}")
-    if args.limit < 1:
-        raise BadInput(f"--limit {args.limit} lists nothing; give 1 or more")
+    if not 1 <= args.limit <= MOST_LINES:
+        raise BadInput(f"--limit {args.limit} is not from 1 to {MOST_LINES:,}")
     found = store(args)
     since = sampling.window_start(sampling.parse_since(args.since), now())
     where = TraceFilter(since=since, undated=since is None, label=args.label, text=args.text)

@@ -65,8 +65,8 @@ def _scores(path: str) -> dict[str, float | None]:
         scores = json.loads(text)
     except OSError as error:
         raise BadInput(f"cannot read the scores in {path}: {error.strerror}") from error
-    except ValueError as error:
-        raise BadInput(f"{path} is not JSON: {error}") from error
+    except (ValueError, RecursionError) as error:
+        raise BadInput(f"{'standard input' if path == '-' else path} is not JSON: {error}") from error
     if not isinstance(scores, dict):
         raise BadInput(f'{path} should hold one object like {{"rouge_l": 0.31, "schema": null}}')
     return scores

@@ -55,15 +55,18 @@ def choose(args: Namespace) -> Answer:
     found = store(args)
     data = _labelled(found, args)
     point = tune.point_of(data, policies.parse(args.policy))
-    if args.save:
+    save = args.save and point.feasible
+    if save:
         tune.save_point(found, data, point, by=user(), now=now())
     per_day = tune.traffic_per_day(found, data.sample)
     lines = [f"{point.detector}: threshold {point.threshold:.6g}, flag {point.flag_when} ({point.policy})"]
     lines += [wording.sentence(point, None if per_day is None else (point.flag_rate.value or 0) * per_day)]
     lines += wording.cautions(point)
-    if args.save:
+    if save:
         lines.append("saved; `release` takes it into the next version")
-    return Answer({**_document(point), "saved": bool(args.save)}, "\n".join(lines))
+    elif args.save:
+        lines.append(f"not saved: to take it all the same, --policy manual:{point.threshold:.6g} --save")
+    return Answer({**_document(point), "saved": save}, "\n".join(lines), exit_code=2 if args.save and not save else 0)
 
 
 def _labelled(found: Store, args: Namespace) -> tune.Labelled:

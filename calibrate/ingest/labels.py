@@ -119,6 +119,8 @@ def write_labels(labels: Iterable[Label], path: str | os.PathLike[str]) -> int:
     The file is there whole or as it was: it is written beside its place and moved in.
     """
     target = Path(path)
+    if target.exists() and not target.is_file():
+        raise BadInput(f"cannot write {str(path)!r}: it is no file; name one")
     temporary = target.with_name(f".{target.name}.{secrets.token_hex(4)}")
     write = _write_csv if target.suffix.lower() == ".csv" else _write_jsonl
     try:

@@ -47,7 +47,7 @@ def queue(
         raise BadInput("name at least one detector, or `all`")
     if names == ["all"]:
         names = registry.names()
-    chosen = [registry.make(name, _fitting(name, params or {})) for name in names]
+    chosen = [registry.make(name, _fitting(name, params or {})) for name in dict.fromkeys(names)]
     for param in params or {}:
         if not any(param in registry.config_of(detector) for detector in chosen):
             raise BadInput(f"none of {', '.join(names)} has a parameter {param!r}; `detectors` lists them")

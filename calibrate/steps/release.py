@@ -27,9 +27,11 @@ def candidate(
     now: datetime,
     version: int,
     replaces: int | None,
+    before: ThresholdsFile | None = None,
 ) -> ThresholdsFile:
     """The file a release would hold: the latest saved point of each detector (of `detectors`, when given).
 
+    A detector's tier is the one given, else the one it has in `before`, the release it replaces, else `signal`.
     Raises BadInput when there is nothing to release, a detector has no saved point, or a point meets no policy.
     """
     saved = store.points.latest()
@@ -45,15 +47,15 @@ def candidate(
         if tier not in get_args(Tier):
             raise BadInput(f"{name} has the tier {tier!r}; a tier is one of {', '.join(get_args(Tier))}")
     chosen = [saved[name] for name in names]
+    standing: dict[str, Tier] = {name: entry.tier for name, entry in before.detectors.items()} if before else {}
+    wanted: dict[str, Tier] = {**standing, **(tiers or {})}
     return ThresholdsFile(
         version=version,
         released_at=now,
         released_by=by,
         note=note,
         replaces=replaces,
-        detectors={
-            point.detector: _entry(store, point, (tiers or {}).get(point.detector, "signal")) for point in chosen
-        },
+        detectors={point.detector: _entry(store, point, wanted.get(point.detector, "signal")) for point in chosen},
         data=_data(chosen),
     )
 
@@ -81,7 +83,15 @@ def release(
             raise BadInput(f"version {version - 1} was released in the meantime: look at what it changed, then go on")
         replaces = version - 1 if previous is not None else None
         file = candidate(
-            store, detectors=detectors, tiers=tiers, note=note, by=by, now=now, version=version, replaces=replaces
+            store,
+            detectors=detectors,
+            tiers=tiers,
+            note=note,
+            by=by,
+            now=now,
+            version=version,
+            replaces=replaces,
+            before=from_json(json.loads(previous)) if previous is not None else None,
         )
         made.append(file)
         return files.render(file)

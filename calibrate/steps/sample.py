@@ -13,6 +13,7 @@ from calibrate import sampling
 from calibrate.errors import BadInput
 from calibrate.types import Member, Sample, TraceFilter
 from db import Store
+from db.traces import NONE
 
 DESIGNS = ("random", "stratified")
 EVERYTHING = "all"
@@ -50,7 +51,7 @@ def draw(
 
     Raises BadInput for an unknown design, a bad size, a taken name or an empty pool.
     """
-    _check(name, size, design, by)
+    _check(name, size, design, by, seed)
     seed = secrets.randbits(31) if seed is None else seed
     rng = np.random.default_rng(seed)
     pool = _strata(store, where, by) if design == "stratified" else {EVERYTHING: store.traces.count(where)}
@@ -58,6 +59,10 @@ def draw(
     undated = store.traces.undated(where)
     if population == 0:
         raise BadInput(_empty(undated, where))
+    if design == "stratified" and set(pool) == {NONE}:
+        raise BadInput(f"no trace of the pool has the attribute {by!r}, so there is nothing to stratify by")
+    if size < len(pool):
+        raise BadInput(f"{len(pool)} strata need at least {len(pool)} labels, one each; --size {size} leaves some out")
     strata = {}
     members = []
     for stratum, n in sampling.allocate(pool, size).items():
@@ -80,13 +85,17 @@ def draw(
     )
 
 
-def _check(name: str, size: int, design: str, by: str | None) -> None:
+def _check(name: str, size: int, design: str, by: str | None, seed: int | None) -> None:
     if not name.strip() or len(name) > 200:
         raise BadInput(f"a sample needs a name of 1 to 200 characters, not {name[:40]!r}")
     if design not in DESIGNS:
         raise BadInput(f"there is no design {design!r}; the designs are {', '.join(DESIGNS)}")
     if design == "stratified" and not by:
         raise BadInput("a stratified sample needs --by: model, operation or an attribute of the traces")
+    if design == "random" and by:
+        raise BadInput(f"--by {by} is for --design stratified; a random sample has no strata")
+    if seed is not None and not 0 <= seed < 2**63:
+        raise BadInput(f"a seed is a whole number from 0 to 2^63 - 1, not {seed}")
     if size < 1:
         raise BadInput(f"a sample has at least one trace; --size {size} has not")
 

@@ -97,6 +97,8 @@ def stage(file: ThresholdsFile, path: str | os.PathLike[str]) -> Staged:
         place = os.path.realpath(path)  # a link keeps pointing to the file, which is replaced
         if os.path.isdir(place):
             raise IsADirectoryError(errno.EISDIR, "it is a directory; name a file in it")
+        if os.path.exists(place) and not os.path.isfile(place):
+            raise OSError(errno.EINVAL, "it is a device or pipe, which must not be replaced; name a file")
     temporary = os.path.join(os.path.dirname(place), f".touchstone-{os.urandom(8).hex()}.tmp")
     pending = Staged(place, temporary, hashlib.sha256(content).hexdigest())
     try:

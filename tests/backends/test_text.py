@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from calibrate.backends.lexical import masked, stem
 from calibrate.backends.memo import Memo
 from calibrate.backends.text import sentences, windows, words
+from calibrate.backends.wordlists import STOP_WORDS, stop_words
 
 CASES: dict[str, list[str]] = {
     "titles": ["Dr. Smith met Mr. Jones at 5 p.m. on Jan. 5.", "He left."],
@@ -119,6 +120,13 @@ def test_stems() -> None:
         "is",
         "bus",
     ]
+
+
+def test_stop_words_are_those_of_the_texts_language() -> None:
+    assert {"the", "of"} <= stop_words(words("The end of the story is that it was over.").tokens)
+    assert {"der", "und"} <= stop_words(words("Der Anfang und das Ende der Geschichte sind nicht bekannt.").tokens)
+    assert stop_words(words("保修期为二十四个月").tokens) == frozenset()
+    assert all(len(held) > 40 for held in STOP_WORDS.values())
 
 
 def test_masked_keeps_offsets() -> None:

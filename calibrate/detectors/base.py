@@ -63,12 +63,6 @@ def failed(trace: Trace, reason: str) -> Score:
     return Score(trace.id, None, reason, "failed")
 
 
-def worst(evidence: Sequence[Evidence], flag_when: FlagWhen, most: int = 40) -> list[Evidence]:
-    """The pieces that speak most for a flag, worst first; a card shows no more."""
-    sign = 1 if flag_when == "below" else -1
-    return sorted(evidence, key=lambda one: sign * (one.value if one.value is not None else 0.0))[:most]
-
-
 def missing(needs: frozenset[str], trace: Trace) -> str | None:
     """The first need that the trace does not meet, as a reason; None when all are met."""
     present = {

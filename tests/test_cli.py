@@ -166,6 +166,7 @@ def test_labels_go_out_and_come_back(capsys: pytest.CaptureFixture[str], sqlite_
         (["labels", "export", "/dev/full"], 2, "it is no file"),
         (["traces", "--limit", "99999999999999999999"], 2, "--limit"),
         (["traces", "--label", "odd"], 2, "--label is one of"),
+        (["import", "x.csv", "--column", "qestion=prompt"], 2, "no field 'qestion'"),
         (["import", "/nowhere/x.jsonl"], 2, "/nowhere/x.jsonl"),
         (["release", "--out", "/tmp/x.json"], 2, "nothing to release"),
         (["release", "--out", "/tmp/x.json", "--again", "7"], 2, "no release 7"),

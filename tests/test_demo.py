@@ -45,7 +45,6 @@ def test_a_missing_file_is_told(store: Store, tmp_path: Path) -> None:
         demo.fill(store, NOW, path=tmp_path / "none.jsonl")
 
 
-@pytest.mark.skipif(not demo.TRACES.exists(), reason="the sample traces are not made yet")
 def test_the_shipped_traces_fill_three_weeks(store: Store) -> None:
     report = demo.fill(store, NOW)
     summary = store.traces.summary()

@@ -14,6 +14,7 @@ from calibrate.hostile import visible
 from calibrate.ingest import ImportReport, import_file
 from calibrate.ingest.base import Rejected
 from calibrate.ingest.labels import read_labels, write_labels
+from calibrate.ingest.record import KNOWN
 from calibrate.types import Label, TraceFilter
 from db import Store
 
@@ -29,6 +30,10 @@ def demo(args: Namespace) -> Answer:
 
 
 def import_files(args: Namespace) -> Answer:
+    columns = pairs(args.column, "--column")
+    for name in columns:
+        if name not in KNOWN:
+            raise BadInput(f"--column {name}=…: a trace has no field {name!r}; it has {', '.join(sorted(KNOWN))}")
     found = store(args, create=True)
     total: dict[str, Any] = {"imported": 0, "duplicates": 0, "rejected": 0, "labels": 0}
     errors: list[dict[str, Any]] = []
@@ -42,7 +47,7 @@ def import_files(args: Namespace) -> Answer:
             found.traces,
             path,
             format=args.format,
-            columns=pairs(args.column, "--column") or None,
+            columns=columns or None,
             labels_as=args.labels_as,
             strict=args.strict,
             on_progress=progress,

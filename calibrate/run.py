@@ -10,13 +10,15 @@ from __future__ import annotations
 import math
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Generator, Iterable, Sequence
+from contextlib import closing
+from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from typing import Protocol
 
+from calibrate.backends.refusals import refusal
 from calibrate.detectors.base import Detector, abstained, failed, missing
-from calibrate.types import Score, Trace
+from calibrate.types import Score, Trace, Usage
 
 BATCH = 16  # traces a detector is given at once; between batches a run can be stopped
 KEEP_EVERY = 0.5  # seconds of work that a killed run may lose
@@ -39,21 +41,27 @@ class Tally:
     scored: int = 0
     abstained: int = 0
     failed: int = 0
+    refusal: int = 0
     reused: int = 0
+    usage: Usage = field(default_factory=Usage)
     seconds: float = 0.0
     why: Counter[str] = field(default_factory=Counter)
 
     def count(self, score: Score) -> None:
         setattr(self, score.status, getattr(self, score.status) + 1)
         if score.reason:
-            self.why[score.reason] += 1
+            self.why["a refusal" if score.status == "refusal" else score.reason] += 1
+        if score.usage:
+            self.usage += score.usage
 
     def to_json(self) -> dict[str, object]:
         return {
             "scored": self.scored,
             "abstained": self.abstained,
             "failed": self.failed,
+            "refusals": self.refusal,
             "reused": self.reused,
+            "usage": asdict(self.usage),
             "seconds": round(self.seconds, 3),
             "why": dict(self.why.most_common(20)),
         }
@@ -95,18 +103,19 @@ def run(
             pairs = todo[job.config_id]
             tally.reused += len(chunk) - len(pairs)
             done += len(chunk) - len(pairs)
-            for start in range(0, len(pairs), BATCH):
-                batch = pairs[start : start + BATCH]
+            size = getattr(type(job.detector), "batch", BATCH)
+            for start in range(0, len(pairs), size):
+                batch = pairs[start : start + size]
                 began = time.perf_counter()
-                scores = score_batch(job.detector, [traces[pk] for pk, _ in batch])
-                tally.seconds += time.perf_counter() - began
-                for score in scores:
-                    tally.count(score)
-                keeper.add(job.config_id, [(content, score) for (_, content), score in zip(batch, scores, strict=True)])
-                done += len(batch)
-                if keeper.due() and not on_progress(done, tallies):
-                    keeper.flush()
-                    return tallies
+                with closing(score_stream(job.detector, [traces[pk] for pk, _ in batch])) as scores:
+                    for (_, content), score in zip(batch, scores, strict=True):
+                        tally.seconds += time.perf_counter() - began
+                        tally.count(score)
+                        keeper.add(job.config_id, [(content, score)])
+                        done += 1
+                        if keeper.due() and not on_progress(done, tallies):
+                            return tallies
+                        began = time.perf_counter()
         keeper.flush()
         if not on_progress(done, tallies):
             return tallies
@@ -114,32 +123,57 @@ def run(
 
 
 def score_batch(detector: Detector, traces: Sequence[Trace]) -> list[Score]:
-    """One score for each trace, whatever the detector does: a trace that lacks what it needs is abstained without
-    asking it; if it raises, the traces are tried one by one and only the culprit fails."""
-    reasons = [missing(detector.needs, trace) for trace in traces]
-    asked = [trace for trace, reason in zip(traces, reasons, strict=True) if reason is None]
-    answers = iter(_ask(detector, asked))
-    return [
-        abstained(trace, reason) if reason is not None else next(answers)
-        for trace, reason in zip(traces, reasons, strict=True)
-    ]
+    """One score for each trace, in order, whatever the detector does."""
+    return list(score_stream(detector, traces))
 
 
-def _ask(detector: Detector, traces: Sequence[Trace]) -> list[Score]:
+def score_stream(detector: Detector, traces: Sequence[Trace]) -> Generator[Score]:
+    """One score for each trace, in order, as soon as it is there.
+
+    A trace that lacks what the detector needs abstains, and a refusal is one, without asking it. If the detector
+    raises, the traces it still owed are tried one by one and only the culprit fails. Closing the stream stops the
+    detector.
+    """
+    settled = [_unasked(detector, trace) for trace in traces]
+    with closing(_ask(detector, [t for t, score in zip(traces, settled, strict=True) if score is None])) as answers:
+        for score in settled:
+            yield score if score is not None else next(answers)
+
+
+def _unasked(detector: Detector, trace: Trace) -> Score | None:
+    """The score that needs no detector, or None."""
+    if reason := missing(detector.needs, trace):
+        return abstained(trace, reason)
+    if not getattr(type(detector), "scores_refusals", False) and (said := refusal(trace.answer)):
+        return Score(trace.id, None, f"a refusal: “{said}”", "refusal")
+    return None
+
+
+def _ask(detector: Detector, traces: Sequence[Trace]) -> Generator[Score]:
     if not traces:
-        return []
+        return
+    done = 0
     try:
-        scores = list(detector.score(traces))
+        for score in detector.score(traces):
+            if done == len(traces):
+                raise ValueError(f"more scores than the {len(traces)} traces it was given")
+            yield _checked(traces[done], score)
+            done += 1
     except Exception as error:
-        if len(traces) == 1:
-            return [failed(traces[0], f"{type(error).__name__}: {str(error)[:200]}")]
-        return [score for trace in traces for score in _ask(detector, [trace])]
-    if len(scores) != len(traces):
-        return [failed(trace, f"the detector gave {len(scores)} scores for {len(traces)} traces") for trace in traces]
-    return [_checked(trace, score) for trace, score in zip(traces, scores, strict=True)]
+        owed = traces[done:]
+        if len(traces) == 1 and owed:
+            yield failed(traces[0], f"{type(error).__name__}: {str(error)[:200]}")
+        else:
+            for trace in owed:
+                yield from _ask(detector, [trace])
+        return
+    for trace in traces[done:]:
+        yield failed(trace, f"the detector gave {done} scores for {len(traces)} traces")
 
 
 def _checked(trace: Trace, score: Score) -> Score:
+    if score.trace_id != trace.id:
+        return failed(trace, f"the detector gave a score of trace {score.trace_id!r} in its place")
     if score.status == "scored" and (score.value is None or not math.isfinite(score.value)):
         return failed(trace, f"the score was {score.value}, not a finite number")
     return score

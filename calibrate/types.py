@@ -16,7 +16,7 @@ VERDICTS: tuple[Verdict, ...] = ("clean", "hallucinated", "unsure")
 KINDS = ("fabrication", "contradiction", "extrapolation", "wrong_citation", "broken_contract", "other")
 FlagWhen = Literal["above", "below"]
 Tier = Literal["page", "signal", "off"]
-ScoreStatus = Literal["scored", "abstained", "failed"]
+ScoreStatus = Literal["scored", "abstained", "failed", "refusal"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,8 +125,33 @@ class Evidence:
 
 
 @dataclass(frozen=True, slots=True)
+class Usage:
+    """What a score cost at a chat endpoint. `cost` is in US dollars, None where the model's price is not known; answers
+    taken from the cache are counted in `cached` and cost nothing."""
+
+    requests: int = 0
+    cached: int = 0
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    cost: float | None = 0.0
+
+    def __add__(self, other: Usage) -> Usage:
+        cost = None if self.cost is None or other.cost is None else self.cost + other.cost
+        return Usage(
+            self.requests + other.requests,
+            self.cached + other.cached,
+            self.prompt_tokens + other.prompt_tokens,
+            self.completion_tokens + other.completion_tokens,
+            cost,
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class Score:
-    """A detector's raw value on a trace; None with a reason for "could not" (never 0, never NaN)."""
+    """A detector's raw value on a trace; None with a reason for "could not" (never 0, never NaN).
+
+    `refusal` is the status of an answer that declines to answer: there is nothing in it to be right or wrong.
+    """
 
     trace_id: str
     value: float | None
@@ -134,6 +159,23 @@ class Score:
     status: ScoreStatus = "scored"
     evidence: tuple[Evidence, ...] = ()
     seconds: float = 0.0
+    usage: Usage | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Baseline:
+    """What a detector's statistic looks like on clean answers of one model: a robust centre and spread.
+
+    `spread` is 1.4826 times the median absolute deviation (a standard deviation, for normal data). `n` answers with a
+    clean gold label were used.
+    """
+
+    statistic: str
+    model: str
+    centre: float
+    spread: float
+    n: int
+    fitted_at: datetime
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ from db.releases import Points, Releases
 from db.runs import Runs
 from db.samples import Samples
 from db.scores import Scores
+from db.team import Baselines, Drawn, Files, Replies
 from db.traces import Traces
 
 
@@ -24,6 +25,10 @@ class Store:
         self.runs = Runs(self.engine)
         self.points = Points(self.engine)
         self.releases = Releases(self.engine)
+        self.files = Files(self.engine)
+        self.baselines = Baselines(self.engine)
+        self.replies = Replies(self.engine)
+        self.drawn = Drawn(self.engine)
 
     @property
     def name(self) -> str:

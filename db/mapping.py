@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import astuple
 from datetime import datetime
 from typing import Any, TypeVar
 
 from sqlalchemy import Connection, RowMapping, select
 
-from calibrate.types import Evidence, Label, Sample, Score, Source, Span, Token, Trace, TraceFilter
-from db.tables import SourceRow, TextRow, TraceRow, table
+from calibrate.types import Evidence, Label, Sample, Score, Source, Span, Token, Trace, TraceFilter, Usage
+from db.tables import DrawnRow, SourceRow, TextRow, TraceRow, table
 
 TRACE_COLUMNS = table(TraceRow)
 
@@ -80,10 +81,25 @@ def load_traces(connection: Connection, pks: Sequence[int]) -> list[tuple[int, T
     for some in batches(sorted(wanted), 500):
         found = connection.execute(select(TextRow.digest, TextRow.text).where(TextRow.digest.in_(some)))
         texts.update((bytes(key), text) for key, text in found.tuples())
-    return [(pk, _trace(rows[pk], sources.get(pk, []), texts)) for pk in pks if pk in rows]
+    drawn = _drawn(connection, {row["content_hash"] for row in rows.values() if not row["alternatives"]})
+    return [(pk, _trace(rows[pk], sources.get(pk, []), texts, drawn)) for pk in pks if pk in rows]
 
 
-def _trace(row: RowMapping, sources: Sequence[RowMapping], texts: Mapping[bytes, str]) -> Trace:
+def _drawn(connection: Connection, hashes: Iterable[str]) -> dict[str, Sequence[str]]:
+    """Alternatives that were drawn for contents that came without any."""
+    found: dict[str, Sequence[str]] = {}
+    for some in batches(sorted(hashes), 500):
+        query = select(DrawnRow.content_hash, DrawnRow.alternatives).where(DrawnRow.content_hash.in_(some))
+        found.update(connection.execute(query).tuples().all())
+    return found
+
+
+def _trace(
+    row: RowMapping,
+    sources: Sequence[RowMapping],
+    texts: Mapping[bytes, str],
+    drawn: Mapping[str, Sequence[str]],
+) -> Trace:
     return Trace(
         id=row["trace_id"],
         answer=row["answer"],
@@ -95,7 +111,7 @@ def _trace(row: RowMapping, sources: Sequence[RowMapping], texts: Mapping[bytes,
         tokens=None
         if row["tokens"] is None
         else tuple(Token(text, logprob, tuple((t, p) for t, p in top)) for text, logprob, top in row["tokens"]),
-        alternatives=tuple(row["alternatives"] or ()),
+        alternatives=tuple(row["alternatives"] or drawn.get(row["content_hash"], ())),
         schema=row["output_schema"][0] if row["output_schema"] else None,
         timestamp=row["timestamp"],
         model=row["model"],
@@ -150,7 +166,12 @@ def score_of(row: RowMapping, trace_id: str) -> Score:
         Evidence(text, value, start, end, source, tuple(window) if window else None)
         for text, value, start, end, source, window in row["evidence"] or ()
     )
-    return Score(trace_id, row["value"], row["reason"], row["status"], evidence, row["seconds"])
+    usage = Usage(*row["usage"]) if row["usage"] else None
+    return Score(trace_id, row["value"], row["reason"], row["status"], evidence, row["seconds"], usage)
+
+
+def usage_json(usage: Usage | None) -> list[Any] | None:
+    return list(astuple(usage)) if usage else None
 
 
 T = TypeVar("T")

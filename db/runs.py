@@ -25,6 +25,7 @@ class Run:
     status: RunStatus
     detectors: Sequence[Mapping[str, Any]]
     scope: Mapping[str, Any]
+    options: Mapping[str, Any] | None
     total: int
     done: int
     counts: Mapping[str, Any]
@@ -44,11 +45,20 @@ class Runs:
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
 
-    def queue(self, detectors: Sequence[Mapping[str, Any]], scope: Mapping[str, Any], *, now: datetime) -> Run:
+    def queue(
+        self,
+        detectors: Sequence[Mapping[str, Any]],
+        scope: Mapping[str, Any],
+        *,
+        options: Mapping[str, Any] | None = None,
+        now: datetime,
+    ) -> Run:
+        """`options`: {"budget": US dollars the run may spend}."""
         row = {
             "status": "queued",
             "detectors": [dict(d) for d in detectors],
             "scope": dict(scope),
+            "options": dict(options) if options else None,
             "total": 0,
             "done": 0,
             "counts": {},

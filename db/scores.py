@@ -15,7 +15,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 
 from calibrate.types import Score
 from db.engine import writing
-from db.mapping import batches, evidence_json, score_of
+from db.mapping import batches, evidence_json, score_of, usage_json
 from db.tables import ConfigRow, GoldRow, MemberRow, ScoreRow, TraceRow, table
 
 
@@ -104,6 +104,7 @@ class Scores:
                 "reason": score.reason,
                 "seconds": score.seconds,
                 "evidence": evidence_json(score.evidence),
+                "usage": usage_json(score.usage),
                 "scored_at": now,
             }
             for content, score in scores
@@ -112,7 +113,7 @@ class Scores:
             return
         dialect: Any = sqlite if self._engine.dialect.name == "sqlite" else postgresql
         statement = dialect.insert(table(ScoreRow))
-        changed = ("status", "value", "reason", "seconds", "evidence", "scored_at")
+        changed = ("status", "value", "reason", "seconds", "evidence", "usage", "scored_at")
         statement = statement.on_conflict_do_update(
             index_elements=["config_id", "content_hash"], set_={name: statement.excluded[name] for name in changed}
         )

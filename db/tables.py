@@ -186,6 +186,7 @@ class ScoreRow(Base):
     reason: Mapped[str | None]
     seconds: Mapped[float]
     evidence: Mapped[list[Any] | None]
+    usage: Mapped[list[Any] | None]
     scored_at: Mapped[datetime]
 
 
@@ -195,6 +196,7 @@ class RunRow(Base):
     status: Mapped[str] = mapped_column(String(20), index=True)
     detectors: Mapped[list[Any]]
     scope: Mapped[dict[str, Any]]
+    options: Mapped[dict[str, Any] | None]
     total: Mapped[int]
     done: Mapped[int]
     counts: Mapped[dict[str, Any]]
@@ -231,3 +233,47 @@ class ReleaseRow(Base):
     released_by: Mapped[str]
     released_at: Mapped[datetime]
     note: Mapped[str]
+
+
+class DrawnRow(Base):
+    """Alternatives drawn for a content that came without any. `request` says from which model and how."""
+
+    __tablename__ = "drawn_alternatives"
+    content_hash: Mapped[str] = mapped_column(String(32), primary_key=True)
+    alternatives: Mapped[list[Any]]
+    request: Mapped[dict[str, Any]]
+    drawn_at: Mapped[datetime]
+
+
+class ReplyRow(Base):
+    """What a chat endpoint replied, by the digest of the request."""
+
+    __tablename__ = "replies"
+    key: Mapped[str] = mapped_column(String(64), primary_key=True)
+    model: Mapped[str]
+    reply: Mapped[dict[str, Any]]
+    replied_at: Mapped[datetime]
+
+
+class BaselineRow(Base):
+    """Append-only: the latest of a statistic and model counts."""
+
+    __tablename__ = "baselines"
+    id: Mapped[int] = mapped_column(primary_key=True)
+    statistic: Mapped[str] = mapped_column(String(100))
+    model: Mapped[str]
+    centre: Mapped[float]
+    spread: Mapped[float]
+    n: Mapped[int]
+    fitted_at: Mapped[datetime]
+
+
+class TeamFileRow(Base):
+    """Append-only: the latest version of a file counts; NULL means "ours again"."""
+
+    __tablename__ = "team_files"
+    id: Mapped[int] = mapped_column(primary_key=True)
+    name: Mapped[str] = mapped_column(String(200), index=True)
+    text: Mapped[str | None]
+    saved_by: Mapped[str]
+    saved_at: Mapped[datetime]

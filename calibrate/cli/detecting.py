@@ -45,7 +45,7 @@ def detect(args: Namespace) -> Answer:
     found = store(args)
     labelled = args.labelled or (args.sample is None and not args.everything)
     scope = step.scope_of(sample=args.sample, labelled=labelled, everything=args.everything)
-    queued = step.queue(found, args.detectors, scope, params=pairs(args.param, "--param"))
+    queued = step.queue(found, args.detectors, scope, params=pairs(args.param, "--param"), budget=args.budget)
     finished = step.work(found, run_id=queued.id)
     if finished is None:
         return Answer({"run": queued.id, "detectors": {}}, f"run {queued.id} was taken by a worker that was waiting")

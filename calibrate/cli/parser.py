@@ -82,6 +82,7 @@ def _detectors(verbs: _SubParsersAction[_Parser]) -> None:
     where.add_argument("--labelled", action="store_true", help="every labelled trace (default)")
     where.add_argument("--all", action="store_true", dest="everything", help="every trace of the store")
     verb.add_argument("--param", action="append", default=[], metavar="K=V", help="a parameter, like variant=plain")
+    verb.add_argument("--budget", type=float, metavar="USD", help="stop asking a chat endpoint at this cost")
 
     verb = _verb(verbs, "worker", "detecting.worker", "carry out runs that wait in the store, then end")
     verb.add_argument("--run", type=int, metavar="ID", help="only this run")

@@ -26,6 +26,9 @@ class Detector(Protocol):
     `needs` names Trace fields that must be there ("answer", "sources", "context", "tokens", "alternatives", "schema";
     "context" is met by sources too); the runner abstains for the detector where one is missing.
     `score` yields exactly one Score per trace, in order, and never raises for one bad trace.
+
+    Two more class variables are optional: `batch` (int), how many traces a run hands over at once, for detectors that
+    wait more than they compute; `scores_refusals` (bool), when an answer that declines to answer is to be scored too.
     """
 
     name: ClassVar[str]

@@ -13,6 +13,7 @@ from calibrate.detectors.base import Detector
 from calibrate.errors import BadInput, TouchstoneError
 from calibrate.run import Job, Tally, run
 from calibrate.types import TraceFilter
+from calibrate.workspace import Budget, Workspace, using
 from db import Store
 from db.runs import Run
 
@@ -36,13 +37,31 @@ def scope_of(*, sample: str | None = None, labelled: bool = False, everything: b
     return {"labelled": True} if labelled else {"all": True}
 
 
+def workspace_of(store: Store, *, budget: float | None = None) -> Workspace:
+    """What the team keeps in this store for detectors to use. `budget`: US dollars that may be spent."""
+    return Workspace(
+        files=store.files.current(),
+        baselines=store.baselines.current(),
+        replies=store.replies,
+        budget=Budget(budget) if budget is not None else None,
+    )
+
+
 def queue(
-    store: Store, names: Sequence[str], scope: Mapping[str, Any], *, params: Mapping[str, Any] | None = None
+    store: Store,
+    names: Sequence[str],
+    scope: Mapping[str, Any],
+    *,
+    params: Mapping[str, Any] | None = None,
+    budget: float | None = None,
 ) -> Run:
     """Puts a run in the store, checked: detectors exist, parameters fit, the sample is there.
 
     names: detector names, or ["all"]. params: values for those detectors that have a parameter of that name.
+    budget: US dollars that its requests to a chat endpoint may cost; None for no limit.
     """
+    if budget is not None and not 0 <= budget < float("inf"):
+        raise BadInput(f"the budget cannot be {budget}; it is a number of US dollars, 0 or more")
     if not names:
         raise BadInput("name at least one detector, or `all`")
     if names == ["all"]:
@@ -53,7 +72,8 @@ def queue(
             raise BadInput(f"none of {', '.join(names)} has a parameter {param!r}; `detectors` lists them")
     _traces_of(store, scope)
     specs = [{"name": detector.name, "params": registry.config_of(detector)} for detector in chosen]
-    return store.runs.queue(specs, scope, now=utc_now())
+    options = None if budget is None else {"budget": budget}
+    return store.runs.queue(specs, scope, options=options, now=utc_now())
 
 
 def work(store: Store, *, run_id: int | None = None) -> Run | None:
@@ -64,7 +84,8 @@ def work(store: Store, *, run_id: int | None = None) -> Run | None:
     if claimed is None:
         return None
     try:
-        finished = _carry_out(store, claimed, worker)
+        with using(workspace_of(store, budget=(claimed.options or {}).get("budget"))):
+            finished = _carry_out(store, claimed, worker)
         store.runs.finish(claimed.id, worker, "done" if finished else "stopped", now=utc_now())
     except TouchstoneError as error:
         store.runs.finish(claimed.id, worker, "failed", now=utc_now(), error=str(error))
@@ -127,7 +148,9 @@ def _unavailable(traces: int, why: str) -> Tally:
 def config_id(store: Store, detector: Detector) -> int:
     """The key under which the store keeps this detector's scores."""
     params = registry.config_of(detector)
-    return store.scores.config(detector.name, detector.version, params, detector.revision(), now=utc_now()).id
+    with using(workspace_of(store)):
+        revision = detector.revision()
+    return store.scores.config(detector.name, detector.version, params, revision, now=utc_now()).id
 
 
 def _job(store: Store, detector: Detector) -> Job:

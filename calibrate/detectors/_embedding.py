@@ -9,24 +9,22 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import Any
 
 from calibrate.backends.embedder import Embedder
 from calibrate.detectors.base import abstained, failed, missing
 from calibrate.types import Score, Trace
 
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    Vectors = NDArray[np.float32]
-
-Asking = Generator[list[str], "Vectors", Score]
+# Sent one row a text; with `tokens`, a list of arrays.
+Asking = Generator[list[str], Any, Score]
 Ask = Callable[[Trace], Asking]
 
 
-def together(needs: frozenset[str], traces: Sequence[Trace], ask: Ask, embedder: Embedder) -> Iterator[Score]:
-    """One score a trace, in order, whatever happens to the others."""
+def together(
+    needs: frozenset[str], traces: Sequence[Trace], ask: Ask, embedder: Embedder, *, tokens: bool = False
+) -> Iterator[Score]:
+    """One score a trace, in order, whatever happens to the others. A generator is sent one vector a text, or with
+    `tokens` one array of token vectors a text."""
     if (why := embedder.unavailable()) is not None:
         yield from (failed(trace, why) for trace in traces)
         return
@@ -37,18 +35,18 @@ def together(needs: frozenset[str], traces: Sequence[Trace], ask: Ask, embedder:
         else:
             trial.step(None)
     while waiting := [trial for trial in going if trial.score is None]:
-        _round(waiting, embedder)
+        _round(waiting, embedder.tokens if tokens else embedder.encode)
     for trial in going:
         assert trial.score is not None
         yield replace(trial.score, seconds=trial.seconds)
 
 
-def _round(waiting: Sequence[_Trial], embedder: Embedder) -> None:
+def _round(waiting: Sequence[_Trial], encode: Callable[[Sequence[str]], Any]) -> None:
     """Encodes what all of them want in one call and takes each a step on."""
     rows = {text: row for row, text in enumerate(dict.fromkeys(text for trial in waiting for text in trial.wanted))}
     began = time.perf_counter()
     try:
-        vectors = embedder.encode(list(rows))
+        vectors = encode(list(rows))
     except Exception as error:
         for trial in waiting:
             trial.fail(error)
@@ -56,7 +54,8 @@ def _round(waiting: Sequence[_Trial], embedder: Embedder) -> None:
     share = (time.perf_counter() - began) / max(1, sum(len(trial.wanted) for trial in waiting))
     for trial in waiting:
         trial.seconds += share * len(trial.wanted)
-        trial.step(vectors[[rows[text] for text in trial.wanted]])
+        places = [rows[text] for text in trial.wanted]
+        trial.step([vectors[place] for place in places] if isinstance(vectors, list) else vectors[places])
 
 
 @dataclass(slots=True)
@@ -70,7 +69,7 @@ class _Trial:
     score: Score | None = None
     seconds: float = 0.0
 
-    def step(self, vectors: Vectors | None) -> None:
+    def step(self, vectors: Any) -> None:
         began = time.perf_counter()
         try:
             if vectors is None or self.asking is None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
 import sys
 import time
 from pathlib import Path
@@ -16,11 +17,13 @@ from typing import Any
 import numpy as np
 import torch
 
+os.environ["TOUCHSTONE_CACHE_MB"] = "0"  # nothing is remembered from another run
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from calibrate.backends.citations import attribute_citations, without_marks
-from calibrate.backends.embedder import Embedder, _threads, embedder
+from calibrate.backends.embedder import Embedder, embedder
 from calibrate.backends.text import Part
+from calibrate.backends.weights import threads
 from calibrate.detectors.citation_grounding import CitationGrounding
 from calibrate.types import Source, Trace
 
@@ -63,7 +66,7 @@ def main() -> dict[str, float]:
     start = time.perf_counter()
     ours = [score.value for score in detector.score(given)]
     fast = time.perf_counter() - start
-    torch.set_num_threads(_threads())
+    torch.set_num_threads(threads())
     start = time.perf_counter()
     theirs = [usual(trace, model, detector.sentences_per_window) for trace in given]
     slow = time.perf_counter() - start

@@ -1,0 +1,123 @@
+"""Vectors kept on this machine between runs: one SQLite file, bounded, thrown away oldest first.
+
+A convenience and nothing more. Whatever goes wrong with it (a full disk, a broken file) costs time, never a score.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+import os
+import sqlite3
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Vector = NDArray[np.float32]
+
+LIMIT_MB = 1024
+DAY = 86_400
+_ASK = 500  # keys in one question
+_log = logging.getLogger(__name__)
+
+
+def location() -> Path | None:
+    """The file: in TOUCHSTONE_CACHE, else in the user's cache folder. None when TOUCHSTONE_CACHE_MB is 0."""
+    if limit_bytes() == 0:
+        return None
+    folder = os.environ.get("TOUCHSTONE_CACHE")
+    home = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
+    return (Path(folder) if folder else Path(home) / "touchstone") / "vectors.sqlite"
+
+
+def limit_bytes() -> int:
+    """How large the file may grow: TOUCHSTONE_CACHE_MB megabytes."""
+    wanted = os.environ.get("TOUCHSTONE_CACHE_MB", "")
+    return (int(wanted) if wanted.isdigit() else LIMIT_MB) * 1_000_000
+
+
+class Vectors:
+    """The vectors of one model revision. Safe between threads and between processes."""
+
+    def __init__(self, revision: str, path: Path | None, *, limit: int) -> None:
+        self._revision, self._limit = revision, limit
+        self._lock = threading.Lock()
+        self._file = _opened(path) if path is not None else None
+
+    def get(self, keys: Sequence[bytes]) -> dict[bytes, Vector]:
+        """Those of the vectors that are kept."""
+        import numpy as np
+
+        found: dict[bytes, bytes] = {}
+        with self._lock:
+            try:
+                for start in range(0, len(keys) if self._file else 0, _ASK):
+                    found.update(self._some(keys[start : start + _ASK]))
+            except sqlite3.Error as error:
+                self._give_up(error)
+        return {key: np.frombuffer(value, dtype=np.float32) for key, value in found.items()}
+
+    def _some(self, keys: Sequence[bytes]) -> dict[bytes, bytes]:
+        assert self._file is not None
+        marks = ",".join("?" * len(keys))
+        query = f"SELECT key, vector, used FROM vectors WHERE revision = ? AND key IN ({marks})"
+        rows = self._file.execute(query, [self._revision, *keys]).fetchall()
+        today = int(time.time() // DAY)
+        old = [(today, self._revision, key) for key, _, used in rows if used < today]
+        if old:
+            self._file.executemany("UPDATE vectors SET used = ? WHERE revision = ? AND key = ?", old)
+        return {key: vector for key, vector, _ in rows}
+
+    def put(self, fresh: Mapping[bytes, Vector]) -> None:
+        today = int(time.time() // DAY)
+        rows = [(self._revision, key, today, vector.tobytes()) for key, vector in fresh.items()]
+        with self._lock:
+            if self._file is None or not rows:
+                return
+            try:
+                with self._file:
+                    self._file.execute("BEGIN")
+                    self._file.executemany("INSERT OR REPLACE INTO vectors VALUES (?, ?, ?, ?)", rows)
+                self._shrink()
+            except sqlite3.Error as error:
+                self._give_up(error)
+
+    def _shrink(self) -> None:
+        """Once the file is full, drops what was used longest ago, to nine tenths; the pages are used again."""
+        assert self._file is not None
+        pages, free, size = (
+            self._file.execute(f"PRAGMA {name}").fetchone()[0] for name in ("page_count", "freelist_count", "page_size")
+        )
+        held = (pages - free) * size
+        if held > self._limit:
+            count = self._file.execute("SELECT count(*) FROM vectors").fetchone()[0]
+            surplus = math.ceil(count * (1 - 0.9 * self._limit / held))
+            oldest = "SELECT rowid FROM vectors ORDER BY used, rowid LIMIT ?"
+            self._file.execute(f"DELETE FROM vectors WHERE rowid IN ({oldest})", [surplus])
+
+    def _give_up(self, error: sqlite3.Error) -> None:
+        _log.warning("vectors are not kept from now on: %s", error)
+        self._file = None
+
+
+def _opened(path: Path) -> sqlite3.Connection | None:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        file = sqlite3.connect(path, timeout=10, isolation_level=None, check_same_thread=False)
+        file.execute("PRAGMA journal_mode = WAL")
+        file.execute("PRAGMA synchronous = OFF")  # what a crash loses is computed again
+        file.execute(
+            "CREATE TABLE IF NOT EXISTS vectors"
+            " (revision TEXT, key BLOB, used INTEGER, vector BLOB, PRIMARY KEY (revision, key))"
+        )
+        file.execute("CREATE INDEX IF NOT EXISTS vectors_used ON vectors (used)")
+    except (OSError, sqlite3.Error) as error:
+        _log.warning("vectors are not kept: %s: %s", path, error)
+        return None
+    return file

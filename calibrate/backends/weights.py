@@ -1,0 +1,45 @@
+"""Where a model's files are, and which they are: found and told apart without loading anything."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from functools import lru_cache
+from pathlib import Path
+
+
+@lru_cache(maxsize=64)
+def _sha256(path: str, size: int, modified_ns: int) -> str:
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def digest(path: Path) -> str:
+    """SHA-256 of a file, computed again only when the file has changed."""
+    status = path.stat()
+    return _sha256(str(path), status.st_size, status.st_mtime_ns)
+
+
+def directory(model: str) -> Path | None:
+    """The directory of a model: the one named, or a hub model's in the local cache. None when it is not here."""
+    path = Path(model).expanduser()
+    return path if path.is_dir() else _hub_snapshot(model)
+
+
+def _hub_snapshot(model: str) -> Path | None:
+    """Found without importing the hub client."""
+    home = os.environ.get("HF_HOME") or str(Path.home() / ".cache" / "huggingface")
+    folder = Path(os.environ.get("HF_HUB_CACHE") or Path(home) / "hub") / f"models--{model.replace('/', '--')}"
+    reference = folder / "refs" / "main"
+    if not reference.is_file():
+        return None
+    snapshot = folder / "snapshots" / reference.read_text(encoding="utf-8").strip()
+    return snapshot if snapshot.is_dir() else None
+
+
+def threads() -> int:
+    """Threads to compute with: TOUCHSTONE_THREADS, else the processors this process may run on."""
+    wanted = os.environ.get("TOUCHSTONE_THREADS", "")
+    if wanted.isdigit() and int(wanted) > 0:
+        return int(wanted)
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -1,0 +1,98 @@
+"""BERTScore: are the words of each sentence met, in meaning, by words of the context?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import ClassVar, Literal
+
+from calibrate.backends.embedder import PACKAGED, embedder
+from calibrate.backends.passages import claims, cut, shortlist
+from calibrate.backends.text import Part
+from calibrate.detectors._embedding import Asking, together
+from calibrate.detectors._matching import Texts
+from calibrate.detectors._scoring import by_number, contexts, readable
+from calibrate.detectors.base import abstained, scored
+from calibrate.types import Evidence, FlagWhen, Score, Trace
+
+
+@dataclass(frozen=True)
+class BertScore:
+    """Measures how well the words of each sentence of the answer are met, in meaning, by the words of one passage of
+    the sources. A low value means that the answer says things in no passage's words.
+
+    Needs an answer, sources (or a context) and the embedding model. Value: over the answer's sentences, the mean (or
+    the lowest) of the highest BERTScore precision with any window of the context (Zhang et al. 2020), not rescaled.
+    """
+
+    name: ClassVar[str] = "bertscore"
+    version: ClassVar[str] = "1"
+    title: ClassVar[str] = "BERTScore"
+    unit: ClassVar[str] = "BERTScore precision of the sentences with their nearest passages"
+    needs: ClassVar[frozenset[str]] = frozenset({"answer", "context"})
+    flag_when: ClassVar[FlagWhen] = "below"
+    bounds: ClassVar[tuple[float, float]] = (-1.0, 1.0)
+    usual_threshold: ClassVar[float] = 0.7
+    batch: ClassVar[int] = 4  # a megabyte of context is 300 MB of token vectors
+
+    variant: Literal["default", "plain"] = field(
+        default="default",
+        metadata={
+            "help": "`plain` is F1 of the whole answer with the whole context, both cut off at the model's 256 word "
+            "pieces: the longer the context, the lower. Here to compare."
+        },
+    )
+    pooling: Literal["mean", "min"] = field(
+        default="mean", metadata={"help": "The average over sentences (mean), or the worst sentence decides (min)."}
+    )
+    sentences_per_window: int = field(
+        default=2, metadata={"help": "Sentences of the context in one passage.", "low": 1, "high": 10}
+    )
+    model: str = field(
+        default=PACKAGED,
+        metadata={"help": "Embedding model: the packaged one, a directory, or a Hugging Face id already downloaded."},
+    )
+
+    def revision(self) -> str:
+        return embedder(self.model).revision()
+
+    def unavailable(self) -> str | None:
+        return embedder(self.model).unavailable()
+
+    def score(self, traces: Sequence[Trace]) -> Iterator[Score]:
+        ask = self._ask_plain if self.variant == "plain" else self._ask
+        return together(self.needs, traces, ask, embedder(self.model), tokens=True)
+
+    def _ask(self, trace: Trace) -> Asking:
+        model = embedder(self.model)
+        given = contexts(trace)
+        found = claims(trace.answer, model, known=by_number(trace.sources))
+        passages = cut([one.text for one in given], model, sentences_per_window=self.sentences_per_window)
+        if not found:
+            return abstained(trace, "no sentence in the answer")
+        if not passages:
+            return abstained(trace, "no sentence in the context")
+        listed = shortlist(found, passages)
+        tokens = yield [claim.text for claim in listed.claims] + [window.text for window in listed.windows]
+        said = len(listed.claims)
+        held = Texts(tokens[said:])
+        evidence = []
+        for claim, vectors in zip(listed.claims, tokens[:said], strict=True):
+            precision = held.precision(vectors)
+            place = int(precision.argmax())
+            window, value = listed.windows[place], float(precision[place])
+            text = f"precision {value:.2f} with the nearest passage"
+            passage = (window.start, window.end)
+            evidence.append(Evidence(text, value, claim.start, claim.end, given[window.place].number, passage))
+        values = [one.value or 0.0 for one in evidence]
+        remark = [Evidence(listed.remark)] if listed.remark else []
+        shown = readable(remark + sorted(evidence, key=lambda one: one.value or 0.0))
+        return scored(trace, min(values) if self.pooling == "min" else sum(values) / len(values), shown)
+
+    def _ask_plain(self, trace: Trace) -> Asking:
+        model = embedder(self.model)
+        whole = [trace.answer, "\n\n".join(trace.context_texts)]
+        tokens = yield [text[: model.fit(text, [Part(0, len(text))])[0].end] for text in whole if text]
+        if len(tokens) < 2:
+            return abstained(trace, "no text in the context")
+        return scored(trace, float(Texts([tokens[1]]).f1(tokens[0])[0]))

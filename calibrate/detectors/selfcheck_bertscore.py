@@ -1,0 +1,95 @@
+"""SelfCheckGPT with BERTScore: would the model say each sentence again, if asked again?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, ClassVar, Literal
+
+from calibrate.backends.embedder import PACKAGED, embedder
+from calibrate.backends.passages import claims, cut
+from calibrate.detectors._embedding import Asking, together
+from calibrate.detectors._matching import Texts
+from calibrate.detectors._scoring import readable
+from calibrate.detectors.base import abstained, scored
+from calibrate.types import Evidence, FlagWhen, Score, Trace
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+CHARACTERS = 200_000  # of one trace's alternatives; what exceeds it would take minutes
+
+
+@dataclass(frozen=True)
+class SelfCheckBertScore:
+    """Measures how far each sentence of the answer is from what the model said when it was asked again. A high value
+    means the alternatives do not repeat it: the model is guessing.
+
+    Needs an answer, at least two alternatives and the embedding model. Value: over the answer's sentences, the mean (or
+    the highest) of 1 minus the mean, over alternatives, of the highest BERTScore F1 with one of the alternative's
+    sentences (Manakul et al. 2023), not rescaled.
+    """
+
+    name: ClassVar[str] = "selfcheck_bertscore"
+    version: ClassVar[str] = "1"
+    title: ClassVar[str] = "SelfCheck BERTScore"
+    unit: ClassVar[str] = "1 − BERTScore F1 with the nearest sentences of the alternatives"
+    needs: ClassVar[frozenset[str]] = frozenset({"answer", "alternatives"})
+    flag_when: ClassVar[FlagWhen] = "above"
+    bounds: ClassVar[tuple[float, float]] = (0.0, 2.0)
+    usual_threshold: ClassVar[float] = 0.5
+    batch: ClassVar[int] = 4
+
+    variant: Literal["default", "plain"] = field(
+        default="default",
+        metadata={
+            "help": "`plain` compares the first sentence with each alternative's first, the second with its second: an "
+            "alternative that says the same in another order counts as a contradiction. Here to compare."
+        },
+    )
+    pooling: Literal["mean", "max"] = field(
+        default="mean", metadata={"help": "The average over sentences (mean), or the worst sentence decides (max)."}
+    )
+    model: str = field(
+        default=PACKAGED,
+        metadata={"help": "Embedding model: the packaged one, a directory, or a Hugging Face id already downloaded."},
+    )
+
+    def revision(self) -> str:
+        return embedder(self.model).revision()
+
+    def unavailable(self) -> str | None:
+        return embedder(self.model).unavailable()
+
+    def score(self, traces: Sequence[Trace]) -> Iterator[Score]:
+        return together(self.needs, traces, self._ask, embedder(self.model), tokens=True)
+
+    def _ask(self, trace: Trace) -> Asking:
+        model = embedder(self.model)
+        found = claims(trace.answer, model)
+        pieces = cut(trace.alternatives, model, sentences_per_window=1)
+        while sum(len(one.text) for one in pieces) > CHARACTERS:
+            pieces = [one for one in pieces if one.place < pieces[-1].place]
+        if not found:
+            return abstained(trace, "no sentence in the answer")
+        said = list(dict.fromkeys(one.place for one in pieces))
+        if len(said) < 2:
+            return abstained(trace, "fewer than two alternatives of a length that can be compared")
+        tokens = yield [claim.text for claim in found] + [one.text for one in pieces]
+        texts = Texts(tokens[len(found) :])
+        groups = [[i for i, one in enumerate(pieces) if one.place == place] for place in said]
+        evidence = []
+        for number, (claim, vectors) in enumerate(zip(found, tokens, strict=False)):
+            value = 1.0 - self._met(texts.f1(vectors), groups, number)
+            text = f"{value:.2f} from the nearest sentences of {len(said)} alternatives"
+            evidence.append(Evidence(text, value, claim.start, claim.end))
+        values = [one.value or 0.0 for one in evidence]
+        shown = readable(sorted(evidence, key=lambda one: -(one.value or 0.0)))
+        return scored(trace, max(values) if self.pooling == "max" else sum(values) / len(values), shown)
+
+    def _met(self, f1: NDArray[np.float32], groups: Sequence[Sequence[int]], number: int) -> float:
+        """The mean over alternatives of the best of each."""
+        if self.variant == "plain":
+            return sum(float(f1[group[min(number, len(group) - 1)]]) for group in groups) / len(groups)
+        return sum(float(f1[list(group)].max()) for group in groups) / len(groups)

@@ -22,6 +22,7 @@ from db import Store, open_store
 from tests.browser.find import find
 
 ROOT = Path(__file__).resolve().parents[2]
+LONG = 60_000  # ms; a page of a busy machine may take its time
 
 ARGUMENTS = (
     "--headless",
@@ -128,6 +129,7 @@ def visit(app: App, browser: Any) -> Iterator[Callable[..., Any]]:
     def open_page(address: str, **options: Any) -> Any:
         context = browser.new_context(**{"viewport": {"width": 1280, "height": 800}, **options})
         contexts.append(context)
+        context.set_default_timeout(LONG)
         context.on("request", lambda request: _outside(request.url, app.url, wrong))
         context.on("dialog", lambda dialog: (wrong.append(f"a dialog opened: {dialog.message}"), dialog.dismiss()))
         page = context.new_page()
@@ -141,6 +143,24 @@ def visit(app: App, browser: Any) -> Iterator[Callable[..., Any]]:
     assert not wrong, wrong
 
 
+def settled(page: Any) -> None:
+    """Waits until the page's script has run and what it drew stands. What has only been asked for may not have begun:
+    wait for what it shows, then for this."""
+    page.wait_for_timeout(150)
+    page.wait_for_function(
+        "document.querySelector('.stApp')?.dataset.testScriptState === 'notRunning'"
+        " && !document.querySelector('[data-stale=true], [data-testid=stSkeleton]')"
+    )
+
+
+def until(page: Any, holds: Callable[[], bool]) -> None:
+    """Waits for what no selector can say. Fails as the last answer does."""
+    deadline = time.monotonic() + LONG / 1000
+    while not holds() and time.monotonic() < deadline:
+        page.wait_for_timeout(100)
+    assert holds()
+
+
 def _outside(url: str, own: str, wrong: list[str]) -> None:
     if not url.startswith((own, own.replace("http", "ws", 1), "data:", "blob:")):
         wrong.append(f"a request left the page: {url}")
@@ -152,6 +172,7 @@ def _warm(request: pytest.FixtureRequest) -> None:
     browser = request.getfixturevalue("browser")  # first: without one there is no need for a server
     app = request.getfixturevalue("app")
     page = browser.new_page()
+    page.set_default_timeout(LONG)
     page.goto(app.url)
-    page.get_by_role("link", name="Label").wait_for(timeout=30_000)
+    page.get_by_role("link", name="Label").wait_for()
     page.close()

@@ -8,6 +8,7 @@ from urllib.parse import quote
 import pytest
 
 from calibrate.types import Evidence, Label, Score, Source, Trace
+from tests.browser.conftest import settled
 
 pytestmark = pytest.mark.browser
 
@@ -48,8 +49,8 @@ def sample(app: Any) -> Any:
 def test_on_the_label_page(visit: Any, sample: Any) -> None:
     page = visit("/label")
     _choose(page, sample.name)
-    card = page.locator("article.card")
-    card.wait_for(timeout=15_000)
+    card = page.locator("article.card[data-trace^=hostile]:visible")
+    card.wait_for()
     _shows_as_text(page, card)
     page.locator(".st-key-verdicts[data-open=yes]").wait_for()
     page.keyboard.press("Space")
@@ -59,7 +60,7 @@ def test_on_the_label_page(visit: Any, sample: Any) -> None:
 def test_on_the_traces_page(visit: Any) -> None:
     page = visit("/traces?trace=hostile %3Cb%3E!%5B%5D(http://127.0.0.1:9/id.png)")
     card = page.locator("article.card")
-    card.wait_for(timeout=15_000)
+    card.wait_for()
     _shows_as_text(page, card)
     assert REMARK in card.inner_text()
     for summary in card.locator("summary").all():
@@ -71,9 +72,9 @@ def test_on_the_traces_page(visit: Any) -> None:
 @pytest.mark.parametrize("address", ["/", "/import", "/sample", "/label", "/detect", "/tune", "/release"])
 def test_no_page_runs_or_loads_anything(visit: Any, sample: Any, address: str) -> None:
     page = visit(f"{address}?sample={quote(sample.name)}")
-    page.locator(".stApp[data-test-script-state=notRunning]").wait_for(timeout=30_000)
+    page.locator(".stApp[data-test-script-state=notRunning]").wait_for()
     if address == "/tune":
-        page.locator("article.card").first.wait_for(timeout=30_000)
+        page.locator("article.card").first.wait_for()
         assert QUESTION in page.locator("article.card").first.inner_text()
     page.wait_for_timeout(500)  # a beacon would go out by now
     assert page.evaluate("window.owned") is None
@@ -83,7 +84,7 @@ def test_no_page_runs_or_loads_anything(visit: Any, sample: Any, address: str) -
 
 def test_a_filter_in_the_address_is_text_too(visit: Any) -> None:
     page = visit("/traces?text=![](http://127.0.0.1:9/filter.png)&trace=<script>window.owned=8</script>")
-    page.get_by_text("There is no trace").wait_for(timeout=15_000)
+    page.get_by_text("There is no trace").wait_for()
     assert page.evaluate("window.owned") is None
 
 
@@ -103,10 +104,10 @@ def _shows_as_text(page: Any, card: Any) -> None:
 
 
 def _choose(page: Any, sample: str) -> None:
-    page.get_by_role("button", name="tester").click(timeout=15_000)
+    page.get_by_role("button", name="tester").click()
     page.get_by_role("combobox").first.click()
     page.get_by_role("option").filter(has_text="hostile").first.click()
-    page.wait_for_function("document.querySelector('.stApp').dataset.testScriptState === 'notRunning'")
+    settled(page)
     page.keyboard.press("Escape")
     page.get_by_role("dialog").wait_for(state="detached")
     page.evaluate("document.activeElement.blur()")

@@ -84,6 +84,7 @@ def test_skipped_traces_come_again_and_a_new_browser_goes_on(app: Any, visit: An
     page.keyboard.press("x")
     page.get_by_text("All 4 are labelled").wait_for()
     page.get_by_role("button", name="Run the detectors").wait_for()
+    open_bar(page)
     assert [one.verdict for one in app.labels("label-one", "bea")] == ["hallucinated"]
     page.keyboard.press("Backspace")
     showing(page, "one")
@@ -114,7 +115,7 @@ def test_a_note_and_letters_in_it_are_not_verdicts(app: Any, visit: Any) -> None
     page.keyboard.press("x")
     showing(page, "two")
     assert [(one.verdict, one.note) for one in app.labels("label-one", "dora")] == [("hallucinated", "axeu")]
-    assert page.get_by_placeholder("Note (optional)").input_value() == ""
+    assert page.get_by_placeholder("Note (optional)").filter(visible=True).input_value() == ""
 
 
 def test_the_keys_are_shown_and_do_nothing_then(app: Any, visit: Any) -> None:
@@ -157,15 +158,21 @@ def test_the_verdict_bar_is_on_the_screen_and_does_not_move(app: Any, visit: Any
     page = visit("/label?sample=long and short&user=hanna", viewport={"width": 1280, "height": 720})
     bar = page.get_by_role("button", name="Clean")
     page.locator("article.card[data-trace=short]").wait_for()
-    page.locator(".st-key-verdicts[data-open=yes]").wait_for()
+    open_bar(page)
     before = bar.bounding_box()
     page.keyboard.press("a")
     page.locator("article.card[data-trace=long]").wait_for()
+    open_bar(page)
     assert bar.bounding_box() == before
     assert before["y"] + before["height"] < 720
     assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
 
 
 def showing(page: Any, name: str) -> None:
-    page.locator(f"article.card[data-trace=label-{name}]").wait_for(timeout=15_000)
-    page.locator(".st-key-verdicts[data-open=yes]").wait_for()  # the bar takes the next press
+    page.locator(f"article.card[data-trace=label-{name}]:visible").wait_for()  # Streamlit hides an old one for a while
+    open_bar(page)
+
+
+def open_bar(page: Any) -> None:
+    """Waits until the next press counts. The screen is there a moment earlier, and a press then is not counted."""
+    page.locator(".st-key-verdicts[data-open=yes]").wait_for()

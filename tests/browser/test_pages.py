@@ -12,7 +12,7 @@ import pytest
 
 from calibrate.types import Label, TraceFilter
 from db import open_store
-from tests.browser.conftest import App, serve
+from tests.browser.conftest import LONG, App, serve
 
 pytestmark = pytest.mark.browser
 
@@ -32,6 +32,7 @@ def fresh(tmp_path: Path) -> Iterator[App]:
 @pytest.fixture
 def page(fresh: App, browser: Any) -> Iterator[Any]:
     context = browser.new_context(viewport={"width": 1280, "height": 900})
+    context.set_default_timeout(LONG)
     opened = context.new_page()
     opened.goto(fresh.url)
     yield opened
@@ -39,7 +40,7 @@ def page(fresh: App, browser: Any) -> Iterator[Any]:
 
 
 def test_from_an_empty_store_to_scores(fresh: App, page: Any, tmp_path: Path) -> None:
-    page.get_by_text("Touchstone finds out").wait_for(timeout=30_000)
+    page.get_by_text("Touchstone finds out").wait_for()
     press(page, "Import traces")
 
     file = tmp_path / "traces.jsonl"
@@ -79,7 +80,7 @@ def test_from_an_empty_store_to_scores(fresh: App, page: Any, tmp_path: Path) ->
     page.get_by_role("button", name="Run", exact=True).wait_for()
     page.get_by_text("Token overlap", exact=True).click()
     press(page, "Run 1 detector over 5 traces")
-    page.get_by_text("Run 1 done").wait_for(timeout=60_000)
+    page.get_by_text("Run 1 done").wait_for()
     one_primary(page)
     (run,) = fresh.store.runs.recent()
     assert run.counts["token_overlap"]["scored"] == 5
@@ -101,13 +102,15 @@ def test_the_columns_of_a_table_are_asked_for(fresh: App, page: Any, tmp_path: P
 
 
 def test_a_file_that_is_none_is_told(page: Any, tmp_path: Path) -> None:
+    from playwright.sync_api import expect
+
     page.get_by_role("link", name="Import", exact=True).click()
     file = tmp_path / "empty.jsonl"
     file.write_text("")
     page.locator("input[type=file]").set_input_files(str(file))
     page.get_by_text("This did not work").wait_for()
     page.get_by_text("empty.jsonl", exact=False).last.wait_for()
-    assert page.get_by_role("button", name="Import", exact=True).is_disabled()
+    expect(page.get_by_role("button", name="Import", exact=True)).to_be_disabled(timeout=LONG)
 
 
 def trace(n: int) -> dict[str, Any]:
@@ -129,4 +132,4 @@ def press(page: Any, name: str) -> None:
 def one_primary(page: Any) -> None:
     from playwright.sync_api import expect
 
-    expect(page.locator("[data-testid=stBaseButton-primary]")).to_have_count(1)
+    expect(page.locator("[data-testid=stBaseButton-primary]")).to_have_count(1, timeout=LONG)

@@ -13,11 +13,10 @@ from calibrate.runtime import decide, load
 from calibrate.steps import tune
 from calibrate.types import Member, TraceFilter
 from db import open_store
-from tests.browser.conftest import App, serve
+from tests.browser.conftest import LONG, App, serve, settled, until
 from tests.steps.making import ABOVE, DETECTOR, NOW, draw, fill, give_scores, save
 
 pytestmark = pytest.mark.browser
-LONG = 30_000
 
 
 @pytest.fixture(scope="module")
@@ -64,9 +63,16 @@ def tuning(page: Any, own: App, detector: str, labels: str = "All labelled trace
     settled(page)
 
 
-def settled(page: Any) -> None:
-    page.wait_for_timeout(300)
-    page.wait_for_function("!document.querySelector('[data-testid=stSkeleton], [data-testid=stStatusWidget]')")
+def still(page: Any, target: Any) -> dict[str, float]:
+    """Where the target is, once it no longer moves."""
+    seen: list[Any] = [None]
+
+    def stands() -> bool:
+        seen.append(target.bounding_box())
+        return seen[-1] is not None and seen[-1] == seen[-2]
+
+    until(page, stands)
+    return dict(seen[-1])
 
 
 def counts(page: Any) -> tuple[int, ...]:
@@ -86,31 +92,28 @@ def test_the_policy_chooses_and_the_page_counts_what_the_statistics_count(own: A
     tuning(page, own, DETECTOR)
     page.locator(".ts-matrix").wait_for()
     chosen = tune.point_of(tune.labelled(own.store, DETECTOR), tune.Policy("precision", 0.7))
-    assert counts(page) == measured(own, chosen.threshold)
-    assert page.get_by_text("not certified").count() == 1
+    until(page, lambda: counts(page) == measured(own, chosen.threshold))
+    until(page, lambda: page.get_by_text("not certified").count() == 1)
     page.get_by_role("radio", name="Elbow").or_(page.get_by_role("button", name="Elbow")).first.click()
     elbow = tune.point_of(tune.labelled(own.store, DETECTOR), tune.Policy("elbow"))
-    page.wait_for_function(f"document.querySelector('.ts-matrix td').innerText === '{elbow.true_positives}'")
-    settled(page)
-    assert counts(page) == measured(own, elbow.threshold)
+    until(page, lambda: counts(page) == measured(own, elbow.threshold))
 
 
 def test_a_click_on_a_bar_and_an_arrow_key_move_the_threshold(own: App, page: Any) -> None:
     tuning(page, own, DETECTOR)
     bars = page.locator(".js-plotly-plot").nth(1).locator(".bars .point path")
-    place = bars.nth(25).bounding_box()
+    place = still(page, bars.nth(25))
     page.mouse.click(place["x"] + place["width"] / 2, place["y"] + place["height"] - 2)
     page.get_by_label("Threshold", exact=True).first.wait_for()
     settled(page)
     clicked = threshold(page)
     edges = tune.labelled(own.store, DETECTOR).histogram().edges[1:]
     assert min(abs(edges - clicked)) < 1e-4
-    assert counts(page) == measured(own, float(min(edges, key=lambda edge: abs(edge - clicked))))
+    nearest = float(min(edges, key=lambda edge: abs(edge - clicked)))
+    until(page, lambda: counts(page) == measured(own, nearest))
     page.get_by_role("slider").focus()
     page.keyboard.press("ArrowRight")
-    page.wait_for_timeout(1500)
-    settled(page)
-    assert threshold(page) > clicked
+    until(page, lambda: threshold(page) > clicked)
 
 
 def test_the_traces_on_either_side_are_read_in_place(own: App, page: Any) -> None:
@@ -120,7 +123,7 @@ def test_the_traces_on_either_side_are_read_in_place(own: App, page: Any) -> Non
     for row in (*near.flagged, *near.passed):
         page.locator(f'article.card[data-trace="{row.trace_id}"]').wait_for()
     wrong = sum(row.gold == "clean" for row in near.flagged) + sum(row.gold == "hallucinated" for row in near.passed)
-    assert page.get_by_text("gold says").count() == wrong
+    until(page, lambda: page.get_by_text("gold says").count() == wrong)
 
 
 def test_a_policy_that_nothing_meets_is_never_passed_over(own: App, page: Any) -> None:
@@ -129,8 +132,7 @@ def test_a_policy_that_nothing_meets_is_never_passed_over(own: App, page: Any) -
     assert page.get_by_role("button", name="Save as operating point").is_disabled()
     page.get_by_role("button", name="Take the nearest by hand").click()
     page.get_by_text("Set by hand").wait_for()
-    settled(page)
-    assert page.get_by_role("button", name="Save as operating point").is_enabled()
+    until(page, page.get_by_role("button", name="Save as operating point").is_enabled)
 
 
 def test_one_class_says_what_is_missing_and_where_to_get_it(own: App, page: Any) -> None:
@@ -142,6 +144,8 @@ def test_one_class_says_what_is_missing_and_where_to_get_it(own: App, page: Any)
 def test_save_and_release_once_and_the_file_decides_as_the_page_said(own: App, page: Any, tmp_path: Path) -> None:
     save(own.store, "precision>=0.99", name=ABOVE)  # infeasible
     tuning(page, own, DETECTOR)
+    page.locator(".ts-matrix").wait_for()
+    settled(page)
     shown = counts(page)
     page.get_by_role("button", name="Save as operating point").click()
     page.get_by_text(f"Saved: {DETECTOR} flags at").wait_for()
@@ -170,6 +174,6 @@ def test_save_and_release_once_and_the_file_decides_as_the_page_said(own: App, p
     assert (hits, len(flagged) - hits) == shown[:2]
     page.reload()
     page.get_by_text("Nothing changes against v1").wait_for()
-    assert page.get_by_role("button", name=re.compile("Release v2")).is_disabled()
-    assert page.get_by_text("first <b>note</b>").count() == 1
+    until(page, page.get_by_role("button", name=re.compile("Release v2")).is_disabled)
+    until(page, lambda: page.get_by_text("first <b>note</b>").count() == 1)
     assert len(own.store.releases.list()) == 1

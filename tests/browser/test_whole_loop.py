@@ -19,12 +19,11 @@ from calibrate.runtime import decide, load
 from calibrate.steps import tune
 from calibrate.types import Sample
 from db import open_store
-from tests.browser.conftest import ROOT, App, serve
+from tests.browser.conftest import LONG, ROOT, App, serve, settled
 from tests.shared_data import path, records
 
 pytestmark = [pytest.mark.browser, pytest.mark.shared]
 
-LONG = 60_000  # a page of a busy machine may take its time
 MOST_TABS = 150
 DRAWN, BY_HAND, SEED = 60, 20, 47
 DETECTORS = {"token_overlap": "Token overlap", "rouge_l": "ROUGE-L", "citation_validity": "Citation validity"}
@@ -120,7 +119,7 @@ def _label(app: App, page: Any, sample: Sample, truth: Mapping[str, str]) -> lis
         stored = app.store.traces.get(member.trace_pk)
         assert stored is not None
         shown = stored.trace.id
-        page.locator(f'article.card[data-trace="{shown}"]').wait_for()
+        page.locator(f'article.card[data-trace="{shown}"]:visible').wait_for()
         page.locator(".st-key-verdicts[data-open=yes]").wait_for()
         assert "published" not in page.locator(".stMain").inner_text()
         page.keyboard.press({"clean": "a", "hallucinated": "x"}[truth[shown]])
@@ -233,15 +232,6 @@ def _command_line(file: Path, scores: Mapping[str, float | None]) -> dict[str, A
 def named(title: str) -> re.Pattern[str]:
     r"""Streamlit names a checkbox by its label's Markdown: ROUGE-L is `**ROUGE\-L**`."""
     return re.compile(r"\\?-".join(map(re.escape, title.split("-"))))
-
-
-def settled(page: Any) -> None:
-    """Waits until the page's script has run and what it drew stands."""
-    page.wait_for_timeout(150)
-    page.wait_for_function(
-        "document.querySelector('.stApp')?.dataset.testScriptState === 'notRunning'"
-        " && !document.querySelector('[data-stale=true]')"
-    )
 
 
 def go_to(page: Any, target: Any) -> None:

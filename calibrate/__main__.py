@@ -2,6 +2,12 @@
 
 import sys
 
-from calibrate.cli import main
+try:  # Ctrl-C may come while modules are still being read
+    from calibrate.cli import main
 
-sys.exit(main())
+    sys.exit(main())
+except KeyboardInterrupt:
+    if "--json" in sys.argv:
+        print('{"error": "stopped"}')
+    print("touchstone: stopped", file=sys.stderr)
+    sys.exit(130)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import gzip
 import json
+import random
+import runpy
 import subprocess
 import sys
 from pathlib import Path
@@ -13,7 +16,9 @@ import pytest
 from calibrate.cli import main
 from calibrate.runtime import decide, load
 from calibrate.steps.tune import labelled
+from calibrate.thresholds import files
 from db import open_store
+from tests.thresholds.make import entry, release
 
 ROOT = Path(__file__).parent.parent
 
@@ -52,6 +57,7 @@ def test_the_whole_loop(capsys: pytest.CaptureFixture[str], store_url: str, tmp_
     assert (code, imported["imported"], imported["labels"], imported["errors"]) == (0, 60, 60, [])
     assert call(capsys, "import", traces, "--labels-as", "gold", *at)[1] == {
         "imported": 0, "duplicates": 60, "rejected": 0, "labels": 0, "errors": [],
+        "repaired": 0, "left_out": {}, "cut": False,
     }  # fmt: skip
     assert len(call(capsys, "traces", "--limit", "7", *at)[1]["traces"]) == 7
 
@@ -96,7 +102,7 @@ def test_the_whole_loop(capsys: pytest.CaptureFixture[str], store_url: str, tmp_
     again = tmp_path / "again.json"
     call(capsys, "release", "--out", str(again), *at)
     assert load(again).detectors["citation_validity"].tier == "page"
-    assert call(capsys, "release", "--out", "/dev/full", *at)[0] == 1
+    assert call(capsys, "release", "--out", "/dev/full", *at)[0] == 2
 
     # The file decides as the sweep counted, trace by trace.
     thresholds = load(out)
@@ -135,7 +141,7 @@ def test_labels_go_out_and_come_back(capsys: pytest.CaptureFixture[str], sqlite_
         file = str(tmp_path / name)
         assert call(capsys, "labels", "export", file, *at)[1]["labels"] == 8
         assert call(capsys, "labels", "import", file, *at) == (
-            0, {"labels": 0, "unchanged": 8, "rejected": 0, "errors": []},
+            0, {"labels": 0, "unchanged": 8, "rejected": 0, "errors": [], "cut": False},
         )  # fmt: skip
     (tmp_path / "other.csv").write_text("trace_id,verdict\nt1,hallucinated\nnowhere,clean\nt2,perhaps\n")
     code, report = call(capsys, "labels", "import", str(tmp_path / "other.csv"), "--labels-as", "bob", *at)
@@ -163,12 +169,25 @@ def test_labels_go_out_and_come_back(capsys: pytest.CaptureFixture[str], sqlite_
         (["sample", "x", "--design", "stratified", "--by", "model", "--size", "1", "--since", "all"], 2, "2 strata"),
         (["sample", "x", "--seed", "-1"], 2, "seed"),
         (["sample", "x", "--seed", "99999999999999999999"], 2, "seed"),
+        (["sample", "two\nlines", "--since", "all"], 2, "control character"),
+        (["sample", "\x1b[2J", "--since", "all"], 2, "control character"),
+        (["sample", "\u2028", "--since", "all"], 2, "control character"),
         (["labels", "export", "/dev/full"], 2, "it is no file"),
+        (["labels", "export", "/"], 2, "'/': it is a directory"),
+        (["labels", "export", "/nowhere/x.csv"], 2, "no folder '/nowhere'"),
+        (["labels", "export", "/tmp/" + "x" * 300], 2, "File name too long"),
+        (["labels", "export", "x.csv", "--labels-as", "bob"], 2, "--labels-as is for import"),
+        (["labels", "import", "x.csv", "--sample", "w"], 2, "--sample is for export"),
+        (["labels", "import", "x.csv", "--force"], 2, "--force is for export"),
+        (["worker", "--run", "7"], 2, "no run 7; the newest is none"),
+        (["worker", "--run", "99999999999999999999"], 2, "no run 99999999999999999999"),
         (["traces", "--limit", "99999999999999999999"], 2, "--limit"),
         (["traces", "--label", "odd"], 2, "--label is one of"),
         (["import", "x.csv", "--column", "qestion=prompt"], 2, "no field 'qestion'"),
         (["import", "/nowhere/x.jsonl"], 2, "/nowhere/x.jsonl"),
         (["release", "--out", "/tmp/x.json"], 2, "nothing to release"),
+        (["release", "--out", "/nowhere/x.json"], 2, "'/nowhere/x.json': there is no folder '/nowhere'"),
+        (["release", "--out", "/tmp"], 2, "it is a directory; name a file in it"),
         (["release", "--out", "/tmp/x.json", "--again", "7"], 2, "no release 7"),
         (["verify", "/nowhere/x.json"], 2, None),
         (["decide", "/nowhere/x.json", "--scores", "-"], 2, "no such file"),
@@ -183,6 +202,116 @@ def test_bad_input_is_a_sentence(
     assert found == code
     if words is not None:
         assert words in document["error"]
+
+
+@pytest.mark.parametrize("damage", [lambda data: data[: len(data) // 2], lambda data: data[:-4] + b"\0" * 4])
+def test_what_is_good_of_a_damaged_file_is_kept_and_the_damage_is_bad_input(
+    capsys: pytest.CaptureFixture[str], sqlite_url: str, tmp_path: Path, damage: Any
+) -> None:
+    at = ("--store", sqlite_url)
+    rng = random.Random(3)
+    lines = [
+        json.dumps({"trace_id": f"t{n}", "answer": rng.randbytes(300).hex(), "model": "\0", "deep": [1]})
+        for n in range(400)
+    ]
+    (tmp_path / "cut.jsonl.gz").write_bytes(damage(gzip.compress("\n".join(lines).encode())))
+    code, report = call(capsys, "import", str(tmp_path / "cut.jsonl.gz"), *at)
+    assert (code, report["cut"], report["rejected"]) == (2, True, 1)
+    assert report["imported"] == report["repaired"] == report["left_out"]["deep"] > 150
+    assert main(["import", str(tmp_path / "cut.jsonl.gz"), *at]) == 2
+    assert "could not be read to its end" in capsys.readouterr().out
+
+    labels = "\n".join(json.dumps({"trace_id": f"t{n}", "verdict": "clean", "note": lines[n]}) for n in range(400))
+    (tmp_path / "labels.jsonl.gz").write_bytes(damage(gzip.compress(labels.encode())))
+    code, report = call(capsys, "labels", "import", str(tmp_path / "labels.jsonl.gz"), "--labels-as", "ann", *at)
+    assert (code, report["cut"]) == (2, True)
+    assert report["labels"] > 150
+
+
+def test_an_export_replaces_a_file_only_when_told(
+    capsys: pytest.CaptureFixture[str], sqlite_url: str, tmp_path: Path
+) -> None:
+    at = ("--store", sqlite_url)
+    call(capsys, "import", str(write(tmp_path / "traces.jsonl", 4)), "--labels-as", "gold", *at)
+    mine = tmp_path / "mine.csv"
+    mine.write_text("precious")
+    code, document = call(capsys, "labels", "export", str(mine), *at)
+    assert (code, "--force replaces it" in document["error"]) == (2, True)
+    assert mine.read_text() == "precious"
+    assert call(capsys, "labels", "export", str(mine), "--force", *at) == (0, {"labels": 4, "path": str(mine)})
+    assert mine.read_text().startswith("trace_id,")
+
+
+def test_messages_about_a_label_file_speak_of_labels(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    at = ("--store", f"sqlite:///{tmp_path}/store.db")
+    call(capsys, "import", str(write(tmp_path / "traces.jsonl", 1)), *at)
+    contents = {"empty.jsonl": b"", "binary.jsonl": bytes(range(32)) * 9, "list.jsonl": b"[\n]", "other.jsonl": b"3\n"}
+    for name, content in contents.items():
+        (tmp_path / name).write_bytes(content)
+        _, document = call(capsys, "labels", "import", str(tmp_path / name), *at)
+        said = document.get("error") or document["errors"][0]["reason"]
+        assert "label" in said.replace(str(tmp_path), "")
+        assert "trace" not in said.replace(str(tmp_path), "")
+
+
+def test_a_sample_larger_than_its_pool_says_so(
+    capsys: pytest.CaptureFixture[str], sqlite_url: str, tmp_path: Path
+) -> None:
+    call(capsys, "import", str(write(tmp_path / "traces.jsonl", 4)), "--store", sqlite_url)
+    _, drawn = call(capsys, "sample", "w", "--size", "9", "--since", "all", "--store", sqlite_url)
+    assert (drawn["size"], drawn["requested"], drawn["pool"]) == (4, 9, 4)
+
+
+def test_a_run_that_does_not_wait(capsys: pytest.CaptureFixture[str], sqlite_url: str, tmp_path: Path) -> None:
+    at = ("--store", sqlite_url)
+    call(capsys, "import", str(write(tmp_path / "traces.jsonl", 4)), *at)
+    call(capsys, "detect", "token_overlap", "--all", *at)
+    assert main(["worker", "--run", "1", *at]) == 0
+    assert "run 1 does not wait, it is done" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("scores", "words"),
+    [
+        ('{"rouge_l": 31.0}', "the score 31 of rouge_l cannot be: it is from 0 to 1"),
+        ('{"rouge_l": -0.01}', "from 0 to 1"),
+        ('{"rouge_l": 0.2, "rouge_l": 0.9}', "'rouge_l' twice"),
+        ('{"rouge_l": NaN}', "NaN is no score"),
+        ('{"other": -Infinity}', "-Infinity is no score"),
+        ('{"rouge_l": 1e999}', "1e999 is no score"),
+        ('{"rouge_l": 1' + "0" * 400 + "}", "is no score"),
+        ('{"rouge_l": 1.00000001, "not_of_this_release": 77, "from_elsewhere": 77}', None),
+        ('{"rouge_l": null, "from_elsewhere": 1}', None),
+    ],
+)
+def test_a_score_that_cannot_be_decides_nothing(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, scores: str, words: str | None
+) -> None:
+    files.write(release({"rouge_l": entry(0.3), "from_elsewhere": entry(0.3)}), tmp_path / "thresholds.json")
+    (tmp_path / "scores.json").write_text(scores)
+    code, document = call(
+        capsys, "decide", str(tmp_path / "thresholds.json"), "--scores", str(tmp_path / "scores.json")
+    )
+    assert code == (0 if words is None else 2)
+    assert words is None or words in document["error"]
+
+
+def test_an_interrupt_while_modules_load_is_no_traceback(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Interrupt:
+        def find_spec(self, name: str, *_: object) -> None:
+            if name == "calibrate.cli":
+                raise KeyboardInterrupt
+
+    for name in [name for name in sys.modules if name.startswith("calibrate.cli")]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setattr(sys, "meta_path", [Interrupt(), *sys.meta_path])
+    monkeypatch.setattr(sys, "argv", ["calibrate", "traces", "--json"])
+    with pytest.raises(SystemExit) as ended:
+        runpy.run_module("calibrate", run_name="__main__")
+    out, _ = capsys.readouterr()
+    assert (ended.value.code, json.loads(out)) == (130, {"error": "stopped"})
 
 
 def test_a_store_that_is_not_there(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:

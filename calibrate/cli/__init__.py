@@ -26,7 +26,8 @@ class Answer:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Runs one verb; returns 0 on success, 2 on bad input, 1 on failure. Errors are a sentence, never a traceback."""
+    """Runs one verb; returns 0 on success, 2 on bad input, 1 on failure, 130 when stopped with Ctrl-C. Errors
+    are a sentence, never a traceback."""
     given = list(sys.argv[1:] if argv is None else argv)
     as_json = "--json" in given
     try:
@@ -36,7 +37,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except TouchstoneError as error:
         return _fail(str(error), error.exit_code, as_json=as_json)
     except KeyboardInterrupt:
-        return _fail("stopped; what was done so far is kept", 1, as_json=as_json)
+        return _fail("stopped; what was done so far is kept", 130, as_json=as_json)
     except BrokenPipeError:  # the reader of our output has gone
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1

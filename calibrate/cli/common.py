@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from argparse import Namespace
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from pathlib import Path
 
 from calibrate import settings
 from calibrate.errors import BadInput
@@ -33,6 +35,29 @@ def pairs(given: Sequence[str], option: str) -> dict[str, str]:
             raise BadInput(f"{option} {item!r} should read NAME=VALUE")
         parsed[key.strip()] = value.strip()
     return parsed
+
+
+def outfile(given: str, *, replace: bool) -> Path:
+    """The path of a file to write. Raises BadInput for one that cannot be: a directory, a device, in a folder that is
+    not there or not ours; without `replace`, for one that is there already."""
+    path = Path(given)
+    try:
+        place = path.resolve()
+        if place.is_dir():
+            why = "it is a directory; name a file in it"
+        elif place.exists() and not place.is_file():
+            why = "it is no file but a device or pipe, which is not replaced; name a file"
+        elif place.exists() and not replace:
+            why = "it is there already; --force replaces it, or name another file"
+        elif not place.parent.is_dir():
+            why = f"there is no folder {str(place.parent)!r}; make it first"
+        elif not os.access(place.parent, os.W_OK | os.X_OK):
+            why = f"nothing may be written in {str(place.parent)!r}; name another folder"
+        else:
+            return path
+    except (OSError, RuntimeError, ValueError) as error:  # a name too long, a link to itself, a NUL
+        why = f"{getattr(error, 'strerror', None) or error}; name another file"
+    raise BadInput(f"cannot write {given!r}: {why}")
 
 
 def say(line: str) -> None:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from argparse import Namespace
+from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
 from calibrate import sampling
 from calibrate.cli import Answer
-from calibrate.cli.common import now, pairs, said, say, store, table
+from calibrate.cli.common import now, outfile, pairs, said, say, store, table
 from calibrate.errors import BadInput
 from calibrate.hostile import visible
 from calibrate.ingest import ImportReport, import_file
@@ -16,9 +17,9 @@ from calibrate.ingest.base import Rejected
 from calibrate.ingest.labels import read_labels, write_labels
 from calibrate.ingest.record import KNOWN
 from calibrate.types import Label, TraceFilter
-from db import Store
 
 MOST_LINES = 100_000
+CUT = "the file could not be read to its end: what came before the damage is in the store; import a whole copy"
 LABEL_STATES = ("any", "unlabelled", "labelled", "clean", "hallucinated", "unsure", "disputed")
 
 
@@ -35,7 +36,8 @@ def import_files(args: Namespace) -> Answer:
         if name not in KNOWN:
             raise BadInput(f"--column {name}=…: a trace has no field {name!r}; it has {', '.join(sorted(KNOWN))}")
     found = store(args, create=True)
-    total: dict[str, Any] = {"imported": 0, "duplicates": 0, "rejected": 0, "labels": 0}
+    total: dict[str, Any] = {"imported": 0, "duplicates": 0, "rejected": 0, "labels": 0, "repaired": 0, "cut": False}
+    left_out: Counter[str] = Counter()
     errors: list[dict[str, Any]] = []
     lines: list[str] = []
     for path in args.files:
@@ -56,10 +58,13 @@ def import_files(args: Namespace) -> Answer:
         document = report.as_json()
         for key in total:
             total[key] += document[key]
+        left_out.update(document["left_out"])
         errors += [{**error, "file": path} for error in document["errors"]]
         lines += _import_lines(path, report, labels_as=args.labels_as)
     nothing = total["rejected"] > 0 and total["imported"] + total["duplicates"] == 0
-    return Answer({**total, "errors": errors}, "\n".join(lines), exit_code=2 if nothing else 0)
+    cut = total["cut"] = bool(total["cut"])
+    document = {**total, "left_out": dict(left_out), "errors": errors}
+    return Answer(document, "\n".join(lines), exit_code=2 if nothing or cut else 0)
 
 
 def _import_lines(path: str, report: ImportReport, *, labels_as: str | None) -> Iterable[str]:
@@ -71,6 +76,8 @@ def _import_lines(path: str, report: ImportReport, *, labels_as: str | None) -> 
         yield f"  line {error.line}: {error.reason}"
     if report.rejected > 20:
         yield f"  … and {report.rejected - 20:,} more; --json lists the first {len(report.errors):,}"
+    if report.cut:
+        yield f"  {CUT}"
     if report.repaired:
         yield f"  {report.repaired:,} characters that no database can hold became U+FFFD"
     for name, count in report.left_out.items():
@@ -122,9 +129,10 @@ def sample(args: Namespace) -> Answer:
 
     at = now()
     since = sampling.window_start(sampling.parse_since(args.since), at)
+    name = args.name or sampling.default_name(at)
     drawn = draw(
         store(args),
-        args.name or sampling.default_name(at),
+        name,
         size=args.size,
         design=args.design,
         by=args.by,
@@ -135,6 +143,7 @@ def sample(args: Namespace) -> Answer:
     document = {
         "name": drawn.name,
         "size": drawn.size,
+        "requested": args.size,
         "pool": drawn.pool,
         "undated": drawn.undated,
         "design": drawn.design,
@@ -142,19 +151,26 @@ def sample(args: Namespace) -> Answer:
         "strata": {name: {"population": size, "drawn": n} for name, (size, n) in drawn.strata.items()},
     }
     text = f"{drawn.name}: {drawn.size} of {drawn.pool:,} traces ({drawn.design}, seed {drawn.seed})"
+    if drawn.size < args.size:
+        text += f"; {args.size:,} were asked for, and there are no more"
     if drawn.undated and since is not None:
         text += f"; {drawn.undated:,} undated traces were left out (--since all lets them in)"
     return Answer(document, text)
 
 
 def labels(args: Namespace) -> Answer:
-    found = store(args)
     if args.direction == "export":
-        return _export(found, args)
+        return _export(args)
+    if args.sample or args.force:
+        option = "--sample" if args.sample else "--force"
+        raise BadInput(f"{option} is for export: a label comes in for its trace, whatever samples the trace is in")
+    found = store(args)
     taken: list[Label] = []
     errors = []
+    cut = False
     for row in read_labels(args.file):
         if isinstance(row, Rejected):
+            cut |= row.last
             errors.append({"line": row.line, "reason": row.reason})
             continue
         line, label = row
@@ -170,16 +186,23 @@ def labels(args: Namespace) -> Answer:
         "unchanged": len(taken) - len(unknown) - added,
         "rejected": len(errors),
         "errors": errors,
+        "cut": cut,
     }
     lines = [f"{added} labels added, {document['unchanged']} stood already, {len(errors)} rejected"]
     lines += [f"  line {e['line']}: {e['reason']}" if e["line"] else f"  {e['reason']}" for e in errors[:20]]
+    if cut:
+        lines.append(f"  {CUT}")
     nothing = bool(errors) and len(taken) == len(unknown)
-    return Answer(document, "\n".join(lines), exit_code=2 if nothing else 0)
+    return Answer(document, "\n".join(lines), exit_code=2 if nothing or cut else 0)
 
 
-def _export(found: Store, args: Namespace) -> Answer:
+def _export(args: Namespace) -> Answer:
     from calibrate.steps.detect import no_sample
 
+    if args.labels_as:
+        raise BadInput("--labels-as is for import: an export holds every label under its own labeller's name")
+    outfile(args.file, replace=args.force)
+    found = store(args)
     drawn = found.samples.get(args.sample) if args.sample else None
     if args.sample and drawn is None:
         raise no_sample(found, args.sample)

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import json
+import math
 import sys
 from argparse import Namespace
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from calibrate.cli import Answer
-from calibrate.cli.common import now, pairs, store, user
+from calibrate.cli.common import now, outfile, pairs, store, user
 from calibrate.errors import BadInput
 from calibrate.runtime import decide as decide_one
 from calibrate.runtime import load
@@ -22,7 +23,7 @@ TIERS = ("page", "signal", "off")
 def release(args: Namespace) -> Answer:
     from calibrate.steps import release as step
 
-    out = Path(args.out)
+    out = outfile(args.out, replace=True)
     found = store(args)
     if args.again is not None:
         row = step.again(found, args.again, out)
@@ -50,7 +51,10 @@ def verify(args: Namespace) -> Answer:
 
 def decide(args: Namespace) -> Answer:
     thresholds = load(args.file)
-    decision = decide_one(thresholds, _scores(args.scores))
+    scores = _scores(args.scores)
+    decision = decide_one(thresholds, scores)
+    for name in decision.scored:
+        _refuse_out_of_bounds(name, scores[name])
     lines = [f"{decision.verdict} (release {decision.version}, tier {decision.tier})", *decision.reasons]
     if decision.missing:
         lines.append(f"no score from: {', '.join(decision.missing)}")
@@ -62,7 +66,9 @@ def decide(args: Namespace) -> Answer:
 def _scores(path: str) -> dict[str, float | None]:
     try:
         text = sys.stdin.read() if path == "-" else Path(path).read_text(encoding="utf-8")
-        scores = json.loads(text)
+        scores = json.loads(
+            text, object_pairs_hook=_once, parse_float=_finite, parse_int=_finite, parse_constant=_not_a_score
+        )
     except OSError as error:
         raise BadInput(f"cannot read the scores in {path}: {error.strerror}") from error
     except (ValueError, RecursionError) as error:
@@ -70,3 +76,33 @@ def _scores(path: str) -> dict[str, float | None]:
     if not isinstance(scores, dict):
         raise BadInput(f'{path} should hold one object like {{"rouge_l": 0.31, "schema": null}}')
     return scores
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise BadInput(f"the scores name {twice!r} twice: which one counts? Give one score a detector")
+    return found
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    return _not_a_score(text[:20]) if math.isinf(number) else number
+
+
+def _not_a_score(text: str) -> NoReturn:
+    raise BadInput(f"{text} is no score: give a finite number, or null where a detector could not score")
+
+
+def _refuse_out_of_bounds(name: str, score: float | None) -> None:
+    """A score its detector cannot give comes from elsewhere, or in another unit: no decision rests on it."""
+    from calibrate import registry
+
+    if score is None or name not in registry.names():  # another package's detector, which this machine does not have
+        return
+    low, high = registry.get(name).bounds
+    slack = 1e-6 * max(abs(score), 1.0)  # single precision
+    if not low - slack <= score <= high + slack:
+        raise BadInput(f"the score {score:.6g} of {name} cannot be: it is from {low:g} to {high:g}")

@@ -33,10 +33,11 @@ class Record:
 
 @dataclass(frozen=True, slots=True)
 class Rejected:
-    """One line that could not be taken, and why."""
+    """One line that could not be taken, and why. `last`: nothing after it could be read, for the file is damaged."""
 
     line: int
     reason: str
+    last: bool = False
 
 
 @dataclass(frozen=True, slots=True)

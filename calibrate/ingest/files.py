@@ -26,17 +26,19 @@ _CONTROLS = bytes(set(range(32)) - {9, 10, 12, 13, 27})
 class BadLine(Exception):
     """A line that cannot be given out. Reading goes on after it, unless the file itself ends there."""
 
-    def __init__(self, line: int, reason: str) -> None:
+    def __init__(self, line: int, reason: str, *, last: bool = False) -> None:
         super().__init__(reason)
         self.line = line
         self.reason = reason
+        self.last = last
 
 
 class Lines:
     """The lines of a stream as bytes, without a byte order mark. `number` is that of the line last begun."""
 
-    def __init__(self, stream: io.BufferedReader) -> None:
+    def __init__(self, stream: io.BufferedReader, one: str = "trace") -> None:
         self.number = 0
+        self._one = one
         self._stream = stream
         self._ended = False
 
@@ -52,10 +54,10 @@ class Lines:
             if len(line) > LONGEST_LINE and not line.endswith(b"\n"):
                 self._skip_rest()
                 megabytes = LONGEST_LINE // 1024**2
-                raise BadLine(self.number, f"the line is longer than {megabytes} MB; write one trace per line")
+                raise BadLine(self.number, f"the line is longer than {megabytes} MB; write one {self._one} per line")
         except (EOFError, zlib.error, OSError) as error:
             self._ended = True
-            raise BadLine(self.number, _cut_reason(error, self.number)) from None
+            raise BadLine(self.number, _cut_reason(error, self.number), last=True) from None
         if not line:
             self._ended = True
             raise StopIteration
@@ -68,9 +70,11 @@ class Lines:
 
 
 class InputFile:
-    """A file open for reading, decompressed as it is read. `head` is how its (decompressed) content begins."""
+    """A file of traces (or of labels: `one`) open for reading, decompressed as it is read. `head` is how its
+    (decompressed) content begins."""
 
-    def __init__(self, path: str | os.PathLike[str]) -> None:
+    def __init__(self, path: str | os.PathLike[str], one: str = "trace") -> None:
+        self.one = one
         self.path = Path(path)
         self.name = self.path.name
         try:
@@ -82,13 +86,13 @@ class InputFile:
         try:
             self.size = os.fstat(self._raw.fileno()).st_size
             if not self.size:
-                raise BadInput(f"{self.name} is empty: it holds no traces")
+                raise BadInput(f"{self.name} is empty: it holds no {one}s")
             self.stream = _decompressed(self._raw)
             self.head = self._peek()
         except BaseException:
             self._raw.close()
             raise
-        self.lines = Lines(self.stream)
+        self.lines = Lines(self.stream, one)
         self._share: float | None = None
 
     def __enter__(self) -> Self:
@@ -116,7 +120,7 @@ class InputFile:
             raise BadInput(f"{self.name} is a zip or Excel file; unpack it, or save the sheet as CSV (UTF-8)")
         controls = len(head) - len(head.translate(None, _CONTROLS))
         if controls * 10 > len(head) or (controls and not _is_utf8(head)):
-            raise BadInput(f"{self.name} is a binary file; traces come as JSON lines, CSV or Parquet")
+            raise BadInput(f"{self.name} is a binary file; {self.one}s come as JSON lines, CSV or Parquet")
 
     def _peek(self) -> bytes:
         try:

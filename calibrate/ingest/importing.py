@@ -28,7 +28,8 @@ class ImportReport:
 
     `errors` holds the first thousand rejections, `rejected` counts them all. `repaired` counts characters that no
     database can hold and that became U+FFFD, `left_out` the records in which a field was not kept, per field name.
-    `share` is how much of the file was read (0 to 1); `stopped` says that `should_stop` ended it.
+    `share` is how much of the file was read (0 to 1); `stopped` says that `should_stop` ended it; `cut` that the file
+    is damaged and could not be read to its end.
     """
 
     imported: int = 0
@@ -40,6 +41,7 @@ class ImportReport:
     left_out: Mapping[str, int] = field(default_factory=dict)
     share: float = 0.0
     stopped: bool = False
+    cut: bool = False
 
     def as_json(self) -> dict[str, Any]:
         """The documented keys of `import --json`."""
@@ -49,6 +51,9 @@ class ImportReport:
             "rejected": self.rejected,
             "errors": [{"line": one.line, "reason": one.reason} for one in self.errors],
             "labels": self.labels,
+            "repaired": self.repaired,
+            "left_out": dict(self.left_out),
+            "cut": self.cut,
         }
 
 
@@ -92,9 +97,11 @@ class _Tally:
         self.imported = self.duplicates = self.labels = self.rejected = self.repaired = 0
         self.errors: list[Rejected] = []
         self.left_out: Counter[str] = Counter()
+        self.cut = False
 
     def reject(self, one: Rejected) -> None:
         self.rejected += 1
+        self.cut |= one.last
         if len(self.errors) < MOST_ERRORS:
             self.errors.append(one)
 
@@ -122,6 +129,7 @@ class _Tally:
             left_out=dict(self.left_out),
             share=share,
             stopped=stopped,
+            cut=self.cut,
         )
 
 

@@ -28,28 +28,30 @@ def raw_rows(file: InputFile) -> Iterator[Row | Rejected]:
     first = file.head.partition(b"\n")[0].strip()
     if first == b"[" or (first.startswith(b"[") and file.name.endswith((".json", ".json.gz"))):
         raise BadInput(
-            f"{file.name} is one JSON list; write one object per line (jq -c '.[]' {file.name} > traces.jsonl)"
+            f"{file.name} is one JSON list; write one object per line (jq -c '.[]' {file.name} > {file.one}s.jsonl)"
         )
     lines = file.lines
     while True:
         try:
             line = next(lines)
             if not line.isspace() and line:
-                yield _row(lines.number, line)
+                yield _row(lines.number, line, file.one)
         except StopIteration:
             return
-        except (BadLine, FieldError) as problem:
+        except BadLine as problem:
+            yield Rejected(problem.line, problem.reason, problem.last)
+        except FieldError as problem:
             yield Rejected(lines.number, str(problem))
 
 
-def _row(number: int, line: bytes) -> Row:
+def _row(number: int, line: bytes, one: str) -> Row:
     try:
         text = line.decode()
     except UnicodeDecodeError as error:
         raise FieldError(f"not UTF-8 text (byte {error.start + 1} of the line); save the file as UTF-8") from None
     value = decode_json(text)
     if not isinstance(value, dict):
-        raise expected("the line", "an object with an answer", value)
+        raise expected("the line", "an object with an answer" if one == "trace" else f"an object with a {one}", value)
     characters = 0
     if may_need_repair(line):
         try:

@@ -40,7 +40,7 @@ def read_labels(path: str | os.PathLike[str]) -> Iterator[tuple[int, Label] | Re
 
     Spans are not checked against the answer, which is not in the file.
     """
-    with InputFile(path) as file:
+    with InputFile(path, "label") as file:
         chosen = format_of(file, "auto")
         in_csv = chosen.name == "csv"
         empty = True

@@ -52,7 +52,9 @@ def csv_rows(file: InputFile) -> Iterator[Row | Rejected]:
     file.refuse_unless_text()
     header: list[str] | None = None
     for line, cells in _csv_cells(file):
-        if isinstance(cells, FieldError):
+        if isinstance(cells, BadLine):
+            yield Rejected(line, cells.reason, cells.last)
+        elif isinstance(cells, FieldError):
             yield Rejected(line, str(cells))
         elif header is None:
             header = [cell.strip() or f"column {at}" for at, cell in enumerate(cells, start=1)]
@@ -63,7 +65,7 @@ def csv_rows(file: InputFile) -> Iterator[Row | Rejected]:
             yield Row(line, dict(zip(header, cells, strict=True)), sum(map(len, cells)))
 
 
-def _csv_cells(file: InputFile) -> Iterator[tuple[int, list[str] | FieldError]]:
+def _csv_cells(file: InputFile) -> Iterator[tuple[int, list[str] | FieldError | BadLine]]:
     """The line each row begins on, with its cells or with what is wrong; empty rows are skipped."""
     lines = _TextLines(file.lines)
     # strict: a quote that never closes is an error, and not a row that ends with the file.
@@ -75,7 +77,7 @@ def _csv_cells(file: InputFile) -> Iterator[tuple[int, list[str] | FieldError]]:
         except StopIteration:
             return
         except BadLine as problem:
-            yield problem.line, FieldError(problem.reason)
+            yield problem.line, problem
         except csv.Error as error:
             yield begins, FieldError(f"not CSV: {error}")
         else:
@@ -207,7 +209,7 @@ def parquet_rows(file: InputFile) -> Iterator[Row | Rejected]:
         reason = str(error).split("\n")[0][:200]
         if not done:
             raise BadInput(f"{file.name} cannot be read as Parquet: {reason}") from None
-        yield Rejected(done + 1, f"the file is damaged after row {done}: {reason}")
+        yield Rejected(done + 1, f"the file is damaged after row {done}: {reason}", last=True)
 
 
 def _sniff_csv(head: bytes) -> bool:

@@ -41,6 +41,9 @@ def test_bad_lines_and_conflicts_are_reported_in_line_order_and_the_rest_is_kept
             {"line": 4, "reason": "not JSON: Expecting value at column 1"},
         ],
         "labels": 0,
+        "repaired": 0,
+        "left_out": {},
+        "cut": False,
     }
     assert sink.traces["a"].answer == "She did [1]."
 

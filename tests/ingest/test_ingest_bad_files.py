@@ -85,6 +85,7 @@ def test_a_truncated_gzip_gives_all_its_whole_lines(tmp_path):
     assert isinstance(last, Rejected)
     assert last.line == len(records) + 1
     assert f"cut off at line {last.line}" in last.reason
+    assert last.last
 
 
 def test_a_damaged_gzip(tmp_path):
@@ -94,6 +95,7 @@ def test_a_damaged_gzip(tmp_path):
     *records, last = read(path)
     assert len(records) > 300
     assert isinstance(last, Rejected)
+    assert last.last
 
 
 def test_a_gzip_cut_before_its_first_line(tmp_path):

@@ -78,7 +78,7 @@ class Trace:
 
     def content_hash(self) -> str:
         """32 hex digits over everything a detector may read. Same content, same score, whatever the trace's id."""
-        content = [
+        content: list[Any] = [
             self.model,
             self.question,
             self.context,
@@ -88,6 +88,8 @@ class Trace:
             self.alternatives,
             self.schema,
         ]
+        if "retriever" in self.attributes:  # what the sources' retrieval scores mean
+            content.append(self.attributes["retriever"])
         text = _CANONICAL.encode(content)
         return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 
 def _set(words: str) -> frozenset[str]:
     return frozenset(words.split())
@@ -65,12 +67,20 @@ STOP_WORDS = {
         "sv": _SWEDISH,
     }.items()
 }
+_FOREIGN = frozenset().union(*(held for name, held in STOP_WORDS.items() if name != "en"))
 
 
 def stop_words(tokens: tuple[str, ...]) -> frozenset[str]:
     """The stop words of the language these words look like; empty when they look like none of the known ones."""
-    sample = tokens[:400]
-    counts = {name: sum(token in words for token in sample) for name, words in STOP_WORDS.items()}
+    return _stop_words(tokens[:400])
+
+
+@lru_cache(maxsize=256)  # every lexical detector asks for the same answer's
+def _stop_words(sample: tuple[str, ...]) -> frozenset[str]:
+    english = sum(map(STOP_WORDS["en"].__contains__, sample))
+    if english and english * 1.25 >= sum(map(_FOREIGN.__contains__, sample)):  # then no language explains clearly more
+        return STOP_WORDS["en"]
+    counts = {name: sum(map(words.__contains__, sample)) for name, words in STOP_WORDS.items()}
     best = max(counts, key=lambda name: counts[name])
     # English stop words are taken unless another language explains clearly more: short texts are mostly English.
     if counts[best] == 0:

@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import ClassVar, Literal, NamedTuple
 
-from calibrate.backends.citations import citations
-from calibrate.backends.lexical import longest_common_subsequence, masked
-from calibrate.backends.text import Part, sentences, windows, words
+from calibrate.backends.lexical import (
+    ABSENT,
+    alphabet,
+    answer_reading,
+    longest_common_subsequence,
+    most_in_common,
+    reading,
+    spelt,
+)
+from calibrate.backends.text import Part
 from calibrate.backends.wordlists import stop_words
 from calibrate.detectors._scoring import by_number, contexts, each, readable
 from calibrate.detectors.base import abstained, scored
 from calibrate.types import Evidence, FlagWhen, Score, Trace
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
 
 
 @dataclass(frozen=True)
@@ -65,77 +68,58 @@ class RougeL:
         return each(self.needs, traces, self._plain if self.variant == "plain" else self._default)
 
     def _default(self, trace: Trace) -> Score:
-        answer = masked(trace.answer, citations(trace.answer, known=by_number(trace.sources)))
-        found = words(answer)
+        found = answer_reading(trace.answer, *by_number(trace.sources))
         dropped = frozenset() if self.stop_words else stop_words(found.tokens)
-        ids: dict[str, int] = {}
-        index = self._index(trace, dropped, ids)
+        # One character a word: what the answer lacks cannot be common, and is left out of the passages.
+        letters = alphabet(token for token in found.tokens if token not in dropped)
+        index = _Index(trace, letters, self.sentences_per_window)
         evidence = []
-        for part in sentences(trace.answer):
-            tokens = [ids.setdefault(token, len(ids)) for token in found.between(*part) if token not in dropped]
-            if tokens:
-                common, passage = index.best(tokens)
-                evidence.append(_remark(part, common, len(tokens), passage))
+        for part, places in zip(found.sentences, found.places, strict=True):
+            written = spelt(found.tokens[places.start : places.stop], letters)
+            if written:
+                common, passage = index.best(written)
+                evidence.append(_remark(part, common, len(written), passage))
         if not evidence:
             return abstained(trace, "no content words in the answer")
         values = [one.value for one in evidence if one.value is not None]
         value = min(values) if self.aggregate == "min" else sum(values) / len(values)
         return scored(trace, value, readable(sorted(evidence, key=lambda one: one.value or 0.0)))
 
-    def _index(self, trace: Trace, dropped: frozenset[str], ids: dict[str, int]) -> _Index:
-        passages: list[_Passage] = []
-        for context in contexts(trace):
-            found = words(context.text)
-            for part in windows(context.text, sentences_per_window=self.sentences_per_window):
-                tokens = [ids.setdefault(token, len(ids)) for token in found.between(*part) if token not in dropped]
-                if tokens:
-                    passages.append(_Passage(context.number, part, tokens))
-        return _Index(passages)
-
     def _plain(self, trace: Trace) -> Score:
         return scored(trace, rouge_l_f1("\n".join(trace.context_texts), trace.answer))
 
 
-@dataclass(frozen=True, slots=True)
-class _Passage:
+class _Passage(NamedTuple):
     source: str | None
     part: Part
-    tokens: list[int]
 
 
 class _Index:
-    """Finds the passage with the longest common subsequence without trying them all.
+    """The passages of a trace's context, spelt in `letters`; finds the first with the longest common subsequence."""
 
-    A common subsequence is no longer than the number of the sentence's words that the passage has at all; passages
-    are tried in order of that bound until it cannot beat the best. Exact.
-    """
+    def __init__(self, trace: Trace, letters: Mapping[str, str], size: int) -> None:
+        self._contexts = [(context.number, reading(context.text)) for context in contexts(trace)]
+        self._written: list[str] = []
+        self._windows: list[tuple[int, int, int]] = []  # the number of the context, the first sentence and the last
+        for number, (_, found) in enumerate(self._contexts):
+            spelling = spelt(found.tokens, letters, ABSENT)
+            last = min(size, len(found.places)) - 1
+            ends = zip(found.places, found.places[last:], strict=False) if found.places else ()
+            self._written += [spelling[first.start : end.stop].replace(ABSENT, "") for first, end in ends]
+            self._windows += [(number, first, first + last) for first in range(len(found.places) - last)]
+        self._known: dict[str, tuple[int, _Passage | None]] = {}
 
-    def __init__(self, passages: list[_Passage]) -> None:
-        import numpy as np
-
-        self._passages = passages
-        places: dict[int, list[int]] = {}
-        for number, passage in enumerate(passages):
-            for token in set(passage.tokens):
-                places.setdefault(token, []).append(number)
-        self._places: dict[int, NDArray[np.int64]] = {token: np.array(held) for token, held in places.items()}
-
-    def best(self, tokens: list[int]) -> tuple[int, _Passage | None]:
+    def best(self, written: str) -> tuple[int, _Passage | None]:
         """Length of the longest common subsequence, and a passage that has it."""
-        import numpy as np
+        if written not in self._known:
+            common, place = most_in_common(written, self._written)
+            self._known[written] = common, self._passage(place) if common else None
+        return self._known[written]
 
-        postings = [self._places[token] for token in tokens if token in self._places]
-        if not postings:
-            return 0, None
-        bounds = np.bincount(np.concatenate(postings), minlength=len(self._passages))
-        best, passage = 0, None
-        for place in np.argsort(-bounds, kind="stable"):
-            if bounds[place] <= best:
-                break
-            common = longest_common_subsequence(tokens, self._passages[place].tokens)
-            if common > best:
-                best, passage = common, self._passages[place]
-        return best, passage
+    def _passage(self, place: int) -> _Passage:
+        number, first, last = self._windows[place]
+        source, found = self._contexts[number]
+        return _Passage(source, Part(found.sentences[first].start, found.sentences[last].end))
 
 
 def _remark(part: Part, common: int, n: int, passage: _Passage | None) -> Evidence:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from typing import ClassVar, Literal
 
-from calibrate.backends.citations import citations
-from calibrate.backends.lexical import masked, stem
-from calibrate.backends.text import Words, sentences, words
+from calibrate.backends.lexical import answer_reading, stem, stems
+from calibrate.backends.text import words
 from calibrate.backends.wordlists import stop_words
 from calibrate.detectors._scoring import by_number, each, readable
 from calibrate.detectors.base import abstained, scored
@@ -59,16 +58,18 @@ class TokenOverlap:
         return each(self.needs, traces, self._plain if self.variant == "plain" else self._default)
 
     def _default(self, trace: Trace) -> Score:
-        answer = masked(trace.answer, citations(trace.answer, known=by_number(trace.sources)))
-        found = words(answer)
+        found = answer_reading(trace.answer, *by_number(trace.sources))
         dropped = stop_words(found.tokens)
         known = self._known(trace)
-        whole = self._share(found, 0, len(answer), dropped, known)
+        forms = {token: stem(token) if self.stemming else token for token in set(found.tokens) - dropped}
+        whole = _share(found.tokens, forms, known)
         if whole is None:
             return abstained(trace, "no content words in the answer")
-        parts = [(part, self._share(found, *part, dropped, known)) for part in sentences(trace.answer)]
-        shares = [share for _, share in parts if share]
-        values = [share.value for share in shares]
+        parts = [
+            (part, _share(found.tokens[places.start : places.stop], forms, known))
+            for part, places in zip(found.sentences, found.places, strict=True)
+        ]
+        values = [share.value for _, share in parts if share]
         if self.aggregate == "answer" or not values:
             value = whole.value
         else:
@@ -78,18 +79,9 @@ class TokenOverlap:
         ]
         return scored(trace, value, readable(sorted(evidence, key=lambda one: one.value or 0.0)))
 
-    def _known(self, trace: Trace) -> frozenset[str]:
-        tokens = {token for text in trace.context_texts for token in words(text).tokens}
-        return frozenset(map(stem, tokens)) if self.stemming else frozenset(tokens)
-
-    def _share(
-        self, found: Words, start: int, end: int, dropped: frozenset[str], known: frozenset[str]
-    ) -> _Share | None:
-        distinct = dict.fromkeys(token for token in found.between(start, end) if token not in dropped)
-        if not distinct:
-            return None
-        forms = {stem(token) if self.stemming else token: token for token in distinct}
-        return _Share(len(forms), [token for form, token in forms.items() if form not in known])
+    def _known(self, trace: Trace) -> set[str]:
+        vocabulary = stems if self.stemming else _distinct
+        return set().union(*map(vocabulary, trace.context_texts))
 
     def _plain(self, trace: Trace) -> Score:
         """The recipe as found: `for t in context: tokens.update(clean(t).split())` where `context` is one string."""
@@ -115,6 +107,18 @@ class _Share:
     def remark(self) -> str:
         shown = ", ".join(self.absent[:8]) + (", …" if len(self.absent) > 8 else "")
         return f"{self.n - len(self.absent)} of {self.n} content words are in the sources; not: {shown}"
+
+
+def _distinct(text: str) -> tuple[str, ...]:
+    return words(text).tokens
+
+
+def _share(tokens: Sequence[str], forms: Mapping[str, str], known: Set[str]) -> _Share | None:
+    """Of the words among `tokens` that have a form, which lack it in `known`; None without any."""
+    distinct = {forms[token]: token for token in tokens if token in forms}
+    if not distinct:
+        return None
+    return _Share(len(distinct), [token for form, token in distinct.items() if form not in known])
 
 
 def _stripped(text: str) -> str:

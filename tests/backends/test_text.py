@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from calibrate.backends import text as text_module
 from calibrate.backends.lexical import masked, stem
 from calibrate.backends.memo import Memo
 from calibrate.backends.text import sentences, windows, words
@@ -100,6 +101,36 @@ def test_words(text: str, tokens: list[str]) -> None:
     assert list(words(text).tokens) == tokens
 
 
+@given(
+    st.text(
+        alphabet=st.sampled_from(list("aBsı .,\n12'’-é²½ſİßŉ“\x01\x1c\x85\xa0‐•")) | st.characters(max_codepoint=0x24F),
+        max_size=60,
+    )
+)
+@settings(max_examples=500, deadline=None)
+def test_words_of_latin_texts_are_those_of_every_script(text: str) -> None:
+    """Latin texts go through patterns of their own; the pattern for every script is the definition."""
+    defined = list(text_module._WORD.finditer(text))
+    found = words(text)
+    assert list(found.tokens) == [text_module._normal(one.group()) for one in defined]
+    assert list(zip(found.starts, found.ends, strict=True)) == [one.span() for one in defined]
+
+
+@given(
+    st.lists(
+        st.sampled_from(
+            ["Dr.", "It's", "1,000.5", "1.5mg", "a'b1", "don’t", "end.", "end.Next", "é!", "[1]", "\n", "- ", "字。"]
+        ),
+        max_size=12,
+    )
+)
+@settings(max_examples=300, deadline=None)
+def test_places_are_the_words_between(pieces: list[str]) -> None:
+    text = " ".join(pieces)
+    found, parts = words(text), sentences(text)
+    assert [found.tokens[at.start : at.stop] for at in found.places(parts)] == [found.between(*part) for part in parts]
+
+
 def test_words_between() -> None:
     text = "One two. Three four."
     assert [words(text).between(*part) for part in sentences(text)] == [("one", "two"), ("three", "four")]
@@ -129,6 +160,15 @@ def test_stop_words_are_those_of_the_texts_language() -> None:
     assert all(len(held) > 40 for held in STOP_WORDS.values())
 
 
+@given(st.lists(st.sampled_from(sorted(set().union(*STOP_WORDS.values()))), max_size=30))
+def test_stop_words_by_their_definition(tokens: list[str]) -> None:
+    """English, unless another language's list has over a quarter more of the words."""
+    counts = {name: sum(token in held for token in tokens) for name, held in STOP_WORDS.items()}
+    best = max(counts, key=lambda name: counts[name])
+    expected = "en" if counts["en"] * 1.25 >= counts[best] else best
+    assert stop_words(tuple(tokens)) == (STOP_WORDS[expected] if counts[best] else frozenset())
+
+
 def test_masked_keeps_offsets() -> None:
     from calibrate.backends.citations import citations
 
@@ -140,6 +180,13 @@ def test_memo_is_bounded() -> None:
     asked: list[str] = []
     memo = Memo(lambda text: asked.append(text) or len(text), characters=20)  # type: ignore[func-returns-value]
     assert [memo(text) for text in ("a" * 9, "a" * 9, "b" * 9, "c" * 9, "a" * 9)] == [9] * 5
+    assert len(asked) == 4
+
+
+def test_memo_of_several_texts() -> None:
+    asked: list[tuple[str, ...]] = []
+    memo = Memo(lambda *texts: asked.append(texts) or len(texts), characters=12)  # type: ignore[func-returns-value]
+    assert [memo("a", "b"), memo("ab"), memo("a", "b"), memo("a", "b" * 9), memo("a", "b")] == [2, 1, 2, 2, 2]
     assert len(asked) == 4
 
 

@@ -37,6 +37,7 @@ def sweep(args: Namespace) -> Answer:
         "prevalence": curve.prevalence,
         "coverage": curve.coverage,
         "unscored": data.reasons,
+        "refusals": len(data.refused),
         "auroc": curve.auroc,
         "average_precision": curve.average_precision,
         "points": [dict(zip(keys, map(_number, row), strict=True)) for row in zip(*arrays, strict=True)],
@@ -46,6 +47,7 @@ def sweep(args: Namespace) -> Answer:
     rows += [(f"{arrays[0][i]:.4g}", *(f"{array[i]:.1%}" for array in arrays[1:])) for i in picked]
     head = (
         f"{data.config.name} flags {data.flag_when}; {curve.n} labels, {curve.positives} hallucinated, "
+        f"{f'{len(data.refused)} refusals left out, ' if data.refused else ''}"
         f"coverage {curve.coverage:.1%}; AUROC {curve.auroc:.3f}, average precision {curve.average_precision:.3f}"
     )
     return Answer(document, f"{head}\n{table(rows, right=range(5))}")

@@ -36,6 +36,7 @@ class Schema:
     flag_when: ClassVar[FlagWhen] = "above"
     bounds: ClassVar[tuple[float, float]] = (0.0, float(MOST))
     usual_threshold: ClassVar[float] = 0.0
+    scores_refusals: ClassVar[bool] = True  # who parses the answer gets no JSON, however politely
 
     variant: Literal["default", "plain"] = field(
         default="default",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime
@@ -48,13 +49,14 @@ class Labelled:
     """The definite gold labels of a sample (or of the whole store) beside one detector configuration's scores.
 
     `rows` are in labelling order. Figures are weighted by the sample's design; labels that belong to no sample are
-    taken as they are, as if drawn at random.
+    taken as they are, as if drawn at random. Refusals are in no figure: `refused` holds them.
     """
 
     config: Config
     flag_when: FlagWhen
     sample: Sample | None
     rows: tuple[Row, ...]
+    refused: tuple[Row, ...] = ()
 
     @cached_property
     def labels(self) -> NDArray[np.bool_]:
@@ -68,9 +70,14 @@ class Labelled:
     def sweep(self) -> Sweep:
         design = None
         if self.sample is not None and self.rows:
-            population = {name: size for name, (size, _) in self.sample.strata.items()}
-            design = Design.of([row.stratum for row in self.rows], population)
+            design = Design.of([row.stratum for row in self.rows], self._population(self.sample))
         return sweep(self.labels, self.scores, design=design, flag_when=self.flag_when)
+
+    def _population(self, sample: Sample) -> dict[str, int]:
+        """The traces each stratum holds: of the traffic without refusals, whose share is taken from the labels."""
+        kept, refused = (Counter(row.stratum for row in rows) for rows in (self.rows, self.refused))
+        share = {name: kept[name] / (kept[name] + refused[name]) for name in refused}
+        return {name: round(size * share.get(name, 1.0)) for name, (size, _) in sample.strata.items()}
 
     def histogram(self, bins: int = 40) -> Histogram:
         """The scores by label in bins of equal width. Labels are counted, not weighted; traces without a score are left
@@ -131,7 +138,8 @@ def labelled(
             raise no_sample(store, sample)
     config = config or _config(store, name, params)
     rows = store.scores.labelled(config.id, sample_id=drawn.id if drawn else None)
-    return Labelled(config, cls.flag_when, drawn, tuple(rows))
+    refused = tuple(row for row in rows if row.status == "refusal")
+    return Labelled(config, cls.flag_when, drawn, tuple(row for row in rows if row.status != "refusal"), refused)
 
 
 def runs_of(store: Store) -> dict[str, list[Config]]:

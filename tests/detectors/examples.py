@@ -26,7 +26,8 @@ def complete(name: str, id: str = "full") -> Trace:
     full = trace(answer, WARRANTY, BATTERIES, id=id, schema=OBJECT_SCHEMA)
     token = Token("The", -0.2, (("The", -0.2), ("A", -1.9)))
     alternatives = ("It is covered for two years.", "Coverage lasts 24 months.", "Five years.")
-    return replace(full, tokens=(token,) * 8, alternatives=alternatives, model="m", context=WARRANTY)
+    sources = tuple(replace(source, retrieval_score=0.9 / number) for number, source in enumerate(full.sources, 1))
+    return replace(full, sources=sources, tokens=(token,) * 8, alternatives=alternatives, model="m", context=WARRANTY)
 
 
 def variety(name: str) -> list[Trace]:

@@ -1,0 +1,146 @@
+"""Log-probabilities as services log them: checked, pooled over an answer, found in its text.
+
+Entropy here is that of the k most likely tokens as if there were no others (their probabilities divided by their sum),
+in nats, and so at most ln k: 1.609 for k = 5. The sum as logged, without dividing, has the same ceiling and a trap: the
+flatter a distribution, the less of it the k hold, so that a model that knows nothing reads as one that is sure.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from calibrate.backends.text import Part
+from calibrate.types import Token
+
+Aggregate = Literal["mean", "max", "top_decile"]
+LEAST = -100.0  # what is less likely counts as this: some services write -9999 for "very unlikely"
+SLACK = 1e-4  # above 0 by as much is rounding
+NEAR = 60  # code points in which the next token is looked for
+_MARKS = str.maketrans({"▁": " ", "Ġ": " ", "Ċ": "\n", "ĉ": "\t"})  # how vocabularies write blanks
+
+
+class NotLogprobs(ValueError):
+    """The numbers cannot be log-probabilities; the message says why."""
+
+
+class NoLogprobs(ValueError):
+    """There are too few log-probabilities to go by; the message says which are missing and how to have them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entropies:
+    """Token entropies in nats, each from 0 to ln `k`, None where the log lacks them. `k` tokens a place were logged."""
+
+    values: tuple[float | None, ...]
+    k: int
+
+    @property
+    def ceiling(self) -> float:
+        return math.log(self.k)
+
+
+def logprobs(tokens: Sequence[Token]) -> tuple[float | None, ...]:
+    """The tokens' log-probabilities in nats, from -100 to 0; None where one is missing (NaN).
+
+    Raises NotLogprobs for values above 0, NoLogprobs where most are missing, or where all are exactly 0.
+    """
+    values = tuple(_checked(token.logprob, at) for at, token in enumerate(tokens))
+    found = _enough(values, "a log-probability")
+    # A short answer may be that certain; five tokens in a row are not.
+    if len(found) >= 5 and not any(found):
+        raise NoLogprobs(
+            "every log-probability is 0: they were taken after sampling had left one token to choose from; "
+            "log the model's own"
+        )
+    return values
+
+
+def entropies(tokens: Sequence[Token]) -> Entropies:
+    """The entropy at each token. Raises NotLogprobs for values above 0 or probabilities that sum to more than 1,
+    NoLogprobs where most tokens have no k most likely ones, or k is 1."""
+    for at, token in enumerate(tokens):
+        _checked(token.logprob, at)
+    tops = [_top(token, at) for at, token in enumerate(tokens)]
+    # Some services add the token that was drawn to the k most likely: the usual number is k.
+    sizes = Counter(len(top) for top in tops if top)
+    k = min(sizes, key=lambda size: (-sizes[size], size)) if sizes else 0
+    if k < 2:
+        raise NoLogprobs(
+            f"{'only one most likely token' if k else 'no most likely tokens'} a place: log at least two of them "
+            "(`top_logprobs`, usually 5)"
+        )
+    values = tuple(entropy(top[:k]) if len(top) >= 2 else None for top in tops)
+    _enough(values, f"the {k} most likely tokens")
+    return Entropies(values, k)
+
+
+def entropy(top: Sequence[float]) -> float:
+    """Entropy in nats of probabilities given by their logarithms, divided by their sum: from 0 to ln len(top)."""
+    highest = max(top)
+    weights = [math.exp(one - highest) for one in top]
+    total = math.fsum(weights)
+    mean = math.fsum(weight * (one - highest) for weight, one in zip(weights, top, strict=True)) / total
+    return max(0.0, math.log(total) - mean)
+
+
+def pool(values: Sequence[float | None], how: Aggregate) -> float:
+    """One number for the answer; `top_decile` is the mean of the highest tenth, at least one token."""
+    found = [value for value in values if value is not None]
+    if how == "max":
+        return max(found)
+    if how == "top_decile":
+        found = sorted(found)[-math.ceil(len(found) / 10) :]
+    return math.fsum(found) / len(found)
+
+
+def places(answer: str, tokens: Sequence[Token]) -> list[Part | None]:
+    """Where each token stands in the answer, without blanks around it; None for one that is not found in its turn."""
+    found: list[Part | None] = []
+    at = 0
+    for token in tokens:
+        start = -1
+        for text in (token.text, token.text.translate(_MARKS)):
+            if bare := text.strip():
+                start = answer.find(bare, at, at + len(bare) + NEAR)
+            if start >= 0:
+                break
+        if start < 0:
+            found.append(None)
+            continue
+        at = start + len(bare)
+        found.append(Part(start, at))
+    return found
+
+
+def _top(token: Token, at: int) -> list[float]:
+    """The log-probabilities of the most likely tokens, highest first."""
+    values = [value for _, one in token.top if (value := _checked(one, at)) is not None]
+    total = math.fsum(map(math.exp, values))
+    if total > 1.01:
+        raise NotLogprobs(
+            f"the probabilities at token {at + 1} sum to {total:.3g}, more than 1: these are no log-probabilities "
+            "(unnormalised logits?)"
+        )
+    return sorted(values, reverse=True)
+
+
+def _checked(value: float, at: int) -> float | None:
+    if math.isnan(value):
+        return None
+    if value > SLACK:
+        raise NotLogprobs(
+            f"token {at + 1} has {value:.6g}, and a log-probability is at most 0: these are unnormalised logits; "
+            "log their log-softmax"
+        )
+    return min(max(value, LEAST), 0.0)
+
+
+def _enough(values: Sequence[float | None], what: str) -> list[float]:
+    found = [value for value in values if value is not None]
+    if not found or len(found) < len(values) / 2:
+        raise NoLogprobs(f"only {len(found)} of {len(values)} tokens have {what}; at least half are needed")
+    return found

@@ -1,0 +1,43 @@
+"""What a statistic looks like on clean answers: a centre and a spread that a few odd answers cannot move."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from calibrate.errors import BadInput
+from calibrate.types import Baseline
+
+MINIMUM = 10
+"""Answers without which there is no baseline: the spread of ten normal values is off by a third, as a rule."""
+
+ENOUGH = 30
+"""Answers from which on the spread is off by a fifth (1.17 / sqrt(n), as for normal data)."""
+
+CONSISTENT = 1.4826
+"""Makes the median absolute deviation a standard deviation, for normal data: 1 / the normal's 75th percentile."""
+
+
+class NoBaseline(BadInput):
+    """These values give no baseline; the message says why and what would."""
+
+
+def fit(values: ArrayLike, *, statistic: str, model: str, now: datetime) -> Baseline:
+    """Median and 1.4826 times the median absolute deviation (Rousseeuw and Croux 1993), in the values' unit.
+
+    Half of the answers may be anything before either of them is. Raises NoBaseline for fewer than MINIMUM values, and
+    for values at least half of which are one and the same.
+    """
+    found = np.asarray(values, dtype=np.float64)
+    if found.ndim != 1 or not np.isfinite(found).all():
+        raise BadInput(f"a baseline of {statistic} needs a flat list of finite numbers")
+    if len(found) < MINIMUM:
+        raise NoBaseline(f"{len(found)} clean answers with it: at least {MINIMUM} are needed, {ENOUGH} are better")
+    centre = float(np.median(found))
+    spread = CONSISTENT * float(np.median(np.abs(found - centre)))
+    # Of values that differ by rounding only, the spread would be noise.
+    if spread <= 1e-9 * max(1.0, abs(centre)):
+        raise NoBaseline(f"at least half of its {len(found)} clean answers have one value, {centre:.4g}: no spread")
+    return Baseline(statistic, model, centre, spread, len(found), now)

@@ -11,14 +11,21 @@ import math
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 from calibrate.backends.citations import CitedSentence, attribute_citations, without_marks
-from calibrate.backends.embedder import Embedder
 from calibrate.backends.text import Part, words
 
 CLAIM_CHARACTERS = 40_000
 WINDOW_CHARACTERS = 200_000
+
+
+class Cuts(Protocol):
+    """Knows what fits its model: the embedder and the NLI model are such."""
+
+    def fit(self, text: str, parts: Iterable[Part]) -> list[Part]: ...
+
+    def windows(self, text: str, *, sentences_per_window: int) -> Sequence[Part]: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,21 +48,21 @@ class Window:
     text: str
 
 
-def claims(answer: str, embedder: Embedder, *, known: Collection[str] = (), cited_only: bool = False) -> list[Claim]:
+def claims(answer: str, cutter: Cuts, *, known: Collection[str] = (), cited_only: bool = False) -> list[Claim]:
     """The answer's claims in order; a sentence longer than the model reads gives several."""
     found: list[Claim] = []
     for sentence in attribute_citations(answer, known=known):
         if cited_only and not sentence.citations:
             continue
-        found += _claims_of(answer, sentence, embedder)
+        found += _claims_of(answer, sentence, cutter)
     return found
 
 
-def _claims_of(answer: str, sentence: CitedSentence, embedder: Embedder) -> list[Claim]:
+def _claims_of(answer: str, sentence: CitedSentence, cutter: Cuts) -> list[Claim]:
     text, numbers = without_marks(answer, sentence), sentence.numbers
     if not words(text).tokens:
         return []
-    parts = embedder.fit(text, [Part(0, len(text))])
+    parts = cutter.fit(text, [Part(0, len(text))])
     if len(parts) == 1:
         return [Claim(sentence.start, sentence.end, text, numbers)]
     # With marks taken out the pieces' offsets are the claim's, not the answer's: the sentence as a whole is shown.
@@ -71,12 +78,12 @@ def _claims_of(answer: str, sentence: CitedSentence, embedder: Embedder) -> list
     ]
 
 
-def cut(texts: Iterable[str], embedder: Embedder, *, sentences_per_window: int) -> list[Window]:
+def cut(texts: Iterable[str], cutter: Cuts, *, sentences_per_window: int) -> list[Window]:
     """The windows of all these texts."""
     return [
         Window(place, part.start, part.end, text[part.start : part.end])
         for place, text in enumerate(texts)
-        for part in embedder.windows(text, sentences_per_window=sentences_per_window)
+        for part in cutter.windows(text, sentences_per_window=sentences_per_window)
     ]
 
 

@@ -1,0 +1,221 @@
+"""NLI: is each sentence of the answer entailed by some passage of the context?"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, ClassVar, Literal
+
+from calibrate.backends.embedder import PACKAGED, Embedder, embedder
+from calibrate.backends.nli import CONTRADICTION, DEFAULT, ENTAILMENT, nli
+from calibrate.backends.passages import Shortlist, claims, cut, shortlist
+from calibrate.backends.text import words
+from calibrate.detectors._nli import PAIRS, Asking, Cutter, Embed, Judge, Question, in_parts, together
+from calibrate.detectors._scoring import Context, by_number, contexts, each, readable
+from calibrate.detectors.base import abstained, scored
+from calibrate.types import Evidence, FlagWhen, Score, Trace
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Rows = NDArray[np.float32]
+
+PLAIN_LABELS = ("contradiction", "neutral", "entailment")  # of roberta-large-mnli, which the recipe was written for
+
+
+@dataclass(frozen=True)
+class NliSupport:
+    """Measures, with a model trained for it, whether some passage of the sources entails each sentence of the answer. A
+    low value means at least one sentence is contradicted, or entailed by nothing in the sources.
+
+    Needs an answer, sources (or a context) and an NLI model. Value: the lowest, over sentences, of the highest, over
+    windows of the context, of P(entailment) − P(contradiction); after SummaC-ZS (Laban et al. 2022).
+    """
+
+    name: ClassVar[str] = "nli"
+    version: ClassVar[str] = "1"
+    title: ClassVar[str] = "NLI"
+    unit: ClassVar[str] = "P(entailment) − P(contradiction) of the least supported sentence by its best passage"
+    needs: ClassVar[frozenset[str]] = frozenset({"answer", "context"})
+    flag_when: ClassVar[FlagWhen] = "below"
+    bounds: ClassVar[tuple[float, float]] = (-1.0, 1.0)
+    usual_threshold: ClassVar[float] = 0.0
+
+    variant: Literal["default", "plain"] = field(
+        default="default",
+        metadata={
+            "help": "`plain` glues context and answer together with a separator that the context may contain too, "
+            "cuts off what is too long (the answer first) and takes the confidence in the likeliest label, whichever "
+            "that is. Here to compare."
+        },
+    )
+    aggregate: Literal["min", "mean"] = field(
+        default="min",
+        metadata={
+            "help": "The worst sentence decides (min), to raise an alarm; or the average over sentences (mean), to "
+            "rank answers."
+        },
+    )
+    windows: str = field(
+        default="3",
+        metadata={
+            "help": "How many passages a sentence is judged with: those nearest to it by embedding (a number), or "
+            "`all`, which costs about seven times as much and needs no embedding model."
+        },
+    )
+    sentences_per_window: int = field(
+        default=2, metadata={"help": "Sentences of the context in one passage.", "low": 1, "high": 10}
+    )
+    evidence: Literal["worst", "all"] = field(
+        default="worst",
+        metadata={
+            "help": "The score is the same. `worst` judges a sentence only until it is clear that it is not the worst "
+            "one; `all` finds the best passage for every sentence. With `mean` every sentence is judged in full."
+        },
+    )
+    model: str = field(
+        default=DEFAULT,
+        metadata={
+            "help": "NLI model: a directory or a Hugging Face id already downloaded. `default` is what "
+            "TOUCHSTONE_NLI_MODEL names, else cross-encoder/nli-deberta-v3-small."
+        },
+    )
+    embedding_model: str = field(
+        default=PACKAGED, metadata={"help": "Embedding model that chooses the passages, unless `windows` is `all`."}
+    )
+
+    def __post_init__(self) -> None:
+        if self.windows != "all" and not (self.windows.isdecimal() and 1 <= int(self.windows) <= 1000):
+            raise ValueError(f"windows cannot be {self.windows!r}; it is a number from 1 to 1000, or all")
+
+    def _embedder(self) -> Embedder | None:
+        return None if self.windows == "all" or self.variant == "plain" else embedder(self.embedding_model)
+
+    def revision(self) -> str:
+        chooser = self._embedder()
+        return nli(self.model).revision() + (f"+{chooser.revision()}" if chooser else "")
+
+    def unavailable(self) -> str | None:
+        chooser = self._embedder()
+        return nli(self.model).unavailable() or (chooser.unavailable() if chooser else None)
+
+    def score(self, traces: Sequence[Trace]) -> Iterator[Score]:
+        if self.variant == "plain":
+            return each(self.needs, traces, self._plain)
+        return together(self.needs, traces, self._ask, nli(self.model), self._embedder())
+
+    def _ask(self, trace: Trace) -> Asking:
+        chooser, model = self._embedder(), nli(self.model)
+        cutter = Cutter(chooser, model) if chooser else Cutter(model)
+        given = contexts(trace)
+        found = claims(trace.answer, cutter, known=by_number(trace.sources))
+        passages = cut([one.text for one in given], cutter, sentences_per_window=self.sentences_per_window)
+        if not found:
+            return abstained(trace, "no sentence in the answer")
+        if not passages:
+            return abstained(trace, "no sentence in the context")
+        listed = shortlist(found, passages)
+        candidates = (yield from _nearest(listed, int(self.windows))) if chooser else _sharing(listed)
+        search = _Search(listed, candidates, given)
+        while pairs := search.next(everything=self.evidence == "all" or self.aggregate == "mean"):
+            search.learn((yield Judge(pairs)))
+        values = [one.best for one in search.sentences]
+        value = min(values) if self.aggregate == "min" else sum(values) / len(values)
+        wanted = len(listed.windows) if chooser is None else min(int(self.windows), len(listed.windows))
+        remarks = [listed.remark, _limited(candidates, wanted), in_parts(trace.answer, found)]
+        evidence = sorted(search.found(), key=lambda one: one.value or 0.0)
+        return scored(trace, value, readable([Evidence(text) for text in remarks if text] + evidence))
+
+    def _plain(self, trace: Trace) -> Score:
+        """The recipe as found: one text with a separator in it, cut at the limit; the likeliest label's confidence."""
+        model = nli(self.model)
+        separator = model.tokenizer().sep_token or " "
+        (row,) = model.truncated([f"{' '.join(trace.context_texts)} {separator} {trace.answer}"])
+        at = int(row.argmax())
+        label = PLAIN_LABELS[at] if len(row) == len(PLAIN_LABELS) else f"label {at}"
+        return scored(trace, float(row[at]), [Evidence(f"{label}, {row[at]:.2f} sure", float(row[at]))])
+
+
+def _nearest(listed: Shortlist, most: int) -> Generator[Question, Rows, list[list[int]]]:
+    """For each claim the windows nearest to it by cosine, nearest first."""
+    vectors = yield Embed([claim.text for claim in listed.claims] + [window.text for window in listed.windows])
+    said = len(listed.claims)
+    order = (-(vectors[:said] @ vectors[said:].T)).argsort(axis=1, kind="stable")
+    most = max(1, min(most, PAIRS // said))
+    return [[int(at) for at in row[:most]] for row in order]
+
+
+def _sharing(listed: Shortlist) -> list[list[int]]:
+    """For each claim every window, or as many as are affordable, those that share most words with it first."""
+    held = [frozenset(words(window.text).tokens) for window in listed.windows]
+    most = max(1, PAIRS // len(listed.claims))
+    found = []
+    for claim in listed.claims:
+        tokens = frozenset(words(claim.text).tokens)
+        found.append(sorted(range(len(held)), key=lambda at: (-len(tokens & held[at]), at))[:most])
+    return found
+
+
+def _limited(candidates: Sequence[Sequence[int]], wanted: int) -> str | None:
+    most = len(candidates[0])
+    return None if most >= wanted else f"too long to judge in full: each sentence with {most} passages, not {wanted}"
+
+
+@dataclass(slots=True)
+class _Sentence:
+    """A claim (its row), the windows it is judged with, likeliest first, and what is known so far."""
+
+    row: int
+    windows: list[int]
+    seen: int = 0
+    best: float = -2.0
+    at: int = -1
+    contradiction: float = 0.0
+
+    @property
+    def complete(self) -> bool:
+        return self.seen == len(self.windows)
+
+
+class _Search:
+    """One trace's search for its least supported sentence, a round of pairs at a time; exact.
+
+    A sentence is out of the running as soon as one window supports it better than the worst sentence that is known in
+    full: the rest of its windows can only raise it.
+    """
+
+    def __init__(self, listed: Shortlist, candidates: Sequence[list[int]], given: Sequence[Context]) -> None:
+        self._listed, self._given = listed, given
+        self.sentences = [_Sentence(row, windows) for row, windows in enumerate(candidates)]
+        self._asked: list[tuple[_Sentence, int]] = []
+        self._rounds = 0
+
+    def next(self, *, everything: bool) -> list[tuple[str, str]]:
+        """The (window, claim) pairs to judge next; none when the lowest sentence is known."""
+        self._rounds += 1
+        lowest = min((one.best for one in self.sentences if one.complete), default=2.0)
+        left = [one for one in self.sentences if not one.complete and (everything or one.best < lowest)]
+        most = len(self._listed.windows) if everything else 2 ** max(0, self._rounds - 2)
+        if self._rounds == 2 and left:  # the one that looks worst, in full: it sets the mark
+            left, most = [min(left, key=lambda one: one.best)], len(self._listed.windows)
+        self._asked = [(one, at) for one in left for at in one.windows[one.seen : one.seen + most]]
+        return [(self._listed.windows[at].text, self._listed.claims[one.row].text) for one, at in self._asked]
+
+    def learn(self, rows: Rows) -> None:
+        """Takes the probabilities of the pairs asked for last."""
+        for (one, at), row in zip(self._asked, rows.tolist(), strict=True):
+            one.seen += 1
+            if (support := row[ENTAILMENT] - row[CONTRADICTION]) > one.best:
+                one.best, one.at, one.contradiction = support, at, row[CONTRADICTION]
+
+    def found(self) -> list[Evidence]:
+        """One piece of evidence a sentence; of a sentence that was left early it says "at least"."""
+        return [self._evidence(one) for one in self.sentences]
+
+    def _evidence(self, one: _Sentence) -> Evidence:
+        claim, window = self._listed.claims[one.row], self._listed.windows[one.at]
+        number = self._given[window.place].number
+        which = "the best passage" if one.complete else "a passage (others may support it more)"
+        text = f"entailment {one.best + one.contradiction:.2f}, contradiction {one.contradiction:.2f} by {which}"
+        return Evidence(text, one.best, claim.start, claim.end, number, (window.start, window.end))

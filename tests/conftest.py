@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from db import Store, open_store
+from tests.llm_fixture import llm, llm_chat, no_chat  # noqa: F401
 
 os.environ["TOUCHSTONE_CACHE"] = tempfile.mkdtemp(prefix="touchstone-cache-")
 ON_CI = os.environ.get("CI") == "true"

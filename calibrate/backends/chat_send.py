@@ -1,0 +1,285 @@
+"""Sending requests to one endpoint: in an event loop of its own, adapting to what the endpoint bears and takes."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import threading
+from collections.abc import Callable, Coroutine
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import Any, TypeVar
+from urllib.parse import urlsplit
+
+from calibrate.backends import chat_wire as wire
+from calibrate.backends.chat_flow import LONGEST_ASKED, TRIES, Throttle, asked_wait, wait_before
+from calibrate.backends.chat_price import Price, guessed_tokens
+from calibrate.backends.chat_types import ChatError, Request
+from calibrate.backends.chat_wire import Choice, Completion, Unusable
+from calibrate.hostile import visible
+from calibrate.settings import ChatSettings
+from calibrate.types import Usage
+from calibrate.workspace import Budget
+
+OVERLOADED = frozenset({429, 503, 529})
+RETRIED = frozenset({408, 409, 425, 429})  # and whatever is 500 or more
+REFUSED = frozenset({400, 422})  # perhaps only a part of the request
+FINAL = frozenset({401, 402, 404})  # the same for every request
+
+T = TypeVar("T")
+
+
+@dataclass
+class Asking:
+    """One call of `ask`. `halted`: why nothing more is sent in it."""
+
+    budget: Budget | None
+    price: Price | None
+    halted: ChatError | None = None
+
+
+@dataclass(frozen=True)
+class Answered:
+    """Choices in order, what they cost, the model that the endpoint named."""
+
+    choices: tuple[Choice, ...]
+    usage: Usage
+    model: str | None
+
+
+class _Again(Exception):
+    """An attempt that failed and may be repeated. `wait`: the seconds that the endpoint asked for. `unreachable`:
+    nobody answers there at all."""
+
+    def __init__(self, reason: str, *, wait: float | None = None, unreachable: bool = False) -> None:
+        super().__init__(reason)
+        self.wait, self.unreachable = wait, unreachable
+
+
+class _PartRefused(Exception):
+    """The endpoint does not take what was sent; the message is its complaint."""
+
+    def __init__(self, complaint: str, sent: dict[str, Any]) -> None:
+        super().__init__(complaint)
+        self.sent = sent
+
+
+class Endpoint:
+    def __init__(self, settings: ChatSettings) -> None:
+        self.settings = settings
+        parts = urlsplit(settings.url)
+        self.place = f"{parts.netloc}{parts.path}"
+        self.without: set[str] = set()  # parts of requests that the endpoint has turned out not to take
+        self._rng = random.Random()
+        self._lock = threading.Lock()
+        self._thread: threading.Thread | None = None
+        self._reserved = 0
+        self._answers = 0  # replies so far: a sign of life
+
+    # ------------------------------------------------------------------------------------------------------- the loop
+
+    def submit(self, work: Callable[[], Coroutine[Any, Any, T]]) -> Future[T]:
+        """Starts the work in the endpoint's event loop; cancelling the future cancels it."""
+        with self._lock:
+            if self._thread is None or not self._thread.is_alive():  # a forked process has no threads
+                self._start()
+            return asyncio.run_coroutine_threadsafe(work(), self._loop)
+
+    def _start(self) -> None:
+        from openai import AsyncOpenAI
+
+        self._loop = asyncio.new_event_loop()
+        self.throttle = Throttle(self.settings.concurrency)
+        self._settled = asyncio.Event()
+        self._reserved = 0
+        self.writer = ThreadPoolExecutor(1, thread_name_prefix="chat-cache")  # a store's commit would stop the loop
+        # Local servers want no key, but the client does. Its own retries know neither our budget nor our throttle.
+        self._client = AsyncOpenAI(
+            base_url=self.settings.url,
+            api_key=self.settings.key or "none",
+            max_retries=0,
+            timeout=self.settings.timeout,
+        )
+        self._thread = threading.Thread(target=self._loop.run_forever, name="chat", daemon=True)
+        self._thread.start()
+
+    # -------------------------------------------------------------------------------------------------------- answers
+
+    async def answer(self, request: Request, asking: Asking) -> Answered:
+        """All answers to a request. Raises ChatError when not even one could be had."""
+        if request.n > 1 and "n" in self.without:
+            return await self._one_by_one(request, asking, range(request.n), ())
+        first = await self._tried(request, asking)
+        missing = range(len(first.choices), request.n)
+        if not missing:
+            return replace(first, choices=first.choices[: request.n])
+        self.without.add("n")
+        return await self._one_by_one(request, asking, missing, (first,))
+
+    async def _one_by_one(
+        self, request: Request, asking: Asking, numbers: range, had: tuple[Answered, ...]
+    ) -> Answered:
+        """For an endpoint that gives one answer at a time: asks for each. Those that fail are left out."""
+        seeds = [None if request.seed is None else request.seed + number for number in numbers]
+        singles = [self._tried(replace(request, n=1, seed=seed), asking) for seed in seeds]
+        tried = await asyncio.gather(*singles, return_exceptions=True)
+        got = [*had, *(one for one in tried if isinstance(one, Answered))]
+        failures = [one for one in tried if isinstance(one, BaseException)]
+        if not got:
+            raise failures[0]
+        choices = tuple(choice for one in got for choice in one.choices)
+        return Answered(choices, sum((one.usage for one in got), Usage()), got[0].model)
+
+    async def _tried(self, request: Request, asking: Asking) -> Answered:
+        """One request, again where that may help. Raises ChatError."""
+        alive = self._answers
+        for attempt in range(1, TRIES + 1):
+            try:
+                return await self._adapted(request, asking)
+            except _Again as error:
+                trouble = error
+            if (trouble.wait or 0) > LONGEST_ASKED:
+                raise self.error(f"{trouble}, and asks to wait {trouble.wait:.0f} s; try again later")
+            if attempt < TRIES:
+                await asyncio.sleep(wait_before(attempt + 1, trouble.wait, self._rng))
+        problem = self.error(f"{trouble}, {TRIES} times in a row", final=trouble.unreachable)
+        if trouble.unreachable and alive == self._answers:  # nobody has got through since this one began
+            asking.halted = problem
+        raise problem
+
+    async def _adapted(self, request: Request, asking: Asking) -> Answered:
+        """One attempt, without the parts that the endpoint does not take. What was left out is remembered only when
+        that has helped: a request may be refused for its content."""
+        dropped: set[str] = set()
+        while True:
+            try:
+                answered = await self._once(request, dropped, asking)
+            except _PartRefused as refused:
+                part = wire.dispensable(refused.sent, str(refused))
+                if part is None or part in dropped:
+                    raise self.error(f"the chat endpoint refused the request: {refused}") from None
+                dropped.add(part)
+                continue
+            self.without |= dropped
+            return answered
+
+    async def _once(self, request: Request, dropped: set[str], asking: Asking) -> Answered:
+        """One HTTP request without the dropped parts, when the throttle and the budget let it through."""
+        from openai import APIStatusError
+
+        async with self.throttle.slot() as began:
+            if asking.halted is not None:
+                raise asking.halted
+            reserved = await self._reserve(request, asking)
+            sent = wire.body(request, self.settings.model, frozenset(self.without | dropped))
+            spent = reserved  # unless we learn better: an endpoint may charge for a reply that did not arrive
+            try:
+                found = wire.completion(await self._posted(sent, began))
+                usage = self._usage(request, found, asking.price)
+                spent = usage.cost or 0.0
+            except APIStatusError as error:
+                spent = 0.0
+                if error.status_code in REFUSED:
+                    raise _PartRefused(_said(error), sent) from None
+                raise self._status_problem(error, began, asking) from None
+            except Unusable as error:
+                raise (_Again(str(error)) if error.again else self.error(str(error))) from None
+            finally:
+                self._settle(asking, reserved, spent)
+            self.throttle.succeeded()
+            self._answers += 1
+            return Answered(found.choices, usage, found.model)
+
+    async def _posted(self, sent: dict[str, Any], began: float) -> bytes:
+        """The reply's body. Raises _Again where none came, APIStatusError for a status of 400 or more."""
+        from httpx2 import Response
+        from openai import APIConnectionError, APITimeoutError
+
+        try:
+            async with asyncio.timeout(self.settings.timeout):
+                # Not `chat.completions.create`: it spends a quarter of the time on checking what we have just built.
+                reply = await self._client.post("/chat/completions", body=sent, cast_to=Response)
+                return reply.content
+        except (TimeoutError, APITimeoutError):
+            self.throttle.overloaded(began)
+            reason = f"no reply from the chat endpoint within {self.settings.timeout:g} s (TOUCHSTONE_CHAT_TIMEOUT)"
+            raise _Again(reason) from None
+        except APIConnectionError as error:
+            what = type(error.__cause__).__name__
+            if what == "ConnectError":
+                reason = f"nobody answers at {self.place}; check TOUCHSTONE_CHAT_URL and that the server runs"
+                raise _Again(reason, unreachable=True) from None
+            raise _Again(f"the connection to the chat endpoint broke ({what})") from None
+
+    def _status_problem(self, error: Any, began: float, asking: Asking) -> Exception:
+        """What a bad status means for the request, the throttle and the rest of the asking."""
+        status, said = int(error.status_code), _said(error)
+        wait = asked_wait(dict(error.response.headers.items()), datetime.now(UTC))
+        out_of_money = "insufficient_quota" in said
+        if status in OVERLOADED and not out_of_money:
+            self.throttle.overloaded(began, wait=wait if wait is None or wait <= LONGEST_ASKED else None)
+        if (status in RETRIED or status >= 500) and not out_of_money:
+            return _Again(f"the chat endpoint said {status}: {said}", wait=wait)
+        if status in FINAL or out_of_money:
+            asking.halted = self.error(self._final(status, said), final=True)
+            return asking.halted
+        return self.error(f"the chat endpoint said {status}: {said}")
+
+    def _final(self, status: int, said: str) -> str:
+        if status == 401 and self.settings.key:
+            return f"the chat endpoint at {self.place} does not accept the key (401); check TOUCHSTONE_CHAT_KEY"
+        if status == 401:
+            return f"the chat endpoint at {self.place} wants a key (401); set TOUCHSTONE_CHAT_KEY"
+        if status == 404:
+            model = self.settings.model
+            return (
+                f"no model {model!r} at {self.place} (404: {said}); check TOUCHSTONE_CHAT_MODEL and TOUCHSTONE_CHAT_URL"
+            )
+        return f"the chat endpoint's account has no money left ({status}: {said})"
+
+    def error(self, reason: str, *, final: bool = False) -> ChatError:
+        """What an endpoint says is hostile text, and may repeat the key."""
+        key = self.settings.key
+        return ChatError(visible(reason.replace(key, "[key]") if len(key) > 3 else reason), final=final)
+
+    # ---------------------------------------------------------------------------------------------------------- money
+
+    async def _reserve(self, request: Request, asking: Asking) -> float:
+        """Sets aside what the request may cost at most; waits while requests in flight may leave something over."""
+        if asking.budget is None or asking.price is None:
+            return 0.0
+        prompt = guessed_tokens([content for _, content in request.messages])
+        cost = asking.price.cost(prompt, request.max_tokens * request.n)
+        while not asking.budget.reserve(cost):
+            if self._reserved == 0:
+                raise ChatError(
+                    f"the budget of ${asking.budget.limit:g} is spent; the next request may cost ${cost:.2g} and only "
+                    f"${asking.budget.limit - asking.budget.spent:.2g} are left: what is paid for is kept, a larger "
+                    "budget goes on from here",
+                    final=True,
+                )
+            self._settled.clear()
+            await self._settled.wait()
+        self._reserved += 1
+        return cost
+
+    def _settle(self, asking: Asking, reserved: float, spent: float) -> None:
+        if asking.budget is not None and asking.price is not None:
+            asking.budget.settle(reserved, spent)
+            self._reserved -= 1
+            self._settled.set()
+
+    @staticmethod
+    def _usage(request: Request, found: Completion, price: Price | None) -> Usage:
+        """Measured; guessed where the endpoint does not count."""
+        prompt, spent = found.counted or (
+            guessed_tokens([content for _, content in request.messages]),
+            guessed_tokens([choice.text for choice in found.choices]),
+        )
+        return Usage(1, 0, prompt, spent, None if price is None else price.cost(prompt, spent))
+
+
+def _said(error: Any) -> str:
+    """The endpoint's own words in an APIStatusError."""
+    return wire.complaint_of(error.body) or str(error.response.reason_phrase)

@@ -1,0 +1,140 @@
+"""Prompts: a file becomes chat messages, and whatever a trace says stands between fences in them.
+
+A prompt file holds messages under lines `=== system ===`, `=== user ===`, `=== assistant ===` (none: it is one user
+message), and places such as {answer} for quoted text. {fence} is a mark that occurs in none of the quoted texts, so
+that none of them can end its own quotation or open another.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+from calibrate.backends import files
+from calibrate.errors import BadInput
+
+OPTIONAL = frozenset({"question"})  # a team's wording may leave these out
+ECHO = 16  # characters: a shorter reply may well occur in the trace without being copied from it
+LINE = 40  # characters: a shorter line of a prompt may well occur in an honest reply
+_ROLE = re.compile(r"^=== (system|user|assistant) ===[^\S\n]*(?:\n|\Z)", re.MULTILINE)
+_PLACE = re.compile(r"\{([a-z_]+)\}")
+# No endpoint takes lone surrogates or NUL; controls and tag characters only hide what a person does not see.
+_HIDDEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff\U000e0000-\U000e007f]")
+
+
+@dataclass(frozen=True, slots=True)
+class Prompt:
+    """Messages as (role, text) pairs. `quoted` are the trace's texts in them, `wording` the longer lines around."""
+
+    messages: tuple[tuple[str, str], ...]
+    fence: str
+    quoted: tuple[str, ...]
+    wording: tuple[str, ...]
+
+    @property
+    def characters(self) -> int:
+        return sum(len(text) for _, text in self.messages)
+
+    def echoed(self, reply: str, *, quotes: bool = False) -> str | None:
+        """What a reply merely repeats of the prompt, in words, or None. With `quotes` it may repeat quoted text."""
+        if self.fence in reply.lower():
+            return "it repeats the prompt's fence"
+        if any(line in reply for line in self.wording):
+            return "it repeats the prompt"
+        bare = squeezed(reply)
+        if not quotes and len(bare) >= ECHO and any(bare in squeezed(text) for text in self.quoted):
+            return "it repeats text of the trace"
+        return None
+
+    def quotes(self, part: str) -> bool:
+        """Whether this part of a reply stands in the trace, blanks aside."""
+        return any(squeezed(part) in squeezed(text) for text in self.quoted)
+
+
+@dataclass(frozen=True, slots=True)
+class _Template:
+    messages: tuple[tuple[str, str], ...]
+    places: frozenset[str]
+    wording: tuple[str, ...]
+
+
+def render(name: str, texts: Mapping[str, str | Sequence[str]]) -> Prompt:
+    """The prompt file with each {place} replaced by its text (or each of its texts) between fences.
+
+    Raises BadInput when the file lacks a place that is needed, or has one that nothing fills.
+    """
+    found = _template(name, files.read(name), files.packaged(name))
+    quoted = {place: [clean(one) for one in ([given] if isinstance(given, str) else given)]
+              for place, given in texts.items()}  # fmt: skip
+    held = [text for group in quoted.values() for text in group]
+    fence = _fence(held, [text for _, text in found.messages])
+    values = {place: _fenced(place, group, fence) for place, group in quoted.items()} | {"fence": fence}
+    # One pass over the file's own text: a {place} that a trace writes is never looked at.
+    messages = tuple((role, _PLACE.sub(lambda place: values[place[1]], text)) for role, text in found.messages)
+    return Prompt(messages, fence, tuple(held), found.wording)
+
+
+def problem(name: str) -> str | None:
+    """Why the team's version of a prompt cannot be used, or None."""
+    try:
+        _template(name, files.read(name), files.packaged(name))
+    except BadInput as error:
+        return str(error)
+    return None
+
+
+def clean(text: str) -> str:
+    """The text as it is sent: line ends are \\n; surrogates, controls and tag characters are U+FFFD."""
+    return _HIDDEN.sub("\ufffd", text.replace("\r\n", "\n").replace("\r", "\n"))
+
+
+def squeezed(text: str) -> str:
+    """The text without its blanks, in lower case."""
+    return "".join(clean(text).split()).lower()
+
+
+@lru_cache(maxsize=64)
+def _template(name: str, text: str, packaged: str) -> _Template:
+    messages = _messages(text)
+    places = frozenset(_PLACE.findall(text))
+    needed = frozenset(_PLACE.findall(packaged))
+    if missing := sorted(needed - places - OPTIONAL):
+        raise BadInput(f"the prompt {name} lacks {_braced(missing)}; put it back, or go back to the packaged wording")
+    if unknown := sorted(places - needed):
+        raise BadInput(f"the prompt {name} has {_braced(unknown)}, which nothing fills; it may use {_braced(needed)}")
+    if not any(role == "user" for role, _ in messages):
+        raise BadInput(f"the prompt {name} has no '=== user ===' message; add one")
+    wording = {line.strip() for role, body in messages if role != "assistant" for line in body.split("\n")}
+    lines = tuple(sorted(line for line in wording if len(line) >= LINE and not _PLACE.search(line)))
+    return _Template(messages, places, lines)
+
+
+def _messages(text: str) -> tuple[tuple[str, str], ...]:
+    before, *rest = _ROLE.split(text.replace("\r\n", "\n"))
+    pairs = [("user", before), *zip(rest[::2], rest[1::2], strict=True)]
+    return tuple((role, body.strip()) for role, body in pairs if body.strip())
+
+
+def _braced(places: Sequence[str] | frozenset[str]) -> str:
+    return ", ".join(f"{{{place}}}" for place in sorted(places))
+
+
+def _fence(quoted: Sequence[str], wording: Sequence[str]) -> str:
+    """16 hex digits that occur in no quoted text: drawn from a digest of them all, again until that is so."""
+    digest = hashlib.blake2b(digest_size=8)
+    for text in quoted:
+        digest.update(len(text).to_bytes(8, "big") + text.encode())
+    held = [text.lower() for text in (*quoted, *wording)]
+    while any(digest.hexdigest() in text for text in held):
+        digest.update(b"again")
+    return digest.hexdigest()
+
+
+def _fenced(place: str, texts: Sequence[str], fence: str) -> str:
+    labels = [place] if len(texts) == 1 else [f"{place} {number}" for number in range(1, len(texts) + 1)]
+    return "\n".join(
+        f"BEGIN {label} {fence}\n{text}\nEND {label} {fence}" for label, text in zip(labels, texts, strict=True)
+    )

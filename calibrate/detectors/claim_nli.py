@@ -1,0 +1,191 @@
+"""Claims and NLI: a language model lists the answer's claims, an NLI model looks for each in the context."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Literal
+
+from calibrate.backends.chat import Reply, Request, chat
+from calibrate.backends.embedder import PACKAGED, Embedder, embedder
+from calibrate.backends.nli import DEFAULT, ENTAILMENT, nli
+from calibrate.backends.passages import Claim, Shortlist, cut, shortlist
+from calibrate.backends.prompts import Prompt, clean, render
+from calibrate.backends.text import Part, words
+from calibrate.detectors._judging import (
+    BATCH,
+    LONGEST,
+    LONGEST_HELP,
+    MODEL_HELP,
+    Case,
+    given,
+    heard,
+    judged,
+    requests_of,
+    revision,
+    said,
+    too_long,
+    unavailable,
+    whole,
+)
+from calibrate.detectors._nli import Cutter
+from calibrate.detectors._replies import items
+from calibrate.detectors._scoring import contexts, readable
+from calibrate.detectors.base import abstained, scored
+from calibrate.types import Evidence, FlagWhen, Score, Trace
+
+PROMPT = "prompts/claim_nli.txt"
+ENTAILED = 0.5  # a window entails a claim from this probability on: then no other label is likelier
+FALLBACK = "the judge listed no claims: these are the answer's sentences"
+
+
+@dataclass(frozen=True)
+class ClaimNli:
+    """Has a language model list the claims of the answer and an NLI model look for each in the context. A high share
+    means that the context does not entail what much of the answer claims.
+
+    Needs an answer, sources (or a context), a chat endpoint and an NLI model. Value: claims that no window of the
+    context entails (probability at least 0.5), divided by all claims; one minus FActScore (Min et al. 2023) with NLI.
+    """
+
+    name: ClassVar[str] = "claim_nli"
+    version: ClassVar[str] = "1"
+    title: ClassVar[str] = "Claims not entailed"
+    unit: ClassVar[str] = "share of the answer's claims that no passage of the context entails"
+    needs: ClassVar[frozenset[str]] = frozenset({"answer", "context"})
+    flag_when: ClassVar[FlagWhen] = "above"
+    bounds: ClassVar[tuple[float, float]] = (0.0, 1.0)
+    usual_threshold: ClassVar[float] = 0.3
+    batch: ClassVar[int] = BATCH
+
+    variant: Literal["default", "plain"] = field(
+        default="default",
+        metadata={
+            "help": "`plain` splits the reply at “1. ”: “Sure, here are:” counts as a claim, `2)` and `-` end none, an "
+            "answer without claims passes; the context is cut off at the NLI model's limit. Here to compare."
+        },
+    )
+    windows: str = field(
+        default="3",
+        metadata={"help": "How many passages a claim is compared with: those nearest to it by embedding, or `all`."},
+    )
+    sentences_per_window: int = field(
+        default=2, metadata={"help": "Sentences of the context in one passage.", "low": 1, "high": 10}
+    )
+    sentence_fallback: bool = field(
+        default=False,
+        metadata={
+            "help": "Where the judge lists no claims, take the answer's sentences for them; the evidence says so."
+        },
+    )
+    model: str = field(default="", metadata={"help": MODEL_HELP})
+    nli_model: str = field(
+        default=DEFAULT, metadata={"help": "NLI model: a directory, or a Hugging Face id already downloaded."}
+    )
+    embedding_model: str = field(
+        default=PACKAGED, metadata={"help": "Embedding model that chooses the passages, unless `windows` is `all`."}
+    )
+    longest: int = field(default=LONGEST, metadata={"help": LONGEST_HELP, "low": 1_000, "high": 4_000_000})
+
+    def __post_init__(self) -> None:
+        if self.windows != "all" and not (self.windows.isdecimal() and 1 <= int(self.windows) <= 1000):
+            raise ValueError(f"windows cannot be {self.windows!r}; it is a number from 1 to 1000, or all")
+
+    def _embedder(self) -> Embedder | None:
+        return None if self.windows == "all" or self.variant == "plain" else embedder(self.embedding_model)
+
+    def revision(self) -> str:
+        chooser = self._embedder()
+        models = [nli(self.nli_model).revision(), *([chooser.revision()] if chooser else [])]
+        return "+".join([revision(self.model, PROMPT), *models])
+
+    def unavailable(self) -> str | None:
+        chooser = self._embedder()
+        here = nli(self.nli_model).unavailable() or (chooser.unavailable() if chooser else None)
+        return unavailable(self.model, PROMPT) or here
+
+    def score(self, traces: Sequence[Trace]) -> Iterator[Score]:
+        return judged(self.needs, traces, self._plan, chat(self.model))
+
+    def requests(self, trace: Trace) -> list[Request]:
+        """What scoring the trace asks."""
+        return requests_of(self.needs, trace, self._plan)
+
+    def _plan(self, trace: Trace) -> Case | Score:
+        plain, parts = self.variant == "plain", said(trace)
+        if not parts:
+            return abstained(trace, "no sentence in the answer")
+        places: dict[str, str] = {"question": str(given(trace)["question"]), "answer": trace.answer}
+        if why := too_long(places, 1, self.longest):
+            return abstained(trace, why)
+        if plain:
+            text = f"List the factual claims of this text as a numbered list.\n\nText: {trace.answer}"
+            return Case((Request((("user", clean(text)),), 1_024),), lambda replies: self._plain(trace, replies[0]))
+        prompt = render(PROMPT, places)
+        asked = Request(prompt.messages, min(8_192, 200 + 100 * len(parts)))
+        return Case((asked,), lambda replies: self._default(trace, parts, prompt, replies[0]))
+
+    def _default(self, trace: Trace, parts: Sequence[Part], prompt: Prompt, reply: Reply) -> Score:
+        # The claims of a good list may well be the answer's own words: only the wording and the fence are echoes.
+        claims = heard(reply, prompt, whole(reply, items), quotes=True)
+        remark = []
+        if not claims:
+            if not self.sentence_fallback:
+                return abstained(trace, "the judge found no claim in the answer")
+            claims = [trace.answer[part.start : part.end] for part in parts]
+            remark = [Evidence(FALLBACK)]
+        model, chooser = nli(self.nli_model), self._embedder()
+        texts = [one.text for one in contexts(trace)]
+        cutter: Any = Cutter(chooser, model) if chooser else Cutter(model)
+        windows = cut(texts, cutter, sentences_per_window=self.sentences_per_window)
+        if not windows:
+            return abstained(trace, "no sentence in the context")
+        listed = shortlist([_placed(claim, trace.answer, parts) for claim in claims], windows)
+        if listed.remark:
+            remark.append(Evidence(listed.remark))
+        evidence = self._compared(trace, listed, chooser)
+        missing = sum((one.value or 0.0) < ENTAILED for one in evidence)
+        found = sorted(evidence, key=lambda one: one.value or 0.0)
+        return scored(trace, missing / len(evidence), readable([*remark, *found]))
+
+    def _compared(self, trace: Trace, listed: Shortlist, chooser: Embedder | None) -> list[Evidence]:
+        """For each claim the window most likely to entail it, and how likely that is."""
+        import numpy as np
+
+        said = [one.text for one in listed.claims]
+        near = [range(len(listed.windows))] * len(said)
+        if chooser and len(listed.windows) > int(self.windows):
+            vectors = chooser.encode(said + [one.text for one in listed.windows])
+            cosines = vectors[: len(said)] @ vectors[len(said) :].T
+            near = np.argsort(-cosines, axis=1, kind="stable")[:, : int(self.windows)].tolist()
+        pairs = [(listed.windows[at].text, claim) for claim, places in zip(said, near, strict=True) for at in places]
+        rows = iter(nli(self.nli_model).probabilities(pairs)[:, ENTAILMENT].tolist())
+        given, found = contexts(trace), []
+        for claim, places in zip(listed.claims, near, strict=True):
+            value, at = max(((next(rows), at) for at in places), key=lambda pair: pair[0])
+            best = listed.windows[at]
+            text = f"P(entailment) {value:.2f} from the best passage: {claim.text[:300]}"
+            start, end = (claim.start, claim.end) if claim.end else (None, None)
+            found.append(Evidence(text, value, start, end, given[best.place].number, (best.start, best.end)))
+        return found
+
+    def _plain(self, trace: Trace, reply: Reply) -> Score:
+        """The recipe as found: `re.split` at the numbers, or else the sentences; argmax on the whole context."""
+        claims = [one.strip() for one in re.split(r"(?:^|\n)\s*\d+\.\s", reply.text) if one.strip()]
+        model = nli(self.nli_model)
+        if not claims:
+            return scored(trace, 0.0, [Evidence("no claims, no complaint")])
+        context = "\n".join(trace.context_texts)
+        rows = model.labels().columns(model.truncated([context] * len(claims), claims))
+        entailed = rows.argmax(axis=1) == ENTAILMENT
+        evidence = [Evidence(claim[:300], float(row[ENTAILMENT])) for claim, row in zip(claims, rows, strict=True)]
+        return scored(trace, 1 - float(entailed.mean()), readable(evidence))
+
+
+def _placed(claim: str, answer: str, parts: Sequence[Part]) -> Claim:
+    """The claim at the sentence of the answer that shares most words with it; at none where none shares any."""
+    wanted = set(words(claim).tokens)
+    shared = [len(wanted.intersection(words(answer[part.start : part.end]).tokens)) for part in parts]
+    part = parts[shared.index(max(shared))] if any(shared) else Part(0, 0)
+    return Claim(part.start, part.end, claim)

@@ -1,0 +1,130 @@
+"""Judge, sentence by sentence: a language model rates from 0 to 1 how far each sentence goes beyond the context."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Literal
+
+from calibrate.backends.chat import Reply, Request, chat
+from calibrate.backends.prompts import Prompt, render
+from calibrate.detectors._judging import (
+    BATCH,
+    LONGEST,
+    LONGEST_HELP,
+    MODEL_HELP,
+    Case,
+    given,
+    heard,
+    in_one_line,
+    judged,
+    judgement,
+    plain_case,
+    requests_of,
+    revision,
+    said,
+    too_long,
+    unavailable,
+    whole,
+)
+from calibrate.detectors._replies import Rating, rating
+from calibrate.detectors._scoring import readable
+from calibrate.detectors.base import abstained, scored
+from calibrate.types import Evidence, FlagWhen, Score, Trace
+
+PROMPT = "prompts/judge_score.txt"
+SCHEMA: dict[str, Any] = {
+    "type": "object",
+    "properties": {"score": {"type": "number"}, "reason": {"type": "string"}},
+    "required": ["score", "reason"],
+    "additionalProperties": False,
+}
+
+
+@dataclass(frozen=True)
+class JudgeScore:
+    """Asks a language model, after a few examples, to rate how far each sentence of the answer goes beyond the context.
+    A high value means that at least one sentence is not in the context, as the model reads it.
+
+    Needs an answer, sources (or a context) and a chat endpoint; one request a sentence. Value: the highest of the
+    sentences' ratings, 0 (stated) to 1 (not stated, or contradicted); a rating as in G-Eval (Liu et al. 2023).
+    """
+
+    name: ClassVar[str] = "judge_score"
+    version: ClassVar[str] = "1"
+    title: ClassVar[str] = "Judge: score per sentence"
+    unit: ClassVar[str] = "rating of the worst sentence by a judge, 0 stated to 1 not stated"
+    needs: ClassVar[frozenset[str]] = frozenset({"answer", "context"})
+    flag_when: ClassVar[FlagWhen] = "above"
+    bounds: ClassVar[tuple[float, float]] = (0.0, 1.0)
+    usual_threshold: ClassVar[float] = 0.5
+    batch: ClassVar[int] = BATCH
+
+    variant: Literal["default", "plain"] = field(
+        default="default",
+        metadata={
+            "help": "`plain` takes the first number of the reply, wherever it stands, cut to 0..1, and 0 where there "
+            "is none: a judge that cannot be read finds nothing wrong. Here to compare."
+        },
+    )
+    aggregate: Literal["max", "mean"] = field(
+        default="max", metadata={"help": "The worst sentence decides (max), or the average over sentences (mean)."}
+    )
+    model: str = field(default="", metadata={"help": MODEL_HELP})
+    longest: int = field(default=LONGEST, metadata={"help": LONGEST_HELP, "low": 1_000, "high": 4_000_000})
+
+    def revision(self) -> str:
+        return revision(self.model, PROMPT)
+
+    def unavailable(self) -> str | None:
+        return unavailable(self.model, PROMPT)
+
+    def score(self, traces: Sequence[Trace]) -> Iterator[Score]:
+        return judged(self.needs, traces, self._plan, chat(self.model))
+
+    def requests(self, trace: Trace) -> list[Request]:
+        """What scoring the trace asks."""
+        return requests_of(self.needs, trace, self._plan)
+
+    def _plan(self, trace: Trace) -> Case | Score:
+        if self.variant == "plain":
+            return self._plan_plain(trace)
+        parts, places = said(trace), given(trace)
+        if not parts or not places["context"]:
+            return abstained(trace, "no sentence in the answer" if not parts else "no text in the context")
+        texts = [in_one_line(trace.answer[part.start : part.end]) for part in parts]
+        if why := too_long(places | {"sentence": max(texts, key=len)}, len(parts), self.longest):
+            return abstained(trace, why)
+        asked = [render(PROMPT, places | {"sentence": text}) for text in texts]
+
+        def read(replies: Sequence[Reply]) -> Score:
+            return self._score(trace, parts, [_rated(*pair) for pair in zip(replies, asked, strict=True)])
+
+        return Case(tuple(Request(prompt.messages, 120, schema=SCHEMA) for prompt in asked), read)
+
+    def _score(self, trace: Trace, parts: Sequence[tuple[int, int]], ratings: Sequence[Rating]) -> Score:
+        values = [one.value for one in ratings]
+        value = max(values) if self.aggregate == "max" else sum(values) / len(values)
+        evidence = [
+            Evidence(one.reason[:600] or f"rated {one.value:g}", one.value, start, end)
+            for (start, end), one in zip(parts, ratings, strict=True)
+        ]
+        return scored(trace, value, readable(sorted(evidence, key=lambda one: -(one.value or 0.0))))
+
+    def _plan_plain(self, trace: Trace) -> Case | Score:
+        """The recipe as found: the whole answer at once, `re.search` for a number."""
+        asked = (
+            "On a scale from 0 to 1, how much of the answer is hallucinated? Reply with a number.\n\n"
+            f"Context: {chr(10).join(trace.context_texts)}\n\nAnswer: {trace.answer}"
+        )
+        return plain_case(trace, asked, self.longest, 32, _plain_value)
+
+
+def _rated(reply: Reply, prompt: Prompt) -> Rating:
+    return heard(reply, prompt, whole(reply, lambda text: rating(text, judgement(prompt))))
+
+
+def _plain_value(text: str) -> float:
+    found = re.search(r"[0-9]+(?:\.[0-9]+)?", text)
+    return min(max(float(found.group()[:300]), 0.0), 1.0) if found else 0.0

@@ -1,0 +1,167 @@
+"""Judge, claim by claim: a language model labels every claim of the answer against the context."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Literal
+
+from calibrate.backends.chat import Reply, Request, chat
+from calibrate.backends.prompts import render
+from calibrate.backends.text import Part
+from calibrate.detectors._judging import (
+    BATCH,
+    LONGEST,
+    LONGEST_HELP,
+    MODEL_HELP,
+    Case,
+    given,
+    heard,
+    judged,
+    judgement,
+    numbered,
+    plain_case,
+    requests_of,
+    revision,
+    said,
+    too_long,
+    unavailable,
+    whole,
+)
+from calibrate.detectors._replies import Unparsed
+from calibrate.detectors._scoring import readable
+from calibrate.detectors.base import abstained, scored
+from calibrate.types import Evidence, FlagWhen, Score, Trace
+
+PROMPT = "prompts/judge_verdict.txt"
+LABELS = ("supported", "hallucination", "contradiction", "extrapolation")
+SCHEMA: dict[str, Any] = {
+    "type": "object",
+    "properties": {
+        "items": {
+            "type": "array",
+            "items": {
+                "type": "object",
+                "properties": {
+                    "sentence": {"type": "integer"},
+                    "claim": {"type": "string"},
+                    "label": {"type": "string", "enum": list(LABELS)},
+                    "reason": {"type": "string"},
+                },
+                "required": ["sentence", "claim", "label", "reason"],
+                "additionalProperties": False,
+            },
+        }
+    },
+    "required": ["items"],
+    "additionalProperties": False,
+}
+
+
+@dataclass(frozen=True)
+class JudgeVerdict:
+    """Asks a language model to label every claim of the answer as supported, hallucination, contradiction or
+    extrapolation. A high share means that much of what the answer claims is not in the context, as the model reads it.
+
+    Needs an answer, sources (or a context) and a chat endpoint. Value: claims with another label than supported,
+    divided by all claims; one minus the faithfulness of RAGAS (Es et al. 2024).
+    """
+
+    name: ClassVar[str] = "judge_verdict"
+    version: ClassVar[str] = "1"
+    title: ClassVar[str] = "Judge: claim by claim"
+    unit: ClassVar[str] = "share of claims that a judge finds unsupported"
+    needs: ClassVar[frozenset[str]] = frozenset({"answer", "context"})
+    flag_when: ClassVar[FlagWhen] = "above"
+    bounds: ClassVar[tuple[float, float]] = (0.0, 1.0)
+    usual_threshold: ClassVar[float] = 0.0
+    batch: ClassVar[int] = BATCH
+
+    variant: Literal["default", "plain"] = field(
+        default="default",
+        metadata={
+            "help": "`plain` looks for HALLUCINAT anywhere in the reply: a repeated question fires, an extrapolation "
+            "or a judge that declines reads clean, and the trace's text can give the verdict. Here to compare."
+        },
+    )
+    model: str = field(default="", metadata={"help": MODEL_HELP})
+    longest: int = field(default=LONGEST, metadata={"help": LONGEST_HELP, "low": 1_000, "high": 4_000_000})
+
+    def revision(self) -> str:
+        return revision(self.model, PROMPT)
+
+    def unavailable(self) -> str | None:
+        return unavailable(self.model, PROMPT)
+
+    def score(self, traces: Sequence[Trace]) -> Iterator[Score]:
+        return judged(self.needs, traces, self._plan, chat(self.model))
+
+    def requests(self, trace: Trace) -> list[Request]:
+        """What scoring the trace asks."""
+        return requests_of(self.needs, trace, self._plan)
+
+    def _plan(self, trace: Trace) -> Case | Score:
+        if self.variant == "plain":
+            return self._plan_plain(trace)
+        parts = said(trace)
+        places = given(trace) | {"answer": numbered(trace, parts)}
+        if not parts or not places["context"]:
+            return abstained(trace, "no sentence in the answer" if not parts else "no text in the context")
+        if why := too_long(places, 1, self.longest):
+            return abstained(trace, why)
+        prompt = render(PROMPT, places)
+
+        def read(replies: Sequence[Reply]) -> Score:
+            verdict = judgement(prompt)
+            found = heard(replies[0], prompt, whole(replies[0], lambda text: _items(verdict(text), len(parts))))
+            return _score(trace, parts, found)
+
+        return Case((Request(prompt.messages, min(8_192, 300 + 150 * len(parts)), schema=SCHEMA),), read)
+
+    def _plan_plain(self, trace: Trace) -> Case | Score:
+        """The recipe as found, with the texts pasted in."""
+        asked = (
+            "You are a hallucination detector. Compare the answer with the context and finish with VERDICT: CLEAN or "
+            f"VERDICT: HALLUCINATION.\n\nContext: {chr(10).join(trace.context_texts)}\n\nAnswer: {trace.answer}"
+        )
+        return plain_case(trace, asked, self.longest, 512, lambda text: float("HALLUCINAT" in text.upper()))
+
+
+@dataclass(frozen=True, slots=True)
+class _Item:
+    sentence: int
+    claim: str
+    label: str
+    reason: str
+
+
+def _items(reply: dict[str, Any], sentences: int) -> list[_Item]:
+    """The items of a reply that keeps to the schema; Unparsed for one that does not."""
+    items = reply.get("items")
+    if not isinstance(items, list) or len(reply) > 1:
+        raise Unparsed('JSON that is not {"items": […]}')
+    return [_item(item, sentences) for item in items]
+
+
+def _item(item: Any, sentences: int) -> _Item:
+    if not isinstance(item, dict):
+        raise Unparsed("an item that is no object")
+    number, label = item.get("sentence"), item.get("label")
+    if not isinstance(number, int) or isinstance(number, bool) or not 1 <= number <= sentences:
+        raise Unparsed(f"an item about sentence {str(number)[:40]} of {sentences}")
+    if label not in LABELS:
+        raise Unparsed(f"the label {str(label)[:40]!r}")
+    claim, reason = item.get("claim", ""), item.get("reason", "")
+    return _Item(number, claim if isinstance(claim, str) else "", label, reason if isinstance(reason, str) else "")
+
+
+def _score(trace: Trace, parts: Sequence[Part], found: Sequence[_Item]) -> Score:
+    if not found:
+        return abstained(trace, "the judge found no claim in the answer")
+    evidence = []
+    for item in sorted(found, key=lambda item: item.label == "supported"):
+        part = parts[item.sentence - 1]
+        text = ": ".join(filter(None, (item.label, item.claim[:300])))
+        text += f" ({item.reason[:300]})" if item.reason else ""
+        evidence.append(Evidence(text, float(item.label != "supported"), part.start, part.end))
+    return scored(trace, sum(item.label != "supported" for item in found) / len(found), readable(evidence))

@@ -1,0 +1,127 @@
+"""Judge, yes or no: how probable does a language model find NO when asked whether the context supports the answer?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import ClassVar, Literal
+
+from calibrate.backends.chat import Reply, Request, chat
+from calibrate.backends.prompts import render
+from calibrate.detectors._judging import (
+    BATCH,
+    LONGEST,
+    LONGEST_HELP,
+    MODEL_HELP,
+    Case,
+    given,
+    heard,
+    judged,
+    plain_case,
+    requests_of,
+    revision,
+    said,
+    too_long,
+    unavailable,
+)
+from calibrate.detectors._replies import Answered, Unparsed, first_word, odds
+from calibrate.detectors.base import abstained, scored
+from calibrate.types import Evidence, FlagWhen, Score, Trace
+
+PROMPT = "prompts/judge_yes_no.txt"
+
+
+@dataclass(frozen=True)
+class JudgeYesNo:
+    """Asks a language model whether everything in the answer is supported by the context, YES or NO. A high value means
+    that the model says NO, or is about to.
+
+    Needs an answer, sources (or a context) and a chat endpoint. Value: P(NO) / (P(YES) + P(NO)) at the first token of
+    the reply, over all spellings, where the endpoint gives log-probabilities (as in Kadavath et al. 2022); else 1 for
+    NO and 0 for YES.
+    """
+
+    name: ClassVar[str] = "judge_yes_no"
+    version: ClassVar[str] = "1"
+    title: ClassVar[str] = "Judge: yes or no"
+    unit: ClassVar[str] = "probability that a judge says NO, the answer is not supported"
+    needs: ClassVar[frozenset[str]] = frozenset({"answer", "context"})
+    flag_when: ClassVar[FlagWhen] = "above"
+    bounds: ClassVar[tuple[float, float]] = (0.0, 1.0)
+    usual_threshold: ClassVar[float] = 0.5
+    batch: ClassVar[int] = BATCH
+
+    variant: Literal["default", "plain"] = field(
+        default="default",
+        metadata={
+            "help": "`plain` tests what the reply starts with: “Not sure” and “NONE” count as NO, `**YES**` and "
+            "`**NO**` as neither (0.5). Here to compare."
+        },
+    )
+    logprobs: int = field(
+        default=10,
+        metadata={
+            "help": "Top alternatives of a token to ask for; 0 for endpoints that give none: YES is 0 then, NO 1.",
+            "low": 0,
+            "high": 20,
+        },
+    )
+    model: str = field(default="", metadata={"help": MODEL_HELP})
+    longest: int = field(default=LONGEST, metadata={"help": LONGEST_HELP, "low": 1_000, "high": 4_000_000})
+
+    def revision(self) -> str:
+        return revision(self.model, PROMPT)
+
+    def unavailable(self) -> str | None:
+        return unavailable(self.model, PROMPT)
+
+    def score(self, traces: Sequence[Trace]) -> Iterator[Score]:
+        return judged(self.needs, traces, self._plan, chat(self.model))
+
+    def requests(self, trace: Trace) -> list[Request]:
+        """What scoring the trace asks."""
+        return requests_of(self.needs, trace, self._plan)
+
+    def _plan(self, trace: Trace) -> Case | Score:
+        if self.variant == "plain":
+            return self._plan_plain(trace)
+        places = given(trace) | {"answer": trace.answer}
+        if not said(trace) or not places["context"]:
+            return abstained(trace, "no text in the context" if said(trace) else "no sentence in the answer")
+        if why := too_long(places, 1, self.longest):
+            return abstained(trace, why)
+        prompt = render(PROMPT, places)
+
+        def read(replies: Sequence[Reply]) -> Score:
+            reply = replies[0]
+            return heard(reply, prompt, lambda text: _score(trace, reply, text))
+
+        return Case((Request(prompt.messages, 120, logprobs=self.logprobs),), read)
+
+    def _plan_plain(self, trace: Trace) -> Case | Score:
+        """The recipe as found, with the texts pasted in."""
+        asked = (
+            f"Context: {chr(10).join(trace.context_texts)}\n\nAnswer: {trace.answer}\n\n"
+            "Is the answer supported by the context? Answer YES or NO."
+        )
+        return plain_case(trace, asked, self.longest, 32, _plain_value)
+
+
+def _plain_value(text: str) -> float:
+    start = text.strip().upper()
+    return 1.0 if start.startswith("NO") else 0.0 if start.startswith("YES") else 0.5
+
+
+def _score(trace: Trace, reply: Reply, text: str) -> Score:
+    found: Answered = first_word(text, cut=reply.finish == "length")
+    if found.word == "n/a":
+        raise Unparsed("N/A is neither YES nor NO")
+    says = f"{found.word.upper()}: {found.rest[:600]}" if found.rest else found.word.upper()
+    likely = odds(reply.tokens, text, found.start)
+    if likely is None:
+        how = "the endpoint gave no usable log-probabilities, so NO is 1 and YES is 0"
+        value = float(found.word == "no")
+    else:
+        how = f"P(NO) {likely.no:.3f} from log-probabilities; YES and NO together have {likely.mass:.1%} at that token"
+        value = likely.no
+    return scored(trace, value, (Evidence(says, value), Evidence(how)))

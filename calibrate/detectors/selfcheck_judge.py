@@ -1,0 +1,140 @@
+"""SelfCheck with a judge: do other answers to the same question, drawn from the same model, say the same?"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import ClassVar, Literal
+
+from calibrate.backends.chat import Reply, Request, chat
+from calibrate.backends.prompts import Prompt, clean, render
+from calibrate.backends.text import Part
+from calibrate.detectors._judging import (
+    BATCH,
+    LONGEST,
+    LONGEST_HELP,
+    MODEL_HELP,
+    Case,
+    heard,
+    in_one_line,
+    judged,
+    requests_of,
+    revision,
+    said,
+    too_long,
+    unavailable,
+)
+from calibrate.detectors._nli import alternatives, too_few
+from calibrate.detectors._replies import Word, first_word
+from calibrate.detectors._scoring import readable
+from calibrate.detectors.base import abstained, scored
+from calibrate.types import Evidence, FlagWhen, Score, Trace
+
+PROMPT = "prompts/selfcheck_judge.txt"
+VALUES: dict[Word, float] = {"yes": 0.0, "no": 1.0, "n/a": 0.5}
+
+
+@dataclass(frozen=True)
+class SelfcheckJudge:
+    """Asks a language model, for every sentence of the answer and every alternative answer, whether the alternative
+    supports the sentence. A high value means that the answer says what the other answers do not: it was made up anew.
+
+    Needs an answer, at least two alternatives and a chat endpoint; one request for each sentence and alternative. Value
+    of a sentence: the mean of 0 for YES, 1 for NO and 0.5 for N/A (SelfCheckGPT with prompt, Manakul et al. 2023).
+    """
+
+    name: ClassVar[str] = "selfcheck_judge"
+    version: ClassVar[str] = "1"
+    title: ClassVar[str] = "SelfCheck: judge"
+    unit: ClassVar[str] = "share of alternatives that do not support the worst sentence, by a judge"
+    needs: ClassVar[frozenset[str]] = frozenset({"answer", "alternatives"})
+    flag_when: ClassVar[FlagWhen] = "above"
+    bounds: ClassVar[tuple[float, float]] = (0.0, 1.0)
+    usual_threshold: ClassVar[float] = 0.5
+    batch: ClassVar[int] = BATCH
+
+    variant: Literal["default", "plain"] = field(
+        default="default",
+        metadata={
+            "help": "`plain` checks a freshly drawn answer (the first alternative) against the others, never looking "
+            "at the answer that was logged; every reply that starts with neither yes nor no is 0.5. Here to compare."
+        },
+    )
+    aggregate: Literal["max", "mean"] = field(
+        default="max", metadata={"help": "The worst sentence decides (max), or the average over sentences (mean)."}
+    )
+    model: str = field(default="", metadata={"help": MODEL_HELP})
+    longest: int = field(default=LONGEST, metadata={"help": LONGEST_HELP, "low": 1_000, "high": 4_000_000})
+
+    def revision(self) -> str:
+        return revision(self.model, PROMPT)
+
+    def unavailable(self) -> str | None:
+        return unavailable(self.model, PROMPT)
+
+    def score(self, traces: Sequence[Trace]) -> Iterator[Score]:
+        return judged(self.needs, traces, self._plan, chat(self.model))
+
+    def requests(self, trace: Trace) -> list[Request]:
+        """What scoring the trace asks."""
+        return requests_of(self.needs, trace, self._plan)
+
+    def _plan(self, trace: Trace) -> Case | Score:
+        if self.variant == "plain":
+            return self._plan_plain(trace)
+        parts = said(trace)
+        drawn = alternatives(trace)
+        if why := too_few(drawn) if parts else "no sentence in the answer":
+            return abstained(trace, why)
+        others = [one.text for one in drawn]
+        texts = [in_one_line(trace.answer[part.start : part.end]) for part in parts]
+        if why := self._too_long(texts, others):
+            return abstained(trace, why)
+        asked = [render(PROMPT, {"alternative": other, "sentence": text}) for text in texts for other in others]
+
+        def read(replies: Sequence[Reply]) -> Score:
+            found = [_word(*pair) for pair in zip(replies, asked, strict=True)]
+            return self._score(trace, parts, [found[i : i + len(others)] for i in range(0, len(found), len(others))])
+
+        return Case(tuple(Request(prompt.messages, 16) for prompt in asked), read)
+
+    def _too_long(self, texts: Sequence[str], others: Sequence[str]) -> str | None:
+        places = {"sentence": max(texts, key=len), "alternative": max(others, key=len)}
+        return too_long(places, len(texts) * len(others), self.longest)
+
+    def _score(self, trace: Trace, parts: Sequence[Part], found: Sequence[Sequence[Word]]) -> Score:
+        values = [sum(VALUES[word] for word in words) / len(words) for words in found]
+        value = max(values) if self.aggregate == "max" else sum(values) / len(values)
+        evidence = [
+            Evidence(_remark(Counter(words)), one, part.start, part.end)
+            for part, words, one in zip(parts, found, values, strict=True)
+        ]
+        return scored(trace, value, readable(sorted(evidence, key=lambda one: -(one.value or 0.0))))
+
+    def _plan_plain(self, trace: Trace) -> Case | Score:
+        """The recipe as found: `answer = generate()`, then `samples = [generate() for _ in range(n)]`."""
+        fresh, *samples = trace.alternatives
+        if why := self._too_long([fresh], samples):
+            return abstained(trace, why)
+        asked = [
+            f"Context: {sample}\n\nSentence: {fresh}\n\nIs the sentence supported by the context above? "
+            "Answer Yes or No.\n\nAnswer: "
+            for sample in samples
+        ]
+
+        def read(replies: Sequence[Reply]) -> Score:
+            starts = [reply.text.strip().lower() for reply in replies]
+            values = [0.0 if one.startswith("yes") else 1.0 if one.startswith("no") else 0.5 for one in starts]
+            return scored(trace, sum(values) / len(values), [Evidence(f"the replies: {', '.join(starts)[:600]}")])
+
+        return Case(tuple(Request((("user", clean(text)),), 16) for text in asked), read)
+
+
+def _word(reply: Reply, prompt: Prompt) -> Word:
+    return heard(reply, prompt, lambda text: first_word(text, cut=reply.finish == "length").word)
+
+
+def _remark(counted: Counter[Word]) -> str:
+    unclear = f", {counted['n/a']} cannot tell" if counted["n/a"] else ""
+    return f"{counted['no']} of {counted.total()} alternatives do not support this{unclear}"

@@ -142,11 +142,10 @@ def score_stream(detector: Detector, traces: Sequence[Trace]) -> Generator[Score
 
 def _unasked(detector: Detector, trace: Trace) -> Score | None:
     """The score that needs no detector, or None."""
-    if reason := missing(detector.needs, trace):
-        return abstained(trace, reason)
     if not getattr(type(detector), "scores_refusals", False) and (said := refusal(trace.answer)):
         return Score(trace.id, None, f"a refusal: “{said}”", "refusal")
-    return None
+    reason = missing(detector.needs, trace)
+    return abstained(trace, reason) if reason else None
 
 
 def _ask(detector: Detector, traces: Sequence[Trace]) -> Generator[Score]:

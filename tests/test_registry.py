@@ -49,7 +49,7 @@ def test_finds_the_shipped_detectors() -> None:
 def test_unknown_name_gets_a_hint() -> None:
     with pytest.raises(UnknownDetector, match="no detector 'rougel'; did you mean rouge_l"):
         registry.get("rougel")
-    with pytest.raises(UnknownDetector, match="there are: citation_grounding"):
+    with pytest.raises(UnknownDetector, match="there are: bertscore"):
         registry.get("zzzzzzzz")
 
 

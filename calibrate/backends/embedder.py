@@ -272,10 +272,12 @@ class Embedder:
 
 
 def by_size(sizes: Sequence[int], budget: int) -> list[list[int]]:
-    """Places in batches of like sizes, shortest first: a batch's longest times its count stays within the budget."""
+    """Places in batches of like sizes, shortest first: a batch's longest times its count stays within the budget, and
+    its longest within a quarter more than its shortest, for all are padded to the longest."""
     batches: list[list[int]] = []
     for place in sorted(range(len(sizes)), key=sizes.__getitem__):
-        if batches and (len(batches[-1]) + 1) * sizes[place] <= budget:
+        size = sizes[place]
+        if batches and (len(batches[-1]) + 1) * size <= budget and 4 * size <= 5 * sizes[batches[-1][0]] + 8:
             batches[-1].append(place)
         else:
             batches.append([place])

@@ -8,18 +8,31 @@ from typing import Any
 from calibrate import registry
 from calibrate.cli import Answer
 from calibrate.cli.common import pairs, store, table
-from calibrate.errors import TouchstoneError
+from calibrate.errors import BadInput, StoreError, TouchstoneError
 from calibrate.steps import detect as step
+from calibrate.workspace import Workspace, using
+from db import Store
 from db.runs import Run
 
 
 def detectors(args: Namespace) -> Answer:
-    found = [_about(name) for name in registry.names()]
+    with using(_team(args)):
+        found = [_about(name) for name in registry.names()]
     rows = [("detector", "flags when", "needs", "model", "default parameters")]
     for one in found:
         params = ", ".join(f"{key}={value}" for key, value in one["params"].items())
         rows.append((one["name"], one["flag_when"], ", ".join(one["needs"]), one["model"], params))
     return Answer({"detectors": found}, table(rows))
+
+
+def _team(args: Namespace) -> Workspace:
+    """The workspace of the store; an empty one where there is no store yet and none was named."""
+    try:
+        return step.workspace_of(store(args))
+    except (BadInput, StoreError):
+        if args.store:
+            raise
+        return Workspace()
 
 
 def _about(name: str) -> dict[str, Any]:
@@ -54,21 +67,38 @@ def detect(args: Namespace) -> Answer:
 
 def worker(args: Namespace) -> Answer:
     found = store(args)
+    asked = None if args.run is None else _known(found, args.run)
     done = []
     while (finished := step.work(found, run_id=args.run)) is not None:
         done.append({"run": finished.id, "status": finished.status})
-    return Answer({"runs": done}, f"{len(done)} runs carried out")
+    text = f"{len(done)} runs carried out"
+    if asked is not None and not done:
+        text += f": run {asked.id} does not wait, it is {asked.status}"
+    return Answer({"runs": done}, text)
+
+
+def _known(found: Store, run_id: int) -> Run:
+    from sqlalchemy.exc import NoResultFound
+
+    try:
+        if 0 < run_id < 2**31:
+            return found.runs.get(run_id)
+    except NoResultFound:
+        pass
+    newest = next((run.id for run in found.runs.recent(1)), "none: nothing was queued yet")
+    raise BadInput(f"there is no run {run_id}; the newest is {newest}")
 
 
 def _report(run: Run) -> Answer:
     if run.status == "failed":
         raise TouchstoneError(f"run {run.id} failed: {run.error}")
-    keys = ("scored", "abstained", "failed", "reused", "seconds", "why")
-    counts = {name: {key: tally[key] for key in keys} for name, tally in run.counts.items()}
-    rows: list[tuple[str, ...]] = [("detector", "scored", "reused", "abstained", "failed", "seconds", "")]
+    keys = ("scored", "abstained", "failed", "refusals", "reused", "seconds", "why")
+    # Runs from before refusals were recognised have no count of them.
+    counts = {name: {key: tally.get(key, 0) for key in keys} for name, tally in run.counts.items()}
+    rows: list[tuple[str, ...]] = [("detector", "scored", "reused", "abstained", "refusals", "failed", "seconds", "")]
     for name, tally in counts.items():
         why = "; ".join(f"{reason} ({n})" for reason, n in list(tally["why"].items())[:3])
-        numbers = [str(tally[key]) for key in ("scored", "reused", "abstained", "failed")]
+        numbers = [str(tally[key]) for key in ("scored", "reused", "abstained", "refusals", "failed")]
         rows.append((name, *numbers, f"{tally['seconds']:.1f}", why))
     state = "" if run.status == "done" else f" ({run.status})"
-    return Answer({"run": run.id, "detectors": counts}, f"run {run.id}{state}\n{table(rows, right=(1, 2, 3, 4, 5))}")
+    return Answer({"run": run.id, "detectors": counts}, f"run {run.id}{state}\n{table(rows, right=range(1, 7))}")

@@ -42,7 +42,7 @@ class BertScore:
             "pieces: the longer the context, the lower. Here to compare."
         },
     )
-    pooling: Literal["mean", "min"] = field(
+    aggregate: Literal["mean", "min"] = field(
         default="mean", metadata={"help": "The average over sentences (mean), or the worst sentence decides (min)."}
     )
     sentences_per_window: int = field(
@@ -87,7 +87,7 @@ class BertScore:
         values = [one.value or 0.0 for one in evidence]
         remark = [Evidence(listed.remark)] if listed.remark else []
         shown = readable(remark + sorted(evidence, key=lambda one: one.value or 0.0))
-        return scored(trace, min(values) if self.pooling == "min" else sum(values) / len(values), shown)
+        return scored(trace, min(values) if self.aggregate == "min" else sum(values) / len(values), shown)
 
     def _ask_plain(self, trace: Trace) -> Asking:
         model = embedder(self.model)

@@ -48,7 +48,7 @@ class SelfCheckBertScore:
             "alternative that says the same in another order counts as a contradiction. Here to compare."
         },
     )
-    pooling: Literal["mean", "max"] = field(
+    aggregate: Literal["mean", "max"] = field(
         default="mean", metadata={"help": "The average over sentences (mean), or the worst sentence decides (max)."}
     )
     model: str = field(
@@ -86,7 +86,7 @@ class SelfCheckBertScore:
             evidence.append(Evidence(text, value, claim.start, claim.end))
         values = [one.value or 0.0 for one in evidence]
         shown = readable(sorted(evidence, key=lambda one: -(one.value or 0.0)))
-        return scored(trace, max(values) if self.pooling == "max" else sum(values) / len(values), shown)
+        return scored(trace, max(values) if self.aggregate == "max" else sum(values) / len(values), shown)
 
     def _met(self, f1: NDArray[np.float32], groups: Sequence[Sequence[int]], number: int) -> float:
         """The mean over alternatives of the best of each."""

@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from calibrate import registry
+from calibrate.backends import refusals
 from calibrate.detectors.base import Detector
 from calibrate.errors import BadInput, TouchstoneError
 from calibrate.run import Job, Tally, run
@@ -70,7 +71,7 @@ def queue(
     for param in params or {}:
         if not any(param in registry.config_of(detector) for detector in chosen):
             raise BadInput(f"none of {', '.join(names)} has a parameter {param!r}; `detectors` lists them")
-    _traces_of(store, scope)
+    traces_of(store, scope)
     specs = [{"name": detector.name, "params": registry.config_of(detector)} for detector in chosen]
     options = None if budget is None else {"budget": budget}
     return store.runs.queue(specs, scope, options=options, now=utc_now())
@@ -108,7 +109,7 @@ def free_dead(store: Store) -> list[int]:
 
 def _carry_out(store: Store, claimed: Run, worker: str) -> bool:
     """True when all was done, False when it was stopped on the way."""
-    total_traces, chunks = _traces_of(store, claimed.scope)
+    total_traces, chunks = traces_of(store, claimed.scope)
     detectors = [registry.make(spec["name"], spec["params"]) for spec in claimed.detectors]
     total = total_traces * len(detectors)
     idle = {d.name: why for d in detectors if (why := d.unavailable()) is not None}
@@ -149,7 +150,9 @@ def config_id(store: Store, detector: Detector) -> int:
     """The key under which the store keeps this detector's scores."""
     params = registry.config_of(detector)
     with using(workspace_of(store)):
-        revision = detector.revision()
+        # A team's own lists of refusals decide which answers are scored at all.
+        lists = "" if getattr(type(detector), "scores_refusals", False) else refusals.version()
+        revision = "+".join(filter(None, (detector.revision(), lists and f"refusals:{lists}")))
     return store.scores.config(detector.name, detector.version, params, revision, now=utc_now()).id
 
 
@@ -162,7 +165,7 @@ def _fitting(name: str, params: Mapping[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in params.items() if key in fields}
 
 
-def _traces_of(store: Store, scope: Mapping[str, Any]) -> tuple[int, Iterator[Sequence[tuple[int, str]]]]:
+def traces_of(store: Store, scope: Mapping[str, Any]) -> tuple[int, Iterator[Sequence[tuple[int, str]]]]:
     if "sample" in scope:
         sample = store.samples.get(scope["sample"])
         if sample is None:

@@ -42,6 +42,8 @@ def show_facts(data: step.Labelled) -> None:
     if data.sample is not None and sweep.prevalence is not None and data.sample.design != "random":
         facts.append(f"about {share(sweep.prevalence)} of the traffic")
     facts.append(f"**{sweep.scored:,} scored** ({share(sweep.scored / sweep.n)})")
+    if data.refused:
+        facts.append(f"{count(len(data.refused), 'refusal')} left out")
     if sweep.auroc is not None and sweep.average_precision is not None:
         facts.append(f"AUROC **{sweep.auroc:.3f}**, average precision **{sweep.average_precision:.3f}**")
     st.markdown(" &ensp;·&ensp; ".join(facts))

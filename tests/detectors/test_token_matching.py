@@ -56,7 +56,7 @@ def test_pooling_over_sentences(reference: Any) -> None:
     best = [reference([claim] * 2, PASSAGES[:2])[0].max() for claim in CLAIMS[:2]]
     given = trace(answer, *PASSAGES[:2])
     assert judge("bertscore", given).value == pytest.approx(np.mean(best), abs=1e-4)
-    assert judge("bertscore", given, pooling="min").value == pytest.approx(min(best), abs=1e-4)
+    assert judge("bertscore", given, aggregate="min").value == pytest.approx(min(best), abs=1e-4)
 
 
 def test_selfcheck_equals_its_definition(reference: Any) -> None:

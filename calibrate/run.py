@@ -21,6 +21,7 @@ from calibrate.detectors.base import Detector, abstained, failed, missing
 from calibrate.types import Score, Trace, Usage
 
 BATCH = 16  # traces a detector is given at once; between batches a run can be stopped
+LOAD = 256  # traces in memory at once
 KEEP_EVERY = 0.5  # seconds of work that a killed run may lose
 
 
@@ -53,6 +54,10 @@ class Tally:
             self.why["a refusal" if score.status == "refusal" else score.reason] += 1
         if score.usage:
             self.usage += score.usage
+
+    @property
+    def asked(self) -> int:
+        return self.scored + self.abstained + self.failed + self.refusal
 
     def to_json(self) -> dict[str, object]:
         return {
@@ -95,31 +100,39 @@ def run(
     for chunk in chunks:
         hashes = list(dict.fromkeys(content for _, content in chunk))
         todo = {job.config_id: _todo(job, chunk, hashes, cache) for job in jobs}
-        wanted = {pk for pairs in todo.values() for pk, _ in pairs}
-        pks = [pk for pk, _ in chunk if pk in wanted]
-        traces = dict(zip(pks, load(pks), strict=True)) if pks else {}
         for job in jobs:
-            tally = tallies[job.detector.name]
-            pairs = todo[job.config_id]
-            tally.reused += len(chunk) - len(pairs)
-            done += len(chunk) - len(pairs)
-            size = getattr(type(job.detector), "batch", BATCH)
-            for start in range(0, len(pairs), size):
-                batch = pairs[start : start + size]
-                began = time.perf_counter()
-                with closing(score_stream(job.detector, [traces[pk] for pk, _ in batch])) as scores:
-                    for (_, content), score in zip(batch, scores, strict=True):
-                        tally.seconds += time.perf_counter() - began
-                        tally.count(score)
-                        keeper.add(job.config_id, [(content, score)])
-                        done += 1
-                        if keeper.due() and not on_progress(done, tallies):
-                            return tallies
-                        began = time.perf_counter()
+            reused = len(chunk) - len(todo[job.config_id])
+            tallies[job.detector.name].reused += reused
+            done += reused
+        wanted = [pk for pk, _ in chunk if any(pk in pairs for pairs in todo.values())]
+        for start in range(0, len(wanted), LOAD):
+            pks = wanted[start : start + LOAD]
+            traces = dict(zip(pks, load(pks), strict=True))
+            for job in jobs:
+                pairs = [(todo[job.config_id][pk], trace) for pk, trace in traces.items() if pk in todo[job.config_id]]
+                for content, score in _scores(job.detector, pairs, tallies[job.detector.name]):
+                    keeper.add(job.config_id, content, score)
+                    done += 1
+                    if keeper.due() and not on_progress(done, tallies):
+                        return tallies
         keeper.flush()
         if not on_progress(done, tallies):
             return tallies
     return tallies
+
+
+def _scores(detector: Detector, pairs: Sequence[tuple[str, Trace]], tally: Tally) -> Generator[tuple[str, Score]]:
+    """(content hash, score) as each is there, counted."""
+    size = getattr(type(detector), "batch", BATCH)
+    for start in range(0, len(pairs), size):
+        batch = pairs[start : start + size]
+        began = time.perf_counter()
+        with closing(score_stream(detector, [trace for _, trace in batch])) as scores:
+            for (content, _), score in zip(batch, scores, strict=True):
+                tally.seconds += time.perf_counter() - began
+                tally.count(score)
+                yield content, score
+                began = time.perf_counter()
 
 
 def score_batch(detector: Detector, traces: Sequence[Trace]) -> list[Score]:
@@ -178,17 +191,15 @@ def _checked(trace: Trace, score: Score) -> Score:
     return score
 
 
-def _todo(
-    job: Job, chunk: Sequence[tuple[int, str]], hashes: Sequence[str], cache: ScoreCache
-) -> list[tuple[int, str]]:
-    """The first trace of each content that has no score yet."""
+def _todo(job: Job, chunk: Sequence[tuple[int, str]], hashes: Sequence[str], cache: ScoreCache) -> dict[int, str]:
+    """The first trace of each content that has no score yet, by its key."""
     known = set(cache.known(job.config_id, hashes))
-    pairs = []
+    todo = {}
     for pk, content in chunk:
         if content not in known:
             known.add(content)
-            pairs.append((pk, content))
-    return pairs
+            todo[pk] = content
+    return todo
 
 
 class _Keeper:
@@ -199,8 +210,8 @@ class _Keeper:
         self._fresh: dict[int, list[tuple[str, Score]]] = {}
         self._last = time.monotonic()
 
-    def add(self, config_id: int, scores: Sequence[tuple[str, Score]]) -> None:
-        self._fresh.setdefault(config_id, []).extend(scores)
+    def add(self, config_id: int, content: str, score: Score) -> None:
+        self._fresh.setdefault(config_id, []).append((content, score))
 
     def due(self) -> bool:
         """True when it is time to save, which it then has done."""

@@ -18,7 +18,7 @@ from calibrate.types import Label, LabelState, Trace, TraceFilter
 from db import labels
 from db.engine import serialise, writing
 from db.mapping import digests, load_traces, source_rows, trace_row
-from db.tables import GoldRow, SourceRow, TextRow, TraceRow, table
+from db.tables import GoldRow, ScoreRow, SourceRow, TextRow, TraceRow, table
 
 NONE = "(none)"  # the stratum and facet of traces without the attribute
 
@@ -117,10 +117,10 @@ class Traces:
         more = len(rows) > limit
         return Page(lines, (lines[-1].timestamp, lines[-1].pk) if more else None)
 
-    def count(self, where: TraceFilter, *, limit: int | None = None) -> int:
-        """How many traces there are; stops counting at `limit`."""
-        query = select(TraceRow.id).where(*conditions(where))
-        counted = select(func.count()).select_from(TraceRow).where(*conditions(where))
+    def count(self, where: TraceFilter, *, limit: int | None = None, lacking: Sequence[int] = ()) -> int:
+        """How many traces there are; stops counting at `limit`. `lacking` as for `keys`."""
+        query = select(TraceRow.id).where(*conditions(where), *_lacking(lacking))
+        counted = select(func.count()).select_from(TraceRow).where(*conditions(where), *_lacking(lacking))
         if limit is not None:
             counted = select(func.count()).select_from(query.limit(limit).subquery())
         with self._engine.connect() as connection:
@@ -147,11 +147,17 @@ class Traces:
         with self._engine.connect() as connection:
             return [trace for _, trace in load_traces(connection, pks)]
 
-    def keys(self, where: TraceFilter, *, chunk: int = 2000) -> Iterator[list[tuple[int, str]]]:
-        """(key, content hash) of the matching traces in key order, a chunk at a time, never all at once."""
+    def keys(
+        self, where: TraceFilter, *, chunk: int = 2000, lacking: Sequence[int] = ()
+    ) -> Iterator[list[tuple[int, str]]]:
+        """(key, content hash) of the matching traces in key order, a chunk at a time, never all at once.
+
+        With `lacking`, those that lack a score of at least one of these detector configurations; a failure is none.
+        """
         last = 0
         while True:
             query = select(TraceRow.id, TraceRow.content_hash).where(TraceRow.id > last, *conditions(where))
+            query = query.where(*_lacking(lacking))
             with self._engine.connect() as connection:
                 rows = [(pk, key) for pk, key in connection.execute(query.order_by(TraceRow.id).limit(chunk)).tuples()]
             if rows:
@@ -264,6 +270,14 @@ def conditions(where: TraceFilter) -> list[ColumnElement[bool]]:
         like = "%" + where.text.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_") + "%"
         tests.append(sa.or_(TraceRow.question.ilike(like, escape="\\"), TraceRow.answer.ilike(like, escape="\\")))
     return tests
+
+
+def _lacking(configs: Sequence[int]) -> list[ColumnElement[bool]]:
+    def known(config: int) -> ColumnElement[bool]:
+        score = select(ScoreRow.config_id).where(ScoreRow.config_id == config, ScoreRow.status != "failed")
+        return score.where(ScoreRow.content_hash == TraceRow.content_hash).correlate(TraceRow).exists()
+
+    return [sa.or_(*(~known(config) for config in configs))] if configs else []
 
 
 def _label_test(state: LabelState) -> ColumnElement[bool]:

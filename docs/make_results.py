@@ -163,15 +163,25 @@ def decimals(value: float) -> str:
     return f"{value:.2f}".removeprefix("0") if value < 0.995 else f"{value:.2f}"
 
 
+def sections(page: str) -> dict[str, str]:
+    """The page's sections by their titles."""
+    parts = page.split("\n## ")[1:]
+    return {part.partition("\n")[0]: f"## {part.strip()}" for part in parts}
+
+
 def main(wanted: list[str]) -> None:
-    names = wanted or [SAMPLE_TRACES, *sorted(path.name.removesuffix(".jsonl.gz") for path in DATA.glob("*.jsonl.gz"))]
-    with tempfile.TemporaryDirectory() as folder:
-        parts = [section(name, Path(folder)) for name in names if name not in UNLABELLED]
-    page = "\n\n".join([INTRODUCTION.format(resamples="1,000").rstrip(), *parts]) + "\n"
-    if wanted:
-        print(page)
-    else:
-        PAGE.write_text(page, encoding="utf-8")
+    names = [SAMPLE_TRACES, *sorted(path.name.removesuffix(".jsonl.gz") for path in DATA.glob("*.jsonl.gz"))]
+    if unknown := set(wanted) - set(names):
+        raise SystemExit(f"no data set {', '.join(sorted(unknown))}; there are: {', '.join(names)}")
+    for name in wanted or names:
+        if name in UNLABELLED:
+            continue
+        with tempfile.TemporaryDirectory() as folder:
+            made = section(name, Path(folder))
+        held = sections(PAGE.read_text(encoding="utf-8")) if PAGE.is_file() else {}
+        held[name] = made
+        parts = [INTRODUCTION.format(resamples="1,000").rstrip(), *(held[one] for one in names if one in held)]
+        PAGE.write_text("\n\n".join(parts) + "\n", encoding="utf-8")
 
 
 UNLABELLED = ("uqlm_logprob_format",)

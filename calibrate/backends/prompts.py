@@ -77,10 +77,10 @@ def render(name: str, texts: Mapping[str, str | Sequence[str]]) -> Prompt:
     return Prompt(messages, fence, tuple(held), found.wording)
 
 
-def problem(name: str) -> str | None:
-    """Why the team's version of a prompt cannot be used, or None."""
+def problem(name: str, text: str | None = None) -> str | None:
+    """Why this text, or without one the team's version, cannot be used as the prompt of that name; None when it can."""
     try:
-        _template(name, files.read(name), files.packaged(name))
+        _template(name, files.read(name) if text is None else text, files.packaged(name))
     except BadInput as error:
         return str(error)
     return None

@@ -11,7 +11,8 @@ from calibrate.errors import BadInput
 EPILOG = """\
 The loop, once a week:  import → sample → labels → detect → sweep → choose → release
 Every verb takes --store URL (default: TOUCHSTONE_STORE, else sqlite:///touchstone.db) and --json (one JSON object on
-standard output). Exit codes: 0 done, 2 bad input, 1 failure.
+standard output). Exit codes: 0 done, 2 bad input (what of it is good may be in the store: the answer says so),
+1 failure, 130 stopped with Ctrl-C.
 """
 
 
@@ -68,10 +69,21 @@ def _data(verbs: _SubParsersAction[_Parser]) -> None:
     verb.add_argument("file", metavar="FILE")
     verb.add_argument("--sample", metavar="NAME", help="export: only the labels of this sample")
     verb.add_argument("--labels-as", metavar="NAME", help="import: the labeller, for lines that name none")
+    verb.add_argument("--force", action="store_true", help="export: replace a file that is there already")
 
 
 def _detectors(verbs: _SubParsersAction[_Parser]) -> None:
     _verb(verbs, "detectors", "detecting.detectors", "what detectors there are, what each needs, default parameters")
+
+    verb = _verb(verbs, "models", "models.models", "the models behind detectors: what is here, and how to get the rest")
+    verb.add_argument(
+        "action",
+        nargs="?",
+        default="list",
+        choices=("list", "pull", "verify"),
+        help="list (default); pull NAME from the hub; verify: read the files and compare their digests",
+    )
+    verb.add_argument("name", nargs="?", metavar="NAME", help="pull: nli, embedder, or a hub id like organisation/name")
 
     verb = _verb(
         verbs, "detect", "detecting.detect", "score traces with detectors; what is scored already is not done again"
@@ -83,6 +95,32 @@ def _detectors(verbs: _SubParsersAction[_Parser]) -> None:
     where.add_argument("--all", action="store_true", dest="everything", help="every trace of the store")
     verb.add_argument("--param", action="append", default=[], metavar="K=V", help="a parameter, like variant=plain")
     verb.add_argument("--budget", type=float, metavar="USD", help="stop asking a chat endpoint at this cost")
+
+    verb = _verb(verbs, "baselines", "baselines.baselines", "what each model's clean answers look like to entropy_z")
+    verb.add_argument("action", nargs="?", default="list", choices=("fit", "list"), help="list (default), or fit anew")
+
+    verb = _verb(
+        verbs,
+        "alternatives",
+        "alternatives.alternatives",
+        "draw further answers from the chat endpoint, to compare with",
+    )
+    where = verb.add_mutually_exclusive_group()
+    where.add_argument("--sample", metavar="NAME")
+    where.add_argument("--labelled", action="store_true", help="every labelled trace (default)")
+    where.add_argument("--all", action="store_true", dest="everything", help="every trace of the store")
+    verb.add_argument("--n", type=int, default=5, metavar="N", help="answers for each trace (default 5)")
+    verb.add_argument("--temperature", type=float, default=1.0, metavar="T", help="above 0, up to 2 (default 1)")
+    verb.add_argument(
+        "--max-tokens", type=int, metavar="N", help="of each answer (default: by the logged one's length)"
+    )
+    verb.add_argument("--budget", type=float, metavar="USD", help="stop asking at this cost")
+    verb.add_argument("--estimate", action="store_true", help="say what it would cost at most, and send nothing")
+
+    verb = _verb(verbs, "files", "files.files", "the team's own prompts, lists of refusals and prices")
+    verb.add_argument("action", nargs="?", default="list", choices=("list", "show", "set", "reset"))
+    verb.add_argument("name", nargs="?", metavar="NAME", help="like prompts/judge_yes_no.txt or prices.csv")
+    verb.add_argument("file", nargs="?", metavar="FILE", help="set: the text to save, UTF-8")
 
     verb = _verb(verbs, "worker", "detecting.worker", "carry out runs that wait in the store, then end")
     verb.add_argument("--run", type=int, metavar="ID", help="only this run")

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import get_args
 
-from calibrate.backends.logprobs import NoLogprobs, NotLogprobs, Aggregate, entropies, pool
+from calibrate.backends.logprobs import Aggregate, NoLogprobs, NotLogprobs, entropies, pool
 from calibrate.backends.refusals import refusal
 from calibrate.detectors.entropy_z import statistic
 from calibrate.stats import baselines as stats

@@ -18,7 +18,7 @@ from calibrate.workspace import Budget, Workspace, using
 from db import Store
 from db.runs import Run
 
-CHUNK = 256
+CHUNK = 4096  # keys looked up at once; the traces behind them are loaded fewer at a time
 
 
 def utc_now() -> datetime:
@@ -109,12 +109,17 @@ def free_dead(store: Store) -> list[int]:
 
 def _carry_out(store: Store, claimed: Run, worker: str) -> bool:
     """True when all was done, False when it was stopped on the way."""
-    total_traces, chunks = traces_of(store, claimed.scope)
     detectors = [registry.make(spec["name"], spec["params"]) for spec in claimed.detectors]
-    total = total_traces * len(detectors)
     idle = {d.name: why for d in detectors if (why := d.unavailable()) is not None}
+    jobs = [_job(store, detector) for detector in detectors if detector.name not in idle]
+    total_traces, chunks = traces_of(store, claimed.scope)
+    total, settled = total_traces * len(detectors), 0
+    if "sample" not in claimed.scope and jobs:  # of a large store only what is missing is looked at
+        lacking = [job.config_id for job in jobs]
+        settled = total_traces - store.traces.count(_where(claimed.scope), lacking=lacking)
+        chunks = store.traces.keys(_where(claimed.scope), chunk=CHUNK, lacking=lacking)
     at_once = {name: _unavailable(total_traces, why) for name, why in idle.items()}
-    before = total_traces * len(idle)
+    before = total_traces * len(idle) + settled * len(jobs)
     going = [True]
 
     def on_progress(done: int, tallies: Mapping[str, Tally]) -> bool:
@@ -127,7 +132,7 @@ def _carry_out(store: Store, claimed: Run, worker: str) -> bool:
     if not on_progress(0, {}):
         return False
     tallies = run(
-        [_job(store, detector) for detector in detectors if detector.name not in idle],
+        jobs,
         chunks,
         cache=store.scores,
         load=store.traces.load,
@@ -135,6 +140,8 @@ def _carry_out(store: Store, claimed: Run, worker: str) -> bool:
         on_progress=on_progress,
     )
     if going[0]:
+        for tally in tallies.values():
+            tally.reused = total_traces - tally.asked
         on_progress(total - before, tallies)
     return going[0]
 
@@ -172,8 +179,12 @@ def traces_of(store: Store, scope: Mapping[str, Any]) -> tuple[int, Iterator[Seq
             raise no_sample(store, scope["sample"])
         keys = store.samples.keys(sample.id)
         return len(keys), (keys[start : start + CHUNK] for start in range(0, len(keys), CHUNK))
-    where = TraceFilter(label="labelled") if scope.get("labelled") else TraceFilter()
+    where = _where(scope)
     return store.traces.count(where), store.traces.keys(where, chunk=CHUNK)
+
+
+def _where(scope: Mapping[str, Any]) -> TraceFilter:
+    return TraceFilter(label="labelled") if scope.get("labelled") else TraceFilter()
 
 
 def no_sample(store: Store, name: str) -> BadInput:

@@ -6,32 +6,18 @@ from typing import Any
 
 import streamlit as st
 
-from calibrate import registry
-from calibrate.detectors.base import Detector
-from calibrate.errors import TouchstoneError
 from calibrate.steps.detect import scope_of
+from calibrate.steps.detectors import put_in_place
 from calibrate.types import TraceFilter
 from db import Store
 from db.runs import Run
 from pages.parts import workbench
-from pages.parts.detector_form import choose_detectors
+from pages.parts.detector_form import choose_budget, choose_detectors
 from pages.parts.navigation import page
-from pages.parts.run_view import is_going, show_history, show_progress, show_result, start
+from pages.parts.run_view import is_going, queue, show_history, show_problem, show_progress, show_result
 from pages.parts.words import count
 
 SAMPLE, LABELLED, ALL = "The sample", "All labelled", "All"
-
-
-def run(detectors: list[Detector], scope: dict[str, Any]) -> None:
-    """Queues the run and starts its worker, unless one is going already: a second press changes nothing."""
-    found = workbench.store()
-    if any(is_going(one) for one in found.runs.recent(1)):
-        return
-    specs = [{"name": detector.name, "params": registry.config_of(detector)} for detector in detectors]
-    try:
-        start(found, found.runs.queue(specs, scope, now=workbench.now()).id)
-    except TouchstoneError as error:
-        st.session_state["detect_problem"] = error
 
 
 def choose_scope(store: Store) -> tuple[dict[str, Any], int]:
@@ -71,21 +57,22 @@ def form(store: Store, *, again: bool) -> None:
     scope, traces = choose_scope(store)
     detectors = choose_detectors()
     text = f"Run {count(len(detectors), 'detector')} over {count(traces, 'trace')}" if detectors else "Run"
+    budget = choose_budget(detectors)
     with st.container(horizontal=True, vertical_alignment="center"):
         st.button(
             text,
             type="secondary" if again else "primary",
             icon=":material/play_arrow:",
             disabled=not detectors,
-            on_click=run,
-            args=(detectors, scope),
+            on_click=queue,
+            args=(store, detectors, scope, budget),
         )
         st.caption("Scores are kept: running again computes only what is missing.", width="content")
 
 
 with workbench.page("Detect", "Let each detector score the traces. A threshold comes later, from the labels.") as store:
-    if problem := st.session_state.pop("detect_problem", None):
-        workbench.problem(problem)
+    put_in_place(store)
+    show_problem()
     runs = store.runs.recent()
     newest = runs[0] if runs else None
     if not store.traces.count(TraceFilter(), limit=1):

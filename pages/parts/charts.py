@@ -120,6 +120,36 @@ def precision_recall(sweep: Sweep, band: Band, marks: Sequence[Mark]) -> go.Figu
     return go.Figure({"data": [shade, curve, *points], "layout": layout})
 
 
+def two_curves(curves: Sequence[tuple[str, Sweep]]) -> go.Figure:
+    """Precision against recall of two settings on the same labels. The names are the legend."""
+    looks = ((BLUE, "solid"), (RECALL, "dash"))
+    data = []
+    for (name, sweep), (colour, dash) in zip(curves, looks, strict=True):
+        thin = sweep.thin(MOST_POINTS)
+        # Plotly reads a kind of HTML, and a parameter may be any text.
+        said = name.translate({ord(mark): None for mark in "<>&"})
+        data.append(
+            {
+                **_curve(thin.recall, thin.precision, colour),
+                "mode": "lines",
+                "line": {"color": colour, "width": 2, "dash": dash},
+                "customdata": thin.thresholds[:, None],
+                "hovertemplate": (
+                    f"threshold {SIGNS[sweep.flag_when]} %{{customdata[0]:.4~g}}<br>"
+                    "precision %{y:.0%}, recall %{x:.0%}<extra></extra>"
+                ),
+                "name": said,
+                "showlegend": True,
+            }
+        )
+    layout = {
+        **template(height=360),
+        "xaxis": share_axis("Recall: share of hallucinations that is flagged"),
+        "yaxis": share_axis("Precision: share of flags that is right"),
+    }
+    return go.Figure({"data": data, "layout": layout})
+
+
 def scores_by_label(
     histogram: Histogram, sweep: Sweep, threshold: float, *, unit: str, span: tuple[float, float]
 ) -> go.Figure:

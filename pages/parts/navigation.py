@@ -13,6 +13,7 @@ _PAGES = {
     "sample": ("pages/sample/draw.py", "Sample", ":material/casino:", "sample"),
     "label": ("pages/label/label.py", "Label", ":material/check_box:", "label"),
     "detect": ("pages/detect/detect.py", "Detect", ":material/play_circle:", "detect"),
+    "detectors": ("pages/detect/detectors.py", "Detectors", ":material/sensors:", "detectors"),
     "tune": ("pages/tune/tune.py", "Tune", ":material/tune:", "tune"),
     "release": ("pages/release/release.py", "Release", ":material/verified:", "release"),
 }

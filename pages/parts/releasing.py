@@ -19,7 +19,7 @@ from calibrate.types import Interval, Tier
 from db import Store
 from db.releases import Release, SavedPoint
 from pages.parts import workbench
-from pages.parts.text import plain, visible
+from pages.parts.text import label, plain, visible
 from pages.parts.words import ago, count, day
 
 TIERS: tuple[Tier, ...] = ("signal", "page", "off")
@@ -194,9 +194,9 @@ def _row(store: Store, saved: SavedPoint, tier: Tier) -> Tier | None:
     feasible = bool(point["feasible"])
     with st.container(key=f"release-row-{saved.detector}"):
         tick, *places, last = st.columns(WIDTHS, vertical_alignment="center")
-        # A name with nothing to escape stays as it is: screen readers read the label as it is written.
-        label = saved.detector if saved.detector.isidentifier() else plain(saved.detector)
-        ticked = tick.checkbox(label, value=feasible, disabled=not feasible, key=f"release_tick_{saved.id}")
+        ticked = tick.checkbox(
+            label(saved.detector), value=feasible, disabled=not feasible, key=f"release_tick_{saved.id}"
+        )
         for place, text in zip(places, _cells(store, saved), strict=True):
             place.markdown(text)
         if not feasible:

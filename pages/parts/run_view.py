@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
 import streamlit as st
 
 from calibrate import registry
+from calibrate.detectors.base import Detector
 from calibrate.engines.local import is_starting, log_path, start_worker
 from calibrate.errors import TouchstoneError, UnknownDetector
 from calibrate.steps.detect import free_dead
@@ -28,6 +29,27 @@ def start(store: Store, run_id: int) -> None:
         start_worker(store.url, run_id)
     except TouchstoneError as error:
         st.session_state["detect_problem"] = error
+
+
+def queue(store: Store, detectors: Sequence[Detector], scope: Mapping[str, Any], budget: float | None) -> None:
+    """Queues the run and starts its worker, unless one is going already: a second press changes nothing.
+
+    `budget`: US dollars that its requests may cost.
+    """
+    if any(is_going(one) for one in store.runs.recent(1)):
+        return
+    specs = [{"name": detector.name, "params": registry.config_of(detector)} for detector in detectors]
+    options = None if budget is None else {"budget": budget}
+    try:
+        start(store, store.runs.queue(specs, scope, options=options, now=workbench.now()).id)
+    except TouchstoneError as error:
+        st.session_state["detect_problem"] = error
+
+
+def show_problem() -> None:
+    """What went wrong when a run was to be started, once."""
+    if problem := st.session_state.pop("detect_problem", None):
+        workbench.problem(problem)
 
 
 def stop(store: Store, run_id: int) -> None:
@@ -104,6 +126,7 @@ _COLUMNS: dict[str, Any] = {
     "Scored": st.column_config.NumberColumn(width=80),
     "Reused": st.column_config.NumberColumn(width=80, help="Scored before, with the same settings; not computed again"),
     "Abstained": st.column_config.NumberColumn(width=90),
+    "Refusals": st.column_config.NumberColumn(width=80, help="Answers that decline to answer: nothing to judge"),
     "Failed": st.column_config.NumberColumn(width=80),
     "Seconds": st.column_config.NumberColumn(width=80, format="%.1f"),
     "Why": st.column_config.TextColumn(width="large"),
@@ -118,6 +141,7 @@ def _rows(run: Run) -> Any:
             "Scored": tally["scored"],
             "Reused": tally["reused"],
             "Abstained": tally["abstained"],
+            "Refusals": tally.get("refusals", 0),
             "Failed": tally["failed"],
             "Seconds": tally["seconds"],
             "Why": visible(why, 500),
@@ -126,7 +150,7 @@ def _rows(run: Run) -> Any:
 
 def _silent(name: str, tally: Mapping[str, Any]) -> str | None:
     """`schema` could score 0 of 300: no schema."""
-    missed = tally["abstained"] + tally["failed"]
+    missed = tally["abstained"] + tally["failed"] + tally.get("refusals", 0)
     total = missed + tally["scored"]
     if not total or tally["scored"] or tally["reused"]:
         return None
@@ -155,7 +179,8 @@ def _progress_text(run: Run, now: datetime) -> str:
     parts = [f"{run.done:,} of {count(run.total, 'score')}"]
     elapsed = (now - run.started_at).total_seconds() if run.started_at else 0.0
     if elapsed > 2 and run.done:
-        parts.append(f"{run.done / elapsed:,.0f} a second")
+        rate = run.done / elapsed
+        parts.append(f"{rate:,.0f} a second" if rate >= 10 else f"{rate:.2g} a second")
         parts.append(f"about {span((run.total - run.done) * elapsed / run.done)} left")
     return " · ".join(parts)
 

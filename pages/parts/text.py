@@ -6,12 +6,21 @@ import re
 
 from calibrate.hostile import visible
 
-__all__ = ["middle", "plain", "visible"]
+__all__ = ["label", "middle", "plain", "visible"]
+
+# Where Markdown would act on a character. A hyphen within a word, a colon before a blank and the like stay as they are.
+_ACTS = re.compile(r"[\\`*\[\]<>$~|&]|(?<!\w)_|_(?!\w)|:(?=\S)|^[#+\-=]|(?<=\d)[.)](?=\s)")
 
 
 def plain(text: str | None, limit: int | None = None) -> str:
     """`visible` on one line, with Markdown's own characters escaped, for labels that Streamlit reads as Markdown."""
     return re.sub(r"([\\`*_{}\[\]()#+\-.!|~:$<>&])", r"\\\1", visible(text, limit).replace("\n", " "))
+
+
+def label(text: str | None, limit: int | None = None) -> str:
+    """`visible` on one line as the label of a widget, which screen readers read out as it is written: only what
+    Markdown would act on is escaped."""
+    return _ACTS.sub(r"\\\g<0>", visible(text, limit).replace("\n", " "))
 
 
 def middle(text: str, limit: int) -> str:

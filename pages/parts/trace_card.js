@@ -28,6 +28,7 @@ function fill(parent, segments) {
         part.dataset.cites = JSON.stringify(segment.cites)
         part.title = `cites ${segment.cites.join(", ")}`
       }
+      if (segment.heat) part.title = segment.heat.join(", ")
       if (segment.kinds) part.title = segment.kinds.join(", ")
       if (segment.evidence) part.dataset.evidence = segment.evidence.join(" ")
       parent.append(part)

@@ -6,6 +6,7 @@ Everything a trace says goes to the browser as JSON and is put there as text nod
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from typing import Any
 import streamlit as st
 
 from calibrate.backends.citations import citations
+from calibrate.backends.logprobs import NoLogprobs, NotLogprobs, logprobs, places
 from calibrate.hostile import visible
 from calibrate.types import Evidence, Source, Span, Trace
 from pages.parts.segments import Mark, segments
@@ -20,6 +22,7 @@ from pages.parts.segments import Mark, segments
 HEIGHT = "max(26rem, calc(100dvh - 21rem))"
 MOST_SOURCES = 500
 MOST_ALTERNATIVES = 50
+HEATS = (0.5, 0.2, 0.05, 0.01)  # a token less likely than each of these is a shade darker
 
 _HERE = Path(__file__).parent
 _card = st.components.v2.component(
@@ -37,19 +40,26 @@ def show(
     height: str = HEIGHT,
     key: str,
     blind: bool = False,
+    heat: bool = False,
     scroll_keys: bool = False,
 ) -> None:
     """Shows a trace at a fixed height (a CSS length); long texts scroll inside it.
 
-    `blind` leaves out what might sway a labeller: the model, attributes, retrieval scores. `scroll_keys` lets the
-    arrow keys scroll the sources, and the answer with Shift.
+    `blind` leaves out what might sway a labeller: the model, attributes, retrieval scores. `heat` colours the answer's
+    tokens by how unlikely the model found them. `scroll_keys` lets the arrow keys scroll the sources, and the answer
+    with Shift.
     """
-    document = card(trace, evidence=evidence, spans=spans, blind=blind)
+    document = card(trace, evidence=evidence, spans=spans, blind=blind, heat=heat and not blind)
     _card(key=key, data={**document, "height": height, "scrollKeys": scroll_keys})
 
 
 def card(
-    trace: Trace, *, evidence: Sequence[Evidence] = (), spans: Sequence[Span] = (), blind: bool = False
+    trace: Trace,
+    *,
+    evidence: Sequence[Evidence] = (),
+    spans: Sequence[Span] = (),
+    blind: bool = False,
+    heat: bool = False,
 ) -> dict[str, Any]:
     """What the browser is told: plain JSON, every text cut into segments."""
     known = frozenset(source.number for source in trace.sources)
@@ -62,13 +72,16 @@ def card(
         for number, one in enumerate(evidence, 1)
         if one.start is not None and one.end is not None
     ]
+    hot = heats(trace) if heat else []
     ordered = sorted(trace.sources[:MOST_SOURCES], key=lambda source: source.number not in cited)
     return {
         "id": trace.id,
         "question": segments(trace.question or ""),
-        "answer": segments(trace.answer, marks),
+        "answer": segments(trace.answer, [*marks, *hot]),
         "code": trace.schema is not None,
-        "legend": _legend({mark.kind for mark in marks} | {"evidence" for one in evidence if one.window}),
+        "legend": _legend(
+            {mark.kind for mark in marks} | {"evidence" for one in evidence if one.window}, heat=bool(hot)
+        ),
         "remarks": [_remark(number, one) for number, one in enumerate(evidence, 1)],
         "sources": [_source(source, source.number in cited, evidence, blind) for source in ordered],
         "counts": _counts(trace, len(cited & known)),
@@ -83,9 +96,29 @@ def said(kind: str) -> str:
     return kind.replace("_", " ")
 
 
-def _legend(kinds: Iterable[str]) -> list[dict[str, str]]:
+def heats(trace: Trace) -> list[Mark]:
+    """The tokens that the model found less likely than not, each with its probability; none where no usable
+    log-probabilities were logged."""
+    tokens = trace.tokens or ()
+    try:
+        values = logprobs(tokens)
+    except (NotLogprobs, NoLogprobs):
+        return []
+    marks = []
+    for where, value in zip(places(trace.answer, tokens), values, strict=True):
+        level = 0 if value is None else sum(math.exp(value) < most for most in HEATS)
+        if where is not None and value is not None and level:
+            about = {"heat": [f"p = {math.exp(value):.2g}, −log p = {-value:.2f}"]}
+            marks.append(Mark(where.start, where.end, f"heat h{level}", about))
+    return marks
+
+
+def _legend(kinds: Iterable[str], *, heat: bool = False) -> list[dict[str, str]]:
     words = {"cite": "citation", "span": "marked by a labeller", "evidence": "evidence"}
     there = [kind for kind in words if kind in set(kinds)]
+    if heat:
+        levels = [{"kind": f"heat h{level}", "text": f"p < {most:g}"} for level, most in enumerate(HEATS, 1)]
+        return [{"kind": kind, "text": words[kind]} for kind in there] + levels
     return [{"kind": kind, "text": words[kind]} for kind in there] if there != ["cite"] else []
 
 

@@ -6,13 +6,14 @@ from collections.abc import Sequence
 
 import streamlit as st
 
-from calibrate.types import Evidence, Label, Score
+from calibrate.types import Label, Score
 from db import Store
 from db.scores import Config
 from pages.parts import trace_card
 from pages.parts.text import plain, visible
 
 HEIGHT = "34rem"
+HEAT = "token probabilities"
 
 
 def show(store: Store, trace_id: str) -> None:
@@ -27,9 +28,11 @@ def show(store: Store, trace_id: str) -> None:
     with st.container(horizontal=True, vertical_alignment="center", gap="small", key="trace-head"):
         st.subheader(plain(trace_id, 80), anchor=False, width="stretch")
         st.markdown(_gold(stored.gold), width="content")
-    evidence = _evidence(scores, key=f"evidence-{pk}")
+    chosen = _chosen(scores, heat=bool(trace_card.heats(stored.trace)), key=f"evidence-{pk}")
+    evidence = scores[chosen][1].evidence if chosen in scores else ()
     spans = [span for label in labels for span in label.spans]
-    trace_card.show(stored.trace, evidence=evidence, spans=spans, height=HEIGHT, key="browse-card")
+    heat = chosen == HEAT
+    trace_card.show(stored.trace, evidence=evidence, spans=spans, heat=heat, height=HEIGHT, key="browse-card")
     left, right = st.columns([2, 3])
     with left:
         _scores(scores)
@@ -46,20 +49,20 @@ def _gold(gold: str | None) -> str:
     return f"Gold: **{gold}**" if gold else ":gray[No gold verdict]"
 
 
-def _evidence(scores: dict[str, tuple[Config, Score]], *, key: str) -> tuple[Evidence, ...]:
-    """Which detector's evidence the card marks."""
+def _chosen(scores: dict[str, tuple[Config, Score]], *, heat: bool, key: str) -> str | None:
+    """Which detector's evidence the card marks; HEAT for how likely each of the answer's tokens was."""
     names = [name for name, (_, score) in scores.items() if score.evidence]
+    names += [HEAT] if heat else []
     if not names:
-        return ()
-    name = st.segmented_control(
+        return None
+    return st.segmented_control(
         "Evidence of",
         names,
         default=names[0],
-        format_func=lambda n: f"{plain(n)} :gray[{_value(scores[n][1])}]",
+        format_func=lambda n: n if n == HEAT else f"{plain(n)} :gray[{_value(scores[n][1])}]",
         key=key,
         label_visibility="collapsed",
     )
-    return scores[name][1].evidence if name else ()
 
 
 def _value(score: Score) -> str:

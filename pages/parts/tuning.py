@@ -87,7 +87,7 @@ def choose_config(runs: Mapping[str, Sequence[Config]], places: Sequence[Any]) -
     configs = list(reversed(runs[name]))
     if len(configs) == 1:
         return configs[0]
-    words = dict(zip((config.id for config in configs), _told_apart(configs), strict=True))
+    words = dict(zip((config.id for config in configs), told_apart(configs), strict=True))
     found = {config.id: config for config in configs}
     chosen = places[1].selectbox(
         "Run with", list(found), format_func=lambda key: visible(words[key], 120), key=f"tune_config_{name}"
@@ -224,9 +224,13 @@ def _labels_title(name: str, samples: Mapping[str, Sample]) -> str:
     return f"{visible(name, 60)} · {count(sample.size, 'trace')}, {sample.design}"
 
 
-def _told_apart(configs: Sequence[Config]) -> list[str]:
-    """Each configuration by what differs among them: `variant plain`, `version 2`."""
-    facts = [{"version": c.version, "revision": c.revision[:12], **c.params} for c in configs]
+def told_apart(configs: Sequence[Config]) -> list[str]:
+    """Each configuration by what differs among them: `variant plain`, `version 2`, `revision prompt-1f0c2d3e`."""
+    parts = [c.revision.split("+") for c in configs]
+    own = [" + ".join(part for part in mine if not all(part in others for others in parts)) for mine in parts]
+    facts = [
+        {"version": c.version, "revision": mine or "ours", **c.params} for c, mine in zip(configs, own, strict=True)
+    ]
     keys = sorted({key for fact in facts for key in fact})
     differ = [key for key in keys if len({str(fact.get(key)) for fact in facts}) > 1]
     return [", ".join(f"{key} {fact.get(key, 'none')}" for key in differ) for fact in facts]

@@ -1,0 +1,91 @@
+"""Parts of the Detectors page that need no server: labels, names of settings, curves, the heat of tokens."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from typing import Any
+
+import numpy as np
+import pytest
+
+from calibrate.stats.sweep import sweep
+from calibrate.types import Token, Trace
+from db.scores import Config
+from pages.parts import charts, trace_card
+from pages.parts.detector_detail import dollars
+from pages.parts.text import label
+from pages.parts.tuning import told_apart
+
+
+@pytest.mark.parametrize(
+    "text", ["Judge: score per sentence", "Self-consistency", "ROUGE-L", "token_overlap", "类似度"]
+)
+def test_an_ordinary_title_is_its_own_accessible_name(text: str) -> None:
+    assert label(text) == text
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["![x](http://evil/p.png)", "**b**", ":red[x]", "_i_", "`c`", "$x$", "<b>x</b>", "- x", "# x", "http://evil"],
+)
+def test_what_markdown_would_act_on_is_escaped(text: str) -> None:
+    escaped = label(text)
+    assert re.sub(r"\\(.)", r"\1", escaped) == text
+    assert escaped != text
+
+
+def test_settings_are_named_by_what_differs() -> None:
+    same = {"k": 3, "variant": "default"}
+    configs = [
+        Config(1, "d", "1", same, "m@1+prompt-aa"),
+        Config(2, "d", "1", {**same, "variant": "plain"}, "m@1+prompt-aa"),
+    ]
+    assert told_apart(configs) == ["variant default", "variant plain"]
+    reworded = [Config(1, "d", "1", same, "m@1+prompt-aa"), Config(2, "d", "1", same, "m@1+prompt-bb+refusals:cc")]
+    assert told_apart(reworded) == ["revision prompt-aa", "revision prompt-bb + refusals:cc"]
+    lists = [Config(1, "d", "1", same, ""), Config(2, "d", "1", same, "refusals:cc")]
+    assert len(set(told_apart(lists))) == 2
+
+
+def test_both_curves_are_drawn_under_their_names_and_a_name_is_no_markup() -> None:
+    y = np.arange(60) % 3 == 0
+    rng = np.random.default_rng(0)
+    curves = [sweep(y, y + rng.normal(size=60)), sweep(y, rng.normal(size=60))]
+    figure = charts.two_curves([("A: k 1", curves[0]), ("B: <b>model</b>&lt;", curves[1])])
+    spec: dict[str, Any] = json.loads(figure.to_json())
+    assert [one["name"] for one in spec["data"]] == ["A: k 1", "B: bmodel/blt;"]
+    for line, curve in zip(figure.data, curves, strict=True):
+        np.testing.assert_array_equal(line.x, curve.recall)
+        np.testing.assert_array_equal(line.y, curve.precision)
+        assert line.showlegend
+
+
+def test_token_heat_is_by_probability_and_text_stays_text() -> None:
+    p = {"Two": 0.9, " <img>": 0.3, " years": 0.04, " 二年": 0.001}
+    trace = Trace("t", answer="".join(p), tokens=tuple(Token(text, math.log(value)) for text, value in p.items()))
+    shown = trace_card.card(trace, heat=True)
+    kinds = {piece["t"]: piece.get("k") for piece in shown["answer"]}
+    assert kinds["<img>"] == ["heat h1"]
+    assert kinds["years"] == ["heat h3"]
+    assert kinds["二年"] == ["heat h4"]
+    assert "".join(piece["t"] for piece in shown["answer"]) == trace.answer
+    assert [one["kind"] for one in shown["legend"]] == [f"heat h{level}" for level in (1, 2, 3, 4)]
+    hot = next(piece for piece in shown["answer"] if piece["t"] == "years")
+    assert hot["heat"] == ["p = 0.04, −log p = 3.22"]
+    assert "heat" not in json.dumps(trace_card.card(trace)["answer"])
+
+
+@pytest.mark.parametrize("logprob", [math.nan, 3.0])
+def test_numbers_that_are_no_log_probabilities_have_no_heat(logprob: float) -> None:
+    trace = Trace("t", answer="a b", tokens=(Token("a", logprob), Token(" b", logprob)))
+    assert trace_card.heats(trace) == []
+    assert trace_card.heats(Trace("t", answer="a")) == []
+
+
+@pytest.mark.parametrize(
+    ("cost", "said"), [(0, "$0.00"), (0.0021, "$0.0021"), (0.43, "$0.43"), (1234.5, "$1,234.50"), (0.0999, "$0.10")]
+)
+def test_a_small_cost_is_not_shown_as_none(cost: float, said: str) -> None:
+    assert dollars(cost) == said

@@ -70,12 +70,13 @@ class Scores:
 
     def configs(self, name: str) -> list[Config]:
         """Every configuration of a detector that has scores, the most recently used last."""
-        used = select(ScoreRow.config_id, func.max(ScoreRow.scored_at).label("at")).group_by(ScoreRow.config_id)
-        recent = used.subquery()
-        query = select(ConfigRow.id, ConfigRow.name, ConfigRow.version, ConfigRow.params, ConfigRow.revision)
-        query = query.join(recent, recent.c.config_id == ConfigRow.id).where(ConfigRow.name == name)
+        newest = select(func.max(ScoreRow.scored_at)).where(ScoreRow.config_id == ConfigRow.id)
+        at = newest.correlate(ConfigRow).scalar_subquery().label("at")
+        columns = (ConfigRow.id, ConfigRow.name, ConfigRow.version, ConfigRow.params, ConfigRow.revision, at)
+        query = select(*columns).where(ConfigRow.name == name)
         with self._engine.connect() as connection:
-            return [Config(*row) for row in connection.execute(query.order_by(recent.c.at, ConfigRow.id))]
+            rows = [row for row in connection.execute(query).tuples() if row[-1] is not None]
+        return [Config(*row[:-1]) for row in sorted(rows, key=lambda row: (row[-1], row[0]))]
 
     def get_config(self, config_id: int) -> Config:
         query = select(ConfigRow.id, ConfigRow.name, ConfigRow.version, ConfigRow.params, ConfigRow.revision)

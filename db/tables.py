@@ -188,6 +188,7 @@ class ScoreRow(Base):
     evidence: Mapped[list[Any] | None]
     usage: Mapped[list[Any] | None]
     scored_at: Mapped[datetime]
+    __table_args__ = (Index("ix_scores_recent", "config_id", "scored_at"),)
 
 
 class RunRow(Base):

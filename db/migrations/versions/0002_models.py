@@ -15,6 +15,7 @@ DOCUMENT = sa.JSON(none_as_null=True)
 
 def upgrade() -> None:
     op.add_column("scores", sa.Column("usage", DOCUMENT, nullable=True))
+    op.create_index("ix_scores_recent", "scores", ["config_id", "scored_at"], unique=False)
     op.add_column("runs", sa.Column("options", DOCUMENT, nullable=True))
     op.create_table(
         "drawn_alternatives",

@@ -153,6 +153,11 @@ def _thresholds(verbs: _SubParsersAction[_Parser]) -> None:
         "--scores", required=True, metavar="SCORES.json", help='{"detector": score or null, …}; - for stdin'
     )
 
+    verb = _verb(verbs, "simulate", "simulating.simulate", "measure what the statistics promise, where truth is known")
+    verb.add_argument("--replications", type=int, default=200, metavar="N", help="per scenario (default 200)")
+    verb.add_argument("--labels", type=int, default=300, metavar="N", help="that a certificate may cost (default 300)")
+    verb.add_argument("--seed", type=int, help="default: always the same, and so the same table")
+
 
 def _scores(verb: ArgumentParser) -> None:
     verb.add_argument("detector", metavar="DETECTOR")

@@ -1,0 +1,1 @@
+"""What Touchstone's statistics promise, measured on traffic whose truth is known. Seeded; no store, no files."""

@@ -1,0 +1,178 @@
+"""The targets table: what the statistics promise, and what they were measured to keep."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from calibrate.simulate.cells import Cell, Method, cell, reachable
+from calibrate.simulate.intervals import coverage, labels_like, misses
+from calibrate.simulate.scenarios import Traffic, grid, stress
+
+LABELS = 300
+SEED = 20261116
+RANDOM_SIZES = (300, 1000, 3000, 9000)
+NEEDED_FROM = 30  # failed attempts that asked for labels, without which the share of them that succeeds says nothing
+
+
+@dataclass(frozen=True)
+class Row:
+    """One row of the table: a worst, mean or median over scenarios, and the lowest and highest of them.
+
+    `error`: the Monte Carlo standard error of `measured`, None where it has none that is simple. `met`: whether the
+    target is met as measured, None for what is there for comparison.
+    """
+
+    name: str
+    target: str
+    measured: float
+    error: float | None
+    low: float
+    high: float
+    where: str
+    met: bool | None
+
+
+@dataclass(frozen=True)
+class Report:
+    replications: int
+    seed: int
+    rows: tuple[Row, ...]
+    cells: tuple[Cell, ...]
+
+
+def measure(
+    replications: int,
+    *,
+    seed: int = SEED,
+    labels: int = LABELS,
+    traffic: Sequence[Traffic] | None = None,
+    say: Callable[[str], None] = lambda line: None,
+) -> Report:
+    """The whole table. `traffic`: the scenarios, default all of them; `say` hears of progress."""
+    scenarios = list(traffic) if traffic is not None else [*grid(), *stress()]
+    ours, others, again = [], [], []
+    for number, each in enumerate(scenarios):
+        say(f"{number + 1} of {len(scenarios)}: {each.name}")
+        rng = np.random.default_rng([seed, number])
+        ours.append(cell(each, replications=replications, labels=labels, rng=rng))
+        others.append(cell(each, replications=replications, labels=labels, rng=rng, method="published"))
+        if each.kind == "grid":
+            other: Method = "shipped, random stage A"
+            others.append(cell(each, replications=replications, labels=labels, rng=rng, method=other))
+        if each.kind == "plateau" or (each.kind in ("grid", "dip") and reachable(each)):
+            again.append(cell(each, replications=replications, labels=labels // 2, rng=rng, follow=True))
+    say("intervals, the naive choice and the bounded strength")
+    rows = [
+        *_certified(ours, others),
+        *_attempts(again),
+        *_intervals(scenarios, replications, labels, seed),
+        *_strengths(scenarios, replications, labels, seed),
+    ]
+    return Report(replications, seed, tuple(rows), (*ours, *others, *again))
+
+
+def _certified(ours: Sequence[Cell], others: Sequence[Cell]) -> Iterator[Row]:
+    published = [one for one in others if one.method == "published"]
+    drawn = [one for one in others if one.method == "shipped, random stage A"]
+    yield from _violations("violations of a certified threshold", ours)
+    grid_name, dip_name = (
+        "certified recall, share of the oracle's: grid",
+        "certified recall, share of the oracle's: dips",
+    )
+    yield from _shares(grid_name, [one for one in ours if one.kind == "grid"], least=0.8)
+    for spread in ("1.0", "1.5", "2.0"):
+        part = [one for one in ours if one.kind == "grid" and one.name.endswith(f"spread {spread}")]
+        yield from _shares(f"  of these, spread {spread}", part)
+    yield from _shares(f"  {grid_name}, published method", [one for one in published if one.kind == "grid"])
+    yield from _shares(f"  {grid_name}, stage A drawn at random", drawn)
+    yield from _shares(dip_name, [one for one in ours if one.kind == "dip"], least=0.5)
+    yield from _shares(f"  {dip_name}, published method", [one for one in published if one.kind == "dip"])
+
+
+def _attempts(again: Sequence[Cell]) -> Iterator[Row]:
+    within = [one for one in again if one.kind != "plateau"]
+    asked = sum(one.asked for one in within)
+    if asked >= NEEDED_FROM:
+        share = sum(one.followed for one in within) / asked
+        each = [one.followed / one.asked for one in within if one.asked >= NEEDED_FROM] or [share]
+        yield Row(
+            '"need N more labels", followed: certified',
+            "70–90%",
+            share,
+            _error(share, asked),
+            min(each),
+            max(each),
+            f"{asked:,} failed attempts with half the labels",
+            0.7 <= share <= 0.9,
+        )
+    yield from _violations("violations over both attempts", again)
+
+
+def _violations(name: str, cells: Sequence[Cell]) -> Iterator[Row]:
+    if cells:
+        worst = max(cells, key=lambda one: one.violations)
+        rate, least = worst.violations, min(one.violations for one in cells)
+        error = _error(rate, worst.replications)
+        yield Row(f"{name}, worst of {len(cells)}", "≤ 5%", rate, error, least, rate, worst.name, rate <= 0.05)
+
+
+def _shares(name: str, cells: Sequence[Cell], least: float | None = None) -> Iterator[Row]:
+    counted = [(one.recall_share, one.recall_error, one.name) for one in cells if one.recall_share is not None]
+    if counted:
+        mean = float(np.mean([share for share, _, _ in counted]))
+        error = float(np.sqrt(np.sum([each**2 for _, each, _ in counted])) / len(counted))
+        lowest = min(counted)
+        where = f"mean of {len(counted)}; lowest: {lowest[2]}"
+        target = "" if least is None else f"≥ {least:.2f}"
+        yield Row(
+            name, target, mean, error, lowest[0], max(counted)[0], where, None if least is None else mean >= least
+        )
+
+
+def _intervals(scenarios: Sequence[Traffic], replications: int, labels: int, seed: int) -> Iterator[Row]:
+    known = [one for one in scenarios if one.kind == "grid" and one.name.startswith(("2%", "10%")) and reachable(one)]
+    held: dict[str, list[tuple[float, str]]] = {"precision": [], "recall": []}
+    saved = []
+    for number, one in enumerate(known):
+        rng = np.random.default_rng([seed, 1000 + number])
+        found = coverage(one, n=labels, design="octave", replications=replications, rng=rng)
+        held["precision"].append((found.precision, one.name))
+        held["recall"].append((found.recall, one.name))
+        if one.name.startswith("2%"):
+            few = min(replications, 300)
+            widths = [coverage(one, n=n, design="random", replications=few, rng=rng).width for n in RANDOM_SIZES]
+            saved.append(labels / labels_like(np.array(widths), np.array(RANDOM_SIZES, dtype=float), found.width))
+    if saved:
+        middle, name = float(np.median(saved)), "labels for one width of precision's interval at 2%, octave to random"
+        where = f"median of {len(saved)} cells, at the oracle's cut"
+        yield Row(name, "≤ 0.10", middle, None, min(saved), max(saved), where, middle <= 0.1)
+    for figure, shares in held.items():
+        if shares:
+            low, high = min(shares), max(shares)
+            mean = float(np.mean([share for share, _ in shares]))
+            where = f"mean of {len(shares)}; lowest: {low[1]}; highest: {high[1]}"
+            kept = low[0] >= 0.93 and high[0] <= 0.985
+            name = f"coverage of 95% intervals of {figure}, 2% and 10%"
+            yield Row(name, ".93–.985", mean, None, low[0], high[0], where, kept)
+
+
+def _strengths(scenarios: Sequence[Traffic], replications: int, labels: int, seed: int) -> Iterator[Row]:
+    chosen = [one for one in scenarios if one.kind in ("plateau", "dip") or reachable(one)]
+    found = []
+    for number, one in enumerate(chosen):
+        rng = np.random.default_rng([seed, 2000 + number])
+        found.append((misses(one, n=labels, design="octave", replications=replications, rng=rng), one.name))
+    if found:
+        worst, where = max((one.bounded, name) for one, name in found)
+        least, name = min(one.bounded for one, _ in found), f"violations of a bounded threshold, worst of {len(found)}"
+        yield Row(name, "≤ 5%", worst, _error(worst, replications), least, worst, where, worst <= 0.05)
+        naive = [one.measured for one, _ in found]
+        name = "a measured threshold (the naive rule) is truly below its target"
+        yield Row(name, "", float(np.mean(naive)), None, min(naive), max(naive), f"mean of {len(naive)}", None)
+
+
+def _error(share: float, n: int) -> float:
+    return float(np.sqrt(share * (1 - share) / n))

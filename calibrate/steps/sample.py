@@ -87,10 +87,10 @@ def draw(
 
 
 def _check(name: str, size: int, design: str, by: str | None, seed: int | None) -> None:
-    if not name.strip() or len(name) > 200:
-        raise BadInput(f"a sample needs a name of 1 to 200 characters, not {name[:40]!r}")
     if any(unicodedata.category(character) in ("Cc", "Cs", "Zl", "Zp") for character in name):
         raise BadInput(f"the sample's name {name!r} holds a line end or a control character: leave it out")
+    if not name.strip() or len(name) > 200:
+        raise BadInput(f"a sample needs a name of 1 to 200 characters, not {name[:40]!r}")
     if design not in DESIGNS:
         raise BadInput(f"there is no design {design!r}; the designs are {', '.join(DESIGNS)}")
     if design == "stratified" and not by:

@@ -41,6 +41,18 @@ def together(
         yield replace(trial.score, seconds=trial.seconds)
 
 
+def portions(traces: Sequence[Trace], characters: int) -> Iterator[Sequence[Trace]]:
+    """The traces in order, as many at a time as hold that many characters together: token vectors are large."""
+    start = held = 0
+    for place, trace in enumerate(traces):
+        size = len(trace.answer) + sum(map(len, trace.context_texts)) + sum(map(len, trace.alternatives))
+        if held and held + size > characters:
+            yield traces[start:place]
+            start, held = place, 0
+        held += size
+    yield traces[start:]
+
+
 def _round(waiting: Sequence[_Trial], encode: Callable[[Sequence[str]], Any]) -> None:
     """Encodes what all of them want in one call and takes each a step on."""
     rows = {text: row for row, text in enumerate(dict.fromkeys(text for trial in waiting for text in trial.wanted))}

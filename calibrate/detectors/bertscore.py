@@ -9,11 +9,13 @@ from typing import ClassVar, Literal
 from calibrate.backends.embedder import PACKAGED, embedder
 from calibrate.backends.passages import claims, cut, shortlist
 from calibrate.backends.text import Part
-from calibrate.detectors._embedding import Asking, together
+from calibrate.detectors._embedding import Asking, portions, together
 from calibrate.detectors._matching import Texts
 from calibrate.detectors._scoring import by_number, contexts, readable
 from calibrate.detectors.base import abstained, scored
 from calibrate.types import Evidence, FlagWhen, Score, Trace
+
+PORTION = 200_000  # characters at once: 150 MB of token vectors
 
 
 @dataclass(frozen=True)
@@ -33,7 +35,7 @@ class BertScore:
     flag_when: ClassVar[FlagWhen] = "below"
     bounds: ClassVar[tuple[float, float]] = (-1.0, 1.0)
     usual_threshold: ClassVar[float] = 0.7
-    batch: ClassVar[int] = 4  # a megabyte of context is 300 MB of token vectors
+    batch: ClassVar[int] = 32
 
     variant: Literal["default", "plain"] = field(
         default="default",
@@ -61,7 +63,8 @@ class BertScore:
 
     def score(self, traces: Sequence[Trace]) -> Iterator[Score]:
         ask = self._ask_plain if self.variant == "plain" else self._ask
-        return together(self.needs, traces, ask, embedder(self.model), tokens=True)
+        for some in portions(traces, PORTION):
+            yield from together(self.needs, some, ask, embedder(self.model), tokens=True)
 
     def _ask(self, trace: Trace) -> Asking:
         model = embedder(self.model)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 
 from calibrate.backends.embedder import PACKAGED, embedder
 from calibrate.backends.passages import claims, cut
-from calibrate.detectors._embedding import Asking, together
+from calibrate.detectors._embedding import Asking, portions, together
 from calibrate.detectors._matching import Texts
 from calibrate.detectors._scoring import readable
 from calibrate.detectors.base import abstained, scored
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 CHARACTERS = 200_000  # of one trace's alternatives; what exceeds it would take minutes
+
+PORTION = 200_000  # characters at once: 150 MB of token vectors
 
 
 @dataclass(frozen=True)
@@ -39,7 +41,7 @@ class SelfCheckBertScore:
     flag_when: ClassVar[FlagWhen] = "above"
     bounds: ClassVar[tuple[float, float]] = (0.0, 2.0)
     usual_threshold: ClassVar[float] = 0.5
-    batch: ClassVar[int] = 4
+    batch: ClassVar[int] = 32
 
     variant: Literal["default", "plain"] = field(
         default="default",
@@ -63,7 +65,8 @@ class SelfCheckBertScore:
         return embedder(self.model).unavailable()
 
     def score(self, traces: Sequence[Trace]) -> Iterator[Score]:
-        return together(self.needs, traces, self._ask, embedder(self.model), tokens=True)
+        for some in portions(traces, PORTION):
+            yield from together(self.needs, some, self._ask, embedder(self.model), tokens=True)
 
     def _ask(self, trace: Trace) -> Asking:
         model = embedder(self.model)

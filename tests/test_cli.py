@@ -335,3 +335,18 @@ def test_it_runs_as_a_module() -> None:
     done = subprocess.run([sys.executable, "-m", "calibrate", "--version"], cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 0
     assert done.stdout.startswith("touchstone ")
+
+
+def test_the_parameters_it_ships_with_are_tuned_unless_others_are_named(
+    capsys: pytest.CaptureFixture[str], sqlite_url: str
+) -> None:
+    plain = ("--param", "variant=plain")
+    for args in (("demo",), ("detect", "bleu", "--labelled"), ("detect", "bleu", "--labelled", *plain)):
+        assert call(capsys, *args, "--store", sqlite_url)[0] == 0
+    usual, other = (
+        call(capsys, "choose", "bleu", "--policy", "elbow", *params, "--store", sqlite_url)[1] for params in ((), plain)
+    )
+    assert (usual["params"]["variant"], other["params"]["variant"]) == ("default", "plain")
+    assert usual["threshold"] != other["threshold"]
+    assert main(["sweep", "bleu", *plain, "--store", sqlite_url]) == 0
+    assert "bleu (variant=plain)" in capsys.readouterr().out

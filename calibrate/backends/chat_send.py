@@ -254,9 +254,9 @@ class Endpoint:
         while not asking.budget.reserve(cost):
             if self._reserved == 0:
                 raise ChatError(
-                    f"the budget of ${asking.budget.limit:g} is spent; the next request may cost ${cost:.2g} and only "
-                    f"${asking.budget.limit - asking.budget.spent:.2g} are left: what is paid for is kept, a larger "
-                    "budget goes on from here",
+                    f"the budget of ${asking.budget.limit:g} does not allow the next request: it may cost ${cost:.2g} "
+                    f"and only ${asking.budget.limit - asking.budget.spent:.2g} are left; what is paid for is kept, a "
+                    "larger budget goes on from here",
                     final=True,
                 )
             self._settled.clear()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache, lru_cache
@@ -27,8 +28,16 @@ class Unsafe(Exception):
 
 
 def parse(text: str) -> Any:
-    """JSON as the standard has it: no NaN or Infinity, no key twice. Raises ValueError saying what and where."""
-    return json.loads(text, parse_constant=_no_constant, object_pairs_hook=_no_duplicates)
+    """JSON as the standard has it: no NaN or Infinity, no key twice, no number beyond what a double holds. Raises
+    ValueError saying what and where."""
+    return json.loads(text, parse_constant=_no_constant, parse_float=_in_range, object_pairs_hook=_no_duplicates)
+
+
+def _in_range(digits: str) -> float:
+    value = float(digits)
+    if math.isinf(value):
+        raise ValueError(f"{digits[:20]} is larger than any number JSON readers agree on")
+    return value
 
 
 def _no_constant(name: str) -> Any:

@@ -123,10 +123,11 @@ Piece = TypeVar("Piece", Claim, Window)
 def _within(pieces: Sequence[Piece], characters: int, rank: Callable[[Piece], float]) -> list[Piece]:
     """The highest ranked pieces that fit, in their first order."""
     order = sorted(range(len(pieces)), key=lambda i: (-rank(pieces[i]), i))
-    kept, held = [], 0
+    kept: list[int] = []
+    held = 0
     for i in order:
         held += len(pieces[i].text)
-        if held > characters:
+        if held > characters and kept:
             break
         kept.append(i)
     return [pieces[i] for i in sorted(kept)]

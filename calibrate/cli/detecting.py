@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from argparse import Namespace
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from calibrate import registry
@@ -92,8 +93,8 @@ def _known(found: Store, run_id: int) -> Run:
 def _report(run: Run) -> Answer:
     if run.status == "failed":
         raise TouchstoneError(f"run {run.id} failed: {run.error}")
-    keys = ("scored", "abstained", "failed", "refusals", "reused", "seconds", "why")
-    # Runs from before refusals were recognised have no count of them.
+    keys = ("scored", "abstained", "failed", "refusals", "reused", "seconds", "why", "usage")
+    # Runs from before refusals and usage were counted have neither.
     counts = {name: {key: tally.get(key, 0) for key in keys} for name, tally in run.counts.items()}
     rows: list[tuple[str, ...]] = [("detector", "scored", "reused", "abstained", "refusals", "failed", "seconds", "")]
     for name, tally in counts.items():
@@ -101,4 +102,16 @@ def _report(run: Run) -> Answer:
         numbers = [str(tally[key]) for key in ("scored", "reused", "abstained", "refusals", "failed")]
         rows.append((name, *numbers, f"{tally['seconds']:.1f}", why))
     state = "" if run.status == "done" else f" ({run.status})"
-    return Answer({"run": run.id, "detectors": counts}, f"run {run.id}{state}\n{table(rows, right=range(1, 7))}")
+    lines = [f"run {run.id}{state}", table(rows, right=range(1, 7)), *_spent(counts)]
+    broken = [name for name, tally in counts.items() if tally["failed"] and not tally["scored"] + tally["reused"]]
+    return Answer({"run": run.id, "detectors": counts}, "\n".join(lines), exit_code=1 if broken else 0)
+
+
+def _spent(counts: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
+    for name, tally in counts.items():
+        used = tally["usage"] or {}
+        if used.get("requests") or used.get("cached"):
+            tokens = used["prompt_tokens"] + used["completion_tokens"]
+            cost = "price unknown" if used["cost"] is None else f"${used['cost']:.4f}"
+            kept = f", {used['cached']:,} answers already there" if used["cached"] else ""
+            yield f"{name} sent {used['requests']:,} requests: {tokens:,} tokens, {cost}{kept}"

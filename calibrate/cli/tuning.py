@@ -30,6 +30,7 @@ def sweep(args: Namespace) -> Answer:
     keys = ("threshold", *columns[1:])
     document = {
         "detector": data.config.name,
+        "params": dict(data.config.params),
         "flag_when": data.flag_when,
         "sample": data.sample.name if data.sample else None,
         "n": curve.n,
@@ -46,7 +47,7 @@ def sweep(args: Namespace) -> Answer:
     rows: list[tuple[str, ...]] = [("threshold", "precision", "recall", "FPR", "flagged")]
     rows += [(f"{arrays[0][i]:.4g}", *(f"{array[i]:.1%}" for array in arrays[1:])) for i in picked]
     head = (
-        f"{data.config.name} flags {data.flag_when}; {curve.n} labels, {curve.positives} hallucinated, "
+        f"{data.config.name}{_told(data)} flags {data.flag_when}; {curve.n} labels, {curve.positives} hallucinated, "
         f"{f'{len(data.refused)} refusals left out, ' if data.refused else ''}"
         f"coverage {curve.coverage:.1%}; AUROC {curve.auroc:.3f}, average precision {curve.average_precision:.3f}"
     )
@@ -61,19 +62,27 @@ def choose(args: Namespace) -> Answer:
     if save:
         tune.save_point(found, data, point, by=user(), now=now())
     per_day = tune.traffic_per_day(found, data.sample)
-    lines = [f"{point.detector}: threshold {point.threshold:.6g}, flag {point.flag_when} ({point.policy})"]
+    lines = [f"{point.detector}{_told(data)}: threshold {point.threshold:.6g}, flag {point.flag_when} ({point.policy})"]
     lines += [wording.sentence(point, None if per_day is None else (point.flag_rate.value or 0) * per_day)]
     lines += wording.cautions(point)
     if save:
         lines.append("saved; `release` takes it into the next version")
     elif args.save:
         lines.append(f"not saved: to take it all the same, --policy manual:{point.threshold:.6g} --save")
-    return Answer({**_document(point), "saved": save}, "\n".join(lines), exit_code=2 if args.save and not save else 0)
+    document = {**_document(point), "params": dict(data.config.params), "saved": save}
+    return Answer(document, "\n".join(lines), exit_code=2 if args.save and not save else 0)
 
 
 def _labelled(found: Store, args: Namespace) -> tune.Labelled:
     registry.get(args.detector)
     return tune.labelled(found, args.detector, sample=args.sample, params=pairs(args.param, "--param"))
+
+
+def _told(data: tune.Labelled) -> str:
+    """The parameters that are not those it ships with, in brackets."""
+    usual = registry.config_of(registry.make(data.config.name))
+    other = [f"{key}={value}" for key, value in data.config.params.items() if usual.get(key) != value]
+    return f" ({', '.join(other)})" if other else ""
 
 
 def _document(point: OperatingPoint) -> dict[str, Any]:

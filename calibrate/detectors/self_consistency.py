@@ -7,10 +7,11 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 from calibrate.backends.embedder import PACKAGED, embedder
+from calibrate.backends.lexical import unmarked
 from calibrate.backends.text import Part, sentences
 from calibrate.detectors._embedding import Asking, together
 from calibrate.detectors._nli import Alternative, alternatives, too_few
-from calibrate.detectors._scoring import readable
+from calibrate.detectors._scoring import by_number, readable
 from calibrate.detectors.base import abstained, scored
 from calibrate.types import Evidence, FlagWhen, Score, Trace
 
@@ -74,7 +75,9 @@ class SelfConsistency:
         others = alternatives(trace)
         if why := too_few(others):
             return abstained(trace, why)
-        pieces = [self._pieces(text) for text in (trace.answer, *(one.text for one in others))]
+        known = by_number(trace.sources)
+        texts = (unmarked(text, known) for text in (trace.answer, *(one.text for one in others)))
+        pieces = [self._pieces(text) for text in texts]
         vectors = yield [piece for some in pieces for piece in some]
         answer, *rest = _whole(pieces, vectors)
         near = [float(one @ answer) for one in rest]

@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 from calibrate.backends.embedder import PACKAGED, embedder
-from calibrate.backends.passages import claims, cut
+from calibrate.backends.passages import claims
 from calibrate.detectors._embedding import Asking, portions, together
 from calibrate.detectors._matching import Texts
-from calibrate.detectors._scoring import readable
+from calibrate.detectors._scoring import by_number, readable
 from calibrate.detectors.base import abstained, scored
 from calibrate.types import Evidence, FlagWhen, Score, Trace
 
@@ -70,18 +70,23 @@ class SelfCheckBertScore:
 
     def _ask(self, trace: Trace) -> Asking:
         model = embedder(self.model)
-        found = claims(trace.answer, model)
-        pieces = cut(trace.alternatives, model, sentences_per_window=1)
-        while sum(len(one.text) for one in pieces) > CHARACTERS:
-            pieces = [one for one in pieces if one.place < pieces[-1].place]
+        known = by_number(trace.sources)
+        found = claims(trace.answer, model, known=known)
+        pieces = [
+            (place, claim.text)
+            for place, text in enumerate(trace.alternatives)
+            for claim in claims(text, model, known=known)
+        ]
+        while sum(len(text) for _, text in pieces) > CHARACTERS:
+            pieces = [one for one in pieces if one[0] < pieces[-1][0]]
         if not found:
             return abstained(trace, "no sentence in the answer")
-        said = list(dict.fromkeys(one.place for one in pieces))
+        said = list(dict.fromkeys(place for place, _ in pieces))
         if len(said) < 2:
             return abstained(trace, "fewer than two alternatives of a length that can be compared")
-        tokens = yield [claim.text for claim in found] + [one.text for one in pieces]
+        tokens = yield [claim.text for claim in found] + [text for _, text in pieces]
         texts = Texts(tokens[len(found) :])
-        groups = [[i for i, one in enumerate(pieces) if one.place == place] for place in said]
+        groups = [[i for i, (at, _) in enumerate(pieces) if at == place] for place in said]
         evidence = []
         for number, (claim, vectors) in enumerate(zip(found, tokens, strict=False)):
             value = 1.0 - self._met(texts.f1(vectors), groups, number)

@@ -127,8 +127,8 @@ def labelled(
     """The labels and scores of a detector.
 
     `config` names one of its stored configurations, `params` the one with these parameters; without either it is the
-    configuration that was run last. Raises BadInput for an unknown detector or sample, and for
-    a detector that was never run, with what to do.
+    one with the parameters it ships with, or where those were never run the one that was run last. Raises BadInput for
+    an unknown detector or sample, and for a detector that was never run, with what to do.
     """
     cls = registry.get(name)
     drawn = None
@@ -201,4 +201,5 @@ def _config(store: Store, name: str, params: Mapping[str, Any] | None) -> Config
     configs = store.scores.configs(name)
     if not configs:
         raise BadInput(f"{name} has no scores yet: run it first (`detect {name} --labelled`, or the Detect page)")
-    return configs[-1]
+    usual = registry.config_of(registry.make(name))
+    return next((one for one in reversed(configs) if dict(one.params) == usual), configs[-1])

@@ -467,7 +467,7 @@ def test_the_budget_stops_the_run_and_is_never_exceeded(start: Start) -> None:
     assert here.budget is not None
     assert here.budget.spent == pytest.approx(0.1)
     errors = [error for error in results if isinstance(error, ChatError)]
-    assert all(str(error).startswith("the budget of $0.1 is spent; ") and error.final for error in errors)
+    assert all(str(error).startswith("the budget of $0.1 does not allow ") and error.final for error in errors)
 
 
 def test_what_is_set_aside_but_not_spent_is_there_for_the_next(start: Start) -> None:

@@ -104,3 +104,17 @@ def test_alternatives_may_say_it_in_another_order() -> None:
 def test_alternatives_that_cannot_be_compared() -> None:
     score = judge("selfcheck_bertscore", replace(trace(CLAIMS[0]), alternatives=("", " \n", "One that speaks.")))
     assert (score.value, score.status) == (None, "abstained")
+
+
+@pytest.mark.parametrize("name", ["selfcheck_bertscore", "self_consistency"])
+def test_citation_marks_are_no_difference(name: str) -> None:
+    said = "Parts are covered for 24 months"
+    sources = trace("", WARRANTY, BATTERIES).sources
+    plain = replace(trace(f"{said}."), alternatives=(f"{said}.",) * 3, sources=sources)
+    marked = replace(plain, answer=f"{said} [1].", alternatives=(f"{said} [2].", f"{said} [1][2].", f"{said}."))
+    assert judge(name, marked).value == pytest.approx(judge(name, plain).value, abs=0.02)
+
+
+@pytest.mark.parametrize("name", ["bertscore", "semantic_similarity"])
+def test_one_unbroken_run_of_letters_is_no_trouble(name: str) -> None:
+    assert judge(name, trace("a" * 100_000, WARRANTY)).status == "scored"

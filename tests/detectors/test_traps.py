@@ -326,3 +326,9 @@ def test_a_violation_is_located() -> None:
     found = score("schema", one)
     assert found.value == 2
     assert {one.answer[piece.start : piece.end] for piece in found.evidence} == {'"no"', '"x"'}
+
+
+def test_a_number_beyond_every_double_is_no_json() -> None:
+    (score,) = registry.make("schema").score([trace("1e400", schema={"type": "number", "multipleOf": 0.01})])
+    assert score.value == 1
+    assert "1e400" in score.evidence[0].text

@@ -169,7 +169,7 @@ def test_the_budget_ends_the_draw_and_what_was_paid_for_is_kept(stub, store: Sto
     counts = step.draw(store, EVERYTHING, n=2, max_tokens=10, budget=0.045)
     assert (counts.drawn, counts.failed, counts.left) == (3, 0, 3)
     assert counts.usage.cost == pytest.approx(0.03)
-    assert next(iter(counts.why)).startswith("the budget of $0.045 is spent")
+    assert next(iter(counts.why)).startswith("the budget of $0.045 does not allow")
     assert sum(bool(texts) for texts in alternatives(store).values()) == 3
 
 

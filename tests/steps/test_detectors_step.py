@@ -246,6 +246,8 @@ def test_a_file_has_a_history_and_can_be_ours_again(store: Store) -> None:
         (PROMPT, "{context} {answer} {fence} {secret}", "{secret}, which nothing fills"),
         ("prices.csv", "model,prompt,completion,as_of\nx,cheap,1,\n", "line 2: 'cheap' is no price"),
         ("refusals/en.txt", "[declines]\nno\n[perhaps]\n", "no section [perhaps]"),
+        ("refusals/en.txt", "the\n", "begin with a line [declines]"),
+        ("refusals/en.txt", "[declines]  # nothing\n", "a phrase below it"),
         ("refusals/en.txt", "no\0", "NUL"),
         ("refusals/en.txt", "no \ud800", "lone surrogate"),
         ("refusals/en.txt", "no " * 100_000, "at most 200,000"),

@@ -49,7 +49,7 @@ lint: $(VENV)/ready-tests
 	@$(BIN)/mypy
 
 bench: $(VENV)/ready-tests browser
-	@for file in tests/bench/bench_*.py; do echo "== $$file"; $(BIN)/python $$file || exit 1; done
+	@failed=0; for file in tests/bench/bench_*.py; do echo "== $$file"; $(BIN)/python $$file || failed=1; done; exit $$failed
 
 docs: setup
 	@$(BIN)/python docs/make_cli_reference.py

@@ -16,7 +16,7 @@ from tests.llm_fixture import llm, llm_chat, no_chat  # noqa: F401
 
 os.environ["TOUCHSTONE_CACHE"] = tempfile.mkdtemp(prefix="touchstone-cache-")
 ON_CI = os.environ.get("CI") == "true"
-MUST_RUN = ("browser", "postgres")
+MUST_RUN = ("browser", "postgres", "model")
 
 
 @pytest.fixture(scope="session")
@@ -88,7 +88,7 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 
 
 def _skipped(reporter: pytest.TerminalReporter) -> list[pytest.TestReport]:
-    """Browser and Postgres tests that were skipped where they must not be."""
+    """Tests of a browser, of PostgreSQL or of a packaged model that were skipped where they must not be."""
     if not ON_CI:
         return []
     return [report for report in reporter.stats.get("skipped", []) if any(mark in report.keywords for mark in MUST_RUN)]

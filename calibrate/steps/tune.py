@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from functools import cached_property
@@ -143,9 +143,17 @@ def labelled(
 
 
 def runs_of(store: Store) -> dict[str, list[Config]]:
-    """Every known detector that has scores, with its configurations, the one used last at the end."""
+    """Every known detector that has scores, with its configurations: the one that is meant unless another is named
+    comes last, before it the one used last."""
     found = {name: store.scores.configs(name) for name in registry.names()}
-    return {name: configs for name, configs in found.items() if configs}
+    return {name: sorted(configs, key=lambda one: one == meant(configs)) for name, configs in found.items() if configs}
+
+
+def meant(configs: Sequence[Config]) -> Config:
+    """Of a detector's configurations, in the order they were used: the latest with the parameters it ships with, or
+    where those were never run the one that was run last."""
+    usual = registry.config_of(registry.make(configs[-1].name))
+    return next((one for one in reversed(configs) if dict(one.params) == usual), configs[-1])
 
 
 def revision(store: Store, config: Config) -> tuple[Any, ...]:
@@ -201,5 +209,4 @@ def _config(store: Store, name: str, params: Mapping[str, Any] | None) -> Config
     configs = store.scores.configs(name)
     if not configs:
         raise BadInput(f"{name} has no scores yet: run it first (`detect {name} --labelled`, or the Detect page)")
-    usual = registry.config_of(registry.make(name))
-    return next((one for one in reversed(configs) if dict(one.params) == usual), configs[-1])
+    return meant(configs)

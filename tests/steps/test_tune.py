@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 from sklearn.metrics import average_precision_score, precision_recall_curve, roc_auc_score
 
+from calibrate import registry
 from calibrate.errors import BadInput
 from calibrate.flagging import flags
 from calibrate.stats.policies import NotEnoughLabels, Policy, parse
 from calibrate.steps import tune
-from calibrate.types import Label
+from calibrate.types import Label, Score, TraceFilter
 from db import Store
 from tests.steps.making import ABOVE, DETECTOR, NOW, draw, fill, keep_sample, save
 
@@ -151,3 +154,19 @@ def test_the_revision_changes_with_every_label_and_score(store: Store) -> None:
     seen.append(tune.revision(store, config))
     assert seen[0] != seen[1] == seen[2]
     assert list(tune.runs_of(store)) == [DETECTOR]
+
+
+def test_the_shipped_parameters_are_meant_even_when_others_ran_last(store: Store) -> None:
+    labels, scores = draw()
+    fill(store, labels, scores)
+    usual = registry.config_of(registry.make(DETECTOR))
+    hashes = [content for _, content in next(store.traces.keys(TraceFilter()))]
+    for place, params in enumerate((usual, {**usual, "variant": "plain"})):
+        config = store.scores.config(DETECTOR, "1", params, "", now=NOW)
+        given = [(content, Score("", 0.5)) for content in hashes]
+        store.scores.save(config.id, given, now=NOW + timedelta(hours=place + 1))
+    assert [dict(config.params) for config in tune.runs_of(store)[DETECTOR]][1:] == [
+        {**usual, "variant": "plain"},
+        usual,
+    ]
+    assert dict(tune.labelled(store, DETECTOR).config.params) == usual

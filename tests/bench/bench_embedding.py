@@ -1,0 +1,153 @@
+"""citation_grounding and semantic_similarity against the same scores computed the usual way: one encode call for a
+sentence and one for a source's windows, again for every pair, nothing reused. Same model, windows and threads.
+
+The usual way takes an hour on all of expertqa and ragtruth_qa, so both run on a part: every eighth expertqa trace with
+sources, and of ragtruth_qa every tenth group of answers to one question, whole, as a team's traffic repeats its sources.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+os.environ["TOUCHSTONE_CACHE_MB"] = "0"  # nothing is remembered from another run
+sys.path.insert(0, str(Path(__file__).parents[2]))
+
+from calibrate.backends.citations import attribute_citations, without_marks
+from calibrate.backends.embedder import Embedder, embedder
+from calibrate.backends.passages import claims
+from calibrate.backends.text import Part
+from calibrate.backends.weights import threads
+from calibrate.detectors._scoring import by_number, contexts
+from calibrate.detectors.citation_grounding import CitationGrounding
+from calibrate.detectors.semantic_similarity import SemanticSimilarity
+from calibrate.types import Source, Trace
+
+DATA = Path(__file__).parents[3] / "shared" / "data"
+TARGET = 8.0
+
+
+@dataclass(frozen=True)
+class Timed:
+    """Seconds of both ways, and how far their scores are apart at most."""
+
+    ours: float
+    usual: float
+    apart: float
+
+    @property
+    def ratio(self) -> float:
+        return self.usual / self.ours
+
+
+def rows(name: str) -> list[dict[str, Any]]:
+    with gzip.open(DATA / f"{name}.jsonl.gz", "rt", encoding="utf-8") as lines:
+        return [json.loads(line) for line in lines]
+
+
+def trace(row: dict[str, Any]) -> Trace:
+    sources = tuple(Source(number, text) for number, text in row["sources"].items())
+    return Trace(row["trace_id"], row["answer"], sources=sources, context=row.get("context"))
+
+
+def expertqa() -> list[Trace]:
+    return [trace(row) for row in [row for row in rows("expertqa") if row["sources"]][::8]]
+
+
+def ragtruth() -> list[Trace]:
+    held = rows("ragtruth_qa")
+    groups = list(dict.fromkeys(row["extra"]["source_group"] for row in held))
+    return [trace(row) for row in held if row["extra"]["source_group"] in set(groups[::10])]
+
+
+def highest(model: Embedder, claim: str, text: str, size: int) -> float | None:
+    """The highest cosine of a sentence with a source's windows, from scratch."""
+    passages = [text[a:b] for a, b in model.windows(text, sentences_per_window=size)]
+    if not passages:
+        return None
+    network = model._network()
+    one = network.encode(claim, normalize_embeddings=True)
+    return float(np.max(network.encode(passages, normalize_embeddings=True) @ one))
+
+
+def usual_grounding(given: Trace, model: Embedder, size: int) -> float | None:
+    """The lowest over (sentence, citation)."""
+    texts = {source.number: source.text for source in given.sources}
+    found: list[float] = []
+    for sentence in attribute_citations(given.answer, known=texts):
+        claim = without_marks(given.answer, sentence)
+        for number in (number for number in sentence.numbers if number in texts):
+            pieces = [claim[piece.start : piece.end] for piece in model.fit(claim, [Part(0, len(claim))])]
+            values = (highest(model, piece, texts[number], size) for piece in pieces)
+            found += [value for value in values if value is not None]
+    return min(found) if found else None
+
+
+def usual_similarity(given: Trace, model: Embedder, size: int) -> float | None:
+    """The lowest over sentences of the highest cosine with any source."""
+    found: list[float] = []
+    for claim in claims(given.answer, model, known=by_number(given.sources)):
+        values = [highest(model, claim.text, one.text, size) for one in contexts(given)]
+        there = [value for value in values if value is not None]
+        found += [max(there)] if there else []
+    return min(found) if found else None
+
+
+def timed(detectors: list[Any], given: list[Trace], model: Embedder) -> Timed:
+    model.forget()
+    start = time.perf_counter()
+    ours = [[score.value for score in detector.score(given)] for detector in detectors]
+    fast = time.perf_counter() - start
+    torch.set_num_threads(threads())
+    start = time.perf_counter()
+    theirs = [list(usual(detector, given, model)) for detector in detectors]
+    slow = time.perf_counter() - start
+    pairs = [pair for one, other in zip(ours, theirs, strict=True) for pair in zip(one, other, strict=True)]
+    assert all((one is None) == (other is None) for one, other in pairs)
+    apart = max(abs(one - other) for one, other in pairs if one is not None and other is not None)
+    assert apart < 1e-4, f"scores differ by {apart}"
+    return Timed(fast, slow, apart)
+
+
+def usual(detector: Any, given: list[Trace], model: Embedder) -> Iterator[float | None]:
+    way = usual_grounding if isinstance(detector, CitationGrounding) else usual_similarity
+    return (way(one, model, detector.sentences_per_window) for one in given)
+
+
+def main() -> dict[str, Timed]:
+    model = embedder()
+    model.encode(["load the model before the clock starts"])
+    grounding, similarity = CitationGrounding(), SemanticSimilarity()
+    cases = {
+        "citation_grounding on expertqa": ([grounding], expertqa()),
+        "citation_grounding and semantic_similarity on expertqa and ragtruth_qa": (
+            [grounding, similarity],
+            expertqa() + ragtruth(),
+        ),
+    }
+    found = {}
+    for name, (detectors, given) in cases.items():
+        found[name] = one = timed(detectors, given, model)
+        print(
+            f"{name}, {len(given)} traces: {one.ours:.1f} s, the usual way {one.usual:.1f} s: {one.ratio:.1f} x faster "
+            f"(target {TARGET:g}); scores differ by at most {one.apart:.1e}"
+        )
+    return found
+
+
+if __name__ == "__main__":
+    if not (DATA / "expertqa.jsonl.gz").is_file():
+        raise SystemExit(f"skipped: {DATA} is not here")
+    slow = [name for name, one in main().items() if one.ratio < TARGET]
+    if slow:
+        raise SystemExit(f"less than {TARGET:g} times as fast: {'; '.join(slow)}")

@@ -16,6 +16,8 @@ VERDICTS: tuple[Verdict, ...] = ("clean", "hallucinated", "unsure")
 KINDS = ("fabrication", "contradiction", "extrapolation", "wrong_citation", "broken_contract", "other")
 FlagWhen = Literal["above", "below"]
 Tier = Literal["page", "signal", "off"]
+Strength = Literal["measured", "bounded", "certified"]
+STRENGTHS: tuple[Strength, ...] = ("measured", "bounded", "certified")
 ScoreStatus = Literal["scored", "abstained", "failed", "refusal"]
 
 
@@ -96,7 +98,8 @@ class Trace:
 
 @dataclass(frozen=True, slots=True)
 class Label:
-    """One labeller's verdict on one trace. Append-only: the latest of a labeller counts."""
+    """One labeller's verdict on one trace. Append-only: the latest of a labeller counts. One that `adjudicates` decides
+    gold, whatever others say."""
 
     trace_id: str
     labeller: str
@@ -107,6 +110,7 @@ class Label:
     seconds: float | None = None
     created_at: datetime | None = None
     sample: str | None = None
+    adjudicates: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,8 +194,26 @@ class Interval:
 
 
 @dataclass(frozen=True, slots=True)
+class Guarantee:
+    """What is more than measured about a threshold's precision: it is at least `target`, with this `confidence`.
+
+    `bounded`: a lower bound on the labels that chose the threshold, approximate. `certified`: an exact test on labels
+    drawn after the threshold was fixed. `bound` is the lower bound itself, from `labels` flagged, of which
+    `hallucinated` hit. `sample` is the one they were drawn in.
+    """
+
+    strength: Literal["bounded", "certified"]
+    target: float
+    confidence: float
+    bound: float
+    labels: int
+    hallucinated: int
+    sample: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class OperatingPoint:
-    """A chosen threshold with its measured figures.
+    """A chosen threshold with its measured figures, and with a guarantee where there is one.
 
     `feasible` is False when no threshold meets the policy; the point is then the nearest one and `why` says so.
     `n` labels were used, `positives` of them hallucinated; the four counts are unweighted labels at the threshold
@@ -215,6 +237,11 @@ class OperatingPoint:
     true_negatives: int
     coverage: float
     why: str | None = None
+    guarantee: Guarantee | None = None
+
+    @property
+    def strength(self) -> Strength:
+        return self.guarantee.strength if self.guarantee else "measured"
 
 
 LabelState = Literal["any", "unlabelled", "labelled", "clean", "hallucinated", "unsure", "disputed"]
@@ -278,7 +305,8 @@ class Member:
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """A set of traces drawn for labelling. `strata` maps a stratum to [population, drawn]."""
+    """A set of traces drawn for labelling. `strata` maps a stratum to [population, drawn]; `options` says how its
+    design told the strata apart, so that it can be topped up."""
 
     id: int
     name: str
@@ -291,3 +319,4 @@ class Sample:
     filter: TraceFilter
     strata: Mapping[str, tuple[int, int]]
     created_at: datetime
+    options: Mapping[str, Any] = field(default_factory=dict)

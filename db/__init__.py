@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from db.chosen import Certifications, Ensembles
 from db.engine import connect, shown
 from db.labels import Labels
 from db.releases import Points, Releases
@@ -24,6 +25,8 @@ class Store:
         self.scores = Scores(self.engine)
         self.runs = Runs(self.engine)
         self.points = Points(self.engine)
+        self.certifications = Certifications(self.engine)
+        self.ensembles = Ensembles(self.engine)
         self.releases = Releases(self.engine)
         self.files = Files(self.engine)
         self.baselines = Baselines(self.engine)

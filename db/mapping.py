@@ -132,6 +132,7 @@ def label_of(row: RowMapping, trace_id: str, sample: str | None) -> Label:
         seconds=row["seconds"],
         created_at=row["created_at"],
         sample=sample,
+        adjudicates=row["adjudicates"],
     )
 
 
@@ -145,6 +146,7 @@ def label_row(pk: int, label: Label, sample_id: int | None, now: datetime) -> di
         "note": label.note,
         "seconds": label.seconds,
         "sample_id": sample_id,
+        "adjudicates": label.adjudicates,
         "created_at": label.created_at or now,
     }
 
@@ -154,6 +156,7 @@ def sample_of(row: RowMapping) -> Sample:
         **{key: row[key] for key in ("id", "name", "design", "by", "size", "seed", "pool", "undated", "created_at")},
         filter=TraceFilter.from_json(row["filter"]),
         strata={name: (population, drawn) for name, (population, drawn) in row["strata"].items()},
+        options=row["options"] or {},
     )
 
 

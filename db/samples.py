@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
+from typing import Any
 
 from sqlalchemy import Engine, insert, select
 from sqlalchemy.exc import IntegrityError
@@ -32,6 +33,7 @@ class Samples:
         strata: Mapping[str, tuple[int, int]],
         members: Sequence[Member],
         now: datetime,
+        options: Mapping[str, Any] | None = None,
     ) -> Sample:
         """Keeps a drawn sample whole. Raises BadInput when the name is taken."""
         row = {
@@ -44,6 +46,7 @@ class Samples:
             "undated": undated,
             "filter": where.to_json(),
             "strata": {key: list(value) for key, value in strata.items()},
+            "options": dict(options) if options else None,
             "created_at": now,
         }
         taken = BadInput(f"there is a sample {name!r} already; choose another name, or go on labelling that one")

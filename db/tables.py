@@ -114,6 +114,7 @@ class SampleRow(Base):
     undated: Mapped[int]
     filter: Mapped[dict[str, Any]]
     strata: Mapped[dict[str, Any]]
+    options: Mapped[dict[str, Any] | None]
     created_at: Mapped[datetime]
 
 
@@ -140,6 +141,7 @@ class LabelRow(Base):
     note: Mapped[str | None]
     seconds: Mapped[float | None]
     sample_id: Mapped[int | None] = mapped_column(ForeignKey("samples.id"))
+    adjudicates: Mapped[bool]
     created_at: Mapped[datetime]
     __table_args__ = (Index("ix_labels_latest", "trace_pk", "labeller", "id"), Index("ix_labels_recent", "created_at"))
 
@@ -222,6 +224,34 @@ class PointRow(Base):
     data: Mapped[dict[str, Any]]
     chosen_by: Mapped[str]
     chosen_at: Mapped[datetime]
+
+
+class CertificationRow(Base):
+    """One attempt to certify a threshold: the plan of its second stage, fixed before any of that stage's labels, and
+    what came of it. `outcome` is NULL until then."""
+
+    __tablename__ = "certifications"
+    id: Mapped[int] = mapped_column(primary_key=True)
+    detector: Mapped[str] = mapped_column(String(200), index=True)
+    config_id: Mapped[int] = mapped_column(ForeignKey("detector_configs.id"))
+    sample_id: Mapped[int | None] = mapped_column(ForeignKey("samples.id"))
+    fresh_sample_id: Mapped[int | None] = mapped_column(ForeignKey("samples.id"))
+    plan: Mapped[dict[str, Any]]
+    outcome: Mapped[dict[str, Any] | None]
+    started_by: Mapped[str]
+    started_at: Mapped[datetime]
+    finished_at: Mapped[datetime | None]
+
+
+class EnsembleRow(Base):
+    """Append-only: the latest of a name counts."""
+
+    __tablename__ = "ensembles"
+    id: Mapped[int] = mapped_column(primary_key=True)
+    name: Mapped[str] = mapped_column(String(200), index=True)
+    document: Mapped[dict[str, Any]]
+    saved_by: Mapped[str]
+    saved_at: Mapped[datetime]
 
 
 class ReleaseRow(Base):

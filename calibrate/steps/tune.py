@@ -68,16 +68,13 @@ class Labelled:
 
     @cached_property
     def sweep(self) -> Sweep:
-        design = None
-        if self.sample is not None and self.rows:
-            design = Design.of([row.stratum for row in self.rows], self._population(self.sample))
+        design = design_of(self.sample, self.rows, self.refused)
         return sweep(self.labels, self.scores, design=design, flag_when=self.flag_when)
 
-    def _population(self, sample: Sample) -> dict[str, int]:
-        """The traces each stratum holds: of the traffic without refusals, whose share is taken from the labels."""
-        kept, refused = (Counter(row.stratum for row in rows) for rows in (self.rows, self.refused))
-        share = {name: kept[name] / (kept[name] + refused[name]) for name in refused}
-        return {name: round(size * share.get(name, 1.0)) for name, (size, _) in sample.strata.items()}
+    @property
+    def groups(self) -> list[str | None]:
+        """The sources a trace shares with others; None for a trace on its own."""
+        return [row.group for row in self.rows]
 
     def histogram(self, bins: int = 40) -> Histogram:
         """The scores by label in bins of equal width. Labels are counted, not weighted; traces without a score are left
@@ -131,15 +128,39 @@ def labelled(
     an unknown detector or sample, and for a detector that was never run, with what to do.
     """
     cls = registry.get(name)
-    drawn = None
-    if sample is not None:
-        drawn = store.samples.get(sample)
-        if drawn is None:
-            raise no_sample(store, sample)
-    config = config or _config(store, name, params)
-    rows = store.scores.labelled(config.id, sample_id=drawn.id if drawn else None)
+    drawn = sample_of(store, sample)
+    config = config or config_of(store, name, params)
+    rows = rows_of(store, config, drawn)
     refused = tuple(row for row in rows if row.status == "refusal")
     return Labelled(config, cls.flag_when, drawn, tuple(row for row in rows if row.status != "refusal"), refused)
+
+
+def sample_of(store: Store, name: str | None) -> Sample | None:
+    """The sample of this name, None for every label there is. Raises BadInput when there is none such."""
+    if name is None:
+        return None
+    drawn = store.samples.get(name)
+    if drawn is None:
+        raise no_sample(store, name)
+    return drawn
+
+
+def rows_of(store: Store, config: Config, sample: Sample | None) -> list[Row]:
+    """The definite gold labels of a sample, or all, beside one configuration's scores, in labelling order."""
+    return store.scores.labelled(config.id, sample_id=sample.id if sample else None)
+
+
+def design_of(sample: Sample | None, rows: Sequence[Row], refused: Sequence[Row]) -> Design | None:
+    """How the rows were drawn, as the estimates need it; None for labels of no sample.
+
+    Each stratum holds its traffic without refusals, whose share is taken from the labels.
+    """
+    if sample is None or not rows:
+        return None
+    kept, left = (Counter(row.stratum for row in some) for some in (rows, refused))
+    share = {name: kept[name] / (kept[name] + left[name]) for name in left}
+    population = {name: round(size * share.get(name, 1.0)) for name, (size, _) in sample.strata.items()}
+    return Design.of([row.stratum for row in rows], population)
 
 
 def runs_of(store: Store) -> dict[str, list[Config]]:
@@ -203,7 +224,9 @@ def traffic_per_day(store: Store, sample: Sample | None) -> float | None:
     return sum(days.values()) / ((last - first).days + 1)
 
 
-def _config(store: Store, name: str, params: Mapping[str, Any] | None) -> Config:
+def config_of(store: Store, name: str, params: Mapping[str, Any] | None = None) -> Config:
+    """The configuration that is meant: the one with these parameters, or else `meant`. Raises BadInput where the
+    detector is unknown or was never run."""
     if params:
         return store.scores.get_config(config_id(store, registry.make(name, params)))
     configs = store.scores.configs(name)

@@ -5,23 +5,34 @@ from __future__ import annotations
 import streamlit as st
 from streamlit.navigation.page import StreamlitPage
 
-# key: (script, title, icon, address)
-_PAGES = {
-    "week": ("pages/week/home.py", "This week", ":material/home:", "week"),
-    "import": ("pages/traces/importing.py", "Import", ":material/upload:", "import"),
-    "traces": ("pages/traces/browse.py", "Traces", ":material/list:", "traces"),
-    "sample": ("pages/sample/draw.py", "Sample", ":material/casino:", "sample"),
-    "label": ("pages/label/label.py", "Label", ":material/check_box:", "label"),
-    "detect": ("pages/detect/detect.py", "Detect", ":material/play_circle:", "detect"),
-    "detectors": ("pages/detect/detectors.py", "Detectors", ":material/sensors:", "detectors"),
-    "tune": ("pages/tune/tune.py", "Tune", ":material/tune:", "tune"),
-    "release": ("pages/release/release.py", "Release", ":material/verified:", "release"),
+# section: {key: (script, title, icon, address)}. Pages of the section without a name stand in the bar themselves.
+_SECTIONS = {
+    "": {"week": ("pages/week/home.py", "This week", ":material/home:", "week")},
+    "Traces": {
+        "import": ("pages/traces/importing.py", "Import", ":material/upload:", "import"),
+        "traces": ("pages/traces/browse.py", "Traces", ":material/list:", "traces"),
+    },
+    "Label": {
+        "sample": ("pages/sample/draw.py", "Sample", ":material/casino:", "sample"),
+        "label": ("pages/label/label.py", "Label", ":material/check_box:", "label"),
+    },
+    "Detect": {
+        "detect": ("pages/detect/detect.py", "Detect", ":material/play_circle:", "detect"),
+        "detectors": ("pages/detect/detectors.py", "Detectors", ":material/sensors:", "detectors"),
+    },
+    "Tune": {
+        "tune": ("pages/tune/tune.py", "Tune", ":material/tune:", "tune"),
+    },
+    "Release": {
+        "release": ("pages/release/release.py", "Release", ":material/verified:", "release"),
+    },
 }
+_PAGES = {key: place for pages in _SECTIONS.values() for key, place in pages.items()}
 
 
-def all_pages() -> list[StreamlitPage]:
-    """The pages for st.navigation, made anew for every session."""
-    return [page(key) for key in _PAGES]
+def all_pages() -> dict[str, list[StreamlitPage]]:
+    """The pages for st.navigation by section, made anew for every session."""
+    return {section: [page(key) for key in pages] for section, pages in _SECTIONS.items()}
 
 
 def page(key: str) -> StreamlitPage:

@@ -2,7 +2,7 @@
 sentence and one for a source's windows, again for every pair, nothing reused. Same model, windows and threads.
 
 The usual way takes an hour on all of expertqa and ragtruth_qa, so both run on a part: every eighth expertqa trace with
-sources, and of ragtruth_qa every tenth group of answers to one question, whole, as a team's traffic repeats its sources.
+sources, and of ragtruth_qa every tenth group of answers to one question, whole, as traffic repeats its sources.
 """
 
 from __future__ import annotations

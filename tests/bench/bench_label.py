@@ -99,7 +99,7 @@ def measure(address: str, presses: int) -> list[float]:
         chromium = playwright.chromium.launch(executable_path=path, args=list(ARGUMENTS))
         page = chromium.new_page(viewport={"width": 1280, "height": 800})
         page.goto(address)
-        page.get_by_role("link", name="Label").wait_for()
+        page.get_by_role("link", name="This week").wait_for()
         page.goto(f"{address}/label?sample=bench&user=bench")
         page.locator("article.card").wait_for()
         page.evaluate(TIMER)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import socket
 import subprocess
 import sys
@@ -174,5 +175,11 @@ def _warm(request: pytest.FixtureRequest) -> None:
     page = browser.new_page()
     page.set_default_timeout(LONG)
     page.goto(app.url)
-    page.get_by_role("link", name="Label").wait_for()
+    page.get_by_role("link", name="This week").wait_for()
     page.close()
+
+
+def turn_to(page: Any, section: str, name: str) -> None:
+    """Goes to a page by the bar, as a user does: its section, then its name."""
+    page.get_by_test_id("stTopNav").get_by_role("button", name=section, exact=True).click()
+    page.get_by_role("menuitem", name=re.compile(f"{name}$")).click()

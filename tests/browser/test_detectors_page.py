@@ -15,7 +15,7 @@ from calibrate.steps import detect
 from calibrate.types import Label, Score, Source, Trace
 from db import open_store
 from tests.backends.chat_stub import Asked, Say, stubbed
-from tests.browser.conftest import LONG, App, serve, settled
+from tests.browser.conftest import LONG, App, serve, settled, turn_to
 
 pytestmark = pytest.mark.browser
 
@@ -77,7 +77,7 @@ def page(own: App, browser: Any) -> Iterator[Any]:
     context.on("request", lambda request: outside.extend([request.url] * (not request.url.startswith(hosts))))
     opened = context.new_page()
     opened.goto(own.url)
-    opened.get_by_role("link", name="Detectors").wait_for()
+    opened.get_by_role("link", name="This week").wait_for()
     yield opened
     context.close()
     assert outside == []
@@ -100,7 +100,7 @@ def write(page: Any, field: Any, text: str) -> None:
 
 
 def test_the_first_detector_is_shown_first_and_a_row_shows_its_own(own: App, page: Any) -> None:
-    page.get_by_role("link", name="Detectors").click()
+    turn_to(page, "Detect", "Detectors")
     first, second = registry.names()[:2]
     page.get_by_role("heading", name=registry.get(first).title, exact=True).wait_for()
     page.get_by_text("Not run yet", exact=True).wait_for()
@@ -153,7 +153,7 @@ def test_a_judge_says_its_cost_keeps_a_limit_and_what_it_spent(own: App, page: A
     assert run.counts[JUDGE]["usage"]["cost"] == pytest.approx(24 * (100 * 0.15 + 10 * 0.60) / 1e6)
 
     # On the Detect page the limit is asked for only where something costs, and nothing that costs is ticked unasked.
-    page.get_by_role("link", name="Detect", exact=True).click()
+    turn_to(page, "Detect", "Detect")
     page.get_by_text("Run again, or with other").click()
     judge = page.get_by_role("checkbox", name="Judge: yes or no", exact=True)
     judge.wait_for()

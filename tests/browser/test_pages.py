@@ -12,7 +12,7 @@ import pytest
 
 from calibrate.types import Label, TraceFilter
 from db import open_store
-from tests.browser.conftest import LONG, App, serve
+from tests.browser.conftest import LONG, App, serve, turn_to
 
 pytestmark = pytest.mark.browser
 
@@ -89,7 +89,7 @@ def test_from_an_empty_store_to_scores(fresh: App, page: Any, tmp_path: Path) ->
 
 
 def test_the_columns_of_a_table_are_asked_for(fresh: App, page: Any, tmp_path: Path) -> None:
-    page.get_by_role("link", name="Import", exact=True).click()
+    turn_to(page, "Traces", "Import")
     file = tmp_path / "log.csv"
     file.write_text("prompt,response,team\nWhy?,Because.,red\nHow?,Thus.,blue\n")
     page.locator("input[type=file]").set_input_files(str(file))
@@ -104,7 +104,7 @@ def test_the_columns_of_a_table_are_asked_for(fresh: App, page: Any, tmp_path: P
 def test_a_file_that_is_none_is_told(page: Any, tmp_path: Path) -> None:
     from playwright.sync_api import expect
 
-    page.get_by_role("link", name="Import", exact=True).click()
+    turn_to(page, "Traces", "Import")
     file = tmp_path / "empty.jsonl"
     file.write_text("")
     page.locator("input[type=file]").set_input_files(str(file))

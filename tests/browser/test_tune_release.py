@@ -51,7 +51,7 @@ def page(own: App, browser: Any) -> Iterator[Any]:
     context.on("request", lambda request: request.url.startswith(hosts) or outside.append(request.url))
     opened = context.new_page()
     opened.goto(own.url)
-    opened.get_by_role("link", name="Label").first.wait_for()
+    opened.get_by_role("link", name="This week").wait_for()
     yield opened
     context.close()
     assert outside == []

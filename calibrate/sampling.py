@@ -5,24 +5,58 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 import numpy as np
 from numpy.typing import NDArray
 
 from calibrate.errors import BadInput
+from calibrate.types import Sample
 
+# Those that give every trace of the window a chance; a fresh-flagged sample knows nothing of what was not flagged.
+OF_ALL = ("random", "stratified", "octave", "uncertain")
+DESIGNS = (*OF_ALL, "fresh-flagged")
 # Fewer labels than this in a stratum say nothing about its spread.
 AT_LEAST = 4
 UNITS = {"h": "hours", "d": "days", "w": "weeks"}
 
 
-def allocate(populations: Mapping[str, int], n: int) -> dict[str, int]:
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """A threshold, in the detector's units, of one stored detector configuration."""
+
+    config_id: int
+    threshold: float
+
+
+def speaks_for_all(sample: Sample) -> bool:
+    """Whether its traffic can be estimated from a sample: not from flagged traces alone, nor from those chosen to be
+    labelled twice."""
+    return sample.design in DESIGNS and sample.design != "fresh-flagged"
+
+
+def known_design(sample: Sample) -> None:
+    """Raises BadInput for a sample that cannot be weighted to stand for its traffic."""
+    if sample.design == "fresh-flagged":
+        raise BadInput(
+            f"the sample {sample.name!r} holds flagged traces only, so it says nothing of what was missed: it is there "
+            "to certify; take the sample of the whole traffic"
+        )
+    if sample.design not in DESIGNS:
+        raise BadInput(
+            f"the sample {sample.name!r} was drawn by the design {sample.design!r}, whose inclusion probabilities this "
+            f"version does not know, so nothing can be estimated from it: use a sample drawn by {', '.join(DESIGNS)}"
+        )
+
+
+def allocate(populations: Mapping[str, int], n: int, *, given: Mapping[str, int] | None = None) -> dict[str, int]:
     """How many of `n` labels each stratum gets, summing to n or to all there are.
 
     In proportion to the square root of the stratum's population, at least 4 each (all of a smaller one) and never more
     than there are; fractions go by largest remainder. When n is too small for 4 each, the labels are spread evenly, the
-    larger strata first. The order of the mapping does not matter.
+    larger strata first. The order of the mapping does not matter. `given` are labels that strata have already: part of
+    the n, and never taken back.
     """
     if n < 1:
         raise BadInput(f"a sample of {n} traces holds nothing: ask for at least 1")
@@ -32,8 +66,11 @@ def allocate(populations: Mapping[str, int], n: int) -> dict[str, int]:
     # Large first, then by name: the order in which leftovers are given.
     names = sorted(populations, key=lambda name: (-populations[name], name))
     n = min(n, sum(populations.values()))
-    least = {name: min(AT_LEAST, populations[name]) for name in names}
-    shares = _even(least, names, n) if sum(least.values()) >= n else _root_shares(populations, least, n)
+    have = {name: (given or {}).get(name, 0) for name in names}
+    if sum(have.values()) > n or any(have[name] > populations[name] for name in names):
+        raise BadInput(f"{sum(have.values())} labels are given already: more than {n}, or than a stratum holds")
+    least = {name: max(have[name], min(AT_LEAST, populations[name])) for name in names}
+    shares = _even(least, have, names, n) if sum(least.values()) >= n else _root_shares(populations, least, n)
     whole = {name: math.floor(shares[name] + 1e-9) for name in names}
     by_remainder = sorted(names, key=lambda name: whole[name] - shares[name])
     for name in by_remainder[: n - sum(whole.values())]:
@@ -93,14 +130,14 @@ def window_start(since: timedelta | datetime | None, now: datetime) -> datetime 
         return None
 
 
-def _even(least: Mapping[str, int], names: list[str], n: int) -> dict[str, float]:
+def _even(least: Mapping[str, int], have: Mapping[str, int], names: list[str], n: int) -> dict[str, float]:
     """One each, then two each, and so on in the order of `names`, never above `least`, until n are given."""
-    given = dict.fromkeys(names, 0)
+    out = dict(have)
     for level in range(1, AT_LEAST + 1):
         for name in names:
-            if sum(given.values()) < n and least[name] >= level:
-                given[name] = level
-    return {name: float(number) for name, number in given.items()}
+            if sum(out.values()) < n and out[name] < level <= least[name]:
+                out[name] = level
+    return {name: float(number) for name, number in out.items()}
 
 
 def _root_shares(populations: Mapping[str, int], least: Mapping[str, int], n: int) -> dict[str, float]:

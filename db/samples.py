@@ -1,4 +1,4 @@
-"""Questions about samples: keep one, its members in order."""
+"""Questions about samples: keep one, extend it, its members in order."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Engine, insert, select
+from sqlalchemy import Engine, func, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
 from calibrate.errors import BadInput
 from calibrate.types import Member, Sample, TraceFilter
 from db.engine import writing
 from db.mapping import sample_of
-from db.tables import MemberRow, SampleRow, TraceRow, table
+from db.tables import GoldRow, MemberRow, SampleRow, TraceRow, table
 
 
 class Samples:
@@ -57,18 +57,38 @@ class Samples:
                 (sample_id,) = connection.execute(insert(SampleRow).values(row)).inserted_primary_key or (0,)
             except IntegrityError:  # somebody drew it in this moment
                 raise taken from None
-            rows = [
-                {
-                    "sample_id": sample_id,
-                    "position": position,
-                    "trace_pk": member.trace_pk,
-                    "inclusion_probability": member.inclusion_probability,
-                    "stratum": member.stratum,
-                }
-                for position, member in enumerate(members)
-            ]
-            connection.execute(insert(table(MemberRow)), rows)
+            connection.execute(insert(table(MemberRow)), _rows(sample_id, members, first=0))
         found = self.get(name)
+        assert found is not None
+        return found
+
+    def extend(
+        self,
+        sample: Sample,
+        members: Sequence[Member],
+        *,
+        strata: Mapping[str, tuple[int, int]],
+        options: Mapping[str, Any],
+    ) -> Sample:
+        """Puts further members after those of a sample, with the strata and chances that all of them now have.
+
+        All in one transaction. Raises BadInput when somebody else has extended it since it was read.
+        """
+        changed = {
+            "size": sample.size + len(members),
+            "strata": {key: list(value) for key, value in strata.items()},
+            "options": dict(options),
+        }
+        same = (SampleRow.id == sample.id, SampleRow.size == sample.size)
+        with writing(self._engine) as connection:
+            if not connection.execute(update(SampleRow).where(*same).values(changed)).rowcount:
+                raise BadInput(f"somebody topped up {sample.name!r} in this moment: look at it again first")
+            for stratum, (population, drawn) in strata.items():
+                inside = (MemberRow.sample_id == sample.id, MemberRow.stratum == stratum)
+                chance = {"inclusion_probability": drawn / population}
+                connection.execute(update(MemberRow).where(*inside).values(chance))
+            connection.execute(insert(table(MemberRow)), _rows(sample.id, members, first=sample.size))
+        found = self.get(sample.name)
         assert found is not None
         return found
 
@@ -97,9 +117,34 @@ class Samples:
         with self._engine.connect() as connection:
             return connection.scalar(query)
 
+    def gold(self, sample_id: int) -> dict[str, dict[str, int]]:
+        """How many members of each stratum have each gold verdict."""
+        query = select(MemberRow.stratum, GoldRow.verdict, func.count()).join(
+            GoldRow, GoldRow.trace_pk == MemberRow.trace_pk
+        )
+        query = query.where(MemberRow.sample_id == sample_id).group_by(MemberRow.stratum, GoldRow.verdict)
+        found: dict[str, dict[str, int]] = {}
+        with self._engine.connect() as connection:
+            for stratum, verdict, n in connection.execute(query).tuples():
+                found.setdefault(stratum, {})[verdict] = n
+        return found
+
     def keys(self, sample_id: int) -> Sequence[tuple[int, str]]:
         """(trace key, content hash) of the members, in labelling order."""
         query = select(MemberRow.trace_pk, TraceRow.content_hash).join(TraceRow, TraceRow.id == MemberRow.trace_pk)
         with self._engine.connect() as connection:
             rows = connection.execute(query.where(MemberRow.sample_id == sample_id).order_by(MemberRow.position))
             return [(pk, content) for pk, content in rows.tuples()]
+
+
+def _rows(sample_id: int, members: Sequence[Member], *, first: int) -> Sequence[Mapping[str, Any]]:
+    return [
+        {
+            "sample_id": sample_id,
+            "position": position,
+            "trace_pk": member.trace_pk,
+            "inclusion_probability": member.inclusion_probability,
+            "stratum": member.stratum,
+        }
+        for position, member in enumerate(members, first)
+    ]

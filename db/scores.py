@@ -13,10 +13,11 @@ import sqlalchemy as sa
 from sqlalchemy import Engine, func, select
 from sqlalchemy.dialects import postgresql, sqlite
 
-from calibrate.types import Score
+from calibrate.types import Score, TraceFilter
 from db.engine import writing
 from db.mapping import batches, evidence_json, score_of, usage_json
 from db.tables import ConfigRow, GoldRow, MemberRow, ScoreRow, TraceRow, table
+from db.traces import conditions
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,6 +157,19 @@ class Scores:
         query = query.where(ScoreRow.config_id == config_id, ScoreRow.value.is_not(None)).limit(limit)
         with self._engine.connect() as connection:
             return [value for value in connection.scalars(query) if value is not None]
+
+    def window(self, config_id: int, where: TraceFilter) -> list[float | None]:
+        """The scores of the matching traces that this configuration was run on; None where it could not score.
+        Refusals are left out."""
+        query = select(ScoreRow.value).join(TraceRow, TraceRow.content_hash == ScoreRow.content_hash)
+        query = query.where(ScoreRow.config_id == config_id, ScoreRow.status != "refusal", *conditions(where))
+        with self._engine.connect() as connection:
+            return list(connection.scalars(query.order_by(TraceRow.id)))
+
+    def members(self, config_id: int, sample_id: int) -> list[Row]:
+        """Every member of a sample in labelling order; `gold` may be unsure or disputed, too, None without a label."""
+        query = self._rows(config_id, sample_id).outerjoin(GoldRow, GoldRow.trace_pk == TraceRow.id)
+        return self._fetch(query.add_columns(GoldRow.verdict))
 
     def _rows(self, config_id: int, sample_id: int | None) -> sa.Select[*tuple[Any, ...]]:
         match = sa.and_(ScoreRow.config_id == config_id, ScoreRow.content_hash == TraceRow.content_hash)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from array import array
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -17,7 +18,7 @@ from calibrate.ingest.base import Added, Record, conflict_reason
 from calibrate.types import Label, LabelState, Trace, TraceFilter
 from db import labels
 from db.engine import serialise, writing
-from db.mapping import digests, load_traces, source_rows, trace_row
+from db.mapping import batches, digests, load_traces, source_rows, trace_row
 from db.tables import GoldRow, ScoreRow, SourceRow, TextRow, TraceRow, table
 
 NONE = "(none)"  # the stratum and facet of traces without the attribute
@@ -117,10 +118,10 @@ class Traces:
         more = len(rows) > limit
         return Page(lines, (lines[-1].timestamp, lines[-1].pk) if more else None)
 
-    def count(self, where: TraceFilter, *, limit: int | None = None, lacking: Sequence[int] = ()) -> int:
-        """How many traces there are; stops counting at `limit`. `lacking` as for `keys`."""
-        query = select(TraceRow.id).where(*conditions(where), *_lacking(lacking))
-        counted = select(func.count()).select_from(TraceRow).where(*conditions(where), *_lacking(lacking))
+    def count(self, where: TraceFilter, *, limit: int | None = None) -> int:
+        """How many traces there are; stops counting at `limit`."""
+        query = select(TraceRow.id).where(*conditions(where))
+        counted = select(func.count()).select_from(TraceRow).where(*conditions(where))
         if limit is not None:
             counted = select(func.count()).select_from(query.limit(limit).subquery())
         with self._engine.connect() as connection:
@@ -147,17 +148,11 @@ class Traces:
         with self._engine.connect() as connection:
             return [trace for _, trace in load_traces(connection, pks)]
 
-    def keys(
-        self, where: TraceFilter, *, chunk: int = 2000, lacking: Sequence[int] = ()
-    ) -> Iterator[list[tuple[int, str]]]:
-        """(key, content hash) of the matching traces in key order, a chunk at a time, never all at once.
-
-        With `lacking`, those that lack a score of at least one of these detector configurations; a failure is none.
-        """
+    def keys(self, where: TraceFilter, *, chunk: int = 2000) -> Iterator[list[tuple[int, str]]]:
+        """(key, content hash) of the matching traces in key order, a chunk at a time, never all at once."""
         last = 0
         while True:
             query = select(TraceRow.id, TraceRow.content_hash).where(TraceRow.id > last, *conditions(where))
-            query = query.where(*_lacking(lacking))
             with self._engine.connect() as connection:
                 rows = [(pk, key) for pk, key in connection.execute(query.order_by(TraceRow.id).limit(chunk)).tuples()]
             if rows:
@@ -165,6 +160,27 @@ class Traces:
             if len(rows) < chunk:
                 return
             last = rows[-1][0]
+
+    def lacking(self, where: TraceFilter, configs: Sequence[int]) -> Sequence[int]:
+        """The keys, in order, of the matching traces that lack a score of at least one of these detector
+        configurations; a failure is none. They are in memory at once, 8 bytes each."""
+        found: set[int] = set()
+        with self._engine.connect() as connection:
+            # One anti-join a configuration, and the failures apart, so that the indexes alone tell what has a score.
+            for config in configs:
+                score = sa.and_(ScoreRow.config_id == config, ScoreRow.content_hash == TraceRow.content_hash)
+                query = select(TraceRow.id).where(*conditions(where))
+                none = query.outerjoin(ScoreRow, score).where(ScoreRow.config_id.is_(None))
+                found.update(connection.scalars(none))
+                found.update(connection.scalars(query.join(ScoreRow, score).where(ScoreRow.status == "failed")))
+        return array("q", sorted(found))
+
+    def hashes(self, pks: Sequence[int], *, chunk: int = 900) -> Iterator[list[tuple[int, str]]]:
+        """(key, content hash) of these traces in key order, a chunk at a time."""
+        for some in batches(pks, chunk):
+            with self._engine.connect() as connection:
+                query = select(TraceRow.id, TraceRow.content_hash).where(TraceRow.id.in_(some)).order_by(TraceRow.id)
+                yield [(pk, key) for pk, key in connection.execute(query).tuples()]
 
     def summary(self) -> Summary:
         with self._engine.connect() as connection:
@@ -204,7 +220,7 @@ class Traces:
         Random keys of the store's range are looked up until `n` of them match: uniform over the matches, whatever
         the gaps. Where matches are rare (under 1 key in 50) their keys are listed instead. `rng` is a numpy Generator.
         """
-        tests = [*conditions(where), *([_value(stratum[0]) == stratum[1]] if stratum else [])]
+        tests = [*conditions(where), *([value_of(stratum[0]) == stratum[1]] if stratum else [])]
         n = min(n, population)
         with self._engine.connect() as connection:
             # Asked one by one: SQLite answers each from the index, but both at once by reading every row.
@@ -224,7 +240,7 @@ class Traces:
 
     @staticmethod
     def _facet(connection: Connection, where: TraceFilter, by: str) -> dict[str, int]:
-        value = _value(by)
+        value = value_of(by)
         query = select(value, func.count()).where(*conditions(where)).group_by(value)
         rows = [(name, n) for name, n in connection.execute(query).tuples()]
         return dict(sorted(rows, key=lambda row: (-row[1], row[0])))
@@ -262,22 +278,14 @@ def conditions(where: TraceFilter) -> list[ColumnElement[bool]]:
         tests.append(TraceRow.timestamp.is_not(None))
     for name, chosen in (("model", where.models), ("operation", where.operations)):
         if chosen:
-            tests.append(_value(name).in_(chosen))
-    tests += [_value(name) == value for name, value in where.attributes.items()]
+            tests.append(value_of(name).in_(chosen))
+    tests += [value_of(name) == value for name, value in where.attributes.items()]
     if where.label != "any":
         tests.append(_label_test(where.label))
     if where.text:
         like = "%" + where.text.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_") + "%"
         tests.append(sa.or_(TraceRow.question.ilike(like, escape="\\"), TraceRow.answer.ilike(like, escape="\\")))
     return tests
-
-
-def _lacking(configs: Sequence[int]) -> list[ColumnElement[bool]]:
-    def known(config: int) -> ColumnElement[bool]:
-        score = select(ScoreRow.config_id).where(ScoreRow.config_id == config, ScoreRow.status != "failed")
-        return score.where(ScoreRow.content_hash == TraceRow.content_hash).correlate(TraceRow).exists()
-
-    return [sa.or_(*(~known(config) for config in configs))] if configs else []
 
 
 def _label_test(state: LabelState) -> ColumnElement[bool]:
@@ -289,7 +297,8 @@ def _label_test(state: LabelState) -> ColumnElement[bool]:
     return gold.where(GoldRow.verdict == state).exists()
 
 
-def _value(by: str) -> ColumnElement[str]:
+def value_of(by: str) -> ColumnElement[str]:
+    """The value of model, operation or an attribute, as text; NONE where a trace has none."""
     if by in ("model", "operation"):
         return func.coalesce(getattr(TraceRow, by), NONE)
     if not by or '"' in by or "\\" in by:

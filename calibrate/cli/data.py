@@ -16,7 +16,8 @@ from calibrate.ingest import ImportReport, import_file
 from calibrate.ingest.base import Rejected
 from calibrate.ingest.labels import read_labels, write_labels
 from calibrate.ingest.record import KNOWN
-from calibrate.types import Label, TraceFilter
+from calibrate.types import Label, Sample, TraceFilter
+from db import Store
 
 MOST_LINES = 100_000
 CUT = "the file could not be read to its end: what came before the damage is in the store; import a whole copy"
@@ -125,37 +126,109 @@ def traces(args: Namespace) -> Answer:
 
 
 def sample(args: Namespace) -> Answer:
-    from calibrate.steps.sample import draw
+    from calibrate.steps import sample as step
+    from calibrate.steps.topup import top_up
 
-    at = now()
+    found, at = store(args), now()
+    if args.more is not None:
+        return _topped_up(args, top_up(found, _named(args), more=args.more, seed=args.seed, now=at))
     since = sampling.window_start(sampling.parse_since(args.since), at)
-    name = args.name or sampling.default_name(at)
-    drawn = draw(
-        store(args),
-        name,
+    where = TraceFilter(since=since, undated=since is None)
+    if args.plan is not None:
+        return _planned(found, where, args)
+    drawn = step.draw(
+        found,
+        args.name or sampling.default_name(at),
         size=args.size,
-        design=args.design,
+        design=step.usual_design(found, where) if args.design == "auto" else args.design,
         by=args.by,
-        where=TraceFilter(since=since, undated=since is None),
+        where=where,
         seed=args.seed,
         now=at,
+        cut=_cut(found, args.cut) if args.cut else None,
+        fresh=args.design == "fresh-flagged",
     )
-    document = {
-        "name": drawn.name,
-        "size": drawn.size,
-        "requested": args.size,
-        "pool": drawn.pool,
-        "undated": drawn.undated,
-        "design": drawn.design,
-        "seed": drawn.seed,
-        "strata": {name: {"population": size, "drawn": n} for name, (size, n) in drawn.strata.items()},
-    }
     text = f"{drawn.name}: {drawn.size} of {drawn.pool:,} traces ({drawn.design}, seed {drawn.seed})"
     if drawn.size < args.size:
         text += f"; {args.size:,} were asked for, and there are no more"
     if drawn.undated and since is not None:
         text += f"; {drawn.undated:,} undated traces were left out (--since all lets them in)"
-    return Answer(document, text)
+    return Answer({**_sample_document(drawn), "requested": args.size}, f"{text}\n{_strata(drawn)}".rstrip())
+
+
+def _named(args: Namespace) -> str:
+    if not args.name:
+        raise BadInput("--more tops up a sample that there is: name it, as in `sample 2026-W47 --more 50`")
+    return str(args.name)
+
+
+def _cut(found: Store, given: str) -> sampling.Cut:
+    from calibrate.steps.tune import config_of
+
+    name, _, threshold = given.partition("=")
+    try:
+        return sampling.Cut(config_of(found, name.strip()).id, float(threshold))
+    except ValueError:
+        raise BadInput(f"--cut {given!r} should read DETECTOR=THRESHOLD, like token_overlap=0.4") from None
+
+
+def _topped_up(args: Namespace, sample: Sample) -> Answer:
+    more = sample.options["top_ups"][-1]["more"]
+    text = f"{sample.name}: {more} more of {sample.pool:,} traces, {sample.size} in all ({sample.design})"
+    if more < args.more:
+        text += f"; {args.more:,} were asked for, and there are no more"
+    return Answer({**_sample_document(sample), "requested": args.more, "added": more}, f"{text}\n{_strata(sample)}")
+
+
+def _sample_document(sample: Sample) -> dict[str, Any]:
+    return {
+        "name": sample.name,
+        "size": sample.size,
+        "pool": sample.pool,
+        "undated": sample.undated,
+        "design": sample.design,
+        "seed": sample.seed,
+        "strata": {
+            name: {"population": size, "drawn": n, "inclusion_probability": n / size}
+            for name, (size, n) in sample.strata.items()
+        },
+    }
+
+
+def _strata(sample: Sample) -> str:
+    """The strata of a sample that has several, and what one label of each stands for."""
+    if len(sample.strata) < 2:
+        return ""
+    rows = [("stratum", "traces", "drawn", "one label stands for")]
+    rows += [
+        (visible(name, 40), f"{size:,}", f"{n:,}", f"{size / n:,.1f}" if n else "–")
+        for name, (size, n) in sample.strata.items()
+    ]
+    return table(rows, right=(1, 2, 3))
+
+
+def _planned(found: Store, where: TraceFilter, args: Namespace) -> Answer:
+    from calibrate.steps import sizing
+
+    prevalence = sizing.last_prevalence(found)
+    share = sizing.PREVALENCE if prevalence is None else prevalence
+    plan = sizing.plan(found, where, wish=args.plan, precision=args.precision, prevalence=share, by=args.by)
+    document = {
+        "precision": args.precision,
+        "halfwidth": args.plan,
+        "flag_rate": plan.flag_rate,
+        "detector": plan.detector,
+        "sample": plan.sample,
+        "labels": plan.labels,
+    }
+    rows = [("design", "labels needed")]
+    rows += [(name, f"{n:,}" if n is not None else "more than there are") for name, n in plan.labels.items()]
+    known = f"estimated from the labels of {plan.sample}" if plan.sample else "the share that is assumed hallucinated"
+    head = (
+        f"precision {args.precision:g} known to ±{args.plan:g}, for a threshold"
+        f"{f' of {plan.detector}' if plan.detector else ''} that flags {plan.flag_rate:.2%} of the window ({known})"
+    )
+    return Answer(document, f"{head}\n{table(rows, right=(1,))}")
 
 
 def labels(args: Namespace) -> Answer:

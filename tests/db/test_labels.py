@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from calibrate.errors import BadInput
+from calibrate.ingest import Rejected, read_labels, write_labels
 from calibrate.types import Label, Member, Sample, TraceFilter
-from db import Store
+from db import Store, open_store
 from tests.db.make import NOW, SPANS, label, records
 
 
@@ -50,6 +53,66 @@ def test_gold(store: Store, sample: Sample, said: tuple[tuple[str, str], ...], g
     for who, verdict in said:
         store.labels.add(7, label(verdict, who), sample_id=None, now=NOW)
     assert store.labels.gold_counts(sample.id) == {gold: 1}
+
+
+@pytest.mark.parametrize(
+    ("said", "gold"),
+    [
+        ((("ann", "clean", False), ("bob", "hallucinated", False), ("cy", "hallucinated", True)), "hallucinated"),
+        ((("ann", "clean", False), ("cy", "hallucinated", True), ("bob", "clean", False)), "hallucinated"),
+        ((("ann", "clean", False), ("ann", "hallucinated", True), ("ann", "clean", False)), "hallucinated"),
+        ((("ann", "clean", False), ("cy", "hallucinated", True), ("dee", "clean", True)), "clean"),
+        (
+            (("ann", "clean", False), ("cy", "clean", True), ("dee", "hallucinated", True), ("cy", "clean", True)),
+            "clean",
+        ),
+        ((("ann", "clean", False), ("bob", "clean", False), ("cy", "unsure", True)), "unsure"),
+    ],
+)
+def test_the_latest_adjudication_decides_gold(
+    store: Store, sample: Sample, said: tuple[tuple[str, str, bool], ...], gold: str
+) -> None:
+    for who, verdict, adjudicates in said:
+        store.labels.add(7, label(verdict, who, adjudicates=adjudicates), sample_id=None, now=NOW)
+    assert store.labels.gold_counts() == {gold: 1}
+    (reading,) = store.labels.readings(least=1)
+    last = [(verdict, who) for who, verdict, adjudicates in said if adjudicates][-1]
+    assert (reading.pk, reading.trace_id, reading.gold, reading.adjudicated, reading.by) == (7, "t7", gold, *last)
+    assert reading.verdicts == {who: verdict for who, verdict, adjudicates in said if not adjudicates}
+
+
+def test_adjudications_go_out_and_come_in_again(store: Store, sample: Sample, tmp_path: Path) -> None:
+    for who, verdict, adjudicates in (("ann", "clean", False), ("bob", "hallucinated", False), ("cy", "clean", True)):
+        store.labels.add(7, label(verdict, who, adjudicates=adjudicates), sample_id=None, now=NOW)
+    for name in ("labels.jsonl", "labels.csv"):
+        write_labels(store.labels.export(), tmp_path / name)
+        other = open_store(f"sqlite:///{tmp_path / name}.db")
+        other.traces.add(records(10), labels_as=None, now=NOW)
+        read = [one[1] for one in read_labels(tmp_path / name) if not isinstance(one, Rejected)]
+        assert other.labels.add_many(read, now=NOW) == (3, [])
+        assert other.labels.gold_counts() == {"clean": 1}
+        assert other.labels.add_many(read, now=NOW) == (0, [])
+        assert [one.adjudicates for one in other.labels.export()] == [False, False, True]
+        other.close()
+
+
+def test_an_import_does_not_bring_an_older_adjudication_back(store: Store, sample: Sample) -> None:
+    first = Label("t7", "cy", "clean", adjudicates=True)
+    store.labels.add_many([Label("t7", "ann", "clean"), first], now=NOW)
+    store.labels.add(7, label("hallucinated", "dee", adjudicates=True), sample_id=None, now=NOW)
+    assert store.labels.add_many([first], now=NOW) == (0, [])
+    assert store.labels.gold_counts() == {"hallucinated": 1}
+
+
+def test_readings_are_of_several_labels_in_labelling_order(store: Store, sample: Sample) -> None:
+    for pk in (2, 4, 5, 7):
+        store.labels.add(pk, label("clean"), sample_id=None, now=NOW)
+    for pk in (2, 5, 7):
+        store.labels.add(pk, label("unsure", "bob"), sample_id=None, now=NOW)
+    assert [one.pk for one in store.labels.readings()] == [2, 5, 7]
+    assert [one.pk for one in store.labels.readings(sample.id)] == [7, 2]
+    assert [one.pk for one in store.labels.readings(sample.id, least=1)] == [7, 2, 4]
+    assert store.labels.readings()[0].verdicts == {"ann": "clean", "bob": "unsure"}
 
 
 def test_place_goes_through_the_sample_in_order_and_brings_skipped_ones_at_the_end(

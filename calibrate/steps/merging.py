@@ -1,0 +1,74 @@
+"""Several samples as one: each stratum of each sample is a stratum of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import combinations
+
+from calibrate.errors import BadInput
+from calibrate.sampling import known_design
+from calibrate.types import Sample, TraceFilter
+from db import Store, pools
+
+MERGED = "merged"  # in place of a design: every part has its own
+
+
+def parts_of(store: Store, sample: Sample) -> list[Sample]:
+    """The samples that a merged one is made of; a plain sample is its own only part."""
+    names = sample.options.get("parts", ())
+    return [one for name in names if (one := store.samples.get(name))] if names else [sample]
+
+
+def stratum_of(part: Sample, stratum: str) -> str:
+    """What a stratum of one of several samples is called among all of theirs."""
+    return f"{part.name}: {stratum}"
+
+
+def merged(store: Store, samples: Sequence[Sample]) -> Sample:
+    """Samples of separate traffic as one of all of it, "W46 + W47", which is not kept: its id is 0.
+
+    Raises BadInput where two of them were drawn from the same traces, which would count that traffic twice, and for a
+    sample that cannot stand for its traffic.
+    """
+    for sample in samples:
+        known_design(sample)
+    for one, other in combinations(samples, 2):
+        if pools.shared(store.engine, _pool(one), _pool(other)):
+            raise BadInput(
+                f"{one.name!r} and {other.name!r} were drawn from windows that overlap, and merged they would count "
+                "that traffic twice: use one of them, or top it up, and draw the next where the last one ends (--since)"
+            )
+    return Sample(
+        id=0,
+        name=" + ".join(sample.name for sample in samples),
+        design=MERGED,
+        by=None,
+        size=sum(sample.size for sample in samples),
+        seed=samples[0].seed,
+        pool=sum(sample.pool for sample in samples),
+        undated=sum(sample.undated for sample in samples),
+        filter=_hull([sample.filter for sample in samples]),
+        strata={stratum_of(s, name): sizes for s in samples for name, sizes in s.strata.items()},
+        created_at=max(sample.created_at for sample in samples),
+        options={"parts": [sample.name for sample in samples]},
+    )
+
+
+def _pool(sample: Sample) -> tuple[TraceFilter, int | None]:
+    """What the sample could have drawn; labels that came since do not change it."""
+    at = sample.options.get("at")
+    return replace(sample.filter, label="any"), at["trace"] if at else None
+
+
+def _hull(filters: Sequence[TraceFilter]) -> TraceFilter:
+    """The window around all of them; what else they ask for only where they agree."""
+    alike = replace(filters[0], since=None, until=None)
+    same = all(replace(one, since=None, until=None) == alike for one in filters)
+    since = [one.since for one in filters if one.since]
+    until = [one.until for one in filters if one.until]
+    return replace(
+        alike if same else TraceFilter(undated=any(one.undated for one in filters)),
+        since=min(since) if len(since) == len(filters) else None,
+        until=max(until) if len(until) == len(filters) else None,
+    )

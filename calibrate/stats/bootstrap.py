@@ -1,51 +1,150 @@
 """The bootstrap: how far a figure would move had other traces been labelled.
 
-Traces that share their sources err together, so whole groups are drawn (the cluster bootstrap, Field and Welsh 2007);
-a trace without a group is a group of its own. A resample is a row of weights: how often each trace was drawn.
+Labels are drawn again within the strata of their sample, as many in each as it has (Efron and Tibshirani 1993, ch. 8).
+Traces that share their sources err together, so whole groups of them are drawn, as many as there are (the cluster
+bootstrap, Field and Welsh 2007): within strata where every group lies in one stratum, else over all of them. Either way
+a row keeps its weight. A stratum of n rows shows (n - 1) / n of its variance; `intervals` has all of it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterator, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrate.stats.cumulate import last_of_ties
+from calibrate.stats.curves import Curve
+from calibrate.stats.design import Bools, Floats, Ints
 from calibrate.types import FlagWhen, Interval
 
-Floats = NDArray[np.float64]
-RESAMPLES = 1000
+RESAMPLES = 2000
+BLOCK = 100_000  # weights held at once: what a processor's cache holds
+
+
+@dataclass(frozen=True)
+class Units:
+    """What is drawn, as many as there are: rows, or groups of them. `of` gives each row's unit, numbered stratum by
+    stratum; `sizes` are the units of each stratum."""
+
+    of: Ints
+    sizes: Ints
+
+    @classmethod
+    def among(cls, groups: Sequence[Hashable], strata: Ints | None = None) -> Units:
+        """`groups`: a row's group, None for a group of its own. `strata`: a code per row."""
+        known: dict[Hashable, int] = {}
+        group = np.array(
+            [known.setdefault(("", i) if g is None else ("g", g), len(known)) for i, g in enumerate(groups)]
+        )
+        return cls.of_codes(group.astype(np.int64), strata)
+
+    @classmethod
+    def of_codes(cls, group: Ints, strata: Ints | None = None) -> Units:
+        """The same for groups numbered from 0."""
+        many = int(group.max(initial=-1)) + 1
+        if strata is None or not len(group):
+            return cls(group, np.array([many]))
+        home = np.zeros(many, dtype=np.int64)
+        home[group] = strata
+        if np.any(home[group] != strata):
+            return cls(group, np.array([many]))
+        place = np.empty(many, dtype=np.int64)
+        place[np.argsort(home, kind="stable")] = np.arange(many)
+        return cls(place[group], np.bincount(home))
+
+
+def drawn(units: Units, count: int, rng: np.random.Generator) -> Iterator[Ints]:
+    """How often each row is drawn in every resample, shape (resamples, rows), some resamples at a time."""
+    many, rows = int(units.sizes.sum()), len(units.of)
+    size, start = np.repeat(units.sizes, units.sizes), np.repeat(np.cumsum(units.sizes) - units.sizes, units.sizes)
+    step = max(1, BLOCK // max(rows, 1))
+    for begun in range(0, count, step):
+        block = min(step, count - begun)
+        picks = (rng.random((block, many)) * size).astype(np.int64) + start + np.arange(block)[:, None] * many
+        yield np.bincount(picks.ravel(), minlength=block * many).reshape(block, many)[:, units.of]
 
 
 def resamples(groups: Sequence[Hashable], *, rng: np.random.Generator, count: int = RESAMPLES) -> Floats:
-    """Weights of `count` resamples, shape (count, traces): each draws as many groups as there are, with replacement.
-
-    `groups`: a trace's group, None for a group of its own.
-    """
-    known: dict[Hashable, int] = {}
-    members = np.array([known.setdefault(("", i) if g is None else ("g", g), len(known)) for i, g in enumerate(groups)])
-    drawn = rng.multinomial(len(known), np.full(len(known), 1 / len(known)), size=count) if known else None
-    return np.zeros((count, 0)) if drawn is None else drawn[:, members].astype(float)
+    """How often each trace is drawn in `count` resamples of whole groups, shape (count, traces). None: a group of its
+    own."""
+    return np.concatenate(list(drawn(Units.among(groups), count, rng))).astype(np.float64)
 
 
-def auroc(labels: NDArray[np.bool_], scores: Floats, weights: Floats, *, flag_when: FlagWhen = "above") -> Floats:
+def auroc(labels: Bools, scores: Floats, weights: Floats, *, flag_when: FlagWhen = "above") -> Floats:
     """Area under the ROC curve for each row of `weights`, shape (rows,); NaN where a row holds one class only.
 
     The chance that a hallucinated trace is scored nearer to the flagged side than a clean one, ties counting half.
     `scores` are finite.
     """
-    signed = scores if flag_when == "above" else -scores
-    order = np.argsort(signed, kind="stable")
-    ranked = signed[order]
-    starts = np.flatnonzero(np.r_[True, ranked[1:] != ranked[:-1]]) if len(ranked) else np.zeros(0, dtype=int)
-    hit = labels[order]
-    positive = np.add.reduceat(weights[:, order] * hit, starts, axis=1)
-    negative = np.add.reduceat(weights[:, order] * ~hit, starts, axis=1)
-    below = np.cumsum(negative, axis=1) - negative
-    pairs = positive.sum(axis=1) * negative.sum(axis=1)
-    won = (positive * (below + negative / 2)).sum(axis=1)
-    areas: Floats = np.divide(won, pairs, out=np.full(len(weights), np.nan), where=pairs > 0)
-    return areas
+    return Order.of(-scores if flag_when == "above" else scores, labels).areas(weights).auroc
+
+
+@dataclass(frozen=True)
+class Order:
+    """Scored rows from strict to loose. `last` are the rows at which a threshold can stand: ties share one."""
+
+    rows: NDArray[np.intp]
+    hit: Bools
+    last: NDArray[np.intp]
+
+    @classmethod
+    def of(cls, keys: Floats, y: Bools) -> Order:
+        """`keys` ascend from strict to loose; rows with NaN are left out."""
+        rows = np.argsort(keys, kind="stable")[: len(keys) - np.count_nonzero(np.isnan(keys))]
+        return cls(rows, y[rows], last_of_ties(keys[rows]))
+
+    def curve(self, weights: Floats, positives: Floats, n: Floats) -> Curve:
+        """The curve of every row of `weights`, shape (resamples, rows)."""
+        w = weights[:, self.rows]
+        tp, fp = np.cumsum(w * self.hit, axis=1), np.cumsum(w * ~self.hit, axis=1)
+        if len(self.last) < len(self.rows):
+            tp, fp = tp[:, self.last], fp[:, self.last]
+        return Curve(tp, fp, positives, n)
+
+    def areas(self, weights: Floats) -> Areas:
+        return Areas.under(self.curve(weights, np.zeros(1), np.zeros(1)))
+
+
+@dataclass(frozen=True)
+class Areas:
+    """AUROC and average precision of every resample's scored rows; NaN where a class has none."""
+
+    auroc: Floats
+    average_precision: Floats
+
+    @classmethod
+    def under(cls, curve: Curve, *, reach: float = 1.0) -> Areas:
+        """`reach`: how far into the rows that share a threshold precision is read; to their end where they are ties, to
+        their middle (0.5) where they only share a bin."""
+        tp, fp = curve.tp, curve.fp
+        if not tp.shape[-1]:
+            return cls(np.full(len(tp), np.nan), np.full(len(tp), np.nan))
+        whole, wrong = tp[:, -1], fp[:, -1]
+        gained = np.diff(tp, axis=1, prepend=0.0)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            # Twice what lies above the ROC curve: the clean weight flagged before each hallucinated row, ties half.
+            above = np.einsum("ij,ij->i", gained, fp) + np.einsum("ij,ij->i", gained[:, 1:], fp[:, :-1])
+            # Before the first drawn row nothing is flagged and nothing gained.
+            hits, flagged = tp, tp + fp
+            if reach < 1:
+                hits, flagged = (
+                    hits - (1 - reach) * gained,
+                    flagged - (1 - reach) * np.diff(flagged, axis=1, prepend=0.0),
+                )
+            average = np.einsum("ij,ij->i", gained, hits / np.where(flagged > 0, flagged, 1.0)) / whole
+            return cls(1 - above / (2 * whole * wrong), np.where(wrong > 0, average, np.nan))
+
+
+def percentiles(value: float | None, draws: Floats, *, confidence: float = 0.95) -> Interval:
+    """The percentile interval of a figure from its resampled values. Draws without a value (NaN) are left out; when
+    they are half or more there is no interval."""
+    known = draws[~np.isnan(draws)]
+    if value is None or len(known) <= len(draws) / 2:
+        return Interval(value)
+    low, high = np.quantile(known, [(1 - confidence) / 2, (1 + confidence) / 2])
+    return Interval(value, float(low), float(high))
 
 
 def auroc_interval(
@@ -59,11 +158,10 @@ def auroc_interval(
     """AUROC with its 95% percentile interval over resampled groups. Traces without a score (NaN) are left out; no value
     without both classes."""
     there = np.isfinite(scores)
-    labels, scores = labels[there], scores[there]
+    labels, keys = labels[there], (-scores if flag_when == "above" else scores)[there]
     if not labels.any() or labels.all():
         return Interval(None)
-    kept = [group for group, here in zip(groups, there, strict=True) if here]
-    value = auroc(labels, scores, np.ones((1, len(labels))), flag_when=flag_when)[0]
-    drawn = auroc(labels, scores, resamples(kept, rng=rng), flag_when=flag_when)
-    low, high = np.nanquantile(drawn, (0.025, 0.975))
-    return Interval(float(value), float(low), float(high))
+    order = Order.of(keys, labels)
+    units = Units.among([group for group, here in zip(groups, there, strict=True) if here])
+    draws = [order.areas(times.astype(np.float64)).auroc for times in drawn(units, RESAMPLES, rng)]
+    return percentiles(float(order.areas(np.ones((1, len(labels)))).auroc[0]), np.concatenate(draws))

@@ -10,12 +10,11 @@ from numpy.random import Generator
 from numpy.typing import ArrayLike, NDArray
 
 from calibrate.errors import BadInput
-from calibrate.stats.cumulate import last_of_ties
+from calibrate.stats import bootstrap
+from calibrate.stats.bootstrap import RESAMPLES, Areas, Order, Units, percentiles
 from calibrate.stats.design import Bools, Floats, check_weights
 from calibrate.types import FlagWhen, Interval
 
-RESAMPLES = 2000
-CELLS = 2_000_000  # weights held at once: 16 MB
 _NOTHING = Interval(None)
 
 
@@ -53,17 +52,19 @@ def compare(
     *,
     rng: Generator,
     flag_when: FlagWhen = "above",
+    second_flag_when: FlagWhen | None = None,
     clusters: ArrayLike | None = None,
     weights: ArrayLike | None = None,
     resamples: int = RESAMPLES,
 ) -> Comparison:
     """Compare two sets of scores of the same labelled traces by a paired bootstrap.
 
-    `labels` are True for hallucinated; both scores are finite and in the detector's units. `clusters` names the group
-    of every trace (traces that share their sources err together); default: each its own. Whole groups are drawn with
-    replacement, the same ones for both scores, and the interval is the 2.5% to 97.5% percentiles of the difference
-    (Efron & Tibshirani 1993, ch. 13; Field & Welsh 2007 for clusters). Draws without both classes are left out; when
-    they are half or more, there is no interval. `weights` as for a sweep.
+    `labels` are True for hallucinated; both scores are finite and in the detector's units; `second_flag_when` is for a
+    second detector whose suspicious side is another. `clusters` names the group of every trace (traces that share their
+    sources err together); default: each its own. Whole groups are drawn with replacement, the same ones for both
+    scores, and the interval is the 2.5% to 97.5% percentiles of the difference (Efron & Tibshirani 1993, ch. 13; Field
+    & Welsh 2007 for clusters). Draws without both classes are left out; when they are half or more, there is no
+    interval. `weights` as for a sweep.
     """
     y, scores = _checked(labels, first, second)
     given = check_weights(weights, None, len(y))
@@ -76,72 +77,35 @@ def compare(
     if not 0 < positives < n:
         what = f"all {n} labels that both scored are of one kind" if n else "no label has a score of both"
         return Comparison(n, positives, many, missing=f"{what}; a comparison needs hallucinated and clean ones")
-    orders = [_Order.of(-one if flag_when == "above" else one, y) for one in scores]
-    here = [Ranking(*(float(figure[0]) for figure in order.figures(w[None, :]))) for order in orders]
-    differences = np.concatenate(
-        [
-            np.stack(orders[1].figures(some)) - np.stack(orders[0].figures(some))
-            for some in drawn(group, w, resamples, rng)
-        ],
-        axis=1,
-    )
+    sides = flag_when, second_flag_when or flag_when
+    orders = [Order.of(-one if side == "above" else one, y) for one, side in zip(scores, sides, strict=True)]
+    here = [order.areas(w[None, :]) for order in orders]
+    draws = [[order.areas(some) for order in orders] for some in drawn(group, w, resamples, rng)]
     return Comparison(
         n,
         positives,
         many,
-        first=here[0],
-        second=here[1],
-        auroc=_interval(here[1].auroc - here[0].auroc, differences[0]),
-        average_precision=_interval(here[1].average_precision - here[0].average_precision, differences[1]),
+        first=_ranking(here[0]),
+        second=_ranking(here[1]),
+        auroc=_difference("auroc", here, draws),
+        average_precision=_difference("average_precision", here, draws),
     )
 
 
 def drawn(group: NDArray[np.intp], weights: Floats, resamples: int, rng: Generator) -> Iterator[Floats]:
-    """The rows' weights in every resample, some resamples (rows of the array) at a time. `group` numbers the clusters
-    from 0: as many are drawn as there are."""
-    many = int(group.max()) + 1
-    step = max(1, CELLS // max(len(group), 1))
-    for start in range(0, resamples, step):
-        size = min(step, resamples - start)
-        picks = rng.integers(many, size=(size, many)) + np.arange(size)[:, None] * many
-        times = np.bincount(picks.ravel(), minlength=size * many).reshape(size, many)
-        yield times[:, group] * weights
+    """The rows' weights in every resample of whole clusters, numbered from 0, some resamples at a time."""
+    for times in bootstrap.drawn(Units.of_codes(group.astype(np.int64)), resamples, rng):
+        yield times * weights
 
 
-@dataclass(frozen=True)
-class _Order:
-    """Rows from strict to loose. `last` are the rows at which a threshold can stand: ties share one."""
-
-    rows: NDArray[np.intp]
-    hit: Bools
-    last: NDArray[np.intp]
-
-    @classmethod
-    def of(cls, keys: Floats, y: Bools) -> _Order:
-        rows = np.argsort(keys, kind="stable")
-        return cls(rows, y[rows], last_of_ties(keys[rows]))
-
-    def figures(self, weights: Floats) -> tuple[Floats, Floats]:
-        """AUROC and average precision for every row of `weights`; NaN where a class has none."""
-        w = weights[:, self.rows]
-        tp = np.cumsum(np.where(self.hit, w, 0.0), axis=1)[:, self.last]
-        fp = np.cumsum(np.where(self.hit, 0.0, w), axis=1)[:, self.last]
-        gained, lost = np.diff(tp, axis=1, prepend=0.0), np.diff(fp, axis=1, prepend=0.0)
-        whole, wrong = tp[:, -1], fp[:, -1]
-        with np.errstate(invalid="ignore", divide="ignore"):
-            auroc = np.sum(lost * (tp - gained / 2), axis=1) / (whole * wrong)
-            # Before the first drawn row nothing is flagged and nothing gained.
-            precision = tp / np.where(tp + fp > 0, tp + fp, 1.0)
-            average = np.where(wrong > 0, np.sum(gained * precision, axis=1) / whole, np.nan)
-        return auroc, average
+def _ranking(areas: Areas) -> Ranking:
+    return Ranking(float(areas.auroc[0]), float(areas.average_precision[0]))
 
 
-def _interval(value: float, differences: Floats) -> Interval:
-    known = differences[~np.isnan(differences)]
-    if len(known) <= len(differences) / 2:
-        return Interval(value)
-    low, high = np.percentile(known, [2.5, 97.5])
-    return Interval(value, float(low), float(high))
+def _difference(figure: str, here: list[Areas], draws: list[list[Areas]]) -> Interval:
+    """Second minus first, with its interval over the same resamples of both."""
+    value = getattr(here[1], figure)[0] - getattr(here[0], figure)[0]
+    return percentiles(float(value), np.concatenate([getattr(b, figure) - getattr(a, figure) for a, b in draws]))
 
 
 def _checked(labels: ArrayLike, first: ArrayLike, second: ArrayLike) -> tuple[Bools, tuple[Floats, Floats]]:

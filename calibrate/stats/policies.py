@@ -1,27 +1,29 @@
-"""The rule that chooses a point on a sweep, and the point it chooses.
+"""The point that a policy chooses on a sweep, and how sure one may be of it.
 
-Everything here is `measured`: judged on the labels that chose it. Nothing is certified.
+`choose` is `measured`: judged on the labels that chose it. `choose_bounded` holds a lower bound of the precision, on
+the same labels, against the target. A certified point comes from `certify`.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from calibrate.errors import BadInput
+from calibrate.stats.bounded import Bounded, bounded
+from calibrate.stats.choosers import pick
+from calibrate.stats.curves import Curve
 from calibrate.stats.design import Floats
+from calibrate.stats.exact import ALPHA
 from calibrate.stats.intervals import figures
+from calibrate.stats.policy_text import POLICIES, Policy, parse
 from calibrate.stats.smooth import smoothed
 from calibrate.stats.sweep import Sweep
-from calibrate.types import OperatingPoint
+from calibrate.types import FlagWhen, Guarantee, OperatingPoint
 
-POLICIES = "precision>=0.7, elbow, manual:0.42"
-# A measured 0.7 summed in weights may come out as 0.6999999999999999.
-SLACK = 1e-12
+__all__ = ["POLICIES", "NotEnoughLabels", "Policy", "Pool", "choose", "choose_bounded", "parse"]
 
 
 class NotEnoughLabels(BadInput):
@@ -29,19 +31,29 @@ class NotEnoughLabels(BadInput):
 
 
 @dataclass(frozen=True)
-class Policy:
-    """`precision` with its target (0 to 1], `elbow`, or `manual` with a threshold in the detector's units, or without.
+class Pool:
+    """Traffic, labelled or not: a detector's `scores`, NaN for a trace it could not score, and traces a day.
 
-    `str()` gives the text that `parse` reads.
+    `per_day` is None for traces without a time.
     """
 
-    kind: Literal["precision", "elbow", "manual"]
-    value: float | None = None
+    scores: Floats
+    per_day: float | None
 
-    def __str__(self) -> str:
-        if self.value is None:
-            return self.kind
-        return f"{self.kind}{'>=' if self.kind == 'precision' else ':'}{self.value:.12g}"
+    def __post_init__(self) -> None:
+        if np.isinf(self.scores).any():
+            raise BadInput(f"{np.isinf(self.scores).sum()} scores are infinite: a detector that cannot score abstains")
+
+    def flag_rate(self, thresholds: Floats, flag_when: FlagWhen) -> Floats:
+        """The share of the traffic that is flagged at each threshold, 0 to 1."""
+        sign = -1.0 if flag_when == "above" else 1.0
+        keys = np.sort(sign * self.scores[~np.isnan(self.scores)])
+        return np.searchsorted(keys, sign * thresholds, side="right") / max(len(self.scores), 1)
+
+    def flags_a_day(self, threshold: float, flag_when: FlagWhen) -> float | None:
+        """How many traces a threshold flags a day; None for traces without a time."""
+        rate = float(self.flag_rate(np.array([threshold]), flag_when)[0])
+        return None if self.per_day is None else rate * self.per_day
 
 
 @dataclass(frozen=True)
@@ -51,35 +63,51 @@ class _Choice:
     why: str | None = None
 
 
-def parse(text: str) -> Policy:
-    """The policy a user wrote: `precision>=0.7`, `elbow`, `manual` or `manual:0.42`."""
-    compact = "".join(text.split()).lower()
-    if compact in ("elbow", "manual"):
-        return Policy("elbow" if compact == "elbow" else "manual")
-    match = re.fullmatch(r"(precision>=|manual:)(.*)", compact)
-    if not match:
-        raise BadInput(f"no policy {text!r}: write one of {POLICIES}")
-    value = _number(match[2], text)
-    if match[1] == "manual:":
-        return Policy("manual", value)
-    if not 0 < value <= 1:
-        hint = f": write precision>={value / 100:g} for {value:g}%" if 1 < value <= 100 else ""
-        raise BadInput(f"policy {text!r} asks for a precision of {value:g}; it must be above 0 and at most 1{hint}")
-    return Policy("precision", value)
+def choose(
+    sweep: Sweep, policy: Policy, *, detector: str = "", threshold: float | None = None, pool: Pool | None = None
+) -> OperatingPoint:
+    """The operating point `policy` picks on `sweep`, `measured`.
 
-
-def choose(sweep: Sweep, policy: Policy, *, detector: str = "", threshold: float | None = None) -> OperatingPoint:
-    """The operating point `policy` picks on `sweep`. `threshold` is for `manual` without a number in its text.
-
-    When no threshold meets the policy the point is the nearest one, `feasible` is False and `why` says so. Raises
-    NotEnoughLabels where the labels cannot choose: a class without a scored label.
+    `threshold` is for `manual` without a number in its text; `pool` is for `alerts`, whose flags are counted in traffic
+    and not among the labels. When no threshold meets the policy the point is the nearest one, `feasible` is False and
+    `why` says so. Raises NotEnoughLabels where the labels cannot choose: a class without a scored label.
     """
     # A threshold set by hand needs no labels; what they cannot measure is then None, and `why` says so.
-    if policy.kind != "manual" and sweep.missing:
-        raise NotEnoughLabels(f"{detector}: {sweep.missing}" if detector else sweep.missing)
-    if policy.kind == "manual" and threshold is not None:
+    if policy.kind != "manual":
+        _refuse_one_class(sweep, detector)
+    elif threshold is not None:
         policy = Policy("manual", threshold)
-    choice = _CHOOSERS[policy.kind](sweep, policy.value)
+    chooser = _APART.get(policy.kind, _by_rule)
+    return _point(sweep, policy, chooser(sweep, policy, pool), detector)
+
+
+def choose_bounded(sweep: Sweep, policy: Policy, *, detector: str = "", alpha: float = ALPHA) -> OperatingPoint:
+    """The loosest threshold whose lower bound on precision still meets the target of a `precision` policy.
+
+    Without one the point is where the walk began, without a guarantee, `feasible` False and `why` a sentence. Raises
+    BadInput for another policy and for a target of 1, which no number of labels shows.
+    """
+    if policy.kind != "precision":
+        raise BadInput(
+            f"the policy {policy} cannot be bounded, only a precision can: write precision>=0.7, or measure it"
+        )
+    _refuse_one_class(sweep, detector)
+    found = bounded(sweep, policy.number, alpha=alpha)
+    if not isinstance(found, Bounded):
+        # Where nothing flags enough labels to be tested, the nearest is what flags most.
+        nearest = found.thresholds[0] if len(found.thresholds) else sweep.thresholds[-1]
+        return _point(sweep, policy, _Choice(float(nearest), feasible=False, why=found.why), detector)
+    point = _point(sweep, policy, _Choice(found.threshold), detector)
+    guarantee = Guarantee("bounded", found.target, 1 - alpha, found.bound, found.labels, point.true_positives)
+    return replace(point, guarantee=guarantee)
+
+
+def _refuse_one_class(sweep: Sweep, detector: str) -> None:
+    if sweep.missing:
+        raise NotEnoughLabels(f"{detector}: {sweep.missing}" if detector else sweep.missing)
+
+
+def _point(sweep: Sweep, policy: Policy, choice: _Choice, detector: str) -> OperatingPoint:
     measured = figures(sweep, choice.threshold)
     return OperatingPoint(
         detector=detector,
@@ -102,59 +130,81 @@ def choose(sweep: Sweep, policy: Policy, *, detector: str = "", threshold: float
     )
 
 
-def _number(digits: str, text: str) -> float:
-    try:
-        value = float(digits)
-    except ValueError:
-        value = np.nan
-    if not np.isfinite(value):
-        raise BadInput(f"policy {text!r}: {digits!r} is no number; write one of {POLICIES}")
-    return value
+def _by_rule(sweep: Sweep, policy: Policy, pool: Pool | None) -> _Choice:
+    """The rules that look at the measured curve alone, or with the traffic's flags a day."""
+    daily = _daily(sweep, policy, pool) if policy.kind == "alerts" else None
+    found = pick(Curve.of(sweep), policy, daily=daily)
+    at = int(found.index)
+    threshold = float(sweep.thresholds[at])
+    if found.feasible:
+        return _Choice(threshold)
+    return _Choice(threshold, feasible=False, why=_UNMET[policy.kind](sweep, policy, at, daily))
 
 
-def _by_precision(sweep: Sweep, target: float | None) -> _Choice:
-    """Most recall among the points whose measured precision is at least `target`; of equals the strictest."""
-    if target is None:
-        raise BadInput("the policy precision needs a target: write precision>=0.7")
-    enough = sweep.precision >= target - SLACK
-    if enough.any():
-        return _Choice(_threshold(sweep, _first_highest(np.where(enough, sweep.tp, -1.0))))
-    # The nearest: highest precision, then most recall, then strictest.
-    top = sweep.precision >= sweep.precision.max() - SLACK
-    best = _first_highest(np.where(top, sweep.tp, -1.0))
-    flagged = int(sweep.tp_count[best] + sweep.fp_count[best])
-    why = (
-        f"no threshold reaches precision {target:.2f}; the best is {_below(sweep.precision[best], target)} "
-        f"at {sweep.thresholds[best]:.4g} ({flagged} {'label' if flagged == 1 else 'labels'} flagged)"
-    )
-    return _Choice(_threshold(sweep, best), feasible=False, why=why)
-
-
-def _by_elbow(sweep: Sweep, _: float | None) -> _Choice:
+def _by_elbow(sweep: Sweep, _: Policy, __: Pool | None) -> _Choice:
     """The observed score at which the smoothed curve's F1 is highest; of equals the strictest."""
-    return _Choice(_threshold(sweep, _first_highest(smoothed(sweep).f1)))
+    return _Choice(float(sweep.thresholds[np.argmax(smoothed(sweep).f1)]))
 
 
-def _by_hand(sweep: Sweep, threshold: float | None) -> _Choice:
-    if threshold is None:
-        raise BadInput("the policy manual needs a threshold: write manual:0.42, in the detector's units")
-    return _Choice(float(threshold), why=sweep.missing)
+def _by_hand(sweep: Sweep, policy: Policy, _: Pool | None) -> _Choice:
+    return _Choice(float(policy.number), why=sweep.missing)
 
 
-_CHOOSERS: dict[str, Callable[[Sweep, float | None], _Choice]] = {
-    "precision": _by_precision,
-    "elbow": _by_elbow,
-    "manual": _by_hand,
+_APART: dict[str, Callable[[Sweep, Policy, Pool | None], _Choice]] = {"elbow": _by_elbow, "manual": _by_hand}
+
+
+def _daily(sweep: Sweep, policy: Policy, pool: Pool | None) -> Floats:
+    """Flags a day of the traffic at every threshold of the sweep."""
+    limit = f"{policy.number:g} a day"
+    if pool is None or np.isnan(pool.scores).all():
+        raise BadInput(f"flags cannot be kept to {limit}: the traffic has no scores; run the detector over it")
+    if pool.per_day is None:
+        raise BadInput(
+            f"flags cannot be kept to {limit}: the traces carry no time; import them with one, or take another policy"
+        )
+    return pool.flag_rate(sweep.thresholds, sweep.flag_when) * pool.per_day
+
+
+def _no_precision(sweep: Sweep, policy: Policy, at: int, _: Floats | None) -> str:
+    target, flagged = policy.number, int(sweep.tp_count[at] + sweep.fp_count[at])
+    return (
+        f"no threshold reaches precision {target:.2f}; the best is {_below(sweep.precision[at], target)} "
+        f"at {sweep.thresholds[at]:.4g} ({flagged} {'label' if flagged == 1 else 'labels'} flagged)"
+    )
+
+
+def _no_recall(sweep: Sweep, policy: Policy, at: int, _: Floats | None) -> str:
+    target, could = policy.number, f"{sweep.scored_positives} of {sweep.positives}"
+    return (
+        f"no threshold reaches recall {target:.2f}; the most is {_below(sweep.recall[at], target)} "
+        f"at {sweep.thresholds[at]:.4g} (only {could} hallucinated labels have a score)"
+    )
+
+
+def _no_gain(sweep: Sweep, policy: Policy, at: int, _: Floats | None) -> str:
+    miss = policy.miss or 0.0
+    cost = float(Curve.of(sweep).cost(policy.number, miss)[at])
+    nothing = miss * (sweep.prevalence or 0.0)
+    return (
+        f"no threshold is worth its false alarms: flagging nothing costs {nothing:.4g} a trace, "
+        f"the cheapest threshold, {sweep.thresholds[at]:.4g}, costs {cost:.4g}"
+    )
+
+
+def _no_silence(sweep: Sweep, policy: Policy, at: int, daily: Floats | None) -> str:
+    assert daily is not None
+    return (
+        f"no threshold that flags a labelled trace keeps to {policy.number:g} a day; "
+        f"the strictest, {sweep.thresholds[at]:.4g}, flags about {daily[at]:.3g} a day"
+    )
+
+
+_UNMET: dict[str, Callable[[Sweep, Policy, int, Floats | None], str]] = {
+    "precision": _no_precision,
+    "recall": _no_recall,
+    "cost": _no_gain,
+    "alerts": _no_silence,
 }
-
-
-def _threshold(sweep: Sweep, index: int) -> float:
-    return float(sweep.thresholds[index])
-
-
-def _first_highest(values: Floats) -> int:
-    """Points run strict to loose, so the first of equals is the strictest."""
-    return int(np.argmax(values))
 
 
 def _below(value: float, target: float) -> str:

@@ -33,7 +33,7 @@ class Ridge:
 
 
 @dataclass(frozen=True)
-class ProbabilityMap:
+class FittedMap:
     """From a detector's score to P(hallucinated): a ridge logistic on [z, max(z, 0)^2 / 2].
 
     z = sign x (score - centre) / spread, positive where it is suspicious. `n` labels were used, `positives` of them
@@ -65,7 +65,7 @@ def probability_map(
     weights: ArrayLike | None = None,
     flag_when: FlagWhen = "above",
     c: float = 1.0,
-) -> ProbabilityMap:
+) -> FittedMap:
     """Fit the map on labelled traces; a trace without a score (NaN) is left out.
 
     `weights` are 1 / the chance that a trace was drawn; they are scaled to one label each on average, so that the
@@ -90,7 +90,7 @@ def probability_map(
         raise BadInput(f"all {len(y)} scores are {centre:.4g}: nothing tells one probability from another")
     sign = 1.0 if flag_when == "above" else -1.0
     found = fit(hinge(sign * (values - centre) / spread), y.astype(np.float64), w, c=c).coefficients
-    return ProbabilityMap(
+    return FittedMap(
         centre, spread, sign, (float(found[0]), float(found[1]), float(found[2])), len(y), int(np.count_nonzero(y))
     )
 

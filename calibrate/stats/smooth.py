@@ -6,12 +6,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from calibrate.stats.curves import Curve
 from calibrate.stats.design import Floats
+from calibrate.stats.ridge import expit, fit, hinge, with_one
 from calibrate.stats.sweep import Sweep
 
-# Newton's method on a strictly convex loss of three parameters; in practice it takes 6 to 10 steps.
-STEPS = 100
-TOLERANCE = 1e-10
 # Three coefficients do not feel a cell of 1/4000 of the labels; fitting a million rows one by one takes seconds.
 CELLS = 4_000
 
@@ -29,58 +28,47 @@ class SmoothCurve:
 def smoothed(sweep: Sweep, *, c: float = 1.0) -> SmoothCurve:
     """Precision, recall and F1 from the fitted probabilities of everything flagged at each point.
 
-    The model is a logistic on [z, max(z, 0)^2 / 2], z the standardised score, positive where it is suspicious; the
-    hinge lets the top of the scores rise faster or slower than the body. Needs both classes among the scored labels.
-    Recall is end to end: hallucinations without a score stay in its denominator.
+    The model is a logistic on [z, max(z, 0)^2 / 2], z the standardised score, positive where it is suspicious. Needs
+    both classes among the scored labels. Recall is end to end: hallucinations without a score stay in its denominator.
     """
     hallucinated = np.diff(sweep.tp, prepend=0.0)
     weight = hallucinated + np.diff(sweep.fp, prepend=0.0)
     suspicious = sweep.thresholds if sweep.flag_when == "above" else -sweep.thresholds
-    z = _standardise(suspicious, weight)
-    # The penalty is felt per label, so weights are scaled to one label each on average.
-    scale = sweep.scored / weight.sum()
-    features = np.column_stack([z, np.maximum(z, 0.0) ** 2 / 2])
-    coefficients = ridge_logistic(*_cells(features, hallucinated * scale, weight * scale), c=c)
-    probability = expit(coefficients[0] + features @ coefficients[1:])
+    return smooth(Curve.of(sweep), features_of(suspicious, weight), labels=sweep.scored, c=c)
 
-    expected = np.cumsum(weight * probability)
-    flagged = np.cumsum(weight)
-    total = expected[-1] + sweep.weighted_positives - sweep.weighted_scored_positives
-    return SmoothCurve(
-        probability=probability,
-        precision=expected / flagged,
-        recall=expected / total,
-        f1=2 * expected / (flagged + total),
+
+def smooth(curve: Curve, features: Floats, *, labels: int, c: float = 1.0) -> SmoothCurve:
+    """The same for a curve or for many resampled ones, shape (resamples, points). `features` are those of the points;
+    `labels` have a score, so that the penalty is felt per label whatever the weights."""
+    hallucinated = np.diff(curve.tp, prepend=0.0)
+    weight = hallucinated + np.diff(curve.fp, prepend=0.0)
+    scale = labels / weight.sum(axis=-1, keepdims=True)
+    x, positives, total = (
+        _cells(features, hallucinated, weight) if weight.ndim == 1 else (features, hallucinated, weight)
     )
+    rate = np.divide(positives, total, out=np.zeros_like(total), where=total > 0)
+    coefficients = fit(x, rate, total * scale, c=c).coefficients
+    probability = expit(coefficients @ with_one(features).T)
+
+    expected = np.cumsum(weight * probability, axis=-1)
+    flagged = np.cumsum(weight, axis=-1)
+    unscored = curve.positives - curve.tp[..., -1:]
+    whole = expected[..., -1:] + np.maximum(unscored, 0.0)
+    with np.errstate(invalid="ignore"):
+        return SmoothCurve(
+            probability=probability,
+            precision=expected / flagged,
+            recall=expected / whole,
+            f1=2 * expected / (flagged + whole),
+        )
 
 
-def ridge_logistic(features: Floats, positives: Floats, weights: Floats, *, c: float = 1.0) -> Floats:
-    """Intercept and coefficients for `positives` out of `weights` per row: scikit-learn's LogisticRegression(C=c).
-
-    The penalty is |coefficients|^2 / (2 c); the intercept is free. Written out because importing scikit-learn alone
-    takes longer than many such fits, and a page fits one on every redraw.
-    """
-    x = np.column_stack([np.ones(len(features)), features])
-    penalty = np.full(x.shape[1], 1 / c)
-    penalty[0] = 0.0
-    beta = np.zeros(x.shape[1])
-    beta[0] = np.log(positives.sum() / (weights.sum() - positives.sum()))
-    loss = _loss(x @ beta, beta, positives, weights, penalty)
-    for _ in range(STEPS):
-        p = expit(x @ beta)
-        gradient = x.T @ (weights * p - positives) + penalty * beta
-        curvature = (x * (weights * p * (1 - p))[:, None]).T @ x + np.diag(penalty)
-        step = np.linalg.lstsq(curvature, gradient, rcond=None)[0]
-        # Halve a step that overshoots: far out the logistic is flat and Newton leaps.
-        for _ in range(30):
-            after = _loss(x @ (beta - step), beta - step, positives, weights, penalty)
-            if after <= loss:
-                break
-            step = step / 2
-        beta, loss = beta - step, min(after, loss)
-        if np.max(np.abs(step)) < TOLERANCE:
-            break
-    return beta
+def features_of(suspicious: Floats, weight: Floats) -> Floats:
+    """What the logistic sees of a score, shape (scores, 2): the score at weighted mean 0 and spread 1, and a hinge that
+    lets the top of the scores rise faster or slower than the body. All 0 where scores do not differ."""
+    mean = np.average(suspicious, weights=weight)
+    spread = np.sqrt(np.average((suspicious - mean) ** 2, weights=weight))
+    return hinge((suspicious - mean) / spread if spread > 0 else np.zeros(len(suspicious)))
 
 
 def _cells(features: Floats, positives: Floats, weights: Floats) -> tuple[Floats, Floats, Floats]:
@@ -94,19 +82,3 @@ def _cells(features: Floats, positives: Floats, weights: Floats) -> tuple[Floats
     total = np.add.reduceat(weights, starts)
     means = np.add.reduceat(features * weights[:, None], starts) / total[:, None]
     return means, np.add.reduceat(positives, starts), total
-
-
-def _loss(eta: Floats, beta: Floats, positives: Floats, weights: Floats, penalty: Floats) -> float:
-    return float(np.sum(weights * np.logaddexp(0.0, eta) - positives * eta) + np.sum(penalty * beta**2) / 2)
-
-
-def expit(eta: Floats) -> Floats:
-    """The probability of which `eta` is the log odds."""
-    return np.asarray(np.exp(-np.logaddexp(0.0, -eta)))
-
-
-def _standardise(values: Floats, weights: Floats) -> Floats:
-    """Weighted mean 0 and standard deviation 1; all 0 where the values do not differ."""
-    mean = np.average(values, weights=weights)
-    spread = np.sqrt(np.average((values - mean) ** 2, weights=weights))
-    return np.asarray((values - mean) / spread) if spread > 0 else np.zeros(len(values))

@@ -12,7 +12,7 @@ from scipy.stats import binomtest
 from calibrate.errors import BadInput
 from calibrate.sampling import allocate
 from calibrate.stats.design import Design
-from calibrate.stats.intervals import band, expected_precision_halfwidth, figures, wilson, z_value
+from calibrate.stats.intervals import band, expected_precision_halfwidth, figures, simultaneous_band, wilson, z_value
 from calibrate.stats.sweep import sweep
 from calibrate.types import Interval
 
@@ -204,3 +204,12 @@ def test_intervals_hold_as_often_as_they_say(prevalence: float, octaves: bool) -
     # Monte Carlo error at 500 replications: one standard deviation is 0.01.
     assert 0.92 <= precision <= 0.985
     assert 0.92 <= recall <= 0.985
+
+
+def test_the_simultaneous_band_is_bonferronis() -> None:
+    labels, scores = labelled(12, 5, 3, 80)
+    wide = simultaneous_band(sweep(labels, scores))
+    theirs = binomtest(12, 17).proportion_ci(1 - 0.05 / 25, method="wilson")
+    assert (wide.precision_low[0], wide.precision_high[0]) == pytest.approx((theirs.low, theirs.high))
+    narrow = band(sweep(labels, scores))
+    assert wide.recall_low[0] < narrow.recall_low[0] < narrow.recall_high[0] < wide.recall_high[0]

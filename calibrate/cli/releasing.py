@@ -34,8 +34,9 @@ def release(args: Namespace) -> Answer:
                 raise BadInput(f"--tier {detector}={tier}: a tier is one of {', '.join(TIERS)}")
         names = args.detectors or None
         row = step.release(found, detectors=names, tiers=tiers, note=args.note, by=user(), now=now(), out=out)
-    document = {"version": row.version, "sha256": row.sha256, "path": str(out)}
-    return Answer(document, f"version {row.version} is in {out} (sha256 {row.sha256[:16]}…)")
+    said = [] if args.again is not None else step.cautions(step.read(row))
+    document = {"version": row.version, "sha256": row.sha256, "path": str(out), "cautions": said}
+    return Answer(document, "\n".join([f"version {row.version} is in {out} (sha256 {row.sha256[:16]}…)", *said]))
 
 
 def verify(args: Namespace) -> Answer:

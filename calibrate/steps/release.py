@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import get_args
 
 from calibrate.errors import BadInput, TouchstoneError
+from calibrate.probability import JudgedMap
 from calibrate.thresholds import files
 from calibrate.thresholds.model import Data, DetectorEntry, Metrics, ThresholdsFile, Window, from_json, label_set_digest
-from calibrate.types import Interval, Tier
+from calibrate.types import Guarantee, Interval, Strength, Tier
 from db import Store
 from db.releases import Release, SavedPoint
 
@@ -126,6 +127,22 @@ def again(store: Store, version: int, out: Path) -> Release:
     return row
 
 
+def cautions(file: ThresholdsFile) -> list[str]:
+    """What somebody who releases this should know: the detectors that would page without a certified precision."""
+    said = (caution(name, entry.tier, entry.strength) for name, entry in sorted(file.detectors.items()))
+    return [one for one in said if one]
+
+
+def caution(name: str, tier: Tier, strength: Strength) -> str | None:
+    """What to know before a detector goes into a tier; None where there is nothing to say."""
+    if tier != "page" or strength == "certified":
+        return None
+    return (
+        f"{name} pages people, and its precision is {strength}, not certified: certify it first (`certify {name}`, or "
+        "the Tune page), or release it as signal"
+    )
+
+
 def read(row: Release) -> ThresholdsFile:
     return from_json(json.loads(row.document))
 
@@ -157,7 +174,15 @@ def _entry(store: Store, saved: SavedPoint, tier: Tier) -> DetectorEntry:
         metrics=Metrics(precision, recall, fpr, flag_rate, point["n"], point["positives"]),
         coverage=point["coverage"],
         feasible=point["feasible"],
+        guarantee=guarantee_of(saved),
+        probability_map=JudgedMap.from_json(kept) if (kept := saved.data.get("probability_map")) else None,
     )
+
+
+def guarantee_of(saved: SavedPoint) -> Guarantee | None:
+    """What is more than measured about a saved point."""
+    kept = saved.point.get("guarantee")  # not there in points saved before there were guarantees
+    return Guarantee(**kept) if kept else None
 
 
 def _data(points: list[SavedPoint]) -> Data:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from calibrate.thresholds.model import DetectorEntry, ThresholdsFile
-from calibrate.types import Interval
+from calibrate.types import Guarantee, Interval
 
 _VERBATIM = ("version", "revision", "flag_when", "tier", "policy", "feasible")
 _MEASURED = ("precision", "recall", "fpr", "flag_rate")
@@ -64,6 +64,12 @@ def _entry(name: str, old: DetectorEntry | None, new: DetectorEntry | None) -> I
     for field in _VERBATIM:
         if getattr(old, field) != getattr(new, field):
             yield Change(name, field, getattr(old, field), getattr(new, field))
+    if old.strength != new.strength:
+        yield Change(name, "strength", old.strength, new.strength)
+    elif old.guarantee != new.guarantee:
+        yield Change(name, "guarantee", old.guarantee, new.guarantee)
+    if old.probability_map != new.probability_map:
+        yield Change(name, "probability_map", *(one and str(one) for one in (old.probability_map, new.probability_map)))
     for param in sorted({*old.params, *new.params}):
         if old.params.get(param, _UNSET) != new.params.get(param, _UNSET):
             yield Change(name, f"params.{param}", old.params.get(param, _UNSET), new.params.get(param, _UNSET))
@@ -83,7 +89,13 @@ _UNSET = _Unset()
 
 
 def _brief(entry: DetectorEntry) -> str:
-    return f"flags at {entry.limit}, tier {entry.tier}"
+    return f"flags at {entry.limit}, tier {entry.tier}" + (f", {entry.strength}" if entry.guarantee else "")
+
+
+def guaranteed(given: Guarantee) -> str:
+    """A guarantee in a few words: "precision at least 0.7 (95% certain, 78 of 84 labels)"."""
+    labels = f"{given.hallucinated:,} of {given.labels:,} labels"
+    return f"precision at least {given.target:g} ({100 * given.confidence:.10g}% certain, {labels})"
 
 
 def _show(value: Any) -> str:
@@ -92,6 +104,8 @@ def _show(value: Any) -> str:
             return "unknown"
         known = value.low is not None and value.high is not None
         return f"{value.value:.1%}" + (f" ({value.low:.1%} to {value.high:.1%})" if known else "")
+    if isinstance(value, Guarantee):
+        return guaranteed(value)
     if isinstance(value, bool):
         return "yes" if value else "no"
     if value is None or value == "":

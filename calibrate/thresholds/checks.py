@@ -92,6 +92,10 @@ def _impossible(document: Mapping[str, Any]) -> Iterator[str]:
         yield f"data.positives is {data['positives']}, more than data.n ({data['n']})"
     for name, entry in document["detectors"].items():
         yield from _impossible_metrics(f"detectors.{name}.metrics", entry["metrics"])
+        if "guarantee" in entry:
+            yield from _impossible_guarantee(f"detectors.{name}.guarantee", entry["guarantee"])
+        if "probability_map" in entry:
+            yield from _impossible_map(f"detectors.{name}.probability_map", entry)
 
 
 def _impossible_metrics(where: str, metrics: Mapping[str, Any]) -> Iterator[str]:
@@ -99,6 +103,25 @@ def _impossible_metrics(where: str, metrics: Mapping[str, Any]) -> Iterator[str]
         yield f"{where}.positives is {metrics['positives']}, more than {where}.n ({metrics['n']})"
     for name in ("precision", "recall", "fpr", "flag_rate"):
         low, high = metrics[name]["low"], metrics[name]["high"]
+        if low is not None and high is not None and low > high:
+            yield f"{where}.{name}.low is {low}, above its high ({high})"
+
+
+def _impossible_guarantee(where: str, given: Mapping[str, Any]) -> Iterator[str]:
+    if given["hallucinated"] > given["labels"]:
+        yield f"{where}.hallucinated is {given['hallucinated']}, more than {where}.labels ({given['labels']})"
+    if given["bound"] < given["target"]:
+        yield f"{where}.bound is {given['bound']}, below its target ({given['target']}): that guarantees nothing"
+
+
+def _impossible_map(where: str, entry: Mapping[str, Any]) -> Iterator[str]:
+    given = entry["probability_map"]
+    if given["flag_when"] != entry["flag_when"]:
+        yield f"{where}.flag_when is {given['flag_when']}, but the detector flags {entry['flag_when']}"
+    if given["positives"] > given["n"]:
+        yield f"{where}.positives is {given['positives']}, more than {where}.n ({given['n']})"
+    for name in ("brier", "ece"):
+        low, high = given[name]["low"], given[name]["high"]
         if low is not None and high is not None and low > high:
             yield f"{where}.{name}.low is {low}, above its high ({high})"
 

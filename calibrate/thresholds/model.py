@@ -6,17 +6,18 @@ Mappings inside are copies; treat them as read-only, because what the runtime pr
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from functools import cached_property
 from typing import Any, NamedTuple
 
 from calibrate.errors import BadInput
 from calibrate.flagging import SIGNS
+from calibrate.probability import JudgedMap
 from calibrate.thresholds.canonical import digest_of, plain
 from calibrate.thresholds.canonical import label_set_digest as label_set_digest
 from calibrate.thresholds.checks import FORMAT, check
-from calibrate.types import FlagWhen, Interval, OperatingPoint, Tier
+from calibrate.types import FlagWhen, Guarantee, Interval, OperatingPoint, Strength, Tier
 
 
 class Rule(NamedTuple):
@@ -47,7 +48,8 @@ class DetectorEntry:
     """One detector's threshold with all that is needed to score and to defend it.
 
     `threshold` is in the detector's own units; `revision` names the models behind the score ("" for none); `coverage`
-    is the share of labelled traces it could score; `extra` holds `x-` keys, which never change a decision.
+    is the share of labelled traces it could score; `guarantee` is what is more than measured about its precision;
+    `probability_map` turns a score into P(hallucinated); `extra` holds `x-` keys, which never change a decision.
     """
 
     version: str
@@ -60,6 +62,8 @@ class DetectorEntry:
     metrics: Metrics
     coverage: float
     feasible: bool
+    guarantee: Guarantee | None = None
+    probability_map: JudgedMap | None = None
     extra: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -73,6 +77,11 @@ class DetectorEntry:
         """The threshold in words: "≤ 0.52"."""
         return f"{SIGNS[self.flag_when]} {self.threshold:.4g}"
 
+    @property
+    def strength(self) -> Strength:
+        """How sure its precision is; without a guarantee, `measured`."""
+        return self.guarantee.strength if self.guarantee else "measured"
+
     @classmethod
     def from_point(
         cls, point: OperatingPoint, *, version: str, params: Mapping[str, Any], revision: str, tier: Tier = "signal"
@@ -81,7 +90,7 @@ class DetectorEntry:
         metrics = Metrics(point.precision, point.recall, point.fpr, point.flag_rate, point.n, point.positives)
         return cls(
             version, params, revision, point.flag_when, point.threshold, tier, point.policy, metrics,
-            point.coverage, point.feasible,
+            point.coverage, point.feasible, point.guarantee,
         )  # fmt: skip
 
 
@@ -199,6 +208,9 @@ def from_json(document: Any, name: str = "thresholds file") -> ThresholdsFile:
 def _entry_to_json(entry: DetectorEntry) -> dict[str, Any]:
     metrics = entry.metrics
     figures = {name: getattr(metrics, name) for name in ("precision", "recall", "fpr", "flag_rate")}
+    # Left out where there is none, never null: one meaning, one spelling, one digest.
+    guarantee = {} if entry.guarantee is None else {"guarantee": _guarantee_to_json(entry.guarantee)}
+    mapped = {} if entry.probability_map is None else {"probability_map": entry.probability_map.to_json()}
     return {
         "version": entry.version,
         "params": dict(entry.params),
@@ -215,6 +227,8 @@ def _entry_to_json(entry: DetectorEntry) -> dict[str, Any]:
         },
         "coverage": _float(entry.coverage),
         "feasible": entry.feasible,
+        **guarantee,
+        **mapped,
         **entry.extra,
     }
 
@@ -229,7 +243,26 @@ def _entry_from_json(entry: Mapping[str, Any]) -> DetectorEntry:
     metrics = Metrics(**figures, **counts, confidence=float(measured["confidence"]))  # type: ignore[arg-type]
     names = ("version", "params", "revision", "flag_when", "threshold", "tier", "policy", "feasible")
     known = {name: entry[name] for name in names}
-    return DetectorEntry(**known, metrics=metrics, coverage=float(entry["coverage"]), extra=_extra(entry))
+    guarantee = _guarantee_from_json(entry["guarantee"]) if "guarantee" in entry else None
+    mapped = JudgedMap.from_json(entry["probability_map"]) if "probability_map" in entry else None
+    return DetectorEntry(
+        **known,
+        metrics=metrics,
+        coverage=float(entry["coverage"]),
+        guarantee=guarantee,
+        probability_map=mapped,
+        extra=_extra(entry),
+    )
+
+
+def _guarantee_to_json(given: Guarantee) -> dict[str, Any]:
+    return {**asdict(given), **{name: _float(getattr(given, name)) for name in ("target", "confidence", "bound")}}
+
+
+def _guarantee_from_json(given: Mapping[str, Any]) -> Guarantee:
+    shares = {name: float(given[name]) for name in ("target", "confidence", "bound")}
+    counts = {name: int(given[name]) for name in ("labels", "hallucinated")}
+    return Guarantee(strength=given["strength"], sample=given["sample"], **shares, **counts)  # type: ignore[arg-type]
 
 
 def _figure(interval: Interval) -> dict[str, float | None]:

@@ -57,9 +57,16 @@ def _row(name: str, entry: DetectorEntry) -> dict[str, str]:
         "Detector": name,
         "Flags at": f"{SIGNS[entry.flag_when]} {entry.threshold:.4g}",
         "Precision": _known(entry.metrics.precision),
+        "Strength": _strength(entry),
         "Recall": _known(entry.metrics.recall),
         "Tier": entry.tier,
     }
+
+
+def _strength(entry: DetectorEntry) -> str:
+    """How sure its precision is: "certified ≥ 70%", "measured"."""
+    sure = entry.guarantee
+    return f"{entry.strength} ≥ {100 * sure.target:.10g}%" if sure else entry.strength
 
 
 def _known(figure: Interval) -> str:

@@ -10,12 +10,14 @@ from typing import Any
 
 import streamlit as st
 
-from calibrate.errors import BadInput
+from calibrate.errors import BadInput, TouchstoneError
 from calibrate.stats import wording
+from calibrate.stats.policy_text import parse
 from calibrate.steps import release as step
 from calibrate.steps import tune
 from calibrate.thresholds import Change, diff
-from calibrate.types import Interval, Tier
+from calibrate.thresholds.changes import guaranteed
+from calibrate.types import Guarantee, Interval, Tier
 from db import Store
 from db.releases import Release, SavedPoint
 from pages.parts import workbench
@@ -138,6 +140,8 @@ def _said(change: Change) -> tuple[str, str]:
 def _value(value: Any, field: str) -> str:
     if isinstance(value, Interval):
         return "unknown" if value.value is None else wording.percent(value.value)
+    if isinstance(value, Guarantee):
+        return guaranteed(value)
     if field == "policy":
         return _policy(value)
     if isinstance(value, float):
@@ -214,6 +218,9 @@ def _row(store: Store, saved: SavedPoint, tier: Tier) -> Tier | None:
             label_visibility="collapsed",
             disabled=not ticked,
         )
+        sure = step.guarantee_of(saved)
+        if ticked and (said := step.caution(saved.detector, chosen, sure.strength if sure else "measured")):
+            st.caption(f":material/warning: {plain(said)}.")
         return chosen if ticked else None
 
 
@@ -221,11 +228,13 @@ def _cells(store: Store, saved: SavedPoint) -> Iterator[str]:
     """What is known of a point, a cell each: its limit, precision, recall, flags a day, labels."""
     point, about = saved.point, saved.data
     yield f"{_limit(point)}  \n{_small(_policy(str(point['policy'])))}"
-    for name in ("precision", "recall"):
-        yield _figure(Interval(**point[name]))
+    yield _precision(point, step.guarantee_of(saved))
+    yield _figure(Interval(**point["recall"]))
     yield _flags_a_day(store, point, about["sample"])
     labels = count(about["n"], "label")
-    sample = f"{plain(about['sample'], 40)}, {labels}" if about["sample"] else f"all {labels}"
+    sure = step.guarantee_of(saved)
+    proof = f" and {plain(sure.sample, 40)}" if sure and sure.sample and sure.sample != about["sample"] else ""
+    sample = f"{plain(about['sample'], 40)}{proof}, {labels}" if about["sample"] else f"all {labels}"
     yield f"{sample}  \n{_small(f'{visible(saved.chosen_by, 30)}, {day(saved.chosen_at)}')}"
 
 
@@ -243,16 +252,26 @@ def _limit(point: Mapping[str, Any]) -> str:
 
 
 def _policy(text: str) -> str:
-    """`precision>=0.7` as people say it."""
-    if text.startswith("precision>="):
-        return f"precision at least {float(text.removeprefix('precision>=')):.0%}"
-    return "set by hand" if text.startswith("manual") else text
+    """As people say it, where this version knows it."""
+    try:
+        return wording.policy_in_words(parse(text))
+    except TouchstoneError:
+        return visible(text, 80)
 
 
-def _figure(figure: Interval) -> str:
+def _figure(figure: Interval, strength: str = "") -> str:
     if figure.value is None:
         return "unknown"
-    return f"**{wording.percent(figure.value)}**  \n{_small(wording.interval(figure))}"
+    return f"**{wording.percent(figure.value)}**  \n{_small(wording.interval(figure) + strength)}"
+
+
+def _precision(point: Mapping[str, Any], sure: Guarantee | None) -> str:
+    """The figure, and how sure it is: with a guarantee what it guarantees, and from how many labels."""
+    figure = Interval(**point["precision"])
+    if sure is None:
+        return _figure(figure, ", measured")
+    known = f"{sure.strength}, {count(sure.labels, 'label')}"
+    return f"**at least {100 * sure.target:.10g}%**  \n{_small(known)}"
 
 
 def _flags_a_day(store: Store, point: Mapping[str, Any], sample: str | None) -> str:

@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import threading
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from calibrate.runtime import decide, load
 from calibrate.steps import release as step
 from calibrate.steps import tune
 from calibrate.thresholds import files
+from calibrate.types import Guarantee
 from db import Store, open_store
 from tests.steps.making import ABOVE, DETECTOR, NOW, draw, fill, give_scores, keep_sample, save
 
@@ -120,6 +122,7 @@ import os, signal, sys
 from pathlib import Path
 from calibrate.steps import release
 from calibrate.thresholds import files
+from calibrate.types import Guarantee
 from db import open_store
 from tests.steps.making import NOW
 real = files.stage
@@ -196,6 +199,27 @@ def test_a_point_that_meets_no_policy_is_not_released(store: Store) -> None:
         make(store)
     save(store, "manual:0.5")
     assert make(store).version == 1
+
+
+def test_a_guarantee_goes_into_the_file_and_paging_without_a_certificate_is_said(ready: Store) -> None:
+    sure = Guarantee("certified", 0.7, 0.95, 0.733, 84, 69, "fresh")
+    data = tune.labelled(ready, DETECTOR)
+    tune.save_point(ready, data, replace(tune.point_of(data, tune.Policy("elbow")), guarantee=sure), by="ann", now=NOW)
+    file = step.read(make(ready, tiers={DETECTOR: "page", ABOVE: "page"}))
+    assert file.detectors[DETECTOR].guarantee == sure
+    assert file.detectors[ABOVE].strength == "measured"
+    (said,) = step.cautions(file)
+    assert said.startswith(f"{ABOVE} pages people, and its precision is measured, not certified: certify it first")
+    assert step.cautions(step.read(make(ready, tiers={ABOVE: "signal"}))) == []
+
+
+def test_a_point_saved_before_there_were_guarantees_is_measured(ready: Store) -> None:
+    saved = ready.points.latest()[DETECTOR]
+    old = {key: value for key, value in saved.point.items() if key != "guarantee"}
+    ready.points.save(
+        DETECTOR, config_id=saved.config_id, sample_id=None, point=old, data=saved.data, chosen_by="ann", now=NOW
+    )
+    assert step.read(make(ready)).detectors[DETECTOR].guarantee is None
 
 
 def test_points_of_two_samples_share_no_sample_name(ready: Store) -> None:

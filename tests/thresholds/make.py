@@ -7,11 +7,16 @@ from typing import Any
 
 from hypothesis import strategies as st
 
+from calibrate.probability import JudgedMap, ProbabilityMap
 from calibrate.thresholds import Data, DetectorEntry, Metrics, ThresholdsFile, Window
-from calibrate.types import Interval
+from calibrate.types import FlagWhen, Guarantee, Interval
 
 NOW = datetime(2026, 11, 16, 9, 30, tzinfo=UTC)
 DIGEST = "sha256:" + "0" * 64
+MAP = JudgedMap(
+    ProbabilityMap(0.6, 0.2, (-1.0, 1.5, -0.0), "below"), 300, 41, Interval(0.09, 0.07, 0.12), Interval(0.01, 0.0, 0.05)
+)
+CERTIFIED = Guarantee("certified", 0.7, 0.95, 0.733, 84, 69, "fresh")
 
 
 def entry(threshold: float = 0.52, flag_when: str = "below", tier: str = "signal", **changes: Any) -> DetectorEntry:
@@ -70,19 +75,45 @@ def windows(draw: st.DrawFn) -> Window:
 
 
 @st.composite
+def guarantees(draw: st.DrawFn) -> Guarantee:
+    hallucinated, labels = sorted([draw(st.integers(0, 10**6)), draw(st.integers(0, 10**6))])
+    target, bound = sorted([draw(st.floats(0.01, 0.99)), draw(st.floats(0.01, 1))])
+    return Guarantee(
+        strength=draw(st.sampled_from(["bounded", "certified"])),
+        target=min(target, 0.99),
+        confidence=draw(st.floats(0.01, 0.99)),
+        bound=bound,
+        labels=labels,
+        hallucinated=hallucinated,
+        sample=draw(st.none() | texts),
+    )
+
+
+@st.composite
+def maps(draw: st.DrawFn, flag_when: FlagWhen) -> JudgedMap:
+    positives, n = sorted([draw(st.integers(0, 10**6)), draw(st.integers(0, 10**6))])
+    spread = draw(st.floats(0, exclude_min=True, allow_infinity=False))
+    found = ProbabilityMap(draw(finite), spread, (draw(finite), draw(finite), draw(finite)), flag_when)
+    return JudgedMap(found, n, positives, draw(intervals()), draw(intervals()))
+
+
+@st.composite
 def entries(draw: st.DrawFn) -> DetectorEntry:
+    flag_when: FlagWhen = draw(st.sampled_from(["above", "below"]))
     figures = {name: draw(intervals()) for name in ("precision", "recall", "fpr", "flag_rate")}
     return DetectorEntry(
         version=draw(texts.filter(bool)),
         params=draw(objects),
         revision=draw(texts),
-        flag_when=draw(st.sampled_from(["above", "below"])),
+        flag_when=flag_when,
         threshold=draw(finite),
         tier=draw(st.sampled_from(["page", "signal", "off"])),
         policy=draw(texts.filter(bool)),
         metrics=Metrics(**figures, **draw(counts())),
         coverage=draw(st.floats(0, 1)),
         feasible=draw(st.booleans()),
+        guarantee=draw(st.none() | guarantees()),
+        probability_map=draw(st.none() | maps(flag_when)),
         extra=draw(extras),
     )
 

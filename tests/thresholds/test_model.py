@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import dataclasses
 import json
+import math
 import pickle
 from collections.abc import Iterator
 from datetime import datetime, timedelta, timezone
@@ -16,9 +17,10 @@ from jsonschema import Draft202012Validator
 
 from calibrate.errors import BadInput, BadThresholds
 from calibrate.thresholds import DetectorEntry, ThresholdsFile, diff, encode, from_json, read, schema, to_json
+from calibrate.thresholds.canonical import digest_of
 from calibrate.thresholds.model import Rule
 from calibrate.types import Interval, OperatingPoint
-from tests.thresholds.make import entry, release, releases
+from tests.thresholds.make import CERTIFIED, MAP, entry, release, releases
 
 
 @settings(max_examples=40, deadline=None)
@@ -58,8 +60,9 @@ def test_schema_is_a_schema_and_closed() -> None:
         assert Draft202012Validator(schema()).is_valid(document)
 
 
-def test_every_field_of_the_schema_is_required() -> None:
-    # Were one optional, leaving it out and writing its default would be two digests for one meaning.
+def test_every_field_of_the_schema_is_required_but_a_guarantee_and_a_map() -> None:
+    # Were another optional, leaving it out and writing its default would be two digests for one meaning. These
+    # two have no default to write.
     def objects(part: object) -> Iterator[dict[str, Any]]:
         if isinstance(part, dict):
             yield part
@@ -68,7 +71,8 @@ def test_every_field_of_the_schema_is_required() -> None:
 
     for part in objects(schema()):
         if isinstance(part.get("properties"), dict) and "required" in part:
-            assert sorted(part["required"]) == sorted(part["properties"])
+            assert sorted(part["required"]) == sorted({*part["properties"]} - {"guarantee", "probability_map"})
+    assert schema()["$defs"]["guarantee"]["type"] == "object"
 
 
 def test_times_are_utc_in_whole_seconds() -> None:
@@ -99,14 +103,88 @@ def test_extra_keys_begin_with_x() -> None:
     assert read(encode(file)).extra == {"x-ticket": "OPS-7"}
 
 
+def test_a_release_without_a_guarantee_is_written_as_before_and_means_measured() -> None:
+    plain, sure = to_json(release()), to_json(release({"citation_grounding": entry(guarantee=CERTIFIED)}))
+    assert "guarantee" not in plain["detectors"]["citation_grounding"]
+    assert from_json(plain).detectors["citation_grounding"].strength == "measured"
+    # Nothing but the key and the digest tells them apart, and the format is the same.
+    del sure["detectors"]["citation_grounding"]["guarantee"]
+    assert {**sure, "digest": plain["digest"]} == plain
+    assert plain["touchstone_thresholds"] == 1
+
+
+def test_a_guarantee_is_closed_and_read_back() -> None:
+    document = to_json(release({"d": entry(guarantee=CERTIFIED)}))
+    given = document["detectors"]["d"]["guarantee"]
+    assert given == {
+        "strength": "certified", "target": 0.7, "confidence": 0.95, "bound": 0.733, "labels": 84, "hallucinated": 69,
+        "sample": "fresh",
+    }  # fmt: skip
+    assert from_json(document).detectors["d"].guarantee == CERTIFIED
+    for key in ("surprise", "x-surprise"):
+        assert not Draft202012Validator(schema()).is_valid(
+            {**document, "detectors": {"d": {**document["detectors"]["d"], "guarantee": {**given, key: 1}}}}
+        )
+
+
+def test_diff_tells_what_becomes_of_a_guarantee() -> None:
+    plain, sure = release({"d": entry()}), release({"d": entry(guarantee=CERTIFIED)})
+    again = release({"d": entry(guarantee=dataclasses.replace(CERTIFIED, labels=90, hallucinated=75))})
+    (lost,) = diff(sure, plain)
+    assert (lost.field, str(lost)) == ("strength", "d: strength changed from certified to measured")
+    assert [str(change) for change in diff(sure, again)] == [
+        "d: guarantee changed from precision at least 0.7 (95% certain, 69 of 84 labels) "
+        "to precision at least 0.7 (95% certain, 75 of 90 labels)"
+    ]
+    assert [str(change) for change in diff(None, sure)] == ["d added (flags at ≤ 0.52, tier signal, certified)"]
+
+
+def test_a_probability_map_is_closed_and_read_back() -> None:
+    document = to_json(release({"d": entry(probability_map=MAP), "e": entry()}))
+    given = document["detectors"]["d"]["probability_map"]
+    assert given == {
+        "kind": "ridge_logistic", "centre": 0.6, "spread": 0.2, "coefficients": [-1.0, 1.5, 0.0], "flag_when": "below",
+        "n": 300, "positives": 41, "brier": {"value": 0.09, "low": 0.07, "high": 0.12},
+        "ece": {"value": 0.01, "low": 0.0, "high": 0.05},
+    }  # fmt: skip
+    assert "probability_map" not in document["detectors"]["e"]
+    back = from_json(document).detectors["d"].probability_map
+    assert back == MAP
+    assert back is not None
+    assert back.map.probability(0.6) == pytest.approx(1 / (1 + math.exp(1)))
+    for wrong in ({"surprise": 1}, {"kind": "isotonic"}, {"spread": 0}, {"coefficients": [1, 2]}):
+        changed = {
+            **document,
+            "detectors": {"d": {**document["detectors"]["d"], "probability_map": {**given, **wrong}}},
+        }
+        assert not Draft202012Validator(schema()).is_valid(changed)
+    (change,) = diff(release({"d": entry()}), release({"d": entry(probability_map=MAP)}))
+    assert str(change) == "d: probability_map changed from none to a map with a Brier score of 0.090 (300 labels)"
+
+
+@pytest.mark.parametrize(
+    ("change", "match"),
+    [
+        ({"flag_when": "above"}, "flag_when is above, but the detector flags below"),
+        ({"positives": 301}, "positives is 301"),
+    ],
+)
+def test_a_map_that_cannot_be_is_refused(change: dict[str, Any], match: str) -> None:
+    document = to_json(release({"d": entry(probability_map=MAP)}))
+    document["detectors"]["d"]["probability_map"] |= change
+    with pytest.raises(BadInput, match=match):
+        from_json({**document, "digest": digest_of({k: v for k, v in document.items() if k != "digest"})})
+
+
 def test_from_point_takes_over_every_figure() -> None:
     point = OperatingPoint(
         "d", "above", 2, "manual", False, Interval(0.5, 0.4, 0.6), Interval(0.9), Interval(0.1), Interval(0.2),
-        50, 10, 9, 9, 1, 31, 0.5, "too few",
+        50, 10, 9, 9, 1, 31, 0.5, "too few", CERTIFIED,
     )  # fmt: skip
     made = DetectorEntry.from_point(point, version="3", params={"k": 1}, revision="r", tier="page")
     assert (made.threshold, made.flag_when, made.policy, made.feasible) == (2.0, "above", "manual", False)
     assert (made.metrics.precision, made.metrics.n, made.metrics.positives) == (point.precision, 50, 10)
+    assert (made.guarantee, made.strength) == (CERTIFIED, "certified")
     assert (made.coverage, made.version, made.params, made.revision, made.tier) == (0.5, "3", {"k": 1}, "r", "page")
 
 

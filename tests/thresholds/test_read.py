@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 from calibrate.errors import BadThresholds
 from calibrate.thresholds import encode, read, to_json, verify
 from calibrate.thresholds.canonical import digest_of
-from tests.thresholds.make import entry, release
+from tests.thresholds.make import CERTIFIED, entry, release
 
-GOOD = encode(release({"rouge_l": entry(0.3), "entropy_z": entry(2.5, "above")}))
+GOOD = encode(release({"rouge_l": entry(0.3), "entropy_z": entry(2.5, "above", guarantee=CERTIFIED)}))
 
 
 def refused(content: bytes | str | Path) -> str:
@@ -94,6 +94,19 @@ def changed(*path: str, to: Any = None, delete: bool = False, sign: bool = True)
         (
             changed("data", "window", to={"since": "2027-01-01T00:00:00Z", "until": "2026-01-01T00:00:00Z"}),
             "ends before",
+        ),
+        (changed("detectors", "rouge_l", "guarantee", to=None), "detectors.rouge_l.guarantee is null"),
+        (
+            changed("detectors", "entropy_z", "guarantee", "hallucinated", to=85),
+            "guarantee.hallucinated is 85, more than detectors.entropy_z.guarantee.labels (84)",
+        ),
+        (
+            changed("detectors", "entropy_z", "guarantee", "target", to=0.8),
+            "guarantee.bound is 0.733, below its target (0.8)",
+        ),
+        (
+            changed("detectors", "entropy_z", "guarantee", "strength", to="measured"),
+            "must be one of bounded, certified",
         ),
         (changed("data", "n", to=3), "data.positives is 41, more than data.n (3)"),
         (changed("data", "models", to=[1] * 100_000), "data.models.0 is 1; it must be a text"),

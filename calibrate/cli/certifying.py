@@ -1,0 +1,113 @@
+"""The verb that walks through a certification: every call does the next step that can be done and says what is next."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from dataclasses import asdict
+from typing import Any
+
+from calibrate import registry
+from calibrate.cli import Answer
+from calibrate.cli.common import now, pairs, store, user
+from calibrate.stats.certificates import NotCertifiable
+from calibrate.steps import certify as step
+from calibrate.steps import tune
+from calibrate.steps.certify import Standing
+from db import Store
+from db.chosen import Certification
+
+
+def certify(args: Namespace) -> Answer:
+    registry.get(args.detector)
+    found = store(args)
+    at = step.standing(found, args.detector)
+    if at is None or _again(at) or _other(found, args, at):
+        planned = _plan(found, args, at)
+        if isinstance(planned, NotCertifiable):
+            none = {"detector": args.detector, "stage": None, "why": planned.why, "needed": planned.needed}
+            return Answer(none, f"no plan: {planned.why}", exit_code=2)
+        at, did = step.standing_of(found, planned), "planned"
+    elif at.stage == "planned":
+        at, did = step.standing_of(found, step.draw(found, at.certification, fewer=args.fewer, now=now())), "drawn"
+    elif at.stage == "labelled":
+        at, did = step.standing_of(found, step.finish(found, at.certification, now=now())), "tested"
+    else:
+        did = None
+    save = args.save and at.stage == "certified"
+    if save:
+        step.save(found, at.certification, by=user(), now=now())
+    lines = [step.said(at), _saved(at) if save else _next(found, at)]
+    if args.save and not save:
+        lines.append("not saved: nothing is certified yet")
+    return Answer(_document(at, did, saved=save), "\n".join(lines), exit_code=2 if args.save and not save else 0)
+
+
+def _again(at: Standing) -> bool:
+    """Whether the newest attempt failed where another may do."""
+    return at.outcome is not None and at.outcome.needed is not None
+
+
+def _other(found: Store, args: Namespace, at: Standing) -> bool:
+    """Whether the options ask for another plan than the newest: the same command again goes on with it."""
+    config = tune.config_of(found, args.detector, pairs(args.param, "--param")) if args.param else None
+    asked = (
+        (tuple(args.sample) if args.sample else None, at.terms.samples),
+        (args.target, at.plan.target),
+        (args.labels, at.terms.budget),
+        (args.seed, at.terms.seed),
+        (config and config.id, at.certification.config_id),
+    )
+    return any(given is not None and given != standing for given, standing in asked)
+
+
+def _plan(found: Store, args: Namespace, at: Standing | None) -> Certification | NotCertifiable:
+    """A plan on the labels named, else on those of the attempt before."""
+    names = args.sample or (at.terms.samples if at else ()) or None
+    config = found.scores.get_config(at.certification.config_id) if at and not args.param else None
+    data = tune.labelled(found, args.detector, sample=names, params=pairs(args.param, "--param"), config=config)
+    usual = at.plan.target if at else step.TARGET
+    target = usual if args.target is None else args.target
+    return step.plan(found, data, target=target, budget=args.labels, seed=args.seed, by=user(), now=now())
+
+
+def _next(found: Store, at: Standing) -> str:
+    name = at.certification.detector
+    if at.stage == "planned":
+        there = step.available(found, at.certification)
+        return f"next: `certify {name}` draws them; {there:,} fresh flagged traces are there"
+    if at.stage == "drawn" and at.fresh:
+        return f"next: label the sample {at.fresh.name} (the Label page, or `labels import`), then `certify {name}`"
+    if at.stage == "labelled":
+        return f"next: `certify {name}` tests the cuts on these labels, once"
+    if at.stage == "certified":
+        return f"next: `certify {name} --save` keeps it as the operating point"
+    if at.outcome and at.outcome.needed:
+        return f"next: `certify {name}` plans another attempt on all labels so far"
+    return "next: label a new sample of more traffic, lower --target, or keep the detector in tier signal"
+
+
+def _saved(at: Standing) -> str:
+    return f"saved; `release --tier {at.certification.detector}=page` takes it into the next version"
+
+
+def _document(at: Standing, did: str | None, *, saved: bool) -> dict[str, Any]:
+    plan = at.plan
+    return {
+        "detector": at.certification.detector,
+        "stage": at.stage,
+        "did": did,
+        "samples": list(at.terms.samples),
+        "attempt": plan.attempt,
+        "target": plan.target,
+        "level": plan.level,
+        "labels": plan.labels,
+        "chance": plan.chance,
+        "cuts": list(plan.cuts),
+        "flag_when": plan.flag_when,
+        "seed": at.terms.seed,
+        "fresh": at.fresh.name if at.fresh else None,
+        "drawn": at.fresh.size if at.fresh else 0,
+        "labelled": at.labelled,
+        "outcome": asdict(at.outcome) if at.outcome else None,
+        "saved": saved,
+    }

@@ -1,0 +1,101 @@
+"""The verb about ensembles."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+
+from calibrate import registry
+from calibrate.cli import Answer
+from calibrate.cli.common import now, pairs, store, table, user
+from calibrate.errors import BadInput
+from calibrate.stats import ensemble_wording as wording
+from calibrate.stats.combine import Recipe
+from calibrate.stats.wording import interval, percent
+from calibrate.steps import ensemble as step
+from calibrate.types import Interval
+
+
+def ensemble(args: Namespace) -> Answer:
+    if args.kind == "list":
+        return _list(args)
+    found = store(args)
+    report = step.build(
+        found,
+        Recipe(
+            args.kind, k=args.k, weights=_weights(args.weight), expensive=args.last or "", pass_share=args.pass_share
+        ),
+        args.detectors or step.best_names(found, sample=args.sample),
+        sample=args.sample,
+        budget=args.budget,
+        saved_thresholds=args.thresholds == "saved",
+    )
+    if args.save:
+        step.save(found, args.save, report, by=user(), now=now())
+    document = {
+        **step.document_of(report),
+        "compared": [
+            {"name": one.name, "single": one.single, "recall": _json(one.figures.recall),
+             "precision": _json(one.figures.precision), "difference": _json(one.apart) if one.apart else None}
+            for one in report.compared
+        ],
+        "joint": [{"k": j.k, "measured": _json(j.measured), "assumed": _json(j.assumed)} for j in report.joint],
+        "saved": args.save,
+    }  # fmt: skip
+    return Answer(document, "\n".join(_lines(report, args.save)))
+
+
+def _list(args: Namespace) -> Answer:
+    saved = step.saved(store(args))
+    if not saved:
+        return Answer({"ensembles": []}, "no ensemble is saved yet: `ensemble logistic --save NAME` makes one")
+    rows = [("name", "kind", "detectors", "by", "on")]
+    rows += [
+        (one.name, one.document["kind"], " ".join(one.document["detectors"]), one.saved_by, f"{one.saved_at:%Y-%m-%d}")
+        for one in saved
+    ]
+    documents = [{"name": one.name, "saved_by": one.saved_by, **one.document} for one in saved]
+    return Answer({"ensembles": documents}, table(rows))
+
+
+def _lines(report: step.Report, name: str | None) -> list[str]:
+    rows = [("at the same budget", "recall", "95%", "precision", "against the best single, points")]
+    for one in report.compared:
+        recall, precision = one.figures.recall, one.figures.precision
+        apart = wording.difference_words(one.apart) if one.apart else ""
+        rows.append((one.name, _share(recall), interval(recall, unit=""), _share(precision), apart))
+    lines = [
+        f"{report.recipe.kind} of {wording.names(report.rule.detectors)}; {report.n} labels, "
+        f"{report.positives} hallucinated",
+        report.sentence,
+        _page_line(report),
+        *report.notes,
+        table(rows, right=(1, 3)),
+        *(wording.joint_sentence(one, len(report.joint), report.budget) for one in report.joint[:2]),
+        "Figures are out of fold (10 times 5 folds), the choice of the best single detector among them.",
+    ]
+    return [*lines, f"saved as {name}"] if name else lines
+
+
+def _page_line(report: step.Report) -> str:
+    page = report.page
+    if page.threshold is None or page.target is None:
+        return f"No cut for tier page: {page.why}."
+    return (
+        f"For tier page a stricter cut flags {percent(page.share)} of traffic, of which at least {page.target:.0%} is "
+        f"hallucinated by its lower bound ({page.strength}, approximate)."
+    )
+
+
+def _weights(given: list[str]) -> dict[str, float]:
+    try:
+        return {registry.get(name).name: float(text) for name, text in pairs(given, "--weight").items()}
+    except ValueError as error:
+        raise BadInput(f"--weight needs numbers, like rouge_l=2: {error}") from error
+
+
+def _share(figure: Interval) -> str:
+    return "–" if figure.value is None else percent(figure.value)
+
+
+def _json(figure: Interval) -> dict[str, float | None]:
+    return {"value": figure.value, "low": figure.low, "high": figure.high}

@@ -1,0 +1,66 @@
+"""The Ensemble page: what to do without scores, the sentence the statistics say, another kind, saved under a name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+from calibrate.stats.combine import Recipe
+from calibrate.steps import ensemble as step
+from db import open_store
+from tests.browser.conftest import LONG, App, serve, settled
+from tests.steps.making import fill, give_scores
+
+pytestmark = pytest.mark.browser
+NAMES = ["bleu", "rouge_l", "token_overlap"]
+
+
+@pytest.fixture(scope="module")
+def own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[App]:
+    folder = tmp_path_factory.mktemp("ensemble")
+    store = open_store(f"sqlite:///{folder / 'store.db'}")
+    server, address = serve(store.url, folder / "server.log")
+    yield App(address, store)
+    server.terminate()
+    server.wait(timeout=20)
+    store.close()
+
+
+def test_from_nothing_to_a_saved_ensemble(own: App, browser: Any) -> None:
+    context = browser.new_context(viewport={"width": 1280, "height": 900})
+    context.set_default_timeout(LONG)
+    page = context.new_page()
+    page.goto(own.url)
+    page.get_by_role("link", name="This week").first.wait_for()
+    page.goto(f"{own.url}/ensemble")
+    page.get_by_text("An ensemble needs the scores of two detectors.").wait_for()
+    page.get_by_role("link", name="Run detectors").wait_for()
+
+    rng = np.random.default_rng(3)
+    truth = rng.random(120) < 0.3
+    scores = [[float(one) for one in 0.7 - 0.2 * truth + rng.normal(0, 0.15, 120)] for _ in NAMES]
+    fill(own.store, [bool(bad) for bad in truth], scores[0], name=NAMES[0])
+    traces = own.store.traces.load([own.store.traces.find(f"t{place}") or 0 for place in range(120)])
+    for name, some in zip(NAMES[1:], scores[1:], strict=True):
+        give_scores(own.store, traces, some, name=name)
+
+    page.goto(f"{own.url}/ensemble")
+    report = step.build(own.store, Recipe("logistic"), NAMES)
+    page.get_by_text(report.sentence.partition(". ")[0]).first.wait_for()
+    page.get_by_text(report.sentence.partition(". ")[2]).first.wait_for()
+    page.get_by_text("Any flags").click()
+    other = step.build(own.store, Recipe("any"), NAMES)
+    page.get_by_text(other.sentence.partition(". ")[2]).first.wait_for()
+    settled(page)
+    page.get_by_label("Name").fill("<b>any</b> *one*")
+    page.keyboard.press("Tab")
+    settled(page)
+    page.get_by_role("button", name="Save ensemble").click()
+    page.get_by_text("Saved: <b>any</b> *one*.").wait_for()
+    (saved,) = step.saved(own.store)
+    assert step.rule_of(saved) == other.rule
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    context.close()

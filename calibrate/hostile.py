@@ -9,6 +9,8 @@ UNSEEN = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u061c\u115f\u1160\u180e\u200b-\u200f\u2028-\u202e\u2060-\u2069\u3164\ufeff\uffa0"
     "\U000e0000-\U000e007f]"
 )
+# A spreadsheet takes a cell that begins with one of these for a formula, and a formula can send data away.
+FORMULA = "=+-@\t\r\n＝＋－＠"
 _NAMES = {"\x1b": "ESC", "\u202e": "RLO", "\u202d": "LRO", "\u2066": "LRI", "\u2067": "RLI", "\u2069": "PDI"}
 
 
@@ -26,3 +28,8 @@ def visible(text: str | None, limit: int | None = None) -> str:
         return ""
     cut = text if limit is None or len(text) <= limit else text[: limit - 1] + "…"
     return UNSEEN.sub(lambda match: f"⟦{name_of(match.group())}⟧", cut)
+
+
+def cell(value: object) -> object:
+    """A value for a CSV cell: a text that a spreadsheet would run as a formula gets an apostrophe before it."""
+    return f"'{value}" if isinstance(value, str) and value[:1] and value[0] in FORMULA else value

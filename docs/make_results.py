@@ -1,7 +1,8 @@
 """Writes docs/results.md: every detector that can run here, on every labelled data set here, as a user would run it.
 
 python docs/make_results.py                     # the sample traces and ../shared/data, half an hour on two cores
-python docs/make_results.py faithdial_audit     # these only; prints, writes nothing
+python docs/make_results.py faithdial_audit     # these only
+python docs/make_results.py --print faithdial_audit     # prints, writes nothing
 """
 
 from __future__ import annotations
@@ -19,12 +20,14 @@ import numpy as np
 ROOT = Path(__file__).resolve().parents[1]
 DATA = ROOT.parent / "shared" / "data"
 PAGE = ROOT / "docs" / "results.md"
-sys.path.insert(0, str(ROOT))
+sys.path[:0] = [str(ROOT), str(ROOT / "docs")]
 os.environ["TOUCHSTONE_CACHE_MB"] = "0"
+
+from results_points import part  # noqa: E402
 
 from calibrate import registry  # noqa: E402
 from calibrate.ingest import import_file  # noqa: E402
-from calibrate.stats.bootstrap import auroc_interval  # noqa: E402
+from calibrate.stats.bootstrap import RESAMPLES, auroc_interval  # noqa: E402
 from calibrate.steps import baselines, demo, detect, tune  # noqa: E402
 from calibrate.types import Interval  # noqa: E402
 from db import Store, open_store  # noqa: E402
@@ -80,8 +83,7 @@ def scored(store: Store, variant: str) -> Mapping[str, Mapping[str, float]]:
     return finished.counts
 
 
-def lines(name: str, folder: Path) -> Iterator[Line]:
-    store = open_set(name, folder)
+def lines(store: Store) -> Iterator[Line]:
     baselines.fit(store, now=detect.utc_now())
     tallies, plain = scored(store, "default"), scored(store, "plain")
     for detector in registry.names():
@@ -102,7 +104,6 @@ def lines(name: str, folder: Path) -> Iterator[Line]:
             _auroc(tune.labelled(store, detector, params={"variant": "plain"})) if plain[detector]["scored"] else None,
         )
     yield _length(store)
-    store.close()
 
 
 def _auroc(found: tune.Labelled) -> Interval:
@@ -129,7 +130,10 @@ def _length(store: Store) -> Line:
 
 def section(name: str, folder: Path) -> str:
     began = time.perf_counter()
-    found = list(lines(name, folder))
+    store = open_set(name, folder)
+    found = list(lines(store))
+    points = part(store, SEED)
+    store.close()
     length = found[-1]
     rows = ["| detector | n | coverage | AUROC | AP | plain AUROC | traces/s |", "|---|--:|--:|---|--:|---|--:|"]
     able = [line for line in found if line.n]
@@ -152,7 +156,9 @@ def section(name: str, folder: Path) -> str:
             idle.setdefault(line.why.partition(";")[0], []).append(f"`{line.name}`")
     silent = ["Could score nothing here:", "\n".join(f"- {', '.join(who)}: {why}" for why, who in idle.items())]
     print(f"{name}: {time.perf_counter() - began:.0f} s", file=sys.stderr)
-    return "\n\n".join([f"## {name}", f"{length.n:,} labelled traces.", "\n".join(rows), *(silent if idle else [])])
+    return "\n\n".join(
+        [f"## {name}", f"{length.n:,} labelled traces.", "\n".join(rows), *(silent if idle else []), points]
+    )
 
 
 def figure(found: Interval) -> str:
@@ -172,6 +178,8 @@ def sections(page: str) -> dict[str, str]:
 
 
 def main(wanted: list[str]) -> None:
+    printing = "--print" in wanted
+    wanted = [one for one in wanted if one != "--print"]
     names = [SAMPLE_TRACES, *sorted(path.name.removesuffix(".jsonl.gz") for path in DATA.glob("*.jsonl.gz"))]
     if unknown := set(wanted) - set(names):
         raise SystemExit(f"no data set {', '.join(sorted(unknown))}; there are: {', '.join(names)}")
@@ -180,9 +188,12 @@ def main(wanted: list[str]) -> None:
             continue
         with tempfile.TemporaryDirectory() as folder:
             made = section(name, Path(folder))
+        if printing:
+            print(made)
+            continue
         held = sections(PAGE.read_text(encoding="utf-8")) if PAGE.is_file() else {}
         held[name] = made
-        parts = [INTRODUCTION.format(resamples="1,000").rstrip(), *(held[one] for one in names if one in held)]
+        parts = [INTRODUCTION.format(resamples=f"{RESAMPLES:,}").rstrip(), *(held[one] for one in names if one in held)]
         PAGE.write_text("\n\n".join(parts) + "\n", encoding="utf-8")
 
 

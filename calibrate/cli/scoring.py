@@ -1,0 +1,124 @@
+"""Verbs about detectors side by side: the scoreboard, and what a score says in percent."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from dataclasses import asdict
+
+from calibrate import registry
+from calibrate.cli import Answer
+from calibrate.cli.common import now, outfile, pairs, store, table, user
+from calibrate.errors import TouchstoneError
+from calibrate.flagging import SIGNS
+from calibrate.steps import probability as maps
+from calibrate.steps import scoreboard as step
+from calibrate.steps import scoreboard_text as words
+from calibrate.steps import tune
+from calibrate.types import Interval
+
+COLUMNS = (
+    "detector",
+    "AUROC",
+    "AP",
+    "precision",
+    "recall",
+    "at",
+    "coverage",
+    "n",
+    "ms",
+    "$/1,000",
+    "calls",
+    "explains",
+)
+
+
+def scoreboard(args: Namespace) -> Answer:
+    target = outfile(args.csv, replace=args.force) if args.csv else None
+    board = step.scoreboard(store(args), sample=args.sample)
+    if target is not None:
+        try:
+            target.write_text(words.as_csv(board), encoding="utf-8", newline="")
+        except OSError as error:
+            raise TouchstoneError(f"cannot write {args.csv!r}: {error.strerror or error}") from None
+    document = {
+        "sample": board.sample,
+        "n": board.n,
+        "positives": board.positives,
+        "refusals": board.refused,
+        "leader": board.leader,
+        "against": [{"other": one.other, "beyond": one.beyond, **asdict(one.result)} for one in board.against],
+        "said": words.sentences(board),
+        "detectors": [words.flat(line) for line in board.lines],
+        "scored_nothing": dict(board.silent),
+    }
+    written = [f"written to {args.csv}"] if target else []
+    return Answer(document, "\n".join([*words.sentences(board), "", *_shown(board), *written]))
+
+
+def probability(args: Namespace) -> Answer:
+    registry.get(args.detector)
+    found = store(args)
+    params = pairs(args.param, "--param")
+    config = tune.config_of(found, args.detector, params)
+    mapped = maps.fit(found, args.detector, sample=args.sample, config=config)
+    if args.save:
+        maps.save(found, mapped, by=user(), now=now())
+    fitted = mapped.fitted
+    document = {
+        "detector": args.detector,
+        "params": dict(mapped.config.params),
+        "sample": mapped.sample,
+        "map": fitted.map.to_json(),
+        "monotone": fitted.curve.monotone,
+        "out_of_fold": maps.judged(fitted.reliability),
+        "apparent": maps.judged(fitted.apparent),
+        "saved": bool(args.save),
+    }
+    rows = [("score", "P(hallucinated)")]
+    places = range(0, len(fitted.curve.scores), 12)
+    rows += [(f"{fitted.curve.scores[i]:.4g}", f"{fitted.curve.probabilities[i]:.1%}") for i in places]
+    bins = [("predicted", "hallucinated", "95%", "labels")]
+    bins += [
+        (f"{one.predicted:.1%}", f"{one.hallucinated.value:.1%}", _range(one.hallucinated), str(one.n))
+        for one in fitted.reliability.bins
+    ]
+    turns = [] if fitted.curve.monotone else [maps.TURNS]
+    kept = ["saved with the operating point; `release` takes it into the next version"] if args.save else []
+    said = [f"{args.detector}: {maps.sentence(mapped)}", *turns]
+    return Answer(document, "\n".join([*said, table(rows, right=(0, 1)), "", table(bins, right=range(4)), *kept]))
+
+
+def _shown(board: step.Scoreboard) -> list[str]:
+    lines = [table([COLUMNS, *(_cells(line) for line in board.lines)], right=(*range(1, 5), *range(6, 11)))]
+    lines += [f"{name} could score nothing: {why}" for name, why in board.silent.items()]
+    return lines
+
+
+def _cells(line: step.Line) -> tuple[str, ...]:
+    point, spent = line.point, line.spent
+    at = f"{SIGNS[point.flag_when]} {point.threshold:.4g}, {point.chosen}" if point else "–"
+    cost = "unknown" if spent.cost_per_1000 is None else f"{spent.cost_per_1000:.2f}"
+    return (
+        f"({line.name})" if line.baseline else line.name,
+        _figure(line.auroc),
+        _figure(line.average_precision),
+        _figure(point.precision) if point else "–",
+        _figure(point.recall) if point else "–",
+        at,
+        f"{line.coverage:.0%}",
+        f"{line.scored}",
+        "–" if spent.milliseconds is None else f"{spent.milliseconds:.2g}",
+        cost,
+        f"{spent.calls:.3g}",
+        "yes" if spent.explains else "no",
+    )
+
+
+def _figure(figure: Interval) -> str:
+    return "–" if figure.value is None else f"{figure.value:.2f} ({_range(figure)})"
+
+
+def _range(figure: Interval) -> str:
+    if figure.low is None or figure.high is None:
+        return "?"
+    return f"{figure.low:.2f}–{figure.high:.2f}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -12,7 +12,7 @@ from sqlalchemy import Connection, Engine, func, insert, select
 
 from calibrate.errors import BadInput
 from calibrate.gold import resolve
-from calibrate.types import VERDICTS, Label, Verdict
+from calibrate.types import VERDICTS, GoldVerdict, Label, Verdict
 from db.engine import serialise, writing
 from db.mapping import batches, label_of, label_row
 from db.tables import GoldRow, LabelRow, MemberRow, SampleRow, SkipRow, TraceRow, table
@@ -27,6 +27,20 @@ class Place:
     skipped: int
     size: int
     seconds_each: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What each labeller last said of a trace, adjudications aside; `adjudicated` is the one that decides its gold.
+    `by` adjudicated it."""
+
+    pk: int
+    trace_id: str
+    group: str | None
+    gold: GoldVerdict
+    verdicts: Mapping[str, Verdict]
+    adjudicated: Verdict | None
+    by: str | None
 
 
 class Labels:
@@ -119,6 +133,23 @@ class Labels:
         with self._engine.connect() as connection:
             return dict(connection.execute(query).tuples().all())
 
+    def readings(self, sample_id: int | None = None, *, least: int = 2) -> list[Reading]:
+        """The traces that have at least `least` labels, by key; with a sample, its members in labelling order."""
+        several = select(LabelRow.trace_pk).group_by(LabelRow.trace_pk).having(func.count() >= least)
+        columns = (TraceRow.id, TraceRow.trace_id, TraceRow.source_group, GoldRow.verdict.label("gold"))
+        query = select(*columns, LabelRow.labeller, LabelRow.verdict, LabelRow.adjudicates).select_from(LabelRow)
+        query = query.join(TraceRow, TraceRow.id == LabelRow.trace_pk)
+        query = query.join(GoldRow, GoldRow.trace_pk == LabelRow.trace_pk).where(LabelRow.trace_pk.in_(several))
+        order: tuple[Any, ...] = (LabelRow.trace_pk, LabelRow.id)
+        if sample_id is not None:
+            inside = sa.and_(MemberRow.trace_pk == LabelRow.trace_pk, MemberRow.sample_id == sample_id)
+            query, order = query.join(MemberRow, inside), (MemberRow.position, LabelRow.id)
+        found: dict[int, list[Any]] = {}
+        with self._engine.connect() as connection:
+            for row in connection.execute(query.order_by(*order)):
+                found.setdefault(row.id, []).append(row)
+        return [_reading(rows) for rows in found.values()]
+
     def labellers(self) -> list[str]:
         with self._engine.connect() as connection:
             return list(connection.scalars(select(LabelRow.labeller).distinct().order_by(LabelRow.labeller)))
@@ -148,34 +179,54 @@ def append(
     for pk, label in labels:
         row = label_row(pk, label, sample_id, now)
         said = (row["verdict"], row["kinds"], row["spans"], row["note"])
-        if skip_standing and standing.get(pk, {}).get(label.labeller) == said:
+        voice = (label.labeller, label.adjudicates)
+        if skip_standing and standing.get(pk, {}).get(voice) == said:
             continue
-        standing.setdefault(pk, {})[label.labeller] = said
+        _say(standing.setdefault(pk, {}), voice, said)
         rows.append(row)
     if rows:
         connection.execute(insert(table(LabelRow)), rows)
         changed = {row["trace_pk"] for row in rows}
-        _decide(connection, {pk: [said[0] for said in standing[pk].values()] for pk in changed}, now)
+        _decide(connection, {pk: standing[pk] for pk in changed}, now)
     return len(rows)
 
 
-def _latest(connection: Connection, pks: Iterable[int]) -> dict[int, dict[str, tuple[Any, ...]]]:
-    """What each labeller last said of each trace."""
-    latest: dict[int, dict[str, tuple[Any, ...]]] = {}
+# What was last said of a trace, the latest last: by a labeller, and by the same one as its adjudicator.
+_Voices = dict[tuple[str, bool], tuple[Any, ...]]
+
+
+def _say(voices: _Voices, voice: tuple[str, bool], said: tuple[Any, ...]) -> None:
+    voices.pop(voice, None)
+    voices[voice] = said
+
+
+def _latest(connection: Connection, pks: Iterable[int]) -> dict[int, _Voices]:
+    latest: dict[int, _Voices] = {}
+    columns = (LabelRow.verdict, LabelRow.kinds, LabelRow.spans, LabelRow.note)
+    query = select(LabelRow.trace_pk, LabelRow.labeller, LabelRow.adjudicates, *columns).order_by(LabelRow.id)
     for some in batches(sorted(pks), 500):
-        query = select(
-            LabelRow.trace_pk, LabelRow.labeller, LabelRow.verdict, LabelRow.kinds, LabelRow.spans, LabelRow.note
-        )
-        for pk, labeller, *said in connection.execute(query.where(LabelRow.trace_pk.in_(some)).order_by(LabelRow.id)):
-            latest.setdefault(pk, {})[labeller] = tuple(said)
+        for pk, labeller, adjudicates, *said in connection.execute(query.where(LabelRow.trace_pk.in_(some))):
+            _say(latest.setdefault(pk, {}), (labeller, adjudicates), tuple(said))
     return latest
 
 
-def _decide(connection: Connection, verdicts: dict[int, list[Verdict]], now: datetime) -> None:
-    for some in batches(sorted(verdicts), 500):
+def _decide(connection: Connection, standing: dict[int, _Voices], now: datetime) -> None:
+    for some in batches(sorted(standing), 500):
         connection.execute(sa.delete(GoldRow).where(GoldRow.trace_pk.in_(some)))
-    rows = [
-        {"trace_pk": pk, "verdict": resolve(said), "labellers": len(said), "decided_at": now}
-        for pk, said in verdicts.items()
-    ]
+    rows = []
+    for pk, voices in standing.items():
+        verdicts = [said[0] for (_, adjudicates), said in voices.items() if not adjudicates]
+        adjudicated = [said[0] for (_, adjudicates), said in voices.items() if adjudicates]
+        gold = resolve(verdicts, adjudicated=adjudicated[-1] if adjudicated else None)
+        labellers = len({labeller for labeller, _ in voices})
+        rows.append({"trace_pk": pk, "verdict": gold, "labellers": labellers, "decided_at": now})
     connection.execute(insert(table(GoldRow)), rows)
+
+
+def _reading(rows: Sequence[Any]) -> Reading:
+    """From every label of one trace, oldest first."""
+    first = rows[0]
+    verdicts = {row.labeller: row.verdict for row in rows if not row.adjudicates}
+    last = next((row for row in reversed(rows) if row.adjudicates), None)
+    adjudicated, by = (None, None) if last is None else (last.verdict, last.labeller)
+    return Reading(first.id, first.trace_id, first.source_group, first.gold, verdicts, adjudicated, by)

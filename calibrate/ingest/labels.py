@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from calibrate.errors import BadInput, TouchstoneError
+from calibrate.hostile import FORMULA
 from calibrate.ingest.base import Rejected, Row
 from calibrate.ingest.files import InputFile
 from calibrate.ingest.formats import format_of
@@ -29,10 +30,18 @@ from calibrate.ingest.values import (
 from calibrate.ingest.verdicts import as_spans, as_verdict
 from calibrate.types import KINDS, Label
 
-COLUMNS = ("trace_id", "labeller", "verdict", "kinds", "note", "seconds", "created_at", "sample", "spans")
-
-# A spreadsheet takes a cell that begins with one of these for a formula, and a formula can send data away.
-_FORMULA = "=+-@\t\r\n＝＋－＠"
+COLUMNS = (
+    "trace_id",
+    "labeller",
+    "verdict",
+    "kinds",
+    "note",
+    "seconds",
+    "created_at",
+    "sample",
+    "spans",
+    "adjudicates",
+)
 
 
 def read_labels(path: str | os.PathLike[str]) -> Iterator[tuple[int, Label] | Rejected]:
@@ -99,7 +108,16 @@ def _label(fields: dict[str, Any]) -> Label:
         seconds=seconds,
         created_at=created_at,
         sample=name_or_none(fields.get("sample"), "sample", LONGEST_NAME),
+        adjudicates=_yes(fields.get("adjudicates"), "adjudicates"),
     )
+
+
+def _yes(value: Any, field: str) -> bool:
+    """False where nothing is said; a CSV cell says true or false in any case."""
+    said = {"true": True, "false": False}.get(value.strip().lower()) if isinstance(value, str) else value
+    if value is None or isinstance(said, bool):
+        return bool(said)
+    raise expected(field, "true or false", value)
 
 
 def _kinds(value: Any) -> tuple[str, ...]:
@@ -167,6 +185,7 @@ def _fields(label: Label) -> dict[str, Any]:
         "created_at": label.created_at.isoformat() if label.created_at else None,
         "sample": label.sample,
         "spans": [{"start": span.start, "end": span.end, "type": span.kind} for span in label.spans],
+        "adjudicates": label.adjudicates or None,
     }
     return {name: repair(value).value for name, value in fields.items()}
 
@@ -174,10 +193,10 @@ def _fields(label: Label) -> dict[str, Any]:
 def _written_cell(value: Any) -> Any:
     """A text that a spreadsheet would run, or that looks as if it had been kept from it, gets an apostrophe."""
     if isinstance(value, str) and value:
-        quoted = value[0] == "'" and value[1:2] and value[1] in _FORMULA + "'"
-        return f"'{value}" if value[0] in _FORMULA or quoted else value
+        quoted = value[0] == "'" and value[1:2] and value[1] in FORMULA + "'"
+        return f"'{value}" if value[0] in FORMULA or quoted else value
     return value
 
 
 def _read_cell(cell: str) -> str:
-    return cell[1:] if cell[:1] == "'" and cell[1:2] and cell[1] in _FORMULA + "'" else cell
+    return cell[1:] if cell[:1] == "'" and cell[1:2] and cell[1] in FORMULA + "'" else cell

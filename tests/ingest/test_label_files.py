@@ -25,6 +25,7 @@ FULL = Label(
     seconds=12.5,
     created_at=datetime(2026, 1, 2, 3, 4, 5, 600, tzinfo=UTC),
     sample="2026-W01",
+    adjudicates=True,
 )
 BARE = Label(trace_id="b", labeller="", verdict="clean")
 
@@ -52,6 +53,7 @@ labels = st.builds(
     seconds=st.none() | st.floats(0, 1e6),
     created_at=st.none() | st.datetimes(datetime(1990, 1, 1), datetime(2100, 1, 1), timezones=st.just(UTC)),
     sample=st.none() | word,
+    adjudicates=st.booleans(),
 )
 
 
@@ -99,6 +101,7 @@ def test_a_csv_written_by_hand(tmp_path):
         ('{"trace_id": "a", "verdict": "clean", "created_at": "soon"}', "created_at: expected a time"),
         ('{"trace_id": "a", "verdict": "clean", "spans": [{"start": 3, "end": 1}]}', "spans[0]: 3 to 1 is not"),
         ('{"trace_id": "a", "verdict": "clean", "note": 3}', "note: expected text or null"),
+        ('{"trace_id": "a", "verdict": "clean", "adjudicates": 1}', "adjudicates: expected true or false"),
         ("oops", "not JSON"),
     ],
 )

@@ -1,0 +1,117 @@
+"""What the figures would be if labellers err: a sensitivity analysis, not an estimate.
+
+Rogan and Gladen, American Journal of Epidemiology 107 (1978): a labeller who misses a share m of the hallucinated
+traces and calls a share f of the clean ones hallucinated makes a share p into p (1 - m) + (1 - p) f; undo that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from calibrate.errors import BadInput
+
+AT_LEAST = 20
+"""Settled traces of each verdict before a labeller's error rates are worth a number."""
+
+
+@dataclass(frozen=True, slots=True)
+class Errors:
+    """How a labeller errs: the share of hallucinated traces that is missed, and of clean ones called hallucinated."""
+
+    misses: float
+    false_calls: float
+
+    def __post_init__(self) -> None:
+        for name, rate in (("a miss rate", self.misses), ("a false-call rate", self.false_calls)):
+            if not 0 <= rate <= 1:
+                raise BadInput(f"{name} lies between 0 and 1, not at {rate:g}")
+
+    @property
+    def told_apart(self) -> float:
+        """Sensitivity + specificity - 1: 1 for labels without error, 0 for a coin, below 0 for labels upside down."""
+        return 1 - self.misses - self.false_calls
+
+
+@dataclass(frozen=True, slots=True)
+class Corrected:
+    """A share as the labels show it, and as it would be. `value` is None, or cut off at 0 or 1, where these error rates
+    cannot have made these labels; `why` then says so."""
+
+    apparent: float
+    value: float | None
+    why: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class WhatIf:
+    """Figures of an operating point with labellers' errors undone, each 0 to 1."""
+
+    prevalence: Corrected
+    precision: Corrected
+    recall: Corrected
+
+
+def rogan_gladen(share: float, errors: Errors) -> Corrected:
+    """The true share of hallucinated traces behind an apparent one: (share - f) / (1 - m - f)."""
+    if errors.told_apart <= 0:
+        why = "a labeller who misses and wrongly calls this often tells nothing apart: the labels would mean nothing"
+        return Corrected(share, None, why)
+    value = (share - errors.false_calls) / errors.told_apart
+    if value < 0:
+        why = f"false calls of {errors.false_calls:.1%} alone would make more than {share:.1%}: fewer must be false"
+        return Corrected(share, 0.0, why)
+    if value > 1:
+        why = f"with {errors.misses:.1%} missed, no more than {1 - errors.misses:.1%} could be called hallucinated"
+        return Corrected(share, 1.0, why)
+    return Corrected(share, value)
+
+
+def what_if(*, prevalence: float, precision: float, flag_rate: float, errors: Errors) -> WhatIf:
+    """Prevalence, precision and recall of a threshold with errors undone, from the shares (0 to 1) the labels show.
+
+    Holds where labellers err alike on flagged traces and on others, for they do not see the flags. Then the flagged
+    are a group like all traffic, and recall = flag rate x precision / prevalence, each corrected.
+    """
+    of_all, of_flagged = rogan_gladen(prevalence, errors), rogan_gladen(precision, errors)
+    apparent = min(1.0, flag_rate * precision / prevalence) if prevalence else 0.0
+    return WhatIf(of_all, of_flagged, _recall(apparent, flag_rate, of_all, of_flagged))
+
+
+def _recall(apparent: float, flag_rate: float, of_all: Corrected, of_flagged: Corrected) -> Corrected:
+    if of_all.value is None or of_flagged.value is None:
+        return Corrected(apparent, None, of_all.why)
+    if of_all.value == 0:
+        return Corrected(apparent, None, "nothing would be hallucinated, so there would be nothing to find")
+    value = flag_rate * of_flagged.value / of_all.value
+    if value > 1 + 1e-9:
+        return Corrected(
+            apparent, 1.0, "more would be flagged than there is: these error rates do not fit these labels"
+        )
+    return Corrected(apparent, min(1.0, value), of_all.why or of_flagged.why)
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """A labeller's error rates on settled traces. `hallucinated` and `clean` count these by gold; `errors` is None with
+    fewer than AT_LEAST of either."""
+
+    labeller: str
+    hallucinated: int
+    clean: int
+    errors: Errors | None
+
+
+def measured(labeller: str, said: Sequence[bool], gold: Sequence[bool], weights: ArrayLike) -> Measured:
+    """Error rates of one labeller against gold (True is hallucinated). `weights` are 1 / the chance that a trace came
+    to be labelled twice: where that went by the first label, the rates without them would be those of the draw."""
+    calls, truth, w = np.asarray(said, dtype=bool), np.asarray(gold, dtype=bool), np.asarray(weights, dtype=float)
+    positives, negatives = int(truth.sum()), int(np.sum(~truth))
+    if min(positives, negatives) < AT_LEAST:
+        return Measured(labeller, positives, negatives, None)
+    misses = float(w[truth & ~calls].sum() / w[truth].sum())
+    false_calls = float(w[~truth & calls].sum() / w[~truth].sum())
+    return Measured(labeller, positives, negatives, Errors(misses, false_calls))

@@ -59,8 +59,21 @@ def _data(verbs: _SubParsersAction[_Parser]) -> None:
     verb = _verb(verbs, "sample", "data.sample", "draw traces for labelling and keep how they were drawn")
     verb.add_argument("name", metavar="NAME", nargs="?", help="default: the ISO week, like 2026-W47")
     verb.add_argument("--size", type=int, default=300, metavar="N")
-    verb.add_argument("--design", default="random", choices=("random", "stratified"))
+    verb.add_argument(
+        "--design",
+        default="auto",
+        choices=("auto", "random", "stratified", "octave", "uncertain", "fresh-flagged"),
+        help="auto (default): octave once half of the window has scores, else random",
+    )
     verb.add_argument("--by", metavar="ATTR", help="stratified: model, operation or an attribute")
+    verb.add_argument(
+        "--cut", metavar="DETECTOR=T", help="uncertain, fresh-flagged: the threshold to be near to, or flagged at"
+    )
+    verb.add_argument("--more", type=int, metavar="N", help="top up the sample NAME by so many, from what it was drawn")
+    verb.add_argument(
+        "--plan", type=float, metavar="W", help="draw nothing; say how many labels make a precision known to ±W"
+    )
+    verb.add_argument("--precision", type=float, default=0.7, metavar="P", help="plan: around which (default 0.7)")
     verb.add_argument("--since", default="14d", help="14d (default), 2026-11-01, or all, which lets undated traces in")
     verb.add_argument("--seed", type=int, help="draw the same sample again (default: a new seed)")
 
@@ -70,6 +83,23 @@ def _data(verbs: _SubParsersAction[_Parser]) -> None:
     verb.add_argument("--sample", metavar="NAME", help="export: only the labels of this sample")
     verb.add_argument("--labels-as", metavar="NAME", help="import: the labeller, for lines that name none")
     verb.add_argument("--force", action="store_true", help="export: replace a file that is there already")
+
+    verb = _verb(verbs, "agreement", "agreeing.agreement", "how far labellers agree, and labels to look at twice")
+    verb.add_argument(
+        "action",
+        nargs="?",
+        default="show",
+        choices=("show", "adjudicate", "second-look", "double"),
+        help="show (default), decide a trace, list labels most likely wrong, draw traces to label twice",
+    )
+    verb.add_argument("trace", nargs="?", metavar="TRACE_ID", help="adjudicate: which one")
+    verb.add_argument("--sample", metavar="NAME", help="default: every labelled trace")
+    verb.add_argument("--verdict", choices=("clean", "hallucinated", "unsure"), help="adjudicate: its gold from now on")
+    verb.add_argument("--note", metavar="TEXT", help="adjudicate: why")
+    verb.add_argument("--limit", type=int, default=20, metavar="N", help="second-look: how many (default 20)")
+    verb.add_argument("--size", type=int, default=100, metavar="N", help="double: how many (default 100)")
+    verb.add_argument("--name", metavar="NAME", help="double: of the sample drawn (default: SAMPLE-double)")
+    verb.add_argument("--seed", type=int, help="double: draw the same traces again")
 
 
 def _detectors(verbs: _SubParsersAction[_Parser]) -> None:
@@ -95,6 +125,7 @@ def _detectors(verbs: _SubParsersAction[_Parser]) -> None:
     where.add_argument("--all", action="store_true", dest="everything", help="every trace of the store")
     verb.add_argument("--param", action="append", default=[], metavar="K=V", help="a parameter, like variant=plain")
     verb.add_argument("--budget", type=float, metavar="USD", help="stop asking a chat endpoint at this cost")
+    verb.add_argument("--estimate", action="store_true", help="say what it would take, and neither score nor send")
 
     verb = _verb(verbs, "baselines", "baselines.baselines", "what each model's clean answers look like to entropy_z")
     verb.add_argument("action", nargs="?", default="list", choices=("fit", "list"), help="list (default), or fit anew")
@@ -132,8 +163,48 @@ def _thresholds(verbs: _SubParsersAction[_Parser]) -> None:
 
     verb = _verb(verbs, "choose", "tuning.choose", "the operating point that a policy chooses")
     _scores(verb)
-    verb.add_argument("--policy", default="precision>=0.7", help='"precision>=0.7" (default), elbow, manual:THRESHOLD')
+    verb.add_argument(
+        "--policy",
+        default="precision>=0.7",
+        help='"precision>=0.7" (default), "recall>=0.9", f1, f-beta:BETA, cost:fa=1,miss=20, "alerts<=20/day", elbow, '
+        "manual:THRESHOLD",
+    )
+    verb.add_argument(
+        "--strength",
+        default="measured",
+        choices=("measured", "bounded", "certified"),
+        help="of a precision: measured on these labels (default), bounded by them, or as `certify` proved it",
+    )
     verb.add_argument("--save", action="store_true", help="keep the point: it is then on offer for release")
+
+    verb = _verb(verbs, "compare", "tuning.compare", "curves side by side, and whether they differ beyond chance")
+    verb.add_argument("detectors", nargs="+", metavar="DETECTOR")
+    verb.add_argument(
+        "--by",
+        default="detectors",
+        choices=("detectors", "settings", "models", "samples"),
+        help="what differs: detectors (default), or of one detector its settings, the models that answered, the weeks",
+    )
+    verb.add_argument("--sample", action="append", metavar="NAME", help="default: all labels, or every sample")
+
+    verb = _verb(verbs, "scoreboard", "scoring.scoreboard", "every detector on the same labels, beside the baselines")
+    verb.add_argument("--sample", metavar="NAME", help="default: every labelled trace")
+    verb.add_argument("--csv", metavar="FILE", help="write the table to this file as well")
+    verb.add_argument("--force", action="store_true", help="--csv: replace a file that is there already")
+
+    verb = _verb(verbs, "probability", "scoring.probability", "what a score says in percent, and how far to trust that")
+    _scores(verb)
+    verb.add_argument("--save", action="store_true", help="keep the map with the detector's saved operating point")
+
+    _ensemble(_verb(verbs, "ensemble", "ensembling.ensemble", "several detectors as one, beside the best alone"))
+
+    verb = _verb(verbs, "certify", "certifying.certify", "prove a threshold's precision on fresh labels, step by step")
+    _scores(verb)
+    verb.add_argument("--target", type=float, metavar="P", help="the precision to certify (default 0.7)")
+    verb.add_argument("--labels", type=int, metavar="N", help="fresh labels it may cost (default: 1.5 a first one)")
+    verb.add_argument("--seed", type=int, help="plan and draw alike again (default: a new seed)")
+    verb.add_argument("--fewer", action="store_true", help="draw what fresh traces there are, if fewer than planned")
+    verb.add_argument("--save", action="store_true", help="keep the certified point: it is then on offer for release")
 
     verb = _verb(verbs, "release", "releasing.release", "make the saved operating points the next version")
     verb.add_argument("detectors", nargs="*", metavar="DETECTOR", help="default: every detector with a saved point")
@@ -159,9 +230,26 @@ def _thresholds(verbs: _SubParsersAction[_Parser]) -> None:
     verb.add_argument("--seed", type=int, help="default: always the same, and so the same table")
 
 
+def _ensemble(verb: ArgumentParser) -> None:
+    kinds = ("list", "any", "k_of_n", "weighted", "logistic", "cascade")
+    verb.add_argument("kind", choices=kinds, metavar="KIND", help=f"{', '.join(kinds[1:])}; or list, what is saved")
+    verb.add_argument("detectors", nargs="*", metavar="DETECTOR", help="default: the four that rank best")
+    verb.add_argument("--k", type=int, default=2, metavar="K", help="k_of_n: how many must flag (default 2)")
+    verb.add_argument("--weight", action="append", default=[], metavar="DETECTOR=W", help="weighted (default: equal)")
+    verb.add_argument("--last", metavar="DETECTOR", help="cascade: the expensive one (default: the costliest)")
+    verb.add_argument(
+        "--pass", type=float, default=0.3, metavar="SHARE", dest="pass_share", help="cascade: what it sees"
+    )
+    verb.add_argument("--thresholds", default="equal", choices=("equal", "saved"), help="any, k_of_n: of each detector")
+    verb.add_argument("--budget", type=float, default=0.05, metavar="SHARE", help="of traffic to flag (default 0.05)")
+    verb.add_argument("--sample", metavar="NAME", help="default: every labelled trace")
+    verb.add_argument("--save", metavar="NAME", help="keep it under this name")
+
+
 def _scores(verb: ArgumentParser) -> None:
     verb.add_argument("detector", metavar="DETECTOR")
-    verb.add_argument("--sample", metavar="NAME", help="default: every labelled trace")
+    about = "default: every labelled trace; give it again to merge samples of separate windows"
+    verb.add_argument("--sample", action="append", metavar="NAME", help=about)
     verb.add_argument("--param", action="append", default=[], metavar="K=V", help="the parameters it was run with")
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from argparse import Namespace
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -12,8 +13,12 @@ from calibrate import registry
 from calibrate.cli import Answer
 from calibrate.cli.common import now, pairs, store, table, user
 from calibrate.errors import BadInput
+from calibrate.sampling import speaks_for_all
 from calibrate.stats import policies, wording
-from calibrate.steps import tune
+from calibrate.stats.chance import chance_below
+from calibrate.stats.intervals import band
+from calibrate.steps import certify, tune
+from calibrate.steps import compare as comparing
 from calibrate.types import Interval, OperatingPoint
 from db import Store
 
@@ -25,9 +30,11 @@ def sweep(args: Namespace) -> Answer:
     curve = data.sweep
     if curve.missing:
         raise BadInput(curve.missing)
-    columns = ("thresholds", "precision", "recall", "fpr", "flag_rate")
-    arrays = [getattr(curve, name) for name in columns]
-    keys = ("threshold", *columns[1:])
+    columns = ("thresholds", "precision", "recall", "fpr", "flag_rate", "recall_scored")
+    bounds = band(curve)
+    sides = ("precision_low", "precision_high", "recall_low", "recall_high")
+    arrays = [*(getattr(curve, name) for name in columns), *(getattr(bounds, side) for side in sides)]
+    keys = ("threshold", *columns[1:], *sides)
     document = {
         "detector": data.config.name,
         "params": dict(data.config.params),
@@ -45,7 +52,7 @@ def sweep(args: Namespace) -> Answer:
     }
     picked = np.unique(np.linspace(0, len(curve) - 1, MOST_ROWS).astype(int))
     rows: list[tuple[str, ...]] = [("threshold", "precision", "recall", "FPR", "flagged")]
-    rows += [(f"{arrays[0][i]:.4g}", *(f"{array[i]:.1%}" for array in arrays[1:])) for i in picked]
+    rows += [(f"{arrays[0][i]:.4g}", *(f"{array[i]:.1%}" for array in arrays[1:5])) for i in picked]
     head = (
         f"{data.config.name}{_told(data)} flags {data.flag_when}; {curve.n} labels, {curve.positives} hallucinated, "
         f"{f'{len(data.refused)} refusals left out, ' if data.refused else ''}"
@@ -57,13 +64,22 @@ def sweep(args: Namespace) -> Answer:
 def choose(args: Namespace) -> Answer:
     found = store(args)
     data = _labelled(found, args)
-    point = tune.point_of(data, policies.parse(args.policy))
+    if args.strength == "certified":
+        return _certified(found, data, args)
+    policy = policies.parse(args.policy)
+    pool = tune.traffic(found, data) if policy.kind == "alerts" else None
+    point = tune.point_of(data, policy, strength=args.strength, pool=pool)
     save = args.save and point.feasible
     if save:
         tune.save_point(found, data, point, by=user(), now=now())
     per_day = tune.traffic_per_day(found, data.sample)
+    flags = None if per_day is None else (point.flag_rate.value or 0) * per_day
+    if pool is not None:
+        flags = pool.flags_a_day(point.threshold, point.flag_when)
     lines = [f"{point.detector}{_told(data)}: threshold {point.threshold:.6g}, flag {point.flag_when} ({point.policy})"]
-    lines += [wording.sentence(point, None if per_day is None else (point.flag_rate.value or 0) * per_day)]
+    measured = point.feasible and args.strength == "measured"
+    chance = chance_below(data.sweep, policy, rng=np.random.default_rng(0)) if measured else None
+    lines += [wording.sentence(point, flags, chance=chance)]
     lines += wording.cautions(point)
     if save:
         lines.append("saved; `release` takes it into the next version")
@@ -71,6 +87,85 @@ def choose(args: Namespace) -> Answer:
         lines.append(f"not saved: to take it all the same, --policy manual:{point.threshold:.6g} --save")
     document = {**_document(point), "params": dict(data.config.params), "saved": save}
     return Answer(document, "\n".join(lines), exit_code=2 if args.save and not save else 0)
+
+
+def _certified(found: Store, data: tune.Labelled, args: Namespace) -> Answer:
+    """The point that was certified already; certifying takes labels, so `choose` alone cannot."""
+    policy = policies.parse(args.policy)
+    at = certify.standing(found, data.config.name, config_id=data.config.id)
+    if policy.kind != "precision":
+        raise BadInput(f"the policy {policy} cannot be certified, only a precision can: write precision>=0.7")
+    if at is None or at.stage != "certified" or at.plan.target != policy.number:
+        stands = f" The newest attempt: {certify.said(at)}" if at else ""
+        raise BadInput(
+            f"no threshold of {data.config.name} is certified for {policy}: `certify {data.config.name} --target "
+            f"{policy.number:g}` goes through its stages.{stands}"
+        )
+    point = certify.point_of(found, at.certification)
+    if args.save:
+        certify.save(found, at.certification, by=user(), now=now())
+    lines = [f"{point.detector}{_told(data)}: threshold {point.threshold:.6g}, flag {point.flag_when} ({point.policy})"]
+    lines += [wording.sentence(point), *(["saved; `release` takes it into the next version"] if args.save else [])]
+    return Answer({**_document(point), "params": dict(data.config.params), "saved": args.save}, "\n".join(lines))
+
+
+def compare(args: Namespace) -> Answer:
+    found = store(args)
+    for name in args.detectors:
+        registry.get(name)
+    result = _contrast(found, args)
+    rows: list[tuple[str, ...]] = [("", "AUROC", "average precision", "labels", "hallucinated")]
+    rows += [
+        (one.name, _reach(one.auroc), _reach(one.average_precision), f"{one.sweep.n:,}", f"{one.sweep.positives:,}")
+        for one in result.series
+    ]
+    lines = [
+        f"{one.name} against {result.series[0].name}: "
+        + (one.missing or f"AUROC {_signed(one.auroc)}, {one.n:,} labels {'of both' if one.paired else 'together'}")
+        for one in result.differences
+    ]
+    document = {
+        "by": args.by,
+        "series": [
+            {
+                "name": one.name,
+                "auroc": _interval(one.auroc),
+                "average_precision": _interval(one.average_precision),
+                "n": one.sweep.n,
+                "positives": one.sweep.positives,
+            }
+            for one in result.series
+        ],
+        "differences": [asdict(one) for one in result.differences],
+    }
+    return Answer(document, "\n".join([table(rows, right=(3, 4)), *lines]))
+
+
+def _contrast(found: Store, args: Namespace) -> comparing.Contrast:
+    names, one = args.detectors, args.detectors[0]
+    if args.by == "detectors":
+        return comparing.of_detectors(found, names, sample=args.sample)
+    if len(names) > 1:
+        raise BadInput(f"--by {args.by} compares within one detector; {len(names)} are named")
+    if args.by == "models":
+        models = comparing.models_of(tune.labelled(found, one, sample=args.sample))
+        return comparing.of_models(found, one, models, sample=args.sample)
+    if args.by == "samples":
+        weeks = [sample.name for sample in found.samples.list() if speaks_for_all(sample)]
+        return comparing.of_samples(found, one, args.sample or weeks)
+    configs = list(reversed(tune.runs_of(found).get(one, [])))
+    return comparing.of_settings(found, configs, tune.told_apart(configs), sample=args.sample)
+
+
+def _reach(figure: Interval) -> str:
+    if figure.value is None:
+        return "–"
+    return f"{figure.value:.3f}" + ("" if figure.low is None else f" ({figure.low:.3f}–{figure.high:.3f})")
+
+
+def _signed(figure: Interval) -> str:
+    known = figure.value is not None and figure.low is not None and figure.high is not None
+    return f"{figure.value:+.3f} ({figure.low:+.3f} to {figure.high:+.3f})" if known else "not known"
 
 
 def _labelled(found: Store, args: Namespace) -> tune.Labelled:
@@ -93,6 +188,8 @@ def _document(point: OperatingPoint) -> dict[str, Any]:
         "policy": point.policy,
         "feasible": point.feasible,
         "why": point.why,
+        "strength": point.strength,
+        "guarantee": asdict(point.guarantee) if point.guarantee else None,
         "precision": _interval(point.precision),
         "recall": _interval(point.recall),
         "fpr": _interval(point.fpr),

@@ -1,18 +1,27 @@
-"""Two settings of one detector on the same labels."""
+"""Curves side by side: detectors, settings of one, models, weeks; and whether they differ by more than chance."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from calibrate.errors import BadInput
 from calibrate.stats import compare as ranks
+from calibrate.stats.bootstrap import percentiles
+from calibrate.stats.replicates import Replicates, bootstrap
 from calibrate.stats.sweep import Sweep, sweep
-from calibrate.steps.tune import Labelled, labelled
+from calibrate.steps import tune
+from calibrate.steps.labelled import Labelled
+from calibrate.types import Interval
 from db import Store
 from db.scores import Config
+
+T = TypeVar("T")
+UNKNOWN = "no model"  # of traces that name none
 
 
 @dataclass(frozen=True)
@@ -23,33 +32,197 @@ class Compared:
     curves: tuple[Sweep, Sweep]
 
 
-def compare(store: Store, first: Config, second: Config, *, sample: str | None = None, seed: int = 0) -> Compared:
-    """Two configurations of one detector on the definite labels that both have scored. The same seed, the same answer.
+@dataclass(frozen=True)
+class Series:
+    """One curve of several, and how well it ranks; the 95% intervals are a bootstrap over groups of shared sources."""
+
+    name: str
+    sweep: Sweep
+    auroc: Interval
+    average_precision: Interval
+
+
+@dataclass(frozen=True)
+class Difference:
+    """`name` against the first series: AUROC and average precision, theirs minus the first's, with 95% intervals.
+
+    `paired`: both on the same `n` labels, `positives` of them hallucinated; otherwise each on its own, and `n` is both
+    together. `missing` says why there are no figures.
+    """
+
+    name: str
+    paired: bool
+    n: int
+    positives: int
+    auroc: Interval
+    average_precision: Interval
+    missing: str | None = None
+
+
+@dataclass(frozen=True)
+class Contrast:
+    """Several curves, and each but the first against the first."""
+
+    series: tuple[Series, ...]
+    differences: tuple[Difference, ...]
+
+
+def compare(
+    store: Store, first: Config, second: Config, *, sample: str | Sequence[str] | None = None, seed: int = 0
+) -> Compared:
+    """Two configurations on the definite labels that both have scored. The same seed, the same answer.
 
     Traces that share their sources are drawn together.
     """
-    if first.name != second.name:
-        raise BadInput(f"{first.name} and {second.name} are two detectors: compare two settings of one")
-    one, other = (labelled(store, config.name, sample=sample, config=config) for config in (first, second))
-    weight = dict(zip((row.pk for row in one.rows), _weights(one), strict=True))
+    one, other = (tune.labelled(store, config.name, sample=sample, config=config) for config in (first, second))
+    return _paired(one, other, seed=seed)
+
+
+def of_detectors(
+    store: Store, names: Sequence[str], *, sample: str | Sequence[str] | None = None, seed: int = 0
+) -> Contrast:
+    """Detectors, each in the configuration that is meant, on the same labels."""
+    data = [tune.labelled(store, name, sample=sample) for name in _several(names, "detectors")]
+    return _same_labels(names, data, seed=seed)
+
+
+def of_settings(
+    store: Store,
+    configs: Sequence[Config],
+    names: Sequence[str],
+    *,
+    sample: str | Sequence[str] | None = None,
+    seed: int = 0,
+) -> Contrast:
+    """Settings of one detector, `names` telling them apart, on the same labels."""
+    data = [tune.labelled(store, one.name, sample=sample, config=one) for one in _several(configs, "settings")]
+    return _same_labels(names, data, seed=seed)
+
+
+def of_models(
+    store: Store, name: str, models: Sequence[str], *, sample: str | Sequence[str] | None = None, seed: int = 0
+) -> Contrast:
+    """One detector on the answers of each model that was logged."""
+    data = tune.labelled(store, name, sample=sample)
+    given = np.array([row.model or UNKNOWN for row in data.rows], dtype=object)
+    parts = [_Part(model, data, np.flatnonzero(given == model)) for model in _several(models, "models")]
+    return _apart(parts, seed=seed)
+
+
+def of_samples(store: Store, name: str, samples: Sequence[str], *, seed: int = 0) -> Contrast:
+    """One detector on the labels of each sample: one week's and another's."""
+    data = [tune.labelled(store, name, sample=sample) for sample in _several(samples, "samples")]
+    return _apart([_Part(s, one, np.arange(len(one.rows))) for s, one in zip(samples, data, strict=True)], seed=seed)
+
+
+def models_of(data: Labelled) -> list[str]:
+    """The models behind the labels, the one with most labels first."""
+    names, counts = np.unique([row.model or UNKNOWN for row in data.rows], return_counts=True)
+    return [str(names[i]) for i in np.argsort(-counts, kind="stable")]
+
+
+@dataclass(frozen=True)
+class _Part:
+    """Some rows of a labelled set. All of them keep its design; fewer keep their weights."""
+
+    name: str
+    data: Labelled
+    rows: NDArray[np.intp]
+
+    @property
+    def whole(self) -> bool:
+        return len(self.rows) == len(self.data.rows)
+
+    def sweep(self) -> Sweep:
+        if self.whole:
+            return self.data.sweep
+        weights = None if self.data.design is None else self.data.design.weights[self.rows]
+        labels, scores = self.data.labels[self.rows], self.data.scores[self.rows]
+        return sweep(labels, scores, weights=weights, flag_when=self.data.flag_when)
+
+    def replicates(self, seed: int) -> Replicates:
+        design, groups = self.data.design, self.data.groups
+        return bootstrap(
+            self.data.labels[self.rows],
+            self.data.scores[self.rows],
+            rng=np.random.default_rng(seed),
+            design=design if self.whole else None,
+            weights=None if self.whole or design is None else design.weights[self.rows],
+            groups=[groups[i] for i in self.rows] if any(groups) else None,
+            flag_when=self.data.flag_when,
+        )
+
+
+def _same_labels(names: Sequence[str], data: Sequence[Labelled], *, seed: int) -> Contrast:
+    parts = [_Part(name, one, np.arange(len(one.rows))) for name, one in zip(names, data, strict=True)]
+    results = [_paired(data[0], one, seed=seed).result for one in data[1:]]
+    return Contrast(
+        tuple(_series(part, part.replicates(seed)) for part in parts),
+        tuple(
+            Difference(name, True, one.n, one.positives, one.auroc, one.average_precision, one.missing)
+            for name, one in zip(names[1:], results, strict=True)
+        ),
+    )
+
+
+def _apart(parts: Sequence[_Part], *, seed: int) -> Contrast:
+    """Labels of different traces: each is resampled for itself."""
+    draws = [part.replicates(seed + i) for i, part in enumerate(parts)]
+    series = [_series(part, drawn) for part, drawn in zip(parts, draws, strict=True)]
+    return Contrast(
+        tuple(series),
+        tuple(_difference(series[0], draws[0], one, drawn) for one, drawn in zip(series[1:], draws[1:], strict=True)),
+    )
+
+
+def _series(part: _Part, draws: Replicates) -> Series:
+    curve = part.sweep()
+    return Series(
+        part.name,
+        curve,
+        percentiles(curve.auroc, draws.auroc),
+        percentiles(curve.average_precision, draws.average_precision),
+    )
+
+
+def _difference(first: Series, before: Replicates, second: Series, after: Replicates) -> Difference:
+    n, positives = (getattr(first.sweep, what) + getattr(second.sweep, what) for what in ("n", "positives"))
+    missing = next((f"{one.name}: {one.sweep.missing}" for one in (first, second) if one.sweep.missing), None)
+    if missing:
+        return Difference(second.name, False, n, positives, Interval(None), Interval(None), missing)
+    auroc = (second.sweep.auroc or 0.0) - (first.sweep.auroc or 0.0)
+    average = (second.sweep.average_precision or 0.0) - (first.sweep.average_precision or 0.0)
+    return Difference(
+        second.name,
+        False,
+        n,
+        positives,
+        percentiles(auroc, after.auroc - before.auroc),
+        percentiles(average, after.average_precision - before.average_precision),
+    )
+
+
+def _paired(one: Labelled, other: Labelled, *, seed: int) -> Compared:
+    weights = np.ones(len(one.rows)) if one.design is None else one.design.weights
+    weight = dict(zip((row.pk for row in one.rows), weights, strict=True))
     values = {row.pk: row.value for row in other.rows if row.value is not None}
     rows = [row for row in one.rows if row.value is not None and row.pk in values]
     y = np.array([row.gold == "hallucinated" for row in rows], dtype=bool)
-    scores = np.array([row.value for row in rows], dtype=float), np.array([values[row.pk] for row in rows], dtype=float)
-    weights = np.array([weight[row.pk] for row in rows], dtype=float)
+    first = np.array([row.value for row in rows], dtype=float)
+    second = np.array([values[row.pk] for row in rows], dtype=float)
+    kept = np.array([weight[row.pk] for row in rows], dtype=float)
     groups = np.array([f"group {row.group}" if row.group else f"trace {row.pk}" for row in rows], dtype=object)
     result = ranks.compare(
-        y, *scores, rng=np.random.default_rng(seed), flag_when=one.flag_when, clusters=groups.astype(str),
-        weights=weights,
+        y, first, second, rng=np.random.default_rng(seed), flag_when=one.flag_when, second_flag_when=other.flag_when,
+        clusters=groups.astype(str), weights=kept,
     )  # fmt: skip
-    curves = [sweep(y, score, weights=weights, flag_when=one.flag_when) for score in scores]
+    curves = [
+        sweep(y, scores, weights=kept, flag_when=data.flag_when) for scores, data in ((first, one), (second, other))
+    ]
     return Compared(result, (curves[0], curves[1]))
 
 
-def _weights(data: Labelled) -> Sequence[float]:
-    """How many traces of the traffic every labelled row stands for, as the sweep has it."""
-    strata = data.sweep.strata
-    if data.sample is None or strata is None:
-        return [1.0] * len(data.rows)
-    code = {name: place for place, name in enumerate(sorted(data.sample.strata))}
-    return [float(strata.weight[code[row.stratum]]) for row in data.rows]
+def _several(things: Sequence[T], what: str) -> Sequence[T]:
+    if len(things) < 2 or len(set(map(str, things))) < len(things):
+        raise BadInput(f"a comparison needs two {what} or more, each of them once")
+    return things

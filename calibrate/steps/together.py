@@ -58,7 +58,9 @@ class Together:
         return np.ones(len(self.rows)) if self.design is None else self.design.weights
 
 
-def together(store: Store, names: Sequence[str] | None = None, *, sample: str | None = None) -> Together:
+def together(
+    store: Store, names: Sequence[str] | None = None, *, sample: str | Sequence[str] | None = None
+) -> Together:
     """The scores of these detectors, or of every one that has any, in the configuration that is meant of each.
 
     Raises BadInput for a detector that was never run, and where there is nothing at all.

@@ -2,122 +2,34 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from datetime import datetime
-from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sqlalchemy import func, select
 
 from calibrate import registry
 from calibrate.errors import BadInput
-from calibrate.flagging import flags
-from calibrate.stats.design import Design
-from calibrate.stats.policies import Policy, choose
-from calibrate.stats.sweep import Sweep, sweep
+from calibrate.stats.policies import Policy, Pool, choose, choose_bounded
+from calibrate.steps import merging
 from calibrate.steps.detect import config_id, no_sample
-from calibrate.thresholds.model import label_set_digest
-from calibrate.types import FlagWhen, OperatingPoint, Sample, TraceFilter
+from calibrate.steps.labelled import Labelled as Labelled
+from calibrate.steps.labelled import design_of as design_of
+from calibrate.types import OperatingPoint, Sample, Strength, TraceFilter
 from db import Store
 from db.scores import Config, Row
 from db.tables import LabelRow, ScoreRow
 
-
-@dataclass(frozen=True)
-class Histogram:
-    """Labels counted by score: bin i holds edges[i] <= score < edges[i + 1], the last one its upper edge too."""
-
-    edges: NDArray[np.float64]
-    clean: NDArray[np.int64]
-    hallucinated: NDArray[np.int64]
-
-
-@dataclass(frozen=True)
-class Nearby:
-    """The labelled traces whose scores are nearest to a threshold, nearest first."""
-
-    flagged: tuple[Row, ...]
-    passed: tuple[Row, ...]
-
-
-@dataclass(frozen=True)
-class Labelled:
-    """The definite gold labels of a sample (or of the whole store) beside one detector configuration's scores.
-
-    `rows` are in labelling order. Figures are weighted by the sample's design; labels that belong to no sample are
-    taken as they are, as if drawn at random. Refusals are in no figure: `refused` holds them.
-    """
-
-    config: Config
-    flag_when: FlagWhen
-    sample: Sample | None
-    rows: tuple[Row, ...]
-    refused: tuple[Row, ...] = ()
-
-    @cached_property
-    def labels(self) -> NDArray[np.bool_]:
-        return np.array([row.gold == "hallucinated" for row in self.rows], dtype=bool)
-
-    @cached_property
-    def scores(self) -> NDArray[np.float64]:
-        return np.array([np.nan if row.value is None else row.value for row in self.rows], dtype=float)
-
-    @cached_property
-    def sweep(self) -> Sweep:
-        design = design_of(self.sample, self.rows, self.refused)
-        return sweep(self.labels, self.scores, design=design, flag_when=self.flag_when)
-
-    @property
-    def groups(self) -> list[str | None]:
-        """The sources a trace shares with others; None for a trace on its own."""
-        return [row.group for row in self.rows]
-
-    def histogram(self, bins: int = 40) -> Histogram:
-        """The scores by label in bins of equal width. Labels are counted, not weighted; traces without a score are left
-        out. Without any score the histogram has no bins."""
-        values, labels = self.scores, self.labels
-        there = ~np.isnan(values)
-        if not there.any():
-            nothing = np.zeros(0, dtype=np.int64)
-            return Histogram(np.zeros(1), nothing, nothing)
-        edges = np.histogram_bin_edges(values[there], bins=bins)
-        clean, _ = np.histogram(values[there & ~labels], bins=edges)
-        hallucinated, _ = np.histogram(values[there & labels], bins=edges)
-        return Histogram(edges, clean, hallucinated)
-
-    def nearby(self, threshold: float, *, most: int = 3) -> Nearby:
-        """Up to `most` traces on each side of the threshold."""
-        scored = [(row.value, row) for row in self.rows if row.value is not None]
-        scored.sort(key=lambda item: abs(item[0] - threshold))
-        sides: dict[bool, list[Row]] = {True: [], False: []}
-        for value, row in scored:
-            sides[flags(value, threshold, self.flag_when)].append(row)
-        return Nearby(tuple(sides[True][:most]), tuple(sides[False][:most]))
-
-    @property
-    def reasons(self) -> dict[str, int]:
-        """Why traces have no score, with counts, most first; "not run yet" where the detector was not asked."""
-        counts: dict[str, int] = {}
-        for row in self.rows:
-            if row.value is None:
-                why = "not run yet" if row.status is None else f"{row.status}: {row.reason}"
-                counts[why] = counts.get(why, 0) + 1
-        return dict(sorted(counts.items(), key=lambda item: -item[1]))
-
-    def digest(self) -> str:
-        """Names the label set: the same labels on the same contents have the same digest."""
-        return label_set_digest((row.content_hash, str(row.gold)) for row in self.rows)
+NOT_RUN = 0.05  # the share of a window without a score above which its flags are not counted
 
 
 def labelled(
     store: Store,
     name: str,
     *,
-    sample: str | None = None,
+    sample: str | Sequence[str] | None = None,
     params: Mapping[str, Any] | None = None,
     config: Config | None = None,
 ) -> Labelled:
@@ -135,32 +47,29 @@ def labelled(
     return Labelled(config, cls.flag_when, drawn, tuple(row for row in rows if row.status != "refusal"), refused)
 
 
-def sample_of(store: Store, name: str | None) -> Sample | None:
-    """The sample of this name, None for every label there is. Raises BadInput when there is none such."""
-    if name is None:
-        return None
-    drawn = store.samples.get(name)
-    if drawn is None:
-        raise no_sample(store, name)
-    return drawn
+def sample_of(store: Store, name: str | Sequence[str] | None) -> Sample | None:
+    """The sample of this name, or several as one; None for every label there is. Raises BadInput when there is none
+    such, or they cannot be merged."""
+    names = [name] if isinstance(name, str) else list(dict.fromkeys(name or ()))
+    samples = []
+    for one in names:
+        drawn = store.samples.get(one)
+        if drawn is None:
+            raise no_sample(store, one)
+        samples.append(drawn)
+    return merging.merged(store, samples) if len(samples) > 1 else next(iter(samples), None)
 
 
 def rows_of(store: Store, config: Config, sample: Sample | None) -> list[Row]:
     """The definite gold labels of a sample, or all, beside one configuration's scores, in labelling order."""
-    return store.scores.labelled(config.id, sample_id=sample.id if sample else None)
-
-
-def design_of(sample: Sample | None, rows: Sequence[Row], refused: Sequence[Row]) -> Design | None:
-    """How the rows were drawn, as the estimates need it; None for labels of no sample.
-
-    Each stratum holds its traffic without refusals, whose share is taken from the labels.
-    """
-    if sample is None or not rows:
-        return None
-    kept, left = (Counter(row.stratum for row in some) for some in (rows, refused))
-    share = {name: kept[name] / (kept[name] + left[name]) for name in left}
-    population = {name: round(size * share.get(name, 1.0)) for name, (size, _) in sample.strata.items()}
-    return Design.of([row.stratum for row in rows], population)
+    if sample is None:
+        return store.scores.labelled(config.id)
+    rows = []
+    for part in merging.parts_of(store, sample):
+        found = store.scores.labelled(config.id, sample_id=part.id)
+        alone = part.id == sample.id
+        rows += found if alone else [replace(row, stratum=merging.stratum_of(part, row.stratum)) for row in found]
+    return rows
 
 
 def runs_of(store: Store) -> dict[str, list[Config]]:
@@ -177,6 +86,18 @@ def meant(configs: Sequence[Config]) -> Config:
     return next((one for one in reversed(configs) if dict(one.params) == usual), configs[-1])
 
 
+def told_apart(configs: Sequence[Config]) -> list[str]:
+    """Each configuration by what differs among them: `variant plain`, `version 2`, `revision prompt-1f0c2d3e`."""
+    parts = [c.revision.split("+") for c in configs]
+    own = [" + ".join(part for part in mine if not all(part in others for others in parts)) for mine in parts]
+    facts = [
+        {"version": c.version, "revision": mine or "ours", **c.params} for c, mine in zip(configs, own, strict=True)
+    ]
+    keys = sorted({key for fact in facts for key in fact})
+    differ = [key for key in keys if len({str(fact.get(key)) for fact in facts}) > 1]
+    return [", ".join(f"{key} {fact.get(key, 'none')}" for key in differ) for fact in facts]
+
+
 def revision(store: Store, config: Config) -> tuple[Any, ...]:
     """Changes when a label or a score of this configuration does: the key under which `labelled` may be kept."""
     scores = select(func.count(), func.max(ScoreRow.scored_at)).where(ScoreRow.config_id == config.id)
@@ -185,9 +106,39 @@ def revision(store: Store, config: Config) -> tuple[Any, ...]:
         return connection.scalar(select(func.max(LabelRow.id))), count, at
 
 
-def point_of(data: Labelled, policy: Policy) -> OperatingPoint:
-    """The operating point that the policy chooses. Raises BadInput where labels do not allow a choice."""
-    return replace(choose(data.sweep, policy), detector=data.config.name)
+def point_of(
+    data: Labelled, policy: Policy, *, strength: Strength = "measured", pool: Pool | None = None
+) -> OperatingPoint:
+    """The operating point that the policy chooses, measured or bounded; `pool` is the traffic, for `alerts`.
+
+    Raises BadInput where labels do not allow a choice, and for `certified`, which takes labels drawn for it.
+    """
+    if strength == "certified":
+        raise BadInput(
+            f"labels at hand cannot certify a threshold: `certify {data.config.name}`, or Certified on the Tune page, "
+            "draws fresh ones for it"
+        )
+    if strength == "bounded":
+        return choose_bounded(data.sweep, policy, detector=data.config.name)
+    return choose(data.sweep, policy, detector=data.config.name, pool=pool)
+
+
+def traffic(store: Store, data: Labelled) -> Pool:
+    """The detector's scores of the traffic in the sample's window, or in the store, and how many traces come a day.
+
+    Raises BadInput while it was not run on nearly all of it: what was chosen to be labelled is not like the rest.
+    """
+    where = replace(data.sample.filter if data.sample else TraceFilter(), label="any")
+    total, waiting = store.traces.count(where), len(store.traces.lacking(where, [data.config.id]))
+    if waiting > NOT_RUN * total:
+        raise BadInput(
+            f"{data.config.name} was run on {total - waiting:,} of the window's {total:,} traces, too few to say what "
+            f"it flags a day: run it on all (`detect {data.config.name} --all`, or the Detect page)"
+        )
+    found = np.array([value for value in store.scores.window(data.config.id, where) if value is not None])
+    # What could not be scored, and refusals, are traffic that is not flagged.
+    scores = np.append(found, np.full(max(0, total - waiting - len(found)), np.nan))
+    return Pool(scores, traffic_per_day(store, data.sample))
 
 
 def save_point(store: Store, data: Labelled, point: OperatingPoint, *, by: str, now: datetime) -> None:
@@ -206,7 +157,7 @@ def save_point(store: Store, data: Labelled, point: OperatingPoint, *, by: str, 
     store.points.save(
         point.detector,
         config_id=data.config.id,
-        sample_id=data.sample.id if data.sample else None,
+        sample_id=data.sample.id or None if data.sample else None,  # several samples as one have no id
         point=asdict(point),
         data=about,
         chosen_by=by,

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, time, timedelta
 from typing import Literal
 
+from calibrate.sampling import speaks_for_all
 from calibrate.steps.release import read
 from calibrate.types import Sample, TraceFilter
 from db import Store
@@ -32,12 +33,14 @@ class UnknownModel:
 
 @dataclass(frozen=True)
 class Week:
-    """The state of the loop for the newest sample. `next` is the step to do now."""
+    """The state of the loop for the newest sample of the traffic. `aside` is a newer one, drawn to certify or to be
+    labelled twice, that this labeller has not done yet. `next` is the step to do now."""
 
     name: str
     traces: int
     new_this_week: int
     sample: Sample | None
+    aside: Sample | None
     gold: dict[str, int]
     place: Place | None
     run: Run | None
@@ -57,7 +60,9 @@ class Week:
 def week(store: Store, *, name: str, labeller: str, now: datetime) -> Week:
     """What the home page says. `name` is the ISO week's."""
     samples = store.samples.list()
-    sample = samples[0] if samples else None
+    sample = next((one for one in samples if speaks_for_all(one)), None)
+    newest = samples[0] if samples and samples[0] is not sample else None
+    left = newest is not None and store.labels.place(newest.id, labeller).position is not None
     traces = store.traces.count(TraceFilter())
     runs = [run for run in store.runs.recent() if sample is None or run.created_at >= sample.created_at]
     points = {n: p for n, p in store.points.latest().items() if sample is None or p.chosen_at >= sample.created_at}
@@ -68,6 +73,7 @@ def week(store: Store, *, name: str, labeller: str, now: datetime) -> Week:
         traces=traces,
         new_this_week=store.traces.count(TraceFilter(since=monday(now), undated=False)) if traces else 0,
         sample=sample,
+        aside=newest if left else None,
         gold=store.labels.gold_counts(sample.id) if sample else store.labels.gold_counts(),
         place=store.labels.place(sample.id, labeller) if sample else None,
         run=runs[0] if runs else None,
@@ -116,6 +122,8 @@ def _next(state: Week) -> Step:
     if state.sample is None:
         return "sample"
     if state.place is not None and state.place.position is not None and state.labelled < state.sample.size:
+        return "label"
+    if state.aside is not None:
         return "label"
     if not state.scored_detectors:
         return "detect"

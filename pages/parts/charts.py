@@ -17,7 +17,7 @@ from calibrate.flagging import SIGNS
 from calibrate.stats.design import Floats
 from calibrate.stats.intervals import Band
 from calibrate.stats.sweep import Sweep
-from calibrate.steps.tune import Histogram
+from calibrate.steps.labelled import MOST_POINTS, Histogram
 from calibrate.types import FlagWhen, Interval
 
 VERMILLION, BLUE, GREY = "#D55E00", "#0072B2", "#8A8F98"
@@ -25,7 +25,15 @@ QUIET, FAINT, GRID = "rgba(138,143,152,.28)", "rgba(138,143,152,.10)", "rgba(138
 HERE = "#C8941A"  # the threshold at hand: the accent, between its light and its dark form
 PRECISION, RECALL = "#7A828E", "#CC79A7"
 HEIGHT = 420
-MOST_POINTS = 400
+# Okabe and Ito's colours, which colour-blind eyes tell apart, and dashes for those who see none.
+_LINES = (
+    (BLUE, "solid"),
+    (RECALL, "dash"),
+    ("#009E73", "dot"),
+    ("#E69F00", "dashdot"),
+    ("#56B4E9", "longdash"),
+    (GREY, "longdashdot"),
+)
 # Plotly selects points by click only where there are markers; these are there without being seen.
 UNSEEN = {"size": 13, "opacity": 0}
 SEEN = {"marker": {"opacity": 1}}
@@ -83,8 +91,10 @@ def share_axis(title: str, **more: Any) -> dict[str, Any]:
     return axis(title, **{"range": [-0.02, 1.03], "tickformat": ".0%", "dtick": 0.25, **more})
 
 
-def precision_recall(sweep: Sweep, band: Band, marks: Sequence[Mark]) -> go.Figure:
-    """Precision against recall with its pointwise 95% band and the marked points. `band` belongs to `sweep`.
+def precision_recall(
+    sweep: Sweep, band: Band, marks: Sequence[Mark], *, band_name: str = "95%, pointwise"
+) -> go.Figure:
+    """Precision against recall with its 95% band and the marked points. `band` belongs to `sweep`.
 
     Every point of the curve carries its threshold as customdata, for clicks.
     """
@@ -97,7 +107,7 @@ def precision_recall(sweep: Sweep, band: Band, marks: Sequence[Mark]) -> go.Figu
         "line": {"width": 0},
         "mode": "lines",
         "hoverinfo": "skip",
-        "name": "95%, pointwise",
+        "name": band_name,
     }
     curve = {
         **_curve(sweep.recall, sweep.precision, GREY),
@@ -120,13 +130,12 @@ def precision_recall(sweep: Sweep, band: Band, marks: Sequence[Mark]) -> go.Figu
     return go.Figure({"data": [shade, curve, *points], "layout": layout})
 
 
-def two_curves(curves: Sequence[tuple[str, Sweep]]) -> go.Figure:
-    """Precision against recall of two settings on the same labels. The names are the legend."""
-    looks = ((BLUE, "solid"), (RECALL, "dash"))
+def curves(named: Sequence[tuple[str, Sweep]]) -> go.Figure:
+    """Precision against recall, up to six curves in one chart. The names are the legend."""
     data = []
-    for (name, sweep), (colour, dash) in zip(curves, looks, strict=True):
+    for (name, sweep), (colour, dash) in zip(named, _LINES, strict=False):
         thin = sweep.thin(MOST_POINTS)
-        # Plotly reads a kind of HTML, and a parameter may be any text.
+        # Plotly reads a kind of HTML, and a name may be any text.
         said = name.translate({ord(mark): None for mark in "<>&"})
         data.append(
             {

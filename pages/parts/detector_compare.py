@@ -12,7 +12,7 @@ from calibrate.steps import tune
 from calibrate.types import Interval
 from db import Store
 from db.scores import Config
-from pages.parts import charts, tuning
+from pages.parts import charts
 from pages.parts.text import plain, visible
 from pages.parts.words import count
 
@@ -26,7 +26,7 @@ def show(store: Store, name: str, sample: str | None) -> None:
             done = "It was run with one setting so far. " if configs else "It was not run yet. "
             st.caption(done + HOW)
             return
-        words = dict(zip((config.id for config in configs), tuning.told_apart(configs), strict=True))
+        words = dict(zip((config.id for config in configs), tune.told_apart(configs), strict=True))
         found = {config.id: config for config in configs}
         first, second = (found[key] for key in _choose(name, words))
         if first.id == second.id:
@@ -36,7 +36,7 @@ def show(store: Store, name: str, sample: str | None) -> None:
         _say(compared.result, sample)
         if compared.result.missing is None:
             names = (f"A: {visible(words[first.id], 60)}", f"B: {visible(words[second.id], 60)}")
-            figure = charts.two_curves(list(zip(names, compared.curves, strict=True)))
+            figure = charts.curves(list(zip(names, compared.curves, strict=True)))
             st.plotly_chart(figure, key=f"compare_{name}", config=charts.CONFIG)
         st.caption(HOW)
 

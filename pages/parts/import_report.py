@@ -5,6 +5,7 @@ from __future__ import annotations
 import pandas as pd
 import streamlit as st
 
+from calibrate.hostile import cell
 from pages.parts.import_job import FileState, ImportJob
 from pages.parts.text import plain, visible
 from pages.parts.words import count, listed, span
@@ -65,6 +66,12 @@ def _details(job: ImportJob) -> list[str]:
     if job.total("repaired"):
         lines.append(f"{count(job.total('repaired'), 'character')} that no database can hold became \ufffd.")
     left_out = sorted({name for one in job.files for name in one.report.left_out})
+    lines += [
+        f":material/warning: {plain(one.wanted.name, 120)} is damaged and could not be read to its end: what stands "
+        "before that is kept."
+        for one in job.files
+        if one.report.cut
+    ]
     if left_out:
         lines.append(f"Not kept: {plain(listed(left_out, 8), 300)}.")
     return lines
@@ -94,7 +101,7 @@ def _rejections(job: ImportJob) -> None:
         st.markdown(f"**{count(total, 'line')} rejected**{first}")
         st.download_button(
             "Download",
-            table.to_csv(index=False),
+            table.map(cell).to_csv(index=False),
             "rejected.csv",
             "text/csv",
             icon=":material/download:",

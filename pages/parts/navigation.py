@@ -15,6 +15,7 @@ _SECTIONS = {
     "Label": {
         "sample": ("pages/sample/draw.py", "Sample", ":material/casino:", "sample"),
         "label": ("pages/label/label.py", "Label", ":material/check_box:", "label"),
+        "agreement": ("pages/label/agreement.py", "Agreement", ":material/group:", "agreement"),
     },
     "Detect": {
         "detect": ("pages/detect/detect.py", "Detect", ":material/play_circle:", "detect"),
@@ -22,6 +23,9 @@ _SECTIONS = {
     },
     "Tune": {
         "tune": ("pages/tune/tune.py", "Tune", ":material/tune:", "tune"),
+        "compare": ("pages/tune/compare.py", "Compare", ":material/compare_arrows:", "compare"),
+        "ensemble": ("pages/tune/ensemble.py", "Ensemble", ":material/join:", "ensemble"),
+        "scoreboard": ("pages/tune/scoreboard.py", "Scoreboard", ":material/leaderboard:", "scoreboard"),
     },
     "Release": {
         "release": ("pages/release/release.py", "Release", ":material/verified:", "release"),

@@ -98,7 +98,7 @@ def _labels(labels: Sequence[Label]) -> None:
     rows = [
         {
             "When (UTC)": f"{label.created_at:%Y-%m-%d %H:%M}" if label.created_at else "–",
-            "Who": visible(label.labeller, 60),
+            "Who": visible(label.labeller, 60) + (" (decided)" if label.adjudicates else ""),
             "Verdict": label.verdict,
             "Kinds": visible(", ".join(trace_card.said(kind) for kind in label.kinds), 200),
             "Note": visible(label.note, 500),

@@ -10,7 +10,8 @@ import streamlit as st
 
 from calibrate import registry
 from calibrate.stats import wording
-from calibrate.stats.intervals import band, figures
+from calibrate.stats.intervals import AT_ONCE, figures
+from calibrate.stats.policy_text import parse
 from calibrate.steps import tune as step
 from calibrate.types import Interval, OperatingPoint
 from db import Store
@@ -105,13 +106,12 @@ def show_overview(store: Store, runs: Mapping[str, Sequence[Config]], sample: st
 
 
 def marks_of(
-    data: step.Labelled, point: OperatingPoint, target: OperatingPoint | None, elbow: OperatingPoint, live: float | None
+    data: step.Labelled, point: OperatingPoint, ruled: OperatingPoint, elbow: OperatingPoint, live: float | None
 ) -> list[charts.Mark]:
     """The points worth seeing on the curve: this threshold, the policy's, the elbow, the live release's."""
     marks = [charts.Mark("here", "This threshold", point.threshold, point.precision, point.recall)]
-    if target is not None and target.feasible:
-        words = f"Precision ≥ {float(target.policy.partition('>=')[2]):.0%}"
-        marks.append(charts.Mark("policy", words, target.threshold, target.precision, target.recall))
+    if ruled.feasible and ruled.policy != elbow.policy:
+        marks.append(charts.Mark("policy", _legend(ruled), ruled.threshold, ruled.precision, ruled.recall))
     marks.append(charts.Mark("elbow", "Elbow", elbow.threshold, elbow.precision, elbow.recall))
     if live is not None:
         there = figures(data.sweep, live)
@@ -119,23 +119,42 @@ def marks_of(
     return marks
 
 
+def _legend(point: OperatingPoint) -> str:
+    """A point's policy: "Precision at least 70%, bounded"."""
+    words = wording.policy_in_words(parse(point.policy))
+    return f"{words[:1].upper()}{words[1:]}" + (f", {point.strength}" if point.guarantee else "")
+
+
 def show_charts(data: step.Labelled, setting: tuning.Setting, marks: Sequence[charts.Mark]) -> None:
-    thin = data.sweep.thin(charts.MOST_POINTS)
+    thin = data.outline.sweep
+    together = st.session_state.get("tune_band", False)
     unit = registry.get(data.config.name).unit
     left, right = st.columns(2, gap="medium")
     with left:
-        _chart(charts.precision_recall(thin, band(thin), marks), "tune_curve")
+        band = data.outline.together if together else data.outline.pointwise
+        words = f"95%, {AT_ONCE} thresholds at once" if together else "95%, pointwise"
+        _chart(charts.precision_recall(thin, band, marks, band_name=words), "tune_curve")
+        st.toggle(
+            "Bounds for all thresholds at once",
+            key="tune_band",
+            help="Pointwise bounds hold at one threshold, named beforehand. Who looks along the curve for a good place "
+            f"needs wider ones: these hold at some {AT_ONCE} thresholds together (Bonferroni).",
+        )
     with right:
-        bars = charts.scores_by_label(data.histogram(), thin, setting.threshold, unit=unit, span=tuning.span_of(data))
+        bars = charts.scores_by_label(data.histogram, thin, setting.threshold, unit=unit, span=tuning.span_of(data))
         _chart(bars, "tune_bars")
         tuning.slide(data, setting)
 
 
-def show_figures(point: OperatingPoint, per_day: float | None) -> None:
-    """The sentence, the counts, and each figure with its interval."""
+def show_figures(
+    point: OperatingPoint, per_day: float | None, *, flags: float | None = None, chance: float | None = None
+) -> None:
+    """The sentence, the counts, and each figure with its interval. `flags` a day, where traffic was counted; `chance`
+    that a threshold chosen so is short of its target."""
     rate = point.flag_rate.value
+    estimated = None if per_day is None or rate is None else rate * per_day
     # Why a policy is not met stands above the charts already.
-    said = wording.sentence(replace(point, why=None), None if per_day is None or rate is None else rate * per_day)
+    said = wording.sentence(replace(point, why=None), estimated if flags is None else flags, chance=chance)
     st.markdown(f"**{plain(said.partition('. ')[0])}.** {plain(said.partition('. ')[2])}")
     for caution in wording.cautions(point):
         st.caption(f":material/info: {plain(caution)}")

@@ -5,38 +5,74 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Literal
 
+import numpy as np
 import streamlit as st
 
 from calibrate import registry
 from calibrate.errors import TouchstoneError
-from calibrate.stats.policies import Policy
+from calibrate.sampling import speaks_for_all
+from calibrate.stats.chance import chance_below
+from calibrate.stats.policies import Policy, Pool
+from calibrate.stats.policy_text import Kind
+from calibrate.steps import certify
 from calibrate.steps import tune as step
-from calibrate.types import OperatingPoint, Sample
+from calibrate.types import OperatingPoint, Sample, Strength
 from db import Store
 from db.scores import Config
 from pages.parts.text import visible
 from pages.parts.words import count
 
 EVERYTHING = "All labelled traces"
-POLICIES = {"precision": "Precision at least", "elbow": "Elbow", "manual": "By hand"}
-TARGET = 70
+POLICIES: dict[Kind, str] = {
+    "precision": "Precision at least",
+    "recall": "Recall at least",
+    "f-beta": "F-beta",
+    "cost": "Cost",
+    "alerts": "Flags a day",
+    "elbow": "Elbow",
+    "manual": "By hand",
+}
+ABOUT = """
+- *Precision at least*: most recall among the thresholds whose precision reaches the target.
+- *Recall at least*: most precision among those whose recall reaches it, end to end.
+- *F-beta*: the highest F-beta; a beta of 2 counts recall twice as much as precision.
+- *Cost*: the cheapest, given what a false alarm and a miss cost.
+- *Flags a day*: most recall among those that flag no more of the traffic.
+- *Elbow*: the highest F1 on a smoothed curve.
+- *By hand*: drag the slider, click a chart or type a threshold.
+"""
+STRENGTHS: dict[Strength, str] = {"measured": "Measured", "bounded": "Bounded", "certified": "Certified"}
+ABOUT_STRENGTH = """
+- *Measured*: the target is met on these labels. They chose the threshold too, so on new traffic about half of such
+  thresholds fall short.
+- *Bounded*: a lower bound on these labels meets it. Approximate.
+- *Certified*: an exact test on fresh labels, drawn for it, meets it.
+"""
+FIRST = {"precision": Policy("precision", 0.7), "recall": Policy("recall", 0.9), "f-beta": Policy("f-beta", 1.0),
+         "cost": Policy("cost", 1.0, 20.0), "alerts": Policy("alerts", 20.0), "elbow": Policy("elbow")}  # fmt: skip
 
 
 @dataclass(frozen=True)
 class Setting:
-    """Where the threshold stands, kept for the session. `where` is the configuration and sample it was set for."""
+    """Where the threshold stands, kept for the session. `where` is the configuration and sample it was set for; `rule`
+    the last policy but `manual`, which keeps its numbers while the threshold is moved by hand."""
 
     where: tuple[int, str | None]
-    kind: str
-    target: int
+    rule: Policy
+    strength: Strength
+    by_hand: bool
     threshold: float
 
     @property
     def policy(self) -> Policy:
-        value = {"precision": self.target / 100, "manual": self.threshold}.get(self.kind)
-        return Policy(self.kind, value)  # type: ignore[arg-type]
+        return Policy("manual", self.threshold) if self.by_hand else self.rule
+
+    @property
+    def asked(self) -> Strength:
+        """Only a precision can be more than measured."""
+        return self.strength if self.policy.kind == "precision" else "measured"
 
 
 def labelled(store: Store, config: Config, sample: str | None) -> step.Labelled:
@@ -53,7 +89,7 @@ def _kept(
 
 def choose_labels(store: Store) -> Sample | None:
     """The sample whose labels are meant, kept across pages and in the address; None for every label there is."""
-    samples = {sample.name: sample for sample in store.samples.list()}
+    samples = {sample.name: sample for sample in store.samples.list() if speaks_for_all(sample)}
     names = [*samples, EVERYTHING]
     wanted = st.query_params.get("sample") or st.session_state.get("sample_at_hand")
     if wanted not in names:
@@ -87,7 +123,7 @@ def choose_config(runs: Mapping[str, Sequence[Config]], places: Sequence[Any]) -
     configs = list(reversed(runs[name]))
     if len(configs) == 1:
         return configs[0]
-    words = dict(zip((config.id for config in configs), told_apart(configs), strict=True))
+    words = dict(zip((config.id for config in configs), step.told_apart(configs), strict=True))
     found = {config.id: config for config in configs}
     chosen = places[1].selectbox(
         "Run with", list(found), format_func=lambda key: visible(words[key], 120), key=f"tune_config_{name}"
@@ -95,22 +131,63 @@ def choose_config(runs: Mapping[str, Sequence[Config]], places: Sequence[Any]) -
     return found[chosen]
 
 
-def setting_for(data: step.Labelled) -> Setting:
+def setting_for(store: Store, data: step.Labelled) -> Setting:
     """The setting at hand, begun anew for another detector or sample: the default policy's choice."""
     where = (data.config.id, data.sample.name if data.sample else None)
     known: Setting | None = st.session_state.get("tune_setting")
     if known is None or known.where != where:
-        kind = known.kind if known and known.kind != "manual" else "precision"
-        target = known.target if known else TARGET
-        known = _moved(data, Setting(where, kind, target, 0.0))
+        rule, strength = (known.rule, known.strength) if known else (FIRST["precision"], "measured")
+        known = _moved(store, data, Setting(where, rule, strength, False, 0.0))
         st.session_state["tune_setting"] = known
     return known
 
 
-def choose_policy(data: step.Labelled, setting: Setting) -> None:
-    """The control that moves the threshold, and its number."""
-    state = st.session_state
-    state["tune_policy"], state["tune_target"], state["tune_exact"] = setting.kind, setting.target, setting.threshold
+def point_of(store: Store, data: step.Labelled, setting: Setting) -> OperatingPoint:
+    """The point that the setting chooses; where it is to be certified, the certified one, or until there is one what
+    the labels at hand make of it."""
+    if setting.asked == "certified":
+        at = certify.standing(store, data.config.name, config_id=data.config.id)
+        if at and at.stage == "certified" and at.plan.target == setting.rule.value:
+            return certify.point_of(store, at.certification)
+    strength: Strength = "bounded" if setting.asked == "bounded" else "measured"
+    pool = traffic(store, data) if setting.policy.kind == "alerts" else None
+    return step.point_of(data, setting.policy, strength=strength, pool=pool)
+
+
+def flags_a_day(store: Store, data: step.Labelled, setting: Setting, point: OperatingPoint) -> float | None:
+    """As counted in the traffic, where the policy is about that."""
+    if setting.policy.kind != "alerts":
+        return None
+    return traffic(store, data).flags_a_day(point.threshold, point.flag_when)
+
+
+def chance(data: step.Labelled, setting: Setting) -> float | None:
+    """The chance that a measured precision, chosen on labels like these, is short of its target."""
+    if setting.asked != "measured":
+        return None
+    return chance_below(data.sweep, setting.policy, rng=np.random.default_rng(0))
+
+
+def traffic(store: Store, data: step.Labelled) -> Pool:
+    sample = data.sample.name if data.sample else None
+    return _traffic(store.url, data.config.id, sample, step.revision(store, data.config), store, data)
+
+
+@st.cache_resource(max_entries=20, show_spinner="Reading the traffic's scores …")
+def _traffic(
+    url: str, config_id: int, sample: str | None, revision: tuple[Any, ...], _store: Store, _data: step.Labelled
+) -> Pool:
+    return step.traffic(_store, _data)
+
+
+def choose_policy(store: Store, data: step.Labelled, setting: Setting) -> None:
+    """The controls that move the threshold, and their numbers."""
+    state, moved = st.session_state, {"on_change": _set_policy, "args": (store, data)}
+    state["tune_policy"], state["tune_exact"], state["tune_strength"] = (
+        setting.policy.kind,
+        setting.threshold,
+        setting.strength,
+    )
     with st.container(horizontal=True, vertical_alignment="top", key="tune-policy"):
         st.segmented_control(
             "Policy",
@@ -118,21 +195,54 @@ def choose_policy(data: step.Labelled, setting: Setting) -> None:
             required=True,
             format_func=POLICIES.__getitem__,
             key="tune_policy",
-            on_change=_set_policy,
-            args=(data,),
-            help="Precision at least: most recall among the thresholds whose measured precision reaches the target. "
-            "Elbow: the highest F1 on a smoothed curve. By hand: drag the slider, click a chart or type a threshold.",
+            help=ABOUT,
+            **moved,
         )
-        if setting.kind == "precision":
+        if setting.by_hand:
             st.number_input(
-                "Target, %", 1, 100, key="tune_target", on_change=_set_policy, args=(data,), step=5, width=130
-            )
-        elif setting.kind == "manual":
-            step_ = step_of(data)
-            st.number_input(
-                "Threshold", key="tune_exact", on_change=_by_hand, args=("tune_exact",), step=step_, format="%.5g",
-                width=160,
+                "Threshold", key="tune_exact", on_change=_by_hand, args=("tune_exact",), step=step_of(data),
+                format="%.5g", width=160,
             )  # fmt: skip
+        for number in NUMBERS.get(setting.policy.kind, ()):
+            state[number.key] = number.shown(setting.rule)
+            st.number_input(
+                number.title, number.low, number.high, key=number.key, step=number.step, format="%g", width=130, **moved
+            )
+        if setting.policy.kind == "precision":
+            st.segmented_control(
+                "How sure",
+                list(STRENGTHS),
+                required=True,
+                format_func=STRENGTHS.__getitem__,
+                key="tune_strength",
+                help=ABOUT_STRENGTH,
+                **moved,
+            )
+
+
+@dataclass(frozen=True)
+class Number:
+    """One number of a policy as it is typed: a `part` of it, times `scale`."""
+
+    key: str
+    title: str
+    part: Literal["value", "miss"] = "value"
+    scale: float = 1.0
+    low: float = 0.01
+    high: float = 1e9
+    step: float = 1.0
+
+    def shown(self, policy: Policy) -> float:
+        return round(float(getattr(policy, self.part)) * self.scale, 6)
+
+
+NUMBERS: dict[Kind, tuple[Number, ...]] = {
+    "precision": (Number("tune_precision", "Target, %", scale=100.0, low=1.0, high=100.0, step=5.0),),
+    "recall": (Number("tune_recall", "Target, %", scale=100.0, low=1.0, high=100.0, step=5.0),),
+    "f-beta": (Number("tune_beta", "Beta", low=0.1, high=10.0, step=0.5),),
+    "cost": (Number("tune_alarm", "Of a false alarm"), Number("tune_miss", "Of a miss", "miss")),
+    "alerts": (Number("tune_alerts", "At most", step=5.0),),
+}
 
 
 def slide(data: step.Labelled, setting: Setting) -> None:
@@ -190,11 +300,19 @@ def at(point: OperatingPoint) -> str:
     return f"{'≥' if point.flag_when == 'above' else '≤'} {point.threshold:.4g}"
 
 
-def _set_policy(data: step.Labelled) -> None:
+def _set_policy(store: Store, data: step.Labelled) -> None:
     state = st.session_state
     known: Setting = state["tune_setting"]
-    target = int(state.get("tune_target") or known.target)
-    state["tune_setting"] = _moved(data, replace(known, kind=state["tune_policy"], target=target))
+    kind: Kind = state["tune_policy"]
+    strength: Strength = state.get("tune_strength") or known.strength
+    if kind == "manual":
+        state["tune_setting"] = replace(known, by_hand=True)
+        return
+    rule = known.rule if known.rule.kind == kind else FIRST[kind]
+    given = {one.part: state[one.key] / one.scale for one in NUMBERS.get(kind, ()) if state.get(one.key) is not None}
+    if rule is known.rule:  # the numbers on the page are this policy's
+        rule = replace(rule, **given)
+    state["tune_setting"] = _moved(store, data, replace(known, rule=rule, strength=strength, by_hand=False))
 
 
 def _by_hand(key: str) -> None:
@@ -204,15 +322,15 @@ def _by_hand(key: str) -> None:
 
 def _hand(threshold: float) -> None:
     known: Setting = st.session_state["tune_setting"]
-    st.session_state["tune_setting"] = replace(known, kind="manual", threshold=threshold)
+    st.session_state["tune_setting"] = replace(known, by_hand=True, threshold=threshold)
 
 
-def _moved(data: step.Labelled, setting: Setting) -> Setting:
+def _moved(store: Store, data: step.Labelled, setting: Setting) -> Setting:
     """The setting with the threshold where its policy puts it."""
-    if setting.kind == "manual" or data.sweep.missing:
+    if setting.by_hand or data.sweep.missing:
         return setting
     try:
-        return replace(setting, threshold=step.point_of(data, setting.policy).threshold)
+        return replace(setting, threshold=point_of(store, data, setting).threshold)
     except TouchstoneError:
         return setting
 
@@ -222,15 +340,3 @@ def _labels_title(name: str, samples: Mapping[str, Sample]) -> str:
         return name
     sample = samples[name]
     return f"{visible(name, 60)} · {count(sample.size, 'trace')}, {sample.design}"
-
-
-def told_apart(configs: Sequence[Config]) -> list[str]:
-    """Each configuration by what differs among them: `variant plain`, `version 2`, `revision prompt-1f0c2d3e`."""
-    parts = [c.revision.split("+") for c in configs]
-    own = [" + ".join(part for part in mine if not all(part in others for others in parts)) for mine in parts]
-    facts = [
-        {"version": c.version, "revision": mine or "ours", **c.params} for c, mine in zip(configs, own, strict=True)
-    ]
-    keys = sorted({key for fact in facts for key in fact})
-    differ = [key for key in keys if len({str(fact.get(key)) for fact in facts}) > 1]
-    return [", ".join(f"{key} {fact.get(key, 'none')}" for key in differ) for fact in facts]

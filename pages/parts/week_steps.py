@@ -63,6 +63,9 @@ def _show_cards(state: Week, now: datetime) -> None:
 
 def next_of(state: Week) -> Next:
     version = 1 if state.release is None else state.release.version + 1
+    finished = state.place is None or state.place.position is None
+    if state.next == "label" and state.aside and (finished or state.sample is None):
+        return Next(f"The sample {plain(state.aside.name)} is not all labelled yet.", "Label it", "label")
     if state.next == "label" and state.sample and state.place:
         left = state.sample.size - state.labelled
         pace = state.place.seconds_each

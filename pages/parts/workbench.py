@@ -91,4 +91,4 @@ def choose_sample(found: Store, *, label: str = "Sample") -> Sample | None:
 
 
 def _title(sample: Sample) -> str:
-    return f"{sample.name} · {sample.size} traces · {sample.design}"
+    return f"{sample.name} · {sample.size} traces · {sample.design.replace('-', ' ')}"

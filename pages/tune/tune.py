@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import streamlit as st
 
 from calibrate.errors import BadInput, TouchstoneError
@@ -9,7 +11,7 @@ from calibrate.stats.policies import Policy
 from calibrate.steps import release, tune
 from calibrate.types import OperatingPoint
 from db import Store
-from pages.parts import tuned, tuning, workbench
+from pages.parts import certifying, tuned, tuning, workbench
 from pages.parts.navigation import page
 from pages.parts.text import plain
 
@@ -20,7 +22,7 @@ def save(store: Store, data: tune.Labelled) -> None:
     Pressed twice, the second press saves the same point again: the latest counts, and it is the same.
     """
     try:
-        point = tune.point_of(data, tuning.setting_for(data).policy)
+        point = tuning.point_of(store, data, tuning.setting_for(store, data))
         if not point.feasible:
             raise BadInput(f"{point.why}: nothing was saved")
         tune.save_point(store, data, point, by=workbench.user(), now=workbench.now())
@@ -66,16 +68,20 @@ def explore(
     if st.session_state.pop("tune_stale", False):
         st.rerun()  # the table of all detectors, above, shows what is saved
     with workbench.guarded():
-        setting = tuning.setting_for(data)
-        tuning.choose_policy(data, setting)
-        point = tune.point_of(data, setting.policy)
-        target = tune.point_of(data, Policy("precision", setting.target / 100))
+        setting = tuning.setting_for(store, data)
+        tuning.choose_policy(store, data, setting)
+        point = tuning.point_of(store, data, setting)
+        ruled = tuning.point_of(store, data, replace(setting, by_hand=False)) if setting.by_hand else point
         if not point.feasible:
             why = str(point.why)
             st.warning(f"{plain(why[:1].upper() + why[1:])}. Shown is that nearest point.", icon=":material/block:")
-        tuned.show_charts(data, setting, tuned.marks_of(data, point, target, elbow, live))
-        tuned.show_figures(point, per_day)
-        offer_save(store, data, point)
+        tuned.show_charts(data, setting, tuned.marks_of(data, point, ruled, elbow, live))
+        flags, chance = tuning.flags_a_day(store, data, setting, point), tuning.chance(data, setting)
+        tuned.show_figures(point, per_day, flags=flags, chance=chance)
+        if setting.asked != "certified":
+            offer_save(store, data, point)
+        if setting.asked == "certified" or certifying.under_way(store, data):
+            certifying.show(store, data, target=setting.rule.value if setting.rule.kind == "precision" else None)
         tuned.show_nearby(store, data, point)
 
 

@@ -107,7 +107,7 @@ def test_a_click_on_a_bar_and_an_arrow_key_move_the_threshold(own: App, page: An
     page.get_by_label("Threshold", exact=True).first.wait_for()
     settled(page)
     clicked = threshold(page)
-    edges = tune.labelled(own.store, DETECTOR).histogram().edges[1:]
+    edges = tune.labelled(own.store, DETECTOR).histogram.edges[1:]
     assert min(abs(edges - clicked)) < 1e-4
     nearest = float(min(edges, key=lambda edge: abs(edge - clicked)))
     until(page, lambda: counts(page) == measured(own, nearest))

@@ -64,14 +64,14 @@ def test_marks_lie_in_order_with_the_threshold_at_hand_on_top() -> None:
 
 @pytest.mark.parametrize("flag_when", ["above", "below"])
 def test_a_click_on_a_bar_flags_the_whole_bar(flag_when: FlagWhen) -> None:
-    histogram = data().histogram(bins=10)
+    histogram = data().histogram
     bars = charts.scores_by_label(histogram, curve(flag_when), 0.5, unit="share", span=(0.0, 1.0)).data[0]
     edges = histogram.edges[:-1] if flag_when == "above" else histogram.edges[1:]
     np.testing.assert_array_equal(np.asarray(bars.customdata)[:, 0], edges)
 
 
 def test_hallucinated_is_vermillion_and_clean_blue_on_no_background() -> None:
-    figure = charts.scores_by_label(data().histogram(), data().sweep, 0.5, unit="share of words", span=(0.0, 1.0))
+    figure = charts.scores_by_label(data().histogram, data().sweep, 0.5, unit="share of words", span=(0.0, 1.0))
     colours = {trace.name: trace.marker.color for trace in figure.data[:2]}
     assert colours == {"clean": "#0072B2", "hallucinated": "#D55E00"}
     assert figure.layout.paper_bgcolor == figure.layout.plot_bgcolor == "rgba(0,0,0,0)"
@@ -82,7 +82,7 @@ def test_nothing_of_a_trace_reaches_a_chart() -> None:
     of = data()
     drawn = [
         charts.precision_recall(of.sweep, band(of.sweep), [mark(of.sweep, 0.5)]),
-        charts.scores_by_label(of.histogram(), of.sweep, 0.5, unit="share", span=(0.0, 1.0)),
+        charts.scores_by_label(of.histogram, of.sweep, 0.5, unit="share", span=(0.0, 1.0)),
     ]
     assert "evil" not in json.dumps([spec(figure) for figure in drawn])
 

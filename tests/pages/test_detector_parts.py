@@ -11,12 +11,12 @@ import numpy as np
 import pytest
 
 from calibrate.stats.sweep import sweep
+from calibrate.steps.tune import told_apart
 from calibrate.types import Token, Trace
 from db.scores import Config
 from pages.parts import charts, trace_card
 from pages.parts.detector_detail import dollars
 from pages.parts.text import label
-from pages.parts.tuning import told_apart
 
 
 @pytest.mark.parametrize(
@@ -53,7 +53,7 @@ def test_both_curves_are_drawn_under_their_names_and_a_name_is_no_markup() -> No
     y = np.arange(60) % 3 == 0
     rng = np.random.default_rng(0)
     curves = [sweep(y, y + rng.normal(size=60)), sweep(y, rng.normal(size=60))]
-    figure = charts.two_curves([("A: k 1", curves[0]), ("B: <b>model</b>&lt;", curves[1])])
+    figure = charts.curves([("A: k 1", curves[0]), ("B: <b>model</b>&lt;", curves[1])])
     spec: dict[str, Any] = json.loads(figure.to_json())
     assert [one["name"] for one in spec["data"]] == ["A: k 1", "B: bmodel/blt;"]
     for line, curve in zip(figure.data, curves, strict=True):

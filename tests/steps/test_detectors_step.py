@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Sequence
 from datetime import timedelta
 from typing import Any
@@ -11,6 +12,7 @@ import pytest
 from sklearn.metrics import average_precision_score, roc_auc_score
 
 from calibrate import registry
+from calibrate.cli import main
 from calibrate.detectors.base import Detector
 from calibrate.errors import BadInput
 from calibrate.ingest.base import Record
@@ -316,14 +318,6 @@ def second(store: Store, scores: Sequence[float | None]) -> Any:
     return config
 
 
-def test_two_detectors_are_not_two_settings(store: Store) -> None:
-    labels, scores = draw(20)
-    one = fill(store, labels, scores)
-    other = store.scores.config("rouge_l", "1", {}, "", now=NOW)
-    with pytest.raises(BadInput, match="token_overlap and rouge_l are two detectors"):
-        compare.compare(store, one, other)
-
-
 def test_without_a_sample_the_labels_are_meant_and_without_labels_every_trace(store: Store) -> None:
     put(store, five())
     assert step.scope_at_hand(store, "w47") == {"sample": "w47"}
@@ -331,3 +325,48 @@ def test_without_a_sample_the_labels_are_meant_and_without_labels_every_trace(st
     store.labels.add(store.traces.find("t0") or 0, Label("", "ann", "clean"), sample_id=None, now=NOW)
     assert step.scope_at_hand(store, None) == {"labelled": True}
     assert step.coverage(store, registry.make(DETECTOR), {"labelled": True}).total == 1
+
+
+def test_what_lacks_a_score_is_found_configuration_by_configuration(store: Store) -> None:
+    traces = five()
+    put(store, [*traces, Trace("copy", answer=traces[0].answer, sources=traces[0].sources)])
+    hashes = [trace.content_hash() for trace in traces]
+    first, second = (registry.make(name) for name in (DETECTOR, "bleu"))
+    given = Score("", 0.5)
+    give(store, first, dict.fromkeys(hashes, given))
+    give(store, second, dict.fromkeys(hashes[:3], given) | {hashes[3]: Score("", None, "no", "failed")})
+    give(store, registry.make("rouge_l"), dict.fromkeys(hashes, given))
+    one, other = (detect.config_id(store, detector) for detector in (first, second))
+    key = {trace.id: store.traces.find(trace.id) for trace in traces}
+    assert list(store.traces.lacking(TraceFilter(), [one])) == []
+    assert list(store.traces.lacking(TraceFilter(), [one, other])) == [key["t3"], key["t4"]]
+    assert list(store.traces.lacking(TraceFilter(label="labelled"), [other])) == []
+    assert list(store.traces.hashes([key["t3"] or 0, key["t4"] or 0], chunk=1)) == [
+        [(key["t3"], hashes[3])], [(key["t4"], hashes[4])],
+    ]  # fmt: skip
+
+
+def test_all_stands_alone() -> None:
+    with pytest.raises(BadInput, match="stands alone"):
+        detect.chosen_of(["all", "bleu"])
+
+
+def test_the_command_line_says_what_a_run_would_take_and_runs_nothing(
+    store: Store, endpoint: None, capsys: pytest.CaptureFixture[str]
+) -> None:
+    put(store, five())
+    assert main(["detect", JUDGE, DETECTOR, "--all", "--estimate", "--json", "--store", store.url]) == 0
+    found = json.loads(capsys.readouterr().out)["estimate"]
+    assert (found[JUDGE]["traces"], found[JUDGE]["requests"], found[DETECTOR]["requests"]) == (5, 5, 0)
+    assert found[JUDGE]["cost"] > 0
+    assert store.runs.recent() == []
+
+
+def test_settings_that_cannot_be_are_said_before_a_judge_runs(
+    store: Store, endpoint: None, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put(store, five())
+    monkeypatch.setenv("TOUCHSTONE_CHAT_CONCURRENCY", "abc")
+    assert main(["detect", JUDGE, "--all", "--store", store.url]) == 2
+    assert "TOUCHSTONE_CHAT_CONCURRENCY cannot be 'abc'" in capsys.readouterr().err
+    assert main(["detect", DETECTOR, "--all", "--store", store.url]) == 0

@@ -124,10 +124,10 @@ def test_a_detector_that_was_never_run_says_how_to(store: Store) -> None:
 def test_the_histogram_holds_every_scored_label_once(store: Store) -> None:
     labels, scores = draw()
     fill(store, labels, scores)
-    histogram = tune.labelled(store, DETECTOR).histogram(bins=12)
+    histogram = tune.labelled(store, DETECTOR).histogram
     scored = [y for y, s in zip(labels, scores, strict=True) if s is not None]
     assert (histogram.hallucinated.sum(), histogram.clean.sum()) == (sum(scored), len(scored) - sum(scored))
-    assert len(histogram.edges) == len(histogram.clean) + 1 == 13
+    assert len(histogram.edges) == len(histogram.clean) + 1 == 41
 
 
 def test_the_traces_next_to_a_threshold_come_nearest_first(store: Store) -> None:

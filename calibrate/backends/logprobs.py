@@ -8,6 +8,7 @@ flatter a distribution, the less of it the k hold, so that a model that knows no
 from __future__ import annotations
 
 import math
+import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -20,6 +21,9 @@ Aggregate = Literal["mean", "max", "top_decile"]
 LEAST = -100.0  # what is less likely counts as this: some services write -9999 for "very unlikely"
 SLACK = 1e-4  # above 0 by as much is rounding
 NEAR = 60  # code points in which the next token is looked for
+_SPECIAL = re.compile(r"<\|[^|>]*\|>|</?(?:s|bos|eos|pad|unk|end_of_turn|start_of_turn)>|\[(?:EOS|BOS|PAD|UNK)\]")
+_SPLIT = re.compile("\ufffd|<0x[0-9A-Fa-f]{2}>|\\\\x[0-9a-f]{2}")  # a byte that is no character by itself
+_BYTES = re.compile("[\u0100-\u0143]")  # the letters that byte-level vocabularies write bytes with
 _MARKS = str.maketrans({"▁": " ", "Ġ": " ", "Ċ": "\n", "ĉ": "\t"})  # how vocabularies write blanks
 
 
@@ -46,7 +50,8 @@ class Entropies:
 def logprobs(tokens: Sequence[Token]) -> tuple[float | None, ...]:
     """The tokens' log-probabilities in nats, from -100 to 0; None where one is missing (NaN).
 
-    Raises NotLogprobs for values above 0, NoLogprobs where most are missing, or where all are exactly 0.
+    Raises NotLogprobs for values above 0, NoLogprobs where most are missing, or where all are 0 or all next to
+    impossible.
     """
     values = tuple(_checked(token.logprob, at) for at, token in enumerate(tokens))
     found = _enough(values, "a log-probability")
@@ -55,6 +60,10 @@ def logprobs(tokens: Sequence[Token]) -> tuple[float | None, ...]:
         raise NoLogprobs(
             "every log-probability is 0: they were taken after sampling had left one token to choose from; "
             "log the model's own"
+        )
+    if max(found) <= LEAST:
+        raise NoLogprobs(
+            "every log-probability is at most -100, which services write where they have none; log the model's own"
         )
     return values
 
@@ -114,6 +123,24 @@ def places(answer: str, tokens: Sequence[Token]) -> list[Part | None]:
         at = start + len(bare)
         found.append(Part(start, at))
     return found
+
+
+def are_of(answer: str, tokens: Sequence[Token]) -> bool:
+    """Whether these may be the answer's tokens: at least half of what they say stands in it, in order, and is at least
+    half of it. Blanks and special tokens do not count; an answer may have been trimmed, or got a line of its own.
+    True where that cannot be told, because characters are split over tokens.
+    """
+    texts = [_SPECIAL.sub("", token.text).translate(_MARKS) for token in tokens]
+    whole = "".join(texts)
+    if _SPLIT.search(whole) or set(_BYTES.findall(whole)) - set(answer):
+        return True
+    said = len("".join(whole.split()))
+    found = sum(
+        len("".join(answer[part.start : part.end].split()))
+        for text, part in zip(texts, places(answer, tokens), strict=True)
+        if part and text
+    )
+    return 2 * found >= max(said, len("".join(answer.split())))
 
 
 def _top(token: Token, at: int) -> list[float]:

@@ -16,7 +16,7 @@ from calibrate.detectors.base import Detector
 from calibrate.errors import BadInput, TouchstoneError
 
 Kind = Literal["embedder", "nli", "chat"]
-Status = Literal["ready", "will download", "missing"]
+Status = Literal["ready", "missing"]
 KINDS: tuple[Kind, ...] = ("embedder", "nli", "chat")
 
 
@@ -24,8 +24,8 @@ KINDS: tuple[Kind, ...] = ("embedder", "nli", "chat")
 class Model:
     """A model as detectors would use it with their default parameters.
 
-    `status`: "ready"; "will download" when it is not here and `models pull` would fetch it; "missing" when something
-    else has to be done, which `how` says. `size` is in bytes, of the weights. `used_by` are detectors by name.
+    `how` says how to get one that is missing; `pullable`, that `models pull` does. `size` is in bytes, of the weights.
+    `used_by` are detectors by name.
     """
 
     kind: Kind
@@ -36,6 +36,7 @@ class Model:
     revision: str | None
     directory: Path | None
     used_by: tuple[str, ...]
+    pullable: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,13 +73,12 @@ def _model(kind: Kind, detectors: Sequence[Detector]) -> Model:
     why = backend.unavailable()
     folder = backend.directory() if isinstance(backend, (Embedder, Nli)) else None
     status: Status = "ready" if why is None else "missing"
-    if why is not None and folder is None and kind == "nli" and hub.is_id(backend.model):
-        status = "will download"
+    pullable = why is not None and folder is None and kind == "nli" and hub.is_id(backend.model)
     revision = backend.revision()
     used_by = tuple(one.name for one in detectors if revision in one.revision().split("+"))
     size = sum(path.stat().st_size for path in _weights(folder)) if folder else None
     name = backend.model or "(none set)"
-    return Model(kind, name, status, why, size, revision if why is None else None, folder, used_by)
+    return Model(kind, name, status, why, size, revision if why is None else None, folder, used_by, pullable)
 
 
 def _weights(folder: Path | None) -> list[Path]:
@@ -110,7 +110,7 @@ def pull(name: str) -> Model | Path:
         here = next(one for one in found() if one.kind == kind)
         if here.status == "ready":
             return here
-        if here.status == "missing":
+        if not here.pullable:
             raise BadInput(here.how or f"{name} cannot be fetched")
         hub.fetch(here.name)
         now = next(one for one in found() if one.kind == kind)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from argparse import Namespace
 from dataclasses import asdict
 
-from calibrate.backends.chat_types import Estimate
+from calibrate import settings
+from calibrate.backends.chat import Estimate
 from calibrate.cli import Answer
 from calibrate.cli.common import said, say, store
 from calibrate.steps import alternatives as step
@@ -16,6 +17,7 @@ def alternatives(args: Namespace) -> Answer:
     found = store(args)
     labelled = args.labelled or (args.sample is None and not args.everything)
     scope = scope_of(sample=args.sample, labelled=labelled, everything=args.everything)
+    settings.chat()  # a value that cannot be is said before anything else
     how = {"n": args.n, "temperature": args.temperature, "max_tokens": args.max_tokens}
     if args.estimate:
         return _estimate(step.estimate(found, scope, **how))

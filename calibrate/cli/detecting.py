@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from argparse import Namespace
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
 from typing import Any
 
-from calibrate import registry
+from calibrate import registry, settings
+from calibrate.backends.chat import Estimate
 from calibrate.cli import Answer
 from calibrate.cli.common import pairs, store, table
+from calibrate.detectors.base import Detector
 from calibrate.errors import BadInput, StoreError, TouchstoneError
 from calibrate.steps import detect as step
+from calibrate.steps import detectors as about
 from calibrate.workspace import Workspace, using
 from db import Store
 from db.runs import Run
@@ -59,11 +63,46 @@ def detect(args: Namespace) -> Answer:
     found = store(args)
     labelled = args.labelled or (args.sample is None and not args.everything)
     scope = step.scope_of(sample=args.sample, labelled=labelled, everything=args.everything)
-    queued = step.queue(found, args.detectors, scope, params=pairs(args.param, "--param"), budget=args.budget)
+    params = pairs(args.param, "--param")
+    chosen = step.chosen_of(args.detectors, params)
+    if any(about.asks_chat(one) for one in chosen):
+        settings.chat()  # a value that cannot be is to be mended first; without an endpoint the rest still runs
+    if args.estimate:
+        return _estimate(found, chosen, scope)
+    queued = step.queue(found, args.detectors, scope, params=params, budget=args.budget)
     finished = step.work(found, run_id=queued.id)
     if finished is None:
         return Answer({"run": queued.id, "detectors": {}}, f"run {queued.id} was taken by a worker that was waiting")
     return _report(finished)
+
+
+def _estimate(found: Store, chosen: Sequence[Detector], scope: Mapping[str, Any]) -> Answer:
+    """What the run would take; it is not run."""
+    plans = {one.name: _planned(found, one, scope) for one in chosen}
+    rows: list[tuple[str, ...]] = [
+        ("detector", "traces", "time", "requests", "answered already", "tokens in", "tokens out", "cost at most", "")
+    ]
+    for name, one in plans.items():
+        numbers = ("requests", "cached", "prompt_tokens", "completion_tokens")
+        asked = [f"{one[key]:,}" if one["asks"] else "" for key in numbers]
+        time = "not known" if one["seconds"] is None else f"{one['seconds']:,.0f} s"
+        cost = "price not known" if one["cost"] is None else f"${one['cost']:,.4f}"
+        rows.append((name, f"{one['traces']:,}", time, *asked, cost if one["asks"] else "", one["unavailable"] or ""))
+    return Answer({"estimate": plans}, f"{table(rows, right=range(1, 8))}\nNothing was scored and nothing sent.")
+
+
+def _planned(found: Store, detector: Detector, scope: Mapping[str, Any]) -> dict[str, Any]:
+    plan = about.plan(found, detector, scope, about.coverage(found, detector, scope))
+    asked = asdict(plan.asked or Estimate(0, 0, 0, 0, None))
+    how = about.status(found, detector).how
+    return {
+        "traces": plan.traces,
+        "seconds": plan.seconds,
+        "asks": plan.asked is not None,
+        **asked,
+        "looked_at": plan.looked_at,
+        "unavailable": how,
+    }
 
 
 def worker(args: Namespace) -> Answer:

@@ -9,9 +9,9 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Literal
 
-from calibrate.backends.embedder import Embedder
+from calibrate.backends.embedder import PACKAGED, Embedder, embedder
 from calibrate.detectors.base import abstained, failed, missing
 from calibrate.types import Score, Trace
 
@@ -20,12 +20,29 @@ Asking = Generator[list[str], Any, Score]
 Ask = Callable[[Trace], Asking]
 
 
+@dataclass(frozen=True)
+class EmbeddingDetector:
+    """What detectors with an embedding model have in common: the model, and what it takes to have it."""
+
+    variant: Literal["default", "plain"] = "default"
+    model: str = field(
+        default=PACKAGED,
+        metadata={"help": "Embedding model: the packaged one, a directory, or a Hugging Face id already downloaded."},
+    )
+
+    def revision(self) -> str:
+        return embedder(self.model).revision()
+
+    def unavailable(self) -> str | None:
+        return embedder(self.model).unavailable()
+
+
 def together(
-    needs: frozenset[str], traces: Sequence[Trace], ask: Ask, embedder: Embedder, *, tokens: bool = False
+    needs: frozenset[str], traces: Sequence[Trace], ask: Ask, model: Embedder, *, tokens: bool = False
 ) -> Iterator[Score]:
     """One score a trace, in order, whatever happens to the others. A generator is sent one vector a text, or with
     `tokens` one array of token vectors a text."""
-    if (why := embedder.unavailable()) is not None:
+    if (why := model.unavailable()) is not None:
         yield from (failed(trace, why) for trace in traces)
         return
     going = [_Trial(trace, ask) for trace in traces]
@@ -35,7 +52,7 @@ def together(
         else:
             trial.step(None)
     while waiting := [trial for trial in going if trial.score is None]:
-        _round(waiting, embedder.tokens if tokens else embedder.encode)
+        _round(waiting, model.tokens if tokens else model.encode)
     for trial in going:
         assert trial.score is not None
         yield replace(trial.score, seconds=trial.seconds)

@@ -7,9 +7,9 @@ import time
 from collections import deque
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import islice
-from typing import Any, TypeVar, cast
+from typing import Any, ClassVar, Literal, TypeVar, cast
 
 from calibrate.backends import prompts
 from calibrate.backends.chat import Chat, ChatError, Reply, Request, chat
@@ -24,11 +24,9 @@ from calibrate.errors import TouchstoneError
 from calibrate.types import Evidence, Score, Trace, Usage
 
 BATCH = 256  # traces at once: enough to keep an endpoint busy while the first replies are read
-LONGEST = 400_000  # characters of all prompts of one trace, by default: about 100,000 tokens
+LONGEST = 400_000  # characters: about 100,000 tokens
 KEPT = 2_000  # characters of an unread reply that are kept
 _THOUGHT = re.compile(r"\s*<think>.*?</think>\s*", re.DOTALL)
-MODEL_HELP = "Chat model of the endpoint; empty: the one in TOUCHSTONE_CHAT_MODEL."
-LONGEST_HELP = "Characters of all prompts for one trace; a trace that needs more abstains."
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +35,55 @@ class Case:
 
     requests: tuple[Request, ...]
     read: Callable[[Sequence[Reply]], Score]
+
+
+@dataclass(frozen=True)
+class ChatDetector:
+    """A detector that asks a chat model: all but what it asks, which is `plan`, and the file with its wording."""
+
+    prompt: ClassVar[str]
+    needs: ClassVar[frozenset[str]]
+    batch: ClassVar[int] = BATCH
+
+    variant: Literal["default", "plain"] = "default"
+    model: str = field(
+        default="", metadata={"help": "Chat model of the endpoint; empty: the one in TOUCHSTONE_CHAT_MODEL."}
+    )
+    longest: int = field(
+        default=LONGEST,
+        metadata={
+            "help": "Characters of all prompts for one trace; a trace that needs more abstains.",
+            "low": 1_000,
+            "high": 4_000_000,
+        },
+    )
+
+    def revision(self) -> str:
+        """The model behind the endpoint and the wording it is asked with."""
+        return f"{chat(self.model).revision()}+prompt-{version(self.prompt)}"
+
+    def unavailable(self) -> str | None:
+        """No endpoint, or a prompt file that lacks a place."""
+        return chat(self.model).unavailable() or prompts.problem(self.prompt)
+
+    def score(self, traces: Sequence[Trace]) -> Iterator[Score]:
+        return judged(self.needs, traces, self._plan, chat(self.model))
+
+    def requests(self, trace: Trace) -> list[Request]:
+        """What scoring the trace would ask, for an estimate of its cost; nothing is sent."""
+        case = planned(self.needs, trace, self._plan)
+        return list(case.requests) if isinstance(case, Case) else []
+
+    def plan(self, trace: Trace) -> Case | Score:
+        """What to ask about the trace, or the score that it has without asking. It meets the needs."""
+        raise NotImplementedError
+
+    def plan_plain(self, trace: Trace) -> Case | Score:
+        """The same as the common recipe does it."""
+        raise NotImplementedError
+
+    def _plan(self, trace: Trace) -> Case | Score:
+        return self.plan_plain(trace) if self.variant == "plain" else self.plan(trace)
 
 
 class Declined(Exception):
@@ -94,12 +141,6 @@ def planned(needs: frozenset[str], trace: Trace, plan: Callable[[Trace], Case | 
         return failed(trace, f"{type(error).__name__}: {str(error)[:200]}")
 
 
-def requests_of(needs: frozenset[str], trace: Trace, plan: Callable[[Trace], Case | Score]) -> list[Request]:
-    """What scoring the trace would ask, for an estimate of its cost; nothing is sent."""
-    case = planned(needs, trace, plan)
-    return list(case.requests) if isinstance(case, Case) else []
-
-
 def _read(trace: Trace, case: Case, replies: Sequence[Reply | ChatError]) -> Score:
     usage = sum((reply.usage for reply in replies if isinstance(reply, Reply)), Usage())
     broken = [reply for reply in replies if isinstance(reply, ChatError)]
@@ -123,16 +164,6 @@ def _read(trace: Trace, case: Case, replies: Sequence[Reply | ChatError]) -> Sco
 # ------------------------------------------------------------------------------------------------ what is asked
 
 
-def unavailable(model: str, prompt: str) -> str | None:
-    """Why a judge cannot run: no endpoint, or a prompt file that lacks a place."""
-    return chat(model).unavailable() or prompts.problem(prompt)
-
-
-def revision(model: str, prompt: str) -> str:
-    """The model behind the endpoint and the wording it is asked with."""
-    return f"{chat(model).revision()}+prompt-{version(prompt)}"
-
-
 def said(trace: Trace) -> tuple[Part, ...]:
     return sentences(trace.answer)
 
@@ -152,6 +183,12 @@ def given(trace: Trace) -> dict[str, str | list[str]]:
     """The places that most prompts have: the context's texts, each with its number, and the question."""
     texts = [f"[{one.number}]\n{one.text}" if one.number else one.text for one in contexts(trace) if one.text.strip()]
     return {"context": texts, "question": trace.question or "(not logged)"}
+
+
+def nothing_to_judge(parts: Sequence[Part], places: Mapping[str, str | Sequence[str]]) -> str | None:
+    if not parts:
+        return "no sentence in the answer"
+    return None if places["context"] else "no text in the context"
 
 
 def too_long(places: Mapping[str, str | Sequence[str]], times: int, longest: int) -> str | None:

@@ -6,10 +6,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar, Literal
 
-from calibrate.backends.embedder import PACKAGED, embedder
+from calibrate.backends.embedder import embedder
 from calibrate.backends.passages import claims, cut, shortlist
 from calibrate.backends.text import Part
-from calibrate.detectors._embedding import Asking, portions, together
+from calibrate.detectors._embedding import Asking, EmbeddingDetector, portions, together
 from calibrate.detectors._matching import Texts
 from calibrate.detectors._scoring import by_number, contexts, readable
 from calibrate.detectors.base import abstained, scored
@@ -19,7 +19,7 @@ PORTION = 200_000  # characters at once: 150 MB of token vectors
 
 
 @dataclass(frozen=True)
-class BertScore:
+class BertScore(EmbeddingDetector):
     """Measures how well the words of each sentence of the answer are met, in meaning, by the words of one passage of
     the sources. A low value means that the answer says things in no passage's words.
 
@@ -50,16 +50,6 @@ class BertScore:
     sentences_per_window: int = field(
         default=2, metadata={"help": "Sentences of the context in one passage.", "low": 1, "high": 10}
     )
-    model: str = field(
-        default=PACKAGED,
-        metadata={"help": "Embedding model: the packaged one, a directory, or a Hugging Face id already downloaded."},
-    )
-
-    def revision(self) -> str:
-        return embedder(self.model).revision()
-
-    def unavailable(self) -> str | None:
-        return embedder(self.model).unavailable()
 
     def score(self, traces: Sequence[Trace]) -> Iterator[Score]:
         ask = self._ask_plain if self.variant == "plain" else self._ask

@@ -9,7 +9,7 @@ from typing import ClassVar, Literal
 
 from calibrate.backends.embedder import PACKAGED, embedder
 from calibrate.backends.passages import Shortlist, claims, cut, shortlist
-from calibrate.detectors._embedding import Asking, together
+from calibrate.detectors._embedding import Asking, EmbeddingDetector, together
 from calibrate.detectors._lowest import Pair, Search
 from calibrate.detectors._scoring import by_number, readable
 from calibrate.detectors.base import abstained, scored
@@ -19,7 +19,7 @@ PLAIN_PAIRS = 1000  # of a megabyte of citations, to end in seconds
 
 
 @dataclass(frozen=True)
-class CitationGrounding:
+class CitationGrounding(EmbeddingDetector):
     """Measures how close in meaning every cited sentence is to the source it cites. A low value means at least one
     citation points to a source that does not speak of what the sentence says.
 
@@ -68,12 +68,6 @@ class CitationGrounding:
             "threshold such as 0.55 belongs to one model."
         },
     )
-
-    def revision(self) -> str:
-        return embedder(self.model).revision()
-
-    def unavailable(self) -> str | None:
-        return embedder(self.model).unavailable()
 
     def score(self, traces: Sequence[Trace]) -> Iterator[Score]:
         ask = self._ask_plain if self.variant == "plain" else self._ask

@@ -3,45 +3,29 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal
 
-from calibrate.backends.chat import Reply, Request, chat
+from calibrate.backends.chat import Reply, Request
 from calibrate.backends.embedder import PACKAGED, Embedder, embedder
 from calibrate.backends.nli import DEFAULT, ENTAILMENT, nli
 from calibrate.backends.passages import Claim, Shortlist, cut, shortlist
 from calibrate.backends.prompts import Prompt, clean, render
 from calibrate.backends.text import Part, words
-from calibrate.detectors._judging import (
-    BATCH,
-    LONGEST,
-    LONGEST_HELP,
-    MODEL_HELP,
-    Case,
-    given,
-    heard,
-    judged,
-    requests_of,
-    revision,
-    said,
-    too_long,
-    unavailable,
-    whole,
-)
+from calibrate.detectors._judging import Case, ChatDetector, given, heard, said, too_long, whole
 from calibrate.detectors._nli import Cutter
 from calibrate.detectors._replies import items
 from calibrate.detectors._scoring import contexts, readable
 from calibrate.detectors.base import abstained, scored
 from calibrate.types import Evidence, FlagWhen, Score, Trace
 
-PROMPT = "prompts/claim_nli.txt"
 ENTAILED = 0.5  # a window entails a claim from this probability on: then no other label is likelier
 FALLBACK = "the judge listed no claims: these are the answer's sentences"
 
 
 @dataclass(frozen=True)
-class ClaimNli:
+class ClaimNli(ChatDetector):
     """Has a language model list the claims of the answer and an NLI model look for each in the context. A high share
     means that the context does not entail what much of the answer claims.
 
@@ -57,7 +41,7 @@ class ClaimNli:
     flag_when: ClassVar[FlagWhen] = "above"
     bounds: ClassVar[tuple[float, float]] = (0.0, 1.0)
     usual_threshold: ClassVar[float] = 0.3
-    batch: ClassVar[int] = BATCH
+    prompt: ClassVar[str] = "prompts/claim_nli.txt"
 
     variant: Literal["default", "plain"] = field(
         default="default",
@@ -79,14 +63,12 @@ class ClaimNli:
             "help": "Where the judge lists no claims, take the answer's sentences for them; the evidence says so."
         },
     )
-    model: str = field(default="", metadata={"help": MODEL_HELP})
     nli_model: str = field(
         default=DEFAULT, metadata={"help": "NLI model: a directory, or a Hugging Face id already downloaded."}
     )
     embedding_model: str = field(
         default=PACKAGED, metadata={"help": "Embedding model that chooses the passages, unless `windows` is `all`."}
     )
-    longest: int = field(default=LONGEST, metadata={"help": LONGEST_HELP, "low": 1_000, "high": 4_000_000})
 
     def __post_init__(self) -> None:
         if self.windows != "all" and not (self.windows.isdecimal() and 1 <= int(self.windows) <= 1000):
@@ -98,33 +80,28 @@ class ClaimNli:
     def revision(self) -> str:
         chooser = self._embedder()
         models = [nli(self.nli_model).revision(), *([chooser.revision()] if chooser else [])]
-        return "+".join([revision(self.model, PROMPT), *models])
+        return "+".join([super().revision(), *models])
 
     def unavailable(self) -> str | None:
         chooser = self._embedder()
         here = nli(self.nli_model).unavailable() or (chooser.unavailable() if chooser else None)
-        return unavailable(self.model, PROMPT) or here
+        return super().unavailable() or here
 
-    def score(self, traces: Sequence[Trace]) -> Iterator[Score]:
-        return judged(self.needs, traces, self._plan, chat(self.model))
-
-    def requests(self, trace: Trace) -> list[Request]:
-        """What scoring the trace asks."""
-        return requests_of(self.needs, trace, self._plan)
-
-    def _plan(self, trace: Trace) -> Case | Score:
-        plain, parts = self.variant == "plain", said(trace)
-        if not parts:
-            return abstained(trace, "no sentence in the answer")
-        places: dict[str, str] = {"question": str(given(trace)["question"]), "answer": trace.answer}
-        if why := too_long(places, 1, self.longest):
+    def plan(self, trace: Trace) -> Case | Score:
+        if why := self._unfit(trace):
             return abstained(trace, why)
-        if plain:
-            text = f"List the factual claims of this text as a numbered list.\n\nText: {trace.answer}"
-            return Case((Request((("user", clean(text)),), 1_024),), lambda replies: self._plain(trace, replies[0]))
-        prompt = render(PROMPT, places)
+        parts, prompt = said(trace), render(self.prompt, _places(trace))
         asked = Request(prompt.messages, min(8_192, 200 + 100 * len(parts)))
         return Case((asked,), lambda replies: self._default(trace, parts, prompt, replies[0]))
+
+    def plan_plain(self, trace: Trace) -> Case | Score:
+        if why := self._unfit(trace):
+            return abstained(trace, why)
+        text = f"List the factual claims of this text as a numbered list.\n\nText: {trace.answer}"
+        return Case((Request((("user", clean(text)),), 1_024),), lambda replies: self._plain(trace, replies[0]))
+
+    def _unfit(self, trace: Trace) -> str | None:
+        return too_long(_places(trace), 1, self.longest) if said(trace) else "no sentence in the answer"
 
     def _default(self, trace: Trace, parts: Sequence[Part], prompt: Prompt, reply: Reply) -> Score:
         # The claims of a good list may well be the answer's own words: only the wording and the fence are echoes.
@@ -181,6 +158,10 @@ class ClaimNli:
         entailed = rows.argmax(axis=1) == ENTAILMENT
         evidence = [Evidence(claim[:300], float(row[ENTAILMENT])) for claim, row in zip(claims, rows, strict=True)]
         return scored(trace, 1 - float(entailed.mean()), readable(evidence))
+
+
+def _places(trace: Trace) -> dict[str, str]:
+    return {"question": str(given(trace)["question"]), "answer": trace.answer}
 
 
 def _placed(claim: str, answer: str, parts: Sequence[Part]) -> Claim:

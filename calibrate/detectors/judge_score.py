@@ -3,29 +3,23 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal
 
-from calibrate.backends.chat import Reply, Request, chat
+from calibrate.backends.chat import Reply, Request
 from calibrate.backends.prompts import Prompt, render
 from calibrate.detectors._judging import (
-    BATCH,
-    LONGEST,
-    LONGEST_HELP,
-    MODEL_HELP,
     Case,
+    ChatDetector,
     given,
     heard,
     in_one_line,
-    judged,
     judgement,
+    nothing_to_judge,
     plain_case,
-    requests_of,
-    revision,
     said,
     too_long,
-    unavailable,
     whole,
 )
 from calibrate.detectors._replies import Rating, rating
@@ -33,7 +27,6 @@ from calibrate.detectors._scoring import readable
 from calibrate.detectors.base import abstained, scored
 from calibrate.types import Evidence, FlagWhen, Score, Trace
 
-PROMPT = "prompts/judge_score.txt"
 SCHEMA: dict[str, Any] = {
     "type": "object",
     "properties": {"score": {"type": "number"}, "reason": {"type": "string"}},
@@ -43,7 +36,7 @@ SCHEMA: dict[str, Any] = {
 
 
 @dataclass(frozen=True)
-class JudgeScore:
+class JudgeScore(ChatDetector):
     """Asks a language model, after a few examples, to rate how far each sentence of the answer goes beyond the context.
     A high value means that at least one sentence is not in the context, as the model reads it.
 
@@ -59,7 +52,7 @@ class JudgeScore:
     flag_when: ClassVar[FlagWhen] = "above"
     bounds: ClassVar[tuple[float, float]] = (0.0, 1.0)
     usual_threshold: ClassVar[float] = 0.5
-    batch: ClassVar[int] = BATCH
+    prompt: ClassVar[str] = "prompts/judge_score.txt"
 
     variant: Literal["default", "plain"] = field(
         default="default",
@@ -71,32 +64,15 @@ class JudgeScore:
     aggregate: Literal["max", "mean"] = field(
         default="max", metadata={"help": "The worst sentence decides (max), or the average over sentences (mean)."}
     )
-    model: str = field(default="", metadata={"help": MODEL_HELP})
-    longest: int = field(default=LONGEST, metadata={"help": LONGEST_HELP, "low": 1_000, "high": 4_000_000})
 
-    def revision(self) -> str:
-        return revision(self.model, PROMPT)
-
-    def unavailable(self) -> str | None:
-        return unavailable(self.model, PROMPT)
-
-    def score(self, traces: Sequence[Trace]) -> Iterator[Score]:
-        return judged(self.needs, traces, self._plan, chat(self.model))
-
-    def requests(self, trace: Trace) -> list[Request]:
-        """What scoring the trace asks."""
-        return requests_of(self.needs, trace, self._plan)
-
-    def _plan(self, trace: Trace) -> Case | Score:
-        if self.variant == "plain":
-            return self._plan_plain(trace)
+    def plan(self, trace: Trace) -> Case | Score:
         parts, places = said(trace), given(trace)
-        if not parts or not places["context"]:
-            return abstained(trace, "no sentence in the answer" if not parts else "no text in the context")
+        if why := nothing_to_judge(parts, places):
+            return abstained(trace, why)
         texts = [in_one_line(trace.answer[part.start : part.end]) for part in parts]
         if why := too_long(places | {"sentence": max(texts, key=len)}, len(parts), self.longest):
             return abstained(trace, why)
-        asked = [render(PROMPT, places | {"sentence": text}) for text in texts]
+        asked = [render(self.prompt, places | {"sentence": text}) for text in texts]
 
         def read(replies: Sequence[Reply]) -> Score:
             return self._score(trace, parts, [_rated(*pair) for pair in zip(replies, asked, strict=True)])
@@ -112,7 +88,7 @@ class JudgeScore:
         ]
         return scored(trace, value, readable(sorted(evidence, key=lambda one: -(one.value or 0.0))))
 
-    def _plan_plain(self, trace: Trace) -> Case | Score:
+    def plan_plain(self, trace: Trace) -> Case | Score:
         """The recipe as found: the whole answer at once, `re.search` for a number."""
         asked = (
             "On a scale from 0 to 1, how much of the answer is hallucinated? Reply with a number.\n\n"

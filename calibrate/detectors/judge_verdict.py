@@ -2,30 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal
 
-from calibrate.backends.chat import Reply, Request, chat
+from calibrate.backends.chat import Reply, Request
 from calibrate.backends.prompts import render
 from calibrate.backends.text import Part
 from calibrate.detectors._judging import (
-    BATCH,
-    LONGEST,
-    LONGEST_HELP,
-    MODEL_HELP,
     Case,
+    ChatDetector,
     given,
     heard,
-    judged,
     judgement,
+    nothing_to_judge,
     numbered,
     plain_case,
-    requests_of,
-    revision,
     said,
     too_long,
-    unavailable,
     whole,
 )
 from calibrate.detectors._replies import Unparsed
@@ -33,7 +27,6 @@ from calibrate.detectors._scoring import readable
 from calibrate.detectors.base import abstained, scored
 from calibrate.types import Evidence, FlagWhen, Score, Trace
 
-PROMPT = "prompts/judge_verdict.txt"
 LABELS = ("supported", "hallucination", "contradiction", "extrapolation")
 SCHEMA: dict[str, Any] = {
     "type": "object",
@@ -59,7 +52,7 @@ SCHEMA: dict[str, Any] = {
 
 
 @dataclass(frozen=True)
-class JudgeVerdict:
+class JudgeVerdict(ChatDetector):
     """Asks a language model to label every claim of the answer as supported, hallucination, contradiction or
     extrapolation. A high share means that much of what the answer claims is not in the context, as the model reads it.
 
@@ -75,7 +68,7 @@ class JudgeVerdict:
     flag_when: ClassVar[FlagWhen] = "above"
     bounds: ClassVar[tuple[float, float]] = (0.0, 1.0)
     usual_threshold: ClassVar[float] = 0.0
-    batch: ClassVar[int] = BATCH
+    prompt: ClassVar[str] = "prompts/judge_verdict.txt"
 
     variant: Literal["default", "plain"] = field(
         default="default",
@@ -84,32 +77,13 @@ class JudgeVerdict:
             "or a judge that declines reads clean, and the trace's text can give the verdict. Here to compare."
         },
     )
-    model: str = field(default="", metadata={"help": MODEL_HELP})
-    longest: int = field(default=LONGEST, metadata={"help": LONGEST_HELP, "low": 1_000, "high": 4_000_000})
 
-    def revision(self) -> str:
-        return revision(self.model, PROMPT)
-
-    def unavailable(self) -> str | None:
-        return unavailable(self.model, PROMPT)
-
-    def score(self, traces: Sequence[Trace]) -> Iterator[Score]:
-        return judged(self.needs, traces, self._plan, chat(self.model))
-
-    def requests(self, trace: Trace) -> list[Request]:
-        """What scoring the trace asks."""
-        return requests_of(self.needs, trace, self._plan)
-
-    def _plan(self, trace: Trace) -> Case | Score:
-        if self.variant == "plain":
-            return self._plan_plain(trace)
+    def plan(self, trace: Trace) -> Case | Score:
         parts = said(trace)
         places = given(trace) | {"answer": numbered(trace, parts)}
-        if not parts or not places["context"]:
-            return abstained(trace, "no sentence in the answer" if not parts else "no text in the context")
-        if why := too_long(places, 1, self.longest):
+        if why := nothing_to_judge(parts, places) or too_long(places, 1, self.longest):
             return abstained(trace, why)
-        prompt = render(PROMPT, places)
+        prompt = render(self.prompt, places)
 
         def read(replies: Sequence[Reply]) -> Score:
             verdict = judgement(prompt)
@@ -118,7 +92,7 @@ class JudgeVerdict:
 
         return Case((Request(prompt.messages, min(8_192, 300 + 150 * len(parts)), schema=SCHEMA),), read)
 
-    def _plan_plain(self, trace: Trace) -> Case | Score:
+    def plan_plain(self, trace: Trace) -> Case | Score:
         """The recipe as found, with the texts pasted in."""
         asked = (
             "You are a hallucination detector. Compare the answer with the context and finish with VERDICT: CLEAN or "

@@ -2,37 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar, Literal
 
-from calibrate.backends.chat import Reply, Request, chat
+from calibrate.backends.chat import Reply, Request
 from calibrate.backends.prompts import render
 from calibrate.detectors._judging import (
-    BATCH,
-    LONGEST,
-    LONGEST_HELP,
-    MODEL_HELP,
     Case,
+    ChatDetector,
     given,
     heard,
-    judged,
+    nothing_to_judge,
     plain_case,
-    requests_of,
-    revision,
     said,
     too_long,
-    unavailable,
 )
 from calibrate.detectors._replies import Answered, Unparsed, first_word, odds
 from calibrate.detectors.base import abstained, scored
 from calibrate.types import Evidence, FlagWhen, Score, Trace
 
-PROMPT = "prompts/judge_yes_no.txt"
-
 
 @dataclass(frozen=True)
-class JudgeYesNo:
+class JudgeYesNo(ChatDetector):
     """Asks a language model whether everything in the answer is supported by the context, YES or NO. A high value means
     that the model says NO, or is about to.
 
@@ -49,7 +41,7 @@ class JudgeYesNo:
     flag_when: ClassVar[FlagWhen] = "above"
     bounds: ClassVar[tuple[float, float]] = (0.0, 1.0)
     usual_threshold: ClassVar[float] = 0.5
-    batch: ClassVar[int] = BATCH
+    prompt: ClassVar[str] = "prompts/judge_yes_no.txt"
 
     variant: Literal["default", "plain"] = field(
         default="default",
@@ -66,31 +58,12 @@ class JudgeYesNo:
             "high": 20,
         },
     )
-    model: str = field(default="", metadata={"help": MODEL_HELP})
-    longest: int = field(default=LONGEST, metadata={"help": LONGEST_HELP, "low": 1_000, "high": 4_000_000})
 
-    def revision(self) -> str:
-        return revision(self.model, PROMPT)
-
-    def unavailable(self) -> str | None:
-        return unavailable(self.model, PROMPT)
-
-    def score(self, traces: Sequence[Trace]) -> Iterator[Score]:
-        return judged(self.needs, traces, self._plan, chat(self.model))
-
-    def requests(self, trace: Trace) -> list[Request]:
-        """What scoring the trace asks."""
-        return requests_of(self.needs, trace, self._plan)
-
-    def _plan(self, trace: Trace) -> Case | Score:
-        if self.variant == "plain":
-            return self._plan_plain(trace)
+    def plan(self, trace: Trace) -> Case | Score:
         places = given(trace) | {"answer": trace.answer}
-        if not said(trace) or not places["context"]:
-            return abstained(trace, "no text in the context" if said(trace) else "no sentence in the answer")
-        if why := too_long(places, 1, self.longest):
+        if why := nothing_to_judge(said(trace), places) or too_long(places, 1, self.longest):
             return abstained(trace, why)
-        prompt = render(PROMPT, places)
+        prompt = render(self.prompt, places)
 
         def read(replies: Sequence[Reply]) -> Score:
             reply = replies[0]
@@ -98,7 +71,7 @@ class JudgeYesNo:
 
         return Case((Request(prompt.messages, 120, logprobs=self.logprobs),), read)
 
-    def _plan_plain(self, trace: Trace) -> Case | Score:
+    def plan_plain(self, trace: Trace) -> Case | Score:
         """The recipe as found, with the texts pasted in."""
         asked = (
             f"Context: {chr(10).join(trace.context_texts)}\n\nAnswer: {trace.answer}\n\n"

@@ -6,10 +6,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar, Literal
 
-from calibrate.backends.embedder import PACKAGED, embedder
+from calibrate.backends.embedder import embedder
 from calibrate.backends.lexical import unmarked
 from calibrate.backends.text import Part, sentences
-from calibrate.detectors._embedding import Asking, together
+from calibrate.detectors._embedding import Asking, EmbeddingDetector, together
 from calibrate.detectors._nli import Alternative, alternatives, too_few
 from calibrate.detectors._scoring import by_number, readable
 from calibrate.detectors.base import abstained, scored
@@ -23,18 +23,18 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class SelfConsistency:
-    """Measures how close in meaning this answer is to other answers drawn for the same question. A low value means the
-    model says something else when asked again.
+class SelfConsistency(EmbeddingDetector):
+    """Measures how close in meaning this answer and other answers drawn for the same question are to each other. A low
+    value means the model says something else when asked again.
 
-    Needs an answer, at least two alternatives and the embedding model. Value: the mean cosine of the answer with its
-    alternatives; the common recipe's, the mean over pairs of alternatives, is `compare=alternatives`.
+    Needs an answer, at least two alternatives and the embedding model. Value: the mean cosine over all pairs of the
+    answer and its alternatives; the common recipe leaves the answer out (`compare=alternatives`).
     """
 
     name: ClassVar[str] = "self_consistency"
-    version: ClassVar[str] = "1"
+    version: ClassVar[str] = "2"
     title: ClassVar[str] = "Self-consistency"
-    unit: ClassVar[str] = "mean cosine of the answer with its alternatives"
+    unit: ClassVar[str] = "mean cosine over pairs of the answer and its alternatives"
     needs: ClassVar[frozenset[str]] = frozenset({"answer", "alternatives"})
     flag_when: ClassVar[FlagWhen] = "below"
     bounds: ClassVar[tuple[float, float]] = (-1.0, 1.0)
@@ -49,22 +49,13 @@ class SelfConsistency:
         },
     )
     compare: Literal["answer", "all", "alternatives"] = field(
-        default="answer",
+        default="all",
         metadata={
-            "help": "`answer`: the logged answer with each alternative. `alternatives`: every pair of alternatives, as "
-            "published; it says how sure the model is of the question, not of this answer. `all`: every pair of both."
+            "help": "`all`: every pair of the logged answer and its alternatives. `answer`: the answer with each "
+            "alternative. `alternatives`: every pair of alternatives, as published; it says how sure the model is of "
+            "the question, not of this answer."
         },
     )
-    model: str = field(
-        default=PACKAGED,
-        metadata={"help": "Embedding model: the packaged one, a directory, or a Hugging Face id already downloaded."},
-    )
-
-    def revision(self) -> str:
-        return embedder(self.model).revision()
-
-    def unavailable(self) -> str | None:
-        return embedder(self.model).unavailable()
 
     def score(self, traces: Sequence[Trace]) -> Iterator[Score]:
         if self.variant == "plain":

@@ -6,9 +6,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar, Literal
 
-from calibrate.backends.embedder import PACKAGED, embedder
+from calibrate.backends.embedder import embedder
 from calibrate.backends.passages import claims
-from calibrate.detectors._embedding import Asking, portions, together
+from calibrate.detectors._embedding import Asking, EmbeddingDetector, portions, together
 from calibrate.detectors._matching import Texts
 from calibrate.detectors._scoring import by_number, readable
 from calibrate.detectors.base import abstained, scored
@@ -24,7 +24,7 @@ PORTION = 200_000  # characters at once: 150 MB of token vectors
 
 
 @dataclass(frozen=True)
-class SelfCheckBertScore:
+class SelfCheckBertScore(EmbeddingDetector):
     """Measures how far each sentence of the answer is from what the model said when it was asked again. A high value
     means the alternatives do not repeat it: the model is guessing.
 
@@ -53,16 +53,6 @@ class SelfCheckBertScore:
     aggregate: Literal["mean", "max"] = field(
         default="mean", metadata={"help": "The average over sentences (mean), or the worst sentence decides (max)."}
     )
-    model: str = field(
-        default=PACKAGED,
-        metadata={"help": "Embedding model: the packaged one, a directory, or a Hugging Face id already downloaded."},
-    )
-
-    def revision(self) -> str:
-        return embedder(self.model).revision()
-
-    def unavailable(self) -> str | None:
-        return embedder(self.model).unavailable()
 
     def score(self, traces: Sequence[Trace]) -> Iterator[Score]:
         for some in portions(traces, PORTION):

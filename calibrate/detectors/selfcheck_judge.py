@@ -3,27 +3,20 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar, Literal
 
-from calibrate.backends.chat import Reply, Request, chat
+from calibrate.backends.chat import Reply, Request
 from calibrate.backends.prompts import Prompt, clean, render
 from calibrate.backends.text import Part
 from calibrate.detectors._judging import (
-    BATCH,
-    LONGEST,
-    LONGEST_HELP,
-    MODEL_HELP,
     Case,
+    ChatDetector,
     heard,
     in_one_line,
-    judged,
-    requests_of,
-    revision,
     said,
     too_long,
-    unavailable,
 )
 from calibrate.detectors._nli import alternatives, too_few
 from calibrate.detectors._replies import Word, first_word
@@ -31,12 +24,11 @@ from calibrate.detectors._scoring import readable
 from calibrate.detectors.base import abstained, scored
 from calibrate.types import Evidence, FlagWhen, Score, Trace
 
-PROMPT = "prompts/selfcheck_judge.txt"
 VALUES: dict[Word, float] = {"yes": 0.0, "no": 1.0, "n/a": 0.5}
 
 
 @dataclass(frozen=True)
-class SelfcheckJudge:
+class SelfcheckJudge(ChatDetector):
     """Asks a language model, for every sentence of the answer and every alternative answer, whether the alternative
     supports the sentence. A high value means that the answer says what the other answers do not: it was made up anew.
 
@@ -52,7 +44,7 @@ class SelfcheckJudge:
     flag_when: ClassVar[FlagWhen] = "above"
     bounds: ClassVar[tuple[float, float]] = (0.0, 1.0)
     usual_threshold: ClassVar[float] = 0.5
-    batch: ClassVar[int] = BATCH
+    prompt: ClassVar[str] = "prompts/selfcheck_judge.txt"
 
     variant: Literal["default", "plain"] = field(
         default="default",
@@ -64,25 +56,8 @@ class SelfcheckJudge:
     aggregate: Literal["max", "mean"] = field(
         default="max", metadata={"help": "The worst sentence decides (max), or the average over sentences (mean)."}
     )
-    model: str = field(default="", metadata={"help": MODEL_HELP})
-    longest: int = field(default=LONGEST, metadata={"help": LONGEST_HELP, "low": 1_000, "high": 4_000_000})
 
-    def revision(self) -> str:
-        return revision(self.model, PROMPT)
-
-    def unavailable(self) -> str | None:
-        return unavailable(self.model, PROMPT)
-
-    def score(self, traces: Sequence[Trace]) -> Iterator[Score]:
-        return judged(self.needs, traces, self._plan, chat(self.model))
-
-    def requests(self, trace: Trace) -> list[Request]:
-        """What scoring the trace asks."""
-        return requests_of(self.needs, trace, self._plan)
-
-    def _plan(self, trace: Trace) -> Case | Score:
-        if self.variant == "plain":
-            return self._plan_plain(trace)
+    def plan(self, trace: Trace) -> Case | Score:
         parts = said(trace)
         drawn = alternatives(trace)
         if why := too_few(drawn) if parts else "no sentence in the answer":
@@ -91,7 +66,7 @@ class SelfcheckJudge:
         texts = [in_one_line(trace.answer[part.start : part.end]) for part in parts]
         if why := self._too_long(texts, others):
             return abstained(trace, why)
-        asked = [render(PROMPT, {"alternative": other, "sentence": text}) for text in texts for other in others]
+        asked = [render(self.prompt, {"alternative": other, "sentence": text}) for text in texts for other in others]
 
         def read(replies: Sequence[Reply]) -> Score:
             found = [_word(*pair) for pair in zip(replies, asked, strict=True)]
@@ -112,7 +87,7 @@ class SelfcheckJudge:
         ]
         return scored(trace, value, readable(sorted(evidence, key=lambda one: -(one.value or 0.0))))
 
-    def _plan_plain(self, trace: Trace) -> Case | Score:
+    def plan_plain(self, trace: Trace) -> Case | Score:
         """The recipe as found: `answer = generate()`, then `samples = [generate() for _ in range(n)]`."""
         fresh, *samples = trace.alternatives
         if why := self._too_long([fresh], samples):

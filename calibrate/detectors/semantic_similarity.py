@@ -6,9 +6,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar, Literal
 
-from calibrate.backends.embedder import PACKAGED, embedder
+from calibrate.backends.embedder import embedder
 from calibrate.backends.passages import Shortlist, claims, cut, shortlist
-from calibrate.detectors._embedding import Asking, together
+from calibrate.detectors._embedding import Asking, EmbeddingDetector, together
 from calibrate.detectors._scoring import Context, by_number, contexts, readable
 from calibrate.detectors.base import abstained, scored
 from calibrate.types import Evidence, FlagWhen, Score, Trace
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class SemanticSimilarity:
+class SemanticSimilarity(EmbeddingDetector):
     """Measures how close in meaning each sentence of the answer is to the closest passage of the sources. A low value
     means at least one sentence talks about something the sources do not.
 
@@ -49,16 +49,6 @@ class SemanticSimilarity:
     sentences_per_window: int = field(
         default=2, metadata={"help": "Sentences of the context in one passage.", "low": 1, "high": 10}
     )
-    model: str = field(
-        default=PACKAGED,
-        metadata={"help": "Embedding model: the packaged one, a directory, or a Hugging Face id already downloaded."},
-    )
-
-    def revision(self) -> str:
-        return embedder(self.model).revision()
-
-    def unavailable(self) -> str | None:
-        return embedder(self.model).unavailable()
 
     def score(self, traces: Sequence[Trace]) -> Iterator[Score]:
         ask = self._ask_plain if self.variant == "plain" else self._ask

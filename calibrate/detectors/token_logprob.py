@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar, Literal
 
-from calibrate.backends.logprobs import LEAST, NoLogprobs, NotLogprobs, logprobs, places
+from calibrate.backends.logprobs import LEAST, NoLogprobs, NotLogprobs, are_of, logprobs, places
 from calibrate.detectors._scoring import each
 from calibrate.detectors.base import abstained, failed, scored
 from calibrate.hostile import visible
@@ -27,7 +27,7 @@ class TokenLogprob:
     """
 
     name: ClassVar[str] = "token_logprob"
-    version: ClassVar[str] = "1"
+    version: ClassVar[str] = "2"
     title: ClassVar[str] = "Token log-probability"
     unit: ClassVar[str] = "negative log-probability of the answer's tokens, in nats"
     needs: ClassVar[frozenset[str]] = frozenset({"answer", "tokens"})
@@ -64,6 +64,8 @@ class TokenLogprob:
             return failed(trace, str(error))
         except NoLogprobs as error:
             return abstained(trace, str(error))
+        if not are_of(trace.answer, trace.tokens):
+            return abstained(trace, "the log-probabilities are not of this answer: its text is not what the tokens say")
         found = [value for value in values if value is not None]
         value = -min(found) if self.aggregate == "min" else -math.fsum(found) / len(found)
         return scored(trace, value + 0.0, _tokens(trace, values))

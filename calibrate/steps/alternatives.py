@@ -12,7 +12,7 @@ from typing import Any
 from calibrate import registry
 from calibrate.backends import files
 from calibrate.backends.chat import Chat, ChatError, Estimate, Reply, Request, chat
-from calibrate.backends.chat_price import guessed_tokens
+from calibrate.backends.chat.price import guessed_tokens
 from calibrate.backends.prompts import render
 from calibrate.errors import BadInput, Unavailable
 from calibrate.steps.detect import traces_of, utc_now, workspace_of

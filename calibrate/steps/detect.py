@@ -63,18 +63,26 @@ def queue(
     """
     if budget is not None and not 0 <= budget < float("inf"):
         raise BadInput(f"the budget cannot be {budget}; it is a number of US dollars, 0 or more")
+    chosen = chosen_of(names, params)
+    traces_of(store, scope)
+    specs = [{"name": detector.name, "params": registry.config_of(detector)} for detector in chosen]
+    options = None if budget is None else {"budget": budget}
+    return store.runs.queue(specs, scope, options=options, now=utc_now())
+
+
+def chosen_of(names: Sequence[str], params: Mapping[str, Any] | None = None) -> list[Detector]:
+    """The detectors that a run is for, as `queue` takes them. Raises BadInput for what cannot be run."""
     if not names:
         raise BadInput("name at least one detector, or `all`")
+    if "all" in names and len(names) > 1:
+        raise BadInput("`all` stands alone: it means every detector; leave out the other names")
     if names == ["all"]:
         names = registry.names()
     chosen = [registry.make(name, _fitting(name, params or {})) for name in dict.fromkeys(names)]
     for param in params or {}:
         if not any(param in registry.config_of(detector) for detector in chosen):
             raise BadInput(f"none of {', '.join(names)} has a parameter {param!r}; `detectors` lists them")
-    traces_of(store, scope)
-    specs = [{"name": detector.name, "params": registry.config_of(detector)} for detector in chosen]
-    options = None if budget is None else {"budget": budget}
-    return store.runs.queue(specs, scope, options=options, now=utc_now())
+    return chosen
 
 
 def work(store: Store, *, run_id: int | None = None) -> Run | None:
@@ -115,9 +123,9 @@ def _carry_out(store: Store, claimed: Run, worker: str) -> bool:
     total_traces, chunks = traces_of(store, claimed.scope)
     total, settled = total_traces * len(detectors), 0
     if "sample" not in claimed.scope and jobs:  # of a large store only what is missing is looked at
-        lacking = [job.config_id for job in jobs]
-        settled = total_traces - store.traces.count(_where(claimed.scope), lacking=lacking)
-        chunks = store.traces.keys(_where(claimed.scope), chunk=CHUNK, lacking=lacking)
+        lacking = store.traces.lacking(_where(claimed.scope), [job.config_id for job in jobs])
+        settled = total_traces - len(lacking)
+        chunks = store.traces.hashes(lacking, chunk=CHUNK)
     at_once = {name: _unavailable(total_traces, why) for name, why in idle.items()}
     before = total_traces * len(idle) + settled * len(jobs)
     going = [True]

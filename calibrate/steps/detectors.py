@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -27,7 +26,7 @@ from db.runs import Run
 from db.scores import Config
 from db.tables import ConfigRow, GoldRow, MemberRow, ScoreRow, TraceRow
 
-State = Literal["ready", "no model needed", "will download", "missing"]
+State = Literal["ready", "no model needed", "missing"]
 REASONS = 20
 RUNS = 100  # the newest runs in which a detector's speed is looked for
 ASKED = 1_500  # requests that an estimate is made from; the rest is taken to be like them
@@ -156,8 +155,7 @@ def coverage(store: Store, detector: Detector, scope: Mapping[str, Any]) -> Cove
 
 def _status(detector: Detector) -> Status:
     if why := detector.unavailable():
-        # As `models list` has it: nothing is fetched unasked, and this can be with one command.
-        return Status("will download" if "`python -m calibrate models pull" in why else "missing", why)
+        return Status("missing", why)
     revision = detector.revision()
     return Status("ready" if revision else "no model needed", None, revision)
 
@@ -199,7 +197,7 @@ def asks_chat(detector: Detector) -> bool:
 
 def prompt_of(detector: Detector) -> str | None:
     """The file with the detector's wording, or None."""
-    name = getattr(inspect.getmodule(type(detector)), "PROMPT", None)
+    name = getattr(type(detector), "prompt", None)
     return name if name in files.names() else None
 
 

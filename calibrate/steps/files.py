@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from calibrate import registry
-from calibrate.backends import chat_price, files, prompts, refusals
+from calibrate.backends import files, prompts, refusals
+from calibrate.backends.chat import price
 from calibrate.errors import BadInput
 from calibrate.steps.detect import workspace_of
 from calibrate.steps.detectors import prompt_of
@@ -92,8 +93,8 @@ def check(store: Store, name: str, text: str) -> None:
         raise BadInput(f"{name}: character {error.start + 1} is a lone surrogate; take it out") from None
     if "\0" in text:
         raise BadInput(f"{name}: character {text.index(chr(0)) + 1} is NUL; take it out")
-    if name == chat_price.FILE:
-        chat_price.table(text)
+    if name == price.FILE:
+        price.table(text)
         return
     if name.startswith("prompts/"):
         if why := prompts.problem(name, text):

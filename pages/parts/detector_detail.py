@@ -26,7 +26,6 @@ from pages.parts.words import ago, count, share, span
 STATES = {
     "ready": ":material/check_circle: **Ready**",
     "no model needed": ":material/check_circle: **No model needed**",
-    "will download": ":material/download: **Not here yet**",
     "missing": ":material/error: **Missing**",
 }
 
@@ -139,7 +138,7 @@ def offer_run(store: Store, detector: Detector, scope: Mapping[str, Any], *, kno
 
 
 def _say(detector: Detector, plan: step.Plan, covered: step.Coverage) -> None:
-    parts = [f"{covered.waiting:,} not asked yet"] if covered.waiting else []
+    parts = [f"{covered.waiting:,} not run yet"] if covered.waiting else []
     parts += [f"{covered.failed:,} that failed"] if covered.failed else []
     # The coverage further up is that of the settings used last.
     what = f"{' and '.join(parts)} with these settings"

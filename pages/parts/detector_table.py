@@ -40,7 +40,7 @@ def choose(rows: Sequence[Overview]) -> Overview:
 
 def why_not(covered: Coverage, most: int = 3) -> str:
     """no sources (12), a refusal (3) and 2 more."""
-    waiting = {"not asked yet": covered.waiting} if covered.waiting else {}
+    waiting = {"not run yet": covered.waiting} if covered.waiting else {}
     return listed([f"{reason} ({n:,})" for reason, n in {**waiting, **covered.why}.items()], most)
 
 
@@ -50,9 +50,8 @@ def speed(last: Measured | None) -> float | None:
 
 
 _COLUMNS: dict[str, Any] = {
-    "Detector": st.column_config.TextColumn(width=190),
-    "Name": st.column_config.TextColumn(width=150, help="As files and commands call it"),
-    "Model": st.column_config.TextColumn(width=130, help="Whether it can run here"),
+    "Detector": st.column_config.TextColumn(width=175),
+    "Model": st.column_config.TextColumn(width=115, help="Whether it can run here"),
     "Coverage": st.column_config.NumberColumn(
         width=85, format="percent", help="Share of these traces that it scored, with the settings it last ran with"
     ),
@@ -60,7 +59,7 @@ _COLUMNS: dict[str, Any] = {
     "Traces/s": st.column_config.NumberColumn(
         width=80, format="localized", help="Measured in the last run that scored anything"
     ),
-    "Why not scored": st.column_config.TextColumn(width=380),
+    "Why not scored": st.column_config.TextColumn(width=520),
 }
 
 
@@ -68,7 +67,6 @@ def _cells(row: Overview) -> dict[str, Any]:
     covered, ran = row.coverage, row.config is not None
     return {
         "Detector": visible(row.detector.title, 60),
-        "Name": row.detector.name,
         "Model": row.status.state,
         "Coverage": None if covered.share is None or not ran else round(covered.share, 2),
         "Scored": covered.scored if ran else None,

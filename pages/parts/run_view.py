@@ -123,6 +123,7 @@ def show_history(runs: list[Run], now: datetime) -> None:
 
 _COLUMNS: dict[str, Any] = {
     "Run": st.column_config.NumberColumn(width=50),
+    "Settings": st.column_config.TextColumn(width=150, help="What differs from the detector's defaults"),
     "Scored": st.column_config.NumberColumn(width=80),
     "Reused": st.column_config.NumberColumn(width=80, help="Scored before, with the same settings; not computed again"),
     "Abstained": st.column_config.NumberColumn(width=90),
@@ -138,6 +139,7 @@ def _rows(run: Run) -> Any:
         why = "; ".join(f"{reason} ({n:,})" for reason, n in tally.get("why", {}).items())
         yield {
             "Detector": name,
+            "Settings": visible(_changed(run, name), 200),
             "Scored": tally["scored"],
             "Reused": tally["reused"],
             "Abstained": tally["abstained"],
@@ -146,6 +148,16 @@ def _rows(run: Run) -> Any:
             "Seconds": tally["seconds"],
             "Why": visible(why, 500),
         }
+
+
+def _changed(run: Run, name: str) -> str:
+    """The parameters that the run set otherwise than the detector does; "" for none."""
+    params = next((spec["params"] for spec in run.detectors if spec["name"] == name), {})
+    try:
+        usual = {one.name: one.default for one in registry.parameters(registry.get(name))}
+    except UnknownDetector:
+        usual = {}
+    return ", ".join(f"{key}={value}" for key, value in params.items() if usual.get(key, ...) != value)
 
 
 def _silent(name: str, tally: Mapping[str, Any]) -> str | None:

@@ -16,11 +16,10 @@ from email.utils import format_datetime
 import pytest
 
 from calibrate import workspace
-from calibrate.backends import chat_flow
-from calibrate.backends.chat import Chat, ChatError, Reply, Request, chat
-from calibrate.backends.chat_flow import Throttle, asked_wait, wait_before
-from calibrate.backends.chat_price import price_of, table
-from calibrate.backends.chat_wire import Unusable, completion
+from calibrate.backends.chat import Chat, ChatError, Reply, Request, chat, flow
+from calibrate.backends.chat.flow import Throttle, asked_wait, wait_before
+from calibrate.backends.chat.price import price_of, table
+from calibrate.backends.chat.wire import Unusable, completion
 from calibrate.errors import BadInput
 from calibrate.settings import chat as chat_settings
 from calibrate.workspace import Budget, Workspace
@@ -39,8 +38,8 @@ class Cache(dict[str, dict[str, object]]):
 @pytest.fixture
 def start(monkeypatch: pytest.MonkeyPatch, no_chat: None) -> Start:
     """Starts a stub and gives it with a Chat that asks it; waits between tries are short."""
-    monkeypatch.setattr(chat_flow, "FIRST_WAIT", 0.01)
-    monkeypatch.setattr(chat_flow, "LONGEST_WAIT", 0.05)
+    monkeypatch.setattr(flow, "FIRST_WAIT", 0.01)
+    monkeypatch.setattr(flow, "LONGEST_WAIT", 0.05)
     with ExitStack() as stack:
 
         def begin(plan: Plan, **variables: object) -> tuple[Stub, Chat]:
@@ -106,7 +105,7 @@ def test_a_fault_that_stays_is_an_error_after_a_few_tries(start: Start) -> None:
     assert "said 500: the engine" in str(error)
     assert "\x1b" not in str(error)
     assert "\u202e" not in str(error)
-    assert len(stub.asked) == chat_flow.TRIES
+    assert len(stub.asked) == flow.TRIES
 
 
 def test_retry_after_in_seconds_is_honoured(start: Start) -> None:
@@ -188,9 +187,9 @@ def test_when_none_comes_in_time_the_error_names_the_setting(start: Start) -> No
 def test_an_endpoint_that_starts_late_is_waited_for(
     start: Start, no_chat: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(chat_flow, "FIRST_WAIT", 0.5)
-    monkeypatch.setattr(chat_flow, "LONGEST_WAIT", 2.0)
-    monkeypatch.setattr(chat_flow.random.Random, "uniform", lambda self, low, high: high)
+    monkeypatch.setattr(flow, "FIRST_WAIT", 0.5)
+    monkeypatch.setattr(flow, "LONGEST_WAIT", 2.0)
+    monkeypatch.setattr(flow.random.Random, "uniform", lambda self, low, high: high)
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -213,7 +212,7 @@ def test_where_nobody_answers_one_request_finds_that_out_for_all(
     monkeypatch.setenv("TOUCHSTONE_CHAT_CONCURRENCY", "2")
     errors = list(chat().ask(request(str(i)) for i in range(200)))
     assert {str(error) for error in errors} <= {
-        "nobody answers at 127.0.0.1:9/v1; check TOUCHSTONE_CHAT_URL and that the server runs, 6 times in a row"
+        "nobody answered at 127.0.0.1:9/v1 in 6 tries; check TOUCHSTONE_CHAT_URL and that the server runs"
     }
     assert all(isinstance(error, ChatError) and error.final for error in errors)
 

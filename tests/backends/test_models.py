@@ -114,7 +114,7 @@ def test_pull_makes_a_model_ready_and_verify_finds_what_changed(
     monkeypatch.setenv("TOUCHSTONE_NLI_MODEL", MODEL)
     code, before = call(capsys, "list")
     about = {one["kind"]: one for one in before["models"]}["nli"]
-    assert (code, about["status"], about["revision"]) == (0, "will download", None)
+    assert (code, about["status"], about["revision"]) == (0, "missing", None)
     assert "models pull nli" in about["how"]
 
     code, pulled = process("pull", "nli", HF_ENDPOINT=endpoint)
@@ -194,7 +194,7 @@ def test_every_kind_is_listed_once(capsys: pytest.CaptureFixture[str]) -> None:
     code, answer = call(capsys, "list")
     assert code == 0
     assert [one["kind"] for one in answer["models"]] == ["embedder", "nli", "chat"]
-    assert all(one["status"] in ("ready", "will download", "missing") for one in answer["models"])
+    assert all(one["status"] in ("ready", "missing") for one in answer["models"])
     assert all(bool(one["how"]) is (one["status"] != "ready") for one in answer["models"])
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from typing import Any
 
@@ -18,16 +19,21 @@ def trace(answer: str, *texts: str, id: str = "t", schema: Any = None, context: 
     return Trace(id, answer, question="?", sources=sources, schema=schema, context=context)
 
 
+def tokens(answer: str) -> tuple[Token, ...]:
+    """The answer word by word, each all but sure."""
+    words = re.findall(r"\s*\S+", answer)
+    return tuple(Token(word, -0.2, ((word, -0.2), ("other", -1.9))) for word in words)
+
+
 def complete(name: str, id: str = "full") -> Trace:
     """A trace with everything any detector may need; for `schema` the answer is JSON."""
     answer = (
         '{"ok": 1}' if name == "schema" else "The X200 is covered for 24 months [1]. Batteries for five years [2][7]."
     )
     full = trace(answer, WARRANTY, BATTERIES, id=id, schema=OBJECT_SCHEMA)
-    token = Token("The", -0.2, (("The", -0.2), ("A", -1.9)))
     alternatives = ("It is covered for two years.", "Coverage lasts 24 months.", "Five years.")
     sources = tuple(replace(source, retrieval_score=0.9 / number) for number, source in enumerate(full.sources, 1))
-    return replace(full, sources=sources, tokens=(token,) * 8, alternatives=alternatives, model="m", context=WARRANTY)
+    return replace(full, sources=sources, tokens=tokens(answer), alternatives=alternatives, model="m", context=WARRANTY)
 
 
 def variety(name: str) -> list[Trace]:
@@ -44,7 +50,9 @@ def variety(name: str) -> list[Trace]:
         ]
     )
     made = [
-        replace(full, id=f"{name}-{i}-{j}", answer=f"{one}{' ' * i}") for i in range(5) for j, one in enumerate(answers)
+        replace(full, id=f"{name}-{i}-{j}", answer=f"{one}{' ' * i}", tokens=tokens(one))
+        for i in range(5)
+        for j, one in enumerate(answers)
     ]
     return [*made, *(replace(one, id=f"a{i}") for i, one in enumerate(awkward()[:6]))]
 

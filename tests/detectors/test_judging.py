@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from calibrate import workspace
+from calibrate import registry, workspace
 from calibrate.backends import files, prompts
 from calibrate.backends.prompts import clean, problem, render
 from calibrate.detectors._replies import Unparsed, first_word, items, odds, only_object, rating
@@ -442,3 +442,21 @@ def test_lists(reply: str, claims: list[str]) -> None:
 def test_what_is_no_list(reply: str) -> None:
     with pytest.raises(Unparsed, match="no list"):
         items(reply)
+
+
+@pytest.mark.parametrize(
+    ("name", "own"),
+    [
+        ("judge_score", {"aggregate": "max"}),
+        ("judge_verdict", {}),
+        ("judge_yes_no", {"logprobs": 10}),
+        ("selfcheck_judge", {"aggregate": "max"}),
+    ],
+)
+def test_what_scores_are_kept_under(name: str, own: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Parameters that judges share are written once; their names are part of every score's key."""
+    monkeypatch.setenv("TOUCHSTONE_CHAT_URL", "http://localhost:9/v1")
+    monkeypatch.setenv("TOUCHSTONE_CHAT_MODEL", "m")
+    judge = registry.make(name)
+    assert registry.config_of(judge) == {"variant": "default", "model": "", "longest": 400_000, **own}
+    assert judge.revision() == f"m@03334085f4b1+prompt-{files.version(f'prompts/{name}.txt')}"

@@ -373,3 +373,29 @@ def test_swedish_answers_have_log_probabilities_and_no_entropy() -> None:
             logged = np.array([t.logprob for t in one.tokens or ()])
             assert found.value == pytest.approx(-logged.mean(), abs=1e-9)
             assert sum(piece.start is not None for piece in found.evidence) >= len(found.evidence) * 0.7
+
+
+@pytest.mark.parametrize(
+    ("answer", "texts", "status"),
+    [
+        ("The cat sat.", ["The", " cat", " sat", ".", "<|im_end|>"], "scored"),
+        ("The cat sat.", ["▁The", "▁cat", "▁sat", ".", "</s>"], "scored"),
+        ("The cat sat. Sources: 1", ["The", " cat", " sat", "."], "scored"),  # a line of the application's own
+        ("né", ["n", "\\xc3", "\\xa9"], "scored"),  # cannot be told
+        ("二年前", ["äºĮ", "å¹´", "åīį"], "scored"),  # as byte-level vocabularies write it
+        ("The cat sat.", ["Le", " chien", " dort", "!"], "abstained"),
+        ("The cat sat.", [" Thoughts", " go", " on", " and", " on", " The", " cat", " sat", "."], "abstained"),
+        ("The cat sat on the mat all day.", ["The", " cat"], "abstained"),
+        ("The cat sat.", ["<|im_end|>"], "abstained"),
+    ],
+)
+def test_the_tokens_of_another_text_are_no_evidence(answer: str, texts: list[str], status: str) -> None:
+    found = score("token_logprob", Trace("t", answer, tokens=tuple(Token(text, -0.5) for text in texts)))
+    assert found.status == status
+    assert status == "scored" or "not of this answer" in str(found.reason)
+
+
+def test_a_number_that_stands_for_none_everywhere_is_no_score() -> None:
+    assert score("token_logprob", trace([Token(f"w{n}", -9999.0) for n in range(5)])).status == "abstained"
+    one = trace([Token("a", -1.0), Token("b", -9999.0)])
+    assert value("token_logprob", one) == pytest.approx((1 + 100) / 2)

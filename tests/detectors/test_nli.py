@@ -453,7 +453,7 @@ def test_the_logged_answer_is_compared() -> None:
     """The alternatives agree with each other and not with the answer, which the usual recipe never looks at."""
     agreed = ("Paris is the capital of France.", "The capital of France is Paris.", "France's capital is Paris.")
     right, wrong = asked("The capital is Paris.", *agreed), asked("Sourdough rises because of wild yeast.", *agreed)
-    assert value("self_consistency", right) > 0.65 > value("self_consistency", wrong) + 0.4
+    assert value("self_consistency", right) > 0.65 > value("self_consistency", wrong)
     assert value("self_consistency", wrong, variant="plain") == value("self_consistency", right, variant="plain") > 0.9
 
 

@@ -12,11 +12,11 @@ from datetime import UTC, datetime
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
-from calibrate.backends import chat_wire as wire
-from calibrate.backends.chat_flow import LONGEST_ASKED, TRIES, Throttle, asked_wait, wait_before
-from calibrate.backends.chat_price import Price, guessed_tokens
-from calibrate.backends.chat_types import ChatError, Request
-from calibrate.backends.chat_wire import Choice, Completion, Unusable
+from calibrate.backends.chat import wire
+from calibrate.backends.chat.flow import LONGEST_ASKED, TRIES, Throttle, asked_wait, wait_before
+from calibrate.backends.chat.price import Price, guessed_tokens
+from calibrate.backends.chat.types import ChatError, Request
+from calibrate.backends.chat.wire import Choice, Completion, Unusable
 from calibrate.hostile import visible
 from calibrate.settings import ChatSettings
 from calibrate.types import Usage
@@ -143,7 +143,12 @@ class Endpoint:
                 raise self.error(f"{trouble}, and asks to wait {trouble.wait:.0f} s; try again later")
             if attempt < TRIES:
                 await asyncio.sleep(wait_before(attempt + 1, trouble.wait, self._rng))
-        problem = self.error(f"{trouble}, {TRIES} times in a row", final=trouble.unreachable)
+        said = f"{trouble}, {TRIES} times in a row"
+        if trouble.unreachable:
+            said = (
+                f"nobody answered at {self.place} in {TRIES} tries; check TOUCHSTONE_CHAT_URL and that the server runs"
+            )
+        problem = self.error(said, final=trouble.unreachable)
         if trouble.unreachable and alive == self._answers:  # nobody has got through since this one began
             asking.halted = problem
         raise problem
@@ -208,8 +213,7 @@ class Endpoint:
         except APIConnectionError as error:
             what = type(error.__cause__).__name__
             if what == "ConnectError":
-                reason = f"nobody answers at {self.place}; check TOUCHSTONE_CHAT_URL and that the server runs"
-                raise _Again(reason, unreachable=True) from None
+                raise _Again(f"nobody answers at {self.place}", unreachable=True) from None
             raise _Again(f"the connection to the chat endpoint broke ({what})") from None
 
     def _status_problem(self, error: Any, began: float, asking: Asking) -> Exception:

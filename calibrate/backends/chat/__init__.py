@@ -20,10 +20,10 @@ from functools import lru_cache
 from typing import Any
 
 from calibrate import settings, workspace
-from calibrate.backends.chat_price import Price, guessed_tokens, price_of
-from calibrate.backends.chat_send import Answered, Asking, Endpoint
-from calibrate.backends.chat_types import ChatError, Estimate, Reply, Request
-from calibrate.backends.chat_wire import Choice
+from calibrate.backends.chat.price import Price, guessed_tokens, price_of
+from calibrate.backends.chat.send import Answered, Asking, Endpoint
+from calibrate.backends.chat.types import ChatError, Estimate, Reply, Request
+from calibrate.backends.chat.wire import Choice
 from calibrate.errors import BadInput, TouchstoneError
 from calibrate.settings import ChatSettings
 from calibrate.types import Usage

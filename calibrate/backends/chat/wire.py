@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from calibrate.types import Token
 
 if TYPE_CHECKING:
-    from calibrate.backends.chat_types import Request
+    from calibrate.backends.chat.types import Request
 
 _UNSENDABLE = re.compile("[\x00\ud800-\udfff]")
 MOST_ABOVE_ZERO = 1e-3  # a log-probability may be this much above 0 by rounding; beyond, it is none

@@ -36,13 +36,18 @@ def speaks_for_all(sample: Sample) -> bool:
     return sample.design in DESIGNS and sample.design != "fresh-flagged"
 
 
-def known_design(sample: Sample) -> None:
+def must_speak_for_all(sample: Sample) -> None:
     """Raises BadInput for a sample that cannot be weighted to stand for its traffic."""
+    known_design(sample)
     if sample.design == "fresh-flagged":
         raise BadInput(
             f"the sample {sample.name!r} holds flagged traces only, so it says nothing of what was missed: it is there "
             "to certify; take the sample of the whole traffic"
         )
+
+
+def known_design(sample: Sample) -> None:
+    """Raises BadInput for a sample that this version does not know how to weight."""
     if sample.design not in DESIGNS:
         raise BadInput(
             f"the sample {sample.name!r} was drawn by the design {sample.design!r}, whose inclusion probabilities this "

@@ -190,7 +190,10 @@ class ScoreRow(Base):
     evidence: Mapped[list[Any] | None]
     usage: Mapped[list[Any] | None]
     scored_at: Mapped[datetime]
-    __table_args__ = (Index("ix_scores_recent", "config_id", "scored_at"),)
+    __table_args__ = (
+        Index("ix_scores_recent", "config_id", "scored_at"),
+        Index("ix_scores_status", "status", "config_id"),
+    )
 
 
 class RunRow(Base):

@@ -40,25 +40,52 @@ def postgres() -> Iterator[str]:
     shutil.rmtree(folder, ignore_errors=True)
 
 
-@pytest.fixture
-def postgres_url(postgres: str) -> Iterator[str]:
-    """A fresh, empty database."""
+@pytest.fixture(scope="session")
+def postgres_template(postgres: str) -> Iterator[str]:
+    """The name of a database that is an empty store: copied in a third of the time that making one takes."""
     import psycopg
 
     name = f"t{uuid.uuid4().hex}"
     with psycopg.connect(postgres, autocommit=True) as server:
         server.execute(f"CREATE DATABASE {name}")  # type: ignore[arg-type]
-    yield (
-        postgres.replace("/postgres?", f"/{name}?")
-        if "/postgres?" in postgres
-        else f"{postgres.rsplit('/', 1)[0]}/{name}"
-    )
+        open_store(_database(postgres, name)).close()
+        yield name
+        server.execute(f"DROP DATABASE IF EXISTS {name} WITH (FORCE)")  # type: ignore[arg-type]
+
+
+@pytest.fixture(scope="session")
+def sqlite_template(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A file that is an empty store."""
+    path = tmp_path_factory.mktemp("template") / "touchstone.db"
+    open_store(f"sqlite:///{path}").close()
+    return path
+
+
+def _database(server: str, name: str) -> str:
+    if "/postgres?" in server:
+        return server.replace("/postgres?", f"/{name}?")
+    return f"{server.rsplit('/', 1)[0]}/{name}"
+
+
+@pytest.fixture
+def postgres_url(postgres: str, request: pytest.FixtureRequest) -> Iterator[str]:
+    """A fresh database: empty, or for a test that takes an open `store` one already."""
+    import psycopg
+
+    name = f"t{uuid.uuid4().hex}"
+    template = f" TEMPLATE {request.getfixturevalue('postgres_template')}" if "store" in request.fixturenames else ""
+    with psycopg.connect(postgres, autocommit=True) as server:
+        server.execute(f"CREATE DATABASE {name}{template}")  # type: ignore[arg-type]
+    yield _database(postgres, name)
     with psycopg.connect(postgres, autocommit=True) as server:
         server.execute(f"DROP DATABASE IF EXISTS {name} WITH (FORCE)")  # type: ignore[arg-type]
 
 
 @pytest.fixture
-def sqlite_url(tmp_path: Path) -> str:
+def sqlite_url(tmp_path: Path, request: pytest.FixtureRequest) -> str:
+    """A file that is not there yet, or for a test that takes an open `store` an empty one."""
+    if "store" in request.fixturenames:
+        shutil.copy(request.getfixturevalue("sqlite_template"), tmp_path / "touchstone.db")
     return f"sqlite:///{tmp_path}/touchstone.db"
 
 

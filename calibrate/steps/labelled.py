@@ -11,7 +11,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrate.sampling import known_design
+from calibrate.sampling import must_speak_for_all
 from calibrate.stats.design import Design
 from calibrate.stats.intervals import Band, band, simultaneous_band
 from calibrate.stats.sweep import Sweep, sweep
@@ -146,7 +146,7 @@ def design_of(sample: Sample | None, rows: Sequence[Row], refused: Sequence[Row]
     if sample is None or not rows:
         return None
     if sample.design != MERGED:
-        known_design(sample)
+        must_speak_for_all(sample)
     kept, left = (Counter(row.stratum for row in some) for some in (rows, refused))
     share = {name: kept[name] / (kept[name] + left[name]) for name in left}
     population = {name: round(size * share.get(name, 1.0)) for name, (size, _) in sample.strata.items()}

@@ -7,7 +7,7 @@ from dataclasses import replace
 from itertools import combinations
 
 from calibrate.errors import BadInput
-from calibrate.sampling import known_design
+from calibrate.sampling import must_speak_for_all
 from calibrate.types import Sample, TraceFilter
 from db import Store, pools
 
@@ -32,7 +32,7 @@ def merged(store: Store, samples: Sequence[Sample]) -> Sample:
     sample that cannot stand for its traffic.
     """
     for sample in samples:
-        known_design(sample)
+        must_speak_for_all(sample)
     for one, other in combinations(samples, 2):
         if pools.shared(store.engine, _pool(one), _pool(other)):
             raise BadInput(

@@ -14,6 +14,7 @@ DOCUMENT = sa.JSON(none_as_null=True)
 
 
 def upgrade() -> None:
+    op.create_index("ix_scores_status", "scores", ["status", "config_id"], unique=False)
     op.add_column("samples", sa.Column("options", DOCUMENT, nullable=True))
     op.add_column("labels", sa.Column("adjudicates", sa.Boolean(), nullable=False, server_default=sa.false()))
     op.create_table(

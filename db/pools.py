@@ -14,6 +14,7 @@ from sqlalchemy import ColumnElement, Engine, func, select
 from sqlalchemy.orm import aliased
 
 from calibrate.types import FlagWhen, TraceFilter
+from db.mapping import batches
 from db.tables import ConfigRow, LabelRow, MemberRow, SampleRow, ScoreRow, TraceRow
 from db.traces import conditions, value_of
 
@@ -111,13 +112,13 @@ def count_scored(engine: Engine, where: TraceFilter, configs: Sequence[int]) -> 
         return connection.scalar(query) or 0
 
 
-def shared(engine: Engine, one: tuple[TraceFilter, int | None], other: tuple[TraceFilter, int | None]) -> bool:
-    """Whether a trace is in both pools, each a filter and the last trace key there was (None: not known)."""
-    query = select(TraceRow.id).limit(1)
-    for where, last in (one, other):
-        query = query.where(*conditions(where), *([TraceRow.id <= last] if last is not None else []))
+def among(engine: Engine, where: TraceFilter, last: int | None, pks: Sequence[int]) -> list[int]:
+    """Those of the traces that are in a pool: a filter and the last trace key there was (None: not known)."""
+    found: list[int] = []
     with engine.connect() as connection:
-        return connection.scalar(query) is not None
+        for some in batches([pk for pk in pks if last is None or pk <= last], 900):
+            found += connection.scalars(select(TraceRow.id).where(TraceRow.id.in_(some), *conditions(where)))
+    return found
 
 
 def _then(where: TraceFilter, at: Moment) -> list[ColumnElement[bool]]:

@@ -23,10 +23,14 @@ class Design:
     simple random sample without replacement, so rows that were drawn but not labelled may be left out only when that
     is chance (labelling goes through the sample in random order). A stratum without a row cannot be estimated: it is
     left out of the population the figures speak of.
+
+    `shared`, one per code, is how many samples taken together had the stratum's traces among those they were drawn
+    from; default 1. Each then speaks for its part of them (Mecatti 2007, the multiplicity of overlapping frames).
     """
 
     strata: Ints
     population: Ints
+    shared: Ints | None = None
 
     def __post_init__(self) -> None:
         strata, population = np.asarray(self.strata), np.asarray(self.population)
@@ -42,8 +46,10 @@ class Design:
             raise BadInput(f"stratum {h} has {rows[h]} rows but holds {self.population[h]} traces: give what it holds")
 
     @classmethod
-    def of(cls, strata: Sequence[str], population: Mapping[str, int]) -> Design:
-        """The design from stratum names per row and the population of every name."""
+    def of(
+        cls, strata: Sequence[str], population: Mapping[str, int], shared: Mapping[str, int] | None = None
+    ) -> Design:
+        """The design from stratum names per row and the population of every name, and how many samples share it."""
         names = sorted(population)
         codes = {name: code for code, name in enumerate(names)}
         unknown = sorted(set(strata) - set(codes))
@@ -52,6 +58,7 @@ class Design:
         return cls(
             np.array([codes[name] for name in strata], dtype=np.int64),
             np.array([population[name] for name in names], dtype=np.int64),
+            None if shared is None else np.array([shared.get(name, 1) for name in names], dtype=np.int64),
         )
 
     @property
@@ -61,8 +68,8 @@ class Design:
 
     @property
     def weights(self) -> Floats:
-        """N_h / n_h per row: how many traces of the traffic a row stands for."""
-        each = self.population / np.maximum(self.rows, 1)
+        """N_h / n_h per row, over the samples that share it: how many traces of the traffic a row stands for."""
+        each = self.population / np.maximum(self.rows, 1) / (1 if self.shared is None else self.shared)
         return np.asarray(each[self.strata], dtype=np.float64)
 
 

@@ -204,13 +204,13 @@ def _difference(first: Series, before: Replicates, second: Series, after: Replic
 
 def _paired(one: Labelled, other: Labelled, *, seed: int) -> Compared:
     weights = np.ones(len(one.rows)) if one.design is None else one.design.weights
-    weight = dict(zip((row.pk for row in one.rows), weights, strict=True))
     values = {row.pk: row.value for row in other.rows if row.value is not None}
-    rows = [row for row in one.rows if row.value is not None and row.pk in values]
+    there = [i for i, row in enumerate(one.rows) if row.value is not None and row.pk in values]
+    rows = [one.rows[i] for i in there]
     y = np.array([row.gold == "hallucinated" for row in rows], dtype=bool)
     first = np.array([row.value for row in rows], dtype=float)
     second = np.array([values[row.pk] for row in rows], dtype=float)
-    kept = np.array([weight[row.pk] for row in rows], dtype=float)
+    kept = weights[there]
     groups = np.array([f"group {row.group}" if row.group else f"trace {row.pk}" for row in rows], dtype=object)
     result = ranks.compare(
         y, first, second, rng=np.random.default_rng(seed), flag_when=one.flag_when, second_flag_when=other.flag_when,

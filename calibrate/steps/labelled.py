@@ -15,7 +15,7 @@ from calibrate.sampling import must_speak_for_all
 from calibrate.stats.design import Design
 from calibrate.stats.intervals import Band, band, simultaneous_band
 from calibrate.stats.sweep import Sweep, sweep
-from calibrate.steps.merging import MERGED
+from calibrate.steps.merging import MERGED, origin
 from calibrate.thresholds.model import label_set_digest
 from calibrate.types import FlagWhen, Sample
 from db.scores import Config, Row
@@ -141,13 +141,19 @@ def design_of(sample: Sample | None, rows: Sequence[Row], refused: Sequence[Row]
     """How the rows were drawn, as the estimates need it; None for labels of no sample.
 
     Each stratum holds its traffic without refusals, whose share is taken from the labels. Raises BadInput for a sample
-    drawn by a design that is not known.
+    that cannot stand for its traffic.
     """
     if sample is None or not rows:
         return None
     if sample.design != MERGED:
         must_speak_for_all(sample)
-    kept, left = (Counter(row.stratum for row in some) for some in (rows, refused))
-    share = {name: kept[name] / (kept[name] + left[name]) for name in left}
-    population = {name: round(size * share.get(name, 1.0)) for name, (size, _) in sample.strata.items()}
-    return Design.of([row.stratum for row in rows], population)
+    kept = Counter(row.stratum for row in rows)
+    labels: Counter[str] = Counter()
+    for row in (*rows, *refused):
+        labels[origin(sample, row.stratum)[0]] += 1
+    population = {name: size for name, (size, _) in sample.strata.items() if not labels[name]}
+    shared = {}
+    for stratum, n in kept.items():
+        name, shared[stratum] = origin(sample, stratum)
+        population[stratum] = round(sample.strata[name][0] * n / labels[name])
+    return Design.of([row.stratum for row in rows], population, shared)

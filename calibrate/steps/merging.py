@@ -1,17 +1,21 @@
-"""Several samples as one: each stratum of each sample is a stratum of its own."""
+"""Several samples as one: each stratum of each sample is a stratum of its own.
+
+Windows may overlap, as those of two weeks do that reach back a fortnight. A trace that two of the samples could have
+drawn is told apart, as "W46: top 1/8 ×2", and every sample speaks for half of such traces: none counts twice.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from itertools import combinations
 
-from calibrate.errors import BadInput
 from calibrate.sampling import must_speak_for_all
 from calibrate.types import Sample, TraceFilter
 from db import Store, pools
 
 MERGED = "merged"  # in place of a design: every part has its own
+TIMES = " ×"
 
 
 def parts_of(store: Store, sample: Sample) -> list[Sample]:
@@ -20,25 +24,31 @@ def parts_of(store: Store, sample: Sample) -> list[Sample]:
     return [one for name in names if (one := store.samples.get(name))] if names else [sample]
 
 
-def stratum_of(part: Sample, stratum: str) -> str:
+def windows_of(store: Store, parts: Sequence[Sample], pks: Sequence[int]) -> Mapping[int, int]:
+    """How many of the samples each trace could have been drawn in."""
+    return Counter(pk for part in parts for pk in pools.among(store.engine, *_pool(part), pks))
+
+
+def stratum_of(part: Sample, stratum: str, windows: int = 1) -> str:
     """What a stratum of one of several samples is called among all of theirs."""
-    return f"{part.name}: {stratum}"
+    return f"{part.name}: {stratum}{TIMES}{windows}" if windows > 1 else f"{part.name}: {stratum}"
+
+
+def origin(sample: Sample, stratum: str) -> tuple[str, int]:
+    """The stratum as it was drawn, and how many samples share what is told apart in it."""
+    if stratum in sample.strata:
+        return stratum, 1
+    name, _, windows = stratum.rpartition(TIMES)
+    return name, int(windows)
 
 
 def merged(store: Store, samples: Sequence[Sample]) -> Sample:
-    """Samples of separate traffic as one of all of it, "W46 + W47", which is not kept: its id is 0.
+    """The samples as one of all their traffic, "W46 + W47", which is not kept: its id is 0.
 
-    Raises BadInput where two of them were drawn from the same traces, which would count that traffic twice, and for a
-    sample that cannot stand for its traffic.
+    Raises BadInput for a sample that cannot stand for its traffic.
     """
     for sample in samples:
         must_speak_for_all(sample)
-    for one, other in combinations(samples, 2):
-        if pools.shared(store.engine, _pool(one), _pool(other)):
-            raise BadInput(
-                f"{one.name!r} and {other.name!r} were drawn from windows that overlap, and merged they would count "
-                "that traffic twice: use one of them, or top it up, and draw the next where the last one ends (--since)"
-            )
     return Sample(
         id=0,
         name=" + ".join(sample.name for sample in samples),

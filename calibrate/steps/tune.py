@@ -64,12 +64,12 @@ def rows_of(store: Store, config: Config, sample: Sample | None) -> list[Row]:
     """The definite gold labels of a sample, or all, beside one configuration's scores, in labelling order."""
     if sample is None:
         return store.scores.labelled(config.id)
-    rows = []
-    for part in merging.parts_of(store, sample):
-        found = store.scores.labelled(config.id, sample_id=part.id)
-        alone = part.id == sample.id
-        rows += found if alone else [replace(row, stratum=merging.stratum_of(part, row.stratum)) for row in found]
-    return rows
+    parts = merging.parts_of(store, sample)
+    if parts == [sample]:
+        return store.scores.labelled(config.id, sample_id=sample.id)
+    found = [(part, row) for part in parts for row in store.scores.labelled(config.id, sample_id=part.id)]
+    windows = merging.windows_of(store, parts, sorted({row.pk for _, row in found}))
+    return [replace(row, stratum=merging.stratum_of(part, row.stratum, windows[row.pk])) for part, row in found]
 
 
 def runs_of(store: Store) -> dict[str, list[Config]]:

@@ -7,21 +7,26 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
-from datetime import UTC, datetime
+from datetime import datetime
 from functools import cached_property
 from typing import Any, NamedTuple
 
-from calibrate.errors import BadInput
 from calibrate.flagging import SIGNS
 from calibrate.probability import JudgedMap
 from calibrate.thresholds.canonical import digest_of, plain
 from calibrate.thresholds.canonical import label_set_digest as label_set_digest
 from calibrate.thresholds.checks import FORMAT, check
+from calibrate.thresholds.ensembles import EnsembleEntry
+from calibrate.thresholds.fields import extra_of, figure, figures, number, only_x, text, time, utc
 from calibrate.types import FlagWhen, Guarantee, Interval, OperatingPoint, Strength, Tier
 
 
+_FIGURES = ("precision", "recall", "fpr", "flag_rate")
+
+
 class Rule(NamedTuple):
-    """What a runtime needs of one detector. `limit` is the threshold in words: "≤ 0.52"."""
+    """What a runtime needs of one detector. `limit` is the threshold in words: "≤ 0.52". Tier `off`: it does not flag
+    by itself, and is asked for an ensemble."""
 
     detector: str
     threshold: float
@@ -44,12 +49,30 @@ class Metrics:
 
 
 @dataclass(frozen=True)
+class Sampling:
+    """On which traces production runs a detector: a `rate` (0, 1] of those that have all the attributes `only_when`,
+    compared as text. It says what to run, and changes no decision: a score that was not made is missing."""
+
+    rate: float = 1.0
+    only_when: Mapping[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "rate", float(self.rate))
+        object.__setattr__(self, "only_when", plain(self.only_when, "only_when"))
+
+    def __str__(self) -> str:
+        where = ", ".join(f"{name}={value}" for name, value in sorted(self.only_when.items()))
+        return f"{100 * self.rate:.10g}% of {where or 'all traces'}"
+
+
+@dataclass(frozen=True)
 class DetectorEntry:
     """One detector's threshold with all that is needed to score and to defend it.
 
     `threshold` is in the detector's own units; `revision` names the models behind the score ("" for none); `coverage`
     is the share of labelled traces it could score; `guarantee` is what is more than measured about its precision;
-    `probability_map` turns a score into P(hallucinated); `extra` holds `x-` keys, which never change a decision.
+    `probability_map` turns a score into P(hallucinated); `sampling` says on which traces production runs it (None: on
+    all); `extra` holds `x-` keys, which never change a decision.
     """
 
     version: str
@@ -64,13 +87,16 @@ class DetectorEntry:
     feasible: bool
     guarantee: Guarantee | None = None
     probability_map: JudgedMap | None = None
+    sampling: Sampling | None = None
     extra: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         # + 0.0 turns -0.0 into 0.0: JSON readers and the digest do not tell them apart.
         object.__setattr__(self, "threshold", float(self.threshold) + 0.0)
         object.__setattr__(self, "params", plain(self.params, "params"))
-        object.__setattr__(self, "extra", _only_x(self.extra))
+        if self.sampling == Sampling():  # all of all: as if none were given
+            object.__setattr__(self, "sampling", None)
+        object.__setattr__(self, "extra", only_x(self.extra))
 
     @property
     def limit(self) -> str:
@@ -102,13 +128,30 @@ class Window:
     until: datetime | None = None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "since", self.since and _utc(self.since))
-        object.__setattr__(self, "until", self.until and _utc(self.until))
+        object.__setattr__(self, "since", self.since and utc(self.since))
+        object.__setattr__(self, "until", self.until and utc(self.until))
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """How a sample was drawn: `size` traces of a `pool`. `strata` maps a stratum to (traces in it, drawn); `by` says
+    what tells them apart."""
+
+    design: str
+    by: str | None
+    pool: int
+    size: int
+    strata: Mapping[str, tuple[int, int]]
+
+    def __post_init__(self) -> None:
+        strata = {name: (int(population), int(drawn)) for name, (population, drawn) in self.strata.items()}
+        object.__setattr__(self, "strata", strata)
 
 
 @dataclass(frozen=True)
 class Data:
-    """The labels behind the figures. `models` are the model versions seen among the labelled traces."""
+    """The labels behind the figures. `models` are the model versions seen among the labelled traces, `samples` the
+    samples by name. `sample` and `design` are those of the only sample, None where there are several or none."""
 
     sample: str | None
     design: str | None
@@ -117,16 +160,18 @@ class Data:
     positives: int
     window: Window | None = None
     models: tuple[str, ...] = ()
+    samples: Mapping[str, Drawn] = field(default_factory=dict)
     extra: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "models", tuple(self.models))
-        object.__setattr__(self, "extra", _only_x(self.extra))
+        object.__setattr__(self, "extra", only_x(self.extra))
 
 
 @dataclass(frozen=True)
 class ThresholdsFile:
-    """One release. `baselines` maps model, then detector, to the statistics that detector normalises by."""
+    """One release. `baselines` maps model, then detector, to the statistics that detector normalises by; `ensembles`
+    are several detectors as one decision, by name."""
 
     version: int
     released_at: datetime
@@ -136,42 +181,43 @@ class ThresholdsFile:
     detectors: Mapping[str, DetectorEntry]
     data: Data
     baselines: Mapping[str, Any] = field(default_factory=dict)
+    ensembles: Mapping[str, EnsembleEntry] = field(default_factory=dict)
     extra: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "released_at", _utc(self.released_at))
+        object.__setattr__(self, "released_at", utc(self.released_at))
         object.__setattr__(self, "detectors", dict(self.detectors))
         object.__setattr__(self, "baselines", plain(self.baselines, "baselines"))
-        object.__setattr__(self, "extra", _only_x(self.extra))
+        object.__setattr__(self, "ensembles", dict(self.ensembles))
+        object.__setattr__(self, "extra", only_x(self.extra))
 
     @cached_property
     def rules(self) -> tuple[Rule, ...]:
-        """The detectors that may flag, by name. Tier `off` is left out: such a detector is not asked."""
-        live = (item for item in sorted(self.detectors.items()) if item[1].tier != "off")
-        return tuple(Rule(name, it.threshold, it.flag_when, it.tier, it.limit) for name, it in live)
+        """The detectors that are asked, by name: those that may flag, and the members of ensembles that may."""
+        members = {name for _, entry in self.live_ensembles for name in entry.members}
+        asked = (item for item in sorted(self.detectors.items()) if item[1].tier != "off" or item[0] in members)
+        return tuple(Rule(name, it.threshold, it.flag_when, it.tier, it.limit) for name, it in asked)
+
+    @cached_property
+    def live_ensembles(self) -> tuple[tuple[str, EnsembleEntry], ...]:
+        """The ensembles that may fire, by name."""
+        return tuple((name, entry) for name, entry in sorted(self.ensembles.items()) if entry.live)
 
 
 def to_json(file: ThresholdsFile) -> dict[str, Any]:
     """The document, digest included. It is not checked here: `checks.check` and every write do that."""
-    data = file.data
+    # Left out where there is none, never empty: one meaning, one spelling, one digest.
+    ensembles = {name: entry.to_json() for name, entry in file.ensembles.items()}
     document = {
         "touchstone_thresholds": FORMAT,
         "version": file.version,
-        "released_at": _text(file.released_at),
+        "released_at": text(file.released_at),
         "released_by": file.released_by,
         "note": file.note,
         "replaces": file.replaces,
         "detectors": {name: _entry_to_json(entry) for name, entry in file.detectors.items()},
-        "data": {
-            "sample": data.sample,
-            "design": data.design,
-            "label_set_digest": data.label_set_digest,
-            "n": data.n,
-            "positives": data.positives,
-            "window": data.window and {"since": _text(data.window.since), "until": _text(data.window.until)},
-            "models": list(data.models),
-            **data.extra,
-        },
+        **({"ensembles": ensembles} if ensembles else {}),
+        "data": _data_to_json(file.data),
         "baselines": dict(file.baselines),
         **file.extra,
     }
@@ -181,8 +227,6 @@ def to_json(file: ThresholdsFile) -> dict[str, Any]:
 def from_json(document: Any, name: str = "thresholds file") -> ThresholdsFile:
     """The release a document holds. Raises BadThresholds, naming it, unless the document is whole and unchanged."""
     check(document, name)
-    data = document["data"]
-    window = data["window"] and Window(_time(data["window"]["since"]), _time(data["window"]["until"]))
     return ThresholdsFile(
         version=int(document["version"]),  # 3.0 is an integer in JSON
         released_at=datetime.fromisoformat(document["released_at"]),
@@ -190,27 +234,56 @@ def from_json(document: Any, name: str = "thresholds file") -> ThresholdsFile:
         note=document["note"],
         replaces=None if document["replaces"] is None else int(document["replaces"]),
         detectors={name: _entry_from_json(entry) for name, entry in document["detectors"].items()},
-        data=Data(
-            sample=data["sample"],
-            design=data["design"],
-            label_set_digest=data["label_set_digest"],
-            n=int(data["n"]),
-            positives=int(data["positives"]),
-            window=window,
-            models=tuple(data["models"]),
-            extra=_extra(data),
-        ),
+        data=_data_from_json(document["data"]),
         baselines=document["baselines"],
-        extra=_extra(document),
+        ensembles={name: EnsembleEntry.from_json(one) for name, one in document.get("ensembles", {}).items()},
+        extra=extra_of(document),
+    )
+
+
+def _data_to_json(data: Data) -> dict[str, Any]:
+    samples = {
+        name: {**asdict(one), "strata": {stratum: list(sizes) for stratum, sizes in one.strata.items()}}
+        for name, one in data.samples.items()
+    }
+    return {
+        "sample": data.sample,
+        "design": data.design,
+        "label_set_digest": data.label_set_digest,
+        "n": data.n,
+        "positives": data.positives,
+        "window": data.window and {"since": text(data.window.since), "until": text(data.window.until)},
+        "models": list(data.models),
+        **({"samples": samples} if samples else {}),
+        **data.extra,
+    }
+
+
+def _data_from_json(data: Mapping[str, Any]) -> Data:
+    window = data["window"] and Window(time(data["window"]["since"]), time(data["window"]["until"]))
+    samples = {
+        name: Drawn(one["design"], one["by"], int(one["pool"]), int(one["size"]), one["strata"])
+        for name, one in data.get("samples", {}).items()
+    }
+    return Data(
+        sample=data["sample"],
+        design=data["design"],
+        label_set_digest=data["label_set_digest"],
+        n=int(data["n"]),
+        positives=int(data["positives"]),
+        window=window,
+        models=tuple(data["models"]),
+        samples=samples,
+        extra=extra_of(data),
     )
 
 
 def _entry_to_json(entry: DetectorEntry) -> dict[str, Any]:
     metrics = entry.metrics
-    figures = {name: getattr(metrics, name) for name in ("precision", "recall", "fpr", "flag_rate")}
     # Left out where there is none, never null: one meaning, one spelling, one digest.
     guarantee = {} if entry.guarantee is None else {"guarantee": _guarantee_to_json(entry.guarantee)}
     mapped = {} if entry.probability_map is None else {"probability_map": entry.probability_map.to_json()}
+    sampling = {} if entry.sampling is None else {"sampling": asdict(entry.sampling)}
     return {
         "version": entry.version,
         "params": dict(entry.params),
@@ -220,13 +293,14 @@ def _entry_to_json(entry: DetectorEntry) -> dict[str, Any]:
         "tier": entry.tier,
         "policy": entry.policy,
         "metrics": {
-            **{name: _figure(interval) for name, interval in figures.items()},
+            **{name: figure(getattr(metrics, name)) for name in _FIGURES},
             "n": metrics.n,
             "positives": metrics.positives,
-            "confidence": _float(metrics.confidence),
+            "confidence": number(metrics.confidence),
         },
-        "coverage": _float(entry.coverage),
+        "coverage": number(entry.coverage),
         "feasible": entry.feasible,
+        **sampling,
         **guarantee,
         **mapped,
         **entry.extra,
@@ -235,65 +309,29 @@ def _entry_to_json(entry: DetectorEntry) -> dict[str, Any]:
 
 def _entry_from_json(entry: Mapping[str, Any]) -> DetectorEntry:
     measured = entry["metrics"]
-    figures = {
-        name: Interval(*(_float(measured[name][end]) for end in ("value", "low", "high")))
-        for name in ("precision", "recall", "fpr", "flag_rate")
-    }
     counts = {"n": int(measured["n"]), "positives": int(measured["positives"])}
-    metrics = Metrics(**figures, **counts, confidence=float(measured["confidence"]))  # type: ignore[arg-type]
+    metrics = Metrics(**figures(measured, _FIGURES), **counts, confidence=float(measured["confidence"]))  # type: ignore[arg-type]
     names = ("version", "params", "revision", "flag_when", "threshold", "tier", "policy", "feasible")
     known = {name: entry[name] for name in names}
     guarantee = _guarantee_from_json(entry["guarantee"]) if "guarantee" in entry else None
     mapped = JudgedMap.from_json(entry["probability_map"]) if "probability_map" in entry else None
+    sampling = Sampling(**entry["sampling"]) if "sampling" in entry else None
     return DetectorEntry(
         **known,
         metrics=metrics,
         coverage=float(entry["coverage"]),
         guarantee=guarantee,
         probability_map=mapped,
-        extra=_extra(entry),
+        sampling=sampling,
+        extra=extra_of(entry),
     )
 
 
 def _guarantee_to_json(given: Guarantee) -> dict[str, Any]:
-    return {**asdict(given), **{name: _float(getattr(given, name)) for name in ("target", "confidence", "bound")}}
+    return {**asdict(given), **{name: number(getattr(given, name)) for name in ("target", "confidence", "bound")}}
 
 
 def _guarantee_from_json(given: Mapping[str, Any]) -> Guarantee:
     shares = {name: float(given[name]) for name in ("target", "confidence", "bound")}
     counts = {name: int(given[name]) for name in ("labels", "hallucinated")}
     return Guarantee(strength=given["strength"], sample=given["sample"], **shares, **counts)  # type: ignore[arg-type]
-
-
-def _figure(interval: Interval) -> dict[str, float | None]:
-    return {"value": _float(interval.value), "low": _float(interval.low), "high": _float(interval.high)}
-
-
-def _extra(mapping: Mapping[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in mapping.items() if key.startswith("x-")}
-
-
-def _float(value: float | None) -> float | None:
-    return None if value is None else float(value) + 0.0
-
-
-def _time(text: str | None) -> datetime | None:
-    return None if text is None else datetime.fromisoformat(text)
-
-
-def _text(moment: datetime | None) -> str | None:
-    return None if moment is None else moment.isoformat().replace("+00:00", "Z")
-
-
-def _only_x(extra: Mapping[str, Any]) -> Any:
-    for key in extra:
-        if not key.startswith("x-"):
-            raise BadInput(f"extra key {key!r} must begin with x-")
-    return plain(extra, "extra")
-
-
-def _utc(moment: datetime) -> datetime:
-    """UTC in whole seconds: one instant, one spelling."""
-    if moment.tzinfo is None:
-        raise BadInput(f"{moment} has no time zone: give an aware time, best in UTC")
-    return moment.astimezone(UTC).replace(microsecond=0)

@@ -191,16 +191,55 @@ def test_samples_that_cannot_be_merged_say_why(store: Store) -> None:
     weeks(store)
     config = store.scores.configs(DETECTOR)[0]
     both = TraceFilter(since=NOW - timedelta(hours=130), undated=False)
-    step.draw(store, "late", size=10, design="random", where=both, seed=1, now=NOW)
     step.draw(store, "f", size=10, design="fresh-flagged", where=both, seed=1, now=NOW, cut=Cut(config.id, 0.0))
-    with pytest.raises(BadInput, match=r"'late' and 'W46' were drawn from windows that overlap"):
-        tune.labelled(store, DETECTOR, sample=["late", "W46"])
     with pytest.raises(BadInput, match="'f' holds flagged traces only"):
         tune.labelled(store, DETECTOR, sample=["W46", "f"])
     with pytest.raises(BadInput, match="there is no sample 'W48'"):
         tune.labelled(store, DETECTOR, sample=["W46", "W48"])
     assert tune.sample_of(store, ["W46", "W46"]) == store.samples.get("W46")
     assert tune.sample_of(store, []) is None
+
+
+def overlapping(store: Store, sizes: tuple[int, int]) -> TraceFilter:
+    """Two samples whose windows share 100 of 250 traces; the window of both."""
+    weeks(store)
+    first = TraceFilter(since=NOW - timedelta(hours=249), until=NOW - timedelta(hours=99), undated=False)
+    second = TraceFilter(since=NOW - timedelta(hours=199), undated=False)
+    step.draw(store, "one", size=sizes[0], design="stratified", by="model", where=first, seed=1, now=NOW)
+    step.draw(store, "two", size=sizes[1], design="random", where=second, seed=2, now=NOW)
+    return TraceFilter(since=first.since, undated=False)
+
+
+def test_all_of_two_windows_that_overlap_is_the_truth_of_both(store: Store) -> None:
+    where = overlapping(store, (1000, 1000))
+    truth = [row for row in tune.labelled(store, DETECTOR).rows if row.timestamp and row.timestamp >= where.since]
+    data = tune.labelled(store, DETECTOR, sample=["one", "two"])
+    assert (len(truth), len(data.rows)) == (250, 350)
+    curve = data.sweep
+    at = curve.point(curve.at(0.0))
+    flagged = [row for row in truth if row.value is not None and row.value <= 0.0]
+    hits = sum(row.gold == "hallucinated" for row in flagged)
+    assert curve.weighted_n == pytest.approx(250)
+    assert curve.prevalence == pytest.approx(sum(row.gold == "hallucinated" for row in truth) / 250)
+    assert at.precision[0] == pytest.approx(hits / len(flagged))
+
+
+def test_a_part_of_two_windows_that_overlap_counts_each_trace_once(store: Store) -> None:
+    overlapping(store, (60, 50))
+    data = tune.labelled(store, DETECTOR, sample=["one", "two"])
+    assert data.sample is not None
+    sizes = {tuple(name.split(": ")): n / size for name, (size, n) in data.sample.strata.items()}
+    inside = (NOW - timedelta(hours=199), NOW - timedelta(hours=99))
+    total = flags = 0.0
+    for row in data.rows:
+        name, _, stratum = row.stratum.partition(": ")
+        assert row.timestamp is not None
+        both = inside[0] <= row.timestamp < inside[1]
+        assert stratum.endswith(" ×2") is both
+        weight = 1 / sizes[name, stratum.removesuffix(" ×2")] / (2 if both else 1)
+        total += weight
+        flags += weight * (row.value is not None and row.value <= 0.0)
+    assert data.sweep.point(data.sweep.at(0.0)).flag_rate[0] == pytest.approx(flags / total, rel=0.02)
 
 
 def test_samples_of_separate_models_do_not_overlap(store: Store) -> None:

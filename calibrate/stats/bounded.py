@@ -85,7 +85,7 @@ def lower_bounds(sweep: Sweep, *, alpha: float = ALPHA) -> Floats:
     ratio = precision(sweep)
     n, p = np.asarray(ratio.labels, dtype=np.float64), ratio.value
     spread = variance(sweep, ratio)
-    kish = np.asarray(ratio.weight) ** 2 / (ratio.part_squared + ratio.rest_squared)
+    kish = ratio.kish
     with np.errstate(divide="ignore", invalid="ignore"):
         effective = np.where(spread > 0, p * (1 - p) / spread, kish)
     strata = np.ones(len(sweep)) if ratio.whole is None else np.count_nonzero(ratio.whole, axis=0)

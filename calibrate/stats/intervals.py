@@ -151,8 +151,8 @@ def _ratio_range(sweep: Sweep, ratio: Ratio, confidence: float) -> Range:
     share = ratio.value
     with np.errstate(divide="ignore", invalid="ignore"):
         spread = variance(sweep, ratio)
-        kish = ratio.weight**2 / (ratio.part_squared + ratio.rest_squared)
-        effective = np.where(spread > 0, share * (1 - share) / spread, kish)
+        effective = np.where(spread > 0, share * (1 - share) / spread, ratio.kish)
+        effective = effective / _few_clusters(sweep, ratio, confidence) ** 2
     return wilson(share, np.minimum(effective, ratio.labels), confidence=confidence)
 
 
@@ -163,16 +163,27 @@ def _recall_range(sweep: Sweep, confidence: float) -> Range:
     none, all_ = sweep.tp_count == 0, sweep.tp_count == sweep.positives
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         error = np.sqrt(variance(sweep, ratio, quarter=QUARTER))
-        reach = z_value(confidence) * error / (share * (1 - share))
+        reach = z_value(confidence) * _few_clusters(sweep, ratio, confidence) * error / (share * (1 - share))
         logit = np.log(share / (1 - share))
         low, high = 1 / (1 + np.exp(reach - logit)), 1 / (1 + np.exp(-reach - logit))
-        kish = np.full(len(sweep), np.divide(sweep.weighted_positives**2, sweep.squared_positives))
+        kish = ratio.kish
         # With k equal weights and no miss the error is 1 / 2k; its inverse is what a stratified draw is worth.
         effective = np.where(all_ & (error > 0), np.minimum(kish, 0.5 / error), kish)
     edge = wilson(np.where(all_, 1.0, 0.0), effective, confidence=confidence)
     low, high = np.where(none | all_, edge.low, low), np.where(none | all_, edge.high, high)
     unknown = np.isnan(share)
     return Range(np.where(unknown, np.nan, low), np.where(unknown, np.nan, high))
+
+
+def _few_clusters(sweep: Sweep, ratio: Ratio, confidence: float) -> Floats | float:
+    """Student's t over the normal quantile, at as many degrees of freedom as there are clusters: a variance of few
+    clusters is itself uncertain. 1 where no traces share their sources."""
+    if not sweep.clusters:
+        return 1.0
+    from scipy.special import stdtrit
+
+    freedom = np.maximum(np.nan_to_num(ratio.kish, nan=2.0) - 1, 1.0)
+    return np.asarray(stdtrit(freedom, 0.5 + confidence / 2) / z_value(confidence))
 
 
 def _interval(value: Floats, low: Floats, high: Floats) -> Interval:

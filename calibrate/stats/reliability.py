@@ -16,8 +16,8 @@ from numpy.typing import ArrayLike
 from calibrate.probability import ProbabilityMap
 from calibrate.stats import ridge
 from calibrate.stats.bootstrap import Units, drawn, percentiles
-from calibrate.stats.clustered import wilson_of_draws
 from calibrate.stats.design import Bools, Design, Floats, Ints, check_weights
+from calibrate.stats.intervals import Range, wilson
 from calibrate.stats.policies import NotEnoughLabels
 from calibrate.types import FlagWhen, Interval
 
@@ -283,7 +283,7 @@ def _bins(whole: _Sums, resampled: _Sums, place: Ints, w: Floats) -> tuple[Bin, 
     share, predicted = whole.share[0], whole.predicted[0] / whole.weight[0]
     labels = np.bincount(place).astype(np.float64)
     varies = np.nanvar(resampled.share, axis=0) > 0
-    bounds = wilson_of_draws(share, resampled.share, np.where(varies, labels, _effective(place, w)))
+    bounds = _wilson_of_draws(share, resampled.share, np.where(varies, labels, _effective(place, w)))
     mass = whole.weight[0] / whole.weight.sum()
     return tuple(
         Bin(
@@ -329,3 +329,11 @@ def _check_enough(y: Bools, code: Ints) -> None:
                 f"the {n} {kind} labels come from {groups} groups of shared sources: a probability map needs at least "
                 f"{FOLDS}, to be judged on sources it has not seen; label traces of other sources"
             )
+
+
+def _wilson_of_draws(share: Floats, draws: Floats, most: Floats) -> Range:
+    """Wilson's interval of shares at the sizes that the variance of their resampled values, shape (draws, shares), is
+    worth: P (1 - P) / V, at most `most` labels. Resamples that could not say are NaN."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        worth = share * (1 - share) / np.nanvar(draws, axis=0)
+    return wilson(share, np.fmin(np.where(worth > 0, worth, np.inf), most))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -9,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from calibrate.errors import BadInput
+from calibrate.stats.clusters import Clusters, clusters, codes
 from calibrate.stats.cumulate import auroc, average_precision, by_stratum, corners, count, weigh
 from calibrate.stats.design import Bools, Design, Floats, Ints, StratumCounts, check_weights
 from calibrate.types import FlagWhen
@@ -22,7 +24,8 @@ class Sweep:
     (`below`). `tp` and `fp` are weighted sums of the flagged, `tp_count` and `fp_count` the labels themselves,
     `tp_squared` and `fp_squared` sums of squared weights (for effective sample sizes). A NaN in a rate says that its
     denominator is empty. `n`, `positives`, `scored` and `scored_positives` count labels; the `weighted_` fields are the
-    same with weights. `auroc` and `average_precision` are over the scored labels and None where a class is missing;
+    same with weights. `clusters` is there where traces share their sources, and then stands before `strata` in every
+    variance. `auroc` and `average_precision` are over the scored labels and None where a class is missing;
     `missing` then says which.
     """
 
@@ -48,6 +51,7 @@ class Sweep:
     average_precision: float | None
     missing: str | None
     strata: StratumCounts | None = None
+    clusters: Clusters | None = None
 
     def __len__(self) -> int:
         """The number of distinct thresholds."""
@@ -124,6 +128,7 @@ class Sweep:
             tp_squared=nothing,
             fp_squared=nothing,
             strata=None if self.strata is None or empty is None else replace(self.strata, tp=empty, fp=empty),
+            clusters=None if self.clusters is None else self.clusters.nothing(),
         )
 
     def thin(self, max_points: int = 400) -> Sweep:
@@ -146,6 +151,7 @@ class Sweep:
             tp_squared=self.tp_squared[points],
             fp_squared=self.fp_squared[points],
             strata=None if strata is None else replace(strata, tp=strata.tp[:, points], fp=strata.fp[:, points]),
+            clusters=None if self.clusters is None else self.clusters.at(points),
         )
 
 
@@ -155,14 +161,16 @@ def sweep(
     *,
     weights: ArrayLike | None = None,
     design: Design | None = None,
+    groups: Sequence[Hashable] | None = None,
     flag_when: FlagWhen = "above",
 ) -> Sweep:
     """Sweep a detector's threshold over every distinct score it gave to labelled traces.
 
     `labels` are True or 1 for hallucinated. `scores` are in the detector's units; NaN is a trace it could not score,
     which counts as not flagged. `weights` are 1 / the chance that the trace was drawn, default 1, or N_h / n_h when a
-    `design` is given. Same curve as scikit-learn's `precision_recall_curve(labels, scores, sample_weight=weights)`
-    read backwards, without its final point (precision 1, recall 0), which no threshold reaches.
+    `design` is given. `groups` name the sources a trace shares with others, None for one on its own; they change no
+    figure, only how well it is known. Same curve as scikit-learn's `precision_recall_curve(labels, scores,
+    sample_weight=weights)` read backwards, without its final point (precision 1, recall 0), which no threshold reaches.
     """
     y, values = _check(labels, scores, flag_when)
     w = check_weights(weights, design, len(y))
@@ -175,6 +183,7 @@ def sweep(
     sums = count(keys, y_scored) if w is None else weigh(keys, y_scored, w[scored])
     missing = _missing(y, y_scored)
     squares = None if w is None else w * w
+    cluster = None if groups is None else codes(groups)
     return Sweep(
         flag_when=flag_when,
         # Adding 0 turns the -0.0 of a negated zero into 0.
@@ -199,6 +208,7 @@ def sweep(
         average_precision=None if missing else average_precision(sums.tp, sums.fp),
         missing=missing,
         strata=None if design is None or w is None else by_stratum(keys, y, has_score, design, w, sums.keys),
+        clusters=None if cluster is None else clusters(keys, y, has_score, cluster, w, sums.keys),
     )
 
 

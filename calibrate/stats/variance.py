@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from calibrate.stats.design import Floats, Ints
+from calibrate.stats.clusters import Clusters
+from calibrate.stats.design import Floats, Ints, StratumCounts
 from calibrate.stats.sweep import Sweep
 
 # Half a missed label split in two: keeps a stratum that happened to show no miss from claiming it has none.
@@ -17,26 +18,35 @@ QUARTER = 0.25
 class Ratio:
     """A share of labels: `part` of `whole`, per stratum in labels and over all in weights.
 
-    `part_squared` and `rest_squared` are sums of squared weights of the part and of the whole without the part,
-    `weight` the sum of weights of the whole, `labels` its labels.
+    `part_squared` and `rest_squared` are sums over clusters (of single traces where none share sources) of the squared
+    weight of the part and of the whole without the part, `cross` of their products; `weight` is the sum of weights of
+    the whole, `labels` its labels. Without strata, or with clusters, `part` and `whole` are None.
     """
 
     value: Floats
     part_squared: Floats
     rest_squared: Floats
+    cross: Floats
     weight: Floats | float
     labels: Ints | int
     part: Ints | None
     whole: Ints | None
 
+    @property
+    def kish(self) -> Floats:
+        """How many clusters of equal weight the whole is worth (Kish); NaN where there is none."""
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return np.asarray(self.weight**2 / (self.part_squared + 2 * self.cross + self.rest_squared))
+
 
 def precision(sweep: Sweep) -> Ratio:
     """Of what is flagged at each point, what is hallucinated."""
-    strata = sweep.strata
+    strata, sums = _strata(sweep), _sums(sweep)
     return Ratio(
         value=sweep.precision,
-        part_squared=sweep.tp_squared,
-        rest_squared=sweep.fp_squared,
+        part_squared=sums.tt,
+        rest_squared=sums.ff,
+        cross=sums.tf,
         weight=sweep.tp + sweep.fp,
         labels=sweep.tp_count + sweep.fp_count,
         part=strata.tp if strata else None,
@@ -46,11 +56,12 @@ def precision(sweep: Sweep) -> Ratio:
 
 def recall(sweep: Sweep) -> Ratio:
     """Of what is hallucinated, scored or not, what is flagged at each point."""
-    strata = sweep.strata
+    strata, sums = _strata(sweep), _sums(sweep)
     return Ratio(
         value=sweep.recall,
-        part_squared=sweep.tp_squared,
-        rest_squared=sweep.squared_positives - sweep.tp_squared,
+        part_squared=sums.tt,
+        rest_squared=sums.pp - 2 * sums.tp + sums.tt,
+        cross=sums.tp - sums.tt,
         weight=sweep.weighted_positives,
         labels=sweep.positives,
         part=strata.tp if strata else None,
@@ -60,11 +71,12 @@ def recall(sweep: Sweep) -> Ratio:
 
 def false_positive_rate(sweep: Sweep) -> Ratio:
     """Of what is clean, scored or not, what is flagged at each point."""
-    strata = sweep.strata
+    strata, sums = _strata(sweep), _sums(sweep)
     return Ratio(
         value=sweep.fpr,
-        part_squared=sweep.fp_squared,
-        rest_squared=sweep.squared_n - sweep.squared_positives - sweep.fp_squared,
+        part_squared=sums.ff,
+        rest_squared=sums.cc - 2 * sums.fc + sums.ff,
+        cross=sums.fc - sums.ff,
         weight=sweep.weighted_n - sweep.weighted_positives,
         labels=sweep.negatives,
         part=strata.fp if strata else None,
@@ -74,12 +86,13 @@ def false_positive_rate(sweep: Sweep) -> Ratio:
 
 def flag_rate(sweep: Sweep) -> Ratio:
     """Of everything, what is flagged at each point."""
-    strata = sweep.strata
-    flagged_squared = sweep.tp_squared + sweep.fp_squared
+    strata, sums = _strata(sweep), _sums(sweep)
+    flagged, of_all = sums.tt + 2 * sums.tf + sums.ff, sums.tn + sums.fn
     return Ratio(
         value=sweep.flag_rate,
-        part_squared=flagged_squared,
-        rest_squared=sweep.squared_n - flagged_squared,
+        part_squared=flagged,
+        rest_squared=sums.nn - 2 * of_all + flagged,
+        cross=of_all - flagged,
         weight=sweep.weighted_n,
         labels=sweep.n,
         part=strata.tp + strata.fp if strata else None,
@@ -87,16 +100,45 @@ def flag_rate(sweep: Sweep) -> Ratio:
     )
 
 
+def _strata(sweep: Sweep) -> StratumCounts | None:
+    """Clusters cross strata, and are then what was drawn; taking them as drawn from all over errs on the safe side."""
+    return None if sweep.clusters else sweep.strata
+
+
+def _sums(sweep: Sweep) -> Clusters:
+    """The clusters' sums, or those of traces that share nothing: each a cluster of its own."""
+    if sweep.clusters:
+        return sweep.clusters
+    hits, alarms = sweep.tp_squared, sweep.fp_squared
+    return Clusters(
+        count=sweep.n,
+        tt=hits,
+        ff=alarms,
+        tf=np.zeros(len(sweep)),
+        tp=hits,
+        fc=alarms,
+        fn=alarms,
+        tn=hits,
+        pp=sweep.squared_positives,
+        cc=sweep.squared_n - sweep.squared_positives,
+        nn=sweep.squared_n,
+    )
+
+
 def variance(sweep: Sweep, ratio: Ratio, quarter: float = 0.0) -> Floats:
     """The design variance of a ratio: Taylor-linearised, per stratum, without replacement.
 
-    A row's residual is 1 - P in the part, -P in the rest of the whole, 0 outside. Without a design: weighted rows of a
-    large population, whose residuals have mean 0. A `quarter` adds that much of a missed row to every stratum.
+    A row's residual is 1 - P in the part, -P in the rest of the whole, 0 outside. Without a design: weighted rows, or
+    clusters of them, of a large population, whose residuals have mean 0. A `quarter` adds that much of a missed row to
+    every stratum.
     """
-    p, strata = ratio.value, sweep.strata
+    p, strata = ratio.value, _strata(sweep)
     if strata is None or ratio.part is None or ratio.whole is None:
         extra = quarter * sweep.squared_n / max(sweep.n, 1)
         squares = (1 - p) ** 2 * ratio.part_squared + p**2 * (ratio.rest_squared + extra)
+        if sweep.clusters:
+            many = np.maximum(ratio.kish, 2.0)
+            squares = np.maximum(squares - 2 * p * (1 - p) * ratio.cross, 0.0) * many / (many - 1)
         return np.asarray(squares / ratio.weight**2)
     total = np.zeros(len(sweep))
     for h in np.flatnonzero(strata.rows):

@@ -138,7 +138,8 @@ class _Part:
             return self.data.sweep
         weights = None if self.data.design is None else self.data.design.weights[self.rows]
         labels, scores = self.data.labels[self.rows], self.data.scores[self.rows]
-        return sweep(labels, scores, weights=weights, flag_when=self.data.flag_when)
+        groups = [self.data.groups[i] for i in self.rows]
+        return sweep(labels, scores, weights=weights, groups=groups, flag_when=self.data.flag_when)
 
     def replicates(self, seed: int) -> Replicates:
         design, groups = self.data.design, self.data.groups

@@ -163,7 +163,7 @@ def best_names(store: Store, *, sample: str | None = None, most: int = DEFAULT) 
     data = together(store, sample=sample)
     areas = {}
     for name, scores in data.scores.items():
-        one = sweep(data.labels, scores, design=data.design, flag_when=data.flag_when[name])
+        one = sweep(data.labels, scores, design=data.design, groups=data.groups, flag_when=data.flag_when[name])
         if one.auroc is not None and (one.coverage or 0.0) >= COVERED:
             areas[name] = one.auroc
     return sorted(areas, key=lambda name: -areas[name])[:most]
@@ -244,7 +244,8 @@ def _page_cut(rule: Rule, gathered: Gathered, mine: Judged, signal: Cut, *, targ
     material = gathered.material
     # A refitted rule has one score a repeat, as log odds; the rule itself gives their probability.
     scores = mine.scores[0] if mine.folds is None else np.asarray(expit(mine.scores).mean(axis=0))
-    found = bounded(sweep(material.labels, scores, design=gathered.data.design), target)
+    curve = sweep(material.labels, scores, design=gathered.data.design, groups=gathered.data.groups)
+    found = bounded(curve, target)
     if isinstance(found, NotBounded):
         return Cut(None, 0.0, "measured", target, why=found.why)
     if signal.threshold is None:

@@ -80,7 +80,7 @@ class Labelled:
 
     @cached_property
     def sweep(self) -> Sweep:
-        return sweep(self.labels, self.scores, design=self.design, flag_when=self.flag_when)
+        return sweep(self.labels, self.scores, design=self.design, groups=self.groups, flag_when=self.flag_when)
 
     @property
     def groups(self) -> list[str | None]:
@@ -122,7 +122,7 @@ class Labelled:
         """The rows that have a score, lowest first."""
         return np.argsort(self.scores, kind="stable")[: np.count_nonzero(~np.isnan(self.scores))]
 
-    @property
+    @cached_property
     def reasons(self) -> dict[str, int]:
         """Why traces have no score, with counts, most first; "not run yet" where the detector was not asked."""
         counts: dict[str, int] = {}

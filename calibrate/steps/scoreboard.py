@@ -10,12 +10,11 @@ from sqlalchemy import func, select
 
 from calibrate import registry
 from calibrate.stats.bootstrap import Units, percentiles
-from calibrate.stats.clustered import widened
 from calibrate.stats.compare import Comparison, compare
 from calibrate.stats.design import Floats, Ints
 from calibrate.stats.intervals import figures
 from calibrate.stats.policies import Policy, choose
-from calibrate.stats.replicates import Replicates, bootstrap
+from calibrate.stats.replicates import bootstrap
 from calibrate.stats.sweep import Sweep, sweep
 from calibrate.steps import tune
 from calibrate.steps.spent import Spent, spent_by
@@ -128,7 +127,7 @@ def scoreboard(store: Store, *, sample: str | None = None, seed: int = 0) -> Sco
         if not np.isfinite(values).any():
             silent[name] = _why_silent(store, data, name)
             continue
-        curve = sweep(data.labels, values, design=data.design, flag_when=flag_when[name])
+        curve = sweep(data.labels, values, design=data.design, groups=data.groups, flag_when=flag_when[name])
         spent = Spent(0.0, 0.0, 0.0, False) if config is None else spent_by(store, config, data.sample)
         lines.append(_line(name, data, values, curve, _chosen(curve, config, saved.get(name)), spent, seed))
     lines.sort(key=lambda line: (line.baseline, -(line.auroc.value or 0.0)))
@@ -157,7 +156,6 @@ def _line(
         design=data.design,
         groups=shared,
         flag_when=curve.flag_when,
-        thresholds=[] if point is None else [point.threshold],
         count=RESAMPLES,
     )
     rich = min(curve.scored_positives, curve.scored - curve.scored_positives) >= FEW
@@ -170,7 +168,7 @@ def _line(
         coverage=curve.coverage or 0.0,
         auroc=percentiles(curve.auroc, draws.auroc) if rich else Interval(None),
         average_precision=percentiles(curve.average_precision, draws.average_precision) if rich else Interval(None),
-        point=point if point is None or shared is None else _clustered(point, draws, data, values),
+        point=point,
         spent=spent,
     )
 
@@ -198,17 +196,6 @@ def _at(curve: Sweep, threshold: float, policy: str, *, saved: bool, why: str | 
     found = figures(curve, threshold)
     flagged = found.true_positives + found.false_positives
     return AtPoint(threshold, curve.flag_when, policy, saved, True, found.precision, found.recall, flagged, why)
-
-
-def _clustered(point: AtPoint, draws: Replicates, data: Together, values: Floats) -> AtPoint:
-    """The point with intervals as wide as answers that share their sources make them."""
-    flagged = values >= point.threshold if point.flag_when == "above" else values <= point.threshold
-    units = _clusters(data)
-    return replace(
-        point,
-        precision=widened(point.precision, draws.precision[:, 0], flagged, units),
-        recall=widened(point.recall, draws.recall[:, 0], data.labels, units),
-    )
 
 
 def _clusters(data: Together) -> Ints:

@@ -122,7 +122,8 @@ def test_labels_of_one_source_count_as_one(store: Store, shared: bool) -> None:
         quarter = binomtest(hits, int(total)).proportion_ci(method="wilson")
         assert ours.value == pytest.approx(hits / total)
         ratio = _width(ours) / (quarter.high - quarter.low)
-        assert ratio == pytest.approx(1.0, abs=0.15) if shared else ratio < 0.8
+        # A little wider: the variance of a dozen sources is itself uncertain (Student's t).
+        assert 0.95 < ratio < 1.35 if shared else ratio < 0.8
 
 
 def _width(figure: Interval) -> float:

@@ -10,14 +10,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from scipy.stats import binomtest
 from sklearn.metrics import average_precision_score, roc_auc_score
 
 from calibrate.cli import main
 from calibrate.errors import BadInput
 from calibrate.hostile import cell
 from calibrate.ingest.base import Record
+from calibrate.stats.intervals import figures
 from calibrate.stats.policies import NotEnoughLabels, Policy
+from calibrate.stats.sweep import sweep
 from calibrate.steps import probability, release, tune
 from calibrate.steps.scoreboard import LENGTH, scoreboard
 from calibrate.steps.scoreboard_text import as_csv, sentences
@@ -118,10 +119,11 @@ def test_labels_of_one_source_count_as_one(store: Store, shared: bool) -> None:
     assert line.point is not None
     flagged = np.array(values) <= line.point.threshold
     hits = int((flagged & np.array(labels)).sum())
-    for ours, total in ((line.point.precision, flagged.sum()), (line.point.recall, sum(labels))):
-        quarter = binomtest(hits, int(total)).proportion_ci(method="wilson")
+    quarter = figures(sweep(labels, values, flag_when="below"), line.point.threshold)
+    for name, total in (("precision", flagged.sum()), ("recall", sum(labels))):
+        ours = getattr(line.point, name)
         assert ours.value == pytest.approx(hits / total)
-        ratio = _width(ours) / (quarter.high - quarter.low)
+        ratio = _width(ours) / _width(getattr(quarter, name))
         # A little wider: the variance of a dozen sources is itself uncertain (Student's t).
         assert 0.95 < ratio < 1.35 if shared else ratio < 0.8
 

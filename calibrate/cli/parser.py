@@ -211,8 +211,12 @@ def _thresholds(verbs: _SubParsersAction[_Parser]) -> None:
     verb.add_argument("--out", required=True, metavar="FILE", help="the thresholds file, replaced atomically")
     verb.add_argument("--note", default="", metavar="TEXT", help="why, for the history")
     verb.add_argument(
-        "--tier", action="append", default=[], metavar="DETECTOR=TIER", help="page, signal (default) or off"
+        "--ensemble", action="append", default=[], metavar="NAME", help="a saved ensemble that comes in too; repeatable"
     )
+    verb.add_argument(
+        "--tier", action="append", default=[], metavar="NAME=TIER",
+        help="page, signal (default) or off; an ensemble pages by default where it has a cut for it",
+    )  # fmt: skip
     verb.add_argument("--again", type=int, metavar="VERSION", help="write an earlier version to --out; release nothing")
 
     verb = _verb(verbs, "verify", "releasing.verify", "check a thresholds file: format, digest, fields")

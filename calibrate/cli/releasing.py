@@ -33,7 +33,16 @@ def release(args: Namespace) -> Answer:
             if tier not in TIERS:
                 raise BadInput(f"--tier {detector}={tier}: a tier is one of {', '.join(TIERS)}")
         names = args.detectors or None
-        row = step.release(found, detectors=names, tiers=tiers, note=args.note, by=user(), now=now(), out=out)
+        row = step.release(
+            found,
+            detectors=names,
+            ensembles=args.ensemble,
+            tiers=tiers,
+            note=args.note,
+            by=user(),
+            now=now(),
+            out=out,
+        )
     said = [] if args.again is not None else step.cautions(step.read(row))
     document = {"version": row.version, "sha256": row.sha256, "path": str(out), "cautions": said}
     return Answer(document, "\n".join([f"version {row.version} is in {out} (sha256 {row.sha256[:16]}…)", *said]))
@@ -46,6 +55,8 @@ def verify(args: Namespace) -> Answer:
             f"{args.file} is whole: version {report.version}, released {report.released_at} by {report.released_by}, "
             f"{len(report.detectors)} detectors ({', '.join(report.detectors)})"
         )
+        if report.ensembles:
+            text += f"; ensembles: {', '.join(report.ensembles)}"
         return Answer(asdict(report), text)
     return Answer(asdict(report), f"{args.file} must not be used: {report.problem}", exit_code=2)
 

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import os
 
-from calibrate.runtime.decision import Decision, Outcome, decide
+from calibrate.runtime.decision import Decision, Outcome, decide, probability
 from calibrate.thresholds.files import read
 from calibrate.thresholds.model import ThresholdsFile
 
-__all__ = ["Decision", "Outcome", "ThresholdsFile", "decide", "load"]
+__all__ = ["Decision", "Outcome", "ThresholdsFile", "decide", "load", "probability"]
 
 
 def load(path: str | os.PathLike[str]) -> ThresholdsFile:

@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 from calibrate.errors import BadInput
 from calibrate.flagging import flags
+from calibrate.runtime import rules
 from calibrate.thresholds.model import ThresholdsFile
 from calibrate.types import Tier
 
@@ -20,7 +21,7 @@ Outcome = Literal["ACCEPT", "REVIEW", "REJECT"]
 class Decision:
     """What to do with one answer, and why.
 
-    flags      detectors that flagged, by name
+    flags      detectors that flagged, by name, then ensembles that did
     tier       the most severe tier among them; "off" when none flagged
     verdict    no flag ACCEPT, one REVIEW, two or more REJECT
     reasons    one sentence a flag: "citation_grounding 0.41 ≤ 0.52"; one more when nothing could be scored
@@ -29,7 +30,7 @@ class Decision:
     missing    detectors of the release that gave none (they do not flag: absence is not evidence)
     unknown    names among the scores that the release does not have; they are ignored
 
-    A detector of tier "off" is not asked: it is in none of these.
+    A detector of tier "off" does not flag. It is in none of these, unless an ensemble asks for its score.
     """
 
     flags: tuple[str, ...]
@@ -45,13 +46,14 @@ class Decision:
 def decide(thresholds: ThresholdsFile, scores: Mapping[str, float | None]) -> Decision:
     """Apply a release to the scores of one answer. None and NaN mean "could not score"; infinities compare as numbers.
 
+    An ensemble answers whatever its members could not score; where none of them has a score, it does not flag.
     Raises BadInput for a score that is not a number, because a wrong type is a fault in the caller, not an abstention.
     """
     if not isinstance(scores, Mapping):
         raise BadInput(f"scores must map detector names to numbers, not be a {type(scores).__name__}")
     fired: list[str] = []
     reasons: list[str] = []
-    scored: list[str] = []
+    scored: dict[str, float] = {}
     missing: list[str] = []
     tier: Tier = "off"
     for name, threshold, flag_when, rule_tier, limit in thresholds.rules:
@@ -59,12 +61,22 @@ def decide(thresholds: ThresholdsFile, scores: Mapping[str, float | None]) -> De
         if value is None:
             missing.append(name)
             continue
-        scored.append(name)
-        if flags(value, threshold, flag_when):
+        scored[name] = value
+        if flags(value, threshold, flag_when) and rule_tier != "off":
             fired.append(name)
             reasons.append(f"{name} {value:.4g} {limit}")
             if tier != "page":
                 tier = rule_tier
+    for name, entry in thresholds.live_ensembles:
+        if not any(member in scored for member in entry.members):
+            continue
+        score = rules.score(entry.rule, scored)
+        for level, cut in (("page", entry.cuts.page), ("signal", entry.cuts.signal)):
+            if cut is not None and rules.reaches(score, cut):
+                fired.append(name)
+                reasons.append(f"{name} {score:.4g} ≥ {cut:.4g}")
+                tier = "page" if "page" in (tier, level) else "signal"
+                break
     if missing and not scored:
         reasons.append(f"nothing was scored: {', '.join(missing)} gave no number")
     verdict: Outcome = "ACCEPT" if not fired else "REVIEW" if len(fired) == 1 else "REJECT"
@@ -73,6 +85,12 @@ def decide(thresholds: ThresholdsFile, scores: Mapping[str, float | None]) -> De
         tuple(fired), tier, verdict, tuple(reasons), thresholds.version,
         tuple(scored), tuple(missing), tuple(sorted(unknown)),
     )  # fmt: skip
+
+
+def probability(thresholds: ThresholdsFile, detector: str, score: float | None) -> float | None:
+    """P(hallucinated), 0 to 1, that the release's map gives to a detector's score; None without a score or a map."""
+    entry, value = thresholds.detectors.get(detector), _number(detector, score)
+    return entry.probability_map.map.probability(value) if entry and entry.probability_map else None
 
 
 def _number(name: str, value: Any) -> float | None:

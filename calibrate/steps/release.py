@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Mapping
+import re
+from collections.abc import Collection, Iterable, Mapping
 from contextlib import ExitStack
 from datetime import datetime
 from pathlib import Path
@@ -12,16 +13,30 @@ from typing import get_args
 from calibrate.errors import BadInput, TouchstoneError
 from calibrate.probability import JudgedMap
 from calibrate.thresholds import files
-from calibrate.thresholds.model import Data, DetectorEntry, Metrics, ThresholdsFile, Window, from_json, label_set_digest
+from calibrate.thresholds.ensembles import Cuts, EnsembleEntry, EnsembleMetrics
+from calibrate.thresholds.model import (
+    Data,
+    DetectorEntry,
+    Drawn,
+    Metrics,
+    ThresholdsFile,
+    Window,
+    from_json,
+    label_set_digest,
+)
 from calibrate.types import Guarantee, Interval, Strength, Tier
 from db import Store
+from db.chosen import SavedEnsemble
 from db.releases import Release, SavedPoint
+
+NAME = re.compile("[A-Za-z0-9][A-Za-z0-9_.:@/+ -]*")
 
 
 def candidate(
     store: Store,
     *,
     detectors: Collection[str] | None = None,
+    ensembles: Collection[str] = (),
     tiers: Mapping[str, Tier] | None = None,
     note: str,
     by: str,
@@ -32,8 +47,10 @@ def candidate(
 ) -> ThresholdsFile:
     """The file a release would hold: the latest saved point of each detector (of `detectors`, when given).
 
-    A detector's tier is the one given, else the one it has in `before`, the release it replaces, else `signal`.
-    Raises BadInput when there is nothing to release, a detector has no saved point, or a point meets no policy.
+    A detector's tier is the one given, else the one it has in `before`, the release it replaces, else `signal`; how
+    production samples it stays as in `before`. Saved `ensembles` come in with the cuts they were saved with; in tier
+    `signal` an ensemble does not page. Raises BadInput when there is nothing to release, a detector has no saved point,
+    a point meets no policy, or an ensemble was made from other scores than the release's.
     """
     saved = store.points.latest()
     names = sorted(saved if detectors is None else set(detectors))
@@ -43,21 +60,24 @@ def candidate(
         if name not in saved:
             raise BadInput(f"{name} has no saved operating point: `choose {name} --policy … --save` first")
     for name, tier in (tiers or {}).items():
-        if name not in names:
+        if name not in {*names, *ensembles}:
             raise BadInput(f"a tier is given for {name}, which is not in this release")
         if tier not in get_args(Tier):
             raise BadInput(f"{name} has the tier {tier!r}; a tier is one of {', '.join(get_args(Tier))}")
     chosen = [saved[name] for name in names]
+    combined = [_saved_ensemble(store, name) for name in sorted(set(ensembles))]
     standing: dict[str, Tier] = {name: entry.tier for name, entry in before.detectors.items()} if before else {}
     wanted: dict[str, Tier] = {**standing, **(tiers or {})}
+    entries = {point.detector: _entry(store, point, wanted.get(point.detector, "signal"), before) for point in chosen}
     return ThresholdsFile(
         version=version,
         released_at=now,
         released_by=by,
         note=note,
         replaces=replaces,
-        detectors={point.detector: _entry(store, point, wanted.get(point.detector, "signal")) for point in chosen},
-        data=_data(chosen),
+        detectors=entries,
+        ensembles={one.name: _ensemble(one, entries, (tiers or {}).get(one.name, "page")) for one in combined},
+        data=_data(store, chosen, combined),
     )
 
 
@@ -65,6 +85,7 @@ def release(
     store: Store,
     *,
     detectors: Collection[str] | None = None,
+    ensembles: Collection[str] = (),
     tiers: Mapping[str, Tier] | None = None,
     note: str,
     by: str,
@@ -86,6 +107,7 @@ def release(
         file = candidate(
             store,
             detectors=detectors,
+            ensembles=ensembles,
             tiers=tiers,
             note=note,
             by=by,
@@ -128,9 +150,14 @@ def again(store: Store, version: int, out: Path) -> Release:
 
 
 def cautions(file: ThresholdsFile) -> list[str]:
-    """What somebody who releases this should know: the detectors that would page without a certified precision."""
+    """What somebody who releases this should know: what would page people without a certified precision."""
     said = (caution(name, entry.tier, entry.strength) for name, entry in sorted(file.detectors.items()))
-    return [one for one in said if one]
+    paging = [name for name, entry in sorted(file.ensembles.items()) if entry.cuts.page is not None]
+    return [one for one in said if one] + [
+        f"the ensemble {name} pages people, and its precision is bounded, not certified: release it as signal "
+        f"(`--tier {name}=signal`), or watch what it flags"
+        for name in paging
+    ]
 
 
 def caution(name: str, tier: Tier, strength: Strength) -> str | None:
@@ -152,7 +179,7 @@ def _newest(store: Store) -> str:
     return str(rows[0].version) if rows else "none: nothing was released yet"
 
 
-def _entry(store: Store, saved: SavedPoint, tier: Tier) -> DetectorEntry:
+def _entry(store: Store, saved: SavedPoint, tier: Tier, before: ThresholdsFile | None) -> DetectorEntry:
     config = store.scores.get_config(saved.config_id)
     point = saved.point
     if not point["feasible"]:
@@ -176,6 +203,47 @@ def _entry(store: Store, saved: SavedPoint, tier: Tier) -> DetectorEntry:
         feasible=point["feasible"],
         guarantee=guarantee_of(saved),
         probability_map=JudgedMap.from_json(kept) if (kept := saved.data.get("probability_map")) else None,
+        sampling=before.detectors[saved.detector].sampling if before and saved.detector in before.detectors else None,
+    )
+
+
+def _saved_ensemble(store: Store, name: str) -> SavedEnsemble:
+    saved = store.ensembles.latest()
+    if name not in saved:
+        known = f"saved are {', '.join(sorted(saved))}" if saved else "none is saved yet"
+        raise BadInput(f"there is no ensemble {name!r}: {known}; `ensemble KIND --save NAME` makes one")
+    if not NAME.fullmatch(name):
+        raise BadInput(f"a file takes names of letters, digits, spaces and _.:@/+-: save {name!r} under such a name")
+    return saved[name]
+
+
+def _ensemble(saved: SavedEnsemble, entries: Mapping[str, DetectorEntry], tier: Tier) -> EnsembleEntry:
+    """Raises BadInput where the release has not the scores that the ensemble was made from: nothing known of it holds
+    for others."""
+    document = saved.document
+    for name, made in sorted(document["detectors"].items()):
+        if name not in entries:
+            raise BadInput(
+                f"the ensemble {saved.name} reads {name}, which is not in this release: save an operating point for "
+                f"it (`choose {name} --policy … --save`) and release it, as tier off if it should not flag by itself"
+            )
+        here = entries[name]
+        differ = [part for part in ("version", "params", "revision") if made[part] != getattr(here, part)]
+        if differ:
+            differing = "; ".join(f"{part} {made[part]!r}, here {getattr(here, part)!r}" for part in differ)
+            raise BadInput(
+                f"the ensemble {saved.name} was made from other scores of {name} than this release has "
+                f"({differing}): "
+                "make it again and save it, or save the point of those scores"
+            )
+    cuts = {of: document["cuts"][of]["threshold"] for of in ("page", "signal")}
+    precision, recall, flag_rate = (Interval(**document["figures"][of]) for of in ("precision", "recall", "flag_rate"))
+    return EnsembleEntry(
+        rule=document["rule"],
+        members=tuple(sorted(document["detectors"])),
+        cuts=Cuts(cuts["page"] if tier == "page" else None, cuts["signal"] if tier != "off" else None),
+        metrics=EnsembleMetrics(precision, recall, flag_rate, document["data"]["n"], document["data"]["positives"]),
+        budget=document["budget"],
     )
 
 
@@ -185,7 +253,7 @@ def guarantee_of(saved: SavedPoint) -> Guarantee | None:
     return Guarantee(**kept) if kept else None
 
 
-def _data(points: list[SavedPoint]) -> Data:
+def _data(store: Store, points: list[SavedPoint], ensembles: list[SavedEnsemble]) -> Data:
     """What the points rest on. Points of several samples: their labels together, and no single sample's name."""
     labels = {content: verdict for point in points for content, verdict in point.data["labels"]}
     about = [point.data for point in points]
@@ -200,7 +268,18 @@ def _data(points: list[SavedPoint]) -> Data:
         positives=sum(verdict == "hallucinated" for verdict in labels.values()),
         window=window,
         models=tuple(sorted({model for data in about for model in data["models"]})),
+        samples=_samples(store, {data["sample"] for data in [*about, *(one.document["data"] for one in ensembles)]}),
     )
+
+
+def _samples(store: Store, names: Iterable[str | None]) -> dict[str, Drawn]:
+    """How the samples of these names were drawn. Several that were used as one are named "W46 + W47"."""
+    found = {}
+    for name in filter(None, names):
+        for part in [name] if store.samples.get(name) else name.split(" + "):
+            if one := store.samples.get(part):
+                found[one.name] = Drawn(one.design, one.by, one.pool, one.size, one.strata)
+    return found
 
 
 def _same(values: list[str | None]) -> str | None:

@@ -6,15 +6,31 @@
 from calibrate.thresholds.canonical import label_set_digest
 from calibrate.thresholds.changes import Change, diff
 from calibrate.thresholds.checks import FORMAT, schema
+from calibrate.thresholds.ensembles import Cuts, EnsembleEntry, EnsembleMetrics
 from calibrate.thresholds.files import Staged, Verification, encode, read, render, stage, verify, write
-from calibrate.thresholds.model import Data, DetectorEntry, Metrics, ThresholdsFile, Window, from_json, to_json
+from calibrate.thresholds.model import (
+    Data,
+    DetectorEntry,
+    Drawn,
+    Metrics,
+    Sampling,
+    ThresholdsFile,
+    Window,
+    from_json,
+    to_json,
+)
 
 __all__ = [
     "FORMAT",
     "Change",
+    "Cuts",
     "Data",
     "DetectorEntry",
+    "Drawn",
+    "EnsembleEntry",
+    "EnsembleMetrics",
     "Metrics",
+    "Sampling",
     "Staged",
     "ThresholdsFile",
     "Verification",

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from calibrate.thresholds.model import DetectorEntry, ThresholdsFile
+from calibrate.thresholds.ensembles import FIGURES, EnsembleEntry
+from calibrate.thresholds.model import DetectorEntry, Sampling, ThresholdsFile
 from calibrate.types import Guarantee, Interval
 
 _VERBATIM = ("version", "revision", "flag_when", "tier", "policy", "feasible")
@@ -15,7 +16,8 @@ _MEASURED = ("precision", "recall", "fpr", "flag_rate")
 
 @dataclass(frozen=True)
 class Change:
-    """One difference. `detector` is None where it is about the release as a whole; `str()` gives the sentence."""
+    """One difference. `detector` is its name, "ensemble NAME", or None where it is about the release as a whole;
+    `str()` gives the sentence."""
 
     detector: str | None
     field: str
@@ -26,21 +28,25 @@ class Change:
         subject = f"{self.detector}: " if self.detector else ""
         if self.field == "detector":
             return f"{self.detector} {'added' if self.before is None else 'removed'} ({self.before or self.after})"
-        if self.field == "threshold":
-            return f"{subject}threshold moved from {self.before:g} to {self.after:g}"
+        if self.field == "threshold" or (self.field.endswith(" cut") and None not in (self.before, self.after)):
+            return f"{subject}{self.field} moved from {self.before:g} to {self.after:g}"
         verb = "moved" if isinstance(self.after, Interval) else "changed"
         return f"{subject}{self.field} {verb} from {_show(self.before)} to {_show(self.after)}"
 
 
 def diff(old: ThresholdsFile | None, new: ThresholdsFile) -> list[Change]:
-    """What `new` changes against `old`, release-wide first, then by detector. `None`: the first release, all is new.
+    """What `new` changes against `old`, release-wide first, then by detector, then by ensemble.
 
+    `None` for `old`: the first release, all is new.
     Version number, time, person and note differ by nature and are left out.
     """
     before = old.detectors if old else {}
     changes = list(_data(old, new)) if old else []
     for name in sorted({*before, *new.detectors}):
         changes += _entry(name, before.get(name), new.detectors.get(name))
+    ensembles = old.ensembles if old else {}
+    for name in sorted({*ensembles, *new.ensembles}):
+        changes += _ensemble(f"ensemble {name}", ensembles.get(name), new.ensembles.get(name))
     return changes
 
 
@@ -51,6 +57,12 @@ def _data(old: ThresholdsFile, new: ThresholdsFile) -> Iterator[Change]:
             yield Change(None, f"data.{field}", getattr(was, field), getattr(now, field))
     if was.label_set_digest != now.label_set_digest and (was.n, was.positives) == (now.n, now.positives):
         yield Change(None, "data.label_set_digest", was.label_set_digest[:19], now.label_set_digest[:19])
+    if was.samples != now.samples:
+        yield Change(
+            None,
+            "data.samples",
+            *([f"{name} ({how})" for name, how in sorted(them.items())] for them in (was.samples, now.samples)),
+        )
     if old.baselines != new.baselines:
         yield Change(None, "baselines", sorted(old.baselines), sorted(new.baselines))
 
@@ -70,6 +82,8 @@ def _entry(name: str, old: DetectorEntry | None, new: DetectorEntry | None) -> I
         yield Change(name, "guarantee", old.guarantee, new.guarantee)
     if old.probability_map != new.probability_map:
         yield Change(name, "probability_map", *(one and str(one) for one in (old.probability_map, new.probability_map)))
+    if old.sampling != new.sampling:
+        yield Change(name, "sampling", str(old.sampling or Sampling()), str(new.sampling or Sampling()))
     for param in sorted({*old.params, *new.params}):
         if old.params.get(param, _UNSET) != new.params.get(param, _UNSET):
             yield Change(name, f"params.{param}", old.params.get(param, _UNSET), new.params.get(param, _UNSET))
@@ -78,6 +92,26 @@ def _entry(name: str, old: DetectorEntry | None, new: DetectorEntry | None) -> I
             yield Change(name, field, getattr(old.metrics, field), getattr(new.metrics, field))
     if old.coverage != new.coverage:
         yield Change(name, "coverage", Interval(old.coverage), Interval(new.coverage))
+
+
+def _ensemble(name: str, old: EnsembleEntry | None, new: EnsembleEntry | None) -> Iterator[Change]:
+    if old is None or new is None:
+        yield Change(name, "detector", old and _brief_ensemble(old), new and _brief_ensemble(new))
+        return
+    if old.rule != new.rule:
+        was, now = old.rule["form"], new.rule["form"]
+        yield Change(name, "rule", was, now if was != now else f"{now}, made anew")
+    if old.members != new.members:
+        yield Change(name, "members", old.members, new.members)
+    for tier in ("signal", "page"):
+        before, after = getattr(old.cuts, tier), getattr(new.cuts, tier)
+        if before != after:
+            yield Change(name, f"{tier} cut", before, after)
+    if old.budget != new.budget:
+        yield Change(name, "budget", Interval(old.budget), Interval(new.budget))
+    for field in FIGURES:
+        if getattr(old.metrics, field) != getattr(new.metrics, field):
+            yield Change(name, field, getattr(old.metrics, field), getattr(new.metrics, field))
 
 
 class _Unset:
@@ -90,6 +124,11 @@ _UNSET = _Unset()
 
 def _brief(entry: DetectorEntry) -> str:
     return f"flags at {entry.limit}, tier {entry.tier}" + (f", {entry.strength}" if entry.guarantee else "")
+
+
+def _brief_ensemble(entry: EnsembleEntry) -> str:
+    cuts = [f"{tier} at ≥ {cut:.4g}" for tier in ("signal", "page") if (cut := getattr(entry.cuts, tier)) is not None]
+    return f"{entry.rule['form']} of {', '.join(entry.members)}; {', '.join(cuts) or 'never flags'}"
 
 
 def guaranteed(given: Guarantee) -> str:

@@ -10,6 +10,7 @@ from itertools import islice
 from typing import Any
 
 from calibrate.errors import BadThresholds
+from calibrate.thresholds import ensembles
 from calibrate.thresholds.canonical import digest_of
 
 FORMAT = 1
@@ -90,19 +91,29 @@ def _impossible(document: Mapping[str, Any]) -> Iterator[str]:
         yield f"replaces is {document['replaces']}, but version {document['version']} can only replace an earlier one"
     if data["positives"] > data["n"]:
         yield f"data.positives is {data['positives']}, more than data.n ({data['n']})"
+    for name, one in data.get("samples", {}).items():
+        if one["size"] > one["pool"] or any(drawn > population for population, drawn in one["strata"].values()):
+            yield f"data.samples.{name} drew more traces than there were"
     for name, entry in document["detectors"].items():
         yield from _impossible_metrics(f"detectors.{name}.metrics", entry["metrics"])
+        if entry.get("sampling") == {"rate": 1, "only_when": {}}:
+            yield f"detectors.{name}.sampling is of all traces: leave it out"
         if "guarantee" in entry:
             yield from _impossible_guarantee(f"detectors.{name}.guarantee", entry["guarantee"])
         if "probability_map" in entry:
             yield from _impossible_map(f"detectors.{name}.probability_map", entry)
+    for name, entry in document.get("ensembles", {}).items():
+        if name in document["detectors"]:
+            yield f"ensembles.{name} has the name of a detector"
+        yield from ensembles.impossible(f"ensembles.{name}", entry, document["detectors"])
+        yield from _impossible_metrics(f"ensembles.{name}.metrics", entry["metrics"])
 
 
 def _impossible_metrics(where: str, metrics: Mapping[str, Any]) -> Iterator[str]:
     if metrics["positives"] > metrics["n"]:
         yield f"{where}.positives is {metrics['positives']}, more than {where}.n ({metrics['n']})"
-    for name in ("precision", "recall", "fpr", "flag_rate"):
-        low, high = metrics[name]["low"], metrics[name]["high"]
+    for name in ("precision", "recall", "fpr", "flag_rate"):  # an ensemble has no fpr
+        low, high = (metrics.get(name, {}).get(end) for end in ("low", "high"))
         if low is not None and high is not None and low > high:
             yield f"{where}.{name}.low is {low}, above its high ({high})"
 
@@ -153,8 +164,8 @@ def _sentence(error: Any) -> str:
         gone = next(key for key in error.validator_value if key not in error.instance)
         return f"{where + '.' if where else ''}{gone} is missing"
     if error.validator == "additionalProperties":
-        known = error.schema.get("properties", {})
-        odd = next(key for key in error.instance if key not in known and not key.startswith("x-"))
+        known, own = error.schema.get("properties", {}), "patternProperties" in error.schema
+        odd = next(key for key in error.instance if key not in known and not (own and key.startswith("x-")))
         return f"{here} has {_short(odd)}, which format {FORMAT} does not know (own keys begin with x-, where allowed)"
     if error.validator == "type":
         kinds = error.validator_value if isinstance(error.validator_value, list) else [error.validator_value]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 from calibrate.thresholds.canonical import plain
@@ -146,5 +147,5 @@ def _impossible_standing(where: str, standing: Mapping[str, Any]) -> Iterator[st
     knots = standing["knots"]
     if not len(knots) == len(standing["above"]) == len(standing["normals"]):
         yield f"{where} has lists of several lengths"
-    if any(one >= other for one, other in zip(knots, knots[1:], strict=False)):
+    if any(one >= other for one, other in pairwise(knots)):
         yield f"{where}.knots do not ascend"

@@ -126,6 +126,7 @@ class Verification:
     released_at: str | None = None
     released_by: str | None = None
     detectors: tuple[str, ...] = ()
+    ensembles: tuple[str, ...] = ()
 
 
 def verify(path: str | os.PathLike[str]) -> Verification:
@@ -155,7 +156,7 @@ def _inspect(document: Any, found: dict[str, Any]) -> None:
     found["problem"] = digest_problem(document)
     found["digest_ok"] = found["problem"] is None
     found |= {key: document[key] for key in ("digest", "version", "released_at", "released_by")}
-    found["detectors"] = tuple(sorted(document["detectors"]))
+    found |= {key: tuple(sorted(document.get(key, ()))) for key in ("detectors", "ensembles")}
 
 
 def _name(source: str | os.PathLike[str] | bytes) -> str:

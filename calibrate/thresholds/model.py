@@ -16,10 +16,12 @@ from calibrate.probability import JudgedMap
 from calibrate.thresholds.canonical import digest_of, plain
 from calibrate.thresholds.canonical import label_set_digest as label_set_digest
 from calibrate.thresholds.checks import FORMAT, check
+from calibrate.thresholds.data import Data as Data
+from calibrate.thresholds.data import Drawn as Drawn
+from calibrate.thresholds.data import Window as Window
 from calibrate.thresholds.ensembles import EnsembleEntry
-from calibrate.thresholds.fields import extra_of, figure, figures, number, only_x, text, time, utc
+from calibrate.thresholds.fields import extra_of, figure, figures, number, only_x, text, utc
 from calibrate.types import FlagWhen, Guarantee, Interval, OperatingPoint, Strength, Tier
-
 
 _FIGURES = ("precision", "recall", "fpr", "flag_rate")
 
@@ -121,54 +123,6 @@ class DetectorEntry:
 
 
 @dataclass(frozen=True)
-class Window:
-    """The time the sample was drawn from: since <= t < until, UTC, whole seconds. None: open on that side."""
-
-    since: datetime | None = None
-    until: datetime | None = None
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "since", self.since and utc(self.since))
-        object.__setattr__(self, "until", self.until and utc(self.until))
-
-
-@dataclass(frozen=True)
-class Drawn:
-    """How a sample was drawn: `size` traces of a `pool`. `strata` maps a stratum to (traces in it, drawn); `by` says
-    what tells them apart."""
-
-    design: str
-    by: str | None
-    pool: int
-    size: int
-    strata: Mapping[str, tuple[int, int]]
-
-    def __post_init__(self) -> None:
-        strata = {name: (int(population), int(drawn)) for name, (population, drawn) in self.strata.items()}
-        object.__setattr__(self, "strata", strata)
-
-
-@dataclass(frozen=True)
-class Data:
-    """The labels behind the figures. `models` are the model versions seen among the labelled traces, `samples` the
-    samples by name. `sample` and `design` are those of the only sample, None where there are several or none."""
-
-    sample: str | None
-    design: str | None
-    label_set_digest: str
-    n: int
-    positives: int
-    window: Window | None = None
-    models: tuple[str, ...] = ()
-    samples: Mapping[str, Drawn] = field(default_factory=dict)
-    extra: Mapping[str, Any] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "models", tuple(self.models))
-        object.__setattr__(self, "extra", only_x(self.extra))
-
-
-@dataclass(frozen=True)
 class ThresholdsFile:
     """One release. `baselines` maps model, then detector, to the statistics that detector normalises by; `ensembles`
     are several detectors as one decision, by name."""
@@ -217,7 +171,7 @@ def to_json(file: ThresholdsFile) -> dict[str, Any]:
         "replaces": file.replaces,
         "detectors": {name: _entry_to_json(entry) for name, entry in file.detectors.items()},
         **({"ensembles": ensembles} if ensembles else {}),
-        "data": _data_to_json(file.data),
+        "data": file.data.to_json(),
         "baselines": dict(file.baselines),
         **file.extra,
     }
@@ -234,47 +188,10 @@ def from_json(document: Any, name: str = "thresholds file") -> ThresholdsFile:
         note=document["note"],
         replaces=None if document["replaces"] is None else int(document["replaces"]),
         detectors={name: _entry_from_json(entry) for name, entry in document["detectors"].items()},
-        data=_data_from_json(document["data"]),
+        data=Data.from_json(document["data"]),
         baselines=document["baselines"],
         ensembles={name: EnsembleEntry.from_json(one) for name, one in document.get("ensembles", {}).items()},
         extra=extra_of(document),
-    )
-
-
-def _data_to_json(data: Data) -> dict[str, Any]:
-    samples = {
-        name: {**asdict(one), "strata": {stratum: list(sizes) for stratum, sizes in one.strata.items()}}
-        for name, one in data.samples.items()
-    }
-    return {
-        "sample": data.sample,
-        "design": data.design,
-        "label_set_digest": data.label_set_digest,
-        "n": data.n,
-        "positives": data.positives,
-        "window": data.window and {"since": text(data.window.since), "until": text(data.window.until)},
-        "models": list(data.models),
-        **({"samples": samples} if samples else {}),
-        **data.extra,
-    }
-
-
-def _data_from_json(data: Mapping[str, Any]) -> Data:
-    window = data["window"] and Window(time(data["window"]["since"]), time(data["window"]["until"]))
-    samples = {
-        name: Drawn(one["design"], one["by"], int(one["pool"]), int(one["size"]), one["strata"])
-        for name, one in data.get("samples", {}).items()
-    }
-    return Data(
-        sample=data["sample"],
-        design=data["design"],
-        label_set_digest=data["label_set_digest"],
-        n=int(data["n"]),
-        positives=int(data["positives"]),
-        window=window,
-        models=tuple(data["models"]),
-        samples=samples,
-        extra=extra_of(data),
     )
 
 

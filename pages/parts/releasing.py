@@ -80,6 +80,7 @@ def changes_of(store: Store, chosen: Chosen, newest: Release | None, now: dateti
         now=now,
         version=version,
         replaces=newest.version if newest else None,
+        before=step.read(newest) if newest else None,
     )
     return diff(step.read(newest) if newest else None, file)
 
@@ -106,7 +107,8 @@ def lines_of(changes: Sequence[Change]) -> list[str]:
 
 
 _DATA = {
-    "data.sample": "sample", "data.design": "design", "data.n": "number", "data.positives": "hallucinated",
+    "data.sample": "sample", "data.design": "design", "data.samples": "samples", "data.n": "number",
+    "data.positives": "hallucinated",
     "data.models": "models", "data.label_set_digest": "digest", "baselines": "baselines",
 }  # fmt: skip
 _FIGURES = {

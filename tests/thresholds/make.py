@@ -8,7 +8,19 @@ from typing import Any
 from hypothesis import strategies as st
 
 from calibrate.probability import JudgedMap, ProbabilityMap
-from calibrate.thresholds import Data, DetectorEntry, Metrics, ThresholdsFile, Window
+from calibrate.stats import ensemble
+from calibrate.thresholds import (
+    Cuts,
+    Data,
+    DetectorEntry,
+    Drawn,
+    EnsembleEntry,
+    EnsembleMetrics,
+    Metrics,
+    Sampling,
+    ThresholdsFile,
+    Window,
+)
 from calibrate.types import FlagWhen, Guarantee, Interval
 
 NOW = datetime(2026, 11, 16, 9, 30, tzinfo=UTC)
@@ -97,6 +109,65 @@ def maps(draw: st.DrawFn, flag_when: FlagWhen) -> JudgedMap:
     return JudgedMap(found, n, positives, draw(intervals()), draw(intervals()))
 
 
+samplings = st.builds(Sampling, st.floats(0, 1, exclude_min=True), st.dictionaries(texts, texts, max_size=2))
+
+
+@st.composite
+def designs(draw: st.DrawFn) -> Drawn:
+    size, pool = sorted([draw(st.integers(0, 10**6)), draw(st.integers(0, 10**6))])
+    strata = draw(st.dictionaries(texts, st.tuples(st.integers(5, 9), st.integers(0, 5)), max_size=2))
+    return Drawn(draw(texts.filter(bool)), draw(st.none() | texts), pool, size, strata)
+
+
+@st.composite
+def standings(draw: st.DrawFn, flag_when: FlagWhen) -> ensemble.Standing:
+    knots = sorted(draw(st.sets(st.floats(-100, 100).map(lambda x: x + 0.0), max_size=5)))
+    above, normals = (
+        draw(st.lists(st.floats(low, high), min_size=len(knots), max_size=len(knots)))
+        for low, high in ((0, 1), (-4, 4))
+    )
+    return ensemble.Standing(flag_when, tuple(knots), tuple(above), tuple(normals))
+
+
+@st.composite
+def rules(draw: st.DrawFn, ways: dict[str, FlagWhen]) -> ensemble.Rule:
+    """Any rule over some of these detectors, with scores between about -100 and 100."""
+    small, weights = st.floats(-5, 5), st.floats(0.1, 5)
+    names = sorted(draw(st.sets(st.sampled_from(sorted(ways)), min_size=1)))
+    form = draw(st.sampled_from(["vote", "fixed", "weighted", "logistic", "cascade"]))
+    if form == "fixed":
+        own = {name: (ways[name], draw(st.floats(-100, 100))) for name in names}
+        return ensemble.Fixed(draw(st.integers(1, len(names))), own)
+    if form == "logistic":
+        inputs = {
+            name: ensemble.Input(ways[name], draw(small), draw(weights), draw(small), draw(small)) for name in names
+        }
+        return ensemble.Logistic(draw(small), inputs)
+    each = {name: draw(standings(ways[name])) for name in names}
+    if form == "vote":
+        return ensemble.Vote(draw(st.integers(1, len(names))), each)
+    mean = ensemble.Weighted({name: draw(weights) * draw(st.sampled_from([1, -1])) for name in names}, each)
+    if form == "weighted":
+        return mean
+    last = draw(st.sampled_from(sorted(ways)))
+    return ensemble.Cascade(mean, draw(st.none() | small), last, draw(standings(ways[last])))
+
+
+@st.composite
+def ensembles(draw: st.DrawFn, ways: dict[str, FlagWhen]) -> EnsembleEntry:
+    rule = draw(rules(ways))
+    signal, page = sorted([draw(st.floats(-3, 3)), draw(st.floats(-3, 3))])
+    figures = {name: draw(intervals()) for name in ("precision", "recall", "flag_rate")}
+    return EnsembleEntry(
+        rule=ensemble.to_json(rule),
+        members=rule.detectors,
+        cuts=Cuts(draw(st.sampled_from([page, None])), draw(st.sampled_from([signal, None]))),
+        metrics=EnsembleMetrics(**figures, **draw(counts())),
+        budget=draw(st.floats(0, 1, exclude_min=True)),
+        extra=draw(extras),
+    )
+
+
 @st.composite
 def entries(draw: st.DrawFn) -> DetectorEntry:
     flag_when: FlagWhen = draw(st.sampled_from(["above", "below"]))
@@ -114,6 +185,7 @@ def entries(draw: st.DrawFn) -> DetectorEntry:
         feasible=draw(st.booleans()),
         guarantee=draw(st.none() | guarantees()),
         probability_map=draw(st.none() | maps(flag_when)),
+        sampling=draw(st.none() | samplings),
         extra=draw(extras),
     )
 
@@ -122,13 +194,17 @@ def entries(draw: st.DrawFn) -> DetectorEntry:
 def releases(draw: st.DrawFn) -> ThresholdsFile:
     version = draw(st.integers(2, 10**6))
     baseline = st.dictionaries(texts, finite, max_size=2)
+    detectors = draw(st.dictionaries(names, entries(), max_size=3))
+    ways = {name: one.flag_when for name, one in detectors.items()}
+    several = st.dictionaries(names.map("all {}".format), ensembles(ways), max_size=2) if ways else st.just({})
     return ThresholdsFile(
         version=version,
         released_at=draw(times),
         released_by=draw(texts.filter(bool)),
         note=draw(texts),
         replaces=draw(st.none() | st.integers(1, version - 1)),
-        detectors=draw(st.dictionaries(names, entries(), max_size=3)),
+        detectors=detectors,
+        ensembles=draw(several),
         data=Data(
             sample=draw(st.none() | texts),
             design=draw(st.none() | texts),
@@ -136,6 +212,7 @@ def releases(draw: st.DrawFn) -> ThresholdsFile:
             **draw(counts()),
             window=draw(st.none() | windows()),
             models=tuple(draw(st.lists(texts, max_size=3))),
+            samples=draw(st.dictionaries(texts, designs(), max_size=2)),
             extra=draw(extras),
         ),
         baselines=draw(st.dictionaries(texts, st.dictionaries(names, baseline, max_size=2), max_size=2)),

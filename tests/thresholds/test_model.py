@@ -60,9 +60,11 @@ def test_schema_is_a_schema_and_closed() -> None:
         assert Draft202012Validator(schema()).is_valid(document)
 
 
-def test_every_field_of_the_schema_is_required_but_a_guarantee_and_a_map() -> None:
-    # Were another optional, leaving it out and writing its default would be two digests for one meaning. These
-    # two have no default to write.
+def test_every_field_of_the_schema_is_required_but_those_without_a_default() -> None:
+    # Were another optional, leaving it out and writing its default would be two digests for one meaning. What would
+    # say nothing (no ensembles, a sampling of all traces) is refused.
+    optional = {"guarantee", "probability_map", "sampling", "ensembles", "samples"}
+
     def objects(part: object) -> Iterator[dict[str, Any]]:
         if isinstance(part, dict):
             yield part
@@ -71,7 +73,7 @@ def test_every_field_of_the_schema_is_required_but_a_guarantee_and_a_map() -> No
 
     for part in objects(schema()):
         if isinstance(part.get("properties"), dict) and "required" in part:
-            assert sorted(part["required"]) == sorted({*part["properties"]} - {"guarantee", "probability_map"})
+            assert sorted(part["required"]) == sorted({*part["properties"]} - optional)
     assert schema()["$defs"]["guarantee"]["type"] == "object"
 
 

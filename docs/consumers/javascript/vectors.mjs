@@ -1,0 +1,39 @@
+// Holds touchstone.mjs to the conformance vectors: node vectors.mjs FOLDER. Exit 1 where one is not met.
+
+import { readFileSync, readdirSync } from "node:fs";
+import { join } from "node:path";
+import { Refused, decide, probability, read } from "./touchstone.mjs";
+
+const folder = process.argv[2];
+const same = (one, other) => JSON.stringify(one) === JSON.stringify(other);
+
+function* unmet({ document, text, refused, cases = [] }) {
+  let file;
+  try {
+    file = read(Buffer.from(text ?? JSON.stringify(document)));
+  } catch (error) {
+    if (!(error instanceof Refused)) throw error;
+    if (!refused) yield `refused: ${error.message}`;
+    return;
+  }
+  if (refused) yield "read, but it must be refused";
+  for (const { about, scores, decision, probabilities = {} } of cases) {
+    const found = decide(file, scores);
+    for (const [key, value] of Object.entries(decision)) if (!same(found[key], value))
+      yield `${about}: ${key} is ${JSON.stringify(found[key])}`;
+    for (const [name, value] of Object.entries(probabilities))
+      if (!(Math.abs(probability(file, name, scores[name]) - value) < 1e-12))
+        yield `${about}: the probability of ${name}`;
+  }
+}
+
+let failed = 0, count = 0;
+for (const name of readdirSync(folder).filter((one) => one.endsWith(".json")).sort()) {
+  count++;
+  for (const problem of unmet(JSON.parse(readFileSync(join(folder, name), "utf8")))) {
+    failed++;
+    console.log(`${name}: ${problem}`);
+  }
+}
+console.log(`${count} vectors, ${failed} not met`);
+process.exit(failed || !count ? 1 : 0);

@@ -1,0 +1,119 @@
+"""A saved ensemble becomes part of a release, with the detectors it was made from or not at all."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from argparse import Namespace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from calibrate.cli import releasing
+from calibrate.errors import BadInput
+from calibrate.runtime import decide, load
+from calibrate.stats.combine import Recipe
+from calibrate.steps import ensemble, release
+from calibrate.thresholds import Sampling, ThresholdsFile, diff
+from db import Store
+from tests.steps.making import NOW, keep_sample, save
+from tests.steps.test_ensemble import A, B, filled
+
+NAME = "grounding"
+SAVED: dict[str, Any] = {}  # made once: it takes a second, and is the same in every store
+
+
+@pytest.fixture
+def ready(store: Store) -> Store:
+    """Two detectors with a saved point each, on a sample, and an ensemble of them."""
+    filled(store)
+    keep_sample(store, ["all"] * 120, {"all": 2000})
+    for name in (A, B):
+        save(store, "manual:0.45", name=name, sample="w47")
+    if not SAVED:
+        SAVED.update(ensemble.document_of(build(store, "weighted")))
+    store.ensembles.save(NAME, SAVED, by="ann", now=NOW)
+    return store
+
+
+def build(store: Store, kind: Any) -> ensemble.Report:
+    return ensemble.build(store, Recipe(kind), [A, B], budget=0.2)
+
+
+def made(store: Store, **given: Any) -> ThresholdsFile:
+    known = {"ensembles": [NAME], "note": "", "by": "ann", "now": NOW, "version": 1, "replaces": None}
+    return release.candidate(store, **{**known, **given})
+
+
+@pytest.mark.parametrize("kind", ["any", "logistic"])
+def test_the_file_flags_what_the_ensemble_flagged(ready: Store, tmp_path: Path, kind: str) -> None:
+    report = build(ready, kind)
+    ensemble.save(ready, NAME, report, by="ann", now=NOW)
+    out = tmp_path / "thresholds.json"
+    off: Any = {A: "off", B: "off"}
+    release.release(ready, ensembles=[NAME], tiers=off, note="", by="ann", now=NOW, out=out)
+    file = load(out)
+    traffic = report.gathered.material.traffic
+    expected = report.rule.score(traffic) >= (report.signal.threshold or 0)
+    rows = [{name: None if np.isnan(v[row]) else v[row] for name, v in traffic.items()} for row in range(120)]
+    assert [decide(file, row).flags == (NAME,) for row in rows] == expected.tolist()
+    assert 0 < expected.sum() < 120
+    entry = file.ensembles[NAME]
+    assert (entry.members, entry.budget, entry.metrics.n) == ((B, A), 0.2, report.n)
+    assert entry.metrics.recall == report.figures.recall
+
+
+def test_the_file_says_how_the_samples_were_drawn_and_sampling_stays(ready: Store) -> None:
+    drawn = made(ready).data.samples["w47"]
+    assert (drawn.design, drawn.by, drawn.pool, drawn.size) == ("stratified", "model", 2000, 120)
+    assert drawn.strata == {"all": (2000, 120)}
+    before = made(ready)
+    sampled = dataclasses.replace(before.detectors[A], sampling=Sampling(0.1))
+    before = dataclasses.replace(before, detectors={**before.detectors, A: sampled})
+    after = made(ready, before=before, version=2, replaces=1)
+    assert after.detectors[A].sampling == Sampling(0.1)
+    assert diff(before, after) == []
+
+
+def test_a_tier_takes_the_page_cut_away(ready: Store) -> None:
+    cuts = {"page": {"threshold": 1.75}, "signal": {"threshold": 1.5}}
+    ready.ensembles.save(NAME, {**SAVED, "cuts": cuts}, by="ann", now=NOW)
+    assert (made(ready).ensembles[NAME].cuts.page, made(ready).ensembles[NAME].cuts.signal) == (1.75, 1.5)
+    (caution,) = release.cautions(made(ready))
+    assert "the ensemble grounding pages people" in caution
+    quiet = made(ready, tiers={NAME: "signal"})
+    assert (quiet.ensembles[NAME].cuts.page, quiet.ensembles[NAME].cuts.signal) == (None, 1.5)
+    assert release.cautions(quiet) == []
+    assert not made(ready, tiers={NAME: "off"}).ensembles[NAME].live
+
+
+def test_members_must_be_in_the_release_with_the_scores_it_was_made_from(ready: Store) -> None:
+    with pytest.raises(BadInput, match="reads rouge_l, which is not in this release"):
+        made(ready, detectors=[A])
+    other = {**SAVED["detectors"], B: {**SAVED["detectors"][B], "version": "0", "params": {"variant": "old"}}}
+    ready.ensembles.save(NAME, {**SAVED, "detectors": other}, by="ann", now=NOW)
+    with pytest.raises(BadInput) as caught:
+        made(ready)
+    assert str(caught.value) == (
+        "the ensemble grounding was made from other scores of rouge_l than this release has (version '0', here '1'; "
+        "params {'variant': 'old'}, here {'variant': 'default'}): make it again and save it, or save the point of "
+        "those scores"
+    )
+    with pytest.raises(BadInput, match="there is no ensemble 'other': saved are grounding"):
+        made(ready, ensembles=["other"])
+    ready.ensembles.save("Gründe", SAVED, by="ann", now=NOW)
+    with pytest.raises(BadInput, match="save 'Gründe' under such a name"):
+        made(ready, ensembles=["Gründe"])
+
+
+def test_the_command_line_takes_it(ready: Store, store_url: str, tmp_path: Path) -> None:
+    out = tmp_path / "t.json"
+    given = Namespace(
+        store=store_url, out=str(out), again=None, tier=[f"{A}=off"], detectors=[], ensemble=[NAME], note="with it"
+    )
+    answer = releasing.release(given)
+    assert answer.exit_code == 0
+    assert list(json.loads(out.read_text())["ensembles"]) == [NAME]
+    assert "; ensembles: grounding" in releasing.verify(Namespace(file=str(out))).text

@@ -1,0 +1,72 @@
+"""The conformance vectors, through the Python reader. test_javascript.py has the other one."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from calibrate.errors import BadThresholds
+from calibrate.runtime import decide, probability
+from calibrate.thresholds import read
+from tests.thresholds.make_vectors import FOLDER, vectors
+
+NAMES = sorted(path.name for path in FOLDER.glob("*.json"))
+
+
+def vector(name: str) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((FOLDER / name).read_text(encoding="utf-8"))
+    return found
+
+
+def content(one: dict[str, Any]) -> bytes:
+    return str(one.get("text") or json.dumps(one["document"])).encode()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_vector_is_met(name: str) -> None:
+    one = vector(name)
+    if one.get("refused"):
+        with pytest.raises(BadThresholds):
+            read(content(one))
+        return
+    file = read(content(one))
+    for case in one["cases"]:
+        found = decide(file, case["scores"])
+        for key, value in case["decision"].items():
+            got = getattr(found, key)
+            assert (list(got) if isinstance(got, tuple) else got) == value, f"{case['about']}: {key}"
+        for detector, value in case.get("probabilities", {}).items():
+            assert probability(file, detector, case["scores"][detector]) == pytest.approx(value, abs=1e-12)
+
+
+def test_they_are_what_their_maker_writes() -> None:
+    # python -m tests.thresholds.make_vectors
+    assert {name: (FOLDER / name).read_text(encoding="utf-8") for name in NAMES} == vectors()
+
+
+def test_what_is_refused_is_refused_for_what_it_is_named_after() -> None:
+    said = {
+        "digest_of_another": "changed after release",
+        "format_too_new": "format 2 is newer",
+        "key_unknown": "severity",
+        "detector_unknown": "ensembles.g reads b, which is not among the detectors",
+        "ensemble_named_as_a_detector": "ensembles.a has the name of a detector",
+        "form_unknown": 'ensembles.g.rule.form is "stacked"; it must be one of vote',
+        "members_not_sorted": "ensembles.g.members are not the detectors that its rule reads",
+        "member_flags_otherwise": "ensembles.g reads a as flagging below, which the detector does not",
+        "more_votes_than_members": "ensembles.g.rule.k is 3, of 2 detectors",
+        "knots_descend": "ensembles.g.rule.standings.a.knots do not ascend",
+        "page_below_signal": "ensembles.g.cuts.page is 0.7, below its signal (0.75)",
+        "sampling_of_none": "detectors.a.sampling.rate has an impossible value: 0",
+        "drawn_more_than_there_is": "data.samples.w drew more traces than there were",
+        "key_twice": 'the key "tier" is there twice',
+        "number_too_large": "the number 1e999 is too large",
+        "byte_order_mark": "not JSON",
+    }
+    assert {f"refused_{name}.json" for name in said} == {name for name in NAMES if name.startswith("refused_")}
+    for name, sentence in said.items():
+        with pytest.raises(BadThresholds) as caught:
+            read(content(vector(f"refused_{name}.json")))
+        assert sentence in str(caught.value)

@@ -64,7 +64,8 @@ def percent(share: float) -> str:
         return "0%" if value <= 0 else "under 0.1%"
     if value < 9.95:
         return f"{value:.1f}%"
-    return "over 99%" if 99.5 <= value < 100 else f"{value:.0f}%"
+    # Sums of weights fall short of the whole by a rounding.
+    return "over 99%" if 99.5 <= value < 100 - 1e-9 else f"{value:.0f}%"
 
 
 def interval(figure: Interval, unit: str = "%") -> str:

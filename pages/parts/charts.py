@@ -25,6 +25,7 @@ QUIET, FAINT, GRID = "rgba(138,143,152,.28)", "rgba(138,143,152,.10)", "rgba(138
 HERE = "#C8941A"  # the threshold at hand: the accent, between its light and its dark form
 PRECISION, RECALL = "#7A828E", "#CC79A7"
 HEIGHT = 420
+SHARES = (-0.02, 1.03)  # the range of an axis of shares: points on its edges are seen whole
 # Okabe and Ito's colours, which colour-blind eyes tell apart, and dashes for those who see none.
 _LINES = (
     (BLUE, "solid"),
@@ -39,12 +40,20 @@ UNSEEN = {"size": 13, "opacity": 0}
 SEEN = {"marker": {"opacity": 1}}
 CONFIG = {"displayModeBar": False, "scrollZoom": False, "doubleClick": "reset"}
 
-Kind = Literal["here", "policy", "elbow", "live"]
+Kind = Literal["policy", "elbow", "live"]
 _LOOKS: dict[Kind, dict[str, Any]] = {
     "live": {"symbol": "square-open", "size": 15, "color": GREY, "line": {"width": 2}},
     "policy": {"symbol": "circle-open", "size": 17, "color": HERE, "line": {"width": 2}},
     "elbow": {"symbol": "diamond-open", "size": 13, "color": BLUE, "line": {"width": 2}},
-    "here": {"symbol": "circle", "size": 10, "color": HERE},
+}
+# Drawn apart, into the chart as it stands: a chart is not drawn anew while the threshold moves. This is its legend.
+_HERE = {
+    "type": "scatter",
+    "x": [None],
+    "y": [None],
+    "mode": "markers",
+    "marker": {"symbol": "circle", "size": 10, "color": HERE},
+    "name": "This threshold",
 }
 
 
@@ -88,7 +97,7 @@ def axis(title: str, **more: Any) -> dict[str, Any]:
 
 def share_axis(title: str, **more: Any) -> dict[str, Any]:
     """An axis of shares, 0 to 1, in percent."""
-    return axis(title, **{"range": [-0.02, 1.03], "tickformat": ".0%", "dtick": 0.25, **more})
+    return axis(title, **{"range": list(SHARES), "tickformat": ".0%", "dtick": 0.25, **more})
 
 
 def precision_recall(
@@ -96,6 +105,7 @@ def precision_recall(
 ) -> go.Figure:
     """Precision against recall with its 95% band and the marked points. `band` belongs to `sweep`.
 
+    The threshold at hand is in the legend only: threshold_mark draws it.
     Every point of the curve carries its threshold as customdata, for clicks.
     """
     shade = {
@@ -127,7 +137,7 @@ def precision_recall(
         "xaxis": share_axis("Recall: share of hallucinations that is flagged"),
         "yaxis": share_axis("Precision: share of flags that is right"),
     }
-    return go.Figure({"data": [shade, curve, *points], "layout": layout})
+    return go.Figure({"data": [shade, curve, *points, _HERE], "layout": layout})
 
 
 def curves(named: Sequence[tuple[str, Sweep]]) -> go.Figure:
@@ -159,10 +169,8 @@ def curves(named: Sequence[tuple[str, Sweep]]) -> go.Figure:
     return go.Figure({"data": data, "layout": layout})
 
 
-def scores_by_label(
-    histogram: Histogram, sweep: Sweep, threshold: float, *, unit: str, span: tuple[float, float]
-) -> go.Figure:
-    """Above, labels by score; below, precision and recall against the threshold; one threshold line through both.
+def scores_by_label(histogram: Histogram, sweep: Sweep, *, unit: str, span: tuple[float, float]) -> go.Figure:
+    """Above, labels by score; below, precision and recall against the threshold. threshold_mark draws the one at hand.
 
     Bars and curves carry as customdata the threshold that a click on them means: a bar is flagged whole.
     """
@@ -175,7 +183,6 @@ def scores_by_label(
         "xaxis": axis(f"Score: {unit}", range=list(span), showgrid=False, anchor="y2"),
         "yaxis": axis("Labels", domain=[0.45, 1], rangemode="tozero", nticks=4, tickformat=",d"),
         "yaxis2": share_axis("", domain=[0, 0.39], dtick=0.5),
-        **_threshold(threshold, sweep.flag_when, span),
     }
     return go.Figure({"data": data, "layout": layout})
 
@@ -241,24 +248,3 @@ def _against(sweep: Sweep, name: str, values: Floats, colour: str, dash: str) ->
         "name": name,
         "hovertemplate": f"{name} %{{y:.0%}} at threshold {SIGNS[sweep.flag_when]} %{{x:.4~g}}<extra></extra>",
     }
-
-
-def _threshold(threshold: float, flag_when: FlagWhen, span: tuple[float, float]) -> dict[str, Any]:
-    """The line through both rows, the flagged side tinted, and which side that is in a word."""
-    above = flag_when == "above"
-    edge = span[1] if above else span[0]
-    tall = {"xref": "x", "yref": "paper", "y0": 0, "y1": 1}
-    tint = {"type": "rect", "x0": threshold, "x1": edge, "fillcolor": FAINT, "line": {"width": 0}, "layer": "below"}
-    line = {"type": "line", "x0": threshold, "x1": threshold, "line": {"color": HERE, "width": 2}}
-    word = {
-        "text": "flagged →" if above else "← flagged",
-        "x": threshold,
-        "xanchor": "left" if above else "right",
-        "y": 1,
-        "yref": "paper",
-        "yanchor": "top",
-        "showarrow": False,
-        "font": {"color": HERE, "size": 12},
-    }
-    roomy = abs(edge - threshold) > 0.14 * (span[1] - span[0])
-    return {"shapes": [{**tint, **tall}, {**line, **tall}], "annotations": [word] if roomy else []}

@@ -35,9 +35,10 @@ STYLE = """<style>
 
 @dataclass(frozen=True)
 class Chosen:
-    """What is ticked, by detector with its tier."""
+    """What is ticked, by detector with its tier, and the saved ensembles that come in too."""
 
     tiers: Mapping[str, Tier]
+    ensembles: tuple[str, ...]
     note: str
     out: Path | None
 
@@ -54,6 +55,21 @@ def choose_points(store: Store, saved: Mapping[str, SavedPoint], live: Mapping[s
     return chosen
 
 
+def choose_ensembles(store: Store, live: Collection[str]) -> None:
+    """The saved ensembles, those in the live release ticked. `chosen` reads what was taken."""
+    names = list(store.ensembles.latest())
+    if names:
+        st.multiselect(
+            "Ensembles",
+            names,
+            default=[name for name in names if name in live],
+            format_func=lambda name: visible(name, 60),
+            placeholder="none",
+            key="release_ensembles",
+            help="Their detectors must be ticked, as they were when the ensemble was saved.",
+        )
+
+
 def chosen(store: Store, seen: Collection[int]) -> Chosen:
     """What the widgets of the form say at this moment. `seen` are the saved points that the page shows.
 
@@ -65,7 +81,8 @@ def chosen(store: Store, seen: Collection[int]) -> Chosen:
     ticked = [name for name, point in saved.items() if state.get(f"release_tick_{point.id}")]
     tiers = {name: state.get(f"release_tier_{name}", TIERS[0]) for name in ticked}
     note, out = (str(state.get(key) or "").strip() for key in ("release_note", "release_out"))
-    return Chosen(tiers, note, Path(out).expanduser() if out else None)
+    ensembles = tuple(state.get("release_ensembles") or ())
+    return Chosen(tiers, ensembles, note, Path(out).expanduser() if out else None)
 
 
 def changes_of(store: Store, chosen: Chosen, newest: Release | None, now: datetime) -> list[Change]:
@@ -75,6 +92,7 @@ def changes_of(store: Store, chosen: Chosen, newest: Release | None, now: dateti
         store,
         detectors=list(chosen.tiers),
         tiers=chosen.tiers,
+        ensembles=chosen.ensembles,
         note=chosen.note,
         by=workbench.user(),
         now=now,

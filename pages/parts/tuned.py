@@ -13,10 +13,10 @@ from calibrate.stats import wording
 from calibrate.stats.intervals import AT_ONCE, figures
 from calibrate.stats.policy_text import parse
 from calibrate.steps import tune as step
-from calibrate.types import Interval, OperatingPoint
+from calibrate.types import Evidence, Interval, OperatingPoint, Trace
 from db import Store
 from db.scores import Config, Row
-from pages.parts import charts, trace_card, tuning
+from pages.parts import charts, threshold_mark, trace_card, tuning
 from pages.parts.navigation import page
 from pages.parts.text import plain
 from pages.parts.words import count, listed, share
@@ -31,6 +31,11 @@ STYLE = """<style>
 .ts-matrix td {text-align: right; padding: 0 .9rem 0 .9rem; font-size: 1.1rem}
 .ts-matrix td.bad {font-weight: 700}
 .ts-matrix i {display: inline-block; width: .6rem; height: .6rem; border-radius: 50%; margin-right: .4rem}
+.ts-figures {display: grid; grid-template-columns: 2.3fr repeat(5, 1fr); gap: 1rem}
+.ts-figures dl {margin: 0; font-variant-numeric: tabular-nums}
+.ts-figures dt {font-size: .875rem; font-weight: 400}
+.ts-figures dd {margin: 0; font-size: 1.9rem; line-height: 1.4}
+.ts-figures dd + dd {font-size: .875rem; opacity: .65}
 </style>"""
 
 
@@ -106,10 +111,10 @@ def show_overview(store: Store, runs: Mapping[str, Sequence[Config]], sample: st
 
 
 def marks_of(
-    data: step.Labelled, point: OperatingPoint, ruled: OperatingPoint, elbow: OperatingPoint, live: float | None
+    data: step.Labelled, ruled: OperatingPoint, elbow: OperatingPoint, live: float | None
 ) -> list[charts.Mark]:
-    """The points worth seeing on the curve: this threshold, the policy's, the elbow, the live release's."""
-    marks = [charts.Mark("here", "This threshold", point.threshold, point.precision, point.recall)]
+    """What is worth seeing on the curve beside the threshold at hand: the policy's point, the elbow, the live one."""
+    marks = []
     if ruled.feasible and ruled.policy != elbow.policy:
         marks.append(charts.Mark("policy", _legend(ruled), ruled.threshold, ruled.precision, ruled.recall))
     marks.append(charts.Mark("elbow", "Elbow", elbow.threshold, elbow.precision, elbow.recall))
@@ -125,15 +130,16 @@ def _legend(point: OperatingPoint) -> str:
     return f"{words[:1].upper()}{words[1:]}" + (f", {point.strength}" if point.guarantee else "")
 
 
-def show_charts(data: step.Labelled, setting: tuning.Setting, marks: Sequence[charts.Mark]) -> None:
-    thin = data.outline.sweep
+def show_charts(
+    data: step.Labelled, setting: tuning.Setting, point: OperatingPoint, marks: Sequence[charts.Mark]
+) -> None:
+    """The charts are the same wherever the threshold stands, so the browser does not draw them anew."""
     together = st.session_state.get("tune_band", False)
-    unit = registry.get(data.config.name).unit
-    left, right = st.columns(2, gap="medium")
+    curve, bars = tuning.once(data, ("charts", together, tuple(marks)), lambda: _charts(data, together, marks))
+    with st.container(key="tune-charts"):
+        left, right = st.columns(2, gap="medium")
     with left:
-        band = data.outline.together if together else data.outline.pointwise
-        words = f"95%, {AT_ONCE} thresholds at once" if together else "95%, pointwise"
-        _chart(charts.precision_recall(thin, band, marks, band_name=words), "tune_curve")
+        _chart(curve, "tune_curve")
         st.toggle(
             "Bounds for all thresholds at once",
             key="tune_band",
@@ -141,9 +147,18 @@ def show_charts(data: step.Labelled, setting: tuning.Setting, marks: Sequence[ch
             f"needs wider ones: these hold at some {AT_ONCE} thresholds together (Bonferroni).",
         )
     with right:
-        bars = charts.scores_by_label(data.histogram, thin, setting.threshold, unit=unit, span=tuning.span_of(data))
         _chart(bars, "tune_bars")
-        tuning.slide(data, setting)
+        with st.container(key="tune-slide", gap=None):
+            tuning.slide(data, setting)
+            threshold_mark.show(point, tuning.span_of(data))
+
+
+def _charts(data: step.Labelled, together: bool, marks: Sequence[charts.Mark]) -> tuple[Any, Any]:
+    band = data.outline.together if together else data.outline.pointwise
+    words = f"95%, {AT_ONCE} thresholds at once" if together else "95%, pointwise"
+    curve = charts.precision_recall(data.outline.sweep, band, marks, band_name=words)
+    unit, span = registry.get(data.config.name).unit, tuning.span_of(data)
+    return curve, charts.scores_by_label(data.histogram, data.outline.sweep, unit=unit, span=span)
 
 
 def show_figures(
@@ -158,64 +173,67 @@ def show_figures(
     st.markdown(f"**{plain(said.partition('. ')[0])}.** {plain(said.partition('. ')[2])}")
     for caution in wording.cautions(point):
         st.caption(f":material/info: {plain(caution)}")
-    counts, *places = st.columns([2.3, 1, 1, 1, 1, 1], vertical_alignment="top")
-    with counts:
-        st.html(STYLE + _matrix(point))
     named = (
         ("Precision", point.precision, "Share of flags that is right"),
         ("Recall", point.recall, "Share of hallucinations that is flagged, end to end"),
         ("False-positive rate", point.fpr, "Share of clean traces that is flagged"),
         ("Flag rate", point.flag_rate, "Share of all traffic that is flagged"),
     )
-    for place, (name, figure, about) in zip(places, named, strict=False):
-        with place:
-            _metric(name, figure, about)
-    with places[-1]:
-        _flags_a_day(point.flag_rate, per_day)
+    metrics = [_metric(*one) for one in named] + [_flags_a_day(point.flag_rate, per_day)]
+    # One element of the page and not twelve: it is drawn anew with every move of the threshold.
+    st.html(f'{STYLE}<div class="ts-figures">{_matrix(point)}{"".join(metrics)}</div>')
 
 
 def show_nearby(store: Store, data: step.Labelled, point: OperatingPoint) -> None:
     """The traces just on either side of the threshold, readable in place; where flag and gold differ is marked."""
     near = data.nearby(point.threshold, most=NEAR)
     rows = [*near.flagged[::-1], *near.passed]
-    traces = dict(zip([row.pk for row in rows], _load(store, [row.pk for row in rows]), strict=True))
+    known = _read(store, data.config, rows)
     st.subheader("Either side of the threshold", anchor=False)
     for number, row in enumerate(rows):
         if number == len(near.flagged):
-            _line(point, bool(near.flagged))
-        _header(row, flagged=number < len(near.flagged), number=number)
-        evidence = _evidence(store, data.config, row.pk)
-        trace_card.show(traces[row.pk], evidence=evidence, height=CARD_HEIGHT, key=f"tune_card_{number}")
+            _line(point)
+        _header(row, flagged=number < len(near.flagged))
+        trace, evidence = known[row.pk]
+        trace_card.show(trace, evidence=evidence, height=CARD_HEIGHT, key=f"tune_card_{number}")
     if rows and not near.passed:
-        _line(point, True)
+        _line(point)
 
 
-def _load(store: Store, pks: Sequence[int]) -> list[Any]:
-    return store.traces.load(pks)
+def _read(store: Store, config: Config, rows: Sequence[Row]) -> dict[int, tuple[Trace, Sequence[Evidence]]]:
+    """The traces of these rows with their evidence. Those shown before the threshold moved are not read again."""
+    shown, before = st.session_state.get("tune_near", (None, {}))
+    known = before if shown == config.id else {}
+    missing = [row.pk for row in rows if row.pk not in known]
+    fresh = zip(missing, store.traces.load(missing) if missing else (), strict=True)
+    read = {pk: (trace, _evidence(store, config, pk)) for pk, trace in fresh}
+    kept = {row.pk: known.get(row.pk) or read[row.pk] for row in rows}
+    st.session_state["tune_near"] = (config.id, kept)
+    return kept
 
 
-def _evidence(store: Store, config: Config, pk: int) -> Sequence[Any]:
+def _evidence(store: Store, config: Config, pk: int) -> Sequence[Evidence]:
     return next((score.evidence for one, score in store.scores.of_trace(pk) if one.id == config.id), ())
 
 
-def _line(point: OperatingPoint, below: bool) -> None:
+def _line(point: OperatingPoint) -> None:
     words = f"threshold {tuning.at(point)}"
-    st.markdown(f":material/expand_less: flagged &emsp; **{plain(words)}** &emsp; not flagged :material/expand_more:")
+    with st.container(key="tune-line"):
+        st.markdown(
+            f":material/expand_less: flagged &emsp; **{plain(words)}** &emsp; not flagged :material/expand_more:"
+        )
 
 
 VERDICTS = {
-    (True, True): ("caught", "gray", ":material/check:"),
-    (True, False): ("false alarm: gold says clean", "blue", ":material/notifications_off:"),
-    (False, True): ("missed: gold says hallucinated", "orange", ":material/visibility_off:"),
-    (False, False): ("rightly passed", "gray", ":material/check:"),
+    (True, True): ":gray-badge[:material/check: caught]",
+    (True, False): ":blue-badge[:material/notifications_off: false alarm: gold says clean]",
+    (False, True): ":orange-badge[:material/visibility_off: missed: gold says hallucinated]",
+    (False, False): ":gray-badge[:material/check: rightly passed]",
 }
 
 
-def _header(row: Row, *, flagged: bool, number: int) -> None:
-    words, colour, icon = VERDICTS[flagged, row.gold == "hallucinated"]
-    with st.container(horizontal=True, vertical_alignment="center", key=f"tune-near-{number}"):
-        st.markdown(f"**{row.value:.4g}**", width="content")
-        st.badge(words, icon=icon, color=colour)  # type: ignore[arg-type]
+def _header(row: Row, *, flagged: bool) -> None:
+    st.markdown(f"**{row.value:.4g}** &ensp;{VERDICTS[flagged, row.gold == 'hallucinated']}")
 
 
 def _chart(figure: Any, key: str) -> None:
@@ -245,24 +263,25 @@ def _matrix(point: OperatingPoint) -> str:
     return f'<table class="ts-matrix"><thead><tr><th>Labels</th>{head}</tr></thead><tbody>{body}</tbody></table>'
 
 
-def _metric(name: str, figure: Interval, about: str) -> None:
+def _metric(name: str, figure: Interval, about: str) -> str:
     if figure.value is None:
-        st.metric(name, "–", "unknown", delta_color="off", delta_arrow="off", help=about)
-        return
-    st.metric(
-        name, wording.percent(figure.value), wording.interval(figure), delta_color="off", delta_arrow="off", help=about
-    )
+        return _figure(name, "–", "unknown", about)
+    return _figure(name, wording.percent(figure.value), wording.interval(figure), about)
 
 
-def _flags_a_day(rate: Interval, per_day: float | None) -> None:
-    about = "The flag rate times the traces a day in the sample's window"
+def _flags_a_day(rate: Interval, per_day: float | None) -> str:
+    name, about = "Flags a day", "The flag rate times the traces a day in the sample's window"
     if per_day is None or rate.value is None:
-        st.metric("Flags a day", "–", "unknown: no times", delta_color="off", delta_arrow="off", help=about)
-        return
-    reach = None
+        return _figure(name, "–", "unknown: no times", about)
+    reach = ""
     if rate.low is not None and rate.high is not None:
         reach = f"{_round(rate.low * per_day)}–{_round(rate.high * per_day)}"
-    st.metric("Flags a day", _round(rate.value * per_day), reach, delta_color="off", delta_arrow="off", help=about)
+    return _figure(name, _round(rate.value * per_day), reach, about)
+
+
+def _figure(name: str, value: str, reach: str, about: str) -> str:
+    """Numbers and our own words only."""
+    return f'<dl title="{about}"><dt>{name}</dt><dd>{value}</dd><dd>{reach}</dd></dl>'
 
 
 def _round(number: float) -> str:

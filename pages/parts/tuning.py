@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 import streamlit as st
@@ -24,6 +24,7 @@ from db.scores import Config
 from pages.parts.text import visible
 from pages.parts.words import count
 
+T = TypeVar("T")
 EVERYTHING = "All labelled traces"
 POLICIES: dict[Kind, str] = {
     "precision": "Precision at least",
@@ -79,7 +80,7 @@ def labelled(store: Store, config: Config, sample: str | None) -> step.Labelled:
     return _kept(store.url, config.id, sample, step.revision(store, config), store, config)
 
 
-@st.cache_resource(max_entries=100, show_spinner=False)
+@st.cache_resource(max_entries=100, show_spinner="Reading labels and scores …")
 def _kept(
     url: str, config_id: int, sample: str | None, revision: tuple[Any, ...], _store: Store, _config: Config
 ) -> step.Labelled:
@@ -149,9 +150,27 @@ def point_of(store: Store, data: step.Labelled, setting: Setting) -> OperatingPo
         at = certify.standing(store, data.config.name, config_id=data.config.id)
         if at and at.stage == "certified" and at.plan.target == setting.rule.value:
             return certify.point_of(store, at.certification)
+    if setting.by_hand:
+        return step.point_of(data, setting.policy)
     strength: Strength = "bounded" if setting.asked == "bounded" else "measured"
-    pool = traffic(store, data) if setting.policy.kind == "alerts" else None
-    return step.point_of(data, setting.policy, strength=strength, pool=pool)
+    return once(data, ("point", setting.policy, strength), lambda: _chosen(store, data, setting.policy, strength))
+
+
+def _chosen(store: Store, data: step.Labelled, policy: Policy, strength: Strength) -> OperatingPoint:
+    pool = traffic(store, data) if policy.kind == "alerts" else None
+    return step.point_of(data, policy, strength=strength, pool=pool)
+
+
+def once(data: step.Labelled, key: Hashable, make: Callable[[], T]) -> T:
+    """What `make` gives, kept for the session while it is about these labels: a threshold that moves asks again, and a
+    million labels are not gone through for it."""
+    kept = st.session_state.get("tune_kept")
+    if kept is None or kept[0] is not data:
+        kept = st.session_state["tune_kept"] = (data, {})
+    found: dict[Hashable, T] = kept[1]
+    if key not in found:
+        found[key] = make()
+    return found[key]
 
 
 def flags_a_day(store: Store, data: step.Labelled, setting: Setting, point: OperatingPoint) -> float | None:
@@ -165,7 +184,8 @@ def chance(data: step.Labelled, setting: Setting) -> float | None:
     """The chance that a measured precision, chosen on labels like these, is short of its target."""
     if setting.asked != "measured":
         return None
-    return chance_below(data.sweep, setting.policy, rng=np.random.default_rng(0))
+    policy = setting.policy
+    return once(data, ("chance", policy), lambda: chance_below(data.sweep, policy, rng=np.random.default_rng(0)))
 
 
 def traffic(store: Store, data: step.Labelled) -> Pool:
@@ -249,26 +269,29 @@ def slide(data: step.Labelled, setting: Setting) -> None:
     low, high = span_of(data)
     st.session_state["tune_slider"] = min(max(setting.threshold, low), high)
     digits = max(0, -math.floor(math.log10(step_of(data))))
-    with st.container(key="tune-slide"):
-        st.slider(
-            "Threshold",
-            low,
-            high,
-            step=step_of(data),
-            format=f"%.{digits}f",
-            key="tune_slider",
-            on_change=_by_hand,
-            args=("tune_slider",),
-            label_visibility="collapsed",
-        )
+    st.slider(
+        "Threshold",
+        low,
+        high,
+        step=step_of(data),
+        format=f"%.{digits}f",
+        key="tune_slider",
+        on_change=_by_hand,
+        args=("tune_slider",),
+        label_visibility="collapsed",
+    )
 
 
 def clicked(key: str) -> None:
-    """A click on a chart: the point says which threshold it stands for. A click beside everything says nothing."""
-    points = st.session_state[key]["selection"]["points"]
+    """A click on a chart: the point says which threshold it stands for."""
+    state = st.session_state
+    points, where = state[key]["selection"]["points"], state["tune_setting"].where
     if points and (given := points[0].get("customdata")) is not None:
         # The browser sends a list as it is, or as a mapping by place.
-        _hand(float(next(iter(given.values() if isinstance(given, Mapping) else given))))
+        state["tune_clicked"] = (key, where, float(next(iter(given.values() if isinstance(given, Mapping) else given))))
+    # A second click on the same point takes the selection back, and means the same threshold.
+    if (last := state.get("tune_clicked")) and last[:2] == (key, where):
+        _hand(last[2])
 
 
 def take_by_hand(threshold: float) -> None:

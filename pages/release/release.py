@@ -31,6 +31,7 @@ def release(store: Store, seen: Collection[int], version: int) -> None:
             store,
             detectors=list(chosen.tiers),
             tiers=chosen.tiers,
+            ensembles=chosen.ensembles,
             note=chosen.note,
             by=workbench.user(),
             now=workbench.now(),
@@ -61,8 +62,10 @@ def tell(store: Store) -> None:
 def form(store: Store, newest: Release | None) -> None:
     number = newest.version + 1 if newest else 1
     saved = store.points.latest()
-    live = {name: entry.tier for name, entry in step.read(newest).detectors.items()} if newest else {}
+    before = step.read(newest) if newest else None
+    live = {name: entry.tier for name, entry in before.detectors.items()} if before else {}
     tiers = releasing.choose_points(store, saved, live)
+    releasing.choose_ensembles(store, before.ensembles if before else ())
     left, right = st.columns(2, gap="large")
     with left:
         st.text_area("Note", key="release_note", placeholder="Why this release, for those who read it later")

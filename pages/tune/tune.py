@@ -75,7 +75,7 @@ def explore(
         if not point.feasible:
             why = str(point.why)
             st.warning(f"{plain(why[:1].upper() + why[1:])}. Shown is that nearest point.", icon=":material/block:")
-        tuned.show_charts(data, setting, tuned.marks_of(data, point, ruled, elbow, live))
+        tuned.show_charts(data, setting, point, tuned.marks_of(data, ruled, elbow, live))
         flags, chance = tuning.flags_a_day(store, data, setting, point), tuning.chance(data, setting)
         tuned.show_figures(point, per_day, flags=flags, chance=chance)
         if setting.asked != "certified":
@@ -106,6 +106,8 @@ with workbench.page(
     tuned.show_overview(found, runs, sample.name if sample else None)
     if labelled.sweep.missing:
         tuned.show_missing(labelled)
+        if certifying.under_way(found, labelled):
+            certifying.show(found, labelled)
     else:
         elbow = tune.point_of(labelled, Policy("elbow"))
         explore(found, labelled, elbow, live_threshold(found, labelled), tune.traffic_per_day(found, sample))

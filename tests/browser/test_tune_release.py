@@ -80,7 +80,7 @@ def counts(page: Any) -> tuple[int, ...]:
 
 
 def threshold(page: Any) -> float:
-    return float(page.get_by_label("Threshold", exact=True).first.input_value())
+    return float(page.get_by_role("spinbutton", name="Threshold").input_value())
 
 
 def measured(own: App, at: float) -> tuple[int, ...]:
@@ -104,7 +104,7 @@ def test_a_click_on_a_bar_and_an_arrow_key_move_the_threshold(own: App, page: An
     bars = page.locator(".js-plotly-plot").nth(1).locator(".bars .point path")
     place = still(page, bars.nth(25))
     page.mouse.click(place["x"] + place["width"] / 2, place["y"] + place["height"] - 2)
-    page.get_by_label("Threshold", exact=True).first.wait_for()
+    page.get_by_role("spinbutton", name="Threshold").wait_for()
     settled(page)
     clicked = threshold(page)
     edges = tune.labelled(own.store, DETECTOR).histogram.edges[1:]

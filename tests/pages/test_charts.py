@@ -36,9 +36,9 @@ def spec(figure: Any) -> dict[str, Any]:
     return dict(json.loads(figure.to_json()))
 
 
-def mark(of: Sweep, threshold: float, kind: charts.Kind = "here") -> charts.Mark:
+def mark(of: Sweep, threshold: float, kind: charts.Kind = "policy") -> charts.Mark:
     found = figures(of, threshold)
-    return charts.Mark(kind, "This threshold", threshold, found.precision, found.recall)
+    return charts.Mark(kind, "Policy", threshold, found.precision, found.recall)
 
 
 @pytest.mark.parametrize("flag_when", ["above", "below"])
@@ -48,30 +48,30 @@ def test_the_curve_carries_its_thresholds(flag_when: FlagWhen) -> None:
     line = figure.data[1]
     np.testing.assert_array_equal(np.asarray(line.customdata)[:, 0], of.thresholds)
     np.testing.assert_array_equal(line.x, of.recall)
-    here = figure.data[-1]
-    assert (here.x[0], here.y[0]) == (of.recall[20], of.precision[20])
+    marked = figure.data[2]
+    assert (marked.x[0], marked.y[0]) == (of.recall[20], of.precision[20])
     assert figure.layout.xaxis.tickformat == figure.layout.yaxis.tickformat == ".0%"
 
 
-def test_marks_lie_in_order_with_the_threshold_at_hand_on_top() -> None:
+def test_marks_lie_in_order_and_the_threshold_at_hand_is_in_the_legend() -> None:
     of = curve()
-    kinds: list[charts.Kind] = ["here", "elbow", "live", "policy"]
+    kinds: list[charts.Kind] = ["elbow", "live", "policy"]
     marks = [charts.Mark(kind, kind, 0.0, Interval(0.5), Interval(0.5)) for kind in kinds]
     marks.append(charts.Mark("live", "unknown precision", 9.0, Interval(None), Interval(0.0)))
     names = [one.name for one in charts.precision_recall(of, band(of), marks).data[2:]]
-    assert names == ["live", "policy", "elbow", "here"]
+    assert names == ["live", "policy", "elbow", "This threshold"]
 
 
 @pytest.mark.parametrize("flag_when", ["above", "below"])
 def test_a_click_on_a_bar_flags_the_whole_bar(flag_when: FlagWhen) -> None:
     histogram = data().histogram
-    bars = charts.scores_by_label(histogram, curve(flag_when), 0.5, unit="share", span=(0.0, 1.0)).data[0]
+    bars = charts.scores_by_label(histogram, curve(flag_when), unit="share", span=(0.0, 1.0)).data[0]
     edges = histogram.edges[:-1] if flag_when == "above" else histogram.edges[1:]
     np.testing.assert_array_equal(np.asarray(bars.customdata)[:, 0], edges)
 
 
 def test_hallucinated_is_vermillion_and_clean_blue_on_no_background() -> None:
-    figure = charts.scores_by_label(data().histogram, data().sweep, 0.5, unit="share of words", span=(0.0, 1.0))
+    figure = charts.scores_by_label(data().histogram, data().sweep, unit="share of words", span=(0.0, 1.0))
     colours = {trace.name: trace.marker.color for trace in figure.data[:2]}
     assert colours == {"clean": "#0072B2", "hallucinated": "#D55E00"}
     assert figure.layout.paper_bgcolor == figure.layout.plot_bgcolor == "rgba(0,0,0,0)"
@@ -82,7 +82,7 @@ def test_nothing_of_a_trace_reaches_a_chart() -> None:
     of = data()
     drawn = [
         charts.precision_recall(of.sweep, band(of.sweep), [mark(of.sweep, 0.5)]),
-        charts.scores_by_label(of.histogram, of.sweep, 0.5, unit="share", span=(0.0, 1.0)),
+        charts.scores_by_label(of.histogram, of.sweep, unit="share", span=(0.0, 1.0)),
     ]
     assert "evil" not in json.dumps([spec(figure) for figure in drawn])
 
@@ -96,4 +96,4 @@ def test_a_million_scores_are_drawn_as_a_few_hundred_points() -> None:
 def test_one_distinct_score_is_drawn_too() -> None:
     of = sweep([True, False, False], [0.5, 0.5, 0.5])
     figure = charts.precision_recall(of, band(of), [mark(of, 0.5)])
-    assert len(figure.data) == 3
+    assert len(figure.data) == 4

@@ -84,8 +84,9 @@ class Labelled:
 
     @property
     def groups(self) -> list[str | None]:
-        """The sources a trace shares with others; None for a trace on its own."""
-        return [row.group for row in self.rows]
+        """The sources a trace shares with others; None for a trace on its own. One that two samples drew is one."""
+        twice = self.sample is not None and self.sample.design == MERGED
+        return [row.group or (f"trace {row.pk}" if twice else None) for row in self.rows]
 
     @cached_property
     def outline(self) -> Outline:

@@ -48,6 +48,8 @@ def show_facts(data: step.Labelled) -> None:
     if data.sample is not None and sweep.prevalence is not None and data.sample.design != "random":
         facts.append(f"about {share(sweep.prevalence)} of the traffic")
     facts.append(f"**{sweep.scored:,} scored** ({share(sweep.scored / sweep.n)})")
+    if sweep.clusters:
+        facts.append(f"from **{count(sweep.clusters.count, 'group')}** that share sources, each one piece of evidence")
     if data.refused:
         facts.append(f"{count(len(data.refused), 'refusal')} left out")
     if sweep.auroc is not None and sweep.average_precision is not None:
@@ -73,7 +75,7 @@ def show_missing(data: step.Labelled) -> None:
             st.page_link(page("label"), label="Label traces", icon=":material/check_box:")
 
 
-def show_overview(store: Store, runs: Mapping[str, Sequence[Config]], sample: str | None) -> None:
+def show_overview(store: Store, runs: Mapping[str, Sequence[Config]], sample: tuning.Asked) -> None:
     """Every detector that has scores, in the order given, with the point that is saved for it."""
     saved = store.points.latest()
     rows = []

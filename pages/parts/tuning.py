@@ -16,7 +16,7 @@ from calibrate.sampling import speaks_for_all
 from calibrate.stats.chance import chance_below
 from calibrate.stats.policies import Policy, Pool
 from calibrate.stats.policy_text import Kind
-from calibrate.steps import certify
+from calibrate.steps import attempts, certify
 from calibrate.steps import tune as step
 from calibrate.types import OperatingPoint, Sample, Strength
 from db import Store
@@ -26,6 +26,8 @@ from pages.parts.words import count
 
 T = TypeVar("T")
 EVERYTHING = "All labelled traces"
+TOGETHER = "All samples together"
+Asked = str | tuple[str, ...] | None
 POLICIES: dict[Kind, str] = {
     "precision": "Precision at least",
     "recall": "Recall at least",
@@ -76,22 +78,24 @@ class Setting:
         return self.strength if self.policy.kind == "precision" else "measured"
 
 
-def labelled(store: Store, config: Config, sample: str | None) -> step.Labelled:
+def labelled(store: Store, config: Config, sample: Asked) -> step.Labelled:
     return _kept(store.url, config.id, sample, step.revision(store, config), store, config)
 
 
 @st.cache_resource(max_entries=100, show_spinner="Reading labels and scores …")
 def _kept(
-    url: str, config_id: int, sample: str | None, revision: tuple[Any, ...], _store: Store, _config: Config
+    url: str, config_id: int, sample: Asked, revision: tuple[Any, ...], _store: Store, _config: Config
 ) -> step.Labelled:
     """Immutable, so one serves every session, and its sweep is computed once."""
     return step.labelled(_store, _config.name, sample=sample, config=_config)
 
 
-def choose_labels(store: Store) -> Sample | None:
-    """The sample whose labels are meant, kept across pages and in the address; None for every label there is."""
+def choose_labels(store: Store, *, merge: bool = False) -> Sample | None:
+    """The sample whose labels are meant, kept across pages and in the address; None for every label there is. With
+    `merge` all samples can be taken as one, each weighted by its own design."""
     samples = {sample.name: sample for sample in store.samples.list() if speaks_for_all(sample)}
-    names = [*samples, EVERYTHING]
+    labelled = [name for name, sample in samples.items() if store.labels.gold_counts(sample.id)] if merge else []
+    names = [*samples, *([TOGETHER] if len(labelled) > 1 else []), EVERYTHING]
     wanted = st.query_params.get("sample") or st.session_state.get("sample_at_hand")
     if wanted not in names:
         # The newest sample that has labels; a sample nobody has labelled yet teaches nothing.
@@ -100,10 +104,15 @@ def choose_labels(store: Store) -> Sample | None:
     st.query_params["sample"] = name
     if name in samples:
         st.session_state["sample_at_hand"] = name
-    return samples.get(name)
+    return step.sample_of(store, labelled) if name == TOGETHER else samples.get(name)
 
 
-def best_first(store: Store, runs: Mapping[str, Sequence[Config]], sample: str | None) -> dict[str, Sequence[Config]]:
+def asked(sample: Sample | None) -> Asked:
+    """What to ask the labels of a sample by; several that stand as one are asked by all their names."""
+    return attempts.first_names(sample) or None
+
+
+def best_first(store: Store, runs: Mapping[str, Sequence[Config]], sample: Asked) -> dict[str, Sequence[Config]]:
     """The detectors by AUROC on these labels, the ones that cannot be judged last."""
     sweeps = {name: labelled(store, configs[-1], sample).sweep for name, configs in runs.items()}
     # What a detector adds over chance, on the traffic it can score: a perfect one that scores 1% is no place to begin.

@@ -98,12 +98,12 @@ with workbench.page(
         st.stop()
     places = st.columns([2, 2, 2])
     with places[0]:
-        sample = tuning.choose_labels(found)
-    runs = tuning.best_first(found, runs, sample.name if sample else None)
+        sample = tuning.choose_labels(found, merge=True)
+    runs = tuning.best_first(found, runs, tuning.asked(sample))
     config = tuning.choose_config(runs, places[1:])
-    labelled = tuning.labelled(found, config, sample.name if sample else None)
+    labelled = tuning.labelled(found, config, tuning.asked(sample))
     tuned.show_facts(labelled)
-    tuned.show_overview(found, runs, sample.name if sample else None)
+    tuned.show_overview(found, runs, tuning.asked(sample))
     if labelled.sweep.missing:
         tuned.show_missing(labelled)
         if certifying.under_way(found, labelled):

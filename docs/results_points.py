@@ -6,12 +6,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from calibrate import registry
 from calibrate.flagging import SIGNS
 from calibrate.stats.bootstrap import Units
-from calibrate.stats.clustered import widened
-from calibrate.stats.intervals import figures
+from calibrate.stats.intervals import figures, wilson
 from calibrate.stats.policies import choose, parse
 from calibrate.stats.reliability import folds
 from calibrate.stats.replicates import bootstrap
@@ -120,6 +120,23 @@ def _judged(
         int(flagged.sum()),
         len(labels),
     )
+
+
+def widened(
+    figure: Interval, draws: NDArray[np.float64], rows: NDArray[np.bool_], units: NDArray[np.int64]
+) -> Interval:
+    """A share of some `rows` with Wilson's interval at the size that its resampled values, shape (draws,), are worth.
+
+    Where no resample differs, each group of rows counts as one label; `units` numbers every row's group.
+    """
+    if figure.value is None or not rows.any():
+        return figure
+    spread = float(np.nanvar(draws))
+    most = float(np.count_nonzero(rows) if spread > 0 else len(np.unique(units[rows])))
+    inner = figure.value * (1 - figure.value)
+    worth = min(inner / spread, most) if spread > 0 and inner > 0 else most
+    reach = wilson(np.array([figure.value]), np.array([worth]))
+    return Interval(figure.value, float(reach.low[0]), float(reach.high[0]))
 
 
 def _figure(found: Interval) -> str:

@@ -9,6 +9,7 @@ from typing import Any
 from calibrate import registry
 from calibrate.cli import Answer
 from calibrate.cli.common import now, pairs, store, user
+from calibrate.errors import BadInput
 from calibrate.stats.certificates import NotCertifiable
 from calibrate.steps import certify as step
 from calibrate.steps import tune
@@ -21,6 +22,9 @@ def certify(args: Namespace) -> Answer:
     registry.get(args.detector)
     found = store(args)
     at = step.standing(found, args.detector)
+    if args.save and (at is None or at.stage not in ("labelled", "certified")):
+        stands = step.said(at) if at else "no attempt was planned yet."
+        raise BadInput(f"nothing is certified that could be saved: {stands} `certify {args.detector}` goes on")
     if at is None or _again(at) or _other(found, args, at):
         planned = _plan(found, args, at)
         if isinstance(planned, NotCertifiable):

@@ -43,7 +43,8 @@ def release(args: Namespace) -> Answer:
             now=now(),
             out=out,
         )
-    said = [] if args.again is not None else step.cautions(step.read(row))
+    file = step.read(row)
+    said = [] if args.again is not None else [*step.cautions(file), *step.stale(found, file)]
     document = {"version": row.version, "sha256": row.sha256, "path": str(out), "cautions": said}
     return Answer(document, "\n".join([f"version {row.version} is in {out} (sha256 {row.sha256[:16]}…)", *said]))
 

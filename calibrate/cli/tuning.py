@@ -19,6 +19,7 @@ from calibrate.stats.chance import chance_below
 from calibrate.stats.intervals import band
 from calibrate.steps import certify, tune
 from calibrate.steps import compare as comparing
+from calibrate.steps.attempts import certified
 from calibrate.types import Interval, OperatingPoint
 from db import Store
 
@@ -26,8 +27,9 @@ MOST_ROWS = 24  # of a sweep on a terminal; --json has every point
 
 
 def sweep(args: Namespace) -> Answer:
-    data = _labelled(store(args), args)
-    curve = data.sweep
+    found = store(args)
+    data = _labelled(found, args)
+    curve, said = data.sweep, tune.caution(found, data)
     if curve.missing:
         raise BadInput(curve.missing)
     columns = ("thresholds", "precision", "recall", "fpr", "flag_rate", "recall_scored")
@@ -55,10 +57,11 @@ def sweep(args: Namespace) -> Answer:
     rows += [(f"{arrays[0][i]:.4g}", *(f"{array[i]:.1%}" for array in arrays[1:5])) for i in picked]
     head = (
         f"{data.config.name}{_told(data)} flags {data.flag_when}; {curve.n} labels, {curve.positives} hallucinated, "
-        f"{f'{len(data.refused)} refusals left out, ' if data.refused else ''}"
+        f"{f'refusals left out: {len(data.refused)}, ' if data.refused else ''}"
         f"coverage {curve.coverage:.1%}; AUROC {curve.auroc:.3f}, average precision {curve.average_precision:.3f}"
     )
-    return Answer(document, f"{head}\n{table(rows, right=range(5))}")
+    text = "\n".join([head, table(rows, right=range(5)), *([said] if said else [])])
+    return Answer({**document, "caution": said}, text)
 
 
 def choose(args: Namespace) -> Answer:
@@ -81,22 +84,29 @@ def choose(args: Namespace) -> Answer:
     chance = chance_below(data.sweep, policy, rng=np.random.default_rng(0)) if measured else None
     lines += [wording.sentence(point, flags, chance=chance)]
     lines += wording.cautions(point)
+    lines += [said] if (said := tune.caution(found, data)) else []
     if save:
         lines.append("saved; `release` takes it into the next version")
     elif args.save:
         lines.append(f"not saved: to take it all the same, --policy manual:{point.threshold:.6g} --save")
-    document = {**_document(point), "params": dict(data.config.params), "saved": save}
+    document = {
+        **_document(point),
+        "caution": tune.caution(found, data),
+        "params": dict(data.config.params),
+        "saved": save,
+    }
     return Answer(document, "\n".join(lines), exit_code=2 if args.save and not save else 0)
 
 
 def _certified(found: Store, data: tune.Labelled, args: Namespace) -> Answer:
     """The point that was certified already; certifying takes labels, so `choose` alone cannot."""
     policy = policies.parse(args.policy)
-    at = certify.standing(found, data.config.name, config_id=data.config.id)
+    newest = certify.standing(found, data.config.name, config_id=data.config.id)
     if policy.kind != "precision":
         raise BadInput(f"the policy {policy} cannot be certified, only a precision can: write precision>=0.7")
-    if at is None or at.stage != "certified" or at.plan.target != policy.number:
-        stands = f" The newest attempt: {certify.said(at)}" if at else ""
+    at = certified(found, data.config.name, data.config.id, policy.number)
+    if at is None:
+        stands = f" The newest attempt: {certify.said(newest)}" if newest else ""
         raise BadInput(
             f"no threshold of {data.config.name} is certified for {policy}: `certify {data.config.name} --target "
             f"{policy.number:g}` goes through its stages.{stands}"

@@ -116,7 +116,8 @@ def _recall(point: OperatingPoint) -> str:
     if point.recall.value == 0:
         return f"It found 0 of {known} (95% interval {interval(point.recall)} of all hallucinations)."
     found = f"{percent(point.recall.value)} ({interval(point.recall, unit='')})"
-    return f"It finds about {found} of all hallucinations ({known})."
+    about = "" if found.startswith(("over", "under")) else "about "
+    return f"It finds {about}{found} of all hallucinations ({known})."
 
 
 def _standing(point: OperatingPoint, chance: float | None) -> str:

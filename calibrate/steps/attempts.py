@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
-from calibrate.flagging import SIGNS
+from calibrate.flagging import SIGNS, flags
 from calibrate.sampling import Cut
 from calibrate.stats.certificates import Certified, NotCertifiable, Plan, Step
 from calibrate.steps import tune
@@ -77,6 +77,32 @@ def standing(store: Store, detector: str, *, config_id: int | None = None) -> St
     known = store.certifications.of(detector)
     newest = next((one for one in known if config_id is None or one.config_id == config_id), None)
     return None if newest is None else standing_of(store, newest)
+
+
+def certified(store: Store, detector: str, config_id: int, target: float) -> Standing | None:
+    """The newest attempt of a configuration that certified this target; later ones at others do not undo it."""
+    for one in store.certifications.of(detector):
+        at = standing_of(store, one) if one.config_id == config_id and one.outcome is not None else None
+        if at and at.stage == "certified" and at.plan.target == target:
+            return at
+    return None
+
+
+def overturned(store: Store, detector: str, sure: Guarantee) -> str | None:
+    """Where labels that certified a threshold have changed since, what they say now; None where they stand."""
+    for one in store.certifications.of(detector):
+        at = standing_of(store, one)
+        if at.outcome is None or at.outcome.guarantee != sure or at.outcome.cut is None:
+            continue
+        cut, way = at.outcome.cut, at.plan.flag_when
+        rows = [row for row in fresh_rows(store, one) if row.value is not None and flags(row.value, cut, way)]
+        hits = sum(row.gold == "hallucinated" for row in rows)
+        if hits < sure.hallucinated:
+            return (
+                f"labels of {detector} have changed since it was certified: {sure.hallucinated:,} of {sure.labels:,} "
+                f"were hallucinated, {hits:,} are now. The certificate no longer holds: certify it anew"
+            )
+    return None
 
 
 def standing_of(store: Store, one: Certification) -> Standing:

@@ -15,7 +15,7 @@ from calibrate.sampling import must_speak_for_all
 from calibrate.stats.design import Design
 from calibrate.stats.intervals import Band, band, simultaneous_band
 from calibrate.stats.sweep import Sweep, sweep
-from calibrate.steps.merging import MERGED, origin
+from calibrate.steps.merging import MERGED, origins
 from calibrate.thresholds.model import label_set_digest
 from calibrate.types import FlagWhen, Sample
 from db.scores import Config, Row
@@ -84,9 +84,8 @@ class Labelled:
 
     @property
     def groups(self) -> list[str | None]:
-        """The sources a trace shares with others; None for a trace on its own. One that two samples drew is one."""
-        twice = self.sample is not None and self.sample.design == MERGED
-        return [row.group or (f"trace {row.pk}" if twice else None) for row in self.rows]
+        """The sources a trace shares with others; None for a trace on its own."""
+        return [row.group for row in self.rows]
 
     @cached_property
     def outline(self) -> Outline:
@@ -151,10 +150,13 @@ def design_of(sample: Sample | None, rows: Sequence[Row], refused: Sequence[Row]
     kept = Counter(row.stratum for row in rows)
     labels: Counter[str] = Counter()
     for row in (*rows, *refused):
-        labels[origin(sample, row.stratum)[0]] += 1
+        labels.update(name for name, _ in origins(sample, row.stratum))
     population = {name: size for name, (size, _) in sample.strata.items() if not labels[name]}
     shared = {}
     for stratum, n in kept.items():
-        name, shared[stratum] = origin(sample, stratum)
-        population[stratum] = round(sample.strata[name][0] * n / labels[name])
+        drawn = origins(sample, stratum)
+        shared[stratum] = drawn[0][1] if len(drawn) == 1 else 1
+        # A label of one sample stands for its part of N_h / n_h; a label of several for the parts of all of them.
+        each = sum(sample.strata[name][0] / labels[name] / windows for name, windows in drawn)
+        population[stratum] = max(n, round(each * n * shared[stratum]))
     return Design.of([row.stratum for row in rows], population, shared)

@@ -1,7 +1,8 @@
 """Several samples as one: each stratum of each sample is a stratum of its own.
 
 Windows may overlap, as those of two weeks do that reach back a fortnight. A trace that two of the samples could have
-drawn is told apart, as "W46: top 1/8 ×2", and every sample speaks for half of such traces: none counts twice.
+drawn is told apart, as "W46: top 1/8 ×2", and every sample speaks for half of such traces: none counts twice. One that
+both did draw is one label, "W46: top 1/8 ×2 ⊕ W47: rest ×2", and speaks for both halves.
 """
 
 from __future__ import annotations
@@ -13,9 +14,10 @@ from dataclasses import replace
 from calibrate.sampling import must_speak_for_all
 from calibrate.types import Sample, TraceFilter
 from db import Store, pools
+from db.scores import Row
 
 MERGED = "merged"  # in place of a design: every part has its own
-TIMES = " ×"
+TIMES, BOTH = " ×", " ⊕ "
 
 
 def parts_of(store: Store, sample: Sample) -> list[Sample]:
@@ -34,8 +36,21 @@ def stratum_of(part: Sample, stratum: str, windows: int = 1) -> str:
     return f"{part.name}: {stratum}{TIMES}{windows}" if windows > 1 else f"{part.name}: {stratum}"
 
 
-def origin(sample: Sample, stratum: str) -> tuple[str, int]:
-    """The stratum as it was drawn, and how many samples share what is told apart in it."""
+def once(rows: Sequence[Row]) -> list[Row]:
+    """The rows, each trace in the place where it stands first, in the strata of all the samples that drew it."""
+    strata: dict[int, list[str]] = {}
+    for row in rows:
+        strata.setdefault(row.pk, []).append(row.stratum)
+    first = {row.pk: row for row in reversed(rows)}
+    return [replace(first[pk], stratum=BOTH.join(names)) for pk, names in strata.items()]
+
+
+def origins(sample: Sample, stratum: str) -> list[tuple[str, int]]:
+    """The strata a row was drawn in, and how many samples share what is told apart in each."""
+    return [_origin(sample, one) for one in ([stratum] if stratum in sample.strata else stratum.split(BOTH))]
+
+
+def _origin(sample: Sample, stratum: str) -> tuple[str, int]:
     if stratum in sample.strata:
         return stratum, 1
     name, _, windows = stratum.rpartition(TIMES)

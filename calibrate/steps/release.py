@@ -12,6 +12,7 @@ from typing import get_args
 
 from calibrate.errors import BadInput, TouchstoneError
 from calibrate.probability import JudgedMap
+from calibrate.steps.attempts import overturned
 from calibrate.thresholds import files
 from calibrate.thresholds.ensembles import Cuts, EnsembleEntry, EnsembleMetrics
 from calibrate.thresholds.model import (
@@ -147,6 +148,16 @@ def again(store: Store, version: int, out: Path) -> Release:
         raise BadInput(f"there is no release {version}; the newest is {_newest(store)}")
     files.write(read(row), out)
     return row
+
+
+def stale(store: Store, file: ThresholdsFile) -> list[str]:
+    """The certificates in a release whose labels have changed since."""
+    said = (
+        overturned(store, name, entry.guarantee)
+        for name, entry in sorted(file.detectors.items())
+        if entry.guarantee is not None and entry.guarantee.strength == "certified"
+    )
+    return [one for one in said if one]
 
 
 def cautions(file: ThresholdsFile) -> list[str]:

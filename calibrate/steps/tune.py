@@ -69,7 +69,9 @@ def rows_of(store: Store, config: Config, sample: Sample | None) -> list[Row]:
         return store.scores.labelled(config.id, sample_id=sample.id)
     found = [(part, row) for part in parts for row in store.scores.labelled(config.id, sample_id=part.id)]
     windows = merging.windows_of(store, parts, sorted({row.pk for _, row in found}))
-    return [replace(row, stratum=merging.stratum_of(part, row.stratum, windows[row.pk])) for part, row in found]
+    return merging.once(
+        [replace(row, stratum=merging.stratum_of(part, row.stratum, windows[row.pk])) for part, row in found]
+    )
 
 
 def runs_of(store: Store) -> dict[str, list[Config]]:
@@ -96,6 +98,20 @@ def told_apart(configs: Sequence[Config]) -> list[str]:
     keys = sorted({key for fact in facts for key in fact})
     differ = [key for key in keys if len({str(fact.get(key)) for fact in facts}) > 1]
     return [", ".join(f"{key} {fact.get(key, 'none')}" for key in differ) for fact in facts]
+
+
+def caution(store: Store, data: Labelled) -> str | None:
+    """What to know of labels that are taken as if drawn at random: that they were not."""
+    if data.sample is not None:
+        return None
+    others = [one for one in store.samples.list() if one.design != "random" and store.labels.gold_counts(one.id)]
+    if not others:
+        return None
+    designs = ", ".join(sorted({one.design for one in others}))
+    return (
+        f"These labels are taken as if drawn at random, but many were not (designs: {designs}): shares of the traffic, "
+        "recall and flag rate among them, may be far off. Name the samples that are meant"
+    )
 
 
 def revision(store: Store, config: Config) -> tuple[Any, ...]:

@@ -64,7 +64,11 @@ def week(store: Store, *, name: str, labeller: str, now: datetime) -> Week:
     newest = samples[0] if samples and samples[0] is not sample else None
     left = newest is not None and store.labels.place(newest.id, labeller).position is not None
     traces = store.traces.count(TraceFilter())
-    runs = [run for run in store.runs.recent() if sample is None or run.created_at >= sample.created_at]
+    # A run over everything has scored the sample before it was drawn by those scores.
+    runs = [
+        run for run in store.runs.recent()
+        if sample is None or run.created_at >= sample.created_at or run.scope.get("all")
+    ]  # fmt: skip
     points = {n: p for n, p in store.points.latest().items() if sample is None or p.chosen_at >= sample.created_at}
     releases = store.releases.list()
     done = next((run for run in runs if run.status == "done"), None)

@@ -39,7 +39,7 @@ STYLE = """<style>
 </style>"""
 
 
-def show_facts(data: step.Labelled) -> None:
+def show_facts(store: Store, data: step.Labelled) -> None:
     """What there is to go by: labels, positives, coverage with the reasons for what has no score."""
     sweep = data.sweep
     if not sweep.n:
@@ -55,6 +55,8 @@ def show_facts(data: step.Labelled) -> None:
     if sweep.auroc is not None and sweep.average_precision is not None:
         facts.append(f"AUROC **{sweep.auroc:.3f}**, average precision **{sweep.average_precision:.3f}**")
     st.markdown(" &ensp;·&ensp; ".join(facts))
+    if caution := step.caution(store, data):
+        st.warning(f"{plain(caution)}.", icon=":material/balance:")
     if data.reasons:
         why = [f"{n:,} {plain(reason, 160)}" for reason, n in data.reasons.items()]
         st.caption(f"No score for {sweep.n - sweep.scored:,} of {sweep.n:,}: {listed(why, 4)}. They are never flagged.")

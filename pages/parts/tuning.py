@@ -156,8 +156,8 @@ def point_of(store: Store, data: step.Labelled, setting: Setting) -> OperatingPo
     """The point that the setting chooses; where it is to be certified, the certified one, or until there is one what
     the labels at hand make of it."""
     if setting.asked == "certified":
-        at = certify.standing(store, data.config.name, config_id=data.config.id)
-        if at and at.stage == "certified" and at.plan.target == setting.rule.value:
+        at = attempts.certified(store, data.config.name, data.config.id, setting.rule.number)
+        if at:
             return certify.point_of(store, at.certification)
     if setting.by_hand:
         return step.point_of(data, setting.policy)

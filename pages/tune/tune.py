@@ -102,7 +102,7 @@ with workbench.page(
     runs = tuning.best_first(found, runs, tuning.asked(sample))
     config = tuning.choose_config(runs, places[1:])
     labelled = tuning.labelled(found, config, tuning.asked(sample))
-    tuned.show_facts(labelled)
+    tuned.show_facts(found, labelled)
     tuned.show_overview(found, runs, tuning.asked(sample))
     if labelled.sweep.missing:
         tuned.show_missing(labelled)

@@ -1,6 +1,6 @@
 """Writes docs/results.md: every detector that can run here, on every labelled data set here, as a user would run it.
 
-python docs/make_results.py                     # the sample traces and ../shared/data, half an hour on two cores
+python docs/make_results.py                     # the sample traces and ../shared/data, up to an hour on two cores
 python docs/make_results.py faithdial_audit     # these only
 python docs/make_results.py --print faithdial_audit     # prints, writes nothing
 """
@@ -11,7 +11,7 @@ import os
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -23,18 +23,28 @@ PAGE = ROOT / "docs" / "results.md"
 sys.path[:0] = [str(ROOT), str(ROOT / "docs")]
 os.environ["TOUCHSTONE_CACHE_MB"] = "0"
 
-from results_points import part  # noqa: E402
+import results_ensembles  # noqa: E402
+import results_points  # noqa: E402
+from results_groups import grouped  # noqa: E402
+from results_points import figure  # noqa: E402
 
 from calibrate import registry  # noqa: E402
 from calibrate.ingest import import_file  # noqa: E402
-from calibrate.stats.bootstrap import RESAMPLES, auroc_interval  # noqa: E402
-from calibrate.steps import baselines, demo, detect, tune  # noqa: E402
-from calibrate.types import Interval  # noqa: E402
+from calibrate.stats import performance  # noqa: E402
+from calibrate.stats.bootstrap import RESAMPLES, Units, percentiles  # noqa: E402
+from calibrate.stats.design import Bools, Floats  # noqa: E402
+from calibrate.stats.nested_cv import FOLDS, REPEATS  # noqa: E402
+from calibrate.stats.replicates import bootstrap  # noqa: E402
+from calibrate.stats.sweep import sweep  # noqa: E402
+from calibrate.steps import baselines, demo, detect, scoreboard, tune  # noqa: E402
+from calibrate.steps.scoreboard_text import sentences  # noqa: E402
+from calibrate.types import FlagWhen, Interval  # noqa: E402
 from db import Store, open_store  # noqa: E402
 
 SAMPLE_TRACES = "sample traces"
 SEED = 20261121
-FEW = 5  # of either class: below that an AUROC says nothing
+FEW = 5  # of either verdict: below that an AUROC says nothing
+FEW_OF_ONE = "too few of one class"
 
 INTRODUCTION = """\
 # Results
@@ -43,14 +53,52 @@ Written by `python docs/make_results.py`, which imports each file with its label
 and does so again with `variant=plain`, the recipes as commonly published. The labelled data is third-party and does not
 come with Touchstone; the sample traces do.
 
-*AUROC* is the chance that a hallucinated trace is scored nearer to the flagged side than a clean one; .5 is chance. Its
-95% interval is a bootstrap of {resamples} resamples over groups of traces that share their sources. *AP* is average
-precision, to be read against the prevalence. *Coverage* is the share of labelled traces that could be scored; refusals
-are left out. Traces per second are those of one run of all detectors on two shared cores, nothing kept from before;
-what one of them has split or embedded, the next need not.
+*AUROC* is the chance that a hallucinated trace is scored nearer to the flagged side than a clean one; .5 is chance.
+*AP* is average precision, to be read against the share of hallucinated labels. *Coverage* is the share of labelled
+traces that could be scored; refusals are left out. Traces per second are those of one run of all detectors on two
+shared cores, nothing kept from before; what one of them has split or embedded, the next need not.
 `word_overlap` and the answer's length are the baselines: a detector that does not beat them has added nothing. The
-entropy baselines are fitted from the same clean labels that `entropy_z` is then measured on, which flatters it.
+entropy baselines are fitted from the same clean labels that `entropy_z` is then measured on, which flatters it. The
+detector that leads is named by the labels it is then measured on, which flatters it a little too.
+
+*Thresholds* are chosen on one half of the labels and judged on the other, which had no say in them. `elbow` is the
+highest F1 on the smoothed curve; `precision>=` is the most recall at a precision of {low:.0%}, or of {high:.0%} where
+more than {common:.0%} of the labels are hallucinated and flagging everything would do. *Precision where chosen* is
+that of the traces flagged in the first half, with their number; all else is the second half's. Recall is end to end:
+a trace without a score is missed. Left out are detectors with fewer than {enough} scored labels of either verdict,
+and those whose AUROC is not shown to be above .5.
+
+*Ensembles* are of the detectors that rank best, at most four. All the labels name these, a choice that nothing here
+is judged apart from. What else looks at labels, the fit of `logistic` and the choice of the best single detector, is
+made without each of {folds} folds in turn, {repeats} times over, and judged on the fold left out. Each is cut to flag
+at most its budget of the traffic, which is less where many traces share a score: *flagged* is what it does out of
+fold. A second budget follows where anything finds nothing at the first. An ensemble is shown to be better where the
+whole interval of the difference in recall is above 0; several are compared, and each is taken alone.
+
+Traces that share a question, a source or the passage they were cut from err together: they are one *group*, named
+before the import, which lies in one half or one fold. All intervals are 95%, from a bootstrap of whole groups, with
+{table} resamples for the table and the thresholds, {leader} for what is said of the leader, {ensembles} for ensembles.
 """
+INTRODUCED = {
+    "low": results_points.TARGETS[0],
+    "high": results_points.TARGETS[1],
+    "common": results_points.TARGETS[0] - results_points.ABOVE,
+    "enough": results_points.ENOUGH,
+    "folds": FOLDS,
+    "repeats": REPEATS,
+    "table": f"{RESAMPLES:,}",
+    "leader": f"{scoreboard.RESAMPLES:,}",
+    "ensembles": f"{performance.RESAMPLES:,}",
+}
+UNKNOWN = Interval(None)
+
+
+@dataclass(frozen=True)
+class Areas:
+    """Under the ROC and the precision-recall curve; unknown where either verdict has too few scored labels."""
+
+    auroc: Interval = UNKNOWN
+    average_precision: Interval = UNKNOWN
 
 
 @dataclass(frozen=True)
@@ -58,8 +106,7 @@ class Line:
     name: str
     n: int
     coverage: float
-    auroc: Interval
-    average_precision: float | None
+    areas: Areas
     per_second: float | None
     plain: Interval | None = None
     why: str = ""
@@ -70,7 +117,7 @@ def open_set(name: str, folder: Path) -> Store:
     if name == SAMPLE_TRACES:
         demo.fill(store, detect.utc_now())
     else:
-        import_file(store.traces, DATA / f"{name}.jsonl.gz", labels_as="data")
+        import_file(store.traces, grouped(DATA / f"{name}.jsonl.gz", folder), labels_as="data")
     return store
 
 
@@ -90,7 +137,7 @@ def lines(store: Store) -> Iterator[Line]:
         tally = tallies[detector]
         if not tally["scored"]:
             why = next(iter(tally["why"]), "")  # type: ignore[call-overload]
-            yield Line(detector, 0, 0.0, Interval(None), None, None, why=why)
+            yield Line(detector, 0, 0.0, Areas(), None, why=why)
             continue
         found = tune.labelled(store, detector, params={"variant": "default"})
         there = np.isfinite(found.scores)
@@ -98,77 +145,83 @@ def lines(store: Store) -> Iterator[Line]:
             detector,
             int(there.sum()),
             float(there.mean()),
-            _auroc(found),
-            found.sweep.average_precision,
+            _areas(found),
             tally["scored"] / tally["seconds"] if tally["seconds"] else None,
-            _auroc(tune.labelled(store, detector, params={"variant": "plain"})) if plain[detector]["scored"] else None,
+            _areas(tune.labelled(store, detector, params={"variant": "plain"})).auroc
+            if plain[detector]["scored"]
+            else None,
         )
     yield _length(store)
 
 
-def _auroc(found: tune.Labelled) -> Interval:
-    hallucinated = int(found.labels[np.isfinite(found.scores)].sum())
-    if min(hallucinated, int(np.isfinite(found.scores).sum()) - hallucinated) < FEW:
-        return Interval(None)
-    groups, rng = [row.group for row in found.rows], np.random.default_rng(SEED)
-    return auroc_interval(found.labels, found.scores, groups=groups, flag_when=found.flag_when, rng=rng)
+def _areas(found: tune.Labelled) -> Areas:
+    return _areas_of(found.labels, found.scores, found.groups, found.flag_when)
+
+
+def _areas_of(labels: Bools, scores: Floats, groups: Sequence[str | None], flag_when: FlagWhen) -> Areas:
+    there = np.isfinite(scores)
+    labels, scores = labels[there], scores[there]
+    if min(labels.sum(), (~labels).sum()) < FEW:
+        return Areas()
+    groups = [group for group, here in zip(groups, there, strict=True) if here]
+    curve = sweep(labels, scores, flag_when=flag_when)
+    draws = bootstrap(labels, scores, rng=np.random.default_rng(SEED), groups=groups, flag_when=flag_when)
+    return Areas(percentiles(curve.auroc, draws.auroc), percentiles(curve.average_precision, draws.average_precision))
 
 
 def _length(store: Store) -> Line:
     """The answer's length as a detector: the longer, the more suspicious."""
-    from sklearn.metrics import average_precision_score
-
-    rows = tune.labelled(store, "word_overlap", params={"variant": "default"}).rows
-    labels = np.array([row.gold == "hallucinated" for row in rows])
-    lengths = np.array([float(len(trace.answer)) for trace in store.traces.load([row.pk for row in rows])])
-    interval, rng = Interval(None), np.random.default_rng(SEED)
-    if min(labels.sum(), (~labels).sum()) >= FEW:
-        groups = [row.group for row in rows]
-        interval = auroc_interval(labels, lengths, groups=groups, flag_when="above", rng=rng)
-    return Line("answer length", len(rows), 1.0, interval, float(average_precision_score(labels, lengths)), None)
+    found = tune.labelled(store, "word_overlap", params={"variant": "default"})
+    traces = store.traces.load([row.pk for row in found.rows])
+    lengths = np.array([float(len(trace.answer)) for trace in traces])
+    return Line("answer length", len(lengths), 1.0, _areas_of(found.labels, lengths, found.groups, "above"), None)
 
 
 def section(name: str, folder: Path) -> str:
     began = time.perf_counter()
     store = open_set(name, folder)
-    found = list(lines(store))
-    points = part(store, SEED)
+    found, board = list(lines(store)), scoreboard.scoreboard(store, seed=SEED)
+    parts = [
+        f"## {name}",
+        _labels(store),
+        _table(found),
+        " ".join(sentences(board)),
+        _idle(found),
+        results_points.part(store, board, SEED),
+        results_ensembles.part(store, SEED),
+    ]
     store.close()
-    length = found[-1]
-    rows = ["| detector | n | coverage | AUROC | AP | plain AUROC | traces/s |", "|---|--:|--:|---|--:|---|--:|"]
+    print(f"{name}: {time.perf_counter() - began:.0f} s", file=sys.stderr)
+    return "\n\n".join(part for part in parts if part)
+
+
+def _labels(store: Store) -> str:
+    found = tune.labelled(store, "word_overlap", params={"variant": "default"})
+    n, groups = len(found.rows), int(Units.among(found.groups).sizes.sum())
+    shared = "" if groups == n else f", in {groups:,} groups"
+    return f"{n:,} labelled traces, {found.labels.sum():,} of them hallucinated{shared}."
+
+
+def _table(found: Sequence[Line]) -> str:
+    rows = ["| detector | n | coverage | AUROC | AP | plain AUROC | traces/s |", "|---|--:|--:|---|---|---|--:|"]
     able = [line for line in found if line.n]
-    for line in sorted(able, key=lambda line: -(line.auroc.value or 0)):
-        speed = (
-            ""
-            if line.per_second is None
-            else f"{line.per_second:,.0f}"
-            if line.per_second > 10
-            else f"{line.per_second:.1f}"
-        )
-        precision = "" if line.average_precision is None else decimals(line.average_precision)
+    for line in sorted(able, key=lambda line: -(line.areas.auroc.value or 0)):
+        speed = line.per_second
         rows.append(
-            f"| {line.name} | {line.n:,} | {line.coverage:.0%} | {figure(line.auroc)} | {precision} "
-            f"| {figure(line.plain) if line.plain else ''} | {speed} |"
+            f"| {line.name} | {line.n:,} | {line.coverage:.0%} | {figure(line.areas.auroc, FEW_OF_ONE)} "
+            f"| {figure(line.areas.average_precision, '')} | {figure(line.plain, '') if line.plain else ''} "
+            f"| {'' if speed is None else f'{speed:,.0f}' if speed > 10 else f'{speed:.1f}'} |"
         )
+    return "\n".join(rows)
+
+
+def _idle(found: Sequence[Line]) -> str:
     idle: dict[str, list[str]] = {}
     for line in found:
         if not line.n:
             idle.setdefault(line.why.partition(";")[0], []).append(f"`{line.name}`")
-    silent = ["Could score nothing here:", "\n".join(f"- {', '.join(who)}: {why}" for why, who in idle.items())]
-    print(f"{name}: {time.perf_counter() - began:.0f} s", file=sys.stderr)
-    return "\n\n".join(
-        [f"## {name}", f"{length.n:,} labelled traces.", "\n".join(rows), *(silent if idle else []), points]
-    )
-
-
-def figure(found: Interval) -> str:
-    if found.value is None:
-        return "too few of one class"
-    return f"{decimals(found.value)} ({decimals(found.low or 0)}–{decimals(found.high or 0)})"
-
-
-def decimals(value: float) -> str:
-    return f"{value:.2f}".removeprefix("0") if value < 0.995 else f"{value:.2f}"
+    listed = [f"- {', '.join(who)}: {why}" for why, who in idle.items()]
+    return "\n".join(["Could score nothing here:", "", *listed]) if listed else ""
 
 
 def sections(page: str) -> dict[str, str]:
@@ -193,7 +246,7 @@ def main(wanted: list[str]) -> None:
             continue
         held = sections(PAGE.read_text(encoding="utf-8")) if PAGE.is_file() else {}
         held[name] = made
-        parts = [INTRODUCTION.format(resamples=f"{RESAMPLES:,}").rstrip(), *(held[one] for one in names if one in held)]
+        parts = [INTRODUCTION.format(**INTRODUCED).rstrip(), *(held[one] for one in names if one in held)]
         PAGE.write_text("\n\n".join(parts) + "\n", encoding="utf-8")
 
 

@@ -17,49 +17,45 @@ from calibrate.stats.reliability import folds
 from calibrate.stats.replicates import bootstrap
 from calibrate.stats.sweep import sweep
 from calibrate.steps import tune
-from calibrate.steps.scoreboard import scoreboard
-from calibrate.steps.scoreboard_text import sentences
+from calibrate.steps.scoreboard import Scoreboard
 from calibrate.types import Interval
 from db import Store
 
-POLICIES = ("precision>=0.7", "elbow")
+TARGETS = (0.7, 0.9)  # precision; the second where the first is hardly more than the prevalence
+ABOVE = 0.1  # what a target must exceed the prevalence by: flagging everything reaches less
 ENOUGH = 20  # scored labels of either verdict, to be halved
-HEAD = """\
-**Thresholds**, chosen on one half of the labels and judged on the other, which had no say in it; traces that share
-their sources are in one half. Intervals are 95%, from resampled groups of such traces; recall is end to end: a trace
-without a score is missed."""
+CHANCE = 0.5  # the AUROC that a detector must be shown to exceed
+HEAD = "**Thresholds**, chosen on one half of the labels and judged on the other."
 
 
 @dataclass(frozen=True)
 class Halved:
-    """A threshold chosen on one half: the precision measured there, and what the other half says of it."""
+    """A threshold chosen on one half: the precision it has there, and what the other half says of it."""
 
     detector: str
     policy: str
     threshold: str
-    chosen_with: float | None
+    chosen_with: str
     precision: Interval
     recall: Interval
-    flagged: int
-    labels: int
+    flagged: str
 
 
-def part(store: Store, seed: int) -> str:
-    """Who leads and by how much, then the thresholds; the data set's store holds labels and scores."""
-    board = scoreboard(store, seed=seed)
-    said = " ".join(sentences(board))
-    found = [one for line in board.lines if line.name in registry.names() for one in halved(store, line.name, seed)]
+def part(store: Store, board: Scoreboard, seed: int) -> str:
+    """A table of thresholds, the best detector's first; empty where labels are too few. The store holds labels and
+    scores."""
+    able = [line.name for line in board.lines if line.name in registry.names() and (line.auroc.low or 0) > CHANCE]
+    found = [one for name in able for one in halved(store, name, seed)]
     if not found:
-        return said
+        return ""
     rows = ["| detector | policy | threshold | precision where chosen | precision | recall | flagged |"]
-    rows.append("|---|---|--:|--:|---|---|--:|")
-    for one in found:
-        where = "none flagged" if one.chosen_with is None else f"{one.chosen_with:.2f}"
-        rows.append(
-            f"| {one.detector} | {one.policy} | {one.threshold} | {where} | {_figure(one.precision)} "
-            f"| {_figure(one.recall)} | {one.flagged:,} of {one.labels:,} |"
-        )
-    return "\n\n".join([said, HEAD, "\n".join(rows)])
+    rows.append("|---|---|--:|---|---|---|--:|")
+    rows += [
+        f"| {one.detector} | {one.policy} | {one.threshold} | {one.chosen_with} | {figure(one.precision)} "
+        f"| {figure(one.recall)} | {one.flagged} |"
+        for one in found
+    ]
+    return "\n\n".join([HEAD, "\n".join(rows)])
 
 
 def halved(store: Store, name: str, seed: int) -> Iterator[Halved]:
@@ -78,20 +74,21 @@ def halved(store: Store, name: str, seed: int) -> Iterator[Halved]:
     if fitted.missing or judge.missing:
         return
     groups = [group for group, here in zip(data.groups, second, strict=True) if here]
-    for policy in POLICIES:
+    target = next((one for one in TARGETS if one >= data.labels.mean() + ABOVE), TARGETS[-1])
+    for policy in (f"precision>={target}", "elbow"):
         point = choose(fitted, parse(policy))
-        if not point.feasible:
-            sign = "none reaches it"
-            yield Halved(name, policy, sign, point.precision.value, Interval(None), Interval(None), 0, judge.n)
-            continue
-        yield _judged(name, policy, point.threshold, point.precision.value, data, second, groups, seed)
+        where = f"{decimals(point.precision.value or 0.0)} of {point.true_positives + point.false_positives:,}"
+        if point.feasible:
+            yield _judged(name, policy, point.threshold, where, data, second, groups, seed)
+        else:
+            yield Halved(name, policy, "none reaches it", f"at most {where}", Interval(None), Interval(None), "–")
 
 
 def _judged(
     name: str,
     policy: str,
     threshold: float,
-    chosen_with: float | None,
+    chosen_with: str,
     data: tune.Labelled,
     here: np.ndarray,
     groups: list[str | None],
@@ -106,19 +103,17 @@ def _judged(
         groups=groups,
         flag_when=data.flag_when,
         thresholds=[threshold],
-        count=1000,
     )
     units = Units.among(groups).of
     flagged = scores >= threshold if data.flag_when == "above" else scores <= threshold
     return Halved(
         name,
         policy,
-        f"{SIGNS[data.flag_when]} {threshold:.3g}",
+        f"{SIGNS[data.flag_when]} {threshold:.3g}".replace("-", "−"),
         chosen_with,
         widened(found.precision, draws.precision[:, 0], flagged, units),
         widened(found.recall, draws.recall[:, 0], labels, units),
-        int(flagged.sum()),
-        len(labels),
+        f"{_count(int(flagged.sum()), len(labels))} {len(labels):,}",
     )
 
 
@@ -139,7 +134,15 @@ def widened(
     return Interval(figure.value, float(reach.low[0]), float(reach.high[0]))
 
 
-def _figure(found: Interval) -> str:
+def _count(flagged: int, labels: int) -> str:
+    return "all" if flagged == labels else f"{flagged or 'none'} of"
+
+
+def figure(found: Interval, unknown: str = "–") -> str:
     if found.value is None or found.low is None or found.high is None:
-        return "–"
-    return f"{found.value:.2f} ({found.low:.2f}–{found.high:.2f})"
+        return unknown
+    return f"{decimals(found.value)} ({decimals(found.low)}–{decimals(found.high)})"
+
+
+def decimals(value: float) -> str:
+    return f"{value:.2f}".removeprefix("0") if value < 0.995 else f"{value:.2f}"

@@ -1,0 +1,108 @@
+"""The part of docs/results.md about ensembles: what the default detectors find together, beside the best of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from results_points import ENOUGH, decimals, figure
+
+from calibrate.stats.combine import Kind, Recipe
+from calibrate.stats.ensemble_wording import BETTER, WORSE, against, names
+from calibrate.stats.performance import Performance
+from calibrate.stats.wording import percent
+from calibrate.steps import ensemble
+from calibrate.steps.together import together
+from calibrate.types import Interval
+from db import Store
+
+BUDGETS = (0.05, 0.1)  # the second where the first finds nothing
+SHOWN: dict[Kind, str] = {
+    "any": "any",
+    "k_of_n": "at least 2",
+    "weighted": "weighted (mean rank)",
+    "logistic": "logistic",
+}
+
+
+@dataclass(frozen=True)
+class Row:
+    """An ensemble, or the best single detector, whose `apart` is None."""
+
+    title: str
+    figures: Performance
+    apart: Interval | None
+
+
+def part(store: Store, seed: int) -> str:
+    """A table of every kind at the budgets, and whether any is shown to be better. Empty where labels of either
+    verdict, or detectors that score them, are too few."""
+    labels, chosen = together(store).labels, ensemble.best_names(store)
+    if min(labels.sum(), (~labels).sum()) < ENOUGH or len(chosen) < 2:
+        return ""
+    reports = [ensemble.build(store, Recipe("logistic"), chosen, budget=BUDGETS[0], seed=seed)]
+    if any(row.figures.recall.value == 0 for row in rows_of(reports[0])):
+        reports.append(ensemble.build(store, Recipe("logistic"), chosen, budget=BUDGETS[1], seed=seed))
+    table = ["| budget | flagged by | flagged | precision | recall | recall over the best single |"]
+    table.append("|--:|---|--:|---|---|---|")
+    table += [_cells(report.budget, row) for report in reports for row in rows_of(report)]
+    head = f"**Ensembles** of {names([f'`{name}`' for name in chosen])}."
+    return "\n\n".join([head, "\n".join(table), " ".join(_said(reports))])
+
+
+def rows_of(report: ensemble.Report) -> Iterator[Row]:
+    yield Row("best single", report.best_figures, None)
+    titles = {ensemble.kind_name(Recipe(kind)): title for kind, title in SHOWN.items()}
+    for one in report.compared:
+        if not one.single and one.name in titles:
+            yield Row(titles[one.name], one.figures, one.apart)
+
+
+def _cells(budget: float, row: Row) -> str:
+    found = row.figures
+    return (
+        f"| {budget:.0%} | {row.title} | {percent(found.flag_rate.value or 0.0)} | {figure(found.precision)} "
+        f"| {figure(found.recall)} | {_difference(row.apart)} |"
+    )
+
+
+def _difference(apart: Interval | None) -> str:
+    if apart is None or apart.value is None or apart.low is None or apart.high is None:
+        return ""
+    return f"{_signed(apart.value)} ({_signed(apart.low)} to {_signed(apart.high)})"
+
+
+def _signed(value: float) -> str:
+    text = decimals(abs(value))
+    return text if text == ".00" else f"{'+' if value > 0 else '−'}{text}"
+
+
+def _said(reports: list[ensemble.Report]) -> Iterator[str]:
+    one = reports[0].gathered
+    if one.from_labels or one.traffic.n <= reports[0].n:
+        yield "Only labelled traces are scored here and stand for the traffic: the cuts are read from their scores."
+    else:
+        yield f"The cuts are read from the scores of {one.traffic.n:,} traces, labelled or not."
+    for report in reports:
+        yield _verdict(report)
+
+
+def _verdict(report: ensemble.Report) -> str:
+    """Which kinds are shown to be better or worse than the best single detector, if any."""
+    found = {row.title: against(row.apart) for row in rows_of(report) if row.apart is not None}
+    better, worse = ([title for title, how in found.items() if how == which] for which in (BETTER, WORSE))
+    most = percent(min(1.0, report.budget * report.n / report.positives))
+    said = (
+        f"At {report.budget:.0%}, which can hold at most {most} of the {report.positives:,} hallucinated, "
+        f"{names(better) or 'none'} {_is(better)} shown to be better than the best single detector "
+        f"(`{report.best}`, by all labels)"
+    )
+    if worse:
+        said += f", and {names(worse)} {_is(worse)} shown to be worse"
+    if not report.best_figures.flag_rate.value:
+        said += "; that one flags nothing, since more than the budget shares its most suspicious score"
+    return f"{said}."
+
+
+def _is(who: list[str]) -> str:
+    return "are" if len(who) > 1 else "is"

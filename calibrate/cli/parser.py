@@ -229,7 +229,9 @@ def _thresholds(verbs: _SubParsersAction[_Parser]) -> None:
     )
 
     verb = _verb(verbs, "simulate", "simulating.simulate", "measure what the statistics promise, where truth is known")
-    verb.add_argument("--replications", type=int, default=200, metavar="N", help="per scenario (default 200)")
+    verb.add_argument(
+        "--replications", type=int, default=200, metavar="N", help="per scenario, 50 at least (default 200)"
+    )
     verb.add_argument("--labels", type=int, default=300, metavar="N", help="that a certificate may cost (default 300)")
     verb.add_argument("--seed", type=int, help="default: always the same, and so the same table")
 

@@ -23,7 +23,7 @@ def sentence(
 ) -> str:
     """What it flags and finds, and whether it beats the best single detector. `share` of the traffic, 0 to 1.
 
-    "Flags 5.0% of traffic and finds about 34% (22–48) of hallucinations (62 labelled); the best single detector, ..."
+    "Flags 5.0% of traffic and finds about 34% (22–48) of hallucinations (62 labelled); the single detector ..."
     """
     if not share:
         return "Flags nothing: its most suspicious score is shared by more traffic than the budget allows."
@@ -32,7 +32,7 @@ def sentence(
     found = (
         f"Flags {percent(share)} of traffic and finds about {_reach(recall)} of hallucinations ({positives:,} labelled)"
     )
-    single = f"the best single detector, {best}, finds {_reach(best_recall)}"
+    single = f"the single detector that ranks best (AUROC), {best}, finds {_reach(best_recall)}"
     return f"{found}; {single}. {_verdict(difference)}"
 
 

@@ -8,6 +8,7 @@ from typing import Literal
 
 from calibrate.sampling import speaks_for_all
 from calibrate.steps.release import read
+from calibrate.steps.sizing import prevalence_of
 from calibrate.types import Sample, TraceFilter
 from db import Store
 from db.labels import Place
@@ -33,8 +34,9 @@ class UnknownModel:
 
 @dataclass(frozen=True)
 class Week:
-    """The state of the loop for the newest sample of the traffic. `aside` is a newer one, drawn to certify or to be
-    labelled twice, that this labeller has not done yet. `next` is the step to do now."""
+    """The state of the loop for the newest sample of the traffic, whose `prevalence` is weighted by its design. `aside`
+    is a newer one, drawn to certify or to be labelled twice, that this labeller has not done yet. `next` is the step to
+    do now."""
 
     name: str
     traces: int
@@ -42,6 +44,7 @@ class Week:
     sample: Sample | None
     aside: Sample | None
     gold: dict[str, int]
+    prevalence: float | None
     place: Place | None
     run: Run | None
     scored_detectors: tuple[str, ...]
@@ -79,6 +82,7 @@ def week(store: Store, *, name: str, labeller: str, now: datetime) -> Week:
         sample=sample,
         aside=newest if left else None,
         gold=store.labels.gold_counts(sample.id) if sample else store.labels.gold_counts(),
+        prevalence=prevalence_of(store, sample) if sample else None,
         place=store.labels.place(sample.id, labeller) if sample else None,
         run=runs[0] if runs else None,
         scored_detectors=tuple(sorted(done.counts)) if done else (),

@@ -15,6 +15,7 @@ from calibrate.stats import wording
 from calibrate.stats.policy_text import parse
 from calibrate.steps import release as step
 from calibrate.steps import tune
+from calibrate.steps.attempts import overturned
 from calibrate.thresholds import Change, diff
 from calibrate.thresholds.changes import guaranteed
 from calibrate.types import Guarantee, Interval, Tier
@@ -239,6 +240,8 @@ def _row(store: Store, saved: SavedPoint, tier: Tier) -> Tier | None:
             disabled=not ticked,
         )
         sure = step.guarantee_of(saved)
+        if ticked and sure and (said := overturned(store, saved.detector, sure)):
+            st.warning(plain(said), icon=":material/gavel:")
         if ticked and (said := step.caution(saved.detector, chosen, sure.strength if sure else "measured")):
             st.caption(f":material/warning: {plain(said)}.")
         return chosen if ticked else None

@@ -104,8 +104,7 @@ def _sample(state: Week) -> Card:
 
 
 def _label(state: Week) -> Card:
-    definite = state.gold.get("clean", 0) + state.gold.get("hallucinated", 0)
-    rate = f"{share(state.gold.get('hallucinated', 0) / definite)} hallucinated" if definite else ""
+    rate = "" if state.prevalence is None else f"about {share(state.prevalence)} of the traffic hallucinated"
     if state.sample is None:
         found = f"{count(state.labelled, 'trace')}" if state.labelled else "No labels yet"
         return Card("label", "Label", False, found, "labelled outside a sample" if state.labelled else "")

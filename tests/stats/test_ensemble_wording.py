@@ -24,7 +24,7 @@ def test_better_is_said_only_beyond_the_interval(difference: Interval, says: str
     said = sentence(0.05, RECALL, "rouge_l", BEST, difference, positives=62)
     assert said.startswith(
         "Flags 5.0% of traffic and finds about 34% (22–48) of hallucinations (62 labelled); "
-        "the best single detector, rouge_l, finds 30% (20–42)."
+        "the single detector that ranks best (AUROC), rouge_l, finds 30% (20–42)."
     )
     assert says in said
     assert ("finds more" in said) == (difference.low is not None and difference.low > 0)

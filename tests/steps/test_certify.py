@@ -192,6 +192,28 @@ def test_drawing_and_finishing_twice_give_what_stands(world: Traffic) -> None:
     assert len(store.samples.list()) == 2
 
 
+def test_a_certificate_outlives_later_attempts_and_not_its_labels(world: Traffic) -> None:
+    store = world.store
+    data = tune.labelled(store, ABOVE, sample="w47")
+    one = certify.draw(store, planned(store, data), now=NOW)
+    drawn = certify.standing_of(store, one).fresh
+    assert drawn is not None
+    world.label(drawn)
+    sure = certify.point_of(store, certify.finish(store, one, now=NOW)).guarantee
+    assert sure is not None
+    other = planned(store, world.first(name="w48", seed=2), target=0.8)
+    assert standing(store).certification.id == other.id
+    kept = attempts.certified(store, ABOVE, data.config.id, 0.7)
+    assert kept is not None
+    assert kept.certification.id == one.id
+    assert attempts.certified(store, ABOVE, data.config.id, 0.8) is None
+    assert attempts.overturned(store, ABOVE, sure) is None
+    world.label(drawn, verdicts=dict.fromkeys(range(drawn.size), "clean"))
+    said = attempts.overturned(store, ABOVE, sure)
+    assert said is not None
+    assert f"{sure.hallucinated} of {sure.labels} were hallucinated, 0 are now" in said
+
+
 def test_unsure_and_disputed_labels_count_as_not_hallucinated(world: Traffic) -> None:
     store = world.store
     one = certify.draw(store, planned(store, tune.labelled(store, ABOVE, sample="w47")), now=NOW)

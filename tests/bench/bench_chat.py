@@ -1,5 +1,5 @@
-"""Requests a second against a local endpoint that answers every one after 500 ms, 32 at once, against the ceiling of
-concurrency ÷ latency. Distinct requests, replies kept in a store; must reach 95% of the ceiling.
+"""Requests a second of a judge against a local endpoint that answers every one after 500 ms, 32 at once, against the
+ceiling of concurrency ÷ latency. Distinct traces, replies kept in a store; must reach 95% of the ceiling.
 
 The rate is that of the replies 65 to 960 of 1,024, because fewer than 32 are in flight at the start and the end; that
 of the whole is printed beside it. The latency is what 32 bare connections see in the same run: half a second, and what
@@ -22,8 +22,9 @@ ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT))
 
 from calibrate import workspace
-from calibrate.backends.chat import Reply, Request, chat
+from calibrate.detectors.judge_yes_no import JudgeYesNo
 from calibrate.steps.detect import workspace_of
+from calibrate.types import Trace
 from db import open_store
 
 LATENCY, CONCURRENCY, REQUESTS, TARGET = 0.5, 32, 1024, 0.95
@@ -31,7 +32,7 @@ ROUNDS = 6  # of the bare connections
 REPLY = {
     "model": "stub",
     "choices": [
-        {"index": 0, "message": {"role": "assistant", "content": '{"verdict": "clean"}'}, "finish_reason": "stop"}
+        {"index": 0, "message": {"role": "assistant", "content": "YES"}, "finish_reason": "stop"}
     ],
     "usage": {"prompt_tokens": 600, "completion_tokens": 8, "total_tokens": 608},
 }
@@ -58,12 +59,12 @@ async def serve() -> None:
 
 
 def arrivals(count: int, label: str) -> list[float]:
-    """Seconds after which each of `count` requests of a judge's usual size (2,400 characters) had its reply."""
-    requests = [Request((("user", f"{label} {i} " + "x" * 2400),), max_tokens=64) for i in range(count)]
+    """Seconds after which each of `count` traces of a usual size (2,400 characters of context) had its score."""
+    traces = [Trace(f"{label} {i}", f"answer {label} {i}", "why?", "word " * 480) for i in range(count)]
     began = time.perf_counter()
     times = []
-    for reply in chat().ask(requests):
-        assert isinstance(reply, Reply), reply
+    for score in JudgeYesNo().score(traces):
+        assert score.value is not None, score
         times.append(time.perf_counter() - began)
     return times
 

@@ -82,7 +82,9 @@ def choose_sample(found: Store, *, label: str = "Sample") -> Sample | None:
         return None
     names = [sample.name for sample in samples]
     wanted = st.query_params.get("sample") or st.session_state.get("sample_at_hand")
-    index = names.index(wanted) if wanted in names else 0
+    # Unless one is named, the newest in which a trace has no verdict yet, of anybody.
+    open_ = (i for i, one in enumerate(samples) if sum(found.labels.gold_counts(one.id).values()) < one.size)
+    index = names.index(wanted) if wanted in names else next(open_, 0)
     name = st.selectbox(label, names, index=index, format_func=lambda n: _title(samples[names.index(n)]))
     st.session_state["sample_at_hand"] = name
     if wanted != name or st.query_params.get("sample"):

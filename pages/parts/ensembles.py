@@ -101,7 +101,7 @@ def show_sentence(found: step.Report) -> None:
         "together, and the best single detector chosen inside each fold as well."
     )
     for note in found.notes:
-        st.caption(f":material/info: {plain(note)}")
+        st.caption(f":material/info: {plain(note.replace('`', ''))}")
 
 
 def show_figures(found: step.Report) -> None:

@@ -243,7 +243,7 @@ def _row(store: Store, saved: SavedPoint, tier: Tier) -> Tier | None:
         if ticked and sure and (said := overturned(store, saved.detector, sure)):
             st.warning(plain(said), icon=":material/gavel:")
         if ticked and (said := step.caution(saved.detector, chosen, sure.strength if sure else "measured")):
-            st.caption(f":material/warning: {plain(said)}.")
+            st.caption(f":material/warning: {plain(said.replace('`', ''))}.")
         return chosen if ticked else None
 
 

@@ -31,9 +31,7 @@ LATENCY, CONCURRENCY, REQUESTS, TARGET = 0.5, 32, 1024, 0.95
 ROUNDS = 6  # of the bare connections
 REPLY = {
     "model": "stub",
-    "choices": [
-        {"index": 0, "message": {"role": "assistant", "content": "YES"}, "finish_reason": "stop"}
-    ],
+    "choices": [{"index": 0, "message": {"role": "assistant", "content": "YES"}, "finish_reason": "stop"}],
     "usage": {"prompt_tokens": 600, "completion_tokens": 8, "total_tokens": 608},
 }
 

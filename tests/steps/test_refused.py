@@ -76,7 +76,7 @@ def test_a_sweep_is_that_of_the_answers_that_answer(store: Store, capsys: pytest
     document = json.loads(capsys.readouterr().out)
     assert (document["refusals"], document["n"]) == (4, 56)
     assert main(["sweep", DETECTOR, "--store", store.url]) == 0
-    assert "4 refusals left out" in capsys.readouterr().out
+    assert "refusals left out: 4" in capsys.readouterr().out
 
 
 def test_a_stratum_of_refusals_stands_for_less_traffic(store: Store) -> None:

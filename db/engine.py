@@ -14,7 +14,7 @@ from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError, SQLAlch
 from calibrate.errors import BadInput, StoreError
 
 MIGRATIONS = Path(__file__).parent / "migrations"
-HEAD = "0003"  # the newest migration; a test compares it with the folder
+HEAD = "0004"  # the newest migration; a test compares it with the folder
 # Serialises writers that assign keys, on databases with more than one writer at a time.
 WRITE_LOCK = 0x70C57
 

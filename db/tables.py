@@ -311,3 +311,48 @@ class TeamFileRow(Base):
     text: Mapped[str | None]
     saved_by: Mapped[str]
     saved_at: Mapped[datetime]
+
+
+class DecisionRow(Base):
+    """What a release decided of a trace that production or `watch` scored. `detectors` are those that flagged."""
+
+    __tablename__ = "decisions"
+    trace_pk: Mapped[int] = mapped_column(Key, ForeignKey("traces.id"), primary_key=True, autoincrement=False)
+    version: Mapped[int] = mapped_column(ForeignKey("releases.version"), primary_key=True, autoincrement=False)
+    verdict: Mapped[str] = mapped_column(String(20))
+    tier: Mapped[str] = mapped_column(String(20))
+    flags: Mapped[list[Any]]
+    reasons: Mapped[list[Any]]
+    scores: Mapped[dict[str, Any]]
+    decided_at: Mapped[datetime]
+    __table_args__ = (Index("ix_decisions_recent", "version", "decided_at"), Index("ix_decisions_tier", "tier"))
+
+
+class ProposalRow(Base):
+    """A release that waits for a second person, or waited. `outcome` is NULL until somebody decides."""
+
+    __tablename__ = "proposals"
+    id: Mapped[int] = mapped_column(primary_key=True)
+    wanted: Mapped[dict[str, Any]]
+    outcome: Mapped[str | None] = mapped_column(String(20))
+    version: Mapped[int | None]
+    proposed_by: Mapped[str]
+    proposed_at: Mapped[datetime]
+    decided_by: Mapped[str | None]
+    decided_at: Mapped[datetime | None]
+
+
+class RecheckRow(Base):
+    """Flagged traces of a release that are labelled one by one until it is known whether its precision holds."""
+
+    __tablename__ = "rechecks"
+    id: Mapped[int] = mapped_column(primary_key=True)
+    detector: Mapped[str] = mapped_column(String(200), index=True)
+    version: Mapped[int] = mapped_column(ForeignKey("releases.version"))
+    config_id: Mapped[int] = mapped_column(ForeignKey("detector_configs.id"))
+    sample_id: Mapped[int] = mapped_column(ForeignKey("samples.id"))
+    plan: Mapped[dict[str, Any]]
+    outcome: Mapped[dict[str, Any] | None]
+    started_by: Mapped[str]
+    started_at: Mapped[datetime]
+    finished_at: Mapped[datetime | None]

@@ -1,0 +1,214 @@
+"""Releases over real HTTP: the bytes, the ETag, who may read, and a runtime that follows."""
+
+from __future__ import annotations
+
+import hashlib
+import http.client
+import json
+import re
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+from urllib.parse import quote
+
+import pytest
+import uvicorn
+from sqlalchemy import text
+
+from calibrate import cli, serve
+from calibrate.cli.serving import document
+from calibrate.errors import BadInput
+from calibrate.runtime import decide, load
+from calibrate.steps import release
+from db import Store, open_store
+from tests.steps.making import DETECTOR, NOW, draw, fill, save
+
+ROOT = Path(__file__).parent.parent
+
+
+class Reply(NamedTuple):
+    status: int
+    headers: dict[str, str]
+    body: bytes
+
+
+@dataclass
+class Served:
+    """A server at `port` of this machine."""
+
+    port: int
+    url = property(lambda self: f"http://127.0.0.1:{self.port}")
+
+    def ask(self, path: str, method: str = "GET", **headers: str) -> Reply:
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=20)
+        connection.request(method, path, headers={name.replace("_", "-"): value for name, value in headers.items()})
+        answer = connection.getresponse()
+        found = Reply(answer.status, {name.lower(): value for name, value in answer.getheaders()}, answer.read())
+        connection.close()
+        return found
+
+
+@pytest.fixture
+def serving(store: Store) -> Iterator[Callable[..., Served]]:
+    """Serves the store's releases in a thread, as the verb does in its process."""
+    started: list[tuple[uvicorn.Server, threading.Thread]] = []
+
+    def start(token: str = "") -> Served:
+        at = serve.listen("127.0.0.1", 0)
+        app = serve.application(lambda version: document(store, version), token=token)
+        server = uvicorn.Server(uvicorn.Config(app, log_level="warning", lifespan="off"))
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [at]})
+        thread.start()
+        started.append((server, thread))
+        return Served(at.getsockname()[1])
+
+    yield start
+    for server, thread in started:
+        server.should_exit = True
+        thread.join(timeout=20)
+
+
+@contextmanager
+def process(store: Store) -> Iterator[tuple[subprocess.Popen[str], Served]]:
+    """`python -m calibrate serve`, ready."""
+    command = [sys.executable, "-m", "calibrate", "serve", "--store", store.url, "--port", "0"]
+    with subprocess.Popen(command, cwd=ROOT, stderr=subprocess.PIPE, text=True) as started:
+        assert started.stderr is not None
+        try:
+            found = re.search(r"http://[\d.]+:(\d+)", line := started.stderr.readline())
+            assert found, line
+            yield started, Served(int(found[1]))
+        finally:
+            started.kill()
+
+
+@pytest.fixture
+def store(sqlite_url: str) -> Iterator[Store]:
+    opened = open_store(sqlite_url)
+    yield opened
+    opened.close()
+
+
+def publish(store: Store, policy: str, note: str = "") -> Any:
+    if not store.points.latest():
+        labels, scores = draw()
+        fill(store, labels, scores)
+    save(store, policy)
+    return release.release(store, detectors=[DETECTOR], note=note, by="ann", now=NOW)
+
+
+def test_before_the_first_release_the_server_says_so(store: Store, serving: Callable[..., Served]) -> None:
+    server = serving()
+    none = server.ask("/thresholds/active.json")
+    assert none.status == 404
+    assert "nothing was released yet" in json.loads(none.body)["error"]
+    assert server.ask("/healthz").status == 200
+
+
+def test_a_release_is_served_byte_for_byte_and_not_again_while_it_stands(
+    store: Store, serving: Callable[..., Served]
+) -> None:
+    first = publish(store, "manual:0.4")
+    server = serving()
+    got = server.ask("/thresholds/active.json")
+    assert (got.status, got.body) == (200, first.document.encode())
+    assert got.headers["etag"] == f'"{hashlib.sha256(got.body).hexdigest()}"'
+    assert got.headers["cache-control"] == "no-cache"
+    assert got.headers["content-type"] == "application/json"
+    head = server.ask("/thresholds/active.json", "HEAD")
+    assert (head.status, head.body) == (200, b"")
+    assert head.headers["content-length"] == str(len(got.body))
+    for known in (got.headers["etag"], f'"other", W/{got.headers["etag"]}', "*"):
+        same = server.ask("/thresholds/active.json", If_None_Match=known)
+        assert (same.status, same.body) == (304, b"")
+        assert same.headers["etag"] == got.headers["etag"]
+    assert server.ask("/thresholds/active.json", If_None_Match='"other"').status == 200
+
+    second = publish(store, "manual:0.5", note="ü ✓")
+    changed = server.ask("/thresholds/active.json", If_None_Match=got.headers["etag"])
+    assert (changed.status, changed.body) == (200, second.document.encode())
+    assert server.ask("/thresholds/1.json").body == first.document.encode()
+    assert server.ask("/thresholds/2.json").body == second.document.encode()
+
+
+@pytest.mark.parametrize("path", ["3", "0", "-1", "1.5", "9" * 5000, "²", "active.json/", "%2e%2e/1", "1%00"])
+def test_what_is_not_there_is_said_in_json(store: Store, serving: Callable[..., Served], path: str) -> None:
+    publish(store, "manual:0.4")
+    answer = serving().ask(f"/thresholds/{quote(path, safe='%/')}.json")
+    assert answer.status == 404
+    assert json.loads(answer.body)["error"]
+
+
+@pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "PATCH"])
+def test_nothing_can_be_written(store: Store, serving: Callable[..., Served], method: str) -> None:
+    publish(store, "manual:0.4")
+    assert serving().ask("/thresholds/active.json", method).status == 405
+    assert len(store.releases.list()) == 1
+
+
+def test_with_a_token_only_its_bearer_may_read(store: Store, serving: Callable[..., Served]) -> None:
+    publish(store, "manual:0.4")
+    server = serving(token="sesame")
+    for wrong in ({}, {"Authorization": "Bearer sesam"}, {"Authorization": "Basic sesame"}, {"Authorization": "Bearer"}):
+        refused = server.ask("/thresholds/active.json", **wrong)
+        assert refused.status == 401
+        assert refused.headers["www-authenticate"] == "Bearer"
+        assert b"sesame" not in refused.body
+    assert server.ask("/thresholds/active.json", Authorization="bearer sesame").status == 200
+    assert server.ask("/thresholds/7.json", Authorization="Bearer other").status == 401, "what there is, is not told"
+    assert server.ask("/thresholds/active.json", Authorization="Bearer s\xe9same").status == 401
+    assert server.ask("/healthz").status == 200
+
+
+def test_a_runtime_follows_a_new_release(store: Store, serving: Callable[..., Served]) -> None:
+    publish(store, "manual:0.4")
+    server = serving(token="secret")
+    with load(f"{server.url}/thresholds/active.json", reload_every=0.05, token="secret") as live:
+        assert decide(live.current, {DETECTOR: 0.45}).flags == ()
+        publish(store, "manual:0.5")
+        deadline = time.monotonic() + 20
+        while live.current.version == 1 and time.monotonic() < deadline:
+            time.sleep(0.02)
+        assert live.problem is None
+        assert decide(live.current, {DETECTOR: 0.45}).flags == (DETECTOR,)
+
+
+def test_a_store_that_fails_is_said_and_not_shown_as_no_release(store: Store, serving: Callable[..., Served]) -> None:
+    publish(store, "manual:0.4")
+    server = serving()
+    with store.engine.begin() as connection:
+        connection.execute(text("ALTER TABLE releases RENAME TO away"))
+    answer = server.ask("/thresholds/active.json")
+    assert answer.status == 503
+    assert "try again" in json.loads(answer.body)["error"]
+
+
+@pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGINT])
+def test_the_verb_serves_until_it_is_told_to_end(store: Store, how: signal.Signals) -> None:
+    row = publish(store, "manual:0.4")
+    with process(store) as (running, server):
+        assert server.ask("/thresholds/active.json").body == row.document.encode()
+        running.send_signal(how)
+        assert running.wait(timeout=20) == 130
+        assert running.stderr is not None
+        assert running.stderr.read() == ""
+
+
+def test_a_port_that_is_taken_is_said_in_a_sentence() -> None:
+    with serve.listen("127.0.0.1", 0) as taken, pytest.raises(BadInput, match="--port"):
+        serve.listen("127.0.0.1", taken.getsockname()[1])
+    for host, port in (("127.0.0.1", 99999), ("no.such.host.invalid", 0), ("\0", 0)):
+        with pytest.raises(BadInput):
+            serve.listen(host, port)
+
+
+def test_a_token_that_no_header_can_carry_is_refused(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TOUCHSTONE_SERVE_TOKEN", "sésame")
+    assert cli.main(["serve", "--store", store.url, "--port", "0"]) == 2

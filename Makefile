@@ -10,7 +10,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check
 TORCH_INDEX ?= $(if $(filter Linux,$(shell uname -s)),https://download.pytorch.org/whl/cpu)
 export HF_HUB_OFFLINE ?= 1
 
-.PHONY: setup app test bench lint docs browser clean
+.PHONY: setup app test coverage bench lint docs browser clean
 
 setup: $(VENV)/ready
 
@@ -41,6 +41,9 @@ app: setup
 	@$(BIN)/python -m pages.parts.serve --server.port $(PORT)
 
 test: $(VENV)/ready-tests browser
+	@$(BIN)/python -m pytest $(ARGS)
+
+coverage: $(VENV)/ready-tests browser  # half as slow again
 	@$(BIN)/python -m pytest --cov --cov-report=term:skip-covered $(ARGS)
 
 lint: $(VENV)/ready-tests

@@ -14,7 +14,7 @@ from calibrate.types import TraceFilter
 from db import open_store
 from tests.shared_data import DATA
 
-SIZE = 120  # traces that detectors on a model score here; docs/results.md has all
+SIZE = 40  # traces that detectors on a model score here; docs/results.md has all
 
 
 @pytest.mark.shared

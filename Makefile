@@ -40,8 +40,11 @@ app: setup
 	@if [ -z "$$TOUCHSTONE_STORE" ] && [ ! -e touchstone.db ]; then $(BIN)/python -m calibrate demo; fi
 	@$(BIN)/python -m pages.parts.serve --server.port $(PORT)
 
+# The browser tests come last and one at a time: a page must not wait for a processor that other tests keep busy.
+# pytest ends with 5 where ARGS leaves it nothing to do.
 test: $(VENV)/ready-tests browser
-	@$(BIN)/python -m pytest $(ARGS)
+	@$(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadfile -m "not browser" $(ARGS) || [ $$? = 5 ]
+	@$(BIN)/python -m pytest -m browser $(ARGS) || [ $$? = 5 ]
 
 coverage: $(VENV)/ready-tests browser  # half as slow again
 	@$(BIN)/python -m pytest --cov --cov-report=term:skip-covered $(ARGS)

@@ -1,21 +1,31 @@
-"""For production processes: load a thresholds file, turn scores into a decision. Light to import.
+"""For production processes: load a thresholds file, score an answer, turn scores into a decision. Light to import.
 
->>> thresholds = load("thresholds.json")  # doctest: +SKIP
+>>> thresholds = load("thresholds.json", reload_every=30)  # doctest: +SKIP
 >>> decide(thresholds, {"citation_grounding": 0.41, "rouge_l": None}).verdict  # doctest: +SKIP
 'REVIEW'
+>>> Guard(thresholds, alerts=Alerts(url)).check(trace).flags  # doctest: +SKIP
+('citation_grounding',)
 """
 
 from __future__ import annotations
 
-import os
-
+from calibrate.runtime.alerts import Alerts
 from calibrate.runtime.decision import Decision, Outcome, decide, probability
-from calibrate.thresholds.files import read
+from calibrate.runtime.guard import Guard
+from calibrate.runtime.live import Live, load
+from calibrate.runtime.scoring import Scored, Scorer
 from calibrate.thresholds.model import ThresholdsFile
 
-__all__ = ["Decision", "Outcome", "ThresholdsFile", "decide", "load", "probability"]
-
-
-def load(path: str | os.PathLike[str]) -> ThresholdsFile:
-    """The release at `path`. Raises BadThresholds, with a sentence, for a file that must not be used."""
-    return read(path)
+__all__ = [
+    "Alerts",
+    "Decision",
+    "Guard",
+    "Live",
+    "Outcome",
+    "Scored",
+    "Scorer",
+    "ThresholdsFile",
+    "decide",
+    "load",
+    "probability",
+]

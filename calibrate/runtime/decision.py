@@ -11,6 +11,7 @@ from typing import Any, Literal
 from calibrate.errors import BadInput
 from calibrate.flagging import flags
 from calibrate.runtime import rules
+from calibrate.runtime.live import Live, current
 from calibrate.thresholds.model import ThresholdsFile
 from calibrate.types import Tier
 
@@ -43,13 +44,15 @@ class Decision:
     unknown: tuple[str, ...]
 
 
-def decide(thresholds: ThresholdsFile, scores: Mapping[str, float | None]) -> Decision:
+def decide(thresholds: ThresholdsFile | Live, scores: Mapping[str, float | None]) -> Decision:
     """Apply a release to the scores of one answer. None and NaN mean "could not score"; infinities compare as numbers.
 
     An ensemble answers whatever its members could not score; where none of them has a score, it does not flag.
     Raises BadInput for a score that is not a number, because a wrong type is a fault in the caller, not an abstention.
     """
-    if not isinstance(scores, Mapping):
+    if isinstance(thresholds, Live):
+        thresholds = thresholds.current
+    if type(scores) is not dict and not isinstance(scores, Mapping):
         raise BadInput(f"scores must map detector names to numbers, not be a {type(scores).__name__}")
     fired: list[str] = []
     reasons: list[str] = []
@@ -57,10 +60,12 @@ def decide(thresholds: ThresholdsFile, scores: Mapping[str, float | None]) -> De
     missing: list[str] = []
     tier: Tier = "off"
     for name, threshold, flag_when, rule_tier, limit in thresholds.rules:
-        value = _number(name, scores.get(name))
-        if value is None:
-            missing.append(name)
-            continue
+        value = scores.get(name)
+        if type(value) is not float or value != value:  # the common case pays for no call
+            value = _number(name, value)
+            if value is None:
+                missing.append(name)
+                continue
         scored[name] = value
         if flags(value, threshold, flag_when) and rule_tier != "off":
             fired.append(name)
@@ -80,23 +85,24 @@ def decide(thresholds: ThresholdsFile, scores: Mapping[str, float | None]) -> De
     if missing and not scored:
         reasons.append(f"nothing was scored: {', '.join(missing)} gave no number")
     verdict: Outcome = "ACCEPT" if not fired else "REVIEW" if len(fired) == 1 else "REJECT"
-    unknown = [str(name) for name in scores if name not in thresholds.detectors]
+    detectors = thresholds.detectors
+    unknown = [str(name) for name in scores if name not in detectors]
     return Decision(
         tuple(fired), tier, verdict, tuple(reasons), thresholds.version,
         tuple(scored), tuple(missing), tuple(sorted(unknown)),
     )  # fmt: skip
 
 
-def probability(thresholds: ThresholdsFile, detector: str, score: float | None) -> float | None:
+def probability(thresholds: ThresholdsFile | Live, detector: str, score: float | None) -> float | None:
     """P(hallucinated), 0 to 1, that the release's map gives to a detector's score; None without a score or a map."""
-    entry, value = thresholds.detectors.get(detector), _number(detector, score)
+    entry, value = current(thresholds).detectors.get(detector), _number(detector, score)
     return entry.probability_map.map.probability(value) if entry and entry.probability_map else None
 
 
 def _number(name: str, value: Any) -> float | None:
     if value is None:
         return None
-    if type(value) is not float:  # the common case pays for no more than this
+    if type(value) is not float:
         if isinstance(value, bool) or not isinstance(value, Real):
             kind = "a text" if isinstance(value, str) else f"a {type(value).__name__}"
             raise BadInput(f"the score of {name} is {kind}: give a number, or null where it could not score")

@@ -33,9 +33,15 @@ def score(rule: Mapping[str, Any], scores: Scores) -> float:
         return float(total / sum(map(abs, weights.values())))
     if form == "logistic":
         return _expit(rule["intercept"] + sum(_part(one, scores.get(name)) for name, one in rule["inputs"].items()))
-    first, last = score(rule["filter"], scores), scores.get(rule["expensive"])
-    passes = rule["pass_at"] is None or reaches(first, rule["pass_at"])
-    return 1 + _suspicion(rule["standing"], last) if passes and _known(last) else _expit(first)
+    last = scores.get(rule["expensive"])
+    if _known(last) and passes(rule, scores):
+        return 1 + _suspicion(rule["standing"], last)
+    return _expit(score(rule["filter"], scores))
+
+
+def passes(cascade: Mapping[str, Any], scores: Scores) -> bool:
+    """Whether a cascade asks its expensive detector about the trace with these scores."""
+    return cascade["pass_at"] is None or reaches(score(cascade["filter"], scores), cascade["pass_at"])
 
 
 def reaches(score: float, cut: float) -> bool:

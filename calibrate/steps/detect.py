@@ -9,10 +9,10 @@ from datetime import UTC, datetime
 from typing import Any
 
 from calibrate import registry
-from calibrate.backends import refusals
 from calibrate.detectors.base import Detector
 from calibrate.errors import BadInput, TouchstoneError
 from calibrate.run import Job, Tally, run
+from calibrate.runtime.scoring import revision_of
 from calibrate.types import TraceFilter
 from calibrate.workspace import Budget, Workspace, using
 from db import Store
@@ -165,9 +165,7 @@ def config_id(store: Store, detector: Detector) -> int:
     """The key under which the store keeps this detector's scores."""
     params = registry.config_of(detector)
     with using(workspace_of(store)):
-        # A team's own lists of refusals decide which answers are scored at all.
-        lists = "" if getattr(type(detector), "scores_refusals", False) else refusals.version()
-        revision = "+".join(filter(None, (detector.revision(), lists and f"refusals:{lists}")))
+        revision = revision_of(detector)
     return store.scores.config(detector.name, detector.version, params, revision, now=utc_now()).id
 
 

@@ -1,4 +1,4 @@
-"""Thresholds files on disk. The only module of this folder that touches one."""
+"""Thresholds files on disk, and where fsspec reaches. The only module of this folder that touches either."""
 
 from __future__ import annotations
 
@@ -7,11 +7,12 @@ import errno
 import hashlib
 import json
 import os
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
-from calibrate.errors import BadThresholds, TouchstoneError
+from calibrate.errors import BadInput, BadThresholds, TouchstoneError
 from calibrate.thresholds.checks import check, digest_problem, format_problem, schema_problem
 from calibrate.thresholds.model import ThresholdsFile, from_json, to_json
 
@@ -19,10 +20,11 @@ MAX_BYTES = 16 * 2**20
 MAX_EXACT_INTEGER = 2**53 - 1
 
 
-def read(source: str | os.PathLike[str] | bytes) -> ThresholdsFile:
-    """The release in a file (or in the bytes of one). Raises BadThresholds unless it is whole and unchanged."""
-    name = _name(source)
-    document = _parse(_content(source), name)
+def read(source: str | os.PathLike[str] | bytes, *, name: str | None = None) -> ThresholdsFile:
+    """The release in a file (or in the bytes of one). Raises BadThresholds, naming the file (or `name`), unless it is
+    whole and unchanged."""
+    name = name or _name(source)
+    document = _parse(content_of(source, name), name)
     with _deep(name):
         return from_json(document, name)
 
@@ -92,7 +94,70 @@ def stage(file: ThresholdsFile, path: str | os.PathLike[str]) -> Staged:
 
     Leaving the block without `commit` removes the temporary file.
     """
-    content = encode(file)
+    return _stage(encode(file), path)
+
+
+def put(content: bytes, url: str) -> None:
+    """Deliver the bytes of a thresholds file to a path, a file:// URL, or any URL that fsspec can write ("s3://…").
+
+    Whoever reads gets the old file or the new one: on disk by a rename, elsewhere by the file system's own transaction
+    (to an object store one upload, which is atomic; over SFTP a temporary file, moved when it is whole). Raises
+    BadInput for a URL that cannot be written and TouchstoneError where writing fails; the old file then is as it was.
+    """
+    if scheme_of(url) is None or scheme_of(url) == "file":
+        with _stage(content, local_path(url)) as pending:
+            pending.commit()
+        return
+    if scheme_of(url) in ("http", "https"):
+        raise BadInput(f"{shown(url)}: over HTTP a thresholds file is read, not written; give a path or an s3:// URL")
+    system, path = filesystem(url, alone=True)  # a transaction belongs to an instance
+    try:
+        with system.transaction, system.open(path, "wb") as stream:
+            stream.write(content)
+    except Exception as error:  # each file system has errors of its own
+        raise TouchstoneError(f"{shown(url)}: the thresholds file could not be written: {said_by(error)}") from None
+
+
+def scheme_of(url: str) -> str | None:
+    """`s3` of "s3://…"; None for a path."""
+    found = re.match(r"([A-Za-z][A-Za-z0-9+.-]+):(?://|:)", url)
+    return found[1].lower() if found else None
+
+
+def local_path(url: str) -> str:
+    """The path in a file:// URL; a path as it is."""
+    if scheme_of(url) != "file":
+        return url
+    path = os.fsencode(re.sub("^file://[^/]*", "", url, flags=re.IGNORECASE))
+    return os.fsdecode(re.sub(rb"%([0-9A-Fa-f]{2})", lambda found: bytes.fromhex(found[1].decode()), path))
+
+
+def shown(url: str) -> str:
+    """The URL as it may stand in a log: without a password, or a query that may sign it."""
+    return re.sub(r"(?<=://)[^/?#]*@", "", url).split("?")[0]
+
+
+def filesystem(url: str, *, alone: bool = False) -> tuple[Any, str]:
+    """fsspec's file system for the URL, and the path in it. `alone`: an instance that nobody shares. Raises BadInput
+    where a package is missing, and says which, or where nobody knows the scheme."""
+    try:
+        from fsspec.core import url_to_fs
+    except ImportError:
+        raise BadInput(f"{shown(url)}: `pip install fsspec`, and what it wants for {scheme_of(url)}://") from None
+    try:
+        system, path = url_to_fs(url, **({"skip_instance_cache": True} if alone else {}))
+    except (ImportError, ValueError) as error:  # "Install s3fs to access S3", "Protocol not known: …"
+        raise BadInput(f"{shown(url)}: {said_by(error)}") from None
+    return system, path
+
+
+def said_by(error: Exception) -> str:
+    """The first line of an error of somebody else's, cut short."""
+    words = (getattr(error, "strerror", None) or str(error)).strip().split("\n")[0][:200]
+    return words or type(error).__name__
+
+
+def _stage(content: bytes, path: str | os.PathLike[str]) -> Staged:
     with _sentences(path):
         place = os.path.realpath(path)  # a link keeps pointing to the file, which is replaced
         if os.path.isdir(place):
@@ -134,7 +199,7 @@ def verify(path: str | os.PathLike[str]) -> Verification:
     name = _name(path)
     found: dict[str, Any] = {}
     try:
-        content = _content(path)
+        content = content_of(path, name)
         found["sha256"] = hashlib.sha256(content).hexdigest()
         document = _parse(content, name)
         with _deep(name):
@@ -163,8 +228,8 @@ def _name(source: str | os.PathLike[str] | bytes) -> str:
     return "thresholds file" if isinstance(source, bytes) else str(os.fspath(source))
 
 
-def _content(source: str | os.PathLike[str] | bytes) -> bytes:
-    name = _name(source)
+def content_of(source: str | os.PathLike[str] | bytes, name: str) -> bytes:
+    """What a file holds, unread. Raises BadThresholds, naming it, where it cannot be had or is too large."""
     try:
         if isinstance(source, bytes):
             content = source

@@ -58,6 +58,37 @@ def chat(environment: Mapping[str, str] | None = None) -> ChatSettings:
     )
 
 
+@dataclass(frozen=True, slots=True)
+class ReleaseSettings:
+    """What follows a release: whether a second person must `approve` it, the `git` repository (or file in one) that it
+    is committed to, the `webhook` that is told, "" for none. A webhook's URL is a secret."""
+
+    approval: bool = False
+    git: str = ""
+    webhook: str = field(default="", repr=False)
+
+
+def releases(environment: Mapping[str, str] | None = None) -> ReleaseSettings:
+    """TOUCHSTONE_APPROVAL, TOUCHSTONE_RELEASE_GIT and TOUCHSTONE_RELEASE_WEBHOOK. Raises BadInput for what cannot be:
+    a release that two people must see is not let through on a misspelt setting."""
+    given = os.environ if environment is None else environment
+    answer = given.get("TOUCHSTONE_APPROVAL", "").strip().lower()
+    if answer not in ("", "0", "1", "true", "false", "yes", "no", "on", "off"):
+        raise BadInput(f"TOUCHSTONE_APPROVAL cannot be {answer[:40]!r}; it is 1 (a second person approves) or 0")
+    webhook = given.get("TOUCHSTONE_RELEASE_WEBHOOK", "").strip()
+    try:
+        usable = not webhook or (urlsplit(webhook).scheme in ("http", "https") and bool(urlsplit(webhook).hostname))
+    except ValueError:
+        usable = False
+    if not usable:
+        raise BadInput("TOUCHSTONE_RELEASE_WEBHOOK is no URL; one looks like https://hooks.example/…")
+    return ReleaseSettings(
+        approval=answer in ("1", "true", "yes", "on"),
+        git=given.get("TOUCHSTONE_RELEASE_GIT", "").strip(),
+        webhook=webhook,
+    )
+
+
 def _base_url(name: str, url: str) -> str:
     """Nothing secret may be in it: it is shown in messages. So the value is not repeated where it is refused."""
     if not url:

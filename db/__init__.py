@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from db.chosen import Certifications, Ensembles
+from db.decisions import Decisions
 from db.engine import connect, shown
 from db.labels import Labels
+from db.proposals import Proposals
+from db.rechecks import Rechecks
 from db.releases import Points, Releases
 from db.runs import Runs
 from db.samples import Samples
@@ -28,6 +31,9 @@ class Store:
         self.certifications = Certifications(self.engine)
         self.ensembles = Ensembles(self.engine)
         self.releases = Releases(self.engine)
+        self.proposals = Proposals(self.engine)
+        self.decisions = Decisions(self.engine)
+        self.rechecks = Rechecks(self.engine)
         self.files = Files(self.engine)
         self.baselines = Baselines(self.engine)
         self.replies = Replies(self.engine)

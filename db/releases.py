@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Engine, func, insert, select
+from sqlalchemy import Connection, Engine, func, insert, select
 
 from db.engine import serialise, writing
 from db.tables import PointRow, ReleaseRow, table
@@ -81,11 +81,20 @@ class Releases:
         self._engine = engine
 
     @contextmanager
-    def adding(self, make: Callable[[int, str | None], str], *, by: str, note: str, now: datetime) -> Iterator[Release]:
+    def adding(
+        self,
+        make: Callable[[int, str | None], str],
+        *,
+        by: str,
+        note: str,
+        now: datetime,
+        settles: Callable[[Connection, int], None] | None = None,
+    ) -> Iterator[Release]:
         """Keeps version n+1 as the body of the `with` ends well; an error in it keeps nothing.
 
         `make(version, previous document)` returns the document; it is called inside the transaction, so two releases
-        at once get two numbers and each names the one it replaces.
+        at once get two numbers and each names the one it replaces. `settles(connection, version)` writes what is kept
+        or not with the release.
         """
         with writing(self._engine) as connection:
             serialise(connection)
@@ -96,6 +105,8 @@ class Releases:
             release = Release(version, document, hashlib.sha256(document.encode()).hexdigest(), by, now, note)
             columns = ("version", "document", "sha256", "released_by", "released_at", "note")
             connection.execute(insert(ReleaseRow), [{name: getattr(release, name) for name in columns}])
+            if settles is not None:
+                settles(connection, version)
             yield release
 
     def get(self, version: int) -> Release | None:
@@ -104,8 +115,12 @@ class Releases:
             row = connection.execute(query).mappings().one_or_none()
         return Release(**row) if row else None
 
-    def list(self) -> list[Release]:
+    def count(self) -> int:
+        with self._engine.connect() as connection:
+            return connection.scalar(select(func.count()).select_from(ReleaseRow)) or 0
+
+    def list(self, limit: int | None = None) -> list[Release]:
         """Newest first."""
         with self._engine.connect() as connection:
-            query = select(table(ReleaseRow)).order_by(ReleaseRow.version.desc())
+            query = select(table(ReleaseRow)).order_by(ReleaseRow.version.desc()).limit(limit)
             return [Release(**row) for row in connection.execute(query).mappings()]

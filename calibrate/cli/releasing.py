@@ -10,43 +10,129 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any, NoReturn
 
+from calibrate import settings
 from calibrate.cli import Answer
-from calibrate.cli.common import now, outfile, pairs, store, user
+from calibrate.cli.common import now, outfile, pairs, store, table, user
 from calibrate.errors import BadInput
 from calibrate.runtime import decide as decide_one
 from calibrate.runtime import load
+from calibrate.steps.announce import announce
+from calibrate.thresholds.changes import MEASURED, diff
+from calibrate.thresholds.files import scheme_of, shown
 from calibrate.thresholds.files import verify as verify_file
+from calibrate.thresholds.model import ThresholdsFile
+from db import Store
+from db.releases import Release
 
 TIERS = ("page", "signal", "off")
 
 
 def release(args: Namespace) -> Answer:
+    """Releases; or does one of the other things that releases need."""
+    from calibrate.steps import approval
     from calibrate.steps import release as step
 
-    out = outfile(args.out, replace=True)
+    after = settings.releases()
+    other = args.proposals or any(one is not None for one in (args.again, args.rollback, args.approve, args.decline))
+    proposes = after.approval and not other
+    out = None if args.proposals or args.decline is not None or proposes else _out(args.out)
     found = store(args)
+    if args.proposals:
+        return _proposals(found)
+    if args.decline is not None:
+        one = approval.decline(found, args.decline, by=user(), now=now())
+        return Answer({"proposal": one.id, "outcome": one.outcome}, f"proposal {one.id} is declined")
+    if proposes:
+        return _proposed(found, args)
+    assert out is not None
     if args.again is not None:
-        row = step.again(found, args.again, out)
+        return _released(step.again(found, args.again, out), out, {}, [])
+    if args.approve is not None:
+        row = approval.approve(found, args.approve, by=user(), now=now(), out=out)
+    elif args.rollback is not None:
+        row = step.rollback(found, args.rollback, note=args.note, by=user(), now=now(), out=out)
     else:
-        tiers: dict[str, Any] = pairs(args.tier, "--tier")
-        for detector, tier in tiers.items():
-            if tier not in TIERS:
-                raise BadInput(f"--tier {detector}={tier}: a tier is one of {', '.join(TIERS)}")
-        names = args.detectors or None
-        row = step.release(
-            found,
-            detectors=names,
-            ensembles=args.ensemble,
-            tiers=tiers,
-            note=args.note,
-            by=user(),
-            now=now(),
-            out=out,
-        )
-    file = step.read(row)
-    said = [] if args.again is not None else [*step.cautions(file), *step.stale(found, file)]
-    document = {"version": row.version, "sha256": row.sha256, "path": str(out), "cautions": said}
-    return Answer(document, "\n".join([f"version {row.version} is in {out} (sha256 {row.sha256[:16]}…)", *said]))
+        row = step.release(found, **_wanted(args), by=user(), now=now(), out=out)
+    before = None if row.version == 1 else found.releases.get(row.version - 1)
+    about = _about(found, step.read(before) if before else None, step.read(row))
+    return _released(row, out, about, announce(row, after))
+
+
+def _wanted(args: Namespace) -> dict[str, Any]:
+    """What to release, as the steps take it."""
+    tiers: dict[str, Any] = pairs(args.tier, "--tier")
+    for name, tier in tiers.items():
+        if tier not in TIERS:
+            raise BadInput(f"--tier {name}={tier}: a tier is one of {', '.join(TIERS)}")
+    names = args.detectors or None
+    return {
+        "detectors": names,
+        "ensembles": args.ensemble,
+        "tiers": tiers,
+        "note": args.note,
+        "reason": args.reason.strip(),
+    }
+
+
+def _out(given: str | None) -> str:
+    """Where the file goes. Raises BadInput for a place where none can."""
+    if given is None:
+        raise BadInput("name the thresholds file to write: --out FILE")
+    return given if scheme_of(given) else str(outfile(given, replace=True))
+
+
+def _about(found: Store, before: ThresholdsFile | None, after: ThresholdsFile) -> dict[str, Any]:
+    """What a release changes and what to know of it."""
+    from calibrate.steps import impact
+    from calibrate.steps import release as step
+
+    seen = impact.impact(found, before, after) if before else None
+    moved = [impact.said(row) for row in seen.rows if row.check or None in (row.before, row.after)] if seen else []
+    shown = {"threshold", "detector", *MEASURED, "coverage"}
+    rest = [str(one) for one in diff(before, after) if seen is None or one.field not in shown]
+    return {
+        "sentence": seen.sentence if seen else None,
+        "changes": [*moved, *rest],
+        "worse": seen.worse if seen else [],
+        "cautions": [*(seen.missing if seen else []), *step.cautions(after), *step.stale(found, after)],
+    }
+
+
+def _told(about: dict[str, Any]) -> list[str]:
+    return [one for one in (about["sentence"], *about["changes"], *about["worse"], *about["cautions"]) if one]
+
+
+def _released(row: Release, out: str, about: dict[str, Any], problems: list[str]) -> Answer:
+    document = {"version": row.version, "sha256": row.sha256, "path": out, "cautions": [], **about}
+    said = [f"version {row.version} is in {shown(out)} (sha256 {row.sha256[:16]}…)", *(_told(about) if about else [])]
+    return Answer({**document, "problems": problems}, "\n".join([*said, *problems]))
+
+
+def _proposed(found: Store, args: Namespace) -> Answer:
+    from calibrate.steps import approval, release
+
+    one = approval.propose(found, **_wanted(args), by=user(), now=now())
+    about = _about(found, release.live(found), approval.preview(found, one, now()))
+    said = (
+        f"proposal {one.id} waits for a second person: `release --approve {one.id} --out FILE` releases it as "
+        f"v{one.wanted['version']}, `release --decline {one.id}` does not"
+    )
+    return Answer({"proposal": one.id, "version": None, **about}, "\n".join([said, *_told(about)]))
+
+
+def _proposals(found: Store) -> Answer:
+    from calibrate.steps import approval
+
+    waiting = [
+        {"proposal": one.id, "by": one.proposed_by, "at": one.proposed_at.isoformat(timespec="seconds"), **one.wanted}
+        for one in approval.waiting(found)
+    ]
+    head = ["id", "proposed by", "at", "version", "detectors", "note"]
+    rows = [
+        [str(one["proposal"]), one["by"], one["at"], f"v{one['version']}", ", ".join(one["detectors"]), one["note"]]
+        for one in waiting
+    ]
+    return Answer({"proposals": waiting}, table([head, *rows]) if rows else "no release waits for a second person")
 
 
 def verify(args: Namespace) -> Answer:

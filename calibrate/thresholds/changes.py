@@ -11,7 +11,7 @@ from calibrate.thresholds.model import DetectorEntry, Sampling, ThresholdsFile
 from calibrate.types import Guarantee, Interval
 
 _VERBATIM = ("version", "revision", "flag_when", "tier", "policy", "feasible")
-_MEASURED = ("precision", "recall", "fpr", "flag_rate")
+MEASURED = ("precision", "recall", "fpr", "flag_rate")
 
 
 @dataclass(frozen=True)
@@ -87,7 +87,7 @@ def _entry(name: str, old: DetectorEntry | None, new: DetectorEntry | None) -> I
     for param in sorted({*old.params, *new.params}):
         if old.params.get(param, _UNSET) != new.params.get(param, _UNSET):
             yield Change(name, f"params.{param}", old.params.get(param, _UNSET), new.params.get(param, _UNSET))
-    for field in _MEASURED:
+    for field in MEASURED:
         if getattr(old.metrics, field) != getattr(new.metrics, field):
             yield Change(name, field, getattr(old.metrics, field), getattr(new.metrics, field))
     if old.coverage != new.coverage:

@@ -14,9 +14,13 @@ from scipy.stats import entropy as scipy_entropy
 from scipy.stats import median_abs_deviation
 
 from calibrate.cli import main
+from calibrate.errors import BadInput
 from calibrate.ingest.base import Record
-from calibrate.steps import baselines, detect, tune
+from calibrate.runtime.scoring import Scorer
+from calibrate.stats.policy_text import parse
+from calibrate.steps import baselines, detect, release, tune
 from calibrate.types import Label, Token, Trace, Verdict
+from calibrate.workspace import Workspace, using
 from db import Store
 
 NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)
@@ -128,6 +132,27 @@ def test_fitting_again_replaces_and_a_run_follows(store: Store) -> None:
     assert store.baselines.current()["entropy/mean/top5", "m"].n == 17
     assert run() == {"scored": 21, "abstained": 0, "reused": 0}
     assert tune.labelled(store, "entropy_z", params={"aggregate": "mean"}).sweep.scored == 21
+
+
+def test_a_release_carries_the_baselines_that_its_scores_were_made_with(store: Store) -> None:
+    add(store, [trace(f"c{n}", n)[0] for n in range(14)], "clean")
+    add(store, [trace(f"h{n}", 60 + n)[0] for n in range(6)], "hallucinated")
+    baselines.fit(store, NOW)
+    detect.queue(store, ["entropy_z"], {"labelled": True})
+    detect.work(store)
+    data = tune.labelled(store, "entropy_z")
+    tune.save_point(store, data, tune.point_of(data, parse("manual:0.5")), by="ann", now=NOW)
+    file = release.read(release.release(store, note="", by="ann", now=NOW))
+    there, _ = trace("new", 60)
+    with using(Workspace()):  # a process that knows of nothing but the file
+        (made,) = Scorer(file).score([there])
+    (row,) = (row for row in data.rows if row.trace_id == "h0")
+    assert made.scores["entropy_z"].value == pytest.approx(row.value)
+
+    add(store, [trace(f"d{n}", 500 + n)[0] for n in range(9)], "clean")
+    baselines.fit(store, NOW + timedelta(days=1))
+    with pytest.raises(BadInput, match="baselines or lists of refusals have changed"):
+        release.release(store, tiers={"entropy_z": "page"}, note="", by="ann", now=NOW)
 
 
 def test_age_is_never_negative(store: Store) -> None:

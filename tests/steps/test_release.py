@@ -68,7 +68,7 @@ def test_versions_count_up_and_name_what_they_replace(ready: Store) -> None:
 def test_again_is_the_same_bytes(ready: Store, tmp_path: Path) -> None:
     first, other = tmp_path / "a.json", tmp_path / "b.json"
     row = make(ready, out=first, note="Ünïcode ✓ \u202e note")
-    make(ready)
+    make(ready, tiers={DETECTOR: "page"})
     step.again(ready, 1, other)
     assert other.read_bytes() == first.read_bytes() == row.document.encode()
     with pytest.raises(BadInput, match="there is no release 9; the newest is 2"):
@@ -93,7 +93,7 @@ def test_a_full_disk_releases_nothing(ready: Store, tmp_path: Path, monkeypatch:
 
     monkeypatch.setattr(files.os, "fsync", full)
     with pytest.raises(TouchstoneError, match="No space left on device"):
-        make(ready, out=out)
+        make(ready, out=out, tiers={DETECTOR: "page"})
     assert [row.version for row in ready.releases.list()] == [1]
     assert out.read_bytes() == before
     assert not list(tmp_path.glob(".touchstone-*"))
@@ -149,17 +149,17 @@ def test_two_releases_at_once_get_two_numbers(ready: Store) -> None:
     url, rows, errors = ready.engine.url.render_as_string(hide_password=False), [], []
     start = threading.Barrier(2)
 
-    def press(name: str) -> None:
+    def press(name: str, tier: str) -> None:
         mine = open_store(url)
         try:
             start.wait()
-            rows.append(make(mine, by=name))
+            rows.append(make(mine, by=name, tiers={DETECTOR: tier}))
         except Exception as error:
             errors.append(error)
         finally:
             mine.close()
 
-    threads = [threading.Thread(target=press, args=(name,)) for name in ("ann", "bob")]
+    threads = [threading.Thread(target=press, args=one) for one in (("ann", "page"), ("bob", "off"))]
     for thread in threads:
         thread.start()
     for thread in threads:

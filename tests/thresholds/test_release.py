@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from calibrate.cli import releasing
+from calibrate.cli import parser, releasing
 from calibrate.errors import BadInput
 from calibrate.runtime import decide, load
 from calibrate.stats.combine import Recipe
@@ -110,10 +110,8 @@ def test_members_must_be_in_the_release_with_the_scores_it_was_made_from(ready: 
 
 def test_the_command_line_takes_it(ready: Store, store_url: str, tmp_path: Path) -> None:
     out = tmp_path / "t.json"
-    given = Namespace(
-        store=store_url, out=str(out), again=None, tier=[f"{A}=off"], detectors=[], ensemble=[NAME], note="with it"
-    )
-    answer = releasing.release(given)
+    given = ["--out", str(out), "--tier", f"{A}=off", "--ensemble", NAME, "--note", "with it", "--store", store_url]
+    answer = releasing.release(parser.build().parse_args(["release", *given]))
     assert answer.exit_code == 0
     assert list(json.loads(out.read_text())["ensembles"]) == [NAME]
     assert "; ensembles: grounding" in releasing.verify(Namespace(file=str(out))).text

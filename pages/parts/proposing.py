@@ -1,0 +1,63 @@
+"""Releases that wait for a second person: what each would change, approve, decline."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime
+
+import streamlit as st
+
+from calibrate.errors import TouchstoneError
+from calibrate.steps import approval
+from calibrate.steps import release as step
+from db import Store
+from db.proposals import Proposal
+from pages.parts import workbench
+from pages.parts.release_diff import show_changes
+from pages.parts.text import plain, visible
+from pages.parts.words import ago
+
+
+def show_proposals(store: Store, now: datetime, approve: Callable[..., None], decline: Callable[..., None]) -> bool:
+    """Every proposal that waits, newest first, and whether there is any. Both callbacks take the store and the
+    proposal's number."""
+    found = approval.waiting(store)
+    for one in found:
+        with st.container(border=True, key=f"release-proposal-{one.id}"):
+            _proposal(store, one, now, approve, decline)
+    return bool(found)
+
+
+def _proposal(
+    store: Store, one: Proposal, now: datetime, approve: Callable[..., None], decline: Callable[..., None]
+) -> None:
+    own = one.proposed_by == workbench.user()
+    st.markdown(
+        f":material/how_to_reg: **v{one.wanted['version']} waits for a second person.** Proposed "
+        f"{ago(one.proposed_at, now)} by {plain(one.proposed_by, 60)}."
+    )
+    if note := step.noted(one.wanted["note"], one.wanted["reason"]):
+        st.text(visible(note, 500))
+    try:
+        show_changes(store, step.live(store), approval.preview(store, one, now))
+        why = "It is yours: somebody else approves it." if own else None
+    except TouchstoneError as error:  # outlived: only to be declined
+        why = str(error)
+    with st.container(horizontal=True, vertical_alignment="center"):
+        st.button(
+            f"Approve and release v{one.wanted['version']}",
+            type="primary",
+            icon=":material/verified:",
+            key=f"release_approve_{one.id}",
+            disabled=why is not None,
+            on_click=approve,
+            args=(store, one.id),
+        )
+        st.button(
+            "Take it back" if own else "Decline",
+            key=f"release_decline_{one.id}",
+            on_click=decline,
+            args=(store, one.id),
+        )
+        if why:
+            st.caption(plain(why))

@@ -1,0 +1,106 @@
+"""What the buttons of the Release page do: each once, whatever is pressed twice, and what there is to tell after."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+
+import streamlit as st
+
+from calibrate import settings
+from calibrate.errors import TouchstoneError
+from calibrate.steps import approval
+from calibrate.steps import release as step
+from calibrate.steps.announce import announce
+from calibrate.thresholds import diff
+from db import Store
+from db.releases import Release
+from pages.parts import release_history, releasing, workbench
+from pages.parts.text import plain
+
+DONE, PROBLEM = "release_done", "release_problem"
+
+
+def carried_out(does: Callable[[], Release | str | None]) -> bool:
+    """Does what a button asks for, and keeps what there is to tell. A release is announced; a text is told."""
+    try:
+        found = does()
+        if isinstance(found, Release):
+            st.session_state[DONE] = found.version, releasing.place(), announce(found, settings.releases())
+        elif found:
+            st.session_state[DONE] = found
+    except TouchstoneError as error:
+        st.session_state[PROBLEM] = error
+        return False
+    return found is not None
+
+
+def release(store: Store, seen: Collection[int], version: int) -> None:
+    """Releases or proposes `version`, or nothing: a second press finds that number taken, or nothing left to change.
+
+    What is ticked and written is asked of the widgets now: what the page was last drawn with may be a key press old.
+    """
+
+    def does() -> Release | str | None:
+        chosen, before = releasing.chosen(store, seen), step.live(store)
+        if before and not diff(before, releasing.candidate_of(store, chosen, before, workbench.now())):
+            return None
+        wanted = {
+            "detectors": list(chosen.tiers),
+            "tiers": chosen.tiers,
+            "ensembles": chosen.ensembles,
+            "note": chosen.note,
+            "reason": chosen.reason,
+            "by": workbench.user(),
+            "now": workbench.now(),
+            "expect": version,
+        }
+        if settings.releases().approval:
+            approval.propose(store, **wanted)
+            return f"v{version} is proposed. Another person approves it, here or with `release --approve`."
+        return step.release(store, **wanted, out=chosen.out)
+
+    if carried_out(does):
+        st.session_state.update(release_note="", release_reason="")
+
+
+def roll_back(store: Store, version: int, live: int) -> None:
+    """A second press finds another version live, and does nothing."""
+
+    def does() -> Release | None:
+        now = step.live(store)
+        if now is None or now.version != live:
+            return None
+        by, at = workbench.user(), workbench.now()
+        return step.rollback(store, version, by=by, now=at, out=releasing.place(), expect=live + 1)
+
+    carried_out(does)
+
+
+def approve(store: Store, key: int) -> None:
+    carried_out(lambda: approval.approve(store, key, by=workbench.user(), now=workbench.now(), out=releasing.place()))
+
+
+def decline(store: Store, key: int) -> None:
+    def does() -> str:
+        approval.decline(store, key, by=workbench.user(), now=workbench.now())
+        return f"Proposal {key} is declined."
+
+    carried_out(does)
+
+
+def tell(store: Store) -> None:
+    """What the last press did."""
+    if problem := st.session_state.pop(PROBLEM, None):
+        workbench.problem(problem)
+    done = st.session_state.pop(DONE, None)
+    if isinstance(done, str):
+        st.success(plain(done.replace("`", "")), icon=":material/how_to_reg:")
+    elif done:
+        number, path, problems = done
+        with st.container(border=True, horizontal=True, vertical_alignment="center"):
+            where = f" It is also in {plain(path)}." if path else ""
+            st.markdown(f":material/verified: **v{number} is released.**{where}", width="stretch")
+            if version := store.releases.get(number):
+                release_history.download(version, key="new")
+        for said in problems:
+            st.warning(plain(said), icon=":material/sync_problem:")

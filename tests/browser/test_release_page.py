@@ -1,0 +1,117 @@
+"""The Release page as the lead meets it: a guard that asks why, a second person, one click back, all of history."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from calibrate.steps import approval
+from calibrate.steps import release as step
+from db import open_store
+from tests.browser.conftest import LONG, App, serve, settled, until
+from tests.steps.making import DETECTOR, NOW, draw, fill, save
+
+pytestmark = pytest.mark.browser
+
+
+@pytest.fixture(scope="module")
+def own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[App]:
+    """A server of its own, on which releases need a second person; v12 is live."""
+    folder = tmp_path_factory.mktemp("release")
+    store = open_store(f"sqlite:///{folder / 'store.db'}")
+    labels, scores = draw(120)
+    fill(store, labels, scores)
+    save(store, "manual:0.55")
+    for place in range(12):
+        tier: Any = "page" if place % 2 else "signal"
+        step.release(store, tiers={DETECTOR: tier}, note=f"release {place + 1}", by="ann", now=NOW)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TOUCHSTONE_APPROVAL", "1")
+        server, address = serve(store.url, folder / "server.log")
+    yield App(address, store)
+    server.terminate()
+    server.wait(timeout=20)
+    store.close()
+
+
+@pytest.fixture
+def page(own: App, browser: Any) -> Iterator[Any]:
+    context = browser.new_context(viewport={"width": 1280, "height": 1000})
+    context.set_default_timeout(LONG)
+    opened = context.new_page()
+    opened.goto(own.url)
+    opened.get_by_role("link", name="This week").wait_for()
+    opened.goto(f"{own.url}/release")
+    opened.get_by_role("heading", name="Release", exact=True).wait_for()
+    settled(opened)
+    yield opened
+    context.close()
+
+
+def test_history_goes_back_to_the_first(own: App, page: Any) -> None:
+    page.get_by_text("release 3", exact=True).wait_for()
+    assert page.get_by_text("release 2", exact=True).count() == 0
+    page.get_by_role("button", name="Show 2 older of 2").click()
+    page.get_by_text("release 1", exact=True).wait_for()
+    assert page.get_by_role("button", name=re.compile("older")).count() == 0
+    # v10 decides as the live v12 does: there is nothing to go back to.
+    assert page.get_by_role("button", name="Roll back to v10", exact=True).count() == 0
+
+
+def test_one_click_rolls_back_once(own: App, page: Any) -> None:
+    page.get_by_role("button", name="Roll back to v11", exact=True).dblclick()
+    page.get_by_text("v13 is released").wait_for()
+    settled(page)
+    newest = own.store.releases.list(limit=1)[0]
+    was = own.store.releases.get(11)
+    assert was is not None
+    assert own.store.releases.count() == 13
+    assert step.content(step.read(newest)) == step.content(step.read(was))
+
+
+def test_a_worse_point_needs_a_reason_and_a_second_person(own: App, page: Any) -> None:
+    save(own.store, "manual:0.2")
+    page.reload()
+    page.get_by_text(f"{DETECTOR} is worse than in v").wait_for()
+    settled(page)
+    (check,) = [row.check for row in _seen(own) if row.check]
+    assert check.paired
+    page.get_by_text(f"{check.paired.second.flagged} flagged, measured").wait_for()  # the n beside a precision
+    button = page.get_by_role("button", name=re.compile(r"Propose v\d+ with 1 detector"))
+    assert button.is_disabled()
+    page.get_by_label("Reason").fill("Too many pages at night.")
+    page.keyboard.press("Control+Enter")
+    until(page, button.is_enabled)
+    settled(page)
+    before = own.store.releases.count()
+    button.click()
+    page.get_by_text("waits for a second person").wait_for()
+    page.get_by_text("It is yours").wait_for()
+    assert page.get_by_role("button", name=re.compile("Approve and release")).is_disabled()
+    assert own.store.releases.count() == before
+    (mine,) = approval.waiting(own.store)
+    approval.decline(own.store, mine.id, by="tester", now=NOW)
+    approval.propose(own.store, note="quiet nights", reason="Too many pages at night.", by="ann", now=NOW)
+    page.reload()
+    page.get_by_text("by ann.").wait_for()
+    settled(page)
+    page.get_by_role("button", name=re.compile("Approve and release")).click()
+    page.get_by_text(f"v{before + 1} is released").wait_for()
+    file = step.live(own.store)
+    assert file is not None
+    assert (file.released_by, file.extra["x-approved-by"]) == ("ann", "tester")
+    assert file.extra["x-reason"] == "Too many pages at night."
+
+
+def _seen(own: App) -> Any:
+    from calibrate.steps.impact import impact
+
+    before = step.live(own.store)
+    assert before is not None
+    after = step.candidate(
+        own.store, note="", by="", now=NOW, version=before.version + 1, replaces=before.version, before=before
+    )
+    return impact(own.store, before, after).rows

@@ -7,13 +7,13 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, cast
 
 import sqlalchemy as sa
 from sqlalchemy import Engine, func, select
 from sqlalchemy.dialects import postgresql, sqlite
 
-from calibrate.types import Score, TraceFilter
+from calibrate.types import Score, ScoreStatus, TraceFilter
 from db.engine import writing
 from db.mapping import batches, evidence_json, score_of, usage_json
 from db.tables import ConfigRow, GoldRow, MemberRow, ScoreRow, TraceRow, table
@@ -93,6 +93,18 @@ class Scores:
         with self._engine.connect() as connection:
             for some in batches(hashes, 900):
                 found.update(connection.execute(query.where(ScoreRow.content_hash.in_(some))).tuples().all())
+        return found
+
+    def kept(self, config_id: int, hashes: Sequence[str]) -> dict[str, Score]:
+        """Content hash → score, without evidence and of no trace in particular, for the contents that need no new one:
+        a failure is tried again."""
+        columns = (ScoreRow.content_hash, ScoreRow.value, ScoreRow.reason, ScoreRow.status)
+        query = select(*columns).where(ScoreRow.config_id == config_id, ScoreRow.status != "failed")
+        found: dict[str, Score] = {}
+        with self._engine.connect() as connection:
+            for some in batches(hashes, 900):
+                for content, value, reason, status in connection.execute(query.where(ScoreRow.content_hash.in_(some))):
+                    found[content] = Score("", value, reason, cast(ScoreStatus, status))
         return found
 
     def save(self, config_id: int, scores: Sequence[tuple[str, Score]], *, now: datetime) -> None:

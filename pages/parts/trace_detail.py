@@ -28,6 +28,7 @@ def show(store: Store, trace_id: str) -> None:
     with st.container(horizontal=True, vertical_alignment="center", gap="small", key="trace-head"):
         st.subheader(plain(trace_id, 80), anchor=False, width="stretch")
         st.markdown(_gold(stored.gold), width="content")
+    _decision(store, pk)
     chosen = _chosen(scores, heat=bool(trace_card.heats(stored.trace)), key=f"evidence-{pk}")
     evidence = scores[chosen][1].evidence if chosen in scores else ()
     spans = [span for label in labels for span in label.spans]
@@ -43,6 +44,23 @@ def show(store: Store, trace_id: str) -> None:
 def _newest(found: Sequence[tuple[Config, Score]]) -> dict[str, tuple[Config, Score]]:
     """Each detector's newest configuration."""
     return {config.name: (config, score) for config, score in found}
+
+
+def _decision(store: Store, pk: int) -> None:
+    """What the active release decided of it; nothing where it has not."""
+    releases = store.releases.list(limit=1)
+    decided = store.decisions.of_traces(releases[0].version, [pk]).get(pk) if releases else None
+    if decided is None:
+        return
+    if not decided.flags:
+        st.caption(f":material/flag: v{decided.version} decided **{decided.verdict}**: no flag")
+        for reason in decided.reasons:
+            st.text(visible(reason, 300))
+        return
+    with st.container(border=True, gap="xsmall", key="trace-decision"):
+        st.markdown(f":material/flag: v{decided.version} decided **{decided.verdict}** · tier **{decided.tier}**")
+        for reason in decided.reasons:
+            st.text(visible(reason, 300))
 
 
 def _gold(gold: str | None) -> str:

@@ -34,7 +34,7 @@ def main() -> None:
             st.info("No trace matches. Take a filter away, or press Clear.", icon=":material/filter_alt:")
         else:
             _turn_pages(page, pages, total)
-            _table(page, _key(where, len(pages)))
+            _table(page, _flags(store, page), _key(where, len(pages)))
         if wanted := st.query_params.get("trace"):
             trace_detail.show(store, wanted)
         elif page.lines:
@@ -80,7 +80,14 @@ def _older(after: tuple[datetime | None, int]) -> None:
         st.session_state["browse_pages"] = [*pages, after]
 
 
-def _table(page: Page, key: str) -> None:
+def _flags(store: Store, page: Page) -> dict[int, str]:
+    """What the active release flagged of these traces, by key: "page: rouge_l"; "none" where it did not."""
+    releases = store.releases.list(limit=1)
+    found = store.decisions.of_traces(releases[0].version, [line.pk for line in page.lines]) if releases else {}
+    return {pk: f"{one.tier}: {', '.join(one.flags)}" if one.flags else "none" for pk, one in found.items()}
+
+
+def _table(page: Page, flags: dict[int, str], key: str) -> None:
     rows = [
         {
             "Time (UTC)": f"{line.timestamp:%Y-%m-%d %H:%M}" if line.timestamp else "–",
@@ -88,6 +95,7 @@ def _table(page: Page, key: str) -> None:
             "Question": visible(line.question, 200).replace("\n", " "),
             "Answer": visible(line.answer, 200).replace("\n", " "),
             "Gold": (line.gold or "").capitalize(),
+            **({"Flags": visible(flags.get(line.pk), 200)} if flags else {}),
         }
         for line in page.lines
     ]
@@ -104,9 +112,10 @@ def _table(page: Page, key: str) -> None:
         column_config={
             "Time (UTC)": st.column_config.TextColumn(width=125),
             "Model": st.column_config.TextColumn(width=140),
-            "Question": st.column_config.TextColumn(width=310),
-            "Answer": st.column_config.TextColumn(width=385),
+            "Question": st.column_config.TextColumn(width=250 if flags else 310),
+            "Answer": st.column_config.TextColumn(width=245 if flags else 385),
             "Gold": st.column_config.TextColumn(width=105),
+            "Flags": st.column_config.TextColumn(width=200, help="Of the active release"),
         },
     )
 

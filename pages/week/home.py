@@ -10,13 +10,16 @@ import streamlit as st
 from calibrate import sampling
 from calibrate.errors import TouchstoneError
 from calibrate.steps import demo
+from calibrate.steps.release import read
 from calibrate.steps.week import week
+from calibrate.thresholds.model import ThresholdsFile
 from calibrate.types import TraceFilter
 from db import Store
 from pages.parts import bars, workbench
 from pages.parts.navigation import page
 from pages.parts.release_card import show_release, show_unknown_models
 from pages.parts.text import plain
+from pages.parts.week_charts import show_flags, show_precision
 from pages.parts.week_steps import show_cards, show_next
 
 MONTH = timedelta(days=30)
@@ -65,6 +68,15 @@ def traffic(store: Store) -> None:
     bars.days({state: counts for state, counts in found.items() if counts}, key="traffic")
 
 
+def live(store: Store, file: ThresholdsFile) -> None:
+    """What the release does in production, and how well that is known."""
+    left, right = st.columns(2, gap="large")
+    with left:
+        show_flags(store, file, store.traces.summary().last)
+    with right:
+        show_precision(file)
+
+
 name = sampling.default_name(workbench.now())
 about = f"{plain(workbench.store().name)} · you are {plain(workbench.user())}"
 with workbench.page(f"Week {name}", about) as store:
@@ -77,7 +89,9 @@ with workbench.page(f"Week {name}", about) as store:
         show_cards(state, now)
         show_unknown_models(state.unknown_models, state.release)
         st.space("small")
-        left, right = st.columns([5, 4], gap="large")
+        if state.release:
+            live(store, read(state.release))
+        left, right = st.columns([2, 3], gap="large")
         with left:
             traffic(store)
         with right:

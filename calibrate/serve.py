@@ -1,0 +1,130 @@
+"""Releases over HTTP, for runtimes that load their thresholds from a URL. Read-only: nothing here can change a store.
+
+    GET /thresholds/active.json     the newest release, byte for byte; its ETag is the sha256 of those bytes
+    GET /thresholds/7.json          release 7
+    GET /healthz                    whether the server is up, without a token
+
+A reader that sends the ETag back in If-None-Match gets 304 and no body until something else is released.
+"""
+
+from __future__ import annotations
+
+import hmac
+import socket
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from calibrate.errors import BadInput, TouchstoneError
+
+if TYPE_CHECKING:
+    from starlette.applications import Starlette
+    from starlette.requests import Request
+    from starlette.responses import Response
+    from starlette.routing import Route
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """A release as it is served. `sha256` is of `content`, in hexadecimal."""
+
+    version: int
+    content: bytes
+    sha256: str
+
+
+Find = Callable[[int | None], Document | None]  # a version, None for the active one → its document, None for none
+
+
+def routes(find: Find, *, token: str = "") -> list[Route]:
+    """The routes, to be put into any ASGI application. With a `token`, releases need `Authorization: Bearer <token>`.
+
+    `find` is called in a thread for every request, so that a release is served from the moment it is there.
+    """
+    from starlette.responses import JSONResponse
+    from starlette.routing import Route
+
+    def active(request: Request) -> Response:
+        return _answer(request, find, None, token)
+
+    def numbered(request: Request) -> Response:
+        text = request.path_params["version"]
+        return _answer(request, find, int(text) if text.isdecimal() and len(text) < 10 else 0, token)
+
+    def health(_: Request) -> Response:
+        return JSONResponse({"status": "ok"}, headers={"Cache-Control": "no-store"})
+
+    return [
+        Route("/thresholds/active.json", active),
+        Route("/thresholds/{version}.json", numbered),
+        Route("/healthz", health),
+    ]
+
+
+def application(find: Find, *, token: str = "") -> Starlette:
+    """An application that does nothing else; what is not there is said in a JSON sentence."""
+    from starlette.applications import Starlette
+    from starlette.exceptions import HTTPException
+
+    def sentence(_: Request, error: Exception) -> Response:
+        assert isinstance(error, HTTPException)
+        known = "/thresholds/active.json, /thresholds/VERSION.json and /healthz, with GET or HEAD"
+        return _refused(error.status_code, f"{error.detail}: here are {known}", **(error.headers or {}))
+
+    return Starlette(routes=routes(find, token=token), exception_handlers={HTTPException: sentence})
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """A socket to serve on; port 0 takes a free one. Raises BadInput with the remedy where it cannot be had."""
+    try:
+        family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
+        return socket.create_server((host, port), family=family, backlog=128)
+    except (OSError, OverflowError, ValueError) as error:
+        why = getattr(error, "strerror", None) or error
+        raise BadInput(f"cannot serve on {host}:{port}: {why}; give another --port or --host") from None
+
+
+def run(app: Starlette, at: socket.socket) -> None:
+    """Serves until Ctrl-C or SIGTERM; requests under way are answered first."""
+    import uvicorn
+
+    config = uvicorn.Config(
+        app, log_level="warning", access_log=False, server_header=False, lifespan="off", timeout_graceful_shutdown=5
+    )
+    uvicorn.Server(config).run(sockets=[at])
+
+
+def _answer(request: Request, find: Find, version: int | None, token: str) -> Response:
+    from starlette.responses import Response
+
+    if token and not _allowed(request.headers.get("authorization", ""), token):
+        return _refused(401, "this needs the header Authorization: Bearer TOKEN", **{"WWW-Authenticate": "Bearer"})
+    try:
+        found = find(version)
+    except TouchstoneError as error:
+        return _refused(503, str(error))
+    if found is None:
+        what = "nothing was released yet" if version is None else "there is no such release"
+        return _refused(404, f"{what}; `python -m calibrate release`, or the Release page, makes one")
+    headers = {"ETag": f'"{found.sha256}"', "Cache-Control": "no-cache"}
+    if _same(request.headers.get("if-none-match", ""), found.sha256):
+        return Response(status_code=304, headers=headers)
+    return Response(found.content, media_type="application/json", headers=headers)
+
+
+def _allowed(header: str, token: str) -> bool:
+    """Compared in constant time, so that its duration tells nothing of the token."""
+    scheme, _, given = header.partition(" ")
+    return hmac.compare_digest(given.strip().encode(), token.encode()) and scheme.lower() == "bearer"
+
+
+def _same(header: str, sha256: str) -> bool:
+    """Whether If-None-Match names this document (RFC 9110, 13.1.2: a list, compared weakly, or *)."""
+    tags = [tag.strip().removeprefix("W/") for tag in header.split(",")]
+    return "*" in tags or f'"{sha256}"' in tags
+
+
+def _refused(status: int, sentence: str, **headers: str) -> Response:
+    from starlette.responses import JSONResponse
+
+    return JSONResponse({"error": sentence}, status, headers={"Cache-Control": "no-store", **headers})

@@ -1,0 +1,83 @@
+"""What watching decided, as people meet it: on the home page, in the list, on the trace that an alert links to."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from calibrate.stats.policies import parse
+from calibrate.steps import release, tune
+from calibrate.steps.watch import Watcher
+from calibrate.types import TraceFilter
+from db import Store
+from tests.browser.conftest import App, settled
+from tests.steps.making import DETECTOR, draw, fill
+
+pytestmark = pytest.mark.browser
+
+
+@pytest.fixture
+def flagged(app: App) -> str:
+    """A release that watched: the id of a trace that it flagged."""
+    store = app.store
+    if not store.releases.list():
+        labels, scores = draw(30)
+        fill(store, labels, scores)
+        data = tune.labelled(store, DETECTOR)
+        now = datetime.now(UTC)
+        tune.save_point(store, data, tune.point_of(data, parse("manual:0.5")), by="ann", now=now)
+        release.release(store, detectors=[DETECTOR], tiers={DETECTOR: "page"}, note="", by="ann", now=now)
+    return watched(store)
+
+
+def watched(store: Store) -> str:
+    Watcher(store, where=TraceFilter, now=lambda: datetime.now(UTC)).look()
+    version = store.releases.list()[0].version
+    return store.decisions.flagged(version).lines[0].trace_id
+
+
+def test_the_link_of_an_alert_opens_the_trace_with_what_was_decided(
+    app: App, flagged: str, visit: Callable[..., Any]
+) -> None:
+    version = app.store.releases.list()[0].version
+    decided = app.store.decisions.flagged(version).lines[0]
+    page = visit(f"/traces?trace={flagged}")
+    page.get_by_text(re.compile(rf"v{version} decided RE(VIEW|JECT)")).wait_for()
+    settled(page)
+    page.get_by_role("heading", name=flagged).wait_for()
+    for reason in decided.reasons:
+        assert page.get_by_text(reason, exact=True).is_visible()
+
+
+def test_home_shows_the_flags_of_a_month_and_how_well_precision_is_known(
+    app: App, flagged: str, visit: Callable[..., Any]
+) -> None:
+    page = visit("/")
+    page.get_by_text("Flags a day, by tier").wait_for()
+    settled(page)
+    for text in (re.compile("flagged by v"), "Precision known to", "measured, with its 95% interval"):
+        page.get_by_text(text).first.wait_for()
+    assert page.locator(".js-plotly-plot").count() >= 3
+
+
+def test_nobody_sees_a_decision_while_labelling(app: App, flagged: str, visit: Callable[..., Any]) -> None:
+    traces = app.store.traces.load([app.store.traces.find(flagged) or 0])
+    from calibrate.types import Member
+
+    if not any(one.name == "seen-flags" for one in app.store.samples.list()):
+        key = app.store.traces.find(flagged)
+        assert key is not None
+        app.store.samples.add(
+            "seen-flags", design="random", by=None, seed=1, pool=1, undated=0, where=TraceFilter(),
+            strata={"all": (1, 1)}, members=[Member(key, 1.0, "all")], now=datetime.now(UTC),
+        )  # fmt: skip
+    page = visit("/label?sample=seen-flags&user=somebody-new")
+    page.get_by_text(traces[0].answer).first.wait_for()
+    settled(page)
+    said = page.locator(".stApp").inner_text()
+    assert "decided" not in said
+    assert DETECTOR not in said

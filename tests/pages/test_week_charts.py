@@ -1,0 +1,41 @@
+"""The charts of the home page draw what the release and its decisions say, and nothing else."""
+
+from __future__ import annotations
+
+from datetime import date
+
+import pytest
+
+from calibrate.types import Guarantee, Interval
+from pages.parts.week_charts import Known, flags_a_day, precision_known
+
+SURE = Guarantee("certified", target=0.7, confidence=0.95, bound=0.72, labels=84, hallucinated=70)
+
+
+def test_flags_are_stacked_by_tier_over_thirty_days() -> None:
+    figure = flags_a_day(
+        {"page": {"2026-11-20": 3}, "signal": {"2026-11-19": 2, "2026-11-20": 1}}, last=date(2026, 11, 20)
+    )
+    assert {bar.name: dict(zip(bar.x, bar.y, strict=True)) for bar in figure.data} == {
+        "page": {"2026-11-20": 3},
+        "signal": {"2026-11-19": 2, "2026-11-20": 1},
+    }
+    first, last = figure.layout.xaxis.range
+    assert (last - first).days == 30
+    assert last.date() == date(2026, 11, 20)
+
+
+def test_a_precision_is_drawn_with_its_interval_its_labels_and_what_is_certified() -> None:
+    rows = [
+        Known("rouge_l", Interval(0.8, 0.7, 0.88), 84, SURE),
+        Known("bleu", Interval(0.5, None, None), 1_200),
+        Known("x<b>", Interval(None), 3),
+    ]
+    measured, certified = precision_known(rows).data
+    assert list(measured.y) == ["rouge_l (84 labels)", "bleu (1,200 labels)"], "what is unknown is not drawn"
+    low = measured.x[0] - measured.error_x.arrayminus[0]
+    high = measured.x[0] + measured.error_x.array[0]
+    assert (low, high) == (pytest.approx(0.7), pytest.approx(0.88))
+    assert (measured.error_x.array[1], measured.error_x.arrayminus[1]) == (0, 0)
+    assert (list(certified.x), list(certified.y)) == ([0.7], ["rouge_l (84 labels)"])
+    assert certified.name == "certified: at least"

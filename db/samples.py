@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
@@ -14,6 +15,16 @@ from calibrate.types import Member, Sample, TraceFilter
 from db.engine import writing
 from db.mapping import sample_of
 from db.tables import GoldRow, MemberRow, SampleRow, TraceRow, table
+
+
+@dataclass(frozen=True, slots=True)
+class MemberLine:
+    """A member by its trace's id; `gold` is None while nobody has labelled it."""
+
+    trace_id: str
+    stratum: str
+    inclusion_probability: float
+    gold: str | None
 
 
 class Samples:
@@ -110,6 +121,15 @@ class Samples:
         query = query.where(MemberRow.sample_id == sample_id).order_by(MemberRow.position)
         with self._engine.connect() as connection:
             return [Member(*row) for row in connection.execute(query)]
+
+    def lines(self, sample_id: int) -> Sequence[MemberLine]:
+        """The members as people read them, in labelling order."""
+        columns = (TraceRow.trace_id, MemberRow.stratum, MemberRow.inclusion_probability, GoldRow.verdict)
+        query = select(*columns).select_from(MemberRow).join(TraceRow, TraceRow.id == MemberRow.trace_pk)
+        query = query.outerjoin(GoldRow, GoldRow.trace_pk == MemberRow.trace_pk)
+        with self._engine.connect() as connection:
+            rows = connection.execute(query.where(MemberRow.sample_id == sample_id).order_by(MemberRow.position))
+            return [MemberLine(*row) for row in rows.tuples()]
 
     def at(self, sample_id: int, position: int) -> int | None:
         """The key of the trace at this place of the sample."""

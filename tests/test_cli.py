@@ -100,7 +100,7 @@ def test_the_whole_loop(capsys: pytest.CaptureFixture[str], store_url: str, tmp_
 
     # A tier stands until somebody changes it; a device is not replaced.
     again = tmp_path / "again.json"
-    call(capsys, "release", "--out", str(again), *at)
+    call(capsys, "release", "--out", str(again), "--tier", "token_overlap=off", *at)
     assert load(again).detectors["citation_validity"].tier == "page"
     assert call(capsys, "release", "--out", "/dev/full", *at)[0] == 2
 
@@ -141,11 +141,18 @@ def test_labels_go_out_and_come_back(capsys: pytest.CaptureFixture[str], sqlite_
         file = str(tmp_path / name)
         assert call(capsys, "labels", "export", file, *at)[1]["labels"] == 8
         assert call(capsys, "labels", "import", file, *at) == (
-            0, {"labels": 0, "unchanged": 8, "rejected": 0, "errors": [], "cut": False},
+            0, {"labels": 0, "unchanged": 8, "replaced": 0, "rejected": 0, "errors": [], "cut": False},
         )  # fmt: skip
     (tmp_path / "other.csv").write_text("trace_id,verdict\nt1,hallucinated\nnowhere,clean\nt2,perhaps\n")
     code, report = call(capsys, "labels", "import", str(tmp_path / "other.csv"), "--labels-as", "bob", *at)
     assert (code, report["labels"], report["rejected"]) == (0, 1, 2)
+
+    twice = ["t1,clean", "t1,hallucinated", "t2,clean", "t2,clean", *(f"t3,odd{n}" for n in range(30))]
+    (tmp_path / "twice.csv").write_text("\n".join(["trace_id,verdict", *twice]))
+    assert main(["labels", "import", str(tmp_path / "twice.csv"), "--labels-as", "eve", *at]) == 0
+    said = capsys.readouterr().out
+    assert "1 of them replaced by the same person's later verdict" in said
+    assert said.splitlines()[-1] == "  … and 10 more; --json lists all"
 
 
 @pytest.mark.parametrize(
@@ -168,6 +175,11 @@ def test_labels_go_out_and_come_back(capsys: pytest.CaptureFixture[str], sqlite_
         (["sample", "x", "--by", "model"], 2, "--design stratified"),
         (["sample", "x", "--design", "stratified", "--by", "model", "--size", "1", "--since", "all"], 2, "2 strata"),
         (["sample", "x", "--seed", "-1"], 2, "seed"),
+        (
+            ["sample", "x", "--design", "uncertain", "--cut", "token_overlp=1", "--since", "all"],
+            2,
+            "did you mean token",
+        ),
         (["sample", "x", "--seed", "99999999999999999999"], 2, "seed"),
         (["sample", "two\nlines", "--since", "all"], 2, "control character"),
         (["sample", "\x1b[2J", "--since", "all"], 2, "control character"),

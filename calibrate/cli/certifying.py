@@ -10,7 +10,7 @@ from calibrate import registry
 from calibrate.cli import Answer
 from calibrate.cli.common import now, pairs, store, user
 from calibrate.errors import BadInput
-from calibrate.stats.certificates import NotCertifiable
+from calibrate.stats.certificates import NotCertifiable, Plan
 from calibrate.steps import certify as step
 from calibrate.steps import tune
 from calibrate.steps.certify import Standing
@@ -78,7 +78,7 @@ def _next(found: Store, at: Standing) -> str:
     name = at.certification.detector
     if at.stage == "planned":
         there = step.available(found, at.certification)
-        return f"next: `certify {name}` draws them; {there:,} fresh flagged traces are there"
+        return f"next: {_drawing(name, at.plan, there)}"
     if at.stage == "drawn" and at.fresh:
         return f"next: label the sample {at.fresh.name} (the Label page, or `labels import`), then `certify {name}`"
     if at.stage == "labelled":
@@ -88,6 +88,16 @@ def _next(found: Store, at: Standing) -> str:
     if at.outcome and at.outcome.needed:
         return f"next: `certify {name}` plans another attempt on all labels so far"
     return "next: label a new sample of more traffic, lower --target, or keep the detector in tier signal"
+
+
+def _drawing(name: str, plan: Plan, there: int) -> str:
+    """How a plan goes on with the fresh flagged traces that are there."""
+    if there >= plan.labels:
+        return f"`certify {name}` draws them; {there:,} fresh flagged traces are there"
+    more = f"score what came in since (`detect {name} --all`), or wait: {there:,} fresh flagged traces are there"
+    if there < (least := step.least(plan)):
+        return f"{more}, and fewer than {least} certify nothing"
+    return f"{more}; or `certify {name} --fewer` draws these, less likely to certify, and as valid"
 
 
 def _saved(at: Standing) -> str:

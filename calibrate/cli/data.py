@@ -5,6 +5,8 @@ from __future__ import annotations
 from argparse import Namespace
 from collections import Counter
 from collections.abc import Iterable
+from dataclasses import asdict
+from datetime import datetime
 from typing import Any
 
 from calibrate import sampling
@@ -126,39 +128,70 @@ def traces(args: Namespace) -> Answer:
 
 
 def sample(args: Namespace) -> Answer:
-    from calibrate.steps import sample as step
     from calibrate.steps.topup import top_up
 
     found, at = store(args), now()
+    if args.list:
+        return _listed(found, _named(args, "--list", "--list"))
     if args.more is not None:
-        return _topped_up(args, top_up(found, _named(args), more=args.more, seed=args.seed, now=at))
+        name = _named(args, "--more", "--more 50")
+        return _topped_up(args, top_up(found, name, more=args.more, seed=args.seed, now=at))
     since = sampling.window_start(sampling.parse_since(args.since), at)
     where = TraceFilter(since=since, undated=since is None)
     if args.plan is not None:
         return _planned(found, where, args)
-    drawn = step.draw(
-        found,
-        args.name or sampling.default_name(at),
-        size=args.size,
-        design=step.usual_design(found, where) if args.design == "auto" else args.design,
-        by=args.by,
-        where=where,
-        seed=args.seed,
-        now=at,
-        cut=_cut(found, args.cut) if args.cut else None,
-        fresh=args.design == "fresh-flagged",
-    )
+    drawn, why = _drawn(found, where, args, now=at)
     text = f"{drawn.name}: {drawn.size} of {drawn.pool:,} traces ({drawn.design}, seed {drawn.seed})"
+    if why:
+        text += f"; at random, as octave cannot draw them: {why}"
     if drawn.size < args.size:
         text += f"; {args.size:,} were asked for, and there are no more"
     if drawn.undated and since is not None:
         text += f"; {drawn.undated:,} undated traces were left out (--since all lets them in)"
-    return Answer({**_sample_document(drawn), "requested": args.size}, f"{text}\n{_strata(drawn)}".rstrip())
+    document = {**_sample_document(drawn), "requested": args.size, "why_random": why}
+    return Answer(document, f"{text}\n{_strata(drawn)}".rstrip())
 
 
-def _named(args: Namespace) -> str:
+def _drawn(found: Store, where: TraceFilter, args: Namespace, *, now: datetime) -> tuple[Sample, str | None]:
+    """The sample, and why it is at random though the window is scored."""
+    from calibrate.steps import sample as step
+    from calibrate.steps.frame import NoStrata
+
+    def draw(design: str) -> Sample:
+        cut = _cut(found, args.cut) if args.cut else None
+        name = args.name or sampling.default_name(now)
+        return step.draw(
+            found, name, size=args.size, design=design, by=args.by, where=where, seed=args.seed, now=now, cut=cut,
+            fresh=design == "fresh-flagged",
+        )  # fmt: skip
+
+    if args.design != "auto":
+        return draw(args.design), None
+    try:
+        return draw(step.usual_design(found, where)), None
+    except NoStrata as error:
+        return draw("random"), str(error).partition(": ")[0]
+
+
+def _listed(found: Store, name: str) -> Answer:
+    """The members of a sample, in labelling order."""
+    from calibrate.steps.detect import no_sample
+
+    sample = found.samples.get(name)
+    if sample is None:
+        raise no_sample(found, name)
+    lines = found.samples.lines(sample.id)
+    rows = [("trace", "stratum", "chance", "gold")]
+    rows += [
+        (visible(one.trace_id), visible(one.stratum), f"{one.inclusion_probability:.4g}", one.gold or "–")
+        for one in lines
+    ]
+    return Answer({**_sample_document(sample), "members": [asdict(one) for one in lines]}, table(rows, right=(2,)))
+
+
+def _named(args: Namespace, option: str, example: str) -> str:
     if not args.name:
-        raise BadInput("--more tops up a sample that there is: name it, as in `sample 2026-W47 --more 50`")
+        raise BadInput(f"{option} is of a sample that there is: name it, as in `sample 2026-W47 {example}`")
     return str(args.name)
 
 
@@ -220,6 +253,7 @@ def _planned(found: Store, where: TraceFilter, args: Namespace) -> Answer:
         "detector": plan.detector,
         "sample": plan.sample,
         "labels": plan.labels,
+        "caution": plan.caution,
     }
     rows = [("design", "labels needed")]
     rows += [(name, f"{n:,}" if n is not None else "more than there are") for name, n in plan.labels.items()]
@@ -228,7 +262,8 @@ def _planned(found: Store, where: TraceFilter, args: Namespace) -> Answer:
         f"precision {args.precision:g} known to ±{args.plan:g}, for a threshold"
         f"{f' of {plan.detector}' if plan.detector else ''} that flags {plan.flag_rate:.2%} of the window ({known})"
     )
-    return Answer(document, f"{head}\n{table(rows, right=(1,))}")
+    lines = [head, table(rows, right=(1,)), *([f"caution: {plan.caution}"] if plan.caution else [])]
+    return Answer(document, "\n".join(lines))
 
 
 def labels(args: Namespace) -> Answer:
@@ -254,19 +289,36 @@ def labels(args: Namespace) -> Answer:
             taken.append(named)
     added, unknown = found.labels.add_many(taken, now=now())
     errors += [{"line": None, "reason": f"no trace {trace_id!r} in the store"} for trace_id in unknown]
+    replaced = _replaced(taken)
     document = {
         "labels": added,
         "unchanged": len(taken) - len(unknown) - added,
+        "replaced": replaced,
         "rejected": len(errors),
         "errors": errors,
         "cut": cut,
     }
     lines = [f"{added} labels added, {document['unchanged']} stood already, {len(errors)} rejected"]
+    if replaced:
+        lines.append(f"  {replaced:,} of them replaced by the same person's later verdict on the same trace")
     lines += [f"  line {e['line']}: {e['reason']}" if e["line"] else f"  {e['reason']}" for e in errors[:20]]
+    if len(errors) > 20:
+        lines.append(f"  … and {len(errors) - 20:,} more; --json lists all")
     if cut:
         lines.append(f"  {CUT}")
     nothing = bool(errors) and len(taken) == len(unknown)
     return Answer(document, "\n".join(lines), exit_code=2 if nothing or cut else 0)
+
+
+def _replaced(labels: Iterable[Label]) -> int:
+    """How many verdicts their own labeller replaced by another one, later."""
+    said: dict[tuple[str, str, bool], str] = {}
+    replaced = 0
+    for label in labels:
+        voice = (label.trace_id, label.labeller, label.adjudicates)
+        replaced += said.get(voice, label.verdict) != label.verdict
+        said[voice] = label.verdict
+    return replaced
 
 
 def _export(args: Namespace) -> Answer:

@@ -29,7 +29,7 @@ def ensemble(args: Namespace) -> Answer:
         budget=args.budget,
         saved_thresholds=args.thresholds == "saved",
     )
-    if args.save:
+    if args.save is not None:
         step.save(found, args.save, report, by=user(), now=now())
     document = {
         **step.document_of(report),

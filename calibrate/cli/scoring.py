@@ -25,6 +25,7 @@ COLUMNS = (
     "at",
     "coverage",
     "n",
+    "not run",
     "ms",
     "$/1,000",
     "calls",
@@ -89,7 +90,7 @@ def probability(args: Namespace) -> Answer:
 
 
 def _shown(board: step.Scoreboard) -> list[str]:
-    lines = [table([COLUMNS, *(_cells(line) for line in board.lines)], right=(*range(1, 5), *range(6, 11)))]
+    lines = [table([COLUMNS, *(_cells(line) for line in board.lines)], right=(*range(1, 5), *range(6, 12)))]
     lines += [f"{name} could score nothing: {why}" for name, why in board.silent.items()]
     return lines
 
@@ -107,6 +108,7 @@ def _cells(line: step.Line) -> tuple[str, ...]:
         at,
         f"{line.coverage:.0%}",
         f"{line.scored}",
+        f"{line.not_run}" if line.not_run else "–",
         "–" if spent.milliseconds is None else f"{spent.milliseconds:.2g}",
         cost,
         f"{spent.calls:.3g}",

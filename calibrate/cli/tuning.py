@@ -83,6 +83,8 @@ def choose(args: Namespace) -> Answer:
     measured = point.feasible and args.strength == "measured"
     chance = chance_below(data.sweep, policy, rng=np.random.default_rng(0)) if measured else None
     lines += [wording.sentence(point, flags, chance=chance)]
+    elbow = tune.elbow_of(data) if policy.kind == "elbow" else None
+    lines += [elbow.sentence] if elbow else []
     lines += wording.cautions(point)
     lines += [said] if (said := tune.caution(found, data)) else []
     if save:
@@ -91,6 +93,7 @@ def choose(args: Namespace) -> Answer:
         lines.append(f"not saved: to take it all the same, --policy manual:{point.threshold:.6g} --save")
     document = {
         **_document(point),
+        "elbow": asdict(elbow) if elbow else None,
         "caution": tune.caution(found, data),
         "params": dict(data.config.params),
         "saved": save,
@@ -147,7 +150,9 @@ def compare(args: Namespace) -> Answer:
             for one in result.series
         ],
         "differences": [asdict(one) for one in result.differences],
+        "cautions": comparing.cautions(result),
     }
+    lines += [f"caution: {said}" for said in comparing.cautions(result)]
     return Answer(document, "\n".join([table(rows, right=(3, 4)), *lines]))
 
 

@@ -49,7 +49,8 @@ class Agreement:
 
     `raw`: the chance that two verdicts on a trace are the same. `positive` (`negative`): that a second labeller says
     hallucinated (clean) of what a first calls so. `alpha` and `ac1`: agreement beyond chance, 1 is perfect, 0 is
-    chance, each with its own idea of chance. A value is None where it is not defined: all verdicts the same, or none.
+    chance, each with its own idea of chance. A value is None where it is not defined (all verdicts the same, or none),
+    or would rest on a single group of traces.
     """
 
     labellers: tuple[str, ...]
@@ -177,9 +178,9 @@ def _beyond_chance(
     figure: Callable[[Ints, Floats | None], Floats], counts: Ints, drawn: _Resamples, raw: Interval
 ) -> Interval:
     """Percentile bootstrap. Without a single disagreement every resample agrees wholly, so the lower bound is then
-    the figure that the lower bound of raw agreement makes."""
+    the figure that the lower bound of raw agreement makes. Nothing is known from a single group of traces."""
     value = float(figure(counts, None)[0]) if len(counts) else float("nan")
-    if np.isnan(value):
+    if np.isnan(value) or drawn.groups < 2:
         return Interval(None)
     if raw.value == 1.0 and raw.low is not None:
         share = counts.sum(axis=0) / counts.sum()
@@ -187,15 +188,17 @@ def _beyond_chance(
         by_chance = scott if figure is alpha else (1 - scott) / (counts.shape[1] - 1)
         return Interval(value, (raw.low - by_chance) / (1 - by_chance), 1.0)
     low, high = np.nanquantile(figure(drawn.counts, drawn.weights), (0.025, 0.975))
-    return Interval(value, float(low), float(high))
+    # Traces that are all alike, disputed for instance, do not tell how far others are from them.
+    return Interval(value, float(low), float(high)) if high - low > 1e-12 else Interval(value)
 
 
 @dataclass(frozen=True)
 class _Resamples:
-    """The distinct groups of traces, and how often each was drawn: shape (resamples, their traces)."""
+    """The distinct ones of `groups` groups of traces, and how often each was drawn: shape (resamples, their traces)."""
 
     counts: Ints
     weights: Floats
+    groups: int
 
 
 def _resamples(counts: Ints, groups: Sequence[Hashable], rng: np.random.Generator) -> _Resamples:
@@ -207,12 +210,13 @@ def _resamples(counts: Ints, groups: Sequence[Hashable], rng: np.random.Generato
     # In order, so that the order of the traces changes nothing.
     kinds = dict(sorted(Counter(tuple(sorted(rows)) for rows in members.values()).items()))
     if not kinds:
-        return _Resamples(counts, np.zeros((0, 0)))
+        return _Resamples(counts, np.zeros((0, 0)), 0)
     chance = np.array(list(kinds.values())) / len(members)
     times = rng.multinomial(len(members), chance, size=RESAMPLES).astype(float)
     return _Resamples(
         np.array([row for kind in kinds for row in kind], dtype=np.int64),
         np.repeat(times, [len(kind) for kind in kinds], axis=1),
+        len(members),
     )
 
 
@@ -228,9 +232,13 @@ def sentence(figures: Agreement) -> str:
         said = f"{percent(figures.positive.value)} of the time ({bounds(figures.positive)})"
         parts.append(f"Where one says hallucinated, another does {said}.")
     if figures.alpha.value is None:
-        parts.append("Agreement beyond chance cannot be told: every verdict is the same.")
+        why = "every verdict is the same" if figures.hallucinated in (0.0, 1.0) else "these traces share their sources"
+        why = "it is one trace" if figures.traces == 1 else why
+        parts.append(f"Agreement beyond chance cannot be told: {why}.")
+    elif figures.alpha.low is None or figures.alpha.high is None:
+        parts.append(f"Beyond chance, α is {figures.alpha.value:.2f}, and how well that is known cannot be told.")
     else:
-        low, high = figures.alpha.low or 0.0, figures.alpha.high or 0.0
+        low, high = figures.alpha.low, figures.alpha.high
         parts.append(f"Beyond chance, α is {figures.alpha.value:.2f} ({low:.2f} to {high:.2f}): {_level(figures)}.")
     return " ".join(parts)
 

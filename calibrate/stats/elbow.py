@@ -26,6 +26,25 @@ class Spread:
     high: float
 
 
+@dataclass(frozen=True)
+class Elbow:
+    """What is known of an elbow beside its place: its `spread`, and the `knee` to compare it with; None: not known."""
+
+    spread: Spread | None
+    knee: float | None
+
+    @property
+    def sentence(self) -> str:
+        """ "Were as many labels drawn again, half of the elbows would lie from 0.42 to 0.51. Kneedle's knee is …"."""
+        said = "How steady the elbow is cannot be told: too few of these labels are of one kind."
+        if self.spread is not None:
+            reach = f"from {self.spread.low:.4g} to {self.spread.high:.4g}"
+            said = f"Were as many labels drawn again, half of the elbows would lie {reach}."
+        if self.knee is None:
+            return said
+        return f"{said} For comparison, Kneedle's knee of the unsmoothed curve, which is less steady: {self.knee:.4g}."
+
+
 def elbow_spread(
     labels: ArrayLike,
     scores: ArrayLike,

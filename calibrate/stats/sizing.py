@@ -50,7 +50,7 @@ def labels_needed(strata: Mapping[str, Stratum], wish: float, *, precision: floa
     """The fewest labels whose 95% interval around `precision` is expected to be +/- `wish`; None where all the traces
     there are would not do. Raises BadInput for a wish or a precision that is none."""
     if not 0 < wish < 0.5:
-        raise BadInput(f"precision cannot be wished to ±{wish:g}: give a number between 0 and 0.5, 0.1 for instance")
+        raise BadInput(f"{wish:g} is no half width of an interval: give a number between 0 and 0.5, like 0.1")
     if not 0 < precision < 1:
         raise BadInput(f"a precision of {precision:g} cannot be planned for: give a number between 0 and 1, like 0.7")
     low, high = 0, sum(stratum.population for stratum in strata.values())

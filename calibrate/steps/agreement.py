@@ -246,7 +246,9 @@ def standing(seen: SecondLook) -> str:
 
 def coefficient(figure: Interval) -> str:
     """α or AC1 with its interval: 0.79 (0.67 to 0.90)."""
-    if figure.value is None or figure.low is None or figure.high is None:
-        return "-"
+    if figure.value is None:
+        return "unknown"
+    if figure.low is None or figure.high is None:
+        return f"{figure.value:.2f} (unknown)"
     value, low, high = (round(one, 2) + 0.0 for one in (figure.value, figure.low, figure.high))  # never -0.00
     return f"{value:.2f} ({low:.2f} to {high:.2f})"

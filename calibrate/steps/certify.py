@@ -36,7 +36,7 @@ from calibrate.steps.attempts import Terms
 from calibrate.steps.attempts import said as said
 from calibrate.steps.attempts import standing as standing
 from calibrate.steps.attempts import standing_of as standing_of
-from calibrate.types import FlagWhen, Interval, OperatingPoint, TraceFilter
+from calibrate.types import FlagWhen, Interval, OperatingPoint, Sample, TraceFilter
 from db import Store
 from db.chosen import Certification
 from db.scores import Config, Row
@@ -120,8 +120,12 @@ def draw(store: Store, one: Certification, *, fewer: bool = False, now: datetime
         return one
     if attempts.siblings(store, one)[0].id != one.id:
         raise BadInput("there is a newer plan on these labels: draw by that one")
-    fixed, terms, name = attempts.plan_of(one), attempts.terms_of(one), f"{one.detector}-fresh-{one.id}"
-    drawn = store.samples.get(name)  # there only after a draw that was cut short
+    fixed, terms = attempts.plan_of(one), attempts.terms_of(one)
+    name = f"{one.detector}-fresh-{fixed.attempt}"
+    drawn = store.samples.get(name)
+    if drawn is not None and not _drawn_by(store, one, drawn):
+        name = f"{name}-{one.id}"  # an attempt of the same number, on other first labels
+        drawn = store.samples.get(name)
     if drawn is None:
         there = available(store, one)
         _check_enough(one.detector, fixed, there, fewer=fewer)
@@ -137,6 +141,16 @@ def draw(store: Store, one: Certification, *, fewer: bool = False, now: datetime
             fresh=True,
         )
     return store.certifications.drawn(one.id, drawn.id)
+
+
+def _drawn_by(store: Store, one: Certification, drawn: Sample) -> bool:
+    """Whether a sample is what this plan drew, in a draw that was interrupted, or that somebody else just made."""
+    cut, terms = attempts.cut_of(one), attempts.terms_of(one)
+    same = (drawn.options.get("cut") or {}).get("config_id") == cut.config_id
+    same = same and drawn.options["cut"]["threshold"] == cut.threshold
+    same = same and (drawn.seed, drawn.filter) == (terms.seed, terms.where)
+    others = (each for each in store.certifications.of(one.detector) if each.id != one.id)
+    return same and all(each.fresh_sample_id != drawn.id for each in others)
 
 
 def finish(store: Store, one: Certification, *, now: datetime) -> Certification:
@@ -253,7 +267,7 @@ def _check_enough(name: str, fixed: Plan, there: int, *, fewer: bool) -> None:
     if there >= fixed.labels or (fewer and there >= few):
         return
     remedy = f"score what came in since (`detect {name} --all`), or wait for traffic"
-    last = f"or draw these {there}: less likely to certify, and as valid"
+    last = f"or draw these {there} (`certify {name} --fewer`): less likely to certify, and as valid"
     if there < few:
         last = f"fewer than {few} certify nothing, even if all of them are hallucinated"
     raise BadInput(f"the plan asks for {fixed.labels} fresh flagged traces, and {there} are there: {remedy}; {last}")

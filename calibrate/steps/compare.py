@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
 import numpy as np
@@ -14,6 +14,7 @@ from calibrate.stats import compare as ranks
 from calibrate.stats.bootstrap import percentiles
 from calibrate.stats.replicates import Replicates, bootstrap
 from calibrate.stats.sweep import Sweep, sweep
+from calibrate.stats.wording import FEW_POSITIVES
 from calibrate.steps import tune
 from calibrate.steps.labelled import Labelled
 from calibrate.types import Interval
@@ -47,7 +48,7 @@ class Difference:
     """`name` against the first series: AUROC and average precision, theirs minus the first's, with 95% intervals.
 
     `paired`: both on the same `n` labels, `positives` of them hallucinated; otherwise each on its own, and `n` is both
-    together. `missing` says why there are no figures.
+    together; `shared` traces are then in both. `missing` says why there are no figures.
     """
 
     name: str
@@ -57,6 +58,7 @@ class Difference:
     auroc: Interval
     average_precision: Interval
     missing: str | None = None
+    shared: int = 0
 
 
 @dataclass(frozen=True)
@@ -115,6 +117,26 @@ def of_samples(store: Store, name: str, samples: Sequence[str], *, seed: int = 0
     return _apart([_Part(s, one, np.arange(len(one.rows))) for s, one in zip(samples, data, strict=True)], seed=seed)
 
 
+def cautions(found: Contrast) -> list[str]:
+    """What a reader of the intervals must know; empty when there is nothing to say."""
+    said = []
+    sets = [(one.name, one.sweep.n, one.sweep.positives) for one in found.series]
+    sets += [(one.name, one.n, one.positives) for one in found.differences if one.paired]
+    few = list(dict.fromkeys(name for name, n, positives in sets if min(positives, n - positives) < FEW_POSITIVES))
+    if few:
+        said.append(
+            f"{', '.join(few)}: one label more or less moves every figure. Label until there are at least "
+            f"{FEW_POSITIVES} hallucinated and {FEW_POSITIVES} clean ones"
+        )
+    said += [
+        f"Labelled traces that {found.series[0].name} and {one.name} share: {one.shared:,}. Their difference is taken "
+        "as that of separate traces, so its interval is too wide, if anything"
+        for one in found.differences
+        if one.shared
+    ]
+    return said
+
+
 def models_of(data: Labelled) -> list[str]:
     """The models behind the labels, the one with most labels first."""
     names, counts = np.unique([row.model or UNKNOWN for row in data.rows], return_counts=True)
@@ -128,6 +150,10 @@ class _Part:
     name: str
     data: Labelled
     rows: NDArray[np.intp]
+
+    @property
+    def keys(self) -> set[int]:
+        return {self.data.rows[i].pk for i in self.rows}
 
     @property
     def whole(self) -> bool:
@@ -167,12 +193,16 @@ def _same_labels(names: Sequence[str], data: Sequence[Labelled], *, seed: int) -
 
 
 def _apart(parts: Sequence[_Part], *, seed: int) -> Contrast:
-    """Labels of different traces: each is resampled for itself."""
+    """Labels of different traces, most of them: each is resampled for itself."""
     draws = [part.replicates(seed + i) for i, part in enumerate(parts)]
     series = [_series(part, drawn) for part, drawn in zip(parts, draws, strict=True)]
+    shared = [len(parts[0].keys & part.keys) for part in parts]
     return Contrast(
         tuple(series),
-        tuple(_difference(series[0], draws[0], one, drawn) for one, drawn in zip(series[1:], draws[1:], strict=True)),
+        tuple(
+            replace(_difference(series[0], draws[0], one, drawn), shared=both)
+            for one, drawn, both in zip(series[1:], draws[1:], shared[1:], strict=True)
+        ),
     )
 
 

@@ -29,6 +29,10 @@ ENOUGH_SCORED = 0.5
 """The share of the window that must have a score before octave is the design to take."""
 
 
+class NoStrata(BadInput):
+    """A design cannot tell the window's traces apart, or has more strata than labels were asked for."""
+
+
 @dataclass(frozen=True)
 class Frame:
     """Trace keys in key order, the stratum of each as a code, and the strata's names; `options` is how a stored sample
@@ -71,11 +75,11 @@ def scored_configs(store: Store) -> list[Config]:
 
 
 def ranked(store: Store, where: TraceFilter, at: Moment) -> Ranked:
-    """The window's traces in order of suspicion. Raises BadInput where it is not scored, or the scores say nothing."""
+    """The window's traces in order of suspicion. Raises NoStrata where it is not scored, or the scores say nothing."""
     configs = scored_configs(store)
     keys, scores = pools.scores(store.engine, where, at, [config.id for config in configs])
     if not len(keys) or np.isnan(scores).all():
-        raise BadInput(
+        raise NoStrata(
             "no trace of the window has a score to rank it by: score the window first (`detect DETECTOR --all`, or "
             "the Detect page), or draw with --design random"
         )
@@ -83,7 +87,7 @@ def ranked(store: Store, where: TraceFilter, at: Moment) -> Ranked:
     found = [scale_of(scores[:, i], _sign(config)) for i, config in enumerate(configs)]
     kept = [i for i, scale in enumerate(found) if scale is not None]
     if not kept:
-        raise BadInput("all scores of the window are equal, so nothing ranks its traces: draw with --design random")
+        raise NoStrata("all scores of the window are equal, so nothing ranks its traces: draw with --design random")
     scales = tuple(scale for scale in found if scale is not None)
     return Ranked(keys, scores[:, kept], tuple(configs[i] for i in kept), scales)
 

@@ -109,18 +109,22 @@ class Labelled:
 
     def nearby(self, threshold: float, *, most: int = 3) -> Nearby:
         """Up to `most` traces on each side of the threshold."""
-        values = self.scores[self._ascending]
         side: Literal["left", "right"] = "left" if self.flag_when == "above" else "right"
-        place = int(np.searchsorted(values, threshold, side=side))
+        place = int(np.searchsorted(self.scores, threshold, side=side, sorter=self._order))
         above = [self.rows[i] for i in self._ascending[place : place + most]]
         below = [self.rows[i] for i in self._ascending[max(0, place - most) : place][::-1]]
         flagged, passed = (above, below) if self.flag_when == "above" else (below, above)
         return Nearby(tuple(flagged), tuple(passed))
 
     @cached_property
+    def _order(self) -> NDArray[np.intp]:
+        """The rows by score, lowest first, those without one last."""
+        return np.argsort(self.scores, kind="stable")
+
+    @cached_property
     def _ascending(self) -> NDArray[np.intp]:
         """The rows that have a score, lowest first."""
-        return np.argsort(self.scores, kind="stable")[: np.count_nonzero(~np.isnan(self.scores))]
+        return self._order[: np.count_nonzero(~np.isnan(self.scores))]
 
     @cached_property
     def reasons(self) -> dict[str, int]:

@@ -84,8 +84,8 @@ def draw(
 
     `design` is one of sampling.DESIGNS. `by` is what a stratified sample is stratified by; `cut` the threshold that an
     uncertain sample is near to and that flags a fresh-flagged one; with `fresh`, of the flagged traces only those
-    without a label and in no sample. Raises BadInput for an unknown design, a bad size, a taken name, an empty pool, a
-    pool that is not scored.
+    without a label and in no sample. Raises BadInput for an unknown design, a bad size, a taken name, an empty pool;
+    NoStrata for a pool that is not scored, or holds more strata than `size`.
     """
     _check(name, size, design, by, seed, cut)
     seed = secrets.randbits(31) if seed is None else seed
@@ -97,7 +97,7 @@ def draw(
     pool = _pool(store, design, where, at, by=by, cut=cut, fresh=fresh)
     if size < len(pool.strata):
         least = f"{len(pool.strata)} strata need at least {len(pool.strata)} labels, one each"
-        raise BadInput(f"{least}; --size {size} leaves some out")
+        raise frame.NoStrata(f"{least}: --size {size} leaves some out")
     strata = {}
     members = []
     for stratum, n in sampling.allocate(pool.strata, size).items():

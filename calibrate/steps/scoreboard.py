@@ -59,14 +59,16 @@ class AtPoint:
 
 @dataclass(frozen=True)
 class Line:
-    """One detector. `n` labels, `scored` of them with a score, `positives` hallucinated; `coverage` is the estimated
-    share of traffic it can score. The two areas are over scored labels; None with fewer than 5 of either verdict."""
+    """One detector. `n` labels, `scored` of them with a score, `positives` hallucinated; `not_run`: those it was not run
+    on. `coverage` is the estimated share of the traffic that it can score where it is run. The two areas are over
+    scored labels; None with fewer than 5 of either verdict."""
 
     name: str
     title: str
     n: int
     scored: int
     positives: int
+    not_run: int
     coverage: float
     auroc: Interval
     average_precision: Interval
@@ -158,6 +160,7 @@ def _line(
         flag_when=curve.flag_when,
         count=RESAMPLES,
     )
+    asked = data.asked.get(name, np.ones(len(values), dtype=bool))
     rich = min(curve.scored_positives, curve.scored - curve.scored_positives) >= FEW
     return Line(
         name=name,
@@ -165,7 +168,8 @@ def _line(
         n=curve.n,
         scored=curve.scored,
         positives=curve.positives,
-        coverage=curve.coverage or 0.0,
+        not_run=int(np.count_nonzero(~asked)),
+        coverage=float(data.weights[np.isfinite(values)].sum() / data.weights[asked].sum()),
         auroc=percentiles(curve.auroc, draws.auroc) if rich else Interval(None),
         average_precision=percentiles(curve.average_precision, draws.average_precision) if rich else Interval(None),
         point=point,

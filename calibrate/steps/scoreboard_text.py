@@ -16,13 +16,13 @@ def sentences(board: Scoreboard) -> list[str]:
     """Who leads, and whether by more than chance over the next best and over the baselines."""
     if board.leader is None:
         few = f"No detector can be ranked: that takes at least {FEW} hallucinated and {FEW} clean labels with a score."
-        return [few, *_missing(board)]
+        return [few, *_missing(board), *_waiting(board)]
     best = board.line(board.leader)
     said = (
         f"{best.title} leads with an AUROC of {_figure(best.auroc)} ({best.scored:,} of {best.n:,} labels scored, "
         f"{best.positives:,} of the {best.n:,} hallucinated)."
     )
-    return [said, *(_compared(one, board) for one in board.against), *_missing(board)]
+    return [said, *(_compared(one, board) for one in board.against), *_missing(board), *_waiting(board)]
 
 
 def _compared(one: Against, board: Scoreboard) -> str:
@@ -44,6 +44,13 @@ def _missing(board: Scoreboard) -> list[str]:
     there = {line.name for line in board.lines} | set(board.silent)
     how = f"The baseline {OVERLAP} has no scores: run it, a detector that does not beat it adds nothing."
     return [] if OVERLAP in there else [how]
+
+
+def _waiting(board: Scoreboard) -> list[str]:
+    """Who was not run on every label: that is no lack of coverage."""
+    some = [f"{line.title} on {line.not_run:,} of {line.n:,} labels" for line in board.lines if line.not_run]
+    told = f"Not run: {', '.join(some)}. Coverage is of the rest; recall counts what was not run as not flagged."
+    return [told] if some else []
 
 
 def _figure(figure: Interval) -> str:
@@ -82,6 +89,7 @@ def flat(line: Line) -> dict[str, Any]:
         "n": line.n,
         "scored": line.scored,
         "positives": line.positives,
+        "not_run": line.not_run,
         "coverage": line.coverage,
         **bounds,
         "threshold": f"{SIGNS[point.flag_when]} {point.threshold:.6g}" if point else None,

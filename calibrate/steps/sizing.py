@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from calibrate.errors import BadInput
 from calibrate.sampling import OF_ALL
+from calibrate.stats.cumulate import last_of_ties
 from calibrate.stats.octaves import octaves
 from calibrate.stats.ridge import probability_map
 from calibrate.stats.sizing import Stratum, halfwidth, labels_needed
@@ -40,7 +41,8 @@ class Plan:
     a number of labels somebody has in mind would give.
 
     They are for a threshold that flags `flag_rate` of the traffic. `detector` is whose; None where nothing is scored.
-    `sample` names the labels that the rate was estimated from; None where it is assumed.
+    `sample` names the labels that the rate was estimated from; None where it is assumed. `caution` says where labels
+    know of no such threshold.
     """
 
     labels: dict[str, int | None]
@@ -48,6 +50,7 @@ class Plan:
     flag_rate: float
     detector: str | None
     sample: str | None
+    caution: str | None = None
 
 
 def plan(
@@ -71,11 +74,12 @@ def plan(
     total = store.traces.count(where)
     if not total:
         raise BadInput("no trace matches, so there is nothing to plan for; widen the window (--since all)")
-    rate, detector, sample = prevalence, None, None
+    rate, detector, sample, caution = prevalence, None, None, None
     designs: dict[str, dict[str, Stratum]] = {}
     if ranking := _ranked(store, where):
         pool = _octaves(ranking)
         sample, expected = _fitted(store, ranking, precision)
+        caution = _caution(store, sample, expected, precision=precision, wish=wish)
         each = [(_strata(pool, one), one) for one in ([expected] if expected else _assumed(ranking, prevalence))]
         strata, worst = max(each, key=lambda pair: halfwidth(pair[0], min(n, total), precision=precision))
         rate, detector, designs["octave"] = worst.flagged / total, worst.detector, strata
@@ -88,6 +92,24 @@ def plan(
         rate,
         detector,
         sample.name if sample else None,
+        caution,
+    )
+
+
+def _caution(
+    store: Store, sample: Sample | None, expected: Expected | None, *, precision: float, wish: float
+) -> str | None:
+    """Why a plan reckons with a threshold that the labels do not know: none is so precise, or all are more so."""
+    if expected is None or sample is None or expected.chance is None:
+        guide = next(_guides(store), None)
+        said = "no threshold is known to reach a precision of"
+        return f"by the labels of {guide.name} {said} {precision:g}" if guide else None
+    whole = float(expected.chance[expected.order].mean())
+    if expected.flagged < len(expected.order) or whole <= precision + wish:
+        return None
+    return (
+        f"by the labels of {sample.name} flagging everything has a precision of {whole:.2g} already: no threshold is "
+        f"around {precision:g}"
     )
 
 
@@ -147,11 +169,12 @@ def _strata(pool: Frame, expected: Expected) -> dict[str, Stratum]:
 
 
 def _assumed(ranking: Ranked, prevalence: float) -> Iterator[Expected]:
-    """Every detector flagging the share that is assumed hallucinated, of the whole window if it scored so much."""
+    """Every detector at the threshold that flags most nearly the share that is assumed hallucinated."""
     for column, config in enumerate(ranking.configs):
         order = _order(ranking, column)
-        flagged = min(len(order), max(1, round(prevalence * len(ranking.keys))))
-        yield Expected(config.name, order, flagged, None)
+        reach = _reach(ranking, column, order)
+        flagged = reach[np.argmin(np.abs(reach - prevalence * len(ranking.keys)))]
+        yield Expected(config.name, order, int(flagged), None)
 
 
 def _fitted(store: Store, ranking: Ranked, precision: float) -> tuple[Sample | None, Expected | None]:
@@ -163,11 +186,12 @@ def _fitted(store: Store, ranking: Ranked, precision: float) -> tuple[Sample | N
             if chance is None:
                 continue
             order = _order(ranking, column)
-            hits = np.cumsum(chance[order])
-            good = np.flatnonzero(hits / np.arange(1, len(order) + 1) >= precision)
+            reach = _reach(ranking, column, order)
+            hits = np.cumsum(chance[order])[reach - 1]
+            good = np.flatnonzero(hits / reach >= precision)
             if len(good) and hits[good[-1]] > found:
                 found = float(hits[good[-1]])
-                best = Expected(config.name, order, int(good[-1]) + 1, chance)
+                best = Expected(config.name, order, int(reach[good[-1]]), chance)
         if best:
             return sample, best
     return None, None
@@ -191,3 +215,8 @@ def _order(ranking: Ranked, column: int) -> NDArray[np.int64]:
     suspicion = ranking.scales[column].sign * ranking.scores[:, column]
     order = np.argsort(-suspicion, kind="stable")
     return np.asarray(order[: int(np.count_nonzero(~np.isnan(suspicion)))])
+
+
+def _reach(ranking: Ranked, column: int, order: NDArray[np.int64]) -> NDArray[np.int64]:
+    """How many traces each threshold of a detector flags: those of one score, all or none."""
+    return np.asarray(last_of_ties(ranking.scores[order, column]) + 1, dtype=np.int64)

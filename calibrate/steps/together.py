@@ -25,7 +25,8 @@ class Together:
     """The definite gold labels of a sample (or of the whole store) and the scores of several detectors.
 
     `rows` are in labelling order, without the answers that any of the detectors calls a refusal, which are `refused`.
-    `scores` has one array a detector, in its own units, NaN where it could not score.
+    `scores` has one array a detector, in its own units, NaN where it could not score; `asked` is False for a row that
+    it was not run on.
     """
 
     sample: Sample | None
@@ -33,6 +34,7 @@ class Together:
     rows: tuple[Row, ...]
     refused: tuple[Row, ...]
     scores: Mapping[str, Floats]
+    asked: Mapping[str, NDArray[np.bool_]]
 
     @cached_property
     def labels(self) -> NDArray[np.bool_]:
@@ -74,9 +76,11 @@ def together(
     refused = {row.pk for rows in found.values() for row in rows if row.status == "refusal"}
     first = next(iter(found.values()))
     kept = tuple(row for row in first if row.pk not in refused)
-    scores = {}
+    scores, asked = {}, {}
     for name, rows in found.items():
         values = {row.pk: row.value for row in rows}
         given = [values.get(row.pk) for row in kept]
         scores[name] = np.array([np.nan if value is None else value for value in given], dtype=float)
-    return Together(drawn, configs, kept, tuple(row for row in first if row.pk in refused), scores)
+        run = {row.pk for row in rows if row.status is not None}
+        asked[name] = np.array([row.pk in run for row in kept], dtype=bool)
+    return Together(drawn, configs, kept, tuple(row for row in first if row.pk in refused), scores, asked)

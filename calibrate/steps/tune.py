@@ -12,6 +12,7 @@ from sqlalchemy import func, select
 
 from calibrate import registry
 from calibrate.errors import BadInput
+from calibrate.stats.elbow import Elbow, elbow_spread, knee
 from calibrate.stats.policies import Policy, Pool, choose, choose_bounded
 from calibrate.steps import merging
 from calibrate.steps.detect import config_id, no_sample
@@ -139,6 +140,19 @@ def point_of(
     return choose(data.sweep, policy, detector=data.config.name, pool=pool)
 
 
+def elbow_of(data: Labelled) -> Elbow:
+    """How steady the elbow of these labels is. The same labels, the same answer."""
+    spread = elbow_spread(
+        data.labels,
+        data.scores,
+        rng=np.random.default_rng(0),
+        design=data.design,
+        groups=data.groups if any(data.groups) else None,
+        flag_when=data.flag_when,
+    )
+    return Elbow(spread, knee(data.sweep))
+
+
 def traffic(store: Store, data: Labelled) -> Pool:
     """The detector's scores of the traffic in the sample's window, or in the store, and how many traces come a day.
 
@@ -196,6 +210,7 @@ def config_of(store: Store, name: str, params: Mapping[str, Any] | None = None) 
     detector is unknown or was never run."""
     if params:
         return store.scores.get_config(config_id(store, registry.make(name, params)))
+    registry.get(name)
     configs = store.scores.configs(name)
     if not configs:
         raise BadInput(f"{name} has no scores yet: run it first (`detect {name} --labelled`, or the Detect page)")

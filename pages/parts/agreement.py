@@ -251,6 +251,7 @@ def _cells(pair: Agreement) -> dict[str, Any]:
         )
     for name, figure in (("α", pair.alpha), ("AC1", pair.ac1)):
         cells[name], cells[f"{name} 95%"] = _rounded(figure), step.coefficient(figure).partition(" (")[2].rstrip(")")
+        cells[f"{name} 95%"] = cells[f"{name} 95%"] or "unknown"
     return cells
 
 
@@ -283,10 +284,10 @@ _COLUMNS: dict[str, Any] = {
     "AC1 95%": _reach(98),
 }
 _SUSPECT_COLUMNS: dict[str, Any] = {
-    "Trace": st.column_config.TextColumn(width=170),
-    "Gold": st.column_config.TextColumn(width=110),
+    "Trace": st.column_config.TextColumn(width=300),  # a UUID is seen whole
+    "Gold": st.column_config.TextColumn(width=95),
     "P(hallucinated)": st.column_config.NumberColumn(
-        format="percent", width=120, help="By all detectors together, fitted without this trace"
+        format="percent", width=115, help="By all detectors together, fitted without this trace"
     ),
-    "Most of all": st.column_config.TextColumn(width=600),
+    "Most of all": st.column_config.TextColumn(width=490),
 }

@@ -101,6 +101,8 @@ def show_sentences(contrast: step.Contrast, asked: Asked) -> None:
             f"**{name}** {_verdict(one.auroc)} **{first}**: AUROC {_difference(one.auroc)}, "
             f"{count(one.n, 'label')} {on}, {one.positives:,} hallucinated."
         )
+    for caution in step.cautions(contrast):
+        st.warning(f"{plain(visible(caution, 400))}.", icon=":material/balance:")
     if asked.kind in (MODELS, WEEKS):
         st.caption(
             "Other traces, other difficulty: a difference between models or weeks may come from what was asked as well "

@@ -84,6 +84,8 @@ def _show_wish(store: Store, where: TraceFilter, choice: Choice, prevalence: flo
     st.dataframe(rows, hide_index=True)
     sentence = _threshold_of(plan)
     st.caption(sentence[0].upper() + sentence[1:])
+    if plan.caution:
+        st.caption(f":material/info: {label(plan.caution[:1].upper() + plan.caution[1:], 300)}.")
 
 
 def _threshold_of(plan: Plan) -> str:
@@ -140,13 +142,13 @@ def show_strata(strata: Mapping[str, tuple[int, int]]) -> None:
             "Stratum": "not given" if name == NONE else visible(name, 60),
             "Traces": size,
             "Drawn": n,
-            "Chance": n / size if size else None,
+            "Chance": 100 * n / size if size else None,
             "One label stands for": size / n if n else None,
         }
         for name, (size, n) in strata.items()
     ]
     columns = {
-        "Chance": st.column_config.NumberColumn(format="percent", help="How likely each trace of it was to be drawn"),
+        "Chance": st.column_config.NumberColumn(format="%.2g%%", help="How likely each trace of it was to be drawn"),
         "One label stands for": st.column_config.NumberColumn(format="%.1f traces"),
     }
     st.dataframe(rows, hide_index=True, height=38 + 35 * min(len(rows), 10), column_config=columns)
@@ -154,7 +156,7 @@ def show_strata(strata: Mapping[str, tuple[int, int]]) -> None:
 
 def show_samples(store: Store, samples: list[Sample], now: datetime) -> None:
     rows = [_row(store, sample, now) for sample in samples]
-    progress = st.column_config.ProgressColumn("Labelled", format="percent", min_value=0, max_value=1)
+    progress = st.column_config.ProgressColumn("Labelled", format="%.0f%%", min_value=0, max_value=100)
     st.dataframe(rows, hide_index=True, height=min(38 + 35 * len(rows), 400), column_config={"Labelled": progress})
 
 
@@ -164,7 +166,7 @@ def _row(store: Store, sample: Sample, now: datetime) -> dict[str, object]:
     of = " of flagged" if sample.design == FLAGGED else ""
     return {
         "Sample": visible(sample.name, 80),
-        "Labelled": sum(gold.values()) / sample.size if sample.size else 0.0,
+        "Labelled": 100 * sum(gold.values()) / sample.size if sample.size else 0.0,
         "Traces": sample.size,
         "Hallucinated": "" if hallucinated is None else share(hallucinated) + of,
         "Of a pool of": sample.pool,

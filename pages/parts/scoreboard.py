@@ -176,7 +176,7 @@ _COLUMNS: dict[str, Any] = {
     "At": _text("At", 64, "The threshold"),
     "Chosen": _text("Chosen", 60, "saved: the operating point; here: by the default policy on these labels"),
     "Scored": _number(54, "localized", "Labels with a score"),
-    "Coverage": _number(62, "percent", "Share of traffic that it can score"),
+    "Coverage": _number(62, "percent", "Share of traffic that it can score, where it was run"),
     "ms": _number(44, "%.2g", "Median milliseconds a trace"),
     "$ / 1,000": _text("$ / 1,000", 62, "US dollars for 1,000 traces"),
     "Calls": _number(42, "%.3g", "Requests to a chat endpoint for each trace"),

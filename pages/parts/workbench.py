@@ -16,8 +16,11 @@ from db import Store, open_store
 
 log = logging.getLogger("touchstone")
 
-# Streamlit leaves a hand's breadth empty above every page.
-_STYLE = "<style>.stMainBlockContainer {padding-top: 4.5rem; padding-bottom: 3rem}</style>"
+# Streamlit leaves a hand's breadth empty above every page. The accent on its own tint is too faint to read in the dark.
+_STYLE = """<style>
+.stMainBlockContainer {padding-top: 4.5rem; padding-bottom: 3rem}
+[data-testid=stButtonGroup] button[aria-checked=true] {color: inherit !important}
+</style>"""
 
 
 @st.cache_resource(show_spinner=False)

@@ -53,7 +53,7 @@ def form(store: Store, *, primary: bool) -> None:
         st.session_state.setdefault("draw_name", free_name(store, workbench.now()))
         name.text_input("Name", key="draw_name", max_chars=200)
         size.number_input("Traces", min_value=1, max_value=100_000, value=SIZE, step=50, key="draw_size")
-        about = "The same seed draws the same sample from the same traces."
+        about = "The same seed draws the same sample from the same store."
         seed.number_input("Seed", min_value=0, value=None, step=1, placeholder="random", help=about, key="draw_seed")
         pool = view_of(store, where, choice.by)
         with workbench.guarded():

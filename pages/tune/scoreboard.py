@@ -5,7 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from calibrate.steps import tune
-from pages.parts import reliability, scoreboard, tuning, workbench
+from pages.parts import reliability, scoreboard, tuning, unseen, workbench
 from pages.parts.navigation import page
 
 with workbench.page(
@@ -19,6 +19,7 @@ with workbench.page(
             )
             st.page_link(page("detect"), label="Run detectors", icon=":material/play_circle:")
         st.stop()
+    unseen.show(found)
     left, _ = st.columns([1, 2])
     with left:
         sample = tuning.choose_labels(found)

@@ -11,7 +11,7 @@ from calibrate.stats.policies import Policy
 from calibrate.steps import release, tune
 from calibrate.types import OperatingPoint
 from db import Store
-from pages.parts import certifying, tuned, tuning, workbench
+from pages.parts import certifying, tuned, tuning, unseen, workbench
 from pages.parts.navigation import page
 from pages.parts.text import plain
 
@@ -75,9 +75,16 @@ def explore(
         if not point.feasible:
             why = str(point.why)
             st.warning(f"{plain(why[:1].upper() + why[1:])}. Shown is that nearest point.", icon=":material/block:")
+        if setting.asked == "certified" and point.guarantee is None:
+            st.info(
+                "Nothing is certified here yet: below is what these labels measure, then the steps to a certificate.",
+                icon=":material/verified:",
+            )
         tuned.show_charts(data, setting, point, tuned.marks_of(data, ruled, elbow, live))
         flags, chance = tuning.flags_a_day(store, data, setting, point), tuning.chance(data, setting)
         tuned.show_figures(point, per_day, flags=flags, chance=chance)
+        if setting.policy.kind == "elbow":
+            st.caption(plain(tuning.once(data, "elbow", lambda: tune.elbow_of(data)).sentence))
         if setting.asked != "certified":
             offer_save(store, data, point)
         if setting.asked == "certified" or certifying.under_way(store, data):
@@ -96,6 +103,7 @@ with workbench.page(
             )
             st.page_link(page("detect"), label="Run detectors", icon=":material/play_circle:")
         st.stop()
+    unseen.show(found)
     places = st.columns([2, 2, 2])
     with places[0]:
         sample = tuning.choose_labels(found, merge=True)

@@ -118,6 +118,17 @@ def test_what_cannot_be_known_is_none() -> None:
     assert "every verdict is the same" in sentence(all_clean)
 
 
+def test_one_trace_or_traces_all_alike_tell_no_interval() -> None:
+    one = figures(np.array([[0, 1]]))
+    assert one.alpha.value is one.ac1.value is None
+    assert (one.raw.value, one.raw.low) == (0, 0)
+    assert "it is one trace" in sentence(one)
+    disputed = figures(np.array([[0, 1]] * 6))
+    assert disputed.ac1.value == pytest.approx(-1)
+    assert disputed.ac1.low is disputed.ac1.high is disputed.alpha.low is None
+    assert "how well that is known cannot be told" in sentence(disputed)
+
+
 def test_without_a_disagreement_the_intervals_still_reach_below_one() -> None:
     codes = np.repeat([[1, 1], [0, 0]], [4, 6], axis=0)
     found = figures(codes)

@@ -280,8 +280,12 @@ def test_another_sample_is_a_new_calibration(world: Traffic) -> None:
     store = world.store
     one = certify.draw(store, planned(store, tune.labelled(store, ABOVE, sample="w47"), budget=40), now=NOW)
     assert one.plan["attempt"] == 1
-    other = world.first(name="w48", seed=9)
-    assert planned(store, other, budget=40).plan["attempt"] == 1
+    other = planned(store, world.first(name="w48", seed=9), budget=40)
+    assert other.plan["attempt"] == 1
+    certify.draw(store, other, now=NOW)
+    assert [one.name for one in store.samples.list()][::-1] == [
+        "w47", f"{ABOVE}-fresh-1", "w48", f"{ABOVE}-fresh-1-{other.id}"
+    ]  # fmt: skip
 
 
 def test_weighting_the_first_labels_twice_changes_nothing() -> None:
@@ -385,3 +389,18 @@ def test_the_command_does_one_step_a_call_and_says_what_is_next(
     assert world.store.points.latest()[ABOVE].point["guarantee"] == tested["outcome"]["guarantee"]
     assert main(["certify", ABOVE, "--store", world.store.url]) == 0
     assert "Certified: of what is flagged at" in capsys.readouterr().out
+
+
+def test_a_plan_that_cannot_go_on_says_how_it_can(lite: Store, capsys: pytest.CaptureFixture[str]) -> None:
+    world = traffic(lite, n=400)
+    world.first(60)
+    here = ("certify", ABOVE, "--store", lite.url)
+    assert main([*here, "--sample", "w47", "--labels", "300", "--seed", "5"]) == 0
+    at = standing(lite)
+    there = certify.available(lite, at.certification)
+    assert certify.least(at.plan) <= there < at.plan.labels
+    assert f"or `certify {ABOVE} --fewer` draws these" in capsys.readouterr().out
+    assert main(here) == 2
+    assert f"draw these {there} (`certify {ABOVE} --fewer`)" in capsys.readouterr().err
+    assert main([*here, "--fewer"]) == 0
+    assert standing(lite).stage == "drawn"

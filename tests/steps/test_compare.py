@@ -70,8 +70,20 @@ def test_two_weeks_and_a_week_that_cannot_be_judged(store: Store) -> None:
     fill(store, labels, scores)
     keep_sample(store, ["all"] * 30, {"all": 300})
     keep_sample(store, ["all"] * 40, {"all": 300}, name="w48")
-    (difference,) = compare.of_samples(store, DETECTOR, ["w47", "w48"]).differences
-    assert (difference.name, difference.missing, difference.n) == ("w48", None, 70)
+    found = compare.of_samples(store, DETECTOR, ["w47", "w48"])
+    (difference,) = found.differences
+    assert (difference.name, difference.missing, difference.n, difference.shared) == ("w48", None, 70, 30)
+    assert any("that w47 and w48 share: 30." in said for said in compare.cautions(found))
+
+
+def test_separate_weeks_share_nothing_and_few_labels_are_a_caution(store: Store) -> None:
+    labels = [place % 2 == 0 for place in range(60)]
+    both(store, labels, *(list(np.random.default_rng(seed).random(60)) for seed in (1, 2)))
+    plenty = compare.of_detectors(store, [DETECTOR, ABOVE])
+    assert (plenty.differences[0].shared, compare.cautions(plenty)) == (0, [])
+    keep_sample(store, ["all"] * 3, {"all": 60})
+    (said,) = compare.cautions(compare.of_detectors(store, [DETECTOR, ABOVE], sample="w47"))
+    assert said.startswith(f"{DETECTOR}, {ABOVE}: one label more or less moves every figure")
 
 
 def test_a_comparison_needs_two(store: Store) -> None:

@@ -195,4 +195,5 @@ def test_the_command_line_says_the_same_and_saves(
     assert main(["ensemble", "logistic", *at]) == 0
     assert "out of fold" in capsys.readouterr().out
     assert main(["ensemble", "any", A, *at]) == 2
+    assert main(["ensemble", "any", A, B, "--save", "", *at]) == 2
     assert main(["ensemble", "weighted", A, B, "--weight", "bleu=x", *at]) == 2

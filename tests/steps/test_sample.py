@@ -263,7 +263,7 @@ def test_a_plan_reckons_with_the_scores_and_labels_at_hand() -> None:
     known = plan(light, ALL, wish=0.2, precision=0.3, prevalence=0.1, by="model")
     assert known.sample == drawn.name
     assert set(known.labels) == {"octave", "random", "stratified"}
-    with pytest.raises(BadInput, match="precision cannot be wished"):
+    with pytest.raises(BadInput, match="0 is no half width"):
         plan(light, ALL, wish=0.0, prevalence=0.1)
 
 
@@ -284,3 +284,57 @@ def test_the_command_line_draws_tops_up_and_plans(sqlite_url: str, capsys: pytes
     assert near["design"] == "uncertain"
     for words in ("--more 5", "x --more 5", "y --design uncertain --cut token_overlap", "y --plan 2"):
         assert main(["sample", *words.split(), "--store", sqlite_url, "--json"]) == 2
+
+
+def test_the_usual_design_falls_back_to_random_with_a_sentence(
+    sqlite_url: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found = open_store(sqlite_url)
+    scored(found)
+    at = ("--since", "all", "--store", sqlite_url)
+    assert main(["sample", "three", "--size", "3", *at]) == 0
+    assert "at random, as octave cannot draw them: 7 strata need at least 7 labels" in capsys.readouterr().out
+    assert main(["sample", "three-2", "--size", "3", "--design", "octave", *at]) == 2
+    assert [(one.name, one.design, one.size) for one in found.samples.list()] == [("three", "random", 3)]
+    capsys.readouterr()
+
+
+def test_equal_scores_are_drawn_at_random_by_the_usual_design(
+    sqlite_url: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    fill(open_store(sqlite_url), [None] * 20, [0.5] * 20)
+    assert main(["sample", "w", "--size", "9", "--since", "all", "--store", sqlite_url, "--json"]) == 0
+    drawn = json.loads(capsys.readouterr().out)
+    assert (drawn["design"], "all scores of the window are equal" in drawn["why_random"]) == ("random", True)
+
+
+def test_a_sample_is_listed_in_labelling_order(store: Store, capsys: pytest.CaptureFixture[str]) -> None:
+    fill(store, [True, None, False], [0.1, 0.5, 0.9])
+    keep_sample(store, ["b", "a", "a"], {"a": 4, "b": 1})
+    assert [(one.trace_id, one.stratum, one.inclusion_probability, one.gold) for one in store.samples.lines(1)] == [
+        ("t0", "b", 1.0, "hallucinated"), ("t1", "a", 0.5, None), ("t2", "a", 0.5, "clean")
+    ]  # fmt: skip
+    assert main(["--json", "sample", "w47", "--list", "--store", store.url]) == 0
+    listed = json.loads(capsys.readouterr().out)
+    assert [one["trace_id"] for one in listed["members"]] == ["t0", "t1", "t2"]
+    assert main(["sample", "w47", "--list", "--store", store.url]) == 0
+    assert capsys.readouterr().out.splitlines()[2].split() == ["t1", "a", "0.5", "–"]
+    assert main(["sample", "--list", "--store", store.url]) == 2
+
+
+def test_a_plan_takes_thresholds_that_there_are_and_says_where_labels_know_of_none() -> None:
+    light = open_store("sqlite://")
+    # A score that most traces share cannot flag a tenth of them: it flags 3 of 10, or all.
+    fill(light, [None] * 100, [0.1 if place < 30 else 0.9 for place in range(100)])
+    assert plan(light, ALL, wish=0.2, prevalence=0.1).flag_rate == pytest.approx(0.3)
+    drawn = take(light, size=100)
+    for place, member in enumerate(light.samples.members(drawn.id)):
+        said = "hallucinated" if place % 2 else "clean"
+        light.labels.add(member.trace_pk, Label("", "ann", said), sample_id=drawn.id, now=NOW)  # type: ignore[arg-type]
+    assert "no threshold is known to reach a precision of 0.95" in str(
+        plan(light, ALL, wish=0.1, precision=0.95, prevalence=0.1).caution
+    )
+    assert "flagging everything has a precision of 0.5" in str(
+        plan(light, ALL, wish=0.1, precision=0.1, prevalence=0.1).caution
+    )
+    assert plan(light, ALL, wish=0.1, precision=0.45, prevalence=0.1).caution is None

@@ -87,6 +87,18 @@ def test_the_leader_is_told_from_chance_only_by_a_paired_interval(store: Store) 
     assert "better beyond its interval" in said[1]
 
 
+def test_a_label_it_was_not_run_on_is_no_lack_of_coverage(store: Store) -> None:
+    labels, scores = draw(60)
+    fill(store, labels, scores)
+    traces = store.traces.load([store.traces.find(f"t{place}") or 0 for place in range(40)])
+    give_scores(store, traces, [None if place < 10 else place / 40 for place in range(40)], name=ABOVE)
+    board = scoreboard(store)
+    line = board.line(ABOVE)
+    assert (line.not_run, line.scored, line.coverage) == (20, 30, pytest.approx(0.75))
+    assert (board.line(DETECTOR).not_run, board.line(DETECTOR).coverage) == (0, pytest.approx(0.9))
+    assert f"Not run: {line.title} on 20 of 60 labels." in sentences(board)[-1]
+
+
 def test_the_saved_threshold_is_measured_here_and_the_default_says_so(store: Store) -> None:
     filled(store)
     point = scoreboard(store).line(DETECTOR).point

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import asdict
 from datetime import timedelta
 
 import numpy as np
@@ -10,12 +12,13 @@ from numpy.testing import assert_allclose
 from sklearn.metrics import average_precision_score, precision_recall_curve, roc_auc_score
 
 from calibrate import registry
+from calibrate.cli import main
 from calibrate.errors import BadInput
 from calibrate.flagging import flags
 from calibrate.stats.policies import NotEnoughLabels, Policy, parse
 from calibrate.steps import tune
 from calibrate.types import Label, Score, TraceFilter
-from db import Store
+from db import Store, open_store
 from tests.steps.making import ABOVE, DETECTOR, NOW, draw, fill, keep_sample, save
 
 
@@ -170,3 +173,17 @@ def test_the_shipped_parameters_are_meant_even_when_others_ran_last(store: Store
         usual,
     ]
     assert dict(tune.labelled(store, DETECTOR).config.params) == usual
+
+
+def test_an_elbow_comes_with_how_steady_it_is(sqlite_url: str, capsys: pytest.CaptureFixture[str]) -> None:
+    store = open_store(sqlite_url)
+    fill(store, *draw(120))
+    found = tune.elbow_of(tune.labelled(store, DETECTOR))
+    assert found == tune.elbow_of(tune.labelled(store, DETECTOR))
+    here = ["choose", DETECTOR, "--store", sqlite_url]
+    assert main([*here, "--policy", "elbow", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["elbow"] == asdict(found)
+    assert main([*here, "--policy", "elbow"]) == 0
+    assert found.sentence in capsys.readouterr().out
+    assert main([*here, "--policy", "f1", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["elbow"] is None

@@ -28,6 +28,8 @@ def simulate(args: Namespace) -> Answer:
         )
     if args.labels < 100:
         raise BadInput(f"{args.labels} labels are too few for both stages: ask for 100 at least")
+    if args.drift:
+        return _drift(args)
     from calibrate.simulate.targets import SEED, measure
 
     seed = SEED if args.seed is None else args.seed
@@ -38,6 +40,18 @@ def simulate(args: Namespace) -> Answer:
 
     what = f"{report.replications:,} replications, {args.labels} labels, seed {report.seed}"
     return Answer(asdict(report), f"{what}\n\n{targets(report.rows)}\n\n{ABOUT}")
+
+
+def _drift(args: Namespace) -> Answer:
+    from calibrate.simulate.drifting import SEED, measure
+
+    seed = SEED if args.seed is None else args.seed
+    if seed < 0:
+        raise BadInput(f"--seed {seed}: a seed is 0 or more")
+    report = measure(args.replications, seed=seed, say=say)
+    said()
+    what = f"{report.replications:,} replications, seed {report.seed}"
+    return Answer(asdict(report), f"{what}\n\n{targets(report.rows)}\n\n± is the Monte Carlo standard error.")
 
 
 def targets(rows: Sequence[Row]) -> str:

@@ -1,0 +1,108 @@
+"""The verbs that look after a release: whether its scores moved, and whether its precision still holds."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from dataclasses import asdict
+from typing import Any
+
+from calibrate import registry
+from calibrate.cli import Answer
+from calibrate.cli.common import now, store, table, user
+from calibrate.sampling import parse_since, window_start
+from calibrate.steps import drift as drifting
+from calibrate.steps import recheck as rechecking
+from calibrate.steps.drift import Line, Report
+
+
+def drift(args: Namespace) -> Answer:
+    at = now()
+    since = window_start(parse_since(args.since), at) if args.since else None
+    report = drifting.drift(store(args), version=args.release, since=since, now=at, seed=args.seed)
+    lines = [("detector", "model", "median", "flags", "scored", "n", ""), *(_row(line) for line in report.lines)]
+    parts = [report.verdict]
+    if report.lines:
+        parts += [table(lines, right=(2, 3, 4, 5)), "\n".join(line.verdict for line in report.moved)]
+    parts += [f"next: {report.next}"]
+    return Answer(_document(report), "\n\n".join(part for part in parts if part))
+
+
+def recheck(args: Namespace) -> Answer:
+    registry.get(args.detector)
+    found, at = store(args), now()
+    one = rechecking.newest(found, args.detector, version=args.release, model=args.model)
+    did = None
+    if one is None or rechecking.state(found, one, now=at).exhausted or (one.outcome and args.again):
+        before = one
+        one = rechecking.begin(
+            found,
+            args.detector,
+            version=args.release,
+            target=args.target,
+            labels=args.labels or rechecking.LABELS,
+            model=args.model,
+            seed=args.seed,
+            by=user(),
+            now=at,
+        )
+        did = "drawn" if before is None or before.id != one.id else None
+    else:
+        state = rechecking.state(found, one, now=at)
+        if not state.done and not state.left:
+            one, did = rechecking.more(found, one, labels=args.labels, now=at), "drawn more"
+    state = rechecking.state(found, one, now=at)
+    text = f"{state.verdict}\nnext: {state.next}"
+    return Answer({**rechecking.document(state), "did": did}, text)
+
+
+def _row(line: Line) -> tuple[str, ...]:
+    shift = line.shift
+    if shift is None:
+        return line.detector, line.model, "", "", "", f"{line.scored:,}", line.state
+    before, now = shift.before, shift.now
+    return (
+        line.detector,
+        line.model,
+        f"{_number(before.median)} → {_number(now.median)}",
+        f"{_share(before.flag_rate)} → {_share(now.flag_rate)}",
+        f"{_share(before.coverage)} → {_share(now.coverage)}",
+        f"{before.traces:,} → {now.traces:,}",
+        line.state,
+    )
+
+
+def _number(value: float | None) -> str:
+    return "–" if value is None else f"{value:.3g}"
+
+
+def _share(value: float | None) -> str:
+    return "–" if value is None else f"{100 * value:.1f}%"
+
+
+def _document(report: Report) -> dict[str, Any]:
+    return {
+        "version": report.version,
+        "models": list(report.models),
+        "before": report.before.to_json(),
+        "now": report.now.to_json(),
+        "traces": report.traces,
+        "unknown_models": [{"name": one.name, "traces": one.traces, "share": one.share} for one in report.unknown],
+        "cap": report.cap,
+        "seed": report.seed,
+        "alpha": report.alpha,
+        "verdict": report.verdict,
+        "next": report.next,
+        "lines": [_line(line) for line in report.lines],
+    }
+
+
+def _line(line: Line) -> dict[str, Any]:
+    names = ("detector", "model", "tier", "threshold", "flag_when", "state", "unseen", "traces", "scored", "baseline")
+    shown = {name: getattr(line, name) for name in names}
+    return {
+        **shown,
+        "shift": asdict(line.shift) if line.shift else None,
+        "moved": asdict(line.moved) if line.moved else None,
+        "prevalence": list(line.prevalence) if line.prevalence else None,
+        "verdict": line.verdict,
+    }

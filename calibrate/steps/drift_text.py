@@ -1,0 +1,64 @@
+"""A drift report in sentences: of every line, of the whole release, and what to do about it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from shlex import quote
+from typing import TYPE_CHECKING
+
+from calibrate.hostile import visible
+from calibrate.stats.drift import said
+
+if TYPE_CHECKING:
+    from calibrate.steps.drift import Line
+
+
+def of_line(line: Line, why: str) -> str:
+    """The plain verdict."""
+    parts = [f"release made without {visible(line.model, 100)}"] if line.unseen else []
+    if line.shift is not None and line.moved is not None:
+        parts.append(said(line.detector, line.shift, line.moved))
+    else:
+        parts.append(f"{line.detector}: {why}: run `detect {line.detector} --all`")
+    parts += [line.baseline] if line.baseline else []
+    if line.state in ("moved", "recalibrate"):
+        parts.append("the threshold is not known to hold")
+    elif line.state == "holds":
+        parts.append("holds as far as scores tell")
+    return "; ".join(parts)
+
+
+def verdict(version: int, lines: Sequence[Line], traces: int) -> str:
+    """One sentence for the whole release."""
+    name = f"release v{version}"
+    if not traces:
+        return f"No dated traces since {name}: nothing to compare yet."
+    if not lines:
+        return f"No detector of {name} may flag: nothing to compare."
+    said_of = []
+    if unseen := sorted({visible(line.model, 100) for line in lines if line.unseen}):
+        said_of.append(f"Recalibrate: {name} was made without {', '.join(unseen)}; its thresholds are not known there.")
+    stale = any(line.baseline for line in lines)
+    if moved := sorted({line.detector for line in lines if line.state == "moved"}):
+        baseline = "; the entropy baseline is stale" if stale else ""
+        said_of.append(f"Scores moved ({', '.join(moved)}){baseline}; thresholds are not known to hold.")
+    elif stale:
+        said_of.append("The entropy baseline is stale.")
+    if unknown := sorted({line.detector for line in lines if line.state not in ("holds", "moved", "recalibrate")}):
+        said_of.append(f"Not known for {', '.join(unknown)}.")
+    if not any(line.state != "holds" for line in lines):
+        said_of.insert(0, f"{name[0].upper()}{name[1:]} holds as far as scores tell ({traces:,} traces since).")
+    return " ".join(said_of)
+
+
+def next_step(lines: Sequence[Line], traces: int) -> str:
+    """What to do about it: a command."""
+    if not traces:
+        return "import the traces since the release"
+    if asks := [line for line in lines if line.state in ("moved", "recalibrate") and line.shift]:
+        first = asks[0]
+        model = f" --model {quote(visible(first.model, 100))}" if first.unseen else ""
+        return f"label flagged traces until it is known: `recheck {first.detector}{model}`"
+    if waiting := sorted({line.detector for line in lines if line.state not in ("holds", "too few", "no reference")}):
+        return f"score the traffic: `detect {' '.join(waiting)} --all`"
+    return "nothing to do"

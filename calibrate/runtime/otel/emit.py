@@ -1,0 +1,102 @@
+"""What was found out about an answer, as telemetry: one span a decision, one event a detector.
+
+The span `touchstone.detector.result` is a child of the LLM span and linked to it (the link survives backends that cut
+late children off). One span an answer, not one a detector: the decision belongs to the answer, and a backend's search
+for flagged answers should find each once. Its events are `gen_ai.evaluation.result` of the OpenTelemetry GenAI
+conventions. These define that event as a log record parented to the LLM span; with a logger provider it is sent as
+such too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from time import time_ns
+from typing import TYPE_CHECKING, Any
+
+from opentelemetry.trace import Link, NonRecordingSpan, set_span_in_context
+
+from calibrate.runtime.decision import Decision
+from calibrate.runtime.otel.gather import Answer
+from calibrate.runtime.scoring import Scored
+from calibrate.thresholds.model import ThresholdsFile
+from calibrate.types import Score
+
+if TYPE_CHECKING:
+    from opentelemetry._logs import Logger
+    from opentelemetry.trace import Tracer
+
+SCOPE = "touchstone"
+SPAN = "touchstone.detector.result"
+EVENT = "gen_ai.evaluation.result"
+VERSION = "touchstone.thresholds.version"
+
+
+def emit(tracer: Tracer, answer: Answer, result: Scored, decision: Decision, logger: Logger | None = None) -> None:
+    """Sends the result. The span ends now and lasts as long as the detectors took."""
+    parent = set_span_in_context(NonRecordingSpan(answer.context))
+    now = time_ns()
+    span = tracer.start_span(
+        SPAN,
+        context=parent,
+        links=[Link(answer.context)],
+        start_time=now - int(sum(result.seconds.values()) * 1e9),
+        attributes=_attributes(result, decision),
+    )
+    for event in _events(result, decision):
+        span.add_event(EVENT, event, timestamp=now)
+        if logger is not None:
+            logger.emit(event_name=EVENT, attributes=event, context=parent, timestamp=now)
+    span.end(end_time=now)
+
+
+def _attributes(result: Scored, decision: Decision) -> dict[str, Any]:
+    return {
+        "touchstone.trace_id": result.trace.id,
+        "touchstone.verdict": decision.verdict,
+        "touchstone.tier": decision.tier,
+        "touchstone.flags": decision.flags,
+        "touchstone.reasons": decision.reasons,
+        "touchstone.missing": decision.missing,
+        "touchstone.skipped": sorted(result.skipped),
+        VERSION: decision.version,
+        **{f"touchstone.score.{name}": value for name, value in result.numbers.items()},
+    }
+
+
+def _events(result: Scored, decision: Decision) -> Iterator[dict[str, Any]]:
+    """One for every detector that was to run, by name, then one for every ensemble that flagged."""
+    reasons = dict(zip(decision.flags, decision.reasons, strict=False))  # a last reason may belong to no flag
+    for name, score in sorted(result.scores.items()):
+        event: dict[str, Any] = {"gen_ai.evaluation.name": name, VERSION: decision.version}
+        if score.value is not None:
+            event["gen_ai.evaluation.score.value"] = score.value
+        event["gen_ai.evaluation.score.label"] = label(score, flagged=name in decision.flags)
+        explanation = reasons.get(name) or _explained(score, result.file, name)
+        yield event | {"gen_ai.evaluation.explanation": explanation} | _error(score)
+    for name in decision.flags:
+        if name not in result.scores:
+            yield {
+                "gen_ai.evaluation.name": name,
+                VERSION: decision.version,
+                "gen_ai.evaluation.score.label": "flagged",
+                "gen_ai.evaluation.explanation": reasons[name],
+            }
+
+
+def label(score: Score, *, flagged: bool) -> str:
+    """`flagged`, `not_flagged`, or why there is no score: `abstained`, `failed`, `refusal`."""
+    return score.status if score.value is None else "flagged" if flagged else "not_flagged"
+
+
+def _explained(score: Score, file: ThresholdsFile, name: str) -> str:
+    if score.value is None:
+        return score.reason or score.status
+    return f"{name} {score.value:.4g}, flags at {file.detectors[name].limit}"
+
+
+def _error(score: Score) -> dict[str, str]:
+    """`error.type`, as the conventions want it: few values, the exception's name where it is known."""
+    if score.status != "failed":
+        return {}
+    name = (score.reason or "").partition(":")[0]
+    return {"error.type": name if name.isidentifier() else "_OTHER"}

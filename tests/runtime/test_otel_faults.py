@@ -1,0 +1,356 @@
+"""Whatever goes wrong, the program is not slowed, stopped or crashed, and the counters tell."""
+
+from __future__ import annotations
+
+import logging
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pytest
+from opentelemetry.sdk.trace import ReadableSpan, SpanProcessor
+
+from calibrate import registry
+from calibrate.detectors.base import scored
+from calibrate.detectors.word_overlap import WordOverlap
+from calibrate.runtime.alerts import Alerts
+from calibrate.runtime.otel import Counts
+from calibrate.thresholds import write
+from calibrate.types import Score, Trace
+from tests.runtime.otel_making import FALSE, FILE, RESULT, TRUE, Program, chat, events, file_of, scores
+
+ROOT = Path(__file__).parents[2]
+SOON = 5.0  # seconds; a generous "at once" on a busy machine
+
+
+class Raises(WordOverlap):
+    name: ClassVar[str] = "raises"
+
+    def score(self, traces: Sequence[Trace]) -> Iterator[Score]:
+        raise RuntimeError("out of cheese")
+
+
+class Quits(WordOverlap):
+    name: ClassVar[str] = "quits"
+
+    def score(self, traces: Sequence[Trace]) -> Iterator[Score]:
+        sys.exit(3)
+
+
+class Missing(WordOverlap):
+    name: ClassVar[str] = "missing"
+
+    def unavailable(self) -> str | None:
+        return "the model is not here: pip install it"
+
+    def score(self, traces: Sequence[Trace]) -> Iterator[Score]:
+        raise OSError("no such file: model.onnx")
+
+
+class Gated(WordOverlap):
+    """Scores nothing until its gate is open."""
+
+    name: ClassVar[str] = "gated"
+    needs: ClassVar[frozenset[str]] = frozenset({"answer"})
+    gate: ClassVar[threading.Event]
+    reached: ClassVar[threading.Event]
+
+    def score(self, traces: Sequence[Trace]) -> Iterator[Score]:
+        self.reached.set()
+        self.gate.wait(60)
+        return iter([scored(trace, 0.1) for trace in traces])
+
+
+@pytest.fixture(autouse=True)
+def detectors(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    for one in (Raises, Quits, Missing, Gated):
+        monkeypatch.setitem(registry._classes(), one.name, one)
+    Gated.gate, Gated.reached = threading.Event(), threading.Event()
+    yield
+    Gated.gate.set()
+
+
+def both(name: str) -> Any:
+    return file_of(**{name: (0.5, "below", "signal"), "word_overlap": (0.5, "below", "page")})
+
+
+@pytest.mark.parametrize(
+    ("name", "label", "why"),
+    [
+        ("raises", "failed", "RuntimeError: out of cheese"),
+        ("missing", "abstained", "the model is not here: pip install it"),
+    ],
+)
+def test_a_detector_that_cannot_score_costs_its_own_score_only(name: str, label: str, why: str) -> None:
+    program = Program(both(name))
+    program.ask(FALSE)
+    span = program.result()
+    assert list(scores(span)) == ["word_overlap"]
+    assert (span.attributes or {})["touchstone.flags"] == ("word_overlap",)
+    assert (span.attributes or {})["touchstone.missing"] == (name,)
+    (said,) = [one for one in events(span) if one["gen_ai.evaluation.name"] == name]
+    assert (said["gen_ai.evaluation.score.label"], said["gen_ai.evaluation.explanation"]) == (label, why)
+    assert said.get("error.type") == ("RuntimeError" if name == "raises" else None)
+    assert program.processor.counts().scored == 1
+
+
+def test_a_detector_that_is_not_installed_costs_its_own_score_only() -> None:
+    program = Program(both("never_heard_of"))
+    program.ask(FALSE)
+    assert list(scores(program.result())) == ["word_overlap"]
+
+
+def test_a_detector_that_ends_the_thread_does_not(caplog: pytest.LogCaptureFixture) -> None:
+    program = Program(both("quits"))
+    with caplog.at_level(logging.WARNING, "touchstone"):
+        for _ in range(3):
+            program.ask(FALSE)
+            program.results()
+    counts = program.processor.counts()
+    assert counts.scored + counts.failed == counts.offered == 3
+    assert len([one for one in caplog.messages if "SystemExit" in one]) <= 1
+    program.ask(TRUE)  # still alive
+    assert program.processor.force_flush()
+
+
+def test_garbage_in_place_of_the_file_leaves_the_last_good_one(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = tmp_path / "thresholds.json"
+    write(FILE, path)
+    program = Program(path, reload_every=3600)
+    program.ask(FALSE)
+    path.write_text('{"touchstone_thresholds": 1, "version": 99')
+    with caplog.at_level(logging.WARNING, "touchstone"):
+        for _ in range(2):
+            program.processor._thresholds.refresh()
+            program.ask(FALSE)
+    said = [dict(span.attributes or {}) for span in program.results()]
+    assert {one["touchstone.thresholds.version"] for one in said} == {FILE.version}
+    assert [one["touchstone.verdict"] for one in said] == ["REVIEW"] * 3
+    assert len([one for one in caplog.messages if "stays in use" in one]) == 1
+
+
+def test_a_webhook_that_hangs_holds_up_nobody() -> None:
+    with socket.socket() as server:  # takes connections and never answers
+        server.bind(("127.0.0.1", 0))
+        server.listen()
+        alerts = Alerts(f"http://127.0.0.1:{server.getsockname()[1]}/hook", timeout=30, group_seconds=0.01)
+        program = Program(alerts=alerts)
+        for _ in range(20):
+            program.ask(FALSE)
+        began = time.monotonic()
+        assert len(program.results()) == 20
+        program.processor.shutdown()
+        assert time.monotonic() - began < SOON
+        assert program.processor.counts().scored == 20
+
+
+def test_a_full_queue_drops_and_counts_and_the_program_goes_on() -> None:
+    program = Program(file_of(gated=(0.5, "below", "page")), max_queue=50)
+    program.span(**chat())
+    assert not program.processor.force_flush(1)  # the first is being scored
+    assert Gated.reached.wait(SOON)
+    began = time.monotonic()
+    for _ in range(2000):
+        program.span(**chat())
+    assert time.monotonic() - began < SOON
+    counts = program.processor.counts()
+    assert counts == Counts(offered=2001, scored=0, dropped=1950, failed=0, empty=0, waiting=51)
+    assert [point.value for _, point in program.metrics()["touchstone.queue.depth"]] == [50]
+    Gated.gate.set()
+    assert len(program.results()) == 51
+    counts = program.processor.counts()
+    assert counts == Counts(offered=2001, scored=51, dropped=1950, failed=0, empty=0, waiting=0)
+
+
+def test_many_threads_lose_nothing() -> None:
+    program = Program(max_queue=100)
+
+    def ask_often(_: int) -> None:
+        for _ in range(100):
+            program.ask(FALSE)
+
+    with ThreadPoolExecutor(8) as threads:
+        list(threads.map(ask_often, range(8)))
+    sent = len(program.results())
+    counts = program.processor.counts()
+    assert counts.offered == 800
+    assert counts.scored + counts.dropped == 800
+    assert (counts.waiting, counts.failed, counts.scored) == (0, 0, sent)
+
+
+def test_a_flush_says_whether_it_was_done_in_time() -> None:
+    program = Program(file_of(gated=(0.5, "below", "page")))
+    assert program.processor.force_flush(0)  # nothing to do is done
+    program.ask(FALSE)
+    began = time.monotonic()
+    assert not program.processor.force_flush(50)
+    assert time.monotonic() - began < SOON
+    Gated.gate.set()
+    assert program.processor.force_flush(20_000)
+    assert program.processor.counts().scored == 1
+
+
+def test_the_share_of_a_core_holds_up_no_flush() -> None:
+    program = Program(cpu_share=1e-6)  # a millisecond of scoring is a quarter of an hour of rest
+    for _ in range(50):
+        program.ask(FALSE)
+    began = time.monotonic()
+    assert len(program.results()) == 50
+    assert time.monotonic() - began < SOON
+
+
+def test_a_shutdown_scores_what_it_can_and_counts_the_rest(caplog: pytest.LogCaptureFixture) -> None:
+    quick = Program()
+    for _ in range(30):
+        quick.ask(FALSE)
+    quick.processor.shutdown()
+    assert quick.processor.counts().scored == 30
+    quick.ask(FALSE)
+    quick.processor.shutdown()  # a second time is nothing
+    assert quick.processor.counts() == Counts(offered=31, scored=30, dropped=1, failed=0, empty=0, waiting=0)
+
+    stuck = Program(file_of(gated=(0.5, "below", "page")), shutdown_seconds=0.05)
+    for _ in range(30):
+        stuck.ask(FALSE)
+    began = time.monotonic()
+    with caplog.at_level(logging.WARNING, "touchstone"):
+        stuck.processor.shutdown()
+    assert time.monotonic() - began < SOON
+    assert stuck.processor.counts() == Counts(offered=30, scored=0, dropped=30, failed=0, empty=0, waiting=0)
+    assert any(one.startswith("30 answers were not scored") for one in caplog.messages)
+
+
+def test_a_rule_that_raises_is_said_once(caplog: pytest.LogCaptureFixture) -> None:
+    program = Program(is_llm=lambda span: 1 / 0 > 0)
+    with caplog.at_level(logging.WARNING, "touchstone"):
+        for _ in range(3):
+            program.ask(FALSE)
+    assert program.results() == []
+    assert len([one for one in caplog.messages if "ZeroDivisionError" in one]) == 1
+
+
+class Explodes(SpanProcessor):
+    """An exporter of the program's that breaks on our results."""
+
+    def on_end(self, span: ReadableSpan) -> None:
+        if span.name == RESULT:
+            raise ConnectionError("collector is gone")
+
+
+def test_an_exporter_that_raises_does_not_stop_the_scoring() -> None:
+    program = Program()
+    program.provider.add_span_processor(Explodes())
+    for _ in range(20):
+        program.ask(FALSE)
+    assert program.processor.force_flush(20_000)
+    assert program.processor.counts().scored == 20
+
+
+def test_a_span_that_ends_while_another_is_taken_in_does_not_deadlock() -> None:
+    """A signal handler or a finaliser may run in the middle of `offer`, in the same thread."""
+    program = Program()
+    with program.processor._worker.intake._lock:
+        program.ask(FALSE)
+    assert len(program.results()) == 1
+
+
+def test_no_thread_to_be_had_is_no_crash(monkeypatch: pytest.MonkeyPatch) -> None:
+    def start(_: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    program = Program(shutdown_seconds=0.05)
+    monkeypatch.setattr(threading.Thread, "start", start)
+    program.ask(FALSE)
+    program.processor.shutdown()
+    assert program.processor.counts() == Counts(offered=1, scored=0, dropped=1, failed=0, empty=0, waiting=0)
+
+
+def script(code: str) -> subprocess.Popen[str]:
+    command = [sys.executable, "-c", code]
+    return subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+FORK = """
+import os, sys, threading
+from calibrate import registry
+from tests.runtime.otel_making import FALSE, Program, file_of
+from tests.runtime.test_otel_faults import Gated
+
+registry._classes()["gated"] = Gated
+Gated.gate, Gated.reached = threading.Event(), threading.Event()
+program = Program(file_of(gated=(0.5, "below", "page")))
+for _ in range(3):
+    program.ask(FALSE)
+program.processor.force_flush(1)
+Gated.reached.wait(30)  # the parent's thread is in the middle of scoring: it holds what it holds
+
+def serve(asked):
+    Gated.gate.set()
+    program.exporter.clear()
+    for _ in range(asked):
+        program.ask(FALSE)
+    flushed = program.processor.force_flush(20_000)
+    return flushed, program.processor.counts()
+
+for asked in (5, 7):
+    read, written = os.pipe()
+    if os.fork() == 0:
+        os.write(written, repr(serve(asked)).encode())
+        os._exit(0)
+    os.wait()
+    print(os.read(read, 1000).decode())
+print(program.processor.counts())
+print(serve(2))
+"""
+
+
+@pytest.mark.skipif(not hasattr(socket, "AF_UNIX"), reason="no fork here")
+def test_a_forked_child_has_its_own_queue_and_thread_and_the_parent_goes_on() -> None:
+    done = script(FORK)
+    out, err = done.communicate(timeout=60)
+    assert done.returncode == 0, err
+    counts = "Counts(offered={0}, scored={0}, dropped=0, failed=0, empty=0, waiting=0)"
+    before = "Counts(offered=3, scored=0, dropped=0, failed=0, empty=0, waiting=3)"
+    expected = [f"(True, {counts.format(5)})", f"(True, {counts.format(7)})", before, f"(True, {counts.format(5)})"]
+    assert out.splitlines() == expected
+
+
+SIGTERM = """
+import signal, sys, threading
+from calibrate import registry
+from tests.runtime.otel_making import FALSE, Program, chat, file_of
+from tests.runtime.test_otel_faults import Gated
+
+registry._classes()["gated"] = Gated
+Gated.gate, Gated.reached = threading.Event(), threading.Event()
+program = Program(file_of(gated=(0.5, "below", "page")), max_queue=100, shutdown_seconds=0.5)
+import atexit
+atexit.register(program.provider.shutdown)  # as the SDK's provider does by itself
+signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))  # as servers do
+for _ in range(300):
+    program.span(**chat())
+print("ready", flush=True)
+signal.pause()
+"""
+
+
+def test_a_signal_to_end_with_a_full_queue_ends_the_program_in_time_and_says_what_was_not_scored() -> None:
+    process = script(SIGTERM)
+    assert process.stdout is not None
+    assert process.stdout.readline() == "ready\n"
+    began = time.monotonic()
+    process.send_signal(signal.SIGTERM)
+    _, err = process.communicate(timeout=30)
+    assert time.monotonic() - began < SOON
+    assert process.returncode == 0
+    assert "answers were not scored: the program ended first" in err
+    assert "offered=300, scored=0, dropped=300" in err

@@ -1,0 +1,310 @@
+"""What is read from a span, by each convention, on spans that the real SDK made."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from opentelemetry.sdk.trace import Event, ReadableSpan, TracerProvider
+
+from calibrate.ingest.base import Record, Row
+from calibrate.ingest.record import build
+from calibrate.runtime.otel.gather import Ended, Gather
+from calibrate.runtime.otel.spans import Reader, trace_id_of
+from calibrate.types import Source, Token, Trace
+from tests.runtime.otel_making import chat, message, retrieval
+
+TRACER = TracerProvider(shutdown_on_exit=False).get_tracer("test")
+PLAIN = {"gen_ai.operation.name": "chat"}
+
+
+def span(attributes: dict[str, Any], events: tuple[tuple[str, dict[str, Any]], ...] = ()) -> ReadableSpan:
+    made = TRACER.start_span("s", attributes=attributes)
+    for name, values in events:
+        made.add_event(name, values)
+    made.end()
+    assert isinstance(made, ReadableSpan)
+    return made
+
+
+def trace_of(*spans: ReadableSpan, reader: Reader | None = None) -> Trace:
+    """The trace of spans that belong together, of which the last has the answer."""
+    reader, gather = reader or Reader(), Gather(seconds=60, most=100)
+    context = spans[-1].get_span_context()
+    answers = []
+    for one in spans:
+        one._context = context  # as if they had been made in one trace
+        ended = Ended(one, reader.holds(one) == "answer", one is spans[-1])
+        answers += gather.add(ended, reader.read(one), now=0.0)
+    (answer,) = answers
+    return answer.trace
+
+
+OPENINFERENCE_LLM = {
+    "openinference.span.kind": "LLM",
+    "llm.model_name": "m-1",
+    "llm.input_messages.0.message.role": "system",
+    "llm.input_messages.0.message.content": "Be brief.",
+    "llm.input_messages.1.message.role": "user",
+    "llm.input_messages.1.message.content": "Who?",
+    "llm.output_messages.0.message.role": "assistant",
+    "llm.output_messages.0.message.content": "Priestley.",
+    "input.value": '{"messages": []}',
+    "input.mime_type": "application/json",
+}
+CONVENTIONS: dict[str, tuple[dict[str, Any], tuple[tuple[str, dict[str, Any]], ...]]] = {
+    "gen_ai as JSON": (chat("Priestley.", "Who?"), ()),
+    "gen_ai structured": (
+        PLAIN
+        | {
+            "gen_ai.request.model": "m-1",
+            "gen_ai.input.messages": [{"role": "user", "parts": [{"type": "text", "content": "Who?"}]}],
+            "gen_ai.output.messages": [{"role": "assistant", "parts": [{"type": "text", "content": "Priestley."}]}],
+        },
+        (),
+    ),
+    "gen_ai details event": (
+        PLAIN | {"gen_ai.response.model": "m-1"},
+        (
+            (
+                "gen_ai.client.inference.operation.details",
+                {
+                    "gen_ai.input.messages": message("user", "Who?"),
+                    "gen_ai.output.messages": message("assistant", "Priestley."),
+                },
+            ),
+        ),
+    ),
+    "gen_ai message events": (
+        PLAIN | {"gen_ai.response.model": "m-1"},
+        (
+            ("gen_ai.user.message", {"gen_ai.event.content": json.dumps({"content": "Who?"})}),
+            (
+                "gen_ai.choice",
+                {"gen_ai.event.content": json.dumps({"index": 0, "message": {"content": "Priestley."}})},
+            ),
+        ),
+    ),
+    "gen_ai content events": (
+        PLAIN | {"gen_ai.response.model": "m-1"},
+        (
+            ("gen_ai.content.prompt", {"gen_ai.prompt": json.dumps([{"role": "user", "content": "Who?"}])}),
+            ("gen_ai.content.completion", {"gen_ai.completion": "Priestley."}),
+        ),
+    ),
+    "OpenLLMetry": (
+        {
+            "gen_ai.response.model": "m-1",
+            "gen_ai.prompt.0.role": "user",
+            "gen_ai.prompt.0.content": "Who?",
+            "gen_ai.completion.0.role": "assistant",
+            "gen_ai.completion.0.content": "Priestley.",
+        },
+        (),
+    ),
+    "OpenInference": (OPENINFERENCE_LLM, ()),
+    "OpenInference contents": (
+        {
+            "openinference.span.kind": "LLM",
+            "llm.model_name": "m-1",
+            "input.value": "Who?",
+            "llm.output_messages.0.message.contents.0.message_content.type": "text",
+            "llm.output_messages.0.message.contents.0.message_content.text": "Priestley.",
+        },
+        (),
+    ),
+    "OpenInference values": (
+        {
+            "openinference.span.kind": "LLM",
+            "llm.model_name": "m-1",
+            "input.value": "Who?",
+            "output.value": "Priestley.",
+            "output.mime_type": "text/plain",
+        },
+        (),
+    ),
+    "ours": ({"touchstone.answer": "Priestley.", "touchstone.question": "Who?", "touchstone.model": "m-1"}, ()),
+}
+
+
+@pytest.mark.parametrize("name", CONVENTIONS)
+def test_every_convention_gives_the_same_trace(name: str) -> None:
+    trace = trace_of(span(*CONVENTIONS[name]))
+    assert (trace.question, trace.answer, trace.model, trace.alternatives) == ("Who?", "Priestley.", "m-1", ())
+
+
+DOCUMENTS = {
+    "gen_ai": retrieval("one", "two"),
+    "gen_ai structured": {
+        "gen_ai.retrieval.documents": [
+            {"id": "d0", "score": 0.9, "text": "one"},
+            {"id": "d1", "score": 0.8, "text": "two"},
+        ]
+    },
+    "OpenInference": {
+        "openinference.span.kind": "RETRIEVER",
+        # Not in their order: attributes come as they were set.
+        "retrieval.documents.1.document.content": "two",
+        "retrieval.documents.1.document.id": "d1",
+        "retrieval.documents.1.document.score": 0.8,
+        "retrieval.documents.0.document.content": "one",
+        "retrieval.documents.0.document.id": "d0",
+        "retrieval.documents.0.document.score": 0.9,
+    },
+}
+
+
+@pytest.mark.parametrize("name", DOCUMENTS)
+def test_the_sources_of_another_span_are_numbered_in_their_order(name: str) -> None:
+    retriever = span(DOCUMENTS[name])
+    assert Reader().holds(retriever) == "sources"
+    assert Reader().holds(retriever) != "answer"
+    trace = trace_of(retriever, span(chat()))
+    assert [(s.number, s.text, s.title) for s in trace.sources] == [("1", "one", "d0"), ("2", "two", "d1")]
+    assert [s.retrieval_score for s in trace.sources] == pytest.approx([0.9, 0.8])
+
+
+def test_ten_documents_keep_their_order() -> None:
+    flat = {f"retrieval.documents.{i}.document.content": f"text {i}" for i in reversed(range(12))}
+    trace = trace_of(span({"openinference.span.kind": "RETRIEVER"} | flat), span(chat()))
+    assert [s.text for s in trace.sources] == [f"text {i}" for i in range(12)]
+
+
+def test_what_a_reranker_left_replaces_what_was_retrieved() -> None:
+    reranked = {"openinference.span.kind": "RERANKER", "reranker.output_documents.0.document.content": "two"}
+    trace = trace_of(span(retrieval("one", "two")), span(reranked), span(chat()))
+    assert [s.text for s in trace.sources] == ["two"]
+
+
+def test_a_document_retrieved_twice_is_one_source_and_one_without_text_none() -> None:
+    trace = trace_of(span(retrieval("one")), span(retrieval("one", "")), span(chat()))
+    assert [s.text for s in trace.sources] == ["one"]
+
+
+def test_sources_found_after_the_model_was_asked_are_not_its_own() -> None:
+    first, later = span(chat()), span(retrieval("later"))
+    assert (later.start_time or 0) >= (first.start_time or 0)
+    gather, reader = Gather(seconds=60, most=10), Reader()
+    later._context = first.get_span_context()
+    later._start_time = (first.start_time or 0) + 1
+    assert gather.add(Ended(first, True, False), reader.read(first), now=0.0) == []
+    (answer,) = gather.add(Ended(later, False, True), reader.read(later), now=0.0)
+    assert answer.trace.sources == ()
+
+
+def test_the_question_is_what_the_retriever_was_asked_where_the_prompt_is_made_around_it() -> None:
+    retriever = span(retrieval("one", **{"gen_ai.retrieval.query.text": "Who?"}))
+    assert trace_of(retriever, span(chat(question="Use [1] one. Question: Who?"))).question == "Who?"
+    assert trace_of(retriever, span(chat(question="Something else"))).question == "Something else"
+
+
+def test_the_last_of_a_conversation_is_the_question_and_thoughts_and_tool_calls_are_no_answer() -> None:
+    history = [{"role": "user", "content": "First?"}, {"role": "assistant", "content": "Yes."}]
+    asked = [*history, {"role": "user", "content": [{"type": "text", "text": "And then?"}]}]
+    said = [
+        {
+            "role": "assistant",
+            "parts": [
+                {"type": "reasoning", "content": "Hm."},
+                {"type": "text", "content": "No."},
+                {"type": "tool_call", "name": "f", "arguments": {"a": 1}},
+            ],
+        }
+    ]
+    attributes = PLAIN | {"gen_ai.input.messages": json.dumps(asked), "gen_ai.output.messages": json.dumps(said)}
+    trace = trace_of(span(attributes))
+    assert (trace.question, trace.answer) == ("And then?", "No.")
+
+
+def test_an_answer_that_is_json_stays_as_it_is() -> None:
+    for text in ('{"answer": 42}', '[{"content": "x"}]', '{"role'):
+        trace = trace_of(span(PLAIN | {"gen_ai.completion": text}))
+        assert trace.answer == text
+        assert trace_of(span({"touchstone.answer": text})).answer == text
+
+
+def test_other_choices_are_alternatives() -> None:
+    choices = [{"role": "assistant", "parts": [{"type": "text", "content": text}]} for text in "abc"]
+    trace = trace_of(span(PLAIN | {"gen_ai.output.messages": json.dumps(choices)}))
+    assert (trace.answer, trace.alternatives) == ("a", ("b", "c"))
+
+
+def test_tokens_are_read_as_the_api_answers_them_and_all_or_none() -> None:
+    content = [{"token": "Yes", "logprob": -0.1, "top_logprobs": [{"token": "No", "logprob": -2.5}]}]
+    for spelling in (content, {"content": content}):
+        trace = trace_of(span(chat(**{"touchstone.tokens": json.dumps(spelling)})))
+        assert trace.tokens == (Token("Yes", -0.1, (("No", -2.5),)),)
+    for broken in ([*content, {"token": "x"}], [{"token": "x", "logprob": "y"}], "nothing", [1], {}):
+        assert trace_of(span(chat(**{"touchstone.tokens": json.dumps(broken)}))).tokens is None
+
+
+def test_attributes_to_sample_by_are_kept_and_content_is_not() -> None:
+    root = span(retrieval("one", **{"stakes": "high", "region": "eu", "long": "x" * 500}))
+    trace = trace_of(root, span(chat(region="us", **{"http.status": 200, "tags": ["a"]})))
+    assert trace.attributes == {"stakes": "high", "region": "us", "http.status": 200}
+
+
+def test_a_span_names_its_trace_or_gets_a_name() -> None:
+    one = span(chat())
+    assert trace_of(one).id == trace_id_of(one.get_span_context())
+    assert trace_of(span(chat(**{"touchstone.trace_id": "order-7"}))).id == "order-7"
+
+
+def test_a_programs_own_names_are_read_and_a_rule_picks_the_spans() -> None:
+    own = {"answer": "app.reply", "question": "app.asked", "sources": "app.passages"}
+    reader = Reader(names=own)
+    said = span({"app.reply": "Priestley.", "app.asked": "Who?", "app.passages": ["one", "two"]})
+    assert reader.holds(said) == "answer"
+    trace = trace_of(said, reader=reader)
+    assert (trace.answer, trace.question, [s.text for s in trace.sources]) == ("Priestley.", "Who?", ["one", "two"])
+    only_final = Reader(is_llm=lambda one: (one.attributes or {}).get("step") == "final")
+    assert only_final.holds(span({"step": "final"})) == "answer"
+    assert only_final.holds(span(chat())) != "answer"
+    with pytest.raises(ValueError, match="no field anwser; there are: trace_id, question"):
+        Reader(names={"anwser": "x"})
+
+
+@pytest.mark.parametrize("operation", ["embeddings", "execute_tool", "invoke_agent", "create_agent", "retrieval"])
+def test_other_operations_hold_no_answer(operation: str) -> None:
+    assert Reader().holds(span(chat() | {"gen_ai.operation.name": operation})) != "answer"
+    assert Reader().holds(span({"openinference.span.kind": "CHAIN", "output.value": "x"})) != "answer"
+    assert Reader().holds(span({"http.request.method": "GET"})) != "answer"
+
+
+def test_a_span_and_an_imported_line_give_the_same_content() -> None:
+    """A trace has one identity, whichever way it came: the store and the processor agree on what was scored."""
+    ours = trace_of(span(retrieval("one", "two")), span(chat("Priestley.", "Who?")))
+    sources = [{"text": "one", "title": "d0", "retrieval_score": 0.9}, {"text": "two", "retrieval_score": 0.8}]
+    line = {"trace_id": "x", "question": "Who?", "answer": "Priestley.", "model": "m-1", "sources": sources}
+    record = build(Row(1, line), format_name="jsonl")
+    assert isinstance(record, Record)
+    assert record.trace.content_hash() == ours.content_hash()
+    assert isinstance(ours.sources[0], Source)
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers(-9, 9) | st.floats() | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(
+        ["role", "parts", "content", "message", "type", "text", "id", "score", "token", "logprob", "top_logprobs"]
+    ), inner, max_size=4),
+    max_leaves=12,
+)  # fmt: skip
+KEYS = st.sampled_from(
+    [
+        *("gen_ai.input.messages", "gen_ai.output.messages", "gen_ai.retrieval.documents", "gen_ai.prompt"),
+        *("gen_ai.completion", "llm.output_messages.0.message.content", "retrieval.documents.x.document.content"),
+        *("reranker.output_documents.0.document.content", "input.value", "output.value", "output.mime_type"),
+        *("touchstone.tokens", "touchstone.sources", "touchstone.answer", "touchstone.schema", "gen_ai.prompt.0.role"),
+    ]
+)
+
+
+@given(st.dictionaries(KEYS, JSON | JSON.map(json.dumps), max_size=6))
+def test_whatever_a_span_holds_it_can_be_read(attributes: dict[str, Any]) -> None:
+    made = ReadableSpan("s", attributes=attributes, events=[Event("gen_ai.user.message", attributes)])
+    said = Reader().read(made)
+    assert all(isinstance(text, str) and text.strip() for text in said.answers)
+    assert all(isinstance(document.text, str) and document.text for document in said.documents)

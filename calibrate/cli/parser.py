@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from argparse import ArgumentParser, RawDescriptionHelpFormatter, _SubParsersAction
+from argparse import SUPPRESS, ArgumentParser, RawDescriptionHelpFormatter, _SubParsersAction
 from typing import NoReturn
 
 from calibrate import __version__
@@ -30,6 +30,7 @@ def build() -> ArgumentParser:
         epilog=EPILOG,
         formatter_class=RawDescriptionHelpFormatter,
     )
+    parser.add_argument("--json", action="store_true", help=SUPPRESS)  # before the verb as well
     parser.add_argument("--version", action="version", version=f"touchstone {__version__}")
     verbs = parser.add_subparsers(title="verbs", metavar="VERB", required=True)
     _data(verbs)
@@ -69,13 +70,14 @@ def _data(verbs: _SubParsersAction[_Parser]) -> None:
     verb.add_argument(
         "--cut", metavar="DETECTOR=T", help="uncertain, fresh-flagged: the threshold to be near to, or flagged at"
     )
+    verb.add_argument("--list", action="store_true", help="draw nothing; list the members of the sample NAME")
     verb.add_argument("--more", type=int, metavar="N", help="top up the sample NAME by so many, from what it was drawn")
     verb.add_argument(
         "--plan", type=float, metavar="W", help="draw nothing; say how many labels make a precision known to ±W"
     )
     verb.add_argument("--precision", type=float, default=0.7, metavar="P", help="plan: around which (default 0.7)")
     verb.add_argument("--since", default="14d", help="14d (default), 2026-11-01, or all, which lets undated traces in")
-    verb.add_argument("--seed", type=int, help="draw the same sample again (default: a new seed)")
+    verb.add_argument("--seed", type=int, help="draw alike again from the same store (default: a new seed)")
 
     verb = _verb(verbs, "labels", "data.labels", "bring labels in from a file, or write them to one (JSONL or CSV)")
     verb.add_argument("direction", choices=("import", "export"))
@@ -208,16 +210,24 @@ def _thresholds(verbs: _SubParsersAction[_Parser]) -> None:
 
     verb = _verb(verbs, "release", "releasing.release", "make the saved operating points the next version")
     verb.add_argument("detectors", nargs="*", metavar="DETECTOR", help="default: every detector with a saved point")
-    verb.add_argument("--out", required=True, metavar="FILE", help="the thresholds file, replaced atomically")
+    verb.add_argument("--out", metavar="FILE", help="the thresholds file, replaced atomically; or a URL like s3://…")
     verb.add_argument("--note", default="", metavar="TEXT", help="why, for the history")
+    verb.add_argument(
+        "--reason", default="", metavar="TEXT", help="why a point may be worse than the live one on the same labels"
+    )
     verb.add_argument(
         "--ensemble", action="append", default=[], metavar="NAME", help="a saved ensemble that comes in too; repeatable"
     )
     verb.add_argument(
         "--tier", action="append", default=[], metavar="NAME=TIER",
-        help="page, signal (default) or off; an ensemble pages by default where it has a cut for it",
+        help="page, signal or off (default: as in the live release; what is new is signal, a new ensemble page)",
     )  # fmt: skip
-    verb.add_argument("--again", type=int, metavar="VERSION", help="write an earlier version to --out; release nothing")
+    other = verb.add_mutually_exclusive_group()
+    other.add_argument("--again", type=int, metavar="VERSION", help="write a version anew to --out; release nothing")
+    other.add_argument("--rollback", type=int, metavar="VERSION", help="release an earlier version as the next one")
+    other.add_argument("--proposals", action="store_true", help="list what waits for a second person")
+    other.add_argument("--approve", type=int, metavar="ID", help="release what somebody else proposed")
+    other.add_argument("--decline", type=int, metavar="ID", help="turn a proposal down, or take your own back")
 
     verb = _verb(verbs, "verify", "releasing.verify", "check a thresholds file: format, digest, fields")
     verb.add_argument("file", metavar="FILE")
@@ -228,12 +238,73 @@ def _thresholds(verbs: _SubParsersAction[_Parser]) -> None:
         "--scores", required=True, metavar="SCORES.json", help='{"detector": score or null, …}; - for stdin'
     )
 
+    _production(verbs)
+    _recalibrating(verbs)
+
+    verb = _verb(verbs, "drift", "drifting.drift", "whether scores moved since the release, by detector and model")
+    verb.add_argument(
+        "--since", default=None, metavar="WHEN", help="the live window: 7d, 2026-11-01 (default: release)"
+    )
+    verb.add_argument("--release", type=int, metavar="N", help="compare with this one (default: the newest)")
+    verb.add_argument("--seed", type=int, default=0, help="which traces of a large window are compared (default 0)")
+
+    verb = _verb(verbs, "recheck", "drifting.recheck", "label flagged traces until it is known if a threshold holds")
+    verb.add_argument("detector", metavar="DETECTOR")
+    verb.add_argument("--target", type=float, metavar="P", help="the precision to hold (default: what was released)")
+    verb.add_argument("--labels", type=int, metavar="N", help="flagged traces to draw at a time (default 60)")
+    verb.add_argument("--model", metavar="MODEL", help="only the traffic of this model (default: all)")
+    verb.add_argument("--release", type=int, metavar="N", help="of this one (default: the newest)")
+    verb.add_argument("--seed", type=int, help="draw the same traces again (default: a new seed)")
+    verb.add_argument("--again", action="store_true", help="begin another when the last one is decided")
+
     verb = _verb(verbs, "simulate", "simulating.simulate", "measure what the statistics promise, where truth is known")
     verb.add_argument(
         "--replications", type=int, default=200, metavar="N", help="per scenario, 50 at least (default 200)"
     )
     verb.add_argument("--labels", type=int, default=300, metavar="N", help="that a certificate may cost (default 300)")
     verb.add_argument("--seed", type=int, help="default: always the same, and so the same table")
+    verb.add_argument("--drift", action="store_true", help="only what `drift` and `recheck` promise")
+
+
+def _production(verbs: _SubParsersAction[_Parser]) -> None:
+    verb = _verb(verbs, "watch", "watching.watch", "score new traces as they come in, decide and raise alerts")
+    verb.add_argument("--file", metavar="FILE", help="decide by this release (default: always the newest)")
+    verb.add_argument("--every", type=float, default=30.0, metavar="SECONDS", help="look for new traces (default 30)")
+    verb.add_argument("--once", action="store_true", help="decide what there is, then end")
+    verb.add_argument("--since", default="14d", help="14d (default), 2026-11-01, or all, which lets undated traces in")
+    verb.add_argument(
+        "--alerts", metavar="URL", help="tell this webhook of flags; a secret, so better TOUCHSTONE_ALERTS_WEBHOOK"
+    )
+    verb.add_argument(
+        "--trace-url", metavar="TEMPLATE", help="link in alerts, like https://touchstone.example/traces?trace={id}"
+    )
+
+    verb = _verb(verbs, "serve", "serving.serve", "serve releases over HTTP, read-only, for runtimes to load")
+    verb.add_argument("--host", default="127.0.0.1", help="default 127.0.0.1: this machine only")
+    verb.add_argument("--port", type=int, default=8502, help="default 8502; 0 takes a free one")
+
+
+def _recalibrating(verbs: _SubParsersAction[_Parser]) -> None:
+    verb = _verb(verbs, "seen", "recalibrating.seen", "models in the traces: since when, how much, how often wrong")
+    verb.add_argument("--by", default="model", metavar="ATTR", help="model (default) or an attribute: prompt_version")
+    about = "labels of this sample, by its design (default: every label); again to merge samples"
+    verb.add_argument("--sample", action="append", metavar="NAME", help=about)
+
+    verb = _verb(verbs, "recalibrate", "recalibrating.recalibrate", "after an upgrade: thresholds anew, and released")
+    verb.add_argument(
+        "--policy", default="same", metavar="POLICY", help="same (default): each detector's own; or one for all"
+    )
+    verb.add_argument("--dry-run", action="store_true", help="say what would change, and change nothing")
+    verb.add_argument("--out", metavar="FILE", help="also write the release to this thresholds file")
+    verb.add_argument("--note", default="", metavar="TEXT", help="why, for the history")
+    verb.add_argument("--reason", default="", metavar="TEXT", help="needed where a point is worse than the live one")
+    verb.add_argument("--sample", action="append", metavar="NAME", help="default: the newest labels, or the release's")
+    verb.add_argument("--param", action="append", default=[], metavar="K=V", help="default: as in the release")
+    verb.add_argument("--budget", type=float, metavar="USD", help="stop asking a chat endpoint at this cost")
+
+    verb = _verb(verbs, "weekly", "recalibrating.weekly", "the week's mechanical part, for cron")
+    verb.add_argument("--out", metavar="REPORT.html", help="write the drift report here, one file with its charts")
+    verb.add_argument("--size", type=int, default=300, metavar="N", help="of the week's sample (default 300)")
 
 
 def _ensemble(verb: ArgumentParser) -> None:

@@ -59,8 +59,8 @@ class AtPoint:
 
 @dataclass(frozen=True)
 class Line:
-    """One detector. `n` labels, `scored` of them with a score, `positives` hallucinated; `not_run`: those it was not run
-    on. `coverage` is the estimated share of the traffic that it can score where it is run. The two areas are over
+    """One detector. `n` labels, `scored` of them with a score, `positives` hallucinated; on `not_run` it was not run.
+    `coverage` is the estimated share of the traffic that it can score where it is run. The two areas are over
     scored labels; None with fewer than 5 of either verdict."""
 
     name: str

@@ -30,6 +30,12 @@ _SECTIONS = {
     "Release": {
         "release": ("pages/release/release.py", "Release", ":material/verified:", "release"),
     },
+    "Watch": {
+        "models": ("pages/watch/models.py", "Models", ":material/neurology:", "models"),
+        "drift": ("pages/watch/drift.py", "Drift", ":material/show_chart:", "drift"),
+        "recheck": ("pages/watch/recheck.py", "Recheck", ":material/fact_check:", "recheck"),
+        "recalibrate": ("pages/watch/recalibrate.py", "Recalibrate", ":material/autorenew:", "recalibrate"),
+    },
 }
 _PAGES = {key: place for pages in _SECTIONS.values() for key, place in pages.items()}
 

@@ -1,4 +1,4 @@
-"""What the Release page is made of: the points on offer, what a release would change, the history."""
+"""What the Release page offers: the saved points and ensembles, and what of them is taken."""
 
 from __future__ import annotations
 
@@ -10,25 +10,24 @@ from typing import Any
 
 import streamlit as st
 
-from calibrate.errors import BadInput, TouchstoneError
+from calibrate.errors import BadInput
 from calibrate.stats import wording
-from calibrate.stats.policy_text import parse
 from calibrate.steps import release as step
 from calibrate.steps import tune
 from calibrate.steps.attempts import overturned
-from calibrate.thresholds import Change, diff
-from calibrate.thresholds.changes import guaranteed
+from calibrate.thresholds import files
+from calibrate.thresholds.model import ThresholdsFile
 from calibrate.types import Guarantee, Interval, Tier
 from db import Store
-from db.releases import Release, SavedPoint
+from db.releases import SavedPoint
 from pages.parts import workbench
+from pages.parts.release_diff import policy_in_words
 from pages.parts.text import label, plain, visible
-from pages.parts.words import ago, count, day
+from pages.parts.words import count, day
 
 TIERS: tuple[Tier, ...] = ("signal", "page", "off")
 ABOUT_TIERS = "page: wakes somebody. signal: is recorded and counted. off: stays in the file, is not asked."
-WIDTHS = (2.6, 1.7, 1.5, 1.5, 1.1, 2, 1.2)
-MOST_VERSIONS = 10
+WIDTHS = (2.2, 1.6, 2.2, 1.2, 1.1, 2, 1.2)
 STYLE = """<style>
 [class*="st-key-release-row-"] {border-top: 1px solid rgba(138,143,152,.25); padding-top: .6rem}
 </style>"""
@@ -41,7 +40,8 @@ class Chosen:
     tiers: Mapping[str, Tier]
     ensembles: tuple[str, ...]
     note: str
-    out: Path | None
+    reason: str
+    out: str | None
 
 
 def choose_points(store: Store, saved: Mapping[str, SavedPoint], live: Mapping[str, Tier]) -> dict[str, Tier]:
@@ -81,15 +81,19 @@ def chosen(store: Store, seen: Collection[int]) -> Chosen:
         raise BadInput("another operating point was saved in the meantime: look at it, then release")
     ticked = [name for name, point in saved.items() if state.get(f"release_tick_{point.id}")]
     tiers = {name: state.get(f"release_tier_{name}", TIERS[0]) for name in ticked}
-    note, out = (str(state.get(key) or "").strip() for key in ("release_note", "release_out"))
-    ensembles = tuple(state.get("release_ensembles") or ())
-    return Chosen(tiers, ensembles, note, Path(out).expanduser() if out else None)
+    note, reason = (str(state.get(key) or "").strip() for key in ("release_note", "release_reason"))
+    return Chosen(tiers, tuple(state.get("release_ensembles") or ()), note, reason, place())
 
 
-def changes_of(store: Store, chosen: Chosen, newest: Release | None, now: datetime) -> list[Change]:
-    """What a release of the chosen points would change against the live one."""
-    version = newest.version + 1 if newest else 1
-    file = step.candidate(
+def place() -> str | None:
+    """Where the file is to be written too: a path on this machine, or a URL."""
+    given = str(st.session_state.get("release_out") or "").strip()
+    return None if not given else given if files.scheme_of(given) else str(Path(given).expanduser())
+
+
+def candidate_of(store: Store, chosen: Chosen, before: ThresholdsFile | None, now: datetime) -> ThresholdsFile:
+    """What a release of the chosen points would hold."""
+    return step.candidate(
         store,
         detectors=list(chosen.tiers),
         tiers=chosen.tiers,
@@ -97,120 +101,10 @@ def changes_of(store: Store, chosen: Chosen, newest: Release | None, now: dateti
         note=chosen.note,
         by=workbench.user(),
         now=now,
-        version=version,
-        replaces=newest.version if newest else None,
-        before=step.read(newest) if newest else None,
+        version=before.version + 1 if before else 1,
+        replaces=before.version if before else None,
+        before=before,
     )
-    return diff(step.read(newest) if newest else None, file)
-
-
-def show_changes(changes: Sequence[Change], against: str | None) -> None:
-    """What changes against the version named, or what the first release will hold."""
-    if not changes:
-        st.caption(f"Nothing changes against {against}.")
-        return
-    st.markdown(f"**What changes against {against}**" if against else "**What it will hold**")
-    st.markdown("\n".join(f"- {line}" for line in lines_of(changes)))
-
-
-def lines_of(changes: Sequence[Change]) -> list[str]:
-    """The changes in Markdown: one line about the labels, one a detector, its measured figures small."""
-    about: dict[str | None, list[Change]] = {}
-    for change in changes:
-        about.setdefault(change.detector, []).append(change)
-    data = about.pop(None, [])
-    lines = [line for name, some in about.items() for line in _detector_lines(str(name), some)]
-    if data:
-        lines.append("Labels: " + ", ".join(_moved(_DATA.get(c.field, c.field), _said(c)) for c in data))
-    return lines
-
-
-_DATA = {
-    "data.sample": "sample", "data.design": "design", "data.samples": "samples", "data.n": "number",
-    "data.positives": "hallucinated",
-    "data.models": "models", "data.label_set_digest": "digest", "baselines": "baselines",
-}  # fmt: skip
-_FIGURES = {
-    "precision": "precision", "recall": "recall", "fpr": "false-positive rate", "flag_rate": "flag rate",
-    "coverage": "coverage",
-}  # fmt: skip
-
-
-def _detector_lines(name: str, changes: Sequence[Change]) -> Iterator[str]:
-    if changes[0].field == "detector":
-        new = changes[0].before is None
-        word = "comes in" if new else "leaves"
-        yield f"**{plain(name)}** {word}: {plain(str(changes[0].after if new else changes[0].before))}"
-        return
-    rules = [_moved(c.field.replace("params.", ""), _said(c)) for c in changes if c.field not in _FIGURES]
-    figures = [_moved(_FIGURES[c.field], _said(c)) for c in changes if c.field in _FIGURES]
-    small = f"  \n:gray[:small[{', '.join(figures)}]]" if figures else ""
-    yield f"**{plain(name)}**: {', '.join(rules) or 'same threshold, measured anew'}{small}"
-
-
-def _moved(what: str, values: tuple[str, str]) -> str:
-    return f"{plain(what.replace('_', ' '))} {plain(values[0])} → {plain(values[1])}"
-
-
-def _said(change: Change) -> tuple[str, str]:
-    """The two values as people say them."""
-    before, after = (_value(value, change.field) for value in (change.before, change.after))
-    return before, after
-
-
-def _value(value: Any, field: str) -> str:
-    if isinstance(value, Interval):
-        return "unknown" if value.value is None else wording.percent(value.value)
-    if isinstance(value, Guarantee):
-        return guaranteed(value)
-    if field == "policy":
-        return _policy(value)
-    if isinstance(value, float):
-        return f"{value:.4g}"
-    if isinstance(value, tuple | list):
-        return ", ".join(map(str, value)) or "none"
-    return "none" if value is None or value == "" else visible(str(value), 80)
-
-
-def show_history(store: Store, now: datetime) -> None:
-    """Every version, newest first: when, who, why, what it changed, and its exact bytes."""
-    versions = store.releases.list()
-    if not versions:
-        return
-    st.subheader("Released so far", anchor=False)
-    shown = versions if st.session_state.get("release_all") else versions[:MOST_VERSIONS]
-    for place, version in enumerate(shown):
-        before = versions[place + 1] if place + 1 < len(versions) else None
-        _version(version, before, now, live=place == 0)
-    if len(shown) < len(versions):
-        st.button(f"Show all {len(versions)}", on_click=lambda: st.session_state.update(release_all=True))
-
-
-def download(version: Release, *, key: str) -> None:
-    """The exact bytes of a version."""
-    st.download_button(
-        f"Download v{version.version}",
-        version.document.encode(),
-        file_name=f"thresholds-v{version.version}.json",
-        mime="application/json",
-        icon=":material/download:",
-        on_click="ignore",
-        key=f"download_{key}_{version.version}",
-    )
-
-
-def show_reader(names: Sequence[str]) -> None:
-    """How a production process uses the file, with this release's own detectors."""
-    scores = ", ".join(f'"{name}": {"0.41" if place == 0 else "None"}' for place, name in enumerate(names[:2]))
-    with st.expander("How a runtime reads it"):
-        st.code(
-            "from calibrate.runtime import decide, load\n\n"
-            'thresholds = load("thresholds.json")        # refuses a changed or unknown file\n'
-            f"decision = decide(thresholds, {{{scores}}})  # None: could not score\n"
-            "decision.verdict, decision.tier, decision.reasons",
-            language="python",
-        )
-        st.caption("It imports no pandas, torch, Streamlit or database, and decides in microseconds.")
 
 
 def _row(store: Store, saved: SavedPoint, tier: Tier) -> Tier | None:
@@ -250,7 +144,7 @@ def _row(store: Store, saved: SavedPoint, tier: Tier) -> Tier | None:
 def _cells(store: Store, saved: SavedPoint) -> Iterator[str]:
     """What is known of a point, a cell each: its limit, precision, recall, flags a day, labels."""
     point, about = saved.point, saved.data
-    yield f"{_limit(point)}  \n{_small(_policy(str(point['policy'])))}"
+    yield f"{_limit(point)}  \n{_small(policy_in_words(str(point['policy'])))}"
     yield _precision(point, step.guarantee_of(saved))
     yield _figure(Interval(**point["recall"]))
     yield _flags_a_day(store, point, about["sample"])
@@ -274,14 +168,6 @@ def _limit(point: Mapping[str, Any]) -> str:
     return f"**{'≥' if point['flag_when'] == 'above' else '≤'} {point['threshold']:.4g}**"
 
 
-def _policy(text: str) -> str:
-    """As people say it, where this version knows it."""
-    try:
-        return wording.policy_in_words(parse(text))
-    except TouchstoneError:
-        return visible(text, 80)
-
-
 def _figure(figure: Interval, strength: str = "") -> str:
     if figure.value is None:
         return "unknown"
@@ -289,10 +175,10 @@ def _figure(figure: Interval, strength: str = "") -> str:
 
 
 def _precision(point: Mapping[str, Any], sure: Guarantee | None) -> str:
-    """The figure, and how sure it is: with a guarantee what it guarantees, and from how many labels."""
-    figure = Interval(**point["precision"])
+    """The figure, and how sure it is: with a guarantee what it guarantees, and from how many flagged labels."""
     if sure is None:
-        return _figure(figure, ", measured")
+        flagged = int(point["true_positives"]) + int(point["false_positives"])
+        return _figure(Interval(**point["precision"]), f", {flagged:,} flagged, measured")
     known = f"{sure.strength}, {count(sure.labels, 'label')}"
     return f"**at least {100 * sure.target:.10g}%**  \n{_small(known)}"
 
@@ -304,27 +190,3 @@ def _flags_a_day(store: Store, point: Mapping[str, Any], sample: str | None) -> 
     if per_day is None or rate is None:
         return "unknown"
     return f"**{rate * per_day:,.1f}**" if rate * per_day < 10 else f"**{rate * per_day:,.0f}**"
-
-
-def _version(version: Release, before: Release | None, now: datetime, *, live: bool) -> None:
-    with st.container(border=True, key=f"release-version-{version.version}"):
-        with st.container(horizontal=True, vertical_alignment="center"):
-            badge = " :gray-badge[live]" if live else ""
-            st.markdown(
-                f"**v{version.version}**{badge} &ensp; {day(version.released_at)} ({ago(version.released_at, now)}) "
-                f"by {plain(version.released_by, 60)}",
-                width="stretch",
-            )
-            download(version, key="history")
-        if version.note:
-            st.text(visible(version.note, 500))
-        with st.expander("What changed" if before else "What it holds"):
-            lines = _lines(version.sha256, before.sha256 if before else None, version, before)
-            st.markdown("\n".join(f"- {line}" for line in lines))
-            st.caption(f"sha256 {version.sha256}")
-
-
-@st.cache_data(max_entries=200, show_spinner=False)
-def _lines(sha256: str, before_sha256: str | None, _version: Release, _before: Release | None) -> list[str]:
-    changes = diff(step.read(_before) if _before else None, step.read(_version))
-    return lines_of(changes) or ["nothing but the note"]

@@ -1,0 +1,190 @@
+"""Verbs after a release: what models there are, thresholds anew after an upgrade, the week's mechanical part."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from collections.abc import Iterator
+from dataclasses import asdict
+from typing import Any
+
+from calibrate import settings
+from calibrate.cli import Answer
+from calibrate.cli.common import now, outfile, pairs, store, table, user
+from calibrate.errors import BadInput, TouchstoneError
+from calibrate.hostile import visible
+from calibrate.stats.wording import interval, percent
+from calibrate.steps import detect
+from calibrate.steps.announce import announce
+from calibrate.thresholds.files import put, scheme_of
+from calibrate.types import OperatingPoint
+from db import Store
+from db.releases import Release
+
+
+def seen(args: Namespace) -> Answer:
+    from calibrate.steps import models_seen as step
+
+    found = step.registry(store(args), by=args.by, sample=args.sample)
+    head = (args.by, "traces", "share", "first seen", "last seen", "release", "hallucinated", "95%", "labels")
+    rows = [tuple(visible(cell, 60) for cell in head), *(_line(one) for one in found.values)]
+    lines = [table(rows, right=(1, 2, 6, 7, 8))]
+    lines += [f"and {found.beyond:,} more with fewer traces"] if found.beyond else []
+    lines += [visible(step.sentence(found.step), 500).replace("\n", " ")] if found.step else []
+    lines += [found.caution] if found.caution else []
+    document = {
+        "by": found.by,
+        "version": found.version,
+        "sample": found.sample,
+        "values": [
+            {**asdict(one), "first": one.first and one.first.isoformat(), "last": one.last and one.last.isoformat()}
+            for one in found.values
+        ],
+        "beyond": found.beyond,
+        "per": found.per,
+        "traffic": {name: {day.isoformat(): n for day, n in counts.items()} for name, counts in found.traffic.items()},
+        "step": asdict(found.step.difference) if found.step else None,
+        "caution": found.caution,
+    }
+    return Answer(document, "\n".join(lines))
+
+
+def _line(one: Any) -> tuple[str, ...]:
+    days = [at.strftime("%Y-%m-%d") if at else "–" for at in (one.first, one.last)]
+    share = "–" if one.prevalence.value is None else percent(one.prevalence.value)
+    known = {True: "made on it", False: "made without", None: ""}[one.released]
+    name = visible(one.name, 60).replace("\n", " ")
+    return (
+        name, f"{one.traces:,}", percent(one.share), *days, known, share,
+        interval(one.prevalence) if one.labels else "–", f"{one.labels:,}",
+    )  # fmt: skip
+
+
+def recalibrate(args: Namespace) -> Answer:
+    from calibrate.steps import recalibrate as step
+
+    after = settings.releases()
+    out = None if args.out is None else args.out if scheme_of(args.out) else str(outfile(args.out, replace=True))
+    found, params = store(args), pairs(args.param, "--param")
+    plan = step.plan(found, sample=args.sample, params=params)
+    if queued := step.queue(found, plan, budget=args.budget):
+        _carry_out(found, queued.id)
+        plan = step.plan(found, sample=args.sample, params=params)
+    redone = step.redo(found, plan, policy=args.policy)
+    outcome = step.look(found, plan, redone, by=user(), now=now())
+    lines = list(_told(outcome))
+    document = _document(outcome)
+    if args.dry_run or not outcome.changes:
+        lines.append("Dry run: nothing was released." if outcome.changes else f"v{plan.release.version} stands.")
+        return Answer({**document, "version": None}, "\n".join(lines))
+    made = step.release(
+        found, outcome, note=args.note or f"Recalibrated after v{plan.release.version}.", reason=args.reason.strip(),
+        by=user(), now=now(), out=out, approval=after.approval,
+    )  # fmt: skip
+    if isinstance(made, Release):
+        problems = announce(made, after)
+        lines += [f"v{made.version} is released{f' and in {out}' if out else ''}.", *problems]
+        return Answer({**document, "version": made.version, "problems": problems}, "\n".join(lines))
+    lines.append(f"Proposal {made.id} waits for a second person: `release --approve {made.id} --out FILE`.")
+    return Answer({**document, "version": None, "proposal": made.id}, "\n".join(lines))
+
+
+def _carry_out(found: Store, run_id: int) -> None:
+    """Scores the labelled traces, here. Raises TouchstoneError where the run fails."""
+    done = detect.work(found, run_id=run_id) or found.runs.get(run_id)
+    if done.status == "failed":
+        raise TouchstoneError(f"run {done.id} failed: {done.error}")
+    if done.status != "done":
+        raise BadInput(
+            f"run {done.id}, which scores the labelled traces, is {done.status}: recalibrate when it is done"
+        )
+
+
+def _told(outcome: Any) -> Iterator[str]:
+    plan = outcome.plan
+    labels = f"{plan.labels:,} labels" + (f" of {plan.sample.name}" if plan.sample else "")
+    yield f"Against v{plan.release.version}, on {labels}. " + (
+        "; ".join(plan.why) + "." if plan.why else "No detector changed, and no label came."
+    )
+    for one in outcome.redone:
+        if one.point is None:
+            yield f"{one.due.name} stays as it is: {one.why}"
+            continue
+        old, new = one.due.entry, one.point
+        yield f"{one.due.name}: {old.limit} → {_at(new)} ({new.policy}, {new.strength}); {_measured(one)}"
+        if one.remark:
+            yield f"  {one.remark}"
+    if outcome.impact:
+        yield outcome.impact.sentence
+        yield from (f"Worse: {said}" for said in outcome.impact.worse)
+    yield from (
+        f"the ensemble {name} was made from scores that have changed, and is left out: make it again and save it"
+        for name in outcome.left_out
+    )
+
+
+def _at(point: OperatingPoint) -> str:
+    return f"{'≥' if point.flag_when == 'above' else '≤'} {point.threshold:.4g}"
+
+
+def _measured(one: Any) -> str:
+    """What is flagged now against what was, on the same labels."""
+    said = []
+    for what in ("precision", "recall"):
+        before = getattr(one.stood, what).value if one.stood else None
+        after = getattr(one.point, what).value
+        shown = ["unknown" if value is None else percent(value) for value in (before, after)]
+        said.append(f"{what} {' → '.join(shown)}")
+    return ", ".join(said)
+
+
+def _document(outcome: Any) -> dict[str, Any]:
+    plan = outcome.plan
+    return {
+        "against": plan.release.version,
+        "sample": plan.sample.name if plan.sample else None,
+        "labels": plan.labels,
+        "why": list(plan.why),
+        "detectors": [
+            {
+                "detector": one.due.name,
+                "changes": list(one.due.changes),
+                "policy": one.due.entry.policy,
+                "threshold": {"before": one.due.entry.threshold, "after": one.point and one.point.threshold},
+                "strength": one.point.strength if one.point else None,
+                "precision": asdict(one.point.precision) if one.point else None,
+                "recall": asdict(one.point.recall) if one.point else None,
+                "stays": one.why,
+                "remark": one.remark,
+            }
+            for one in outcome.redone
+        ],
+        "changes": [str(one) for one in outcome.changes],
+        "sentence": outcome.impact.sentence if outcome.impact else None,
+        "worse": outcome.impact.worse if outcome.impact else [],
+        "left_out": list(outcome.left_out),
+    }
+
+
+def weekly(args: Namespace) -> Answer:
+    from calibrate.steps import weekly as step
+
+    if args.size < 1:
+        raise BadInput(f"a sample of {args.size} traces holds nothing: ask for at least 1")
+    out = None if args.out is None else outfile(args.out, replace=True)
+    done = step.weekly(store(args), size=args.size, by=user(), now=now())
+    lines = [f"{done.week}: {done.report.verdict if done.report else 'nothing is released yet'}"]
+    for one in done.scored:
+        missing = f", {one.missing:,} could not be scored" if one.missing else ""
+        lines.append(
+            f"{one.detector}: {f'not run: {one.why}' if one.why else f'{one.scored:,} new traces scored{missing}'}"
+        )
+    if done.sample:
+        word = "drawn" if done.drawn else "there already"
+        lines.append(f"sample {done.sample.name} {word}: {done.sample.size:,} of {done.sample.pool:,} traces")
+    if out is not None:
+        from calibrate.steps.drift_page import page
+
+        put(page(done).encode(), str(out))
+        lines.append(f"the report is in {out}")
+    lines += [f"Next: {visible(one, 500)}" for one in done.next]
+    return Answer({**step.document(done), "path": str(out) if out else None}, "\n".join(lines))

@@ -1,0 +1,74 @@
+"""Drift: whether the scores of the released detectors moved since the window that the release was made on."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from calibrate.steps import drift as step
+from calibrate.steps.drift_page import urgency
+from db import Store
+from pages.parts import drifting, workbench
+from pages.parts.navigation import page
+from pages.parts.text import plain
+
+EVERY = "All detectors"
+
+
+def verdict(found: step.Report) -> None:
+    """The plain verdict and the one next step."""
+    urgent = bool(found.moved)
+    lacking = [line for line in found.lines if line.state in ("not scored", "partly scored")]
+    with st.container(border=True):
+        icon = ":material/warning:" if urgent else ":material/info:" if lacking else ":material/check:"
+        st.markdown(f"### {icon} {plain(found.verdict, 600)}")
+        with st.container(horizontal=True):
+            if lacking:
+                _go("Score the traffic", "detect", ":material/play_circle:", first=True)
+            if urgent:
+                first = min(found.moved, key=urgency)
+                which = {"detector": first.detector, **({"model": first.model} if first.model != "(none)" else {})}
+                _go("Recheck what is flagged", "recheck", ":material/fact_check:", first=not lacking, which=which)
+                _go("Recalibrate", "recalibrate", ":material/autorenew:", first=False)
+
+
+def _go(text: str, key: str, icon: str, *, first: bool, which: dict[str, str] | None = None) -> None:
+    if st.button(text, type="primary" if first else "secondary", icon=icon, key=f"drift-go-{key}"):
+        st.switch_page(page(key), query_params=which)
+
+
+def show(store: Store) -> None:
+    found = drifting.report(store)
+    verdict(found)
+    drifting.show_facts(found)
+    if not found.lines:
+        return
+    names = list(dict.fromkeys(line.detector for line in found.lines))
+    chosen = EVERY
+    if len(names) > 1:
+        wanted = st.query_params.get("detector")
+        options = [EVERY, *names]
+        left, _ = st.columns([1, 2])
+        with left:
+            chosen = st.selectbox("Detector", options, index=options.index(wanted) if wanted in options else 0)
+        if chosen == EVERY:
+            st.query_params.pop("detector", None)
+        else:
+            st.query_params["detector"] = chosen
+    lines = found.lines if chosen == EVERY else found.of(chosen)
+    drifting.show_charts(lines)
+    with st.expander("All tests, with their figures", expanded=not any(line.bins for line in lines)):
+        drifting.show_table(lines)
+
+
+with workbench.page(
+    "Drift", "Have the scores moved since the release? This needs no labels: it compares windows of traffic."
+) as opened:
+    if opened.releases.list():
+        show(opened)
+    else:
+        with st.container(border=True):
+            st.markdown(
+                "**Nothing is released yet.** Once thresholds are live, this page says whether the scores they were "
+                "chosen on still look the same."
+            )
+            st.page_link(page("tune"), label="Choose thresholds", icon=":material/tune:")

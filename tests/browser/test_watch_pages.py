@@ -1,0 +1,125 @@
+"""The Watch pages in a real browser: from an empty store over drift and a recheck to the next release."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from datetime import timedelta
+from functools import partial
+from typing import Any
+
+import pytest
+
+from calibrate.ingest.base import Record
+from calibrate.steps import detect, recheck, release
+from calibrate.steps.detect import utc_now
+from calibrate.types import Label, Source, Trace
+from db import Store, open_store
+from tests.browser.conftest import LONG, App, serve, settled, turn_to, until
+from tests.steps.making import save
+
+pytestmark = pytest.mark.browser
+
+NAME = "token_overlap"
+SOURCE = "the warranty covers parts and labour for two years after delivery"
+NEW = "<b>new</b> *model* ![x](http://elsewhere.example/x.png)"
+EMPTY = {
+    "models": "No traces yet.",
+    "drift": "Nothing is released yet.",
+    "recheck": "Nothing is released yet.",
+    "recalibrate": "Nothing is released yet.",
+}
+
+
+@pytest.fixture(scope="module")
+def own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[App]:
+    folder = tmp_path_factory.mktemp("watch")
+    store = open_store(f"sqlite:///{folder / 'store.db'}")
+    server, address = serve(store.url, folder / "server.log")
+    yield App(address, store)
+    server.terminate()
+    server.wait(timeout=20)
+    store.close()
+
+
+def log(store: Store, count: int, *, hours: int, model: str, prompt: str, labelled: bool) -> None:
+    records = []
+    for place in range(count):
+        bad = place % 3 == 0 or not labelled
+        words = SOURCE.split()[: 5 + place % 6]
+        answer = f"{' '.join(words)} {'and batteries for ever, said golden wings' if bad else ''} {place}"
+        at = utc_now() - timedelta(hours=hours + place)
+        trace = Trace(
+            f"{labelled}-{place}", answer, sources=(Source("1", SOURCE),), model=model, timestamp=at,
+            attributes={"prompt_version": prompt},
+        )  # fmt: skip
+        label = (Label(trace.id, "", "hallucinated" if bad else "clean"),) if labelled else ()
+        records.append(Record(place + 1, trace, label))
+    store.traces.add(records, labels_as="gold", now=utc_now() - timedelta(hours=hours))
+
+
+def test_from_nothing_to_a_recalibrated_release(own: App, browser: Any) -> None:
+    store = own.store
+    context = browser.new_context(viewport={"width": 1280, "height": 1600})
+    context.set_default_timeout(LONG)
+    page = context.new_page()
+    outside: list[str] = []
+    page.on("request", lambda request: outside.append(request.url) if "elsewhere" in request.url else None)
+    page.goto(own.url)
+    page.get_by_role("link", name="This week").first.wait_for()
+    for address, said in EMPTY.items():
+        turn_to(page, "Watch", address.capitalize())
+        page.get_by_text(said).first.wait_for()
+
+    log(store, 60, hours=100, model="old", prompt="v1", labelled=True)
+    detect.work(store, run_id=detect.queue(store, [NAME], {"all": True}).id)
+    save(store, "f1")
+    release.release(store, note="", by="ann", now=utc_now() - timedelta(hours=99))
+    log(store, 60, hours=2, model=NEW, prompt="v2", labelled=False)
+    detect.work(store, run_id=detect.queue(store, [NAME], {"all": True}).id)
+
+    # Models: both, the new one unknown to the release; by prompt version too.
+    page.goto(f"{own.url}/models")
+    page.get_by_text("v1 was made without").wait_for()
+    page.goto(f"{own.url}/models?by=prompt_version")
+    page.get_by_text("Share of the traffic by day").wait_for()
+    page.get_by_text("Once traces of two of them are labelled").wait_for()
+
+    # Drift: the verdict first, its chart, and what to do.
+    page.goto(f"{own.url}/drift")
+    page.get_by_role("heading", name=re.compile("Recalibrate: release v1 was made without")).wait_for()
+    page.locator(".js-plotly-plot").first.wait_for()
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    page.get_by_role("button", name="Recheck what is flagged").click()
+
+    # Recheck: one flagged trace after another, until it is decided.
+    page.get_by_role("button", name=f"Recheck {NAME}").click()
+    for number in range(40):
+        settled(page)
+        one = recheck.newest(store, NAME, model=NEW)
+        assert one is not None
+        if recheck.state(store, one, now=utc_now()).done:
+            break
+        page.get_by_role("button", name=re.compile("^Clean")).click()
+        until(page, partial(_labelled, store, one.sample_id, number + 1))
+    page.get_by_text(f"{NAME} fell below").first.wait_for()
+    page.get_by_role("button", name="Recalibrate").click()
+
+    # Recalibrate: labels that came are the reason; the same policy; released once.
+    page.get_by_text("labelled now, unknown to v1").wait_for()
+    page.get_by_role("button", name="Release v2").wait_for()
+    settled(page)
+    if page.get_by_label("Reason").count():
+        page.get_by_label("Reason").fill("the new model changed the traffic")
+        page.keyboard.press("Tab")
+        settled(page)
+    page.get_by_role("button", name="Release v2").click()
+    page.get_by_text("v2 is released.").wait_for()
+    assert [row.version for row in store.releases.list()] == [2, 1]
+    assert NEW in release.read(store.releases.list()[0]).data.models
+    assert outside == []
+    context.close()
+
+
+def _labelled(store: Store, sample_id: int, least: int) -> bool:
+    return sum(store.labels.gold_counts(sample_id).values()) >= least

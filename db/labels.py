@@ -133,6 +133,11 @@ class Labels:
         with self._engine.connect() as connection:
             return dict(connection.execute(query).tuples().all())
 
+    def decided_since(self, moment: datetime) -> set[int]:
+        """The keys of the traces whose gold verdict is newer."""
+        with self._engine.connect() as connection:
+            return set(connection.scalars(select(GoldRow.trace_pk).where(GoldRow.decided_at > moment)))
+
     def readings(self, sample_id: int | None = None, *, least: int = 2) -> list[Reading]:
         """The traces that have at least `least` labels, by key; with a sample, its members in labelling order."""
         several = select(LabelRow.trace_pk).group_by(LabelRow.trace_pk).having(func.count() >= least)

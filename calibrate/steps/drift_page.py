@@ -61,7 +61,7 @@ def figure(line: Line, *, height: int = 190) -> dict[str, Any] | None:
 
 def _unit(detector: str) -> str:
     """What a score is, short enough for a small axis; "" for a detector that is no longer installed."""
-    return shorten(registry.get(detector).unit, 46, placeholder=" …") if detector in registry.names() else ""
+    return shorten(registry.get(detector).unit, 40, placeholder=" …") if detector in registry.names() else ""
 
 
 def _steps(edges: Any, shares: Any, name: str, line: dict[str, Any], *, fill: str | None = None) -> dict[str, Any]:

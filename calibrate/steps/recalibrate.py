@@ -11,8 +11,6 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import select
-
 from calibrate import registry
 from calibrate.errors import BadInput
 from calibrate.sampling import speaks_for_all
@@ -34,7 +32,6 @@ from db import Store
 from db.proposals import Proposal
 from db.releases import Points, Release, SavedPoint
 from db.runs import Run
-from db.tables import GoldRow
 
 SAME = "same"
 
@@ -127,7 +124,7 @@ def plan(store: Store, *, sample: str | Sequence[str] | None = None, params: Map
     drawn = tune.sample_of(store, names)
     rows = tune.rows_of(store, NOBODY, drawn)
     models = {row.model for row in rows if row.model} - set(file.data.models)
-    fresh = _decided_since(store, release.released_at)
+    fresh = store.labels.decided_since(release.released_at)
     new = sum(row.pk in fresh for row in rows)
     return Plan(release, file, drawn, due, len(rows), new, tuple(sorted(models)))
 
@@ -226,12 +223,6 @@ def _labels_of(store: Store, release: Release, file: ThresholdsFile) -> list[str
     # Points of several samples name none; and where labels of no sample chose, an older sample is no better guide.
     several = not stood and bool(file.data.samples)
     return [newest.name] if several or newest.created_at > release.released_at else stood or None
-
-
-def _decided_since(store: Store, moment: datetime) -> set[int]:
-    """The traces whose gold verdict is newer."""
-    with store.engine.connect() as connection:
-        return set(connection.scalars(select(GoldRow.trace_pk).where(GoldRow.decided_at > moment)))
 
 
 def _definite(store: Store, sample: Sample) -> int:

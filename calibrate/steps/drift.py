@@ -130,7 +130,8 @@ def drift(
     release = _release(store, version)
     file = read(release)
     entries = _entries(file, detectors)
-    before, live = _before(store, release, file), TraceFilter(since=since or release.released_at, undated=False)
+    live = TraceFilter(since=since or release.released_at, undated=False)
+    before = _before(store, release, file, live)
     traces = store.traces.facet(live, "model")
     total = sum(traces.values())
     models = [name for name, n in traces.items() if n >= WORTH_A_WORD * total][:MODELS]
@@ -152,7 +153,7 @@ def drift(
         cap=cap,
         seed=seed,
         alpha=ALPHA,
-        verdict=drift_text.verdict(release.version, lines, total),
+        verdict=drift_text.verdict(release.version, lines, total, left_out=len(traces) - len(models)),
         next=drift_text.next_step(lines, total),
     )
 
@@ -203,14 +204,15 @@ def _entries(file: ThresholdsFile, wanted: Collection[str] | None) -> Mapping[st
     return {name: entry for name, entry in asked.items() if wanted is None or name in wanted}
 
 
-def _before(store: Store, release: Release, file: ThresholdsFile) -> TraceFilter:
-    """The window the release was made on: the one its file names, else its sample's, else all there was."""
+def _before(store: Store, release: Release, file: ThresholdsFile, live: TraceFilter) -> TraceFilter:
+    """The window the release was made on: the one its file names, else its sample's, else all there was; as far as the
+    live window has none of it."""
     window, sample = file.data.window, store.samples.get(file.data.sample) if file.data.sample else None
     where = replace(sample.filter, label="any") if sample else TraceFilter()
     if window is not None:
         where = replace(where, since=window.since, until=window.until)
-    until = min(where.until, release.released_at) if where.until else release.released_at
-    return replace(where, until=until)
+    ends = (where.until, release.released_at, live.since)
+    return replace(where, until=min(one for one in ends if one is not None))
 
 
 def _look(

@@ -28,8 +28,8 @@ def of_line(line: Line, why: str) -> str:
     return "; ".join(parts)
 
 
-def verdict(version: int, lines: Sequence[Line], traces: int) -> str:
-    """One sentence for the whole release."""
+def verdict(version: int, lines: Sequence[Line], traces: int, *, left_out: int = 0) -> str:
+    """What is known of the whole release, in a sentence or a few. `left_out`: models with little traffic."""
     name = f"release v{version}"
     if not traces:
         return f"No dated traces since {name}: nothing to compare yet."
@@ -48,6 +48,8 @@ def verdict(version: int, lines: Sequence[Line], traces: int) -> str:
         said_of.append(f"Not known for {', '.join(unknown)}.")
     if not any(line.state != "holds" for line in lines):
         said_of.insert(0, f"{name[0].upper()}{name[1:]} holds as far as scores tell ({traces:,} traces since).")
+    if left_out:
+        said_of.append(f"{left_out} {'model' if left_out == 1 else 'models'} with little traffic left out.")
     return " ".join(said_of)
 
 

@@ -21,6 +21,7 @@ from db import Store, pools
 
 Floats = NDArray[np.float64]
 FEW = 20  # labels of a sample, below which they are no guide
+FEWEST = 20  # traces flagged, below which nobody would set a threshold
 PREVALENCE = 0.05  # the share of hallucinated answers where no label says any
 
 
@@ -188,7 +189,7 @@ def _fitted(store: Store, ranking: Ranked, precision: float) -> tuple[Sample | N
             order = _order(ranking, column)
             reach = _reach(ranking, column, order)
             hits = np.cumsum(chance[order])[reach - 1]
-            good = np.flatnonzero(hits / reach >= precision)
+            good = np.flatnonzero((hits / reach >= precision) & (reach >= FEWEST))
             if len(good) and hits[good[-1]] > found:
                 found = float(hits[good[-1]])
                 best = Expected(config.name, order, int(reach[good[-1]]), chance)

@@ -40,6 +40,24 @@ def test_a_quiet_week_holds_and_says_what_it_would_have_seen(store: Store) -> No
     assert line.shift == drift.drift(store, now=NOW).lines[0].shift  # the same seed, the same answer
 
 
+def test_no_trace_is_in_both_windows(lite: Store) -> None:
+    released(lite)
+    began = RELEASED - timedelta(days=14)
+    since = began + timedelta(minutes=400)  # before the release: 200 of its 600 traces are looked at as new
+    (line,) = drift.drift(lite, since=since, now=NOW).lines
+    assert line.shift is not None
+    assert (line.shift.before.traces, line.shift.now.traces) == (400, 200)
+
+
+def test_models_with_little_traffic_are_left_out_and_that_is_said(lite: Store) -> None:
+    released(lite)
+    add(lite, "new", scores_of(300, seed=2), start=LATER)
+    add(lite, "odd", scores_of(2, seed=3), start=LATER, model="m9")
+    report = drift.drift(lite, now=NOW)
+    assert [line.model for line in report.lines] == ["m1"]
+    assert "1 model with little traffic left out." in report.verdict
+
+
 def test_scores_that_moved_are_said_with_figures_that_others_compute_too(store: Store) -> None:
     released(store)
     old, new = scores_of(600), scores_of(300, away=0.6, seed=2)

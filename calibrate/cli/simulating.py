@@ -28,13 +28,13 @@ def simulate(args: Namespace) -> Answer:
         )
     if args.labels < 100:
         raise BadInput(f"{args.labels} labels are too few for both stages: ask for 100 at least")
+    if args.seed is not None and args.seed < 0:
+        raise BadInput(f"--seed {args.seed}: a seed is 0 or more")
     if args.drift:
         return _drift(args)
     from calibrate.simulate.targets import SEED, measure
 
     seed = SEED if args.seed is None else args.seed
-    if seed < 0:
-        raise BadInput(f"--seed {seed}: a seed is 0 or more")
     report = measure(args.replications, seed=seed, labels=args.labels, say=say)
     said()
 
@@ -45,10 +45,7 @@ def simulate(args: Namespace) -> Answer:
 def _drift(args: Namespace) -> Answer:
     from calibrate.simulate.drifting import SEED, measure
 
-    seed = SEED if args.seed is None else args.seed
-    if seed < 0:
-        raise BadInput(f"--seed {seed}: a seed is 0 or more")
-    report = measure(args.replications, seed=seed, say=say)
+    report = measure(args.replications, seed=SEED if args.seed is None else args.seed, say=say)
     said()
     what = f"{report.replications:,} replications, seed {report.seed}"
     return Answer(asdict(report), f"{what}\n\n{targets(report.rows)}\n\n± is the Monte Carlo standard error.")

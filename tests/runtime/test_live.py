@@ -268,10 +268,11 @@ def test_nobody_looks_for_a_live_that_is_closed_or_gone(tmp_path: Path) -> None:
     path = tmp_path / "t.json"
     path.write_bytes(V2)
 
-    def looking() -> int:
-        return sum(thread.name == "touchstone-thresholds" for thread in threading.enumerate())
+    before = set(threading.enumerate())
 
-    assert until(lambda: looking() == 0)
+    def looking() -> int:
+        return sum(thread.name == "touchstone-thresholds" for thread in threading.enumerate() if thread not in before)
+
     with load(path, reload_every=0.02) as live:
         assert looking() == 1
     assert until(lambda: looking() == 0)

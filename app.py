@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pandas  # noqa: F401  # plotly takes it half imported where another session is importing it
 import streamlit as st
 
 from pages.parts.navigation import all_pages

@@ -11,6 +11,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy import ColumnElement, Engine, func, select
 from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.orm import aliased
 
 from calibrate.types import Tier, TraceFilter
 from db.engine import writing
@@ -36,25 +37,6 @@ class Decided:
     decided_at: datetime
 
 
-@dataclass(frozen=True, slots=True)
-class Flagged:
-    """A flagged trace as a line of a list."""
-
-    trace_pk: int
-    trace_id: str
-    timestamp: datetime | None
-    model: str | None
-    tier: Tier
-    flags: tuple[str, ...]
-    reasons: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class FlaggedPage:
-    lines: tuple[Flagged, ...]
-    after: tuple[datetime, int] | None  # where the next page begins; None at the end
-
-
 class Decisions:
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
@@ -74,12 +56,12 @@ class Decisions:
         """What was decided of a trace, the newest release first."""
         return self._fetch(DecisionRow.trace_pk == trace_pk)
 
-    def of_traces(self, version: int, pks: Sequence[int]) -> dict[int, Decided]:
-        """What a release decided of these traces, by key; without those that it has not decided."""
+    def newest(self, pks: Sequence[int]) -> dict[int, Decided]:
+        """What the newest release that looked at a trace decided of it, by key; without those that none looked at."""
         return {
             one.trace_pk: one
             for some in batches(pks, 900)
-            for one in self._fetch(DecisionRow.version == version, DecisionRow.trace_pk.in_(some))
+            for one in reversed(self._fetch(DecisionRow.trace_pk.in_(some)))
         }
 
     def lacking(
@@ -111,35 +93,19 @@ class Decisions:
         with self._engine.connect() as connection:
             return dict(connection.execute(query.group_by(DecisionRow.tier)).tuples().all())
 
-    def per_day(
-        self, version: int, *, since: datetime | None = None, until: datetime | None = None
-    ) -> dict[Tier, dict[str, int]]:
-        """Flagged traces by tier and the day (UTC) they were logged: {"page": {"2026-11-20": 12, …}, "signal": …}.
-        `since` is inclusive, `until` exclusive; undated traces are on no day."""
-        day = self._day()
+    def per_day(self, *, since: datetime | None = None, until: datetime | None = None) -> dict[Tier, dict[str, int]]:
+        """Flagged traces by tier and the day (UTC) they were logged: {"page": {"2026-11-20": 12, …}, "signal": …}. What
+        several releases looked at counts as the newest of them decided. `since` is inclusive, `until` exclusive;
+        undated traces are on no day."""
+        day, later = self._day(), aliased(DecisionRow)
         window = TraceFilter(since=since, until=until, undated=False)
         query = select(DecisionRow.tier, day, func.count()).join(TraceRow, TraceRow.id == DecisionRow.trace_pk)
-        query = query.where(DecisionRow.version == version, DecisionRow.tier.in_(FLAGGED), *conditions(window))
+        query = query.where(DecisionRow.tier.in_(FLAGGED), *conditions(window)).where(
+            ~select(later).where(later.trace_pk == DecisionRow.trace_pk, later.version > DecisionRow.version).exists()
+        )
         with self._engine.connect() as connection:
             rows = connection.execute(query.group_by(DecisionRow.tier, day).order_by(day)).tuples().all()
         return {tier: {at: n for of, at, n in rows if of == tier} for tier in FLAGGED}
-
-    def flagged(self, version: int, *, limit: int = 50, after: tuple[datetime, int] | None = None) -> FlaggedPage:
-        """The dated traces that a release flagged, newest first, by key and not by offset."""
-        columns = (TraceRow.id, TraceRow.trace_id, TraceRow.timestamp, TraceRow.model)
-        query = select(*columns, DecisionRow.tier, DecisionRow.flags, DecisionRow.reasons)
-        query = query.join(DecisionRow, DecisionRow.trace_pk == TraceRow.id)
-        query = query.where(DecisionRow.version == version, DecisionRow.tier.in_(FLAGGED))
-        query = query.where(TraceRow.timestamp.is_not(None))
-        if after is not None:
-            bound = sa.tuple_(sa.literal(after[0], table(TraceRow).c.timestamp.type), sa.literal(after[1]))
-            query = query.where(sa.tuple_(TraceRow.timestamp, TraceRow.id) < bound)
-        query = query.order_by(TraceRow.timestamp.desc(), TraceRow.id.desc()).limit(limit + 1)
-        with self._engine.connect() as connection:
-            rows = connection.execute(query).tuples().all()
-        lines = tuple(_line(row) for row in rows[:limit])
-        last = lines[-1].timestamp if len(rows) > limit else None
-        return FlaggedPage(lines, (last, lines[-1].trace_pk) if last else None)
 
     def _day(self) -> ColumnElement[str]:
         if self._engine.dialect.name == "sqlite":
@@ -153,8 +119,3 @@ class Decisions:
                 Decided(**{**row, "flags": tuple(row["flags"]), "reasons": tuple(row["reasons"])})
                 for row in connection.execute(query).mappings()
             ]
-
-
-def _line(row: Any) -> Flagged:
-    pk, trace_id, timestamp, model, tier, flags, reasons = row
-    return Flagged(pk, trace_id, timestamp, model, tier, tuple(flags), tuple(reasons))

@@ -78,7 +78,8 @@ def test_a_model_without_labels_in_the_release_is_named(store: Store, at: Callab
     config = save_point(store, ["old-model"])
     assert config
     releasing.release(store, note="", by="ann", now=NOW - timedelta(days=3))
-    assert at().unknown_models == ()
+    (rare,) = at().unknown_models  # on the newest day there is, however fresh the release
+    assert (rare.name, rare.traces, rare.share) == ("rare-model", 1, 1 / 4)
     log(store, "old-model", 6, NOW - timedelta(days=1))
     log(store, "rare-model", 1, NOW - timedelta(days=1))
     log(store, "new-model", 3, NOW - timedelta(days=1))
@@ -87,6 +88,8 @@ def test_a_model_without_labels_in_the_release_is_named(store: Store, at: Callab
     assert (new.name, new.traces, new.share) == ("new-model", 3, 3 / 15)
     assert new.appeared == (NOW - timedelta(days=1)).date()
     assert (rare.name, rare.appeared) == ("rare-model", None)
+    releasing.release(store, tiers={"token_overlap": "page"}, note="again", by="ann", now=NOW)
+    assert {one.name for one in at().unknown_models} == {"new-model", "rare-model"}  # not put out of sight by it
 
 
 def test_the_week_begins_on_monday() -> None:

@@ -30,7 +30,7 @@ def seen(args: Namespace) -> Answer:
     lines = [table(rows, right=(1, 2, 6, 7, 8))]
     lines += [f"and {found.beyond:,} more with fewer traces"] if found.beyond else []
     lines += [visible(step.sentence(found.step), 500).replace("\n", " ")] if found.step else []
-    lines += [found.caution] if found.caution else []
+    lines += [f"caution: {found.caution}"] if found.caution else []
     document = {
         "by": found.by,
         "version": found.version,
@@ -43,6 +43,7 @@ def seen(args: Namespace) -> Answer:
         "per": found.per,
         "traffic": {name: {day.isoformat(): n for day, n in counts.items()} for name, counts in found.traffic.items()},
         "step": asdict(found.step.difference) if found.step else None,
+        "no_step": found.no_step or None,
         "caution": found.caution,
     }
     return Answer(document, "\n".join(lines))
@@ -105,6 +106,8 @@ def _told(outcome: Any) -> Iterator[str]:
     yield f"Against v{plan.release.version}, on {labels}. " + (
         "; ".join(plan.why) + "." if plan.why else "No detector changed, and no label came."
     )
+    if plan.caution:
+        yield f"caution: {plan.caution}."
     for one in outcome.redone:
         if one.point is None:
             yield f"{one.due.name} stays as it is: {one.why}"
@@ -144,6 +147,7 @@ def _document(outcome: Any) -> dict[str, Any]:
         "sample": plan.sample.name if plan.sample else None,
         "labels": plan.labels,
         "why": list(plan.why),
+        "caution": plan.caution,
         "detectors": [
             {
                 "detector": one.due.name,

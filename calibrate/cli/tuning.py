@@ -29,7 +29,7 @@ MOST_ROWS = 24  # of a sweep on a terminal; --json has every point
 def sweep(args: Namespace) -> Answer:
     found = store(args)
     data = _labelled(found, args)
-    curve, said = data.sweep, tune.caution(found, data)
+    curve, said = data.sweep, tune.caution(found, data.sample)
     if curve.missing:
         raise BadInput(curve.missing)
     columns = ("thresholds", "precision", "recall", "fpr", "flag_rate", "recall_scored")
@@ -86,7 +86,7 @@ def choose(args: Namespace) -> Answer:
     elbow = tune.elbow_of(data) if policy.kind == "elbow" else None
     lines += [elbow.sentence] if elbow else []
     lines += wording.cautions(point)
-    lines += [said] if (said := tune.caution(found, data)) else []
+    lines += [said] if (said := tune.caution(found, data.sample)) else []
     if save:
         lines.append("saved; `release` takes it into the next version")
     elif args.save:
@@ -94,7 +94,7 @@ def choose(args: Namespace) -> Answer:
     document = {
         **_document(point),
         "elbow": asdict(elbow) if elbow else None,
-        "caution": tune.caution(found, data),
+        "caution": tune.caution(found, data.sample),
         "params": dict(data.config.params),
         "saved": save,
     }

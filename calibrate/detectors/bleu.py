@@ -134,7 +134,7 @@ class _Runs:
                 while at >= 0 and len(absent) <= SHOWN:
                     absent[f"“{' '.join(self._tokens[at : at + n + 1])}”"] = None
                     at = self._found[n].find(0, at + 1, span.stop - n)
-                return f"{text}; not: {shown(list(absent), SHOWN)}"
+                return f"{text}; {'not in this order' if n else 'not'}: {shown(list(absent), SHOWN)}"
         return f"{text}, in the same runs"
 
 

@@ -114,8 +114,8 @@ def _rebuilt(store: Store, one: Proposal, version: int, before: ThresholdsFile |
     wanted = one.wanted
     if version != wanted["version"]:
         raise BadInput(
-            f"v{version - 1} was released after proposal {one.id} was made: decline it and propose it anew, against "
-            f"v{version - 1}"
+            f"v{version - 1} was released after proposal {one.id} was made: take it back or decline it, and propose it "
+            f"anew against v{version - 1}"
         )
     asked = {name: wanted[name] for name in ("detectors", "ensembles", "tiers", "note", "reason")}
     file = releasing.prepared(store, **asked, by=one.proposed_by, now=now, version=version, before=before)

@@ -1,7 +1,8 @@
 """Drift: whether the scores of a release's detectors moved since the window that it was made on, without labels.
 
 Every detector is compared under the configuration that was released (its version, parameters and model revision), for
-every model: a model's traffic since the release with its own traffic before, an unseen model's with all there was.
+every model: a model's traffic since the release with its own traffic before, an unseen model's with that of
+the models it was made on.
 A window of which not all was scored is compared by its samples that were drawn at random, as the choice of the rest
 might be what differs.
 """
@@ -29,6 +30,7 @@ from db import Store
 from db import windows as windows_db
 from db.releases import Release
 from db.scores import Config
+from db.traces import NONE
 
 CAP = 2000  # traces of a window that are compared at most, drawn by chance
 WHOLE = 0.95  # the share of a window that must be scored, to be taken as all of it
@@ -137,7 +139,11 @@ def drift(
     models = [name for name, n in traces.items() if n >= WORTH_A_WORD * total][:MODELS]
     unknown = unknown_models(store, release)
     unseen = {one.name for one in unknown}
-    pairs = [_Pair(name, entry, model, model in unseen) for name, entry in entries.items() for model in models]
+    pairs = [
+        _Pair(name, entry, model, (file.data.models or (NONE,)) if model in unseen else ())
+        for name, entry in entries.items()
+        for model in models
+    ]
     seen = [_look(store, pair, before, live, now=now, seed=seed, cap=cap, tests=3 * len(pairs)) for pair in pairs]
     moved = iter(judge([one.shift for one in seen if one.shift is not None]))
     lines = tuple(_line(one, next(moved) if one.shift else None, traces[one.pair.model]) for one in seen)
@@ -166,7 +172,11 @@ class _Pair:
     name: str
     entry: DetectorEntry
     model: str
-    unseen: bool
+    instead: tuple[str, ...]  # the models that an unseen one is compared with
+
+    @property
+    def unseen(self) -> bool:
+        return bool(self.instead)
 
 
 @dataclass(frozen=True)
@@ -224,7 +234,7 @@ def _look(
     stale = _stale(store, pair, now)
     alike = entry.sampling.only_when if entry.sampling else {}
     windows = [replace(one, attributes={**one.attributes, **alike}) for one in (before, live)]
-    windows[0] = windows[0] if pair.unseen else replace(windows[0], models=(pair.model,))
+    windows[0] = replace(windows[0], models=pair.instead or (pair.model,))
     windows[1] = replace(windows[1], models=(pair.model,))
     known = [
         _known(store, config, one, sampled=entry.sampling is not None and entry.sampling.rate < 1) for one in windows

@@ -23,7 +23,7 @@ BEFORE, NOW, LIMIT = "#8A8F98", "#009E73", "#C8941A"
 _FILL = "rgba(138,143,152,.28)"
 _GRID = "rgba(138,143,152,.18)"
 WORDS = {
-    "moved": "moved", "recalibrate": "recalibrate", "holds": "no change seen", "too few": "too few scores",
+    "moved": "moved", "recalibrate": "unknown model", "holds": "no change seen", "too few": "too few scores",
     "not scored": "not scored", "partly scored": "partly scored", "no reference": "nothing to compare with",
 }  # fmt: skip
 

@@ -37,7 +37,10 @@ def verdict(version: int, lines: Sequence[Line], traces: int, *, left_out: int =
         return f"No detector of {name} may flag: nothing to compare."
     said_of = []
     if unseen := sorted({visible(line.model, 100) for line in lines if line.unseen}):
-        said_of.append(f"Recalibrate: {name} was made without {', '.join(unseen)}; its thresholds are not known there.")
+        said_of.append(
+            f"Release v{version} was made without {', '.join(unseen)}, and its thresholds are not known there: "
+            "label some of those answers, then recalibrate."
+        )
     stale = any(line.baseline for line in lines)
     if moved := sorted({line.detector for line in lines if line.state == "moved"}):
         baseline = "; the entropy baseline is stale" if stale else ""

@@ -69,6 +69,7 @@ class Step:
 class Registry:
     """What traces say of `by`, the newest value first. `traffic` counts each value's traces by the first day of the day
     or week (`per`, UTC). `beyond` values more have the fewest traces and are left out. `version` is the live release's.
+    `step` is None where no two can be compared; `no_step` then says why.
     """
 
     by: str
@@ -80,6 +81,7 @@ class Registry:
     sample: str | None
     caution: str | None
     step: Step | None
+    no_step: str
 
 
 def registry(store: Store, *, by: str = "model", sample: str | Sequence[str] | None = None) -> Registry:
@@ -115,6 +117,8 @@ def registry(store: Store, *, by: str = "model", sample: str | Sequence[str] | N
     values.sort(key=lambda one: (one.first is not None, one.first and one.first.timestamp()), reverse=True)
     days = _days(store, by, [one.name for one in values])
     per = _period(days)
+    caution = tune.caution(store, drawn)
+    step = "their labels were not drawn at random: name the samples that are meant" if caution else _step(values)
     return Registry(
         by,
         tuple(values),
@@ -123,8 +127,9 @@ def registry(store: Store, *, by: str = "model", sample: str | Sequence[str] | N
         {name: _in_periods(counts, per) for name, counts in days.items()},
         release.version if release else None,
         drawn.name if drawn else None,
-        None if drawn else _caution(store),
-        _step(values),
+        caution,
+        step if isinstance(step, Step) else None,
+        step if isinstance(step, str) else "",
     )
 
 
@@ -222,21 +227,12 @@ def _prevalences(
     return found
 
 
-def _step(values: Sequence[Seen]) -> Step | None:
-    """`values` are newest first."""
+def _step(values: Sequence[Seen]) -> Step | str:
+    """`values` are newest first. What is missing, in words, where no two can be compared."""
     known = [one for one in values if one.labels and one.first is not None and one.name != NONE]
     if len(known) < 2:
-        return None
+        return "once traces of two of them are labelled, this says whether the newer one hallucinates less"
     newer, older = known[:2]
+    if newer.first and older.first and newer.first.date() == older.first.date():
+        return f"{newer.name} and {older.name} first answered on the same day: neither is the newer one"
     return Step(older, newer, difference(newer.prevalence, older.prevalence))
-
-
-def _caution(store: Store) -> str | None:
-    """What to know of labels that are taken as if drawn at random, where some were not."""
-    designs = {one.design for one in store.samples.list() if store.labels.gold_counts(one.id)} - {"random"}
-    if not designs:
-        return None
-    return (
-        f"These labels are taken as if drawn at random, but many were not (designs: {', '.join(sorted(designs))}): "
-        "their shares may be far off those of the traffic. Name the samples that are meant"
-    )

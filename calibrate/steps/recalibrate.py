@@ -39,7 +39,8 @@ SAME = "same"
 @dataclass(frozen=True)
 class Plan:
     """What a recalibration would go by: the live release, its detectors, and the labels: a sample, several as one, or
-    (None) all there are. `new_labels` of its `labels` are unknown to the release, and so are `new_models`."""
+    (None) all there are. `new_labels` of its `labels` are unknown to the release, and so are `new_models`. `caution`:
+    what to know of labels that stand for the traffic and were not drawn to."""
 
     release: Release
     file: ThresholdsFile
@@ -48,6 +49,7 @@ class Plan:
     labels: int
     new_labels: int
     new_models: tuple[str, ...]
+    caution: str | None
 
     @property
     def asked(self) -> list[str] | None:
@@ -104,6 +106,12 @@ class Outcome:
     impact: Impact | None
     left_out: tuple[str, ...]
 
+    @property
+    def doubts(self) -> tuple[str, ...]:
+        """What asks for a reason before it is released."""
+        caution = self.plan.caution
+        return (*(self.impact.worse if self.impact else ()), *([caution] if caution and self.changes else []))
+
 
 def plan(store: Store, *, sample: str | Sequence[str] | None = None, params: Mapping[str, Any] | None = None) -> Plan:
     """What stands to be recalibrated. Computes no score.
@@ -126,7 +134,7 @@ def plan(store: Store, *, sample: str | Sequence[str] | None = None, params: Map
     models = {row.model for row in rows if row.model} - set(file.data.models)
     fresh = store.labels.decided_since(release.released_at)
     new = sum(row.pk in fresh for row in rows)
-    return Plan(release, file, drawn, due, len(rows), new, tuple(sorted(models)))
+    return Plan(release, file, drawn, due, len(rows), new, tuple(sorted(models)), tune.caution(store, drawn))
 
 
 def queue(store: Store, plan: Plan, *, budget: float | None = None) -> Run | None:
@@ -187,14 +195,14 @@ def release(
     """Keeps the new points and releases them, or with `approval` proposes them to a second person.
 
     Raises BadInput, and keeps nothing, where nothing changes, somebody released in the meantime, or without a `reason`
-    where a point is worse than the live one on the same labels.
+    where a point is worse than the live one on the same labels, or the labels were not drawn to stand for the traffic.
     """
     plan = outcome.plan
     if outcome.candidate is None or not outcome.changes:
         raise BadInput(f"nothing changes against v{plan.release.version}: it stands as it is")
-    if outcome.impact and outcome.impact.worse and not reason:
-        said = "; ".join(outcome.impact.worse)
-        raise BadInput(f"{said}. Take another policy, or say why it shall be so: `--reason TEXT`")
+    if outcome.doubts and not reason:
+        remedy = "take other labels (`--sample`)" if plan.caution else "take another policy"
+        raise BadInput(f"{'; '.join(outcome.doubts)}; {remedy}, or say why it shall be so: `--reason TEXT`")
     newest = store.releases.list(limit=1)[0].version
     if newest != plan.release.version:
         raise BadInput(f"version {newest} was released in the meantime: look at what it changed, then go on")

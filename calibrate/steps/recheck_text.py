@@ -31,8 +31,14 @@ def said(at: State) -> str:
     if at.decision == "fell below":
         return f"{name} fell below {target} ({known}{unsure})."
     ahead = at.standing.more
-    many = f"about {ahead:,} more labels" if ahead else "it is so near the target that 2,000 more labels may not tell"
-    return f"Not decided whether {name} {plan.limit} still has a precision of {target}: {known}{unsure}; {many}."
+    rest = at.left + at.pool - at.sample.size
+    only = f", and only {rest:,} flagged traces are left" if ahead and ahead > rest else ""
+    many = (
+        f"about {ahead:,} more labels{only}"
+        if ahead
+        else "it is so near the target that 2,000 more labels may not tell"
+    )
+    return f"Not decided whether {name} {plan.limit} has a precision of {target}: {known}{unsure}; {many}."
 
 
 def document(at: State) -> Mapping[str, Any]:

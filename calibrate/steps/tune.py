@@ -12,6 +12,7 @@ from sqlalchemy import func, select
 
 from calibrate import registry
 from calibrate.errors import BadInput
+from calibrate.stats.agreement import ENRICHED
 from calibrate.stats.elbow import Elbow, elbow_spread, knee
 from calibrate.stats.policies import Policy, Pool, choose, choose_bounded
 from calibrate.steps import merging
@@ -23,6 +24,7 @@ from db import Store
 from db.scores import Config, Row
 from db.tables import LabelRow, ScoreRow
 
+EVEN = ("random", ENRICHED)  # designs whose labels, pooled, are no less like the traffic than before
 NOT_RUN = 0.05  # the share of a window without a score above which its flags are not counted
 
 
@@ -101,14 +103,14 @@ def told_apart(configs: Sequence[Config]) -> list[str]:
     return [", ".join(f"{key} {fact.get(key, 'none')}" for key in differ) for fact in facts]
 
 
-def caution(store: Store, data: Labelled) -> str | None:
+def caution(store: Store, sample: Sample | None) -> str | None:
     """What to know of labels that are taken as if drawn at random: that they were not."""
-    if data.sample is not None:
+    if sample is not None:
         return None
-    others = [one for one in store.samples.list() if one.design != "random" and store.labels.gold_counts(one.id)]
+    others = {one.design for one in store.samples.list() if one.design not in EVEN and store.labels.gold_counts(one.id)}
     if not others:
         return None
-    designs = ", ".join(sorted({one.design for one in others}))
+    designs = ", ".join(sorted(others))
     return (
         f"These labels are taken as if drawn at random, but many were not (designs: {designs}): shares of the traffic, "
         "recall and flag rate among them, may be far off. Name the samples that are meant"

@@ -18,18 +18,24 @@ from db.traces import NONE
 
 Step = Literal["import", "sample", "label", "detect", "tune", "release"]
 WINDOW = timedelta(days=14)
+NEWEST = timedelta(days=1)
 WORTH_A_WORD = 0.01  # a model with a smaller share of the traffic is not reported
 
 
 @dataclass(frozen=True, slots=True)
 class UnknownModel:
-    """A model that answers traffic now and of which the release's labels hold nothing. `share` is of the traffic since
-    the release; `appeared` the day (UTC) of its first trace, None where it was there before the release."""
+    """A model that answers traffic now and of which the release's labels hold nothing. `share` is of the `total` traces
+    since `since`; `appeared` the day (UTC) of its first trace, None where it was there before."""
 
     name: str
     traces: int
-    share: float
+    total: int
+    since: datetime
     appeared: date | None
+
+    @property
+    def share(self) -> float:
+        return self.traces / self.total
 
 
 @dataclass(frozen=True)
@@ -96,19 +102,20 @@ def week(store: Store, *, name: str, labeller: str, now: datetime) -> Week:
 
 
 def unknown_models(store: Store, release: Release) -> tuple[UnknownModel, ...]:
-    """The models of the traffic since the release that its labels know nothing of, most traffic first."""
+    """The models of the traffic that the release's labels know nothing of, most traffic first: of the traffic since the
+    release and of the newest day, which a release or a roll back of just now would put out of sight."""
     known = set(read(release).data.models)
-    counts = store.traces.facet(TraceFilter(since=release.released_at, undated=False), "model")
+    newest = next((line.timestamp for line in store.traces.page(TraceFilter(undated=False), limit=1).lines), None)
+    since = release.released_at if newest is None else min(release.released_at, newest - NEWEST)
+    counts = store.traces.facet(TraceFilter(since=since, undated=False), "model")
     total = sum(counts.values())
     found = []
     for name, traces in counts.items():
         if name in known or name == NONE or traces < WORTH_A_WORD * total:
             continue
-        before = TraceFilter(until=release.released_at, undated=False, models=(name,))
-        since = TraceFilter(since=release.released_at, undated=False, models=(name,))
-        old = store.traces.count(before, limit=1)
-        appeared = None if old else date.fromisoformat(min(store.traces.per_day(since)))
-        found.append(UnknownModel(name, traces, traces / total, appeared))
+        old = store.traces.count(TraceFilter(until=since, undated=False, models=(name,)), limit=1)
+        days = store.traces.per_day(TraceFilter(since=since, undated=False, models=(name,)))
+        found.append(UnknownModel(name, traces, total, since, None if old else date.fromisoformat(min(days))))
     return tuple(found)
 
 

@@ -25,7 +25,8 @@ KEY = """<style>
 .ts-key i {display: inline-block; width: 1rem; height: .4rem; border-radius: 2px; margin: 0 .4rem 0 1.2rem}
 .ts-key i:first-child {margin-left: 0}
 </style><div class="ts-key"><i style="background:#8A8F98"></i>the window before
-<i style="background:#009E73"></i>since the release <i style="background:#C8941A"></i>threshold</div>"""
+<i style="background:#009E73"></i>since the release <i style="background:#C8941A"></i>threshold
+&emsp; The height is the share of a window's scores.</div>"""
 
 
 def report(store: Store) -> step.Report:

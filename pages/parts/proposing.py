@@ -38,26 +38,27 @@ def _proposal(
     )
     if note := step.noted(one.wanted["note"], one.wanted["reason"]):
         st.text(visible(note, 500))
+    outlived = None
     try:
         show_changes(store, step.live(store), approval.preview(store, one, now))
-        why = "It is yours: somebody else approves it." if own else None
-    except TouchstoneError as error:  # outlived: only to be declined
-        why = str(error)
+    except TouchstoneError as error:  # only to be declined
+        outlived = str(error)
     with st.container(horizontal=True, vertical_alignment="center"):
-        st.button(
-            f"Approve and release v{one.wanted['version']}",
-            type="primary",
-            icon=":material/verified:",
-            key=f"release_approve_{one.id}",
-            disabled=why is not None,
-            on_click=approve,
-            args=(store, one.id),
-        )
+        if not outlived:
+            st.button(
+                f"Approve and release v{one.wanted['version']}",
+                type="primary",
+                icon=":material/verified:",
+                key=f"release_approve_{one.id}",
+                disabled=own,
+                on_click=approve,
+                args=(store, one.id),
+            )
         st.button(
             "Take it back" if own else "Decline",
             key=f"release_decline_{one.id}",
             on_click=decline,
             args=(store, one.id),
         )
-        if why:
-            st.caption(plain(why))
+        if outlived or own:
+            st.caption(plain(outlived or "It is yours: somebody else approves it."))

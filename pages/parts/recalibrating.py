@@ -55,6 +55,8 @@ def show_why(plan: step.Plan) -> None:
     else:
         st.markdown(f"No detector changed since v{plan.release.version}, and no label came.")
     st.caption(f"Thresholds are chosen on {labels}.")
+    if plan.caution:
+        st.warning(f"{plain(plan.caution, 400)}: choose them on the Tune page.", icon=":material/balance:")
 
 
 def show_points(found: step.Outcome) -> None:

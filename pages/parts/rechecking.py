@@ -137,9 +137,9 @@ def screen(store: Store, one: Recheck) -> None:
 
 
 def _status(at: step.State) -> str:
-    """ "9 labels, about 4 more · 30 flagged traces drawn and not labelled"."""
+    """ "9 labels, about 4 more · 30 flagged traces drawn and not labelled, 12 more to draw"."""
     ahead = f", about {at.standing.more:,} more" if at.standing.more else ""
-    left = f"{count(at.left, 'flagged trace')} drawn and not labelled"
+    left = f"{count(at.left, 'flagged trace')} drawn and not labelled, {at.pool - at.sample.size:,} more to draw"
     return f"**{count(at.counted, 'label')}{ahead}** · {left}"
 
 

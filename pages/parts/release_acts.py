@@ -17,7 +17,7 @@ from db.releases import Release
 from pages.parts import release_history, releasing, workbench
 from pages.parts.text import plain
 
-DONE, PROBLEM = "release_done", "release_problem"
+DONE, PROBLEM, MADE = "release_done", "release_problem", "release_made"
 
 
 def carried_out(does: Callable[[], Release | str | None]) -> bool:
@@ -26,6 +26,7 @@ def carried_out(does: Callable[[], Release | str | None]) -> bool:
         found = does()
         if isinstance(found, Release):
             st.session_state[DONE] = found.version, releasing.place(), announce(found, settings.releases())
+            st.session_state[MADE] = found.version
         elif found:
             st.session_state[DONE] = found
     except TouchstoneError as error:
@@ -43,7 +44,8 @@ def release(store: Store, seen: Collection[int], version: int) -> None:
     def does() -> Release | str | None:
         chosen, before = releasing.chosen(store, seen), step.live(store)
         if before and not diff(before, releasing.candidate_of(store, chosen, before, workbench.now())):
-            return None
+            mine = st.session_state.get(MADE) == before.version  # pressed twice
+            return None if mine else f"v{before.version} was released in the meantime, and is what you chose."
         wanted = {
             "detectors": list(chosen.tiers),
             "tiers": chosen.tiers,
@@ -56,7 +58,7 @@ def release(store: Store, seen: Collection[int], version: int) -> None:
         }
         if settings.releases().approval:
             approval.propose(store, **wanted)
-            return f"v{version} is proposed. Another person approves it, here or with `release --approve`."
+            return f"v{version} is proposed. Another person approves it."
         return step.release(store, **wanted, out=chosen.out)
 
     if carried_out(does):

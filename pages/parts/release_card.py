@@ -15,7 +15,7 @@ from calibrate.types import Interval
 from db.releases import Release
 from pages.parts.navigation import page
 from pages.parts.text import plain, visible
-from pages.parts.words import ago, count, share
+from pages.parts.words import ago, count, day, share
 
 
 def show_release(release: Release | None, now: datetime) -> None:
@@ -39,7 +39,7 @@ def show_unknown_models(models: Sequence[UnknownModel], release: Release | None)
         with st.container(border=True):
             text, link = st.columns([5, 1], vertical_alignment="center")
             name = f"**{plain(model.name, 60)}**"
-            rate = f"{share(model.share)} of the traffic since v{release.version}"
+            rate = f"{share(model.share)} of the traffic since {day(model.since)}"
             seen = f"appeared on {model.appeared:%A %d %b} ({rate})" if model.appeared else f"answers {rate}"
             text.markdown(
                 f":material/warning: {name} {seen}. v{release.version} was made without it: "
@@ -49,7 +49,9 @@ def show_unknown_models(models: Sequence[UnknownModel], release: Release | None)
                 page("sample"), label="Sample it", icon=":material/casino:", query_params={"model": model.name}
             )
     if len(models) > 3:
-        st.caption(f"{count(len(models) - 3, 'more model')} of today's traffic are not in its labels either.")
+        more = len(models) - 3
+        are = "is" if more == 1 else "are"
+        st.caption(f"{count(more, 'more model')} of today's traffic {are} not in its labels either.")
 
 
 def _row(name: str, entry: DetectorEntry) -> dict[str, str]:

@@ -110,7 +110,7 @@ def _choose_prevalence(store: Store) -> float:
 
 def _show_pace(store: Store, n: int) -> None:
     if pace := _pace(store):
-        st.caption(f"About {span(n * pace)} of labelling at {pace:.0f} s each, the pace of the last sample.")
+        st.caption(f"About {span(n * pace)} of labelling at {max(1, round(pace))} s each, the pace of the last sample.")
 
 
 def _planned(

@@ -12,15 +12,23 @@ __all__ = ["label", "middle", "plain", "visible"]
 _ACTS = re.compile(r"[\\`*\[\]<>$~|&]|(?<!\w)_|_(?!\w)|:(?=\S)|^[#+\-=]|(?<=\d)[.)](?=\s)")
 
 
+# Streamlit's Markdown makes links of addresses, escaped or not; a word joiner shows nothing and parts them.
+_LINKS = re.compile(r"(?<=:)(?=//)|(?<=www)(?=\.)|(?<=\w)(?=@)", re.IGNORECASE)
+
+
 def plain(text: str | None, limit: int | None = None) -> str:
     """`visible` on one line, with Markdown's own characters escaped, for labels that Streamlit reads as Markdown."""
-    return re.sub(r"([\\`*_{}\[\]()#+\-.!|~:$<>&])", r"\\\1", visible(text, limit).replace("\n", " "))
+    return re.sub(r"([\\`*_{}\[\]()#+\-.!|~:$<>&])", r"\\\1", _line(text, limit))
 
 
 def label(text: str | None, limit: int | None = None) -> str:
     """`visible` on one line as the label of a widget, which screen readers read out as it is written: only what
     Markdown would act on is escaped."""
-    return _ACTS.sub(r"\\\g<0>", visible(text, limit).replace("\n", " "))
+    return _ACTS.sub(r"\\\g<0>", _line(text, limit))
+
+
+def _line(text: str | None, limit: int | None) -> str:
+    return _LINKS.sub("\u2060", visible(text, limit).replace("\n", " "))
 
 
 def middle(text: str, limit: int) -> str:

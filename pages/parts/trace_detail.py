@@ -6,6 +6,8 @@ from collections.abc import Sequence
 
 import streamlit as st
 
+from calibrate.steps import release
+from calibrate.thresholds.model import ThresholdsFile
 from calibrate.types import Label, Score
 from db import Store
 from db.scores import Config
@@ -36,7 +38,7 @@ def show(store: Store, trace_id: str) -> None:
     trace_card.show(stored.trace, evidence=evidence, spans=spans, heat=heat, height=HEIGHT, key="browse-card")
     left, right = st.columns([2, 3])
     with left:
-        _scores(scores)
+        _scores(scores, release.live(store))
     with right:
         _labels(labels)
 
@@ -47,18 +49,19 @@ def _newest(found: Sequence[tuple[Config, Score]]) -> dict[str, tuple[Config, Sc
 
 
 def _decision(store: Store, pk: int) -> None:
-    """What the active release decided of it; nothing where it has not."""
-    releases = store.releases.list(limit=1)
-    decided = store.decisions.of_traces(releases[0].version, [pk]).get(pk) if releases else None
+    """What the newest release that looked at it decided; nothing where none has."""
+    decided = store.decisions.newest([pk]).get(pk)
     if decided is None:
         return
+    live = store.releases.list(limit=1)[0].version
+    by = f"v{decided.version}" + (f" (v{live} is live now)" if decided.version != live else "")
     if not decided.flags:
-        st.caption(f":material/flag: v{decided.version} decided **{decided.verdict}**: no flag")
+        st.caption(f":material/flag: {by} decided **{decided.verdict}**: no flag")
         for reason in decided.reasons:
             st.text(visible(reason, 300))
         return
     with st.container(border=True, gap="xsmall", key="trace-decision"):
-        st.markdown(f":material/flag: v{decided.version} decided **{decided.verdict}** · tier **{decided.tier}**")
+        st.markdown(f":material/flag: {by} decided **{decided.verdict}** · tier **{decided.tier}**")
         for reason in decided.reasons:
             st.text(visible(reason, 300))
 
@@ -87,15 +90,22 @@ def _value(score: Score) -> str:
     return score.status if score.value is None else f"{score.value:.3f}"
 
 
-def _scores(scores: dict[str, tuple[Config, Score]]) -> None:
+def _scores(scores: dict[str, tuple[Config, Score]], live: ThresholdsFile | None) -> None:
     st.markdown("**Scores**")
     if not scores:
         st.caption("No detector has scored this trace. Run them on the Detect page.")
         return
     rows = [
-        {"Detector": config.name, "Score": score.value, "Why not": visible(score.reason, 200)}
+        {
+            "Detector": config.name,
+            "Score": score.value,
+            "Flags at": _limit(live, config),
+            "Why not": visible(score.reason, 200),
+        }
         for config, score in scores.values()
     ]
+    if not any(row["Flags at"] for row in rows):
+        rows = [{name: cell for name, cell in row.items() if name != "Flags at"} for row in rows]
     st.dataframe(
         rows,
         hide_index=True,
@@ -103,9 +113,18 @@ def _scores(scores: dict[str, tuple[Config, Score]]) -> None:
         column_config={
             "Detector": st.column_config.TextColumn(width=170),
             "Score": st.column_config.NumberColumn(format="%.4f", width=80),
+            "Flags at": st.column_config.TextColumn(width=80, help="The live release's threshold"),
             "Why not": st.column_config.TextColumn(width=170),
         },
     )
+
+
+def _limit(live: ThresholdsFile | None, config: Config) -> str | None:
+    """Where the live release flags, if it is about scores like these."""
+    entry = live.detectors.get(config.name) if live else None
+    if entry is None or (entry.version, dict(entry.params)) != (config.version, dict(config.params)):
+        return None
+    return entry.limit
 
 
 def _labels(labels: Sequence[Label]) -> None:

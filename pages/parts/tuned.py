@@ -55,7 +55,7 @@ def show_facts(store: Store, data: step.Labelled) -> None:
     if sweep.auroc is not None and sweep.average_precision is not None:
         facts.append(f"AUROC **{sweep.auroc:.3f}**, average precision **{sweep.average_precision:.3f}**")
     st.markdown(" &ensp;·&ensp; ".join(facts))
-    if caution := step.caution(store, data):
+    if caution := step.caution(store, data.sample):
         st.warning(f"{plain(caution)}.", icon=":material/balance:")
     if data.reasons:
         why = [f"{n:,} {plain(reason, 160)}" for reason, n in data.reasons.items()]

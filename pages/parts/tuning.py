@@ -11,11 +11,11 @@ import numpy as np
 import streamlit as st
 
 from calibrate import registry
-from calibrate.errors import TouchstoneError
+from calibrate.errors import BadInput, TouchstoneError
 from calibrate.sampling import speaks_for_all
 from calibrate.stats.chance import chance_below
 from calibrate.stats.policies import Policy, Pool
-from calibrate.stats.policy_text import Kind
+from calibrate.stats.policy_text import Kind, parse
 from calibrate.steps import attempts, certify
 from calibrate.steps import tune as step
 from calibrate.types import OperatingPoint, Sample, Strength
@@ -146,10 +146,27 @@ def setting_for(store: Store, data: step.Labelled) -> Setting:
     where = (data.config.id, data.sample.name if data.sample else None)
     known: Setting | None = st.session_state.get("tune_setting")
     if known is None or known.where != where:
-        rule, strength = (known.rule, known.strength) if known else (FIRST["precision"], "measured")
+        rule, strength = (known.rule, known.strength) if known else _addressed()
         known = _moved(store, data, Setting(where, rule, strength, False, 0.0))
         st.session_state["tune_setting"] = known
     return known
+
+
+def _addressed() -> tuple[Policy, Strength]:
+    """What the address asks for, as it was before a reload; else what one begins with."""
+    strength = next((one for one in STRENGTHS if one == st.query_params.get("strength")), "measured")
+    try:
+        rule = parse(st.query_params.get("policy") or "")
+    except BadInput:
+        rule = FIRST["precision"]
+    return (FIRST["precision"] if rule.kind == "manual" else rule), strength
+
+
+def _address(setting: Setting) -> None:
+    """Keeps the policy in the address."""
+    for key, value in (("policy", str(setting.rule)), ("strength", setting.strength)):
+        if st.query_params.get(key) != value:
+            st.query_params[key] = value
 
 
 def point_of(store: Store, data: step.Labelled, setting: Setting) -> OperatingPoint:
@@ -211,6 +228,7 @@ def _traffic(
 
 def choose_policy(store: Store, data: step.Labelled, setting: Setting) -> None:
     """The controls that move the threshold, and their numbers."""
+    _address(setting)
     state, moved = st.session_state, {"on_change": _set_policy, "args": (store, data)}
     state["tune_policy"], state["tune_exact"], state["tune_strength"] = (
         setting.policy.kind,

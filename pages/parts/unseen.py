@@ -8,7 +8,7 @@ from calibrate.steps.week import unknown_models
 from db import Store
 from pages.parts.navigation import page
 from pages.parts.text import middle, plain, visible
-from pages.parts.words import listed, share
+from pages.parts.words import count, day, listed, share
 
 
 def show(store: Store, *, links: bool = True) -> None:
@@ -18,13 +18,12 @@ def show(store: Store, *, links: bool = True) -> None:
     if release is None or not found:
         return
     names = listed([middle(visible(one.name, 200), 40) for one in found])
-    traces = round(found[0].traces / found[0].share)
     with st.container(border=True, key="unseen"):
         text, *places = st.columns([5, 0.8, 1.1] if links else [1], vertical_alignment="center")
         text.markdown(
             f":material/warning: **{plain(names)}** {'answer' if len(found) > 1 else 'answers'} "
-            f"{share(sum(one.share for one in found))} of the {traces:,} traces since v{release.version}, which was "
-            "made without: its thresholds are not known to hold there."
+            f"{share(sum(one.share for one in found))} of the {count(found[0].total, 'trace')} since "
+            f"{day(found[0].since)}. v{release.version} was made without: its thresholds are not known to hold there."
         )
         if links:
             places[0].page_link(page("drift"), label="Drift", icon=":material/show_chart:")

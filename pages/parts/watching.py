@@ -136,9 +136,7 @@ def _columns(found: step.Registry) -> dict[str, Any]:
 def show_step(found: step.Registry) -> None:
     """Whether the newest hallucinates less than the one before it."""
     if found.step is None:
-        st.caption(
-            "Once traces of two of them are labelled, this says whether the newer one hallucinates less than the older."
-        )
+        st.caption(f"{plain(found.no_step[:1].upper() + found.no_step[1:], 300)}.")
         return
     with st.container(border=True):
         st.markdown(f"**{plain(step.sentence(found.step), 600)}**")

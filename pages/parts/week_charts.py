@@ -38,26 +38,28 @@ def show_flags(store: Store, file: ThresholdsFile, newest: datetime | None) -> N
     if newest is None:
         st.caption("These traces carry no time, so their flags are on no day.")
         return
-    found = store.decisions.per_day(file.version, since=newest - MONTH)
+    found = store.decisions.per_day(since=newest - MONTH)
     flags = sum(n for counts in found.values() for n in counts.values())
+    decided = sum(store.decisions.counts(file.version).values())
     if not flags:
-        _no_flags(store, file)
+        _no_flags(file.version, decided)
         return
-    st.caption(
-        f"{count(flags, 'trace')} flagged by v{file.version} in the 30 days up to {day(newest)}, by the trace's day"
-    )
+    seen = f"v{file.version} has decided {count(decided, 'trace')} so far" if decided else _unasked(file.version)
+    st.caption(f"{count(flags, 'trace')} flagged in the 30 days up to {day(newest)}, by the trace's day; {seen}")
     st.plotly_chart(flags_a_day(found, last=newest.date()), key="flags-a-day", config=charts.CONFIG)
 
 
-def _no_flags(store: Store, file: ThresholdsFile) -> None:
-    decided = sum(store.decisions.counts(file.version).values())
+def _no_flags(version: int, decided: int) -> None:
     if decided:
-        st.caption(f"v{file.version} decided {count(decided, 'trace')} and flagged none of the last 30 days.")
+        st.caption(f"v{version} decided {count(decided, 'trace')} and flagged none of the last 30 days.")
         return
-    st.caption(
-        f"v{file.version} has decided no trace of this store yet. This scores new traces as they come and decides:"
-    )
+    said = _unasked(version)
+    st.caption(f"{said}. Run on the server, this scores new traces as they come and decides:")
     st.code("python -m calibrate watch", language=None)
+
+
+def _unasked(version: int) -> str:
+    return f"v{version} has decided no trace of this store yet"
 
 
 def show_precision(file: ThresholdsFile) -> None:

@@ -81,10 +81,11 @@ def _older(after: tuple[datetime | None, int]) -> None:
 
 
 def _flags(store: Store, page: Page) -> dict[int, str]:
-    """What the active release flagged of these traces, by key: "page: rouge_l"; "none" where it did not."""
-    releases = store.releases.list(limit=1)
-    found = store.decisions.of_traces(releases[0].version, [line.pk for line in page.lines]) if releases else {}
-    return {pk: f"{one.tier}: {', '.join(one.flags)}" if one.flags else "none" for pk, one in found.items()}
+    """What the newest release that looked at a trace flagged, by key: "page: rouge_l (v3)"; "none (v3)"."""
+    return {
+        pk: f"{one.tier}: {', '.join(one.flags)} (v{one.version})" if one.flags else f"none (v{one.version})"
+        for pk, one in store.decisions.newest([line.pk for line in page.lines]).items()
+    }
 
 
 def _table(page: Page, flags: dict[int, str], key: str) -> None:
@@ -115,7 +116,7 @@ def _table(page: Page, flags: dict[int, str], key: str) -> None:
             "Question": st.column_config.TextColumn(width=250 if flags else 310),
             "Answer": st.column_config.TextColumn(width=245 if flags else 385),
             "Gold": st.column_config.TextColumn(width=105),
-            "Flags": st.column_config.TextColumn(width=200, help="Of the active release"),
+            "Flags": st.column_config.TextColumn(width=200, help="Of the newest release that looked at the trace"),
         },
     )
 

@@ -7,7 +7,7 @@ import streamlit as st
 from calibrate.steps import drift as step
 from calibrate.steps.drift_page import urgency
 from db import Store
-from pages.parts import drifting, workbench
+from pages.parts import drifting, unseen, workbench
 from pages.parts.navigation import page
 from pages.parts.text import plain
 
@@ -19,9 +19,12 @@ def verdict(found: step.Report) -> None:
     urgent = bool(found.moved)
     lacking = [line for line in found.lines if line.state in ("not scored", "partly scored")]
     with st.container(border=True):
-        icon = ":material/warning:" if urgent else ":material/info:" if lacking else ":material/check:"
+        quiet = found.traces and not lacking
+        icon = ":material/warning:" if urgent else ":material/check:" if quiet else ":material/info:"
         st.markdown(f"### {icon} {plain(found.verdict, 600)}")
         with st.container(horizontal=True):
+            if not found.traces:
+                _go("Import traces", "import", ":material/upload:", first=True)
             if lacking:
                 _go("Score the traffic", "detect", ":material/play_circle:", first=True)
             if urgent:
@@ -41,6 +44,7 @@ def show(store: Store) -> None:
     verdict(found)
     drifting.show_facts(found)
     if not found.lines:
+        unseen.show(store, links=False)
         return
     names = list(dict.fromkeys(line.detector for line in found.lines))
     chosen = EVERY

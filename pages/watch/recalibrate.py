@@ -8,6 +8,7 @@ from calibrate import settings
 from calibrate.errors import TouchstoneError
 from calibrate.steps import recalibrate as step
 from calibrate.steps.announce import announce
+from calibrate.steps.week import unknown_models
 from db import Store
 from db.releases import Release
 from db.runs import Run
@@ -15,7 +16,7 @@ from pages.parts import recalibrating, run_view, unseen, workbench
 from pages.parts.navigation import page
 from pages.parts.release_diff import lines_of
 from pages.parts.release_history import download
-from pages.parts.text import plain
+from pages.parts.text import middle, plain, visible
 from pages.parts.words import count
 
 
@@ -68,14 +69,20 @@ def offer(store: Store, found: step.Outcome) -> None:
     """The note, the reason where something gets worse, and the one button."""
     if not found.changes:
         st.markdown(f":material/check: Nothing changes: v{found.plan.release.version} stands.")
+        for one in unknown_models(store, found.plan.release)[:3]:
+            with st.container(horizontal=True, vertical_alignment="center"):
+                st.markdown(f"To bring **{plain(middle(visible(one.name, 200), 40))}** in, label some of its answers.")
+                st.page_link(
+                    page("sample"), label="Sample it", icon=":material/casino:", query_params={"model": one.name}
+                )
         return
     recalibrating.show_impact(found)
     with st.expander("Everything that changes"):
         st.markdown("\n".join(f"- {line}" for line in lines_of(found.changes)))
     st.text_input("Note", key="recalibrate_note", placeholder="Why this release, for those who read it later")
     lacks = False
-    if found.impact and found.impact.worse:
-        reason = st.text_input("Reason", key="recalibrate_reason", placeholder="Why it may be worse than the live one")
+    if found.doubts:
+        reason = st.text_input("Reason", key="recalibrate_reason", placeholder="Why it shall be released all the same")
         lacks = not reason.strip()
     does = "Propose" if settings.releases().approval else "Release"
     st.button(

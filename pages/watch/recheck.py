@@ -5,6 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from calibrate.stats.policies import parse
+from calibrate.stats.wording import interval, percent
 from calibrate.steps import recheck as step
 from calibrate.steps.release import read
 from calibrate.thresholds.model import DetectorEntry
@@ -12,8 +13,7 @@ from db import Store
 from pages.parts import rechecking, unseen, workbench
 from pages.parts.navigation import page
 from pages.parts.text import plain
-
-TARGET = 70  # percent, where neither a guarantee nor a policy names one
+from pages.parts.words import count
 
 
 def begin(store: Store, detector: str, model: str | None) -> None:
@@ -42,16 +42,25 @@ def offer(store: Store, entry: DetectorEntry, detector: str, model: str | None, 
             "may look and stop whenever you like, and it is wrong in at most 5 of 100 rechecks."
         )
     with st.container(horizontal=True, vertical_alignment="bottom"):
-        st.number_input(
+        target = st.number_input(
             "Precision to hold, %", min_value=5, max_value=95, step=5, width=170,
-            value=TARGET if known is None else min(95, max(5, round(100 * known))), key="recheck_target",
+            value=None if known is None else min(95, max(5, round(100 * known))), key="recheck_target",
+            placeholder="say which",
         )  # fmt: skip
         st.button(
             f"Recheck {plain(detector)} again" if again else f"Recheck {plain(detector)}",
             type="secondary" if again else "primary",
             icon=":material/fact_check:",
+            disabled=target is None,
             on_click=begin,
             args=(store, detector, model),
+        )
+    if known is None:
+        measured = entry.metrics.precision
+        was = "unknown" if measured.value is None else f"{percent(measured.value)} ({interval(measured)})"
+        st.caption(
+            f"No precision was promised for it. When it was released, {was} was measured, from "
+            f"{count(entry.metrics.n, 'label')}."
         )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 import streamlit as st
 
@@ -21,6 +21,7 @@ from pages.parts.release_card import show_release, show_unknown_models
 from pages.parts.text import plain
 from pages.parts.week_charts import show_flags, show_precision
 from pages.parts.week_steps import show_cards, show_next
+from pages.parts.words import ago
 
 MONTH = timedelta(days=30)
 
@@ -68,6 +69,17 @@ def traffic(store: Store) -> None:
     bars.days({state: counts for state, counts in found.items() if counts}, key="traffic")
 
 
+def show_proposals(store: Store, now: datetime) -> None:
+    """Releases that wait for a second person."""
+    for one in store.proposals.list(waiting=True):
+        with st.container(border=True, horizontal=True, vertical_alignment="center"):
+            by = f"{plain(one.proposed_by, 60)} proposed it {ago(one.proposed_at, now)}"
+            st.markdown(
+                f":material/how_to_reg: **v{one.wanted['version']} waits for a second person.** {by}.", width="stretch"
+            )
+            st.page_link(page("release"), label="Look at it", icon=":material/verified:")
+
+
 def live(store: Store, file: ThresholdsFile) -> None:
     """What the release does in production, and how well that is known."""
     left, right = st.columns(2, gap="large")
@@ -86,6 +98,7 @@ with workbench.page(f"Week {name}", about) as store:
         begin()
     else:
         show_next(state)
+        show_proposals(store, now)
         show_cards(state, now)
         show_unknown_models(state.unknown_models, state.release)
         st.space("small")

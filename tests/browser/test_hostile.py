@@ -31,7 +31,7 @@ def sample(app: Any) -> Any:
         sources=(Source("1", SOURCE, "<h1>title</h1> \u202e"), Source("</section>", "odd number")),
         alternatives=("<script>window.owned = 6</script>",),
         schema={"title": "<script>window.owned = 7</script>"},
-        model="<b>model</b> ![](http://127.0.0.1:9/model.png)",
+        model="<b>model</b> https://127.0.0.1:9/model www.model.example m@model.example",
         attributes={"<i>name</i>": "![](http://127.0.0.1:9/attribute.png)"},
     )
     found = app.fill([trace, Trace(id="tame", answer="Yes.")], sample="hostile ![](http://127.0.0.1:9/sample.png)")
@@ -69,7 +69,7 @@ def test_on_the_traces_page(visit: Any) -> None:
     assert "![](http://127.0.0.1:9/attribute.png)" in card.inner_text()
 
 
-@pytest.mark.parametrize("address", ["/", "/import", "/sample", "/label", "/detect", "/tune", "/release"])
+@pytest.mark.parametrize("address", ["/", "/import", "/sample", "/label", "/detect", "/tune", "/release", "/models"])
 def test_no_page_runs_or_loads_anything(visit: Any, sample: Any, address: str) -> None:
     page = visit(f"{address}?sample={quote(sample.name)}")
     page.locator(".stApp[data-test-script-state=notRunning]").wait_for()
@@ -79,6 +79,7 @@ def test_no_page_runs_or_loads_anything(visit: Any, sample: Any, address: str) -
     page.wait_for_timeout(500)  # a beacon would go out by now
     assert page.evaluate("window.owned") is None
     assert page.locator("img[src*='127.0.0.1:9'], iframe[src*='127.0.0.1:9']").count() == 0
+    assert page.locator("a[href*='127.0.0.1:9'], a[href*='model.example']").count() == 0
     assert page.get_by_text("Something went wrong").count() == 0
 
 

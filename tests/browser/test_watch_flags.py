@@ -36,15 +36,17 @@ def flagged(app: App) -> str:
 
 def watched(store: Store) -> str:
     Watcher(store, where=TraceFilter, now=lambda: datetime.now(UTC)).look()
-    version = store.releases.list()[0].version
-    return store.decisions.flagged(version).lines[0].trace_id
+    decided = store.decisions.newest(range(1, store.decisions.newest_trace() + 1))
+    stored = store.traces.get(next(pk for pk, one in decided.items() if one.flags))
+    assert stored is not None
+    return stored.trace.id
 
 
 def test_the_link_of_an_alert_opens_the_trace_with_what_was_decided(
     app: App, flagged: str, visit: Callable[..., Any]
 ) -> None:
     version = app.store.releases.list()[0].version
-    decided = app.store.decisions.flagged(version).lines[0]
+    [decided] = app.store.decisions.newest([app.store.traces.find(flagged) or 0]).values()
     page = visit(f"/traces?trace={flagged}")
     page.get_by_text(re.compile(rf"v{version} decided RE(VIEW|JECT)")).wait_for()
     settled(page)
@@ -53,13 +55,26 @@ def test_the_link_of_an_alert_opens_the_trace_with_what_was_decided(
         assert page.get_by_text(reason, exact=True).is_visible()
 
 
+def test_a_release_that_has_not_looked_yet_leaves_what_was_decided_in_sight(
+    app: App, flagged: str, visit: Callable[..., Any]
+) -> None:
+    before = app.store.releases.list()[0].version
+    live = release.release(
+        app.store, detectors=[DETECTOR], tiers={DETECTOR: "signal"}, note="", by="ann", now=datetime.now(UTC)
+    ).version
+    page = visit(f"/traces?trace={flagged}")
+    page.get_by_text(re.compile(rf"v{before} \(v{live} is live now\) decided RE(VIEW|JECT)")).wait_for()
+    page.goto(page.url.split("/traces")[0])
+    page.get_by_text(re.compile(f"flagged in the 30 days.*v{live} has decided no trace of this store yet")).wait_for()
+
+
 def test_home_shows_the_flags_of_a_month_and_how_well_precision_is_known(
     app: App, flagged: str, visit: Callable[..., Any]
 ) -> None:
     page = visit("/")
     page.get_by_text("Flags a day, by tier").wait_for()
     settled(page)
-    for text in (re.compile("flagged by v"), "Precision known to", "measured, with its 95% interval"):
+    for text in (re.compile("flagged in the 30 days up to"), "Precision known to", "measured, with its 95% interval"):
         page.get_by_text(text).first.wait_for()
     assert page.locator(".js-plotly-plot").count() >= 3
 

@@ -87,13 +87,19 @@ def test_from_nothing_to_a_recalibrated_release(own: App, browser: Any) -> None:
 
     # Drift: the verdict first, its chart, and what to do.
     page.goto(f"{own.url}/drift")
-    page.get_by_role("heading", name=re.compile("Recalibrate: release v1 was made without")).wait_for()
+    page.get_by_role("heading", name=re.compile("Release v1 was made without")).wait_for()
     page.locator(".js-plotly-plot").first.wait_for()
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
     page.get_by_role("button", name="Recheck what is flagged").click()
 
     # Recheck: one flagged trace after another, until it is decided.
-    page.get_by_role("button", name=f"Recheck {NAME}").click()
+    begin = page.get_by_role("button", name=f"Recheck {NAME}")
+    page.get_by_text("No precision was promised for it. When it was released, ").wait_for()
+    assert begin.is_disabled()
+    page.get_by_label("Precision to hold, %").fill("70")
+    page.keyboard.press("Tab")
+    settled(page)
+    begin.click()
     for number in range(40):
         settled(page)
         one = recheck.newest(store, NAME, model=NEW)

@@ -52,7 +52,7 @@ def test_a_decision_comes_back_as_it_was_kept_and_the_first_one_stands(filled: S
 def test_each_release_decides_for_itself_and_the_newest_comes_first(filled: Store) -> None:
     filled.decisions.keep([decided(3, 1), decided(3, 2, "page"), decided(4, 1)])
     assert [one.version for one in filled.decisions.of(3)] == [2, 1]
-    assert filled.decisions.of_traces(1, [3, 4, 5]) == {3: decided(3, 1), 4: decided(4, 1)}
+    assert filled.decisions.newest([3, 4, 5]) == {3: decided(3, 2, "page"), 4: decided(4, 1)}
     assert filled.decisions.counts(1) == {"off": 2}
     assert filled.decisions.counts(2) == {"page": 1}
 
@@ -64,11 +64,16 @@ def test_flags_are_counted_on_the_day_of_the_trace_and_not_of_the_decision(fille
     days = {pk: one.trace.timestamp.date().isoformat() for pk, one in stored.items() if one and one.trace.timestamp}
     for tier in ("page", "signal"):
         expected = Counter(days[row.trace_pk] for row in rows if row.tier == tier)
-        assert filled.decisions.per_day(1)[tier] == dict(expected)
+        assert filled.decisions.per_day()[tier] == dict(expected)
     since = NOW - timedelta(hours=5)
-    window = filled.decisions.per_day(1, since=since, until=NOW)
+    window = filled.decisions.per_day(since=since, until=NOW)
     assert sum(window["page"].values()) == sum(TIERS[pk % 3] == "page" for pk in range(1, 6))  # t1 … t5, an hour each
-    assert filled.decisions.per_day(2) == {"page": {}, "signal": {}}
+    again = [decided(pk, 2, "off" if pk % 3 == 0 else "signal") for pk in range(1, 11)]  # a later release looks again
+    filled.decisions.keep(again)
+    newest = {one.trace_pk: one.tier for one in (*rows, *again)}
+    for tier in ("page", "signal"):
+        expected = Counter(days[pk] for pk, found in newest.items() if found == tier)
+        assert filled.decisions.per_day()[tier] == dict(expected)
 
 
 def test_what_is_lacking_is_what_was_not_decided_in_the_order_asked(filled: Store) -> None:
@@ -91,20 +96,6 @@ def test_undated_traces_come_last_and_only_where_they_are_asked_for(filled: Stor
     assert list(filled.decisions.lacking(1, TraceFilter())) == [1, 2, 3, 32, 31]
     assert list(filled.decisions.lacking(1, TraceFilter(), limit=4)) == [1, 2, 3, 32]
     assert list(filled.decisions.lacking(1, TraceFilter(undated=False))) == [1, 2, 3]
-
-
-def test_pages_of_flagged_traces_hold_each_of_them_once_newest_first(filled: Store) -> None:
-    filled.decisions.keep([decided(pk, tier=TIERS[pk % 3]) for pk in range(1, 31)])
-    found, after = [], None
-    while True:
-        page = filled.decisions.flagged(1, limit=7, after=after)
-        found += [line.trace_pk for line in page.lines]
-        if (after := page.after) is None:
-            break
-    assert found == [pk for pk in range(1, 31) if TIERS[pk % 3] != "off"]
-    line = filled.decisions.flagged(1, limit=1).lines[0]
-    assert (line.trace_id, line.flags, line.reasons) == ("t1", ("rouge_l",), ("rouge_l 0.2 ≤ 0.5",))
-    assert filled.decisions.flagged(2).lines == ()
 
 
 def plan(store: Store, statement: str) -> str:

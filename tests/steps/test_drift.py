@@ -89,14 +89,15 @@ def test_scores_that_moved_are_said_with_figures_that_others_compute_too(store: 
 
 def test_an_unseen_model_asks_to_recalibrate_whatever_its_scores_say(store: Store) -> None:
     released(store)
+    add(store, "before", scores_of(200, away=4, seed=4), start=RELEASED - timedelta(days=1), model="m2")
     add(store, "new", scores_of(300, seed=2), start=LATER)
     add(store, "other", scores_of(200, seed=3), start=LATER, model="m2")
     report = drift.drift(store, now=NOW)
     states = {line.model: line.state for line in report.lines}
     assert states == {"m1": "holds", "m2": "recalibrate"}
     (unseen,) = report.moved
-    assert unseen.compared_before == 600  # all that was there, as the model has no past
-    assert report.verdict.startswith("Recalibrate: release v1 was made without m2")
+    assert unseen.compared_before == 600  # the traffic of m1: what the release was made on
+    assert report.verdict.startswith("Release v1 was made without m2")
     assert report.next.endswith(f"`recheck {ABOVE} --model m2`")
 
 

@@ -12,7 +12,7 @@ from calibrate.cli import main
 from calibrate.ingest.base import Record
 from calibrate.steps import models_seen as step
 from calibrate.steps import release
-from calibrate.types import Interval, Label, Trace
+from calibrate.types import Interval, Label, Member, Trace, TraceFilter
 from db import Store
 from tests.steps.making import NOW, draw, fill, keep_sample, save
 
@@ -71,6 +71,23 @@ def test_a_long_time_is_told_in_weeks_and_few_labels_tell_nothing(store: Store) 
     assert found.step is not None
     assert not found.step.told_apart
     assert step.sentence(found.step).endswith("So few labels do not tell them apart.")
+
+
+def test_what_no_labels_can_tell_is_not_compared(store: Store) -> None:
+    logged(store, "lax", start=0, clean=6, bad=6)
+    logged(store, "strict", start=0, clean=10, bad=2)
+    found = step.registry(store, by="prompt_version")
+    assert found.step is None
+    assert found.no_step.endswith("first answered on the same day: neither is the newer one")
+    logged(store, "later", start=3, clean=10, bad=0)
+    assert step.registry(store, by="prompt_version").step is not None
+    store.samples.add(
+        "flagged", design="fresh-flagged", by=None, seed=1, pool=1, undated=0, where=TraceFilter(),
+        strata={"flagged": (1, 1)}, members=[Member(1, 1.0, "flagged")], now=NOW,
+    )  # fmt: skip
+    found = step.registry(store, by="prompt_version")
+    assert (found.step, found.caution is None) == (None, False)
+    assert found.no_step.startswith("their labels were not drawn at random")
 
 
 def test_the_models_of_the_release_are_known_and_later_ones_are_not(store: Store) -> None:

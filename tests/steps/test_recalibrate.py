@@ -18,7 +18,7 @@ from calibrate.runtime import load
 from calibrate.stats.policies import choose, parse
 from calibrate.steps import detect, release, tune
 from calibrate.steps import recalibrate as step
-from calibrate.types import Label, Score, Source, Trace
+from calibrate.types import Label, Member, Score, Source, Trace, TraceFilter
 from db import Store
 from db.tables import PointRow, ScoreRow
 from tests.steps.making import NOW, save
@@ -131,6 +131,27 @@ def test_newer_labels_alone_are_a_reason(released: Store) -> None:
     seen = step.look(released, plan, step.redo(released, plan), by="ann", now=NOW)
     assert seen.candidate is not None
     assert (seen.candidate.data.models, seen.candidate.data.n) == (("a", "b"), 90)
+
+
+def test_labels_of_flagged_traces_alone_stand_for_the_traffic_only_with_a_reason(released: Store) -> None:
+    found = traces(60, 30)
+    released.traces.add(found, labels_as="gold", now=NOW + timedelta(days=1))
+    members = [Member(released.traces.find(one.trace.id) or 0, 1.0, "flagged") for one in found]
+    released.samples.add(
+        "certify-1", design="fresh-flagged", by=None, seed=1, pool=30, undated=0, where=TraceFilter(),
+        strata={"flagged": (30, 30)}, members=members, now=NOW,
+    )  # fmt: skip
+    plan = ran(released)
+    assert (plan.sample, plan.labels) == (None, 90)
+    assert "many were not (designs: fresh-flagged)" in str(plan.caution)
+    seen = step.look(released, plan, step.redo(released, plan), by="ann", now=NOW)
+    assert plan.caution in seen.doubts
+    before = counts(released)
+    with pytest.raises(BadInput, match=r"fresh-flagged.*say why it shall be so: `--reason TEXT`"):
+        step.release(released, seen, note="", by="ann", now=NOW)
+    assert counts(released) == before
+    made = step.release(released, seen, note="", reason="all we have", by="ann", now=NOW)
+    assert made.version == 2  # type: ignore[union-attr]
 
 
 def test_a_certificate_is_not_carried_over(released: Store) -> None:

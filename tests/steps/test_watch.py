@@ -83,8 +83,8 @@ def told(into: list[tuple[str, int]]) -> Any:
 
 
 def decisions(store: Store, version: int) -> dict[int, Any]:
-    found = store.decisions.of_traces(version, range(1, store.decisions.newest_trace() + 1))
-    return dict(sorted(found.items()))
+    every = range(1, store.decisions.newest_trace() + 1)
+    return {pk: one for pk in every for one in store.decisions.of(pk) if one.version == version}
 
 
 def expected(store: Store, file: ThresholdsFile) -> dict[int, Decision]:

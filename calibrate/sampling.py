@@ -24,10 +24,12 @@ UNITS = {"h": "hours", "d": "days", "w": "weeks"}
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """A threshold, in the detector's units, of one stored detector configuration."""
+    """A threshold, in the detector's units, of one stored detector configuration. Members of the samples `apart` (their
+    keys) are not drawn again."""
 
     config_id: int
     threshold: float
+    apart: tuple[int, ...] = ()
 
 
 def speaks_for_all(sample: Sample) -> bool:

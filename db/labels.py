@@ -76,8 +76,9 @@ class Labels:
             connection.execute(sa.delete(SkipRow).where(*where))
             connection.execute(insert(SkipRow), [{**key, "skipped_at": now}])
 
-    def place(self, sample_id: int, labeller: str) -> Place:
-        """Where this labeller is: unlabelled members in order, the skipped ones after all others, oldest skip first."""
+    def place(self, sample_id: int, labeller: str, *, only_open: bool = False) -> Place:
+        """Where this labeller is: unlabelled members in order, the skipped ones after all others, oldest skip first.
+        With `only_open`, members that have a verdict of anybody are passed over."""
         mine = select(LabelRow.trace_pk).where(LabelRow.labeller == labeller, LabelRow.trace_pk == MemberRow.trace_pk)
         mine = mine.correlate(MemberRow)
         skip = sa.and_(
@@ -87,6 +88,9 @@ class Labels:
         )
         members = select(MemberRow.position).where(MemberRow.sample_id == sample_id)
         todo = members.outerjoin(SkipRow, skip).where(~mine.exists())
+        if only_open:
+            gold = select(GoldRow.trace_pk).where(GoldRow.trace_pk == MemberRow.trace_pk)
+            todo = todo.where(~gold.correlate(MemberRow).exists())
         order = (SkipRow.skipped_at.is_not(None), SkipRow.skipped_at, MemberRow.position)
         with self._engine.connect() as connection:
             position = connection.scalar(todo.order_by(*order).limit(1))

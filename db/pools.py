@@ -43,12 +43,14 @@ class Moment:
 
 @dataclass(frozen=True)
 class Flagged:
-    """Which traces a threshold flags. `fresh`: only those without a label, and in no sample, at that moment."""
+    """Which traces a threshold flags. `fresh`: only those without a label, and in no sample, at that moment; `apart`:
+    only those in none of these samples."""
 
     config_id: int
     threshold: float
     flag_when: FlagWhen
     fresh: bool
+    apart: tuple[int, ...] = ()
 
 
 def moment(engine: Engine) -> Moment:
@@ -129,6 +131,9 @@ def _flagged(query: sa.Select[Any], cut: Flagged, at: Moment) -> sa.Select[Any]:
     match = sa.and_(ScoreRow.config_id == cut.config_id, ScoreRow.content_hash == TraceRow.content_hash)
     past = ScoreRow.value >= cut.threshold if cut.flag_when == "above" else ScoreRow.value <= cut.threshold
     query = query.join(ScoreRow, match).where(past, ScoreRow.scored_at <= at.time)
+    if cut.apart:
+        there = select(MemberRow.sample_id).where(MemberRow.trace_pk == TraceRow.id, MemberRow.sample_id.in_(cut.apart))
+        query = query.where(~there.correlate(TraceRow).exists())
     if not cut.fresh:
         return query
     label = select(LabelRow.id).where(LabelRow.trace_pk == TraceRow.id, LabelRow.id <= at.label)

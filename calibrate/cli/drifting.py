@@ -9,15 +9,19 @@ from typing import Any
 from calibrate import registry
 from calibrate.cli import Answer
 from calibrate.cli.common import now, store, table, user
+from calibrate.errors import BadInput
 from calibrate.sampling import parse_since, window_start
 from calibrate.steps import drift as drifting
 from calibrate.steps import recheck as rechecking
 from calibrate.steps.drift import Line, Report
+from db.rechecks import Recheck
 
 
 def drift(args: Namespace) -> Answer:
     at = now()
     since = window_start(parse_since(args.since), at) if args.since else None
+    if args.since and since is None:
+        raise BadInput("drift is about the traffic since a moment: give --since a date or a length of time, not all")
     report = drifting.drift(store(args), version=args.release, since=since, now=at, seed=args.seed)
     lines = [("detector", "model", "median", "flags", "scored", "n", ""), *(_row(line) for line in report.lines)]
     parts = [report.verdict]
@@ -39,7 +43,7 @@ def recheck(args: Namespace) -> Answer:
             args.detector,
             version=args.release,
             target=args.target,
-            labels=args.labels or rechecking.LABELS,
+            labels=rechecking.LABELS if args.labels is None else args.labels,
             model=args.model,
             seed=args.seed,
             by=user(),
@@ -47,12 +51,25 @@ def recheck(args: Namespace) -> Answer:
         )
         did = "drawn" if before is None or before.id != one.id else None
     else:
+        _as_it_was_begun(args, one)
         state = rechecking.state(found, one, now=at)
         if not state.done and not state.left:
             one, did = rechecking.more(found, one, labels=args.labels, now=at), "drawn more"
     state = rechecking.state(found, one, now=at)
     text = f"{state.verdict}\nnext: {state.next}"
     return Answer({**rechecking.document(state), "did": did}, text)
+
+
+def _as_it_was_begun(args: Namespace, one: Recheck) -> None:
+    """Raises BadInput where other terms are asked for than those fixed before the first label."""
+    held = rechecking.plan_of(one).target
+    if args.target not in (None, held):
+        stands = "is under way" if one.outcome is None else "has decided (--again begins a new one)"
+        raise BadInput(
+            f"a recheck of {one.detector} against {100 * held:.10g}% {stands}: leave out --target {args.target:g}"
+        )
+    if args.labels is not None and args.labels < 1:
+        raise BadInput(f"--labels {args.labels} draws nothing: ask for at least 1")
 
 
 def _row(line: Line) -> tuple[str, ...]:

@@ -294,7 +294,11 @@ def _recalibrating(verbs: _SubParsersAction[_Parser]) -> None:
     verb.add_argument(
         "--policy", default="same", metavar="POLICY", help="same (default): each detector's own; or one for all"
     )
-    verb.add_argument("--dry-run", action="store_true", help="say what would change, and change nothing")
+    verb.add_argument(
+        "--dry-run",
+        action="store_true",
+        help="run what is missing, keep its scores, say what would change, release nothing",
+    )
     verb.add_argument("--out", metavar="FILE", help="also write the release to this thresholds file")
     verb.add_argument("--note", default="", metavar="TEXT", help="why, for the history")
     verb.add_argument("--reason", default="", metavar="TEXT", help="needed where a point is worse than the live one")

@@ -127,8 +127,11 @@ def drift(
 ) -> Report:
     """The report on a release (default: the newest). `since`: where the live window begins, default the release.
 
-    Raises BadInput where nothing was released, there is no such version, or a detector is not in it.
+    Raises BadInput where nothing was released, there is no such version, a detector is not in it, and for a seed below
+    0.
     """
+    if seed < 0:
+        raise BadInput(f"a seed is a whole number, 0 or more, not {seed}")
     release = _release(store, version)
     file = read(release)
     entries = _entries(file, detectors)
@@ -159,7 +162,7 @@ def drift(
         cap=cap,
         seed=seed,
         alpha=ALPHA,
-        verdict=drift_text.verdict(release.version, lines, total, left_out=len(traces) - len(models)),
+        verdict=drift_text.verdict(release.version, lines, total, since=since, left_out=len(traces) - len(models)),
         next=drift_text.next_step(lines, total),
     )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import datetime
 from shlex import quote
 from typing import TYPE_CHECKING
 
@@ -28,11 +29,15 @@ def of_line(line: Line, why: str) -> str:
     return "; ".join(parts)
 
 
-def verdict(version: int, lines: Sequence[Line], traces: int, *, left_out: int = 0) -> str:
-    """What is known of the whole release, in a sentence or a few. `left_out`: models with little traffic."""
+def verdict(
+    version: int, lines: Sequence[Line], traces: int, *, since: datetime | None = None, left_out: int = 0
+) -> str:
+    """What is known of the whole release, in a sentence or a few. `since`: where the live window begins, if not with
+    the release. `left_out`: models with little traffic."""
     name = f"release v{version}"
+    began = f"{since:%Y-%m-%d %H:%M} UTC" if since else name
     if not traces:
-        return f"No dated traces since {name}: nothing to compare yet."
+        return f"No dated traces since {began}: nothing to compare yet."
     if not lines:
         return f"No detector of {name} may flag: nothing to compare."
     said_of = []
@@ -50,7 +55,8 @@ def verdict(version: int, lines: Sequence[Line], traces: int, *, left_out: int =
     if unknown := sorted({line.detector for line in lines if line.state not in ("holds", "moved", "recalibrate")}):
         said_of.append(f"Not known for {', '.join(unknown)}.")
     if not any(line.state != "holds" for line in lines):
-        said_of.insert(0, f"{name[0].upper()}{name[1:]} holds as far as scores tell ({traces:,} traces since).")
+        seen = f"{traces:,} traces since{f' {began}' if since else ''}"
+        said_of.insert(0, f"Release v{version} holds as far as scores tell ({seen}).")
     if left_out:
         said_of.append(f"{left_out} {'model' if left_out == 1 else 'models'} with little traffic left out.")
     return " ".join(said_of)
@@ -59,7 +65,7 @@ def verdict(version: int, lines: Sequence[Line], traces: int, *, left_out: int =
 def next_step(lines: Sequence[Line], traces: int) -> str:
     """What to do about it: a command."""
     if not traces:
-        return "import the traces since the release"
+        return "import newer traces"
     if asks := [line for line in lines if line.state in ("moved", "recalibrate") and line.shift]:
         first = asks[0]
         model = f" --model {quote(visible(first.model, 100))}" if first.unseen else ""

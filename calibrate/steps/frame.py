@@ -152,7 +152,8 @@ def _again(store: Store, sample: Sample, where: TraceFilter, at: Moment) -> Fram
         codes = {name: code for code, name in enumerate(names)}
         return Frame(keys, np.array([codes[group] for group in groups], dtype=np.int64), names, options)
     if sample.design == "fresh-flagged":
-        cut = Cut(options["cut"]["config_id"], options["cut"]["threshold"])
+        known = options["cut"]
+        cut = Cut(known["config_id"], known["threshold"], tuple(known.get("apart", ())))
         return flagged(store, where, at, cut, fresh=options["fresh"])
     if sample.design == "random":
         keys = pools.keys(store.engine, where, at)
@@ -195,11 +196,12 @@ def _banded(keys: Ints, values: Floats, bands: Octaves, options: Mapping[str, An
 
 
 def _cut(config: Config, cut: Cut) -> dict[str, Any]:
-    return {"config_id": config.id, "name": config.name, "threshold": cut.threshold}
+    found = {"config_id": config.id, "name": config.name, "threshold": cut.threshold}
+    return {**found, "apart": list(cut.apart)} if cut.apart else found
 
 
 def _flagged(config: Config, cut: Cut, *, fresh: bool) -> Flagged:
-    return Flagged(config.id, cut.threshold, registry.get(config.name).flag_when, fresh)
+    return Flagged(config.id, cut.threshold, registry.get(config.name).flag_when, fresh, cut.apart)
 
 
 def _sign(config: Config) -> float:

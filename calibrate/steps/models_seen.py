@@ -143,7 +143,7 @@ def sentence(step: Step) -> str:
     new, old, by = step.newer, step.older, step.difference
     said = f"{_said(new)}; {_said(old)}"
     if by.value is None or by.low is None or by.high is None or not step.told_apart:
-        return f"{said}. So few labels do not tell them apart."
+        return f"{said}. These labels do not tell them apart."
     word = "more" if by.value > 0 else "fewer"
     least, most = sorted((abs(by.low), abs(by.high)))
     return f"{said}: {100 * abs(by.value):.0f} points {word} (95% certain: {100 * least:.0f} to {100 * most:.0f})."

@@ -206,9 +206,12 @@ def release(
     newest = store.releases.list(limit=1)[0].version
     if newest != plan.release.version:
         raise BadInput(f"version {newest} was released in the meantime: look at what it changed, then go on")
-    _save(store, outcome.redone, by=by, now=now)
+    mind = _with_points_in_mind(store)
+    _save(mind, outcome.redone, by=by, now=now)
     given = {**_asked(plan), "note": note, "reason": reason, "by": by, "now": now, "expect": newest + 1}
-    return approving.propose(store, **given) if approval else releasing.release(store, **given, out=out)
+    made = approving.propose(mind, **given) if approval else releasing.release(mind, **given, out=out)
+    _save(store, outcome.redone, by=by, now=now)  # now that nothing can refuse it: a later release takes what is saved
+    return made
 
 
 def _save(store: Store, redone: Sequence[Redone], *, by: str, now: datetime) -> None:

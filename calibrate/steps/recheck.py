@@ -1,8 +1,10 @@
 """Recheck: flagged traces are labelled one by one until it is known whether a released threshold still holds.
 
-`begin` draws flagged traces of the traffic since the release, in random order, and keeps the terms. People label them
-in that order; after each label `state` looks whether it is decided, which a sequential test (calibrate.stats.eprocess)
-allows as often as anybody likes. What keeps the promise of 5%:
+`begin` draws flagged traces of the traffic since the release, in random order, and keeps the terms. They are drawn from
+all that was flagged, also where a trace has a label already or is in another sample: what those left over would be a
+biased rest, as samples by suspicion take the surest flags first. People label them in that order; after each label
+`state` looks whether it is decided, which a sequential test (calibrate.stats.eprocess) allows as often as anybody
+likes. What keeps the promise of 5%:
 
 - Only the unbroken row of labels from the first trace on counts. What was labelled beyond a trace that was skipped
   waits for it: who may leave out a label, leaves out the one that looks bad.
@@ -118,9 +120,14 @@ def begin(
     out of traces without a decision ends so when there are newer ones: the next is a test of its own.
 
     `target`: default what the release guarantees, or the precision of its policy. Raises BadInput where nothing is
-    released, the detector is not in it, no target is known, or no scored trace since the release is flagged and fresh.
+    released, the detector is not in it, no target is known or it is not between 0 and 1, or no scored trace since the
+    release is flagged that no recheck has drawn.
     """
     release, entry = _entry(store, detector, version)
+    if labels < 1:
+        raise BadInput(f"--labels {labels} draws nothing: ask for {AT_LEAST} or more")
+    if target is not None:
+        _target(detector, entry, target)
     known = open_one(store, detector, version=release.version, model=model)
     if known is not None and not _superseded(store, known, now):
         return known
@@ -138,7 +145,9 @@ def begin(
     )
     config = store.scores.config(detector, entry.version, entry.params, entry.revision, now=now)
     name = f"{detector}-recheck-v{release.version}-{len(store.rechecks.of(detector, version=release.version)) + 1}"
-    drawn = store.samples.get(name) or _draw(store, name, plan, config, now)  # there after a start that was cut short
+    apart = _drawn(store, detector, release.version, model)
+    # There already after a start that was cut short.
+    drawn = store.samples.get(name) or _draw(store, name, plan, config, now, apart=apart)
     return store.rechecks.begin(
         detector,
         version=release.version,
@@ -242,12 +251,20 @@ def _superseded(store: Store, known: Recheck, now: datetime) -> bool:
     at = state(store, known, now=now)
     if not at.exhausted:
         return False
-    if not samples.flagged_pool(store, Cut(known.config_id, at.plan.threshold), at.plan.where):
+    apart = _drawn(store, known.detector, known.version, at.plan.model)
+    if not samples.flagged_pool(store, Cut(known.config_id, at.plan.threshold, apart), at.plan.where, fresh=False):
         return False
     rows = store.scores.members(known.config_id, known.sample_id)
     labels = [(each.pk, each.verdict) for each in _unbroken(rows) if not each.repeat]
     store.rechecks.finish(known.id, {"decision": "go on", "labels": labels}, now=now)
     return True
+
+
+def _drawn(store: Store, detector: str, version: int, model: str | None) -> tuple[int, ...]:
+    """The samples of the rechecks there were on the same terms: a new one is of other traces. What is left after them
+    is as random as they were."""
+    known = store.rechecks.of(detector, version=version)
+    return tuple(one.sample_id for one in known if one.plan["model"] == model)
 
 
 def _entry(store: Store, detector: str, version: int | None) -> tuple[Release, DetectorEntry]:
@@ -276,15 +293,14 @@ def _target(detector: str, entry: DetectorEntry, wanted: float | None) -> float:
     return found
 
 
-def _draw(store: Store, name: str, plan: Plan, config: Config, now: datetime) -> Sample:
-    if plan.batch < 1:
-        raise BadInput(f"--labels {plan.batch} draws nothing: ask for {AT_LEAST} or more")
-    cut = Cut(config.id, plan.threshold)
-    there = samples.flagged_pool(store, cut, plan.where)
+def _draw(store: Store, name: str, plan: Plan, config: Config, now: datetime, *, apart: tuple[int, ...]) -> Sample:
+    cut = Cut(config.id, plan.threshold, apart)
+    there = samples.flagged_pool(store, cut, plan.where, fresh=False)
     if not there:
         of = f" of {plan.model}" if plan.model is not None else ""
+        drawn = " that no recheck has drawn" if apart else ""
         raise BadInput(
-            f"{config.name} has flagged no fresh trace{of} since the release at {plan.limit}: score the traffic first "
+            f"{config.name} has flagged no trace{of} since the release at {plan.limit}{drawn}: score the traffic first "
             f"(`detect {config.name} --all`, or the Detect page), or wait for traffic"
         )
     return samples.draw(
@@ -296,7 +312,6 @@ def _draw(store: Store, name: str, plan: Plan, config: Config, now: datetime) ->
         seed=plan.seed,
         now=now,
         cut=cut,
-        fresh=True,
     )
 
 

@@ -21,10 +21,9 @@ def said(at: State) -> str:
     measured = at.standing.estimate
     known = "no flagged trace is labelled yet"
     if measured.value is not None:
-        known = (
-            f"{at.hallucinated:,} of {n:,} flagged traces were hallucinated: {percent(measured.value)}, "
-            f"{interval(measured)} at whatever time one looks"
-        )
+        known = f"{at.hallucinated:,} of {n:,} flagged traces were hallucinated: {percent(measured.value)}"
+        # The interval is of another test, in both directions: it may hold the target that this one has ruled out.
+        known += "" if at.done else f", {interval(measured)} at whatever time one looks"
     unsure = f"; {at.unsure:,} unsure" if at.unsure else ""
     if at.decision == "holds":
         return f"{name} holds: its precision is above {target} ({known}{unsure})."
@@ -95,6 +94,6 @@ def next_step(at: State) -> str:
 def exhausted(at: State) -> str:
     """What to do when there is nothing left to draw."""
     return (
-        f"all {at.pool:,} traces that were flagged and fresh when it began are labelled, and they do not decide it: "
+        f"all {at.pool:,} traces that were flagged when it began are labelled, and they do not decide it: "
         f"score newer traffic (`detect {at.recheck.detector} --all`), then `recheck {at.recheck.detector}` begins anew"
     )

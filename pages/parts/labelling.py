@@ -20,7 +20,8 @@ LONGEST_LOOK = 600.0  # seconds; a longer pause is not labelling
 @dataclass
 class Desk:
     """One labeller's visit to one sample. `trail` holds the traces passed, oldest first; `back_at` the place in it
-    that Back has led to, None at the front of the queue."""
+    that Back has led to, None at the front of the queue. With `only_open`, traces that have a verdict of anybody are
+    passed over."""
 
     sample: Sample
     labeller: str
@@ -33,6 +34,7 @@ class Desk:
     trace_id: str = ""
     shown_at: float = 0.0
     said: str = ""
+    only_open: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +51,7 @@ class Turn:
 
 def turn(store: Store, desk: Desk) -> Turn:
     """The trace to show now; the clock starts when it is first shown."""
-    place = store.labels.place(desk.sample.id, desk.labeller)
+    place = store.labels.place(desk.sample.id, desk.labeller, only_open=desk.only_open)
     pk = desk.trail[desk.back_at] if desk.back_at is not None else _front(store, desk, place)
     if not desk.open or pk != desk.showing:
         desk.turn += 1

@@ -99,7 +99,7 @@ def show_evidence(at: step.State) -> None:
             if at.repeats:
                 st.caption(f"{at.repeats:,} share their sources with an earlier one and do not count twice")
             if at.waiting:
-                st.caption(f"{count(at.waiting, 'label')} wait for a skipped trace before them")
+                st.caption(f"{count(at.waiting, 'label')} wait for one before them that has none")
 
 
 @st.fragment
@@ -115,7 +115,7 @@ def screen(store: Store, one: Recheck) -> None:
             workbench.problem(error)
         desk: Desk | None = st.session_state.get(DESK)
         if desk is None or desk.sample != at.sample or desk.labeller != workbench.user():
-            desk = Desk(at.sample, workbench.user(), turn=desk.turn if desk else 0)
+            desk = Desk(at.sample, workbench.user(), turn=desk.turn if desk else 0, only_open=True)
             st.session_state[DESK] = desk
         turn = labelling.turn(store, desk)
         if turn.pk is None or turn.trace is None:

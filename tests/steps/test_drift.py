@@ -137,6 +137,10 @@ def test_few_scores_and_no_traffic_are_said(lite: Store) -> None:
     add(lite, "new", scores_of(12, seed=2), start=LATER)
     (line,) = drift.drift(lite, now=NOW).lines
     assert line.state == "too few"
+    later = drift.drift(lite, since=NOW + timedelta(days=1), now=NOW)
+    assert later.verdict == "No dated traces since 2026-11-21 12:00 UTC: nothing to compare yet."
+    for call in (["--since", "all"], ["--seed", "-1"]):
+        assert main(["drift", "--store", lite.url, *call]) == 2
     with pytest.raises(BadInput, match="no release 7"):
         drift.drift(lite, version=7, now=NOW)
     with pytest.raises(BadInput, match="nli is not in release 1"):

@@ -70,7 +70,7 @@ def test_a_long_time_is_told_in_weeks_and_few_labels_tell_nothing(store: Store) 
     assert found.traffic == {"v2": {date(2027, 1, 11): 4}, "v1": {date(2026, 11, 2): 4}}
     assert found.step is not None
     assert not found.step.told_apart
-    assert step.sentence(found.step).endswith("So few labels do not tell them apart.")
+    assert step.sentence(found.step).endswith("These labels do not tell them apart.")
 
 
 def test_what_no_labels_can_tell_is_not_compared(store: Store) -> None:

@@ -16,7 +16,7 @@ from calibrate.errors import BadInput
 from calibrate.ingest.base import Record
 from calibrate.runtime import load
 from calibrate.stats.policies import choose, parse
-from calibrate.steps import detect, release, tune
+from calibrate.steps import approval, detect, release, tune
 from calibrate.steps import recalibrate as step
 from calibrate.types import Label, Member, Score, Source, Trace, TraceFilter
 from db import Store
@@ -152,6 +152,17 @@ def test_labels_of_flagged_traces_alone_stand_for_the_traffic_only_with_a_reason
     assert counts(released) == before
     made = step.release(released, seen, note="", reason="all we have", by="ann", now=NOW)
     assert made.version == 2  # type: ignore[union-attr]
+
+
+def test_a_release_that_is_refused_keeps_no_point(released: Store) -> None:
+    plan = ran(released)
+    seen = step.look(released, plan, step.redo(released, plan), by="ann", now=NOW)
+    before = counts(released)
+    with pytest.raises(BadInput, match="gopher"):
+        step.release(released, seen, note="", by="ann", now=NOW, out="gopher://somewhere/thresholds.json")
+    assert counts(released) == before
+    proposed = step.release(released, seen, note="", by="ann", now=NOW, approval=True)
+    assert approval.approve(released, proposed.id, by="bob", now=NOW).version == 2  # type: ignore[union-attr]
 
 
 def test_a_certificate_is_not_carried_over(released: Store) -> None:

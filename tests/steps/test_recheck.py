@@ -13,7 +13,7 @@ from scipy.special import betainc, betaln
 from calibrate.cli import main
 from calibrate.errors import BadInput
 from calibrate.steps import recheck
-from calibrate.types import Label
+from calibrate.types import Label, Member, TraceFilter
 from db import Store, open_store
 from db.rechecks import Recheck
 from tests.steps.aftermath import RELEASED, THRESHOLD, add, released, scores_of
@@ -168,9 +168,44 @@ def test_it_is_topped_up_until_nothing_is_left_and_begun_anew_on_newer_traffic(s
     assert (store.rechecks.get(one.id).outcome or {})["decision"] == "go on"
 
 
+def test_what_other_samples_hold_is_drawn_from_too_and_its_labels_count(lite: Store) -> None:
+    """The surest flags are labelled first, week by week: those left over would be the least precise."""
+    traffic(lite)
+    flagged = [place for place, score in enumerate(scores_of(2000, seed=2)) if score is not None and score >= THRESHOLD]
+    keys = [lite.traces.find(f"new-{place}") or 0 for place in flagged]
+    week = keys[: len(keys) // 2]
+    lite.samples.add(
+        "w48", design="octave", by=None, seed=1, pool=len(keys), undated=0, where=TraceFilter(),
+        strata={"0.5": (len(week), len(week))}, members=[Member(key, 1.0, "0.5") for key in week], now=NOW,
+    )  # fmt: skip
+    lite.labels.add_many([Label(trace.id, "bob", "hallucinated") for trace in lite.traces.load(week)], now=NOW)
+    one = begin(lite, labels=len(keys))
+    assert {member.trace_pk for member in lite.samples.members(one.sample_id)} == set(keys)
+    at = recheck.state(lite, one, now=NOW)
+    assert (at.pool, at.left) == (len(keys), len(keys) - len(week))
+    first = next(i for i, row in enumerate(lite.samples.members(one.sample_id)) if row.trace_pk not in week)
+    assert at.counted == first
+    # Who labels now is not asked for what has a verdict.
+    place = lite.labels.place(one.sample_id, "ann", only_open=True)
+    assert (place.position, place.size - place.labelled) == (first, at.left)
+    assert lite.labels.place(one.sample_id, "ann").position == 0
+
+
+def test_the_next_recheck_is_of_other_traces(lite: Store) -> None:
+    traffic(lite)
+    one = begin(lite)
+    label(lite, one, ["hallucinated"] * 60)
+    assert recheck.state(lite, one, now=NOW).done
+    other = begin(lite)
+    drawn = [{member.trace_pk for member in lite.samples.members(each.sample_id)} for each in (one, other)]
+    assert drawn[1]
+    assert not drawn[0] & drawn[1]
+    assert recheck.state(lite, other, now=NOW).pool == recheck.state(lite, one, now=NOW).pool - 60
+
+
 def test_it_is_of_one_model_where_one_is_named(lite: Store) -> None:
     traffic(lite)
-    with pytest.raises(BadInput, match="flagged no fresh trace of m2"):
+    with pytest.raises(BadInput, match="flagged no trace of m2"):
         begin(lite, model="m2")
     add(lite, "other", scores_of(300, seed=4), start=LATER, model="m2")
     both, only = begin(lite), begin(lite, model="m2")
@@ -222,3 +257,10 @@ def test_the_verb_goes_on_from_wherever_it_stands(lite: Store, capsys: pytest.Ca
     assert main(["recheck", ABOVE, "--store", lite.url]) == 0
     assert "next: label the sample" in capsys.readouterr().out
     assert main(["recheck", "no_such", "--store", lite.url]) == 2
+    for terms, match in (
+        (["--target", "0.9"], "against 70% is under way"),
+        (["--labels", "0"], "--labels 0 draws nothing"),
+    ):
+        capsys.readouterr()
+        assert main(["recheck", ABOVE, "--store", lite.url, *terms]) == 2
+        assert match in capsys.readouterr().err

@@ -8,6 +8,7 @@ from __future__ import annotations
 import dataclasses
 import difflib
 import importlib
+import logging
 import math
 import pkgutil
 from collections.abc import Mapping
@@ -18,6 +19,8 @@ from typing import Any, Literal, NamedTuple, get_args, get_origin, get_type_hint
 import calibrate.detectors
 from calibrate.detectors.base import Detector
 from calibrate.errors import BadInput, UnknownDetector
+
+log = logging.getLogger("touchstone")
 
 GROUP = "touchstone.detectors"
 _TRUE, _FALSE = ("true", "yes", "on", "1"), ("false", "no", "off", "0")
@@ -38,16 +41,18 @@ class Parameter(NamedTuple):
 
 def names() -> list[str]:
     """Every detector there is, by name."""
-    return sorted(_classes())
+    return sorted(name for name, one in _classes().items() if not isinstance(one, str))
 
 
 def get(name: str) -> type[Detector]:
-    """The detector's class. Raises UnknownDetector with the nearest names."""
-    found = _classes()
-    if name in found:
-        return found[name]
-    near = difflib.get_close_matches(name, found, n=3, cutoff=0.5)
-    hint = f"did you mean {', '.join(near)}?" if near else f"there are: {', '.join(sorted(found))}"
+    """The detector's class. Raises UnknownDetector with the nearest names, BadInput for one that cannot be loaded."""
+    found = _classes().get(name)
+    if isinstance(found, str):
+        raise BadInput(found)
+    if found is not None:
+        return found
+    near = difflib.get_close_matches(name, names(), n=3, cutoff=0.5)
+    hint = f"did you mean {', '.join(near)}?" if near else f"there are: {', '.join(names())}"
     raise UnknownDetector(f"no detector {name!r}; {hint}")
 
 
@@ -80,29 +85,30 @@ def config_of(detector: Detector) -> dict[str, Any]:
 
 
 @cache
-def _classes() -> dict[str, type[Detector]]:
-    found: dict[str, type[Detector]] = {}
+def _classes() -> dict[str, type[Detector] | str]:
+    """The detectors, or why one that another package offers cannot be had: what is broken takes no other with it."""
+    found: dict[str, type[Detector] | str] = {}
     for module in pkgutil.iter_modules(calibrate.detectors.__path__):
         if module.name != "base" and not module.name.startswith("_"):  # what detectors share is no detector
             loaded = importlib.import_module(f"calibrate.detectors.{module.name}")
             for cls in vars(loaded).values():
                 if isinstance(cls, type) and cls.__module__ == loaded.__name__ and hasattr(cls, "flag_when"):
-                    _add(found, cls)
+                    found[cls.name] = cls  # type: ignore[attr-defined]
     for entry in entry_points(group=GROUP):
         try:
-            _add(found, entry.load())
-        except (ImportError, AttributeError) as error:
-            raise BadInput(
-                f"the detector {entry.name!r} of {entry.value} cannot be loaded: {error}; remove it"
-            ) from error
+            offered: type[Detector] = entry.load()
+            name = offered.name
+        except Exception as error:  # whatever its module does when it is imported
+            why = f"the detector {entry.name!r} of {entry.value} cannot be loaded: {error}; mend or remove it"
+            log.warning(why)
+            found.setdefault(entry.name, why)
+            continue
+        if isinstance(known := found.get(name), type):
+            other = f"{known.__module__}.{known.__name__}"
+            log.warning(f"two detectors are called {name!r}: {other}, which is taken, and {entry.value}: remove one")
+            continue
+        found[name] = offered
     return found
-
-
-def _add(found: dict[str, type[Detector]], cls: Any) -> None:
-    if cls.name in found:
-        other = f"{found[cls.name].__module__}.{found[cls.name].__name__}"
-        raise BadInput(f"two detectors are called {cls.name!r}: {other} and {cls.__module__}.{cls.__name__}")
-    found[cls.name] = cls
 
 
 def _parameter(field: dataclasses.Field[Any], hint: Any) -> Parameter:

@@ -59,16 +59,20 @@ def test_third_party_detectors_are_found(offered: Any) -> None:
     assert registry.config_of(registry.make("foreign", {"level": "0.25"})) == {"level": 0.25}
 
 
-def test_two_of_one_name_are_refused(offered: Any) -> None:
+def test_of_two_of_one_name_the_first_is_taken_and_that_is_said(offered: Any, caplog: Any) -> None:
     offered(Foreign, Foreign)
-    with pytest.raises(BadInput, match="two detectors are called 'foreign'"):
-        registry.names()
+    assert registry.get("foreign") is Foreign
+    assert "two detectors are called 'foreign'" in caplog.text
 
 
-def test_a_broken_plugin_is_named(offered: Any) -> None:
-    offered(ImportError("no module named gone"))
+@pytest.mark.parametrize("error", [ImportError("no module named gone"), RuntimeError("no module named gone")])
+def test_a_broken_plugin_is_named_and_takes_no_other_with_it(error: Exception, offered: Any, caplog: Any) -> None:
+    offered(error)
+    assert registry.make("rouge_l").name == "rouge_l"
+    assert "foreign" not in registry.names()
     with pytest.raises(BadInput, match="elsewhere:Foreign cannot be loaded: no module named gone"):
-        registry.names()
+        registry.get("foreign")
+    assert caplog.text.count("cannot be loaded") == 1
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -62,6 +63,8 @@ class RougeL:
         return ""
 
     def unavailable(self) -> str | None:
+        if importlib.util.find_spec("rapidfuzz") is None:
+            return "the package rapidfuzz is missing; install it with `pip install touchstone[lexical]`"
         return None
 
     def score(self, traces: Sequence[Trace]) -> Iterator[Score]:

@@ -14,7 +14,7 @@ import threading
 import time
 import weakref
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
@@ -22,12 +22,16 @@ from urllib.parse import urlsplit
 from calibrate.errors import BadInput
 from calibrate.runtime.alert_text import ANSWER, Alert, message
 from calibrate.runtime.decision import Decision
+from calibrate.runtime.given import check_number
 from calibrate.types import Tier, Trace
 
 log = logging.getLogger("touchstone")
 
 AT_EXIT = 2.0
 """Seconds that the end of the program waits for what is queued."""
+
+FLAGS = ("page", "signal")
+"""The tiers of decisions that there is something to tell of."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,13 +76,19 @@ class Alerts:
         timeout: float = 5,
         max_queue: int = 1000,
     ) -> None:
-        self._url, self._tiers = _checked(url), frozenset(tiers)
-        if isinstance(tiers, str) or not self._tiers or self._tiers - {"page", "signal"}:
+        self._url = _checked(url)
+        listed = isinstance(tiers, Collection) and not isinstance(tiers, str)
+        if not listed or not tiers or not all(tier in FLAGS for tier in tiers):
             raise BadInput(f"tiers cannot be {tiers!r}; give a list of `page`, `signal` or both")
-        if trace_url is not None and "{id}" not in trace_url:
+        if trace_url is not None and not (isinstance(trace_url, str) and "{id}" in trace_url):
             raise BadInput(f"trace_url {trace_url!r} has no {{id}}: http://host/traces?trace={{id}}")
-        if not (per_minute >= 1 and max_queue >= 1 and group_seconds >= 0 and timeout > 0):
-            raise BadInput("per_minute and max_queue are 1 or more, group_seconds 0 or more, timeout above 0")
+        if not isinstance(include_answer, bool):  # a text "false" would let the answers out
+            raise BadInput(f"include_answer cannot be {include_answer!r}; it is True or False")
+        check_number("per_minute", per_minute, "count")
+        check_number("max_queue", max_queue, "count")
+        check_number("group_seconds", group_seconds, "wait")
+        check_number("timeout", timeout, "pause")
+        self._tiers = frozenset(tiers)
         self._per_minute, self._group_seconds, self._timeout = per_minute, group_seconds, timeout
         self._trace_url, self._include_answer, self._max_queue = trace_url, include_answer, max_queue
         self._closed = False
@@ -106,7 +116,7 @@ class Alerts:
         try:
             if decision.tier in self._tiers:
                 answer = trace.answer[: 4 * ANSWER] if self._include_answer else None
-                self._put(Alert(trace.id, decision, answer))
+                self._put(Alert(str(trace.id), decision, answer))
         except Exception:
             log.exception("touchstone: an alert could not be queued")
 

@@ -11,6 +11,7 @@ from typing import Any, Literal
 from calibrate.errors import BadInput
 from calibrate.flagging import flags
 from calibrate.runtime import rules
+from calibrate.runtime.given import kind_of
 from calibrate.runtime.live import Live, current
 from calibrate.thresholds.model import ThresholdsFile
 from calibrate.types import Tier
@@ -104,8 +105,7 @@ def _number(name: str, value: Any) -> float | None:
         return None
     if type(value) is not float:
         if isinstance(value, bool) or not isinstance(value, Real):
-            kind = "a text" if isinstance(value, str) else f"a {type(value).__name__}"
-            raise BadInput(f"the score of {name} is {kind}: give a number, or null where it could not score")
+            raise BadInput(f"the score of {name} is {kind_of(value)}: give a number, or null where it could not score")
         try:
             value = float(value)
         except OverflowError:

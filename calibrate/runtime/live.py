@@ -14,7 +14,8 @@ import threading
 import weakref
 from typing import overload
 
-from calibrate.errors import BadInput, TouchstoneError
+from calibrate.errors import TouchstoneError
+from calibrate.runtime.given import check_number
 from calibrate.runtime.sources import source_of
 from calibrate.thresholds.files import read
 from calibrate.thresholds.model import ThresholdsFile
@@ -54,8 +55,7 @@ class Live:
 
     def __init__(self, path_or_url: str | os.PathLike[str], *, every: float, token: str | None = None) -> None:
         """Reads the file, and raises what `load` raises. From then on nothing here raises."""
-        if not 0 < every < threading.TIMEOUT_MAX:
-            raise BadInput(f"reload_every cannot be {every}; it is a number of seconds above 0")
+        check_number("reload_every", every, "pause")
         self._source = source_of(path_or_url, token=token)
         content = self._source.fetch() or b""
         self._file = read(content, name=self._source.name)

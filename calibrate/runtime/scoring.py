@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import logging
 import math
+import re
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any
@@ -18,6 +19,7 @@ from calibrate import workspace
 from calibrate.errors import BadInput, TouchstoneError
 from calibrate.runtime import rules
 from calibrate.runtime.decision import Decision, decide
+from calibrate.runtime.given import fault, kind_of
 from calibrate.runtime.live import Live, current
 from calibrate.thresholds import baselines
 from calibrate.thresholds.ensembles import reads
@@ -44,6 +46,7 @@ class Scored:
     scores     by detector, a Score with a value or with a reason why there is none, for each that was to run here
     seconds    by detector, how long it took for this trace (its batch's time, shared out); only of those that ran
     skipped    by detector, why it was not to run on this trace: its sampling, or a cascade that had no need of it
+    fault      what is wrong with the trace itself, where a field is of a wrong type: then nothing is scored
     """
 
     trace: Trace
@@ -51,6 +54,7 @@ class Scored:
     scores: dict[str, Score]
     seconds: dict[str, float]
     skipped: dict[str, str] = field(default_factory=dict)
+    fault: str | None = None
 
     @property
     def numbers(self) -> dict[str, float]:
@@ -60,7 +64,8 @@ class Scored:
     @property
     def decision(self) -> Decision:
         """What the release says to these scores."""
-        return decide(self.file, self.numbers)
+        decision = decide(self.file, self.numbers)
+        return decision if self.fault is None else replace(decision, reasons=(f"nothing was scored: {self.fault}",))
 
 
 class Scorer:
@@ -71,24 +76,38 @@ class Scorer:
     """
 
     def __init__(self, thresholds: ThresholdsFile | Live, *, detectors: Sequence[str] | None = None) -> None:
-        """`detectors` (names) restricts those of the release to these. Raises BadInput for a text in their place."""
-        if isinstance(detectors, str):
-            raise BadInput(f"detectors is the text {detectors!r}; give a list of names")
+        """`detectors` (names) restricts those of the release to these. Raises BadInput for a wrong setting."""
+        if not isinstance(thresholds, (ThresholdsFile, Live)):
+            raise BadInput(f"thresholds is {kind_of(thresholds)}; give what `load` returns")
+        named = isinstance(detectors, Collection) and all(isinstance(name, str) for name in detectors)
+        if isinstance(detectors, str) or not (detectors is None or named):
+            raise BadInput(f"detectors cannot be {detectors!r}; give a list of names")
         self._thresholds = thresholds
         self._only = None if detectors is None else frozenset(detectors)
         self._said: set[tuple[int, str, str]] = set()
         self._plan: _Plan | None = None
 
+    def prepare(self) -> None:
+        """Does what the first trace would wait for: imports. Says which detectors cannot score here; at the first trace
+        they are looked at again, as a team's own prompts may be put in place until then."""
+        from calibrate import run  # noqa: F401
+
+        self._asked(current(self._thresholds))
+        self._plan = None
+
     def score(self, traces: Sequence[Trace], *, known: Known | None = None) -> list[Scored]:
         """One Scored a trace, in order, whatever the detectors do. A score that is `known` is not made again; it counts
         even where this process could not make it."""
         file = current(self._thresholds)
-        made = [Scored(trace, file, {}, {}) for trace in traces]
+        made = [Scored(trace, file, {}, {}, fault=fault(trace)) for trace in traces]
+        for wrong in dict.fromkeys(one.fault for one in made if one.fault is not None):
+            self._say(file, "a trace", wrong)
         for asked in self._asked(file):
             wanted = []
             for one in made:
-                why_not = asked.why_not(one)
-                if why_not is None:
+                if one.fault is not None:
+                    one.scores[asked.name] = Score(str(getattr(one.trace, "id", "")), None, one.fault, "failed")
+                elif (why_not := asked.why_not(one)) is None:
                     wanted.append(one)
                 else:
                     one.skipped[asked.name] = why_not
@@ -125,7 +144,9 @@ class Scorer:
             for one, score in zip(wanted, found, strict=True):
                 one.scores[asked.name], one.seconds[asked.name] = score, seconds
                 if score.status == "failed":
-                    self._say(one.file, asked.name, score.reason or "no reason given", kind="failed on a trace")
+                    reason = score.reason or "no reason given"
+                    remedy = _remedy(reason)
+                    self._say(one.file, asked.name, reason + remedy, kind=None if remedy else "failed on a trace")
 
     def _say(self, file: ThresholdsFile, name: str, problem: str, *, kind: str | None = None) -> None:
         """Once for a release and a problem; of what differs from trace to trace, the first."""
@@ -223,6 +244,14 @@ def _differs(detector: Detector, entry: DetectorEntry) -> str | None:
                 "Install what the release names, or recalibrate and release"
             )
     return None
+
+
+def _remedy(reason: str) -> str:
+    """What to install where a package is missing that a detector imports only when it scores; else nothing."""
+    found = re.match(r"(?:ModuleNotFoundError|ImportError): No module named '(\w+)", reason)
+    if found is None:
+        return ""
+    return f". Install it: pip install {'touchstone[lexical]' if found[1] == 'rapidfuzz' else found[1]}"
 
 
 def _cascades(file: ThresholdsFile, name: str) -> tuple[Mapping[str, Any], ...]:

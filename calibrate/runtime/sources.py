@@ -8,6 +8,7 @@ import time
 from typing import Any, Protocol
 
 from calibrate.errors import BadInput, BadThresholds
+from calibrate.runtime.given import kind_of
 from calibrate.thresholds.files import MAX_BYTES, content_of, filesystem, local_path, said_by, scheme_of, shown
 
 TIMEOUT = 10.0
@@ -29,7 +30,11 @@ class Source(Protocol):
 
 def source_of(path_or_url: str | os.PathLike[str], *, token: str | None = None) -> Source:
     """Raises BadInput for what can be no source."""
+    if not isinstance(path_or_url, (str, bytes, os.PathLike)):
+        raise BadInput(f"a thresholds file cannot be {kind_of(path_or_url)}; give its path or its URL")
     place = os.fsdecode(os.fspath(path_or_url))
+    if not place:
+        raise BadInput("the path of the thresholds file is empty; give its path or its URL")
     scheme = scheme_of(place)
     if scheme in ("http", "https"):
         return _Http(place, token)
@@ -66,6 +71,8 @@ class _Http:
     def __init__(self, url: str, token: str | None) -> None:
         if shown(url) != url.split("?")[0]:
             raise BadInput(f"{shown(url)}: a password in a URL ends in logs; give a token (token=…)")
+        if token is not None and not isinstance(token, str):
+            raise BadInput(f"the token is {kind_of(token)}; give a text")
         if token is not None and not (token.isascii() and token.isprintable() and token):
             raise BadInput("the token cannot be sent: it has line breaks or other than ASCII characters, or is empty")
         self.name, self._url, self._token = shown(url), url, token

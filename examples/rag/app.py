@@ -12,17 +12,20 @@ from __future__ import annotations
 import argparse
 import json
 import re
+import sys
+import time
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from openai import OpenAI
+from openai import APIConnectionError, APIStatusError, OpenAI, OpenAIError
 from opentelemetry import trace
 from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
+from calibrate.errors import TouchstoneError
 from calibrate.runtime.otel import TouchstoneSpanProcessor, trace_id_of
 
 HERE = Path(__file__).parent
@@ -126,6 +129,25 @@ def message(role: str, text: str, **more: Any) -> str:
     return json.dumps([{"role": role, "parts": [{"type": "text", "content": text}], **more}])
 
 
+def wait(client: OpenAI, seconds: float = 60) -> None:
+    """Until the endpoint listens: a server that was just started loads its model first. Raises what openai raises."""
+    until, told = time.monotonic() + seconds, False
+    while True:
+        try:
+            client.with_options(timeout=5).models.list()
+        except APIStatusError:  # it has no such list, but it is there
+            return
+        except APIConnectionError:
+            if time.monotonic() > until:
+                raise
+            if not told:
+                print(f"waiting for {client.base_url}, {seconds:g} seconds at most", file=sys.stderr)
+            told = True
+            time.sleep(0.5)
+        else:
+            return
+
+
 def run(client: OpenAI, model: str, *, thresholds: Path, traces: Path) -> Sequence[ReadableSpan]:
     """Answers the questions; gives the spans that came to the collector."""
     provider, collector = TracerProvider(), InMemorySpanExporter()
@@ -147,7 +169,15 @@ def main() -> None:
     parser.add_argument("--traces", type=Path, default=Path("traces.jsonl"))
     args = parser.parse_args()
     client = OpenAI(base_url=args.url, api_key="none", max_retries=0)
-    spans = run(client, args.model, thresholds=args.thresholds, traces=args.traces)
+    try:
+        wait(client)
+        spans = run(client, args.model, thresholds=args.thresholds, traces=args.traces)
+    except APIConnectionError:
+        sys.exit(f"nobody answers at {args.url}: start a chat endpoint there, as examples/rag/README.md says")
+    except OpenAIError as error:
+        sys.exit(f"{args.url}: {error}")
+    except TouchstoneError as error:
+        sys.exit(str(error))
     for result in spans:
         if result.name == "touchstone.detector.result":
             (asked,) = [span for span in spans if result.parent and span.context.span_id == result.parent.span_id]

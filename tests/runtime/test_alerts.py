@@ -162,11 +162,26 @@ def test_an_address_that_is_none_is_refused_and_not_shown(url: str) -> None:
 @pytest.mark.parametrize(
     "setting",
     [{"tiers": "page"}, {"tiers": ("loud",)}, {"tiers": ()}, {"per_minute": 0}, {"max_queue": 0}, {"timeout": 0},
-     {"group_seconds": -1}, {"trace_url": "http://host/"}],
+     {"group_seconds": -1}, {"trace_url": "http://host/"}, {"per_minute": "a"}, {"per_minute": 1.5},
+     {"max_queue": True}, {"timeout": float("inf")}, {"group_seconds": None}, {"trace_url": 5}, {"tiers": None},
+     {"tiers": 5}, {"tiers": [["page"]]}, {"include_answer": "false"}],
 )  # fmt: skip
-def test_settings_that_cannot_be(setting: dict[str, object]) -> None:
-    with pytest.raises(BadInput):
+def test_a_setting_that_cannot_be_is_named_alone(setting: dict[str, object]) -> None:
+    with pytest.raises(BadInput) as caught:
         Alerts("https://host/", **setting)  # type: ignore[arg-type]
+    settings = ("tiers", "per_minute", "max_queue", "timeout", "group_seconds", "trace_url", "include_answer")
+    assert [name for name in settings if name in str(caught.value)] == list(setting)
+
+
+def test_a_trace_id_that_is_no_text_costs_no_other_alert() -> None:
+    with serving(taken) as server:
+        made = Alerts(server.url, group_seconds=WAITS)
+        made.offer(Trace(5, "an answer"), PAGE)  # type: ignore[arg-type]
+        made.offer(trace("b"), PAGE)
+        assert made.flush()
+        assert made.counters == alerts.Counters(sent=2)
+        assert "• page REVIEW 5: " in texts(server)[0]
+        made.close()
 
 
 def test_a_webhook_that_hangs_slows_nobody_and_a_full_queue_is_counted() -> None:

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import dataclasses
 import logging
 import time
+from typing import Any
 
 import pytest
 
 from calibrate.detectors.word_overlap import WordOverlap
+from calibrate.errors import BadInput
 from calibrate.runtime import Alerts, Guard, decide
+from calibrate.runtime.scoring import revision_of
+from calibrate.thresholds import Sampling
 from calibrate.types import Source, Trace
+from calibrate.workspace import Workspace, using
 from tests.runtime.serving import serving
 from tests.thresholds.make import entry, release
 
@@ -51,7 +57,83 @@ def test_it_is_total(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureF
     monkeypatch.setattr("calibrate.run.score_batch", broken)
     with caplog.at_level(logging.ERROR, "touchstone"):
         assert Guard(FILE).check_many([BAD, GOOD]) == [decide(FILE, {})] * 2
+        Guard(FILE).check(BAD)
     assert "scoring failed" in caplog.text
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"answer": None}, {"sources": ["abc"]}, {"sources": {"1": "abc"}}, {"attributes": 1}]
+)
+def test_a_trace_of_wrong_types_fails_alone_and_says_which_field(
+    wrong: dict[str, Any], caplog: pytest.LogCaptureFixture
+) -> None:
+    guard = Guard(FILE)
+    caplog.clear()
+    culprit = dataclasses.replace(BAD, **wrong)
+    for _ in range(3):
+        first, second, third = guard.check_many([BAD, culprit, GOOD])
+        assert (first.verdict, second.verdict, third.verdict) == ("REJECT", "ACCEPT", "ACCEPT")
+        (reason,) = second.reasons
+        assert reason.startswith(f"nothing was scored: {next(iter(wrong))} ")
+        assert second.missing == ("gone", "token_overlap", "word_overlap")
+    assert third.scored == ("token_overlap", "word_overlap")
+    (said,) = [one for one in caplog.records if "a trace" in one.getMessage()]
+    assert next(iter(wrong)) in said.getMessage()
+    assert said.exc_info is None
+
+
+def test_what_is_no_trace_at_all_fails_alone() -> None:
+    guard = Guard(FILE)
+    for wrong in (None, {"answer": "x"}, "an answer"):
+        one, other = guard.check_many([wrong, BAD])  # type: ignore[list-item]
+        assert (one.verdict, other.verdict) == ("ACCEPT", "REJECT")
+        assert "give a calibrate.types.Trace" in one.reasons[0]
+
+
+class Odd(dict[str, Any]):
+    def get(self, *_: object) -> Any:
+        raise KeyError("no such thing")
+
+
+def test_one_that_makes_scoring_itself_raise_fails_alone_and_is_said_once(caplog: pytest.LogCaptureFixture) -> None:
+    sampled = dataclasses.replace(FILE.detectors["word_overlap"], sampling=Sampling(1.0, {"stakes": "high"}))
+    guard = Guard(release({"token_overlap": FILE.detectors["token_overlap"], "word_overlap": sampled}))
+    culprit = dataclasses.replace(BAD, attributes=Odd())
+    for _ in range(3):
+        found = guard.check_many([BAD, culprit, BAD])
+        assert [one.flags for one in found] == [("token_overlap",), (), ("token_overlap",)]
+    assert [one.exc_info is not None for one in caplog.records] == [True]
+
+
+def test_what_cannot_score_here_is_said_when_the_guard_is_made(caplog: pytest.LogCaptureFixture) -> None:
+    guard = Guard(FILE)
+    (said,) = caplog.messages
+    assert said.startswith("gone gives no score: no detector 'gone'")
+    guard.check(BAD)
+    assert len(caplog.messages) == 1
+
+
+def test_prompts_put_in_place_after_the_guard_was_made_count_at_once() -> None:
+    own = Workspace(files={"refusals/en.txt": "[declines]\nnope\n"})
+    with using(own):
+        revision = revision_of(WordOverlap())
+    guard = Guard(release({"word_overlap": entry(0.5, params={}, revision=revision)}))
+    with using(own):
+        assert guard.check(BAD).flags == ("word_overlap",)
+
+
+@pytest.mark.parametrize(
+    ("setting", "said"),
+    [
+        ({"thresholds": "thresholds.json"}, "thresholds is a text; give what `load` returns"),
+        ({"detectors": 5}, "detectors cannot be 5"),
+        ({"detectors": [["a"]]}, "detectors cannot be"),
+        ({"alerts": "https://host/"}, "alerts is a text; give Alerts"),
+    ],
+)
+def test_settings_that_cannot_be(setting: dict[str, Any], said: str) -> None:
+    with pytest.raises(BadInput, match=said):
+        Guard(**{"thresholds": FILE} | setting)
 
 
 def test_what_flags_is_offered_to_the_alerts() -> None:

@@ -11,6 +11,7 @@ from importlib.metadata import Distribution, distribution
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
 
 from calibrate.thresholds import write
 from tests.thresholds.make import entry, release
@@ -84,6 +85,45 @@ def test_a_program_with_the_wheel_alone_decides_and_guards(installed: Path, tmp_
     assert others <= {"calibrate", "attr", "attrs", "jsonschema", "jsonschema_specifications", "referencing", "rfc8785",
                       "rpds", "typing_extensions"}  # fmt: skip
     assert not loaded & {"asyncio", "ssl", "http"}
+
+
+def test_a_detector_whose_package_is_not_there_says_what_to_install(installed: Path, tmp_path: Path) -> None:
+    write(release({"rouge_l": entry(0.5, params={}), "token_overlap": entry(0.5, params={})}), tmp_path / "t.json")
+    found = run(
+        installed,
+        "import logging\n"
+        "from calibrate.runtime import Guard, load\n"
+        "from calibrate.types import Source, Trace\n"
+        "said = []\n"
+        "handler = logging.Handler()\n"
+        "handler.emit = lambda record: said.append(record.getMessage())\n"
+        "logging.getLogger('touchstone').addHandler(handler)\n"
+        "guard = Guard(load(sys.argv[1]))\n"
+        "trace = Trace('t', 'The bridge is red.', question='What?', sources=(Source('1', 'Cows eat grass.'),))\n"
+        "missing = [guard.check(trace).missing for _ in range(3)]\n"
+        "print(json.dumps({'said': said, 'missing': missing, 'flags': guard.check(trace).flags}))",
+        str(tmp_path / "t.json"),
+    )
+    (said,) = found["said"]  # type: ignore[misc]
+    assert said.startswith("rouge_l gives no score: ")
+    assert "pip install touchstone[lexical]" in said
+    assert (found["missing"], found["flags"]) == ([["rouge_l"]] * 3, ["token_overlap"])
+
+
+def test_the_readme_counts_what_comes_with_the_wheel() -> None:
+    """Under the oldest Python that it is for; newer ones need fewer."""
+    oldest = {"python_version": "3.11", "extra": ""}
+    wanted = [Requirement(one) for one in PROJECT["dependencies"]]
+    found: set[str] = set()
+    while wanted:
+        one = wanted.pop()
+        if one.name not in found and (one.marker is None or one.marker.evaluate(oldest)):
+            found.add(one.name)
+            wanted += map(Requirement, distribution(one.name).requires or ())
+    names = {Requirement(one).name for one in PROJECT["dependencies"]}
+    assert {one.replace("_", "-") for one in found - names} == BELOW
+    assert len(found) == 8
+    assert "eight small packages come with it" in (ROOT / "README.md").read_text()
 
 
 def test_every_text_that_detectors_and_readers_need_is_in_the_wheel(installed: Path) -> None:

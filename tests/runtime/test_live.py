@@ -11,6 +11,7 @@ import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -84,7 +85,7 @@ def test_each_problem_is_said_once_and_so_is_its_end(tmp_path: Path, said: Calla
         assert "ersion 2" in line  # which one is in use
 
 
-@pytest.mark.parametrize("bad", [0, -1, float("nan"), float("inf")])
+@pytest.mark.parametrize("bad", [0, -1, float("nan"), float("inf"), "5", True])
 def test_the_first_load_raises(tmp_path: Path, bad: float) -> None:
     with pytest.raises(BadThresholds, match="no such file"):
         load(tmp_path / "none.json", reload_every=5)
@@ -93,6 +94,18 @@ def test_the_first_load_raises(tmp_path: Path, bad: float) -> None:
         load(tmp_path / "t.json", reload_every=bad)
     with pytest.raises(BadInput, match="a token is for an http"):
         load(tmp_path / "t.json", token="t")
+
+
+@pytest.mark.parametrize(
+    ("place", "said"),
+    [(None, "cannot be None"), (5, "cannot be an int"), ("", "is empty"), (["a"], "cannot be a list")],
+)
+@pytest.mark.parametrize("reload_every", [None, 5])
+def test_a_place_that_cannot_be(place: Any, said: str, reload_every: float | None) -> None:
+    with pytest.raises(BadInput, match=f"{said}; give its path or its URL"):
+        load(place, reload_every=reload_every)  # type: ignore[call-overload]
+    with pytest.raises(BadInput, match="the token is an int; give a text"):
+        load("http://127.0.0.1/t.json", token=5)  # type: ignore[call-overload]
 
 
 def test_an_unchanged_file_is_not_read_again(tmp_path: Path) -> None:

@@ -16,14 +16,16 @@ from typing import Any, ClassVar
 
 import pytest
 from opentelemetry.sdk.trace import ReadableSpan, SpanProcessor
+from opentelemetry.trace import INVALID_SPAN_CONTEXT
 
 from calibrate import registry
 from calibrate.detectors.base import scored
 from calibrate.detectors.word_overlap import WordOverlap
+from calibrate.errors import BadInput
 from calibrate.runtime.alerts import Alerts
-from calibrate.runtime.otel import Counts
+from calibrate.runtime.otel import Answer, Counts, TouchstoneSpanProcessor
 from calibrate.thresholds import write
-from calibrate.types import Score, Trace
+from calibrate.types import Score, Source, Trace
 from tests.runtime.otel_making import FALSE, FILE, RESULT, TRUE, Program, chat, events, file_of, scores
 
 ROOT = Path(__file__).parents[2]
@@ -42,6 +44,17 @@ class Quits(WordOverlap):
 
     def score(self, traces: Sequence[Trace]) -> Iterator[Score]:
         sys.exit(3)
+
+
+class Picky(WordOverlap):
+    """Ends the program at one answer of several."""
+
+    name: ClassVar[str] = "picky"
+
+    def score(self, traces: Sequence[Trace]) -> Iterator[Score]:
+        if any("quit" in trace.answer for trace in traces):
+            sys.exit(3)
+        return super().score(traces)
 
 
 class Missing(WordOverlap):
@@ -70,7 +83,7 @@ class Gated(WordOverlap):
 
 @pytest.fixture(autouse=True)
 def detectors(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    for one in (Raises, Quits, Missing, Gated):
+    for one in (Raises, Quits, Picky, Missing, Gated):
         monkeypatch.setitem(registry._classes(), one.name, one)
     Gated.gate, Gated.reached = threading.Event(), threading.Event()
     yield
@@ -118,6 +131,87 @@ def test_a_detector_that_ends_the_thread_does_not(caplog: pytest.LogCaptureFixtu
     assert len([one for one in caplog.messages if "SystemExit" in one]) <= 1
     program.ask(TRUE)  # still alive
     assert program.processor.force_flush()
+
+
+@pytest.fixture
+def batched() -> Program:
+    """A program whose next answers are judged together: the worker is held up by the one before them."""
+    program = Program(file_of(gated=(0.5, "below", "signal"), picky=(0.5, "below", "page")))
+    program.ask(TRUE)
+    assert not program.processor.force_flush(1)
+    assert Gated.reached.wait(SOON)
+    program.processor._worker._batch = 16
+    return program
+
+
+def test_a_detector_that_ends_the_thread_costs_the_answer_that_it_does_it_for(
+    batched: Program, caplog: pytest.LogCaptureFixture
+) -> None:
+    for answer in (FALSE, "quit now", FALSE, FALSE):
+        batched.ask(answer)
+    Gated.gate.set()
+    assert len(batched.results()) == 4
+    counts = batched.processor.counts()
+    assert (counts.scored, counts.failed, counts.waiting) == (4, 1, 0)
+    assert len([one for one in caplog.messages if "SystemExit" in one]) == 1
+
+
+def test_an_answer_of_wrong_types_costs_no_other() -> None:
+    """No convention gives one; a program's own reader of spans might."""
+    program = Program()
+    worker = program.processor._worker
+    good = Answer(Trace("g", FALSE, sources=(Source("1", "Oxygen."),)), INVALID_SPAN_CONTEXT)
+    worker._judge_safely([good, Answer(Trace("b", None), INVALID_SPAN_CONTEXT), good])  # type: ignore[arg-type]
+    reasons = [(span.attributes or {})["touchstone.reasons"] for span in program.results()]
+    assert [len(one) for one in reasons] == [1, 1, 1]
+    assert "word_overlap" in reasons[0][0]
+    assert reasons[1] == ("nothing was scored: answer is None; give a text",)
+    assert reasons[0] == reasons[2]
+
+
+def test_a_span_of_a_time_that_no_calendar_has_is_scored_and_costs_no_other() -> None:
+    program = Program()
+    for _ in range(2):
+        program.span(**chat(FALSE))
+    for when in (10**23, -(10**23)):
+        program.tracer.start_span("chat", attributes=chat(FALSE), start_time=when).end()
+    assert len(program.results()) == 4
+    assert program.processor.counts().waiting == 0
+
+
+def test_what_cannot_score_here_is_said_when_the_processor_is_made(caplog: pytest.LogCaptureFixture) -> None:
+    Program(both("missing"))
+    assert caplog.messages == ["missing gives no score: the model is not here: pip install it"]
+
+
+@pytest.mark.parametrize(
+    ("setting", "said"),
+    [
+        ({"cpu_share": "x"}, "cpu_share cannot be 'x'; it is a number above 0 and up to 1"),
+        ({"cpu_share": 1.5}, "cpu_share cannot be 1.5"),
+        ({"max_queue": 2.5}, "max_queue cannot be 2.5; it is a whole number, 1 or more"),
+        ({"gather_seconds": -1}, "gather_seconds cannot be -1; it is a number of seconds, 0 or more"),
+        ({"gather_seconds": float("inf")}, "gather_seconds cannot be inf"),
+        ({"shutdown_seconds": None}, "shutdown_seconds cannot be None"),
+        ({"attributes": 5}, "attributes: it cannot be 5"),
+        ({"attributes": {"answer": 5}}, "attributes: it cannot be"),
+        ({"is_llm": "chat"}, "is_llm is a text; give a function"),
+        ({"alerts": "https://host/secret"}, "alerts is a text; give Alerts"),
+        ({"detectors": 5}, "detectors cannot be 5"),
+    ],
+)
+def test_a_setting_that_cannot_be_is_named_alone(setting: dict[str, Any], said: str) -> None:
+    with pytest.raises(BadInput) as caught:
+        TouchstoneSpanProcessor(FILE, **setting)
+    assert str(caught.value).startswith(said)
+    others = {"cpu_share", "max_queue", "gather_seconds", "shutdown_seconds"} - setting.keys()
+    assert not any(name in str(caught.value) for name in others)
+
+
+@pytest.mark.parametrize("thresholds", [None, 5, ""])
+def test_a_place_that_cannot_be_is_bad_input(thresholds: Any) -> None:
+    with pytest.raises(BadInput, match="give its path or its URL"):
+        TouchstoneSpanProcessor(thresholds)
 
 
 def test_garbage_in_place_of_the_file_leaves_the_last_good_one(

@@ -232,6 +232,35 @@ def test_other_choices_are_alternatives() -> None:
     assert (trace.answer, trace.alternatives) == ("a", ("b", "c"))
 
 
+RECORDS: tuple[Any, ...] = (
+    {"1": "Covered for 24 months.", "7": "Returns within 30 days."},
+    {"3": {"title": "Warranty", "text": "Covered.", "retrieval_score": 0.8}, "1": "Returns within 30 days."},
+    [{"number": 4, "text": "Covered."}, {"number": "2", "text": "Covered.", "title": "Again"}],
+    [{"text": "Covered."}, "Returns within 30 days."],
+    {"1": "Same.", "2": "Same."},
+)
+
+
+@pytest.mark.parametrize("sources", RECORDS)
+def test_sources_in_the_shape_of_a_record_are_those_of_the_record(sources: Any) -> None:
+    record = build(Row(1, {"trace_id": "x", "answer": "a", "sources": sources}), format_name="jsonl")
+    assert isinstance(record, Record)
+    ours = {"touchstone.sources": json.dumps(sources)}
+    assert trace_of(span(chat(**ours))).sources == record.trace.sources
+    assert trace_of(span(ours), span(chat())).sources == record.trace.sources
+    renamed = span(chat(**{"app.passages": json.dumps(sources)}))
+    assert trace_of(renamed, reader=Reader(names={"sources": "app.passages"})).sources == record.trace.sources
+
+
+def test_numbers_that_clash_are_given_anew_and_what_is_no_text_is_no_source() -> None:
+    one, other = ({"touchstone.sources": json.dumps({"1": text, "2": 5, "3": None})} for text in ("one", "two"))
+    found = trace_of(span(one), span(other), span(chat())).sources
+    assert [(source.number, source.text) for source in found] == [("1", "one"), ("2", "two")]
+    # In a convention of others, a document's `number` may be of anything.
+    documents = {"gen_ai.operation.name": "retrieval", "gen_ai.retrieval.documents": '[{"number": 9, "text": "one"}]'}
+    assert [source.number for source in trace_of(span(documents), span(chat())).sources] == ["1"]
+
+
 def test_tokens_are_read_as_the_api_answers_them_and_all_or_none() -> None:
     content = [{"token": "Yes", "logprob": -0.1, "top_logprobs": [{"token": "No", "logprob": -2.5}]}]
     for spelling in (content, {"content": content}):

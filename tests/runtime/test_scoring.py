@@ -116,7 +116,7 @@ def test_the_detectors_of_the_release_run_with_its_parameters() -> None:
         assert one.seconds["token_overlap"] > 0
         assert one.skipped == {}
     assert Scorer(file, detectors=[]).score([trace()])[0].scores == {}
-    with pytest.raises(BadInput, match="give a list of names"):
+    with pytest.raises(BadInput, match="detectors cannot be 'bleu'; give a list of names"):
         Scorer(file, detectors="bleu")
 
 
@@ -193,6 +193,26 @@ def test_a_detector_that_raises_fails_for_its_trace_alone(
     assert "RuntimeError: boom" in str(found[1].scores["fake"].reason)
     assert all(one.scores["token_overlap"].status == "scored" for one in found)
     assert len(said()) == 1
+
+
+def test_a_package_that_a_detector_lacks_is_named_with_what_installs_it(
+    others: Callable[..., type[Fake]], said: Callable[[], list[str]]
+) -> None:
+    def lacks(package: str) -> Callable[..., Iterator[Score]]:
+        def score(*_: object) -> Iterator[Score]:
+            raise ModuleNotFoundError(f"No module named '{package}'")
+
+        return score
+
+    others("fake", score=lacks("rapidfuzz.distance"))
+    others("theirs", score=lacks("spacy"))
+    scorer = Scorer(asks(fake=ours(), theirs=ours()))
+    for _ in range(2):
+        assert scorer.score([trace()])[0].decision.missing == ("fake", "theirs")
+    first, second = said()
+    assert first.startswith("fake gives no score: ModuleNotFoundError")
+    assert first.endswith("pip install touchstone[lexical]")
+    assert second.endswith("pip install spacy")
 
 
 def raising(*_: object) -> Iterator[Score]:

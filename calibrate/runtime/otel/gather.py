@@ -122,11 +122,19 @@ def _trace(piece: Piece, pieces: Sequence[Piece]) -> Trace:
         tokens=said.tokens,
         alternatives=said.answers[1:],
         schema=said.schema,
-        timestamp=datetime.fromtimestamp(piece.started / 1e9, UTC),
+        timestamp=_when(piece.started),
         model=said.model,
         operation=said.operation,
         attributes=attributes,
     )
+
+
+def _when(nanoseconds: int) -> datetime | None:
+    """None for what no calendar has: a program may give its spans any time."""
+    try:
+        return datetime.fromtimestamp(nanoseconds / 1e9, UTC)
+    except (ValueError, OverflowError, OSError):
+        return None
 
 
 def _question(said: Said, before: Iterable[Said]) -> str | None:
@@ -138,9 +146,13 @@ def _question(said: Said, before: Iterable[Said]) -> str | None:
 
 
 def _numbered(documents: Iterable[Document]) -> tuple[Source, ...]:
-    """Numbered from 1 in the order they came in, each text once: that is how a prompt lists them."""
-    once = {(document.id, document.text): document for document in documents}
+    """By their own numbers; else, or where these are not distinct, numbered from 1 in the order they came in, each text
+    once: that is how a prompt lists them."""
+    once = list({(document.number, document.id, document.text): document for document in documents}.values())
+    numbers = [document.number or str(place) for place, document in enumerate(once, start=1)]
+    if len(set(numbers)) < len(numbers):
+        numbers = [str(place) for place in range(1, len(once) + 1)]
     return tuple(
-        Source(str(number), document.text, document.id, document.score)
-        for number, document in enumerate(once.values(), start=1)
+        Source(number, document.text, document.id, document.score)
+        for number, document in zip(numbers, once, strict=True)
     )

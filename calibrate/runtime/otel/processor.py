@@ -8,7 +8,6 @@ the thresholds file, decides, and sends the result as a span, events and metrics
 
 from __future__ import annotations
 
-import contextlib
 import os
 import weakref
 from collections.abc import Mapping, Sequence
@@ -20,6 +19,7 @@ from opentelemetry.sdk.trace import ReadableSpan, SpanProcessor
 import calibrate
 from calibrate.errors import BadInput
 from calibrate.runtime.alerts import Alerts
+from calibrate.runtime.given import check_number, kind_of
 from calibrate.runtime.live import Live, load
 from calibrate.runtime.otel.emit import SCOPE, emit
 from calibrate.runtime.otel.gather import Answer, Ended
@@ -74,23 +74,26 @@ class TouchstoneSpanProcessor(SpanProcessor):
         meter_provider: MeterProvider | None = None,
         logger_provider: LoggerProvider | None = None,
     ) -> None:
-        if not (gather_seconds >= 0 and max_queue >= 1 and shutdown_seconds >= 0 and 0 < cpu_share <= 1):
-            raise BadInput(
-                f"gather_seconds ({gather_seconds}) and shutdown_seconds ({shutdown_seconds}) cannot be below 0, "
-                f"max_queue ({max_queue}) not below 1; cpu_share ({cpu_share}) is above 0 and up to 1"
-            )
+        check_number("gather_seconds", gather_seconds, "wait")
+        check_number("max_queue", max_queue, "count")
+        check_number("cpu_share", cpu_share, "share")
+        check_number("shutdown_seconds", shutdown_seconds, "wait")
+        if is_llm is not None and not callable(is_llm):
+            raise BadInput(f"is_llm is {kind_of(is_llm)}; give a function of a span")
+        if alerts is not None and not isinstance(alerts, Alerts):
+            raise BadInput(f"alerts is {kind_of(alerts)}; give Alerts(url)")
         if not isinstance(thresholds, (ThresholdsFile, Live)):
             thresholds = load(thresholds, reload_every=reload_every)
         self._thresholds, self._detectors, self._alerts = thresholds, detectors, alerts
         try:
-            self._reader = Reader(is_llm, attributes or {})
+            self._reader = Reader(is_llm, {} if attributes is None else attributes)
         except ValueError as error:
             raise BadInput(f"attributes: {error}") from error
         self._settings = {"gather_seconds": gather_seconds, "most": max_queue, "cpu_share": cpu_share}
         self._shutdown_seconds = shutdown_seconds
         self._tracers, self._loggers = tracer_provider, logger_provider
-        _warm()
         self._begin()
+        self._scorer.prepare()
         meter = metrics.get_meter(SCOPE, calibrate.__version__, meter_provider)
         me = weakref.ref(self)
         self._metrics = Metrics(meter, lambda: _intake(me()))
@@ -132,7 +135,7 @@ class TouchstoneSpanProcessor(SpanProcessor):
         for answer, result in zip(answers, results, strict=True):
             try:
                 self._tell(answer, result)
-            except Exception as error:
+            except BaseException as error:  # none may come out: the worker would have the others told twice
                 self._worker.say_once("telling a result", error)
 
     def _tell(self, answer: Answer, result: Scored) -> None:
@@ -146,14 +149,6 @@ class TouchstoneSpanProcessor(SpanProcessor):
         emit(tracer, answer, result, decision, logger)
         if self._alerts is not None:
             self._alerts.offer(answer.trace, decision)
-
-
-def _warm() -> None:
-    """Imports what scoring needs now, rather than in the middle of the first answer."""
-    with contextlib.suppress(Exception):  # a detector package that is broken is the scorer's to report
-        from calibrate import registry, run  # noqa: F401
-
-        registry.names()
 
 
 def _intake(processor: TouchstoneSpanProcessor | None) -> Intake | None:

@@ -50,6 +50,7 @@ class Document(NamedTuple):
     id: str | None
     text: str
     score: float | None
+    number: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +84,8 @@ class Reader:
     _marks: frozenset[str] = field(init=False)
 
     def __post_init__(self) -> None:
+        if not isinstance(self.names, Mapping) or not all(isinstance(name, str) for name in self.names.values()):
+            raise ValueError(f"it cannot be {self.names!r}; give {{field: name of an attribute}}")
         if unknown := sorted(set(self.names) - set(OWN)):
             raise ValueError(f"no field {', '.join(unknown)}; there are: {', '.join(OWN)}")
         names = {name: f"touchstone.{name}" for name in OWN} | dict(self.names)
@@ -114,7 +117,7 @@ class Reader:
         attributes = _with_events(span)
         own = {name: attributes.get(key) for name, key in self.names.items()}
         ranked = _flat_documents(attributes, "reranker.output_documents")
-        found = _documents(own["sources"]) or ranked or _documents(attributes.get("gen_ai.retrieval.documents"))
+        found = _own_documents(own["sources"]) or ranked or _documents(attributes.get("gen_ai.retrieval.documents"))
         answers = [_str(own["answer"])] if own["answer"] is not None else _answers(attributes)
         context = _str(own["context"])
         return Said(
@@ -192,6 +195,25 @@ def _flat_documents(attributes: Mapping[str, Any], prefix: str) -> list[Document
         {name.removeprefix("document."): value for name, value in one.items()} for one in indexed(attributes, prefix)
     )
     return _documents(list(flat))
+
+
+def _own_documents(value: Any) -> list[Document]:
+    """Those of a program's own attribute, which may be as a record has them: `{number: text or object}`, or a list of
+    objects that say their number. The answer cites by these numbers, so they are kept."""
+    read = parsed(value) if isinstance(value, str) else value
+    if isinstance(read, Mapping):
+        read = [
+            {**(one if isinstance(one, Mapping) else {"text": one}), "number": str(number)}
+            for number, one in read.items()
+        ]
+    if not isinstance(read, Sequence) or isinstance(read, (str, bytes)):
+        return _documents(read)
+    return [document._replace(number=_number(one)) for one in read for document in _documents([one])]
+
+
+def _number(document: Any) -> str | None:
+    number = document.get("number") if isinstance(document, Mapping) else None
+    return str(number) if isinstance(number, (str, int)) and not isinstance(number, bool) else None
 
 
 def _documents(value: Any) -> list[Document]:

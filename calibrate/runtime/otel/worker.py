@@ -27,7 +27,8 @@ MOST_SAID = 100  # kinds of trouble that are logged
 
 
 class Worker:
-    """Made without a thread; the first span starts it. `judge` may do anything but is not called twice at a time."""
+    """Made without a thread; the first span starts it. `judge` may do anything but is not called twice at a time. It
+    raises before the first result is sent or not at all: it is then asked again, answer by answer."""
 
     def __init__(
         self,
@@ -137,9 +138,14 @@ class Worker:
             return []
 
     def _judge_safely(self, answers: Sequence[Answer]) -> None:
+        """Where that raises, answer by answer, so that only the culprit fails."""
         try:
             self._judge(answers)
         except BaseException as error:
+            if len(answers) > 1:
+                for answer in answers:
+                    self._judge_safely([answer])
+                return
             self.say_once("scoring", error)
             self.intake.settle("failed", len(answers))
         else:

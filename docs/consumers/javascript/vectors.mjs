@@ -1,16 +1,26 @@
-// Holds touchstone.mjs to the conformance vectors: node vectors.mjs FOLDER. Exit 1 where one is not met.
+// Holds touchstone.mjs to the conformance vectors: node vectors.mjs [FOLDER]. Exit 1 where one is not met.
+// Schema and vectors are those beside it and in FOLDER, else the repository's.
 
-import { readFileSync, readdirSync } from "node:fs";
+import { existsSync, readFileSync, readdirSync } from "node:fs";
 import { join } from "node:path";
+import { fileURLToPath } from "node:url";
 import { Refused, decide, probability, read } from "./touchstone.mjs";
 
-const folder = process.argv[2];
+const near = (path) => fileURLToPath(new URL(path, import.meta.url));
+const schemaPath = [near("schema.json"), near("../../../calibrate/thresholds/schema.json")].find(existsSync);
+const folder = process.argv[2] ?? near("../../../calibrate/thresholds/vectors");
+if (!schemaPath || !existsSync(folder)) {
+  console.error(schemaPath ? `${folder}: no such folder; give one with conformance vectors: node vectors.mjs FOLDER`
+    : "schema.json is not here: copy calibrate/thresholds/schema.json beside vectors.mjs");
+  process.exit(1);
+}
+const schema = JSON.parse(readFileSync(schemaPath, "utf8"));
 const same = (one, other) => JSON.stringify(one) === JSON.stringify(other);
 
 function* unmet({ document, text, refused, cases = [] }) {
   let file;
   try {
-    file = read(Buffer.from(text ?? JSON.stringify(document)));
+    file = read(Buffer.from(text ?? JSON.stringify(document)), schema);
   } catch (error) {
     if (!(error instanceof Refused)) throw error;
     if (!refused) yield `refused: ${error.message}`;

@@ -31,7 +31,7 @@ def show_proposals(store: Store, now: datetime, approve: Callable[..., None], de
 def _proposal(
     store: Store, one: Proposal, now: datetime, approve: Callable[..., None], decline: Callable[..., None]
 ) -> None:
-    own = one.proposed_by == workbench.user()
+    own = approval.same_person(one.proposed_by, workbench.user())
     st.markdown(
         f":material/how_to_reg: **v{one.wanted['version']} waits for a second person.** Proposed "
         f"{ago(one.proposed_at, now)} by {plain(one.proposed_by, 60)}."

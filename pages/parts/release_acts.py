@@ -8,7 +8,7 @@ import streamlit as st
 
 from calibrate import settings
 from calibrate.errors import TouchstoneError
-from calibrate.steps import approval
+from calibrate.steps import approval, offer
 from calibrate.steps import release as step
 from calibrate.steps.announce import announce
 from calibrate.thresholds import diff
@@ -17,7 +17,7 @@ from db.releases import Release
 from pages.parts import release_history, releasing, workbench
 from pages.parts.text import plain
 
-DONE, PROBLEM, MADE = "release_done", "release_problem", "release_made"
+DONE, PROBLEM, MADE, OFFER = "release_done", "release_problem", "release_made", "release_offer"
 
 
 def carried_out(does: Callable[[], Release | str | None]) -> bool:
@@ -66,7 +66,7 @@ def release(store: Store, seen: Collection[int], version: int) -> None:
 
 
 def roll_back(store: Store, version: int, live: int) -> None:
-    """A second press finds another version live, and does nothing."""
+    """A second press finds another version live, and does nothing. What is on offer afterwards is told too."""
 
     def does() -> Release | None:
         now = step.live(store)
@@ -75,7 +75,10 @@ def roll_back(store: Store, version: int, live: int) -> None:
         by, at = workbench.user(), workbench.now()
         return step.rollback(store, version, by=by, now=at, out=releasing.place(), expect=live + 1)
 
-    carried_out(does)
+    if carried_out(does) and (back := step.live(store)):
+        st.session_state[OFFER] = offer.said(store, version, back)
+        for key in ("release_ensembles", *(f"release_tier_{name}" for name in back.detectors)):
+            st.session_state.pop(key, None)  # the form starts from what is live, too
 
 
 def approve(store: Store, key: int) -> None:
@@ -104,5 +107,7 @@ def tell(store: Store) -> None:
             st.markdown(f":material/verified: **v{number} is released.**{where}", width="stretch")
             if version := store.releases.get(number):
                 release_history.download(version, key="new")
+        for said in st.session_state.pop(OFFER, ()):
+            st.caption(plain(f"{said}."))
         for said in problems:
             st.warning(plain(said), icon=":material/sync_problem:")

@@ -88,7 +88,7 @@ def _version(
                 f"Roll back to v{number}",
                 icon=":material/undo:",
                 key=f"release_back_{number}",
-                help=f"Releases v{live.version + 1}, which decides as v{number} did.",
+                help=f"Releases v{live.version + 1}, which decides as v{number} did, and offers its points again.",
                 on_click=back,
                 args=(store, number, live.version),
             )

@@ -58,8 +58,8 @@ function mark(charts, key, draw, data) {
 }
 
 // The line goes with the slider while it is dragged; the figures follow when it is let go.
-function follow(charts, data) {
-  const slider = charts.querySelector(".st-key-tune-slide input[type=range]")
+function follow(charts, slide, data) {
+  const slider = slide.querySelector("input[type=range]")
   if (!slider) return
   const [low, high] = data.span
   mark(charts, "tune_bars", line, { ...data, across: (Number(slider.value) - low) / (high - low) })
@@ -69,7 +69,7 @@ const observers = new WeakMap()
 
 export default function ({ data, parentElement }) {
   observers.get(parentElement)?.disconnect()
-  const charts = document.querySelector(".st-key-tune-charts")
+  const [charts, slide] = ["charts", "slide"].map((name) => document.querySelector(`.st-key-tune-${name}`))
   let moved = false
   const draw = () => {
     if (!moved) mark(charts, "tune_bars", line, data)
@@ -79,10 +79,12 @@ export default function ({ data, parentElement }) {
   const observer = new MutationObserver((changes) => {
     moved ||= changes.some((one) => one.attributeName === "aria-valuetext")
     draw()
-    if (moved) follow(charts, data)
+    if (moved) follow(charts, slide, data)
   })
   const attributeFilter = ["width", "height", "aria-valuetext"]
-  observer.observe(charts, { childList: true, subtree: true, attributes: true, attributeFilter })
+  for (const one of [charts, slide]) {
+    observer.observe(one, { childList: true, subtree: true, attributes: true, attributeFilter })
+  }
   observers.set(parentElement, observer)
   draw()
   return () => observer.disconnect()

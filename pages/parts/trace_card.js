@@ -140,9 +140,9 @@ function foot(data) {
   return made
 }
 
-function build(data) {
+function build(data, height) {
   const card = element("article", "card")
-  card.style.height = data.height
+  card.style.height = height
   const question = element("div", "question")
   question.tabIndex = 0
   question.setAttribute("role", "region")
@@ -153,7 +153,21 @@ function build(data) {
   panes.append(answerPane(data), sourcesPane(data))
   card.append(question, panes, foot(data))
   card.dataset.trace = data.id
+  card.addEventListener("click", (event) => onClick(card, event))
   return card
+}
+
+// One item of a list: a line of ours, or a card with the heading it may have.
+function box(item, height) {
+  if (item.line) return element("div", "item line", item.line)
+  const made = element("section", "item")
+  if (item.heading) {
+    const head = element("header", "heading")
+    head.append(element("strong", "", item.heading.figure), element("span", item.heading.tone, item.heading.word))
+    made.append(head)
+  }
+  made.append(build(item, height))
+  return made
 }
 
 // ---------------------------------------------------------------------------------------------- what a click does
@@ -195,25 +209,48 @@ function onKey(card, event) {
   event.preventDefault()
 }
 
+// --------------------------------------------------------------------------------------------------- what is shown
+
+const parts = (item) => [...item.querySelectorAll(".pane, .question")]
+const traceOf = (item) => item.querySelector(".card")?.dataset.trace
+
+// What each item on the page was made from.
+const sources = new WeakMap()
+
+// What stays the same stands; a card that changes but is of the same trace stays scrolled as it was.
+function show(parent, { items, height }) {
+  const before = [...parent.querySelectorAll(".item")]
+  const left = new Map(before.map((item) => [sources.get(item), item]))
+  const after = items.map((item) => {
+    const source = JSON.stringify([item, height])
+    const made = left.get(source) ?? box(item, height)
+    left.delete(source)
+    sources.set(made, source)
+    return made
+  })
+  const scrolled = new Map([...left.values()].map((item) => [traceOf(item), parts(item).map((node) => node.scrollTop)]))
+  for (const item of left.values()) item.remove()
+  let place = parent.querySelector(".item")
+  for (const item of after) {
+    if (item === place) {
+      place = place.nextElementSibling
+      continue
+    }
+    parent.insertBefore(item, place)
+    const tops = traceOf(item) === undefined ? undefined : scrolled.get(traceOf(item))
+    if (tops) parts(item).forEach((node, i) => tops[i] && (node.scrollTop = tops[i]))
+  }
+}
+
 // Streamlit calls us again with new data without cleaning up first.
 const cleanups = new WeakMap()
 
 export default function (component) {
   const { data, parentElement } = component
   cleanups.get(parentElement)?.()
-  const before = parentElement.querySelector(".card")
-  const card = build(data)
-  if (before) {
-    const same = before.dataset.trace === data.id
-    const places = [...before.querySelectorAll(".pane, .question")].map((node) => node.scrollTop)
-    before.replaceWith(card)
-    if (same) card.querySelectorAll(".pane, .question").forEach((node, i) => (node.scrollTop = places[i] || 0))
-  } else {
-    parentElement.append(card)
-  }
-  card.addEventListener("click", (event) => onClick(card, event))
+  show(parentElement, data)
   if (!data.scrollKeys) return undefined
-  const listener = (event) => onKey(card, event)
+  const listener = (event) => onKey(parentElement.querySelector(".card"), event)
   const cleanup = () => document.removeEventListener("keydown", listener)
   document.addEventListener("keydown", listener)
   cleanups.set(parentElement, cleanup)

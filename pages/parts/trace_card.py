@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -50,7 +51,36 @@ def show(
     with Shift.
     """
     document = card(trace, evidence=evidence, spans=spans, blind=blind, heat=heat and not blind)
-    _card(key=key, data={**document, "height": height, "scrollKeys": scroll_keys})
+    _card(key=key, data={"items": [document], "height": height, "scrollKeys": scroll_keys})
+
+
+@dataclass(frozen=True, slots=True)
+class Heading:
+    """Above a card of a list: a figure, and a word on it in a `tone`: good, alarm or missed."""
+
+    figure: str
+    word: str
+    tone: str
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """One card of a list."""
+
+    trace: Trace
+    evidence: Sequence[Evidence]
+    heading: Heading
+
+
+def show_list(items: Sequence[Shown | str], *, height: str, key: str) -> None:
+    """Traces below each other, with words of ours between them: one element of the page, in which what stays the same
+    is not drawn anew."""
+    documents = [
+        {"line": one} if isinstance(one, str)
+        else {**card(one.trace, evidence=one.evidence), "heading": asdict(one.heading)}
+        for one in items
+    ]  # fmt: skip
+    _card(key=key, data={"items": documents, "height": height, "scrollKeys": False})
 
 
 def card(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from html import escape
 from typing import Any
 
 import streamlit as st
@@ -23,14 +24,18 @@ from pages.parts.words import count, listed, share
 
 NEAR = 3
 CARD_HEIGHT = "18rem"
+BAND = "tune_band"
 STYLE = """<style>
-.st-key-tune-slide {padding: 0 3px 0 59px}
+.st-key-tune-slider {padding: 0 3px 0 59px}
 .ts-matrix {border-collapse: collapse; font-size: .875rem; line-height: 1.9; font-variant-numeric: tabular-nums}
 .ts-matrix th {font-weight: 400; opacity: .65; padding: 0 .9rem 0 0; text-align: left}
 .ts-matrix thead th + th {text-align: right}
 .ts-matrix td {text-align: right; padding: 0 .9rem 0 .9rem; font-size: 1.1rem}
 .ts-matrix td.bad {font-weight: 700}
 .ts-matrix i {display: inline-block; width: .6rem; height: .6rem; border-radius: 50%; margin-right: .4rem}
+.ts-said {margin-bottom: 1rem}
+.ts-said p {margin: 0 0 .25rem}
+.ts-said .quiet {font-size: .875rem; opacity: .65}
 .ts-figures {display: grid; grid-template-columns: 2.3fr repeat(5, 1fr); gap: 1rem}
 .ts-figures dl {margin: 0; font-variant-numeric: tabular-nums}
 .ts-figures dt {font-size: .875rem; font-weight: 400}
@@ -134,27 +139,33 @@ def _legend(point: OperatingPoint) -> str:
     return f"{words[:1].upper()}{words[1:]}" + (f", {point.strength}" if point.guarantee else "")
 
 
-def show_charts(
-    data: step.Labelled, setting: tuning.Setting, point: OperatingPoint, marks: Sequence[charts.Mark]
-) -> None:
-    """The charts are the same wherever the threshold stands, so the browser does not draw them anew."""
-    together = st.session_state.get("tune_band", False)
+def show_charts(data: step.Labelled, marks: Sequence[charts.Mark], *, together: bool) -> None:
+    """The charts are the same wherever the threshold stands, so the browser does not draw them anew. `together`: with
+    bounds for all thresholds at once."""
     curve, bars = tuning.once(data, ("charts", together, tuple(marks)), lambda: _charts(data, together, marks))
     with st.container(key="tune-charts"):
         left, right = st.columns(2, gap="medium")
     with left:
         _chart(curve, "tune_curve")
+    with right:
+        _chart(bars, "tune_bars")
+
+
+def show_threshold(data: step.Labelled, setting: tuning.Setting, point: OperatingPoint) -> None:
+    """Below the charts: where the threshold stands, to be typed or dragged."""
+    with st.container(key="tune-slide"):
+        left, right = st.columns(2, gap="medium")
+    with left, st.container(horizontal=True, vertical_alignment="center", gap="medium"):
+        tuning.type_in(data, setting)
         st.toggle(
             "Bounds for all thresholds at once",
-            key="tune_band",
+            key=BAND,
             help="Pointwise bounds hold at one threshold, named beforehand. Who looks along the curve for a good place "
             f"needs wider ones: these hold at some {AT_ONCE} thresholds together (Bonferroni).",
         )
-    with right:
-        _chart(bars, "tune_bars")
-        with st.container(key="tune-slide", gap=None):
-            tuning.slide(data, setting)
-            threshold_mark.show(point, tuning.span_of(data))
+    with right, st.container(key="tune-slider", gap=None):
+        tuning.slide(data, setting)
+        threshold_mark.show(point, tuning.span_of(data))
 
 
 def _charts(data: step.Labelled, together: bool, marks: Sequence[charts.Mark]) -> tuple[Any, Any]:
@@ -174,9 +185,9 @@ def show_figures(
     estimated = None if per_day is None or rate is None else rate * per_day
     # Why a policy is not met stands above the charts already.
     said = wording.sentence(replace(point, why=None), estimated if flags is None else flags, chance=chance)
-    st.markdown(f"**{plain(said.partition('. ')[0])}.** {plain(said.partition('. ')[2])}")
-    for caution in wording.cautions(point):
-        st.caption(f":material/info: {plain(caution)}")
+    first, _, rest = said.partition(". ")
+    words = [f"<p><b>{escape(first)}.</b> {escape(rest)}</p>"]
+    words += [f'<p class="quiet">{escape(caution)}</p>' for caution in wording.cautions(point)]
     named = (
         ("Precision", point.precision, "Share of flags that is right"),
         ("Recall", point.recall, "Share of hallucinations that is flagged, end to end"),
@@ -184,8 +195,9 @@ def show_figures(
         ("Flag rate", point.flag_rate, "Share of all traffic that is flagged"),
     )
     metrics = [_metric(*one) for one in named] + [_flags_a_day(point.flag_rate, per_day)]
-    # One element of the page and not twelve: it is drawn anew with every move of the threshold.
-    st.html(f'{STYLE}<div class="ts-figures">{_matrix(point)}{"".join(metrics)}</div>')
+    # One element of the page and not fourteen: it is drawn anew with every move of the threshold.
+    table = f'<div class="ts-figures">{_matrix(point)}{"".join(metrics)}</div>'
+    st.html(f'{STYLE}<div class="ts-said">{"".join(words)}</div>{table}')
 
 
 def show_nearby(store: Store, data: step.Labelled, point: OperatingPoint) -> None:
@@ -193,15 +205,14 @@ def show_nearby(store: Store, data: step.Labelled, point: OperatingPoint) -> Non
     near = data.nearby(point.threshold, most=NEAR)
     rows = [*near.flagged[::-1], *near.passed]
     known = _read(store, data.config, rows)
+    cards = [
+        trace_card.Shown(*known[row.pk], _heading(row, flagged=i < len(near.flagged))) for i, row in enumerate(rows)
+    ]
+    line = f"↑ flagged · threshold {tuning.at(point)} · not flagged ↓"
+    between = [line] if rows else []
     st.subheader("Either side of the threshold", anchor=False)
-    for number, row in enumerate(rows):
-        if number == len(near.flagged):
-            _line(point)
-        _header(row, flagged=number < len(near.flagged))
-        trace, evidence = known[row.pk]
-        trace_card.show(trace, evidence=evidence, height=CARD_HEIGHT, key=f"tune_card_{number}")
-    if rows and not near.passed:
-        _line(point)
+    items = [*cards[: len(near.flagged)], *between, *cards[len(near.flagged) :]]
+    trace_card.show_list(items, height=CARD_HEIGHT, key="tune_near")
 
 
 def _read(store: Store, config: Config, rows: Sequence[Row]) -> dict[int, tuple[Trace, Sequence[Evidence]]]:
@@ -220,24 +231,16 @@ def _evidence(store: Store, config: Config, pk: int) -> Sequence[Evidence]:
     return next((score.evidence for one, score in store.scores.of_trace(pk) if one.id == config.id), ())
 
 
-def _line(point: OperatingPoint) -> None:
-    words = f"threshold {tuning.at(point)}"
-    with st.container(key="tune-line"):
-        st.markdown(
-            f":material/expand_less: flagged &emsp; **{plain(words)}** &emsp; not flagged :material/expand_more:"
-        )
-
-
 VERDICTS = {
-    (True, True): ":gray-badge[:material/check: caught]",
-    (True, False): ":blue-badge[:material/notifications_off: false alarm: gold says clean]",
-    (False, True): ":orange-badge[:material/visibility_off: missed: gold says hallucinated]",
-    (False, False): ":gray-badge[:material/check: rightly passed]",
+    (True, True): ("caught", "good"),
+    (True, False): ("false alarm: gold says clean", "alarm"),
+    (False, True): ("missed: gold says hallucinated", "missed"),
+    (False, False): ("rightly passed", "good"),
 }
 
 
-def _header(row: Row, *, flagged: bool) -> None:
-    st.markdown(f"**{row.value:.4g}** &ensp;{VERDICTS[flagged, row.gold == 'hallucinated']}")
+def _heading(row: Row, *, flagged: bool) -> trace_card.Heading:
+    return trace_card.Heading(f"{row.value:.4g}", *VERDICTS[flagged, row.gold == "hallucinated"])
 
 
 def _chart(figure: Any, key: str) -> None:

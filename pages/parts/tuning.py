@@ -230,11 +230,7 @@ def choose_policy(store: Store, data: step.Labelled, setting: Setting) -> None:
     """The controls that move the threshold, and their numbers."""
     _address(setting)
     state, moved = st.session_state, {"on_change": _set_policy, "args": (store, data)}
-    state["tune_policy"], state["tune_exact"], state["tune_strength"] = (
-        setting.policy.kind,
-        setting.threshold,
-        setting.strength,
-    )
+    state["tune_policy"], state["tune_strength"] = setting.policy.kind, setting.strength
     with st.container(horizontal=True, vertical_alignment="top", key="tune-policy"):
         st.segmented_control(
             "Policy",
@@ -245,11 +241,6 @@ def choose_policy(store: Store, data: step.Labelled, setting: Setting) -> None:
             help=ABOUT,
             **moved,
         )
-        if setting.by_hand:
-            st.number_input(
-                "Threshold", key="tune_exact", on_change=_by_hand, args=("tune_exact",), step=step_of(data),
-                format="%.5g", width=160,
-            )  # fmt: skip
         for number in NUMBERS.get(setting.policy.kind, ()):
             state[number.key] = number.shown(setting.rule)
             st.number_input(
@@ -290,6 +281,14 @@ NUMBERS: dict[Kind, tuple[Number, ...]] = {
     "cost": (Number("tune_alarm", "Of a false alarm"), Number("tune_miss", "Of a miss", "miss")),
     "alerts": (Number("tune_alerts", "At most", step=5.0),),
 }
+
+
+def type_in(data: step.Labelled, setting: Setting) -> None:
+    st.session_state["tune_exact"] = setting.threshold
+    st.number_input(
+        "Threshold", key="tune_exact", on_change=_by_hand, args=("tune_exact",), step=step_of(data), format="%.5g",
+        width=160, label_visibility="collapsed",
+    )  # fmt: skip
 
 
 def slide(data: step.Labelled, setting: Setting) -> None:

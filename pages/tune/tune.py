@@ -61,26 +61,16 @@ def offer_save(store: Store, data: tune.Labelled, point: OperatingPoint) -> None
 
 
 @st.fragment
-def explore(
-    store: Store, data: tune.Labelled, elbow: OperatingPoint, live: float | None, per_day: float | None
-) -> None:
-    """Everything that follows the threshold. Moving it redraws this and reads no labels anew."""
-    if st.session_state.pop("tune_stale", False):
-        st.rerun()  # the table of all detectors, above, shows what is saved
+def explore(store: Store, data: tune.Labelled, per_day: float | None, drawn: tuple[bool, bool]) -> None:
+    """Everything that follows the threshold. Moving it redraws this and reads no labels anew. `drawn` is what the part
+    above, which stands, was drawn for: a threshold set by hand, and which bounds."""
     with workbench.guarded():
         setting = tuning.setting_for(store, data)
-        tuning.choose_policy(store, data, setting)
+        stale = st.session_state.pop("tune_stale", False)  # the table of all detectors, above, shows what is saved
+        if stale or drawn != (setting.by_hand, bounds()):
+            st.rerun()
         point = tuning.point_of(store, data, setting)
-        ruled = tuning.point_of(store, data, replace(setting, by_hand=False)) if setting.by_hand else point
-        if not point.feasible:
-            why = str(point.why)
-            st.warning(f"{plain(why[:1].upper() + why[1:])}. Shown is that nearest point.", icon=":material/block:")
-        if setting.asked == "certified" and point.guarantee is None:
-            st.info(
-                "Nothing is certified here yet: below is what these labels measure, then the steps to a certificate.",
-                icon=":material/verified:",
-            )
-        tuned.show_charts(data, setting, point, tuned.marks_of(data, ruled, elbow, live))
+        tuned.show_threshold(data, setting, point)
         flags, chance = tuning.flags_a_day(store, data, setting, point), tuning.chance(data, setting)
         tuned.show_figures(point, per_day, flags=flags, chance=chance)
         if setting.policy.kind == "elbow":
@@ -90,6 +80,29 @@ def explore(
         if setting.asked == "certified" or certifying.under_way(store, data):
             certifying.show(store, data, target=setting.rule.value if setting.rule.kind == "precision" else None)
         tuned.show_nearby(store, data, point)
+
+
+def bounds() -> bool:
+    """Whether bounds for all thresholds at once are asked for."""
+    return bool(st.session_state.get(tuned.BAND, False))
+
+
+def choose(store: Store, data: tune.Labelled, live: float | None) -> tuple[bool, bool]:
+    """The policy and the charts, and what they were drawn for. They stand while the threshold moves."""
+    setting = tuning.setting_for(store, data)
+    tuning.choose_policy(store, data, setting)
+    ruled = tuning.point_of(store, data, replace(setting, by_hand=False))
+    if not setting.by_hand and not ruled.feasible:
+        why = str(ruled.why)
+        st.warning(f"{plain(why[:1].upper() + why[1:])}. Shown is that nearest point.", icon=":material/block:")
+    if setting.asked == "certified" and ruled.guarantee is None:
+        st.info(
+            "Nothing is certified here yet: below is what these labels measure, then the steps to a certificate.",
+            icon=":material/verified:",
+        )
+    elbow, together = tune.point_of(data, Policy("elbow")), bounds()
+    tuned.show_charts(data, tuned.marks_of(data, ruled, elbow, live), together=together)
+    return setting.by_hand, together
 
 
 with workbench.page(
@@ -117,5 +130,5 @@ with workbench.page(
         if certifying.under_way(found, labelled):
             certifying.show(found, labelled)
     else:
-        elbow = tune.point_of(labelled, Policy("elbow"))
-        explore(found, labelled, elbow, live_threshold(found, labelled), tune.traffic_per_day(found, sample))
+        drawn = choose(found, labelled, live_threshold(found, labelled))
+        explore(found, labelled, tune.traffic_per_day(found, sample), drawn)

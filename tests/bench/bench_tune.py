@@ -43,9 +43,10 @@ CONTEXT = " ".join(f"The warranty of device {n} ends after {n % 7 + 1} years, ba
 # Times one press: two frames after the line in the chart, and the threshold told between the traces on either side of
 # it, stand at a new place and the page's script is through.
 TIMER = """() => {
+  const near = () => [...document.querySelectorAll(".st-key-tune_near *")].find((one) => one.shadowRoot)?.shadowRoot
   const here = () => [
     document.querySelector(".st-key-tune_bars .ts-threshold")?.dataset.at,
-    document.querySelector(".st-key-tune-line")?.innerText,
+    near()?.querySelector(".line")?.innerText,
   ]
   const idle = () => document.querySelector(".stApp").dataset.testScriptState === "notRunning"
   window.presses = []
@@ -138,7 +139,7 @@ def measure(address: str, presses: int) -> Times:
         page.get_by_role("link", name="This week").wait_for()
         start = time.perf_counter()
         page.goto(f"{address}/tune")
-        page.locator(".st-key-tune-line").wait_for()
+        page.locator(".st-key-tune_near .line").wait_for()
         settled(page)
         opened = time.perf_counter() - start
         page.get_by_role("slider").focus()

@@ -10,6 +10,7 @@ A reader that sends the ETag back in If-None-Match gets 304 and no body until so
 from __future__ import annotations
 
 import hmac
+import re
 import socket
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -34,6 +35,7 @@ class Document:
 
 
 Find = Callable[[int | None], Document | None]  # a version, None for the active one → its document, None for none
+VERSION = re.compile("[1-9][0-9]{0,8}")
 
 
 def routes(find: Find, *, token: str = "") -> list[Route]:
@@ -48,8 +50,7 @@ def routes(find: Find, *, token: str = "") -> list[Route]:
         return _answer(request, find, None, token)
 
     def numbered(request: Request) -> Response:
-        text = request.path_params["version"]
-        return _answer(request, find, int(text) if text.isdecimal() and len(text) < 10 else 0, token)
+        return _answer(request, find, request.path_params["version"], token)
 
     def health(_: Request) -> Response:
         return JSONResponse({"status": "ok"}, headers={"Cache-Control": "no-store"})
@@ -71,7 +72,9 @@ def application(find: Find, *, token: str = "") -> Starlette:
         known = "/thresholds/active.json, /thresholds/VERSION.json and /healthz, with GET or HEAD"
         return _refused(error.status_code, f"{error.detail}: here are {known}", **(error.headers or {}))
 
-    return Starlette(routes=routes(find, token=token), exception_handlers={HTTPException: sentence})
+    app = Starlette(routes=routes(find, token=token), exception_handlers={HTTPException: sentence})
+    app.router.redirect_slashes = False  # an address is right or wrong
+    return app
 
 
 def listen(host: str, port: int) -> socket.socket:
@@ -94,18 +97,21 @@ def run(app: Starlette, at: socket.socket) -> None:
     uvicorn.Server(config).run(sockets=[at])
 
 
-def _answer(request: Request, find: Find, version: int | None, token: str) -> Response:
+def _answer(request: Request, find: Find, wanted: str | None, token: str) -> Response:
+    """The release of the version `wanted`, as it is in the address; None for the active one."""
     from starlette.responses import Response
 
     if token and not _allowed(request.headers.get("authorization", ""), token):
         return _refused(401, "this needs the header Authorization: Bearer TOKEN", **{"WWW-Authenticate": "Bearer"})
     try:
-        found = find(version)
+        found = find(None) if wanted is None else find(int(wanted)) if VERSION.fullmatch(wanted) else None
+        newest = found or find(None)
     except TouchstoneError as error:
         return _refused(503, str(error))
     if found is None:
-        what = "nothing was released yet" if version is None else "there is no such release"
-        return _refused(404, f"{what}; `python -m calibrate release`, or the Release page, makes one")
+        if wanted is not None and newest is not None:
+            return _refused(404, f"there is no release {wanted[:40]}; the newest is {newest.version}")
+        return _refused(404, "nothing was released yet; `python -m calibrate release`, or the Release page, makes one")
     headers = {"ETag": f'"{found.sha256}"', "Cache-Control": "no-cache"}
     if _same(request.headers.get("if-none-match", ""), found.sha256):
         return Response(status_code=304, headers=headers)

@@ -25,11 +25,11 @@ class Settings:
 
 
 def read(environment: Mapping[str, str] = os.environ) -> Settings:
-    """TOUCHSTONE_STORE and TOUCHSTONE_USER, each with a default that works."""
-    return Settings(
-        store=environment.get("TOUCHSTONE_STORE") or DEFAULT_STORE,
-        user=environment.get("TOUCHSTONE_USER") or _login(),
-    )
+    """TOUCHSTONE_STORE and TOUCHSTONE_USER, each with a default that works. Raises BadInput for a blank name."""
+    user = " ".join((environment.get("TOUCHSTONE_USER") or _login()).split())
+    if not user:
+        raise BadInput("TOUCHSTONE_USER is blank: it names who labels, chooses and releases; give a name or unset it")
+    return Settings(store=environment.get("TOUCHSTONE_STORE") or DEFAULT_STORE, user=user)
 
 
 @dataclass(frozen=True, slots=True)

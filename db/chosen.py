@@ -110,3 +110,10 @@ class Ensembles:
         query = select(table(EnsembleRow)).where(EnsembleRow.id.in_(newest)).order_by(EnsembleRow.name)
         with self._engine.connect() as connection:
             return {row["name"]: SavedEnsemble(**row) for row in connection.execute(query).mappings()}
+
+    def of(self, name: str, *, until: datetime) -> list[SavedEnsemble]:
+        """Every ensemble that was saved under the name by then, newest first."""
+        query = select(table(EnsembleRow)).where(EnsembleRow.name == name, EnsembleRow.saved_at <= until)
+        with self._engine.connect() as connection:
+            rows = connection.execute(query.order_by(EnsembleRow.id.desc())).mappings()
+            return [SavedEnsemble(**row) for row in rows]

@@ -11,19 +11,21 @@ from typing import Any
 from sqlalchemy import URL, Connection, Engine, create_engine, event, inspect, make_url, text
 from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError, SQLAlchemyError
 
-from calibrate.errors import BadInput, StoreError
+from calibrate.errors import BadInput, StoreError, TouchstoneError
 
 MIGRATIONS = Path(__file__).parent / "migrations"
 HEAD = "0004"  # the newest migration; a test compares it with the folder
 # Serialises writers that assign keys, on databases with more than one writer at a time.
 WRITE_LOCK = 0x70C57
+NO_STORE = ("SQLITE_NOTADB", "SQLITE_CANTOPEN")  # what is wrong with the file, not with its state
 
 
 def connect(url: str, *, create: bool = True) -> Engine:
     """An engine on a store whose schema is current.
 
     create: make an absent SQLite file or empty database into a store; without it an absent store is refused.
-    Raises BadInput for a URL that is none of ours, StoreError where the store cannot be opened.
+    Raises BadInput where another URL is the remedy: one that is none of ours, a file that is no store or cannot be
+    made; StoreError where the store cannot be opened now.
     """
     parsed = _parse(url)
     _check_file(parsed, create=create)
@@ -34,8 +36,11 @@ def connect(url: str, *, create: bool = True) -> Engine:
         _migrate(engine, create=create)
     except SQLAlchemyError as error:
         engine.dispose()
+        cause = error.orig if isinstance(error, DBAPIError) else None
+        if getattr(cause, "sqlite_errorname", "").startswith(NO_STORE):
+            raise BadInput(f"cannot open the store {shown(url)}: {reason(error)}; name another file") from error
         raise StoreError(f"cannot open the store {shown(url)}: {reason(error)}") from error
-    except StoreError:
+    except TouchstoneError:
         engine.dispose()
         raise
     return engine
@@ -91,15 +96,20 @@ def _check_file(parsed: URL, *, create: bool) -> None:
     if parsed.get_backend_name() != "sqlite" or parsed.database in (None, "", ":memory:"):
         return
     path = Path(str(parsed.database))
-    if path.is_dir():
-        raise StoreError(f"the store {path} is a folder; name a file in it, like sqlite:///{path}/touchstone.db")
+    try:
+        there, folder = path.exists(), path.is_dir()
+    except OSError as error:  # a name too long, a folder that is not ours to look into
+        raise BadInput(f"the store {path} cannot be opened: {error.strerror}; name another file") from error
+    if folder:
+        raise BadInput(f"the store {path} is a folder; name a file in it, like sqlite:///{path}/touchstone.db")
+    if there:
+        return
+    if not create:
+        raise BadInput(f"there is no store at {path}: name another; `python -m calibrate demo` or `import` makes one")
     if not path.parent.is_dir():
-        raise StoreError(f"the store {path} cannot be made: there is no folder {path.parent}")
-    if not path.exists():
-        if not create:
-            raise StoreError(f"there is no store at {path}; `python -m calibrate demo` or `import` makes one")
-        if not os.access(path.parent, os.W_OK):
-            raise StoreError(f"the store {path} cannot be made: no right to write in {path.parent}")
+        raise BadInput(f"the store {path} cannot be made: there is no folder {path.parent}; make it, or name another")
+    if not os.access(path.parent, os.W_OK):
+        raise BadInput(f"the store {path} cannot be made: no right to write in {path.parent}; name another folder")
 
 
 def _options(parsed: URL) -> dict[str, Any]:
@@ -129,7 +139,8 @@ def _migrate(engine: Engine, *, create: bool) -> None:
     if at == HEAD:
         return
     if at is None and not create:
-        raise StoreError(f"{shown(str(engine.url))} is no Touchstone store yet; `demo` or `import` makes it one")
+        name = shown(str(engine.url))
+        raise BadInput(f"{name} is no Touchstone store yet: name another; `demo` or `import` makes it one")
     from alembic import command
     from alembic.config import Config
     from alembic.script import ScriptDirectory

@@ -10,6 +10,7 @@ from typing import Any, Literal
 from sqlalchemy import Connection, Engine, insert, select, update
 
 from db.engine import writing
+from db.releases import MOST
 from db.tables import ProposalRow, table
 
 Decided = Literal["approved", "declined"]
@@ -41,6 +42,8 @@ class Proposals:
         return Proposal(key, dict(wanted), None, None, by, now, None, None)
 
     def get(self, key: int) -> Proposal | None:
+        if key > MOST:
+            return None
         with self._engine.connect() as connection:
             row = connection.execute(select(table(ProposalRow)).where(ProposalRow.id == key)).mappings().one_or_none()
         return Proposal(**row) if row else None

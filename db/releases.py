@@ -5,14 +5,17 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any
 
 from sqlalchemy import Connection, Engine, func, insert, select
 
+from db.chosen import SavedEnsemble
 from db.engine import serialise, writing
-from db.tables import PointRow, ReleaseRow, table
+from db.tables import EnsembleRow, PointRow, ReleaseRow, table
+
+MOST = 2**31 - 1  # what a database counts to; to ask for more is an error there
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +78,19 @@ class Points:
         with self._engine.connect() as connection:
             return {row["detector"]: SavedPoint(**row) for row in connection.execute(query).mappings()}
 
+    def of(self, detector: str, *, until: datetime) -> list[SavedPoint]:
+        """Every point of a detector that was chosen by then, newest first."""
+        query = select(table(PointRow)).where(PointRow.detector == detector, PointRow.chosen_at <= until)
+        with self._engine.connect() as connection:
+            rows = connection.execute(query.order_by(PointRow.id.desc())).mappings()
+            return [SavedPoint(**row) for row in rows]
+
+
+def save_again(connection: Connection, saved: SavedPoint | SavedEnsemble) -> None:
+    """Makes a saved point or ensemble the latest, within the caller's transaction: chosen by whom and when it was."""
+    row = PointRow if isinstance(saved, SavedPoint) else EnsembleRow
+    connection.execute(insert(row), [{name: value for name, value in asdict(saved).items() if name != "id"}])
+
 
 class Releases:
     def __init__(self, engine: Engine) -> None:
@@ -110,6 +126,8 @@ class Releases:
             yield release
 
     def get(self, version: int) -> Release | None:
+        if version > MOST:
+            return None
         with self._engine.connect() as connection:
             query = select(table(ReleaseRow)).where(ReleaseRow.version == version)
             row = connection.execute(query).mappings().one_or_none()

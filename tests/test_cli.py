@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import io
 import json
 import random
 import runpy
@@ -308,6 +309,15 @@ def test_a_score_that_cannot_be_decides_nothing(
     assert words is None or words in document["error"]
 
 
+def test_what_standard_input_should_hold(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    files.write(release({"rouge_l": entry(0.3)}), tmp_path / "thresholds.json")
+    monkeypatch.setattr(sys, "stdin", io.StringIO("[1]"))
+    code, document = call(capsys, "decide", str(tmp_path / "thresholds.json"), "--scores", "-")
+    assert (code, document["error"].split(" like")[0]) == (2, "standard input should hold one object")
+
+
 def test_an_interrupt_while_modules_load_is_no_traceback(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -328,7 +338,7 @@ def test_an_interrupt_while_modules_load_is_no_traceback(
 
 def test_a_store_that_is_not_there(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     code, document = call(capsys, "traces", "--store", f"sqlite:///{tmp_path}/none.db")
-    assert (code, "there is no store" in document["error"]) == (1, True)
+    assert (code, "there is no store" in document["error"]) == (2, True)
 
 
 def test_hostile_text_does_not_reach_the_terminal(

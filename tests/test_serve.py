@@ -138,12 +138,22 @@ def test_a_release_is_served_byte_for_byte_and_not_again_while_it_stands(
     assert server.ask("/thresholds/2.json").body == second.document.encode()
 
 
-@pytest.mark.parametrize("path", ["3", "0", "-1", "1.5", "9" * 5000, "²", "active.json/", "%2e%2e/1", "1%00"])
+@pytest.mark.parametrize("path", ["3", "0", "-1", "1.5", "9" * 5000, "²", "a.json/", "%2e%2e/1", "1%00", "01", "١"])
 def test_what_is_not_there_is_said_in_json(store: Store, serving: Callable[..., Served], path: str) -> None:
     publish(store, "manual:0.4")
     answer = serving().ask(f"/thresholds/{quote(path, safe='%/')}.json")
     assert answer.status == 404
     assert json.loads(answer.body)["error"]
+
+
+def test_what_was_asked_for_and_what_there_is(store: Store, serving: Callable[..., Served]) -> None:
+    server = serving()
+    assert "nothing was released yet" in json.loads(server.ask("/thresholds/7.json").body)["error"]
+    publish(store, "manual:0.4")
+    publish(store, "manual:0.5")
+    assert json.loads(server.ask("/thresholds/7.json").body)["error"] == "there is no release 7; the newest is 2"
+    for path in ("/thresholds/active.json/", "/thresholds/1.json/", "/healthz/"):
+        assert server.ask(path).status == 404, "an address is not guessed at"
 
 
 @pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "PATCH"])

@@ -224,7 +224,8 @@ def _thresholds(verbs: _SubParsersAction[_Parser]) -> None:
     )  # fmt: skip
     other = verb.add_mutually_exclusive_group()
     other.add_argument("--again", type=int, metavar="VERSION", help="write a version anew to --out; release nothing")
-    other.add_argument("--rollback", type=int, metavar="VERSION", help="release an earlier version as the next one")
+    about = "release an earlier version as the next one; its points are on offer again"
+    other.add_argument("--rollback", type=int, metavar="VERSION", help=about)
     other.add_argument("--proposals", action="store_true", help="list what waits for a second person")
     other.add_argument("--approve", type=int, metavar="ID", help="release what somebody else proposed")
     other.add_argument("--decline", type=int, metavar="ID", help="turn a proposal down, or take your own back")

@@ -25,13 +25,22 @@ from db import Store
 from db.releases import Release
 
 TIERS = ("page", "signal", "off")
+# What else may be given beside these options; a release takes all.
+GOES_WITH = {
+    "rollback": ("note", "reason", "out"),
+    "again": ("out",),
+    "approve": ("out",),
+    "decline": (),
+    "proposals": (),
+}
 
 
 def release(args: Namespace) -> Answer:
     """Releases; or does one of the other things that releases need."""
-    from calibrate.steps import approval
+    from calibrate.steps import approval, offer
     from calibrate.steps import release as step
 
+    _refuse_misfits(args)
     after = settings.releases()
     other = args.proposals or any(one is not None for one in (args.again, args.rollback, args.approve, args.decline))
     proposes = after.approval and not other
@@ -50,12 +59,28 @@ def release(args: Namespace) -> Answer:
     if args.approve is not None:
         row = approval.approve(found, args.approve, by=user(), now=now(), out=out)
     elif args.rollback is not None:
-        row = step.rollback(found, args.rollback, note=args.note, by=user(), now=now(), out=out)
+        told = {"note": args.note, "reason": args.reason.strip()}
+        row = step.rollback(found, args.rollback, **told, by=user(), now=now(), out=out)
     else:
         row = step.release(found, **_wanted(args), by=user(), now=now(), out=out)
     before = None if row.version == 1 else found.releases.get(row.version - 1)
     about = _about(found, step.read(before) if before else None, step.read(row))
+    if args.rollback is not None:
+        about["offer"] = offer.said(found, args.rollback, step.read(row))
     return _released(row, out, about, announce(row, after))
+
+
+def _refuse_misfits(args: Namespace) -> None:
+    """An option that is not read would be believed to count, and what is released stays released."""
+    act = next((one for one in GOES_WITH if getattr(args, one) not in (None, False)), None)
+    if act is None:
+        return
+    given = {"note": "--note", "reason": "--reason", "out": "--out", "ensemble": "--ensemble", "tier": "--tier"}
+    wrong = [option for name, option in given.items() if getattr(args, name) and name not in GOES_WITH[act]]
+    wrong += [f"the detector {name}" for name in args.detectors]
+    if wrong:
+        known = ", ".join(given[name] for name in GOES_WITH[act]) or "nothing"
+        raise BadInput(f"what does not go with --{act}: {', '.join(wrong)}; what does: {known}")
 
 
 def _wanted(args: Namespace) -> dict[str, Any]:
@@ -99,7 +124,8 @@ def _about(found: Store, before: ThresholdsFile | None, after: ThresholdsFile) -
 
 
 def _told(about: dict[str, Any]) -> list[str]:
-    return [one for one in (about["sentence"], *about["changes"], *about["worse"], *about["cautions"]) if one]
+    said = [about["sentence"], *about["changes"], *about["worse"], *about["cautions"], *about.get("offer", ())]
+    return [one for one in said if one]
 
 
 def _released(row: Release, out: str, about: dict[str, Any], problems: list[str]) -> Answer:
@@ -113,10 +139,13 @@ def _proposed(found: Store, args: Namespace) -> Answer:
 
     one = approval.propose(found, **_wanted(args), by=user(), now=now())
     about = _about(found, release.live(found), approval.preview(found, one, now()))
+    out = shown(args.out) if args.out else "FILE"
     said = (
-        f"proposal {one.id} waits for a second person: `release --approve {one.id} --out FILE` releases it as "
+        f"proposal {one.id} waits for a second person: `release --approve {one.id} --out {out}` releases it as "
         f"v{one.wanted['version']}, `release --decline {one.id}` does not"
     )
+    if args.out:
+        about["cautions"].append(f"{out} is not written yet: approving writes it")
     return Answer({"proposal": one.id, "version": None, **about}, "\n".join([said, *_told(about)]))
 
 
@@ -124,15 +153,23 @@ def _proposals(found: Store) -> Answer:
     from calibrate.steps import approval
 
     waiting = [
-        {"proposal": one.id, "by": one.proposed_by, "at": one.proposed_at.isoformat(timespec="seconds"), **one.wanted}
+        {
+            "proposal": one.id,
+            "by": one.proposed_by,
+            "at": one.proposed_at.isoformat(timespec="seconds"),
+            **one.wanted,
+            "stale": approval.outlived(found, one, now()),
+        }
         for one in approval.waiting(found)
     ]
-    head = ["id", "proposed by", "at", "version", "detectors", "note"]
-    rows = [
-        [str(one["proposal"]), one["by"], one["at"], f"v{one['version']}", ", ".join(one["detectors"]), one["note"]]
-        for one in waiting
-    ]
-    return Answer({"proposals": waiting}, table([head, *rows]) if rows else "no release waits for a second person")
+    if not waiting:
+        return Answer({"proposals": []}, "no release waits for a second person")
+    rows = [["id", "proposed by", "at", "version", "detectors", "note"]]
+    for one in waiting:
+        version = f"v{one['version']}{', stale' if one['stale'] else ''}"
+        rows.append([str(one["proposal"]), one["by"], one["at"], version, ", ".join(one["detectors"]), one["note"]])
+    stale = [f"`release --decline {one['proposal']}`: {one['stale']}" for one in waiting if one["stale"]]
+    return Answer({"proposals": waiting}, "\n".join([table(rows), *stale]))
 
 
 def verify(args: Namespace) -> Answer:
@@ -163,17 +200,18 @@ def decide(args: Namespace) -> Answer:
 
 
 def _scores(path: str) -> dict[str, float | None]:
+    name = "standard input" if path == "-" else path
     try:
         text = sys.stdin.read() if path == "-" else Path(path).read_text(encoding="utf-8")
         scores = json.loads(
             text, object_pairs_hook=_once, parse_float=_finite, parse_int=_finite, parse_constant=_not_a_score
         )
     except OSError as error:
-        raise BadInput(f"cannot read the scores in {path}: {error.strerror}") from error
+        raise BadInput(f"cannot read the scores in {name}: {error.strerror}") from error
     except (ValueError, RecursionError) as error:
-        raise BadInput(f"{'standard input' if path == '-' else path} is not JSON: {error}") from error
+        raise BadInput(f"{name} is not JSON: {error}") from error
     if not isinstance(scores, dict):
-        raise BadInput(f'{path} should hold one object like {{"rouge_l": 0.31, "schema": null}}')
+        raise BadInput(f'{name} should hold one object like {{"rouge_l": 0.31, "schema": null}}')
     return scores
 
 

@@ -74,7 +74,7 @@ def approve(store: Store, key: int, *, by: str, now: datetime, out: Out | None =
     Raises BadInput for one's own proposal, one that is decided, and one that would no longer release what it held.
     """
     one = _waiting(store, key)
-    if by == one.proposed_by:
+    if same_person(by, one.proposed_by):
         raise BadInput(f"proposal {key} is your own ({by}): somebody else approves it, or you decline it")
 
     def make(version: int, before: ThresholdsFile | None) -> ThresholdsFile:
@@ -87,6 +87,12 @@ def approve(store: Store, key: int, *, by: str, now: datetime, out: Out | None =
 
     note = releasing.noted(one.wanted["note"], one.wanted["reason"])
     return releasing.publish(store, make, by=one.proposed_by, note=note, now=now, out=out, settles=settles)
+
+
+def same_person(one: str, other: str) -> bool:
+    """Whether two names are of one person: neither blanks nor capitals make another."""
+    first, second = (" ".join(name.split()).casefold() for name in (one, other))
+    return first == second
 
 
 def decline(store: Store, key: int, *, by: str, now: datetime) -> Proposal:
@@ -108,6 +114,15 @@ def preview(store: Store, one: Proposal, now: datetime) -> ThresholdsFile:
     """What a proposal would release now. Raises BadInput where that is no longer what it held."""
     before = releasing.live(store)
     return _rebuilt(store, one, before.version + 1 if before else 1, before, now)
+
+
+def outlived(store: Store, one: Proposal, now: datetime) -> str | None:
+    """Why a proposal can no longer be approved, and what to do; None where it can."""
+    try:
+        preview(store, one, now)
+    except BadInput as error:
+        return str(error)
+    return None
 
 
 def _rebuilt(store: Store, one: Proposal, version: int, before: ThresholdsFile | None, now: datetime) -> ThresholdsFile:

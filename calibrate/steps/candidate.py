@@ -61,8 +61,8 @@ def candidate(
         raise BadInput("nothing to release: choose and save an operating point first (`choose DETECTOR --save`)")
     for name in names:
         if name not in saved:
-            hint = "" if name in registry.names() else _near(name, {*saved, *registry.names()})
-            raise BadInput(f"{name} has no saved operating point{hint}: `choose {name} --policy … --save` first")
+            registry.get(name)  # says so where there is no such detector
+            raise BadInput(f"{name} has no saved operating point: `choose {name} --policy … --save` first")
     for name, tier in (tiers or {}).items():
         if name not in {*names, *ensembles}:
             hint = _near(name, [*names, *ensembles])
@@ -71,8 +71,8 @@ def candidate(
             raise BadInput(f"{name} has the tier {tier!r}; a tier is one of {', '.join(get_args(Tier))}")
     chosen = [saved[name] for name in names]
     combined = [_saved_ensemble(store, name) for name in sorted(set(ensembles))]
-    wanted: dict[str, Tier] = {**(_standing(before) if before else {}), **(tiers or {})}
-    entries = {point.detector: _entry(store, point, wanted.get(point.detector, "signal"), before) for point in chosen}
+    wanted: dict[str, Tier] = {**(tiers_of(before) if before else {}), **(tiers or {})}
+    entries = {point.detector: entry_of(store, point, wanted.get(point.detector, "signal"), before) for point in chosen}
     return ThresholdsFile(
         version=version,
         released_at=now,
@@ -80,7 +80,7 @@ def candidate(
         note=note,
         replaces=replaces,
         detectors=entries,
-        ensembles={one.name: _ensemble(one, entries, wanted.get(one.name, "page")) for one in combined},
+        ensembles={one.name: ensemble_of(one, entries, wanted.get(one.name, "page")) for one in combined},
         data=_data(store, chosen, combined),
         baselines=_baselines(store, entries.get("entropy_z")),
         extra={"x-reason": reason} if reason else {},
@@ -115,7 +115,7 @@ def samples_of(store: Store, name: str | None) -> list[str]:
     return [name] if store.samples.get(name) else name.split(" + ")
 
 
-def _standing(before: ThresholdsFile) -> dict[str, Tier]:
+def tiers_of(before: ThresholdsFile) -> dict[str, Tier]:
     """The tiers of the release that is live."""
     tiers: dict[str, Tier] = {name: entry.tier for name, entry in before.detectors.items()}
     for name, one in before.ensembles.items():
@@ -129,7 +129,8 @@ def _near(name: str, known: Iterable[str]) -> str:
     return f" (did you mean {', '.join(near)}?)" if near else ""
 
 
-def _entry(store: Store, saved: SavedPoint, tier: Tier, before: ThresholdsFile | None) -> DetectorEntry:
+def entry_of(store: Store, saved: SavedPoint, tier: Tier, before: ThresholdsFile | None) -> DetectorEntry:
+    """A saved point as a release has it, sampled as in `before`. Raises BadInput for a point that meets no policy."""
     config = store.scores.get_config(saved.config_id)
     point = saved.point
     if not point["feasible"]:
@@ -169,9 +170,9 @@ def _saved_ensemble(store: Store, name: str) -> SavedEnsemble:
     return saved[name]
 
 
-def _ensemble(saved: SavedEnsemble, entries: Mapping[str, DetectorEntry], tier: Tier) -> EnsembleEntry:
-    """Raises BadInput where the release has not the scores that the ensemble was made from: nothing known of it holds
-    for others."""
+def ensemble_of(saved: SavedEnsemble, entries: Mapping[str, DetectorEntry], tier: Tier) -> EnsembleEntry:
+    """A saved ensemble as a release of these detectors has it. Raises BadInput where that has not the scores that it
+    was made from: nothing known of it holds for others."""
     document = saved.document
     for name, made in sorted(document["detectors"].items()):
         if name not in entries:

@@ -25,7 +25,7 @@ from db.releases import SavedPoint
 class Row:
     """One detector before and after; `before` None where it comes in, `after` where it leaves, `check` where there is
     nothing to compare. Flags a day are of the traffic that the new point's labels were drawn from, None where that is
-    not known."""
+    not known, and 0 in tier off."""
 
     detector: str
     before: DetectorEntry | None
@@ -115,11 +115,13 @@ def change(figure: Interval, what: str, *, bounds: bool = False) -> str:
 
 
 def said(row: Row) -> str:
-    """One detector before and after, in a line: "rouge_l: flags at ≤ 0.75 (was ≤ 0.6667), precision 63% of …"."""
+    """One detector before and after, in a line: "rouge_l: flags at ≤ 0.75 (was ≤ 0.6667), precision 63% of …". In tier
+    off it flags nothing by itself; an ensemble may read it."""
     if row.after is None:
         return f"{row.detector} leaves"
     then, now = (figures(row, new=new) for new in (False, True))
-    words = ("flags at {}", "precision {}", "recall {}", "{} flags a day")
+    limit = "flags nothing by itself in tier off, its point is at {}" if row.after.tier == "off" else "flags at {}"
+    words = (limit, "precision {}", "recall {}", "{} flags a day")
     parts = [
         word.format(after) + (f" (was {before})" if row.before and before != after else "")
         for word, before, after in zip(words, then, now, strict=True)
@@ -181,7 +183,10 @@ def _row(
         rates = (check.paired.first.flag_rate, check.paired.second.flag_rate)
     else:
         rates = tuple(entry and entry.metrics.flag_rate.value for entry in (old, new))  # type: ignore[assignment]
-    daily = [None if rate is None or per_day is None else rate * per_day for rate in rates]
+    daily = [
+        0.0 if entry and entry.tier == "off" else None if rate is None or per_day is None else rate * per_day
+        for entry, rate in zip((old, new), rates, strict=True)
+    ]
     return Row(name, old, new, check, *daily)
 
 

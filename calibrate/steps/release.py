@@ -12,7 +12,7 @@ from pathlib import Path
 from sqlalchemy import Connection
 
 from calibrate.errors import BadInput, TouchstoneError
-from calibrate.steps import guard
+from calibrate.steps import guard, offer
 from calibrate.steps.attempts import overturned
 from calibrate.steps.candidate import candidate as candidate
 from calibrate.steps.candidate import guarantee_of as guarantee_of
@@ -172,14 +172,19 @@ def rollback(
     now: datetime,
     out: Out | None = None,
     expect: int | None = None,
+    reason: str = "",
 ) -> Release:
     """Releases an earlier version anew, as version n+1: equal to it in all but `OF_ITS_OWN`, so it decides the same.
+
+    What it was made from is on offer again with it (`offer.said` tells), so the next release starts from there. A
+    `reason` is kept in the note.
 
     Neither the guard nor a second person stands in its way: all it can bring back was live before, and whoever is woken
     by a bad release must be able to take it back alone, at once. Raises BadInput for a version that is not there, or
     that is live already.
     """
-    old = read(_get(store, version))
+    row = _get(store, version)
+    old = read(row)
 
     def make(number: int, before: ThresholdsFile | None) -> ThresholdsFile:
         assert before is not None
@@ -189,8 +194,11 @@ def rollback(
         assert content(said) == content(old)
         return said
 
-    told = note or f"Back to v{version}."
-    return publish(store, make, by=by, note=told, now=now, out=out, expect=expect)
+    def settles(connection: Connection, _: int) -> None:
+        offer.bring_back(connection, store, old, until=row.released_at)
+
+    told = noted(note or f"Back to v{version}.", reason)
+    return publish(store, make, by=by, note=told, now=now, out=out, expect=expect, settles=settles)
 
 
 def again(store: Store, version: int, out: Out) -> Release:

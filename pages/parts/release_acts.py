@@ -78,7 +78,7 @@ def roll_back(store: Store, version: int, live: int) -> None:
     if carried_out(does) and (back := step.live(store)):
         st.session_state[OFFER] = offer.said(store, version, back)
         for key in ("release_ensembles", *(f"release_tier_{name}" for name in back.detectors)):
-            st.session_state.pop(key, None)  # the form starts from what is live, too
+            st.session_state.pop(key, None)  # the form starts from what is live
 
 
 def approve(store: Store, key: int) -> None:

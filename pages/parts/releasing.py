@@ -60,10 +60,10 @@ def choose_ensembles(store: Store, live: Collection[str]) -> None:
     """The saved ensembles, those in the live release ticked. `chosen` reads what was taken."""
     names = list(store.ensembles.latest())
     if names:
+        st.session_state.setdefault("release_ensembles", [name for name in names if name in live])
         st.multiselect(
             "Ensembles",
             names,
-            default=[name for name in names if name in live],
             format_func=lambda name: visible(name, 60),
             placeholder="none",
             key="release_ensembles",
@@ -125,10 +125,10 @@ def _row(store: Store, saved: SavedPoint, tier: Tier) -> Tier | None:
                 f":material/block: {plain(why[:1].upper() + why[1:])}. Save another choice for it on the Tune page."
             )
             return None
+        st.session_state.setdefault(f"release_tier_{saved.detector}", tier)  # so that a rollback can set it back
         chosen: Tier = last.selectbox(
             f"Tier of {saved.detector}",
             TIERS,
-            index=TIERS.index(tier),
             key=f"release_tier_{saved.detector}",
             label_visibility="collapsed",
             disabled=not ticked,

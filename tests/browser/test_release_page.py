@@ -64,12 +64,14 @@ def test_history_goes_back_to_the_first(own: App, page: Any) -> None:
 def test_one_click_rolls_back_once(own: App, page: Any) -> None:
     page.get_by_role("button", name="Roll back to v11", exact=True).dblclick()
     page.get_by_text("v13 is released").wait_for()
+    page.get_by_text("v11's points are on offer again: the next release starts from them.").wait_for()
     settled(page)
     newest = own.store.releases.list(limit=1)[0]
     was = own.store.releases.get(11)
     assert was is not None
     assert own.store.releases.count() == 13
     assert step.content(step.read(newest)) == step.content(step.read(was))
+    page.get_by_text("Nothing changes against v13.").wait_for()  # v12, live before, had another tier
 
 
 def test_a_worse_point_needs_a_reason_and_a_second_person(own: App, page: Any) -> None:

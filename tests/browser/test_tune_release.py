@@ -97,6 +97,10 @@ def test_the_policy_chooses_and_the_page_counts_what_the_statistics_count(own: A
     page.get_by_role("radio", name="Elbow").or_(page.get_by_role("button", name="Elbow")).first.click()
     elbow = tune.point_of(tune.labelled(own.store, DETECTOR), tune.Policy("elbow"))
     until(page, lambda: counts(page) == measured(own, elbow.threshold))
+    until(page, lambda: "policy=elbow" in page.url)
+    page.reload()  # what was chosen is in the address
+    page.locator(".ts-matrix").wait_for()
+    until(page, lambda: counts(page) == measured(own, elbow.threshold))
 
 
 def test_a_click_on_a_bar_and_an_arrow_key_move_the_threshold(own: App, page: Any) -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import inspect, text
 
-from calibrate.errors import BadInput, StoreError
+from calibrate.errors import BadInput, StoreError, TouchstoneError
 from calibrate.types import TraceFilter
 from db import Store, open_store
 from db.engine import HEAD
@@ -40,8 +40,9 @@ def start_import(url: str, file: Path) -> subprocess.Popen[str]:
         ("nonsense", BadInput, "not one"),
         ("mysql://x/y", BadInput, "mysql"),
         ("oracle://u:secret@x/y", BadInput, "sqlite or postgresql"),
-        ("sqlite:////nowhere/at/all/x.db", StoreError, "no folder"),
-        ("sqlite:////", StoreError, "folder"),
+        ("sqlite:////nowhere/at/all/x.db", BadInput, "no folder /nowhere/at/all; make it, or name another"),
+        ("sqlite:////", BadInput, "name a file in it"),
+        ("sqlite:////tmp/" + "x" * 300, BadInput, "File name too long; name another file"),
         ("postgresql://u:secret@127.0.0.1:1/x", StoreError, "cannot open"),
     ],
 )
@@ -54,21 +55,28 @@ def test_a_url_that_is_none_is_told_in_a_sentence_without_its_password(
 
 
 def test_a_store_that_is_not_there_is_not_made_by_asking(tmp_path: Path) -> None:
-    with pytest.raises(StoreError, match="there is no store"):
-        open_store(f"sqlite:///{tmp_path}/x.db", create=False)
+    for path in ("x.db", "no folder/x.db"):
+        with pytest.raises(BadInput, match=r"there is no store at .*x\.db: name another"):
+            open_store(f"sqlite:///{tmp_path}/{path}", create=False)
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_file_that_is_no_database(tmp_path: Path) -> None:
     (tmp_path / "x.db").write_text("something else entirely, and long enough to be no header at all")
-    with pytest.raises(StoreError, match="not a database"):
+    with pytest.raises(BadInput, match="not a database; name another file"):
         open_store(f"sqlite:///{tmp_path}/x.db")
     assert (tmp_path / "x.db").read_text().startswith("something else")
 
 
+def test_a_database_that_is_no_store_is_not_made_one_by_asking(tmp_path: Path) -> None:
+    (tmp_path / "x.db").touch()
+    with pytest.raises(BadInput, match="no Touchstone store yet: name another"):
+        open_store(f"sqlite:///{tmp_path}/x.db", create=False)
+
+
 def test_a_store_without_rights_to_write(tmp_path: Path) -> None:
     """As root a mode does not bind, so the check is on a file system path nobody may write to."""
-    with pytest.raises(StoreError, match=r"cannot be made|cannot open"):
+    with pytest.raises(BadInput, match=r"cannot be made|cannot open"):
         open_store("sqlite:////proc/touchstone.db")
 
 
@@ -113,7 +121,7 @@ def test_a_killed_import_keeps_whole_batches_and_goes_on_where_it_was(store_url:
             store = store or open_store(store_url, create=False)
             if store.traces.count(TraceFilter(), limit=1):
                 break
-        except StoreError:
+        except TouchstoneError:
             continue
     os.kill(process.pid, signal.SIGKILL)
     process.communicate()

@@ -11,7 +11,7 @@ from calibrate.errors import BadInput
 from calibrate.ingest.base import Record
 from calibrate.steps import guard, tune
 from calibrate.steps import release as step
-from calibrate.steps.impact import Impact, impact
+from calibrate.steps.impact import Impact, impact, said
 from calibrate.thresholds.model import ThresholdsFile
 from calibrate.types import Interval, Label, Score, Trace
 from db import Store
@@ -157,6 +157,21 @@ def test_the_release_as_a_whole_counts_its_decisions(live: Store) -> None:
     assert found.flags.first.flagged == sum(v is not None and v <= 0.55 for v in values)
     assert found.sentence.startswith("v2 pages ")
     assert " more a day than v1 and finds " in found.sentence
+
+
+def test_in_tier_off_nothing_is_flagged(live: Store) -> None:
+    before = step.live(live)
+    assert before
+    save(live, "manual:0.65")
+    off = candidate(live, before, tiers={DETECTOR: "off"})
+    (row,) = impact(live, before, off).rows
+    assert row.flags_before
+    assert row.flags_after == 0
+    assert said(row).startswith(f"{DETECTOR}: flags nothing by itself in tier off, its point is at ≤ 0.65 (was ≤ 0.55)")
+    assert ", 0 flags a day (was " in said(row)
+    (row,) = impact(live, off, candidate(live, off, tiers={DETECTOR: "signal"})).rows
+    assert row.flags_before == 0
+    assert row.flags_after
 
 
 def test_undated_traffic_has_unknown_flags_a_day(store: Store) -> None:

@@ -142,7 +142,7 @@ def test_there_must_be_something_to_go_back_to(ready: Store) -> None:
 def test_a_release_without_a_change_is_refused_and_names_are_helped(ready: Store) -> None:
     with pytest.raises(BadInput, match="nothing changes against v1"):
         step.release(ready, note="again", by="ann", now=NOW)
-    with pytest.raises(BadInput, match=r"rogue_l has no saved operating point \(did you mean rouge_l\?\)"):
+    with pytest.raises(BadInput, match=r"no detector 'rogue_l'; did you mean rouge_l\?"):
         step.release(ready, detectors=["rogue_l"], note="", by="ann", now=NOW)
     with pytest.raises(BadInput, match=rf"not in this release \(did you mean {DETECTOR}\?\)"):
         step.release(ready, tiers={"token_overlp": "page"}, note="", by="ann", now=NOW)

@@ -89,6 +89,87 @@ def test_two_people_release_where_that_is_asked(call: Call, tmp_path: Path, monk
     assert call("--proposals")[1] == {"proposals": []}
 
 
+@pytest.mark.parametrize(
+    ("arguments", "wrong"),
+    [
+        (["rouge_l", "--rollback", "1", "--tier", "rouge_l=off", "--ensemble", "zz"], "--ensemble, --tier, the d"),
+        (["--again", "1", "--note", "hi", "--reason", "zz"], "--again: --note, --reason; what does: --out"),
+        (["--again", "1", DETECTOR], f"--again: the detector {DETECTOR}"),
+        (["--proposals"], "--proposals: --out; what does: nothing"),
+        (["--approve", "1", "--tier", f"{DETECTOR}=page"], "--approve: --tier"),
+        (["--decline", "1", DETECTOR], f"--decline: --out, the detector {DETECTOR}"),
+    ],
+)
+def test_an_option_that_would_not_be_read_is_refused(
+    call: Call, choose: Callable[[str], None], tmp_path: Path, arguments: list[str], wrong: str
+) -> None:
+    out = tmp_path / "t.json"
+    call("--out", str(out))
+    choose("manual:0.56")
+    assert call("--out", str(out))[0] == 0
+    written = out.read_bytes()
+    code, refused = call(*arguments, "--out", str(out))
+    assert (code, wrong in refused["error"]) == (2, True)
+    assert out.read_bytes() == written
+    assert call("--again", "3", "--out", str(out)) == (2, {"error": "there is no release 3; the newest is 2"})
+
+
+def test_a_rollback_keeps_its_reason_and_says_what_is_on_offer(
+    call: Call, choose: Callable[[str], None], tmp_path: Path
+) -> None:
+    out = str(tmp_path / "t.json")
+    call("--out", out)
+    choose("manual:0.56")
+    call("--out", out)
+    code, back = call("--rollback", "1", "--note", "woken", "--reason", "too loud", "--out", out)
+    assert (code, back["version"], load(out).note) == (0, 3, "woken\nReason: too loud")
+    assert back["offer"] == ["v1's points are on offer again: the next release starts from them"]
+    code, tier = call("--tier", f"{DETECTOR}=off", "--out", out)
+    assert (code, tier["changes"]) == (0, [f"{DETECTOR}: tier changed from signal to off"])
+
+
+def test_what_is_not_there_is_said(call: Call, tmp_path: Path) -> None:
+    out = ["--out", str(tmp_path / "t.json")]
+    assert call("nosuch", *out)[1]["error"].startswith("no detector 'nosuch'; ")
+    assert "rouge_l has no saved operating point" in call("rouge_l", *out)[1]["error"]
+    call(*out)
+    many = "9" * 20
+    assert call("--rollback", many, *out) == (2, {"error": f"there is no release {many}; the newest is 1"})
+    assert call("--approve", many, *out)[0] == 2
+
+
+def test_a_proposal_that_was_overtaken_is_marked(
+    call: Call, choose: Callable[[str], None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = str(tmp_path / "t.json")
+    call("--out", out)
+    choose("manual:0.56")
+    monkeypatch.setenv("TOUCHSTONE_APPROVAL", "1")
+    monkeypatch.setenv("TOUCHSTONE_USER", "ann")
+    code, proposed = call("--out", out)
+    assert (code, proposed["cautions"][-1]) == (0, f"{out} is not written yet: approving writes it")
+    assert load(out).version == 1
+    assert [one["stale"] for one in call("--proposals")[1]["proposals"]] == [None]
+    monkeypatch.setenv("TOUCHSTONE_APPROVAL", "0")
+    call("--tier", f"{DETECTOR}=page", "--out", out)
+    (waits,) = call("--proposals")[1]["proposals"]
+    assert waits["stale"].startswith("v2 was released after proposal 1 was made: take it back or decline it")
+
+
+def test_a_name_with_a_blank_is_nobody_else(call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TOUCHSTONE_APPROVAL", "1")
+    monkeypatch.setenv("TOUCHSTONE_USER", "Ann  Lee ")
+    call()
+    assert call("--proposals")[1]["proposals"][0]["by"] == "Ann Lee"
+    for name in ("Ann Lee ", "ann lee"):
+        monkeypatch.setenv("TOUCHSTONE_USER", name)
+        code, refused = call("--approve", "1", "--out", str(tmp_path / "t.json"))
+        assert (code, "is your own" in refused["error"]) == (2, True)
+    monkeypatch.setenv("TOUCHSTONE_USER", " \t ")
+    code, refused = call("--decline", "1")
+    assert (code, refused["error"].startswith("TOUCHSTONE_USER is blank")) == (2, True)
+
+
 def test_a_release_stands_whatever_git_and_webhook_do(
     call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from calibrate.types import Token, Trace
 from db.scores import Config
 from pages.parts import charts, trace_card
 from pages.parts.detector_detail import dollars
-from pages.parts.text import label
+from pages.parts.text import label, plain
 
 
 @pytest.mark.parametrize(
@@ -32,8 +33,17 @@ def test_an_ordinary_title_is_its_own_accessible_name(text: str) -> None:
 )
 def test_what_markdown_would_act_on_is_escaped(text: str) -> None:
     escaped = label(text)
-    assert re.sub(r"\\(.)", r"\1", escaped) == text
+    assert re.sub(r"\\(.)", r"\1", escaped).replace("\u2060", "") == text
     assert escaped != text
+
+
+@pytest.mark.parametrize("text", ["see https://evil/x", "HTTP://evil", "www.evil.example", "mail who@evil.example"])
+@pytest.mark.parametrize("shown", [label, plain])
+def test_no_address_is_one_that_markdown_makes_a_link_of(shown: Callable[[str], str], text: str) -> None:
+    """As GitHub's Markdown finds them, in text from which escapes are gone."""
+    found = re.sub(r"\\(.)", r"\1", shown(text))
+    assert not re.search(r"https?://|www\.|[\w.+-]+@[\w-]+\.", found, re.IGNORECASE)
+    assert found.replace("\u2060", "") == text
 
 
 def test_settings_are_named_by_what_differs() -> None:

@@ -9,6 +9,7 @@ from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy import Connection, Engine, func, insert, select
+from sqlalchemy.orm import aliased
 
 from calibrate.errors import BadInput
 from calibrate.gold import resolve
@@ -110,6 +111,17 @@ class Labels:
             )
         pace = sorted(s for s in seconds if s is not None)
         return Place(position, size - left, skipped, size, pace[len(pace) // 2] if pace else None)
+
+    def of_flagged_only(self) -> set[int]:
+        """The keys of the traces whose every label was given because a threshold flagged them."""
+        by = select(SampleRow.id).where(SampleRow.design == "fresh-flagged")
+        other = aliased(LabelRow)
+        elsewhere = select(other.id).where(
+            other.trace_pk == LabelRow.trace_pk, sa.or_(other.sample_id.is_(None), other.sample_id.not_in(by))
+        )
+        query = select(LabelRow.trace_pk).where(LabelRow.sample_id.in_(by), ~elsewhere.exists())
+        with self._engine.connect() as connection:
+            return set(connection.scalars(query))
 
     def of_trace(self, pk: int) -> list[Label]:
         """Every label of a trace, oldest first."""

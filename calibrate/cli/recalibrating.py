@@ -104,7 +104,7 @@ def _told(outcome: Any) -> Iterator[str]:
     plan = outcome.plan
     labels = f"{plan.labels:,} labels" + (f" of {plan.sample.name}" if plan.sample else "")
     yield f"Against v{plan.release.version}, on {labels}. " + (
-        "; ".join(plan.why) + "." if plan.why else "No detector changed, and no label came."
+        "; ".join(plan.why) + "." if plan.why else "No detector changed, and none of these labels is new."
     )
     if plan.caution:
         yield f"caution: {plan.caution}."

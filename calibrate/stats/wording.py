@@ -8,7 +8,7 @@ from calibrate.types import Interval, OperatingPoint
 # Below about this many hallucinated labels one label more or less moves every figure.
 FEW_POSITIVES = 10
 # What simulation found, where no chance was worked out for the labels at hand: 29 to 54% over all its cells.
-FREQUENCY = "three to five times in ten"
+FREQUENCY = "about as often as not"
 
 
 def sentence(

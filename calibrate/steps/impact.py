@@ -60,7 +60,7 @@ class Impact:
 
     @property
     def sentence(self) -> str:
-        """v8 pages 12 more a day than v7 and finds 9 more hallucinations a day (4–15)."""
+        """v8 pages 12 more a day than v7 and in all tiers finds 9 more hallucinations a day (4–15)."""
         if self.flags is None or self.pages is None:
             return f"How many more or fewer v{self.new} flags a day than v{self.old} is unknown: {self.unknown}."
         labels = f"Both on the same {_count(self.flags.n, 'label')}, {self.flags.positives:,} of them hallucinated"
@@ -73,7 +73,8 @@ class Impact:
         a_day = change(_daily(moved.flag_rate, self.per_day), "a day")
         than = "as" if a_day.startswith("as many") else "than"
         does = f"{'pages' if paging else 'flags'} {a_day} {than} v{self.old}"
-        finds = f"finds {change(_daily(self.flags.found, self.per_day), 'hallucinations a day', bounds=True)}"
+        of_all = "in all tiers " if paging else ""
+        finds = f"{of_all}finds {change(_daily(self.flags.found, self.per_day), 'hallucinations a day', bounds=True)}"
         return f"v{self.new} {does} and {finds}. {labels}, at {number(self.per_day)} traces a day."
 
 

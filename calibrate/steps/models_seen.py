@@ -118,7 +118,7 @@ def registry(store: Store, *, by: str = "model", sample: str | Sequence[str] | N
     days = _days(store, by, [one.name for one in values])
     per = _period(days)
     caution = tune.caution(store, drawn)
-    step = "their labels were not drawn at random: name the samples that are meant" if caution else _step(values)
+    step = "not all of these labels were drawn at random: name the samples that are meant" if caution else _step(values)
     return Registry(
         by,
         tuple(values),
@@ -234,5 +234,5 @@ def _step(values: Sequence[Seen]) -> Step | str:
         return "once traces of two of them are labelled, this says whether the newer one hallucinates less"
     newer, older = known[:2]
     if newer.first and older.first and newer.first.date() == older.first.date():
-        return f"{newer.name} and {older.name} first answered on the same day: neither is the newer one"
+        return f"neither is the newer one: {newer.name} and {older.name} first answered on the same day"
     return Step(older, newer, difference(newer.prevalence, older.prevalence))

@@ -18,6 +18,7 @@ from calibrate.stats.intervals import Figures, figures
 from calibrate.stats.policies import Policy, parse
 from calibrate.steps import approval as approving
 from calibrate.steps import attempts, detect, guard, tune
+from calibrate.steps import recheck as rechecks
 from calibrate.steps import release as releasing
 from calibrate.steps.impact import Impact, impact
 from calibrate.steps.models_seen import NOBODY
@@ -40,7 +41,8 @@ SAME = "same"
 class Plan:
     """What a recalibration would go by: the live release, its detectors, and the labels: a sample, several as one, or
     (None) all there are. `new_labels` of its `labels` are unknown to the release, and so are `new_models`. `caution`:
-    what to know of labels that stand for the traffic and were not drawn to."""
+    what to know of labels that stand for the traffic and were not drawn to. `fallen`: what rechecks found to be below
+    its target, in sentences."""
 
     release: Release
     file: ThresholdsFile
@@ -50,6 +52,7 @@ class Plan:
     new_labels: int
     new_models: tuple[str, ...]
     caution: str | None
+    fallen: tuple[str, ...]
 
     @property
     def asked(self) -> list[str] | None:
@@ -71,6 +74,7 @@ class Plan:
         """The reasons to recalibrate, in words; none where all is as it was."""
         said = [f"{one.name} is not what v{self.release.version} was made with: {', '.join(one.changes)}"
                 for one in self.upgraded]  # fmt: skip
+        said += [one.rstrip(".") for one in self.fallen]
         if self.new_labels:
             said.append(f"{self.new_labels:,} of {self.labels:,} labels are newer than v{self.release.version}")
         if self.new_models:
@@ -131,10 +135,12 @@ def plan(store: Store, *, sample: str | Sequence[str] | None = None, params: Map
             raise BadInput(f"none of {', '.join(file.detectors)} has a parameter {name!r}; `detectors` lists them")
     drawn = tune.sample_of(store, names)
     rows = tune.rows_of(store, NOBODY, drawn)
-    models = {row.model for row in rows if row.model} - set(file.data.models)
+    flagged_only = set() if drawn else store.labels.of_flagged_only()
+    models = {row.model for row in rows if row.model and row.pk not in flagged_only} - set(file.data.models)
     fresh = store.labels.decided_since(release.released_at)
     new = sum(row.pk in fresh for row in rows)
-    return Plan(release, file, drawn, due, len(rows), new, tuple(sorted(models)), tune.caution(store, drawn))
+    known = tune.caution(store, drawn), rechecks.fallen(store, release.version)
+    return Plan(release, file, drawn, due, len(rows), new, tuple(sorted(models)), *known)
 
 
 def queue(store: Store, plan: Plan, *, budget: float | None = None) -> Run | None:

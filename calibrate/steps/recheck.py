@@ -176,6 +176,15 @@ def newest(store: Store, detector: str, *, version: int | None = None, model: st
     return next((one for one in known if one.plan["model"] == model), None)
 
 
+def fallen(store: Store, version: int) -> tuple[str, ...]:
+    """What the newest rechecks of a release found to be below its target, a sentence each."""
+    newest_of: dict[tuple[str, str | None], Recheck] = {}
+    for one in store.rechecks.of(version=version):
+        newest_of.setdefault((one.detector, one.plan["model"]), one)
+    fell = [one for one in newest_of.values() if one.outcome and one.outcome["decision"] == "fell below"]
+    return tuple(state(store, one, now=one.started_at).verdict for one in fell)
+
+
 def state(store: Store, one: Recheck, *, now: datetime) -> State:
     """Where it stands; once that is decided, the outcome is kept. Asked again it says the same."""
     plan, sample = plan_of(one), _sample(store, one)

@@ -107,14 +107,21 @@ def caution(store: Store, sample: Sample | None) -> str | None:
     """What to know of labels that are taken as if drawn at random: that they were not."""
     if sample is not None:
         return None
-    others = {one.design for one in store.samples.list() if one.design not in EVEN and store.labels.gold_counts(one.id)}
-    if not others:
+    uneven = [one for one in store.samples.list() if one.design not in EVEN]
+    counts = {one.name: _definite(store.labels.gold_counts(one.id)) for one in uneven}
+    chosen, every = sum(counts.values()), _definite(store.labels.gold_counts())
+    if not chosen:
         return None
-    designs = ", ".join(sorted(others))
+    designs = ", ".join(sorted({one.design for one in uneven if counts[one.name]}))
     return (
-        f"These labels are taken as if drawn at random, but many were not (designs: {designs}): shares of the traffic, "
-        "recall and flag rate among them, may be far off. Name the samples that are meant"
+        f"These labels are taken as if drawn at random, but {min(chosen, every):,} of {every:,} were not "
+        f"(designs: {designs}): shares of the traffic, recall and flag rate among them, may be far off. Name the "
+        "samples that are meant"
     )
+
+
+def _definite(counts: Mapping[str, int]) -> int:
+    return counts.get("clean", 0) + counts.get("hallucinated", 0)
 
 
 def revision(store: Store, config: Config) -> tuple[Any, ...]:
@@ -176,6 +183,7 @@ def traffic(store: Store, data: Labelled) -> Pool:
 def save_point(store: Store, data: Labelled, point: OperatingPoint, *, by: str, now: datetime) -> None:
     """Keeps a chosen point with what it was measured on; it is then on offer for release."""
     where = data.sample.filter if data.sample else TraceFilter()
+    flagged_only = set() if data.sample else store.labels.of_flagged_only()
     about = {
         "sample": data.sample.name if data.sample else None,
         "design": data.sample.design if data.sample else None,
@@ -183,7 +191,8 @@ def save_point(store: Store, data: Labelled, point: OperatingPoint, *, by: str, 
         "n": len(data.rows),
         "positives": int(data.labels.sum()),
         "window": [where.since and where.since.isoformat(), where.until and where.until.isoformat()],
-        "models": sorted({row.model for row in data.rows if row.model}),
+        # Of a model of which only flagged answers are labelled, nothing is known of the rest.
+        "models": sorted({row.model for row in data.rows if row.model and row.pk not in flagged_only}),
         "labels": sorted((row.content_hash, row.gold) for row in data.rows),
     }
     store.points.save(
@@ -198,13 +207,17 @@ def save_point(store: Store, data: Labelled, point: OperatingPoint, *, by: str, 
 
 
 def traffic_per_day(store: Store, sample: Sample | None) -> float | None:
-    """Traces a day in the sample's window (or the whole store), for "flags a day". None for undated traffic."""
+    """Traces a day in the sample's window (or the whole store), for "flags a day": of the days between the first and
+    the last, which are seldom whole. None for undated traffic."""
     where = replace(sample.filter if sample else TraceFilter(), undated=False, label="any")
     days = store.traces.per_day(where)
     if not days:
         return None
-    first, last = (datetime.fromisoformat(day) for day in (min(days), max(days)))
-    return sum(days.values()) / ((last - first).days + 1)
+    first, last = min(days), max(days)
+    between = (datetime.fromisoformat(last) - datetime.fromisoformat(first)).days - 1
+    if between < 1:
+        return sum(days.values()) / len(days)
+    return sum(n for day, n in days.items() if day not in (first, last)) / between
 
 
 def config_of(store: Store, name: str, params: Mapping[str, Any] | None = None) -> Config:

@@ -16,7 +16,7 @@ from db.tables import ScoreRow, TraceRow
 from pages.parts import workbench
 from pages.parts.charts import CONFIG
 from pages.parts.text import middle, plain, visible
-from pages.parts.words import count
+from pages.parts.words import count, listed
 
 EACH_ROW = 3
 MOST = 12  # charts
@@ -45,7 +45,7 @@ def _kept(url: str, changes: tuple[Any, ...], _store: Store) -> step.Report:
 
 
 def show_facts(found: step.Report) -> None:
-    models = ", ".join(plain(middle(visible(name, 200), 40)) for name in found.models[:6]) or "none named"
+    models = plain(listed([middle(visible(name, 200), 40) for name in found.models], 6)) or "no model that is named"
     st.caption(
         f"v{found.version} was made on {models}. Since then {count(found.traces, 'trace')}; of each window at most "
         f"{found.cap:,} were drawn. In a quiet week the chance that something is said to have moved "

@@ -28,14 +28,19 @@ def show_proposals(store: Store, now: datetime, approve: Callable[..., None], de
     return bool(found)
 
 
+def heading(store: Store, one: Proposal, now: datetime) -> str:
+    """What waits, in Markdown."""
+    by = f"{plain(one.proposed_by, 60)} proposed it {ago(one.proposed_at, now)}"
+    if approval.outlived(store, one, now):
+        return f"**A proposal was overtaken by another release** and can only be declined. {by}."
+    return f"**v{one.wanted['version']} waits for a second person.** {by}."
+
+
 def _proposal(
     store: Store, one: Proposal, now: datetime, approve: Callable[..., None], decline: Callable[..., None]
 ) -> None:
     own = approval.same_person(one.proposed_by, workbench.user())
-    st.markdown(
-        f":material/how_to_reg: **v{one.wanted['version']} waits for a second person.** Proposed "
-        f"{ago(one.proposed_at, now)} by {plain(one.proposed_by, 60)}."
-    )
+    st.markdown(f":material/how_to_reg: {heading(store, one, now)}")
     if note := step.noted(one.wanted["note"], one.wanted["reason"]):
         st.text(visible(note, 500))
     outlived = None

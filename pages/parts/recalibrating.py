@@ -53,7 +53,7 @@ def show_why(plan: step.Plan) -> None:
     if plan.why:
         st.markdown("\n".join(f"- {plain(why, 400)}." for why in plan.why))
     else:
-        st.markdown(f"No detector changed since v{plan.release.version}, and no label came.")
+        st.markdown(f"No detector changed since v{plan.release.version}, and none of these labels is new.")
     st.caption(f"Thresholds are chosen on {labels}.")
     if plan.caution:
         st.warning(f"{plain(plan.caution, 400)}: choose them on the Tune page.", icon=":material/balance:")

@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection
 import streamlit as st
 
 from calibrate import settings
-from calibrate.errors import TouchstoneError
+from calibrate.errors import BadInput, TouchstoneError
 from calibrate.steps import approval, offer
 from calibrate.steps import release as step
 from calibrate.steps.announce import announce
@@ -44,8 +44,9 @@ def release(store: Store, seen: Collection[int], version: int) -> None:
     def does() -> Release | str | None:
         chosen, before = releasing.chosen(store, seen), step.live(store)
         if before and not diff(before, releasing.candidate_of(store, chosen, before, workbench.now())):
-            mine = st.session_state.get(MADE) == before.version  # pressed twice
-            return None if mine else f"v{before.version} was released in the meantime, and is what you chose."
+            if st.session_state.get(MADE) == before.version:  # pressed twice
+                return None
+            raise BadInput(f"v{before.version} was released in the meantime, and is what you chose")
         wanted = {
             "detectors": list(chosen.tiers),
             "tiers": chosen.tiers,
@@ -71,7 +72,9 @@ def roll_back(store: Store, version: int, live: int) -> None:
     def does() -> Release | None:
         now = step.live(store)
         if now is None or now.version != live:
-            return None
+            if now is None or st.session_state.get(MADE) == now.version:  # pressed twice
+                return None
+            raise BadInput(f"v{now.version} was released in the meantime: look at what it changed, then go on")
         by, at = workbench.user(), workbench.now()
         return step.rollback(store, version, by=by, now=at, out=releasing.place(), expect=live + 1)
 

@@ -13,7 +13,7 @@ _ACTS = re.compile(r"[\\`*\[\]<>$~|&]|(?<!\w)_|_(?!\w)|:(?=\S)|^[#+\-=]|(?<=\d)[
 
 
 # Streamlit's Markdown makes links of addresses, escaped or not; a word joiner shows nothing and parts them.
-_LINKS = re.compile(r"(?<=:)(?=//)|(?<=www)(?=\.)|(?<=\w)(?=@)", re.IGNORECASE)
+_LINKS = re.compile(r"(?<=https:)(?=//)|(?<=http:)(?=//)|(?<=www)(?=\.)|(?<=\w)(?=@)", re.IGNORECASE)
 
 
 def plain(text: str | None, limit: int | None = None) -> str:

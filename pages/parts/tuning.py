@@ -206,9 +206,10 @@ def flags_a_day(store: Store, data: step.Labelled, setting: Setting, point: Oper
     return traffic(store, data).flags_a_day(point.threshold, point.flag_when)
 
 
-def chance(data: step.Labelled, setting: Setting) -> float | None:
-    """The chance that a measured precision, chosen on labels like these, is short of its target."""
-    if setting.asked != "measured":
+def chance(data: step.Labelled, setting: Setting, point: OperatingPoint) -> float | None:
+    """The chance that a measured precision, chosen on labels like these, is short of its target; None where more than
+    measured is known."""
+    if setting.asked == "bounded" or point.guarantee:
         return None
     policy = setting.policy
     return once(data, ("chance", policy), lambda: chance_below(data.sweep, policy, rng=np.random.default_rng(0)))
@@ -244,7 +245,15 @@ def choose_policy(store: Store, data: step.Labelled, setting: Setting) -> None:
         for number in NUMBERS.get(setting.policy.kind, ()):
             state[number.key] = number.shown(setting.rule)
             st.number_input(
-                number.title, number.low, number.high, key=number.key, step=number.step, format="%g", width=130, **moved
+                number.title,
+                number.low,
+                number.high,
+                value=None,
+                key=number.key,
+                step=number.step,
+                format="%g",
+                width=130,
+                **moved,
             )
         if setting.policy.kind == "precision":
             st.segmented_control(
@@ -287,7 +296,7 @@ def type_in(data: step.Labelled, setting: Setting) -> None:
     st.session_state["tune_exact"] = setting.threshold
     st.number_input(
         "Threshold", key="tune_exact", on_change=_by_hand, args=("tune_exact",), step=step_of(data), format="%.5g",
-        width=160, label_visibility="collapsed",
+        width=160, label_visibility="collapsed", value=None,
     )  # fmt: skip
 
 

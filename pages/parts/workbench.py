@@ -71,6 +71,18 @@ def guarded() -> Iterator[None]:
         st.error(f"Something went wrong here ({type(error).__name__}). The log of the server has the details.")
 
 
+def restore(key: str) -> None:
+    """Puts back what was typed into the widget of this key, which is forgotten while another page is shown."""
+    state = st.session_state
+    if key not in state and (kept := f"kept_{key}") in state:
+        state[key] = state[kept]
+
+
+def keep(key: str) -> None:
+    """Remembers what the widget of this key holds, for `restore`."""
+    st.session_state[f"kept_{key}"] = st.session_state[key]
+
+
 def problem(error: TouchstoneError) -> None:
     """An error as text: its message may quote a trace or a file, so it is not Markdown."""
     with st.container(border=True):

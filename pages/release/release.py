@@ -30,10 +30,14 @@ def form(store: Store, *, quiet: bool) -> None:
         else:
             st.caption("Tick at least one detector.")
     with left:
+        workbench.restore("release_note")
         st.text_area("Note", key="release_note", placeholder="Why this release, for those who read it later")
+        workbench.keep("release_note")
         lacks = False
         if found and found.worse:
+            workbench.restore("release_reason")
             st.text_area("Reason", key="release_reason", placeholder="Why it may be worse than the live release")
+            workbench.keep("release_reason")
             lacks = not str(st.session_state.get("release_reason") or "").strip()
         st.text_input("Also write to a file here, or a URL", placeholder="not written", key="release_out")
         does = "Propose" if settings.releases().approval else "Release"

@@ -71,7 +71,7 @@ def explore(store: Store, data: tune.Labelled, per_day: float | None, drawn: tup
             st.rerun()
         point = tuning.point_of(store, data, setting)
         tuned.show_threshold(data, setting, point)
-        flags, chance = tuning.flags_a_day(store, data, setting, point), tuning.chance(data, setting)
+        flags, chance = tuning.flags_a_day(store, data, setting, point), tuning.chance(data, setting, point)
         tuned.show_figures(point, per_day, flags=flags, chance=chance)
         if setting.policy.kind == "elbow":
             st.caption(plain(tuning.once(data, "elbow", lambda: tune.elbow_of(data)).sentence))

@@ -9,7 +9,7 @@ from calibrate.types import TraceFilter
 from db import Store
 from pages.parts import tuning, watching, workbench
 from pages.parts.navigation import page
-from pages.parts.text import plain
+from pages.parts.text import middle, plain, visible
 from pages.parts.words import listed
 
 
@@ -20,7 +20,7 @@ def what_next(found: step.Registry) -> None:
     with st.container(border=True):
         text, link = st.columns([4, 1.2], vertical_alignment="center")
         if new:
-            names = plain(listed([watching.named(name) for name in new]), 200)
+            names = plain(listed([middle(visible(name, 200), 32) for name in new]), 200)
             text.markdown(
                 f":material/warning: v{found.version} was made without **{names}**: its thresholds are not known to "
                 "hold there."
@@ -28,7 +28,7 @@ def what_next(found: step.Registry) -> None:
             with link:
                 _go("Has it drifted?", "drift", ":material/show_chart:")
         elif unlabelled and found.by == "model":
-            names = plain(listed([watching.named(name) for name in unlabelled]), 200)
+            names = plain(listed([middle(visible(name, 200), 32) for name in unlabelled]), 200)
             text.markdown(f"No answer of **{names}** is labelled yet.")
             with link:
                 _go("Sample them", "sample", ":material/casino:")

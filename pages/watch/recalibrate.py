@@ -65,10 +65,25 @@ def tell() -> None:
             st.warning(plain(one, 400), icon=":material/cloud_off:")
 
 
+def _stands(found: step.Outcome) -> None:
+    if not found.plan.fallen:
+        st.markdown(f":material/check: Nothing changes: v{found.plan.release.version} stands.")
+        return
+    st.warning(
+        "The same policies on these labels give the same thresholds, and a recheck says that they no longer do what "
+        "they did. Choose a stricter threshold, label a new sample of the traffic, or put the detector into tier off.",
+        icon=":material/trending_down:",
+    )
+    with st.container(horizontal=True):
+        st.page_link(page("tune"), label="Choose a threshold", icon=":material/tune:")
+        st.page_link(page("sample"), label="Draw a sample", icon=":material/casino:")
+        st.page_link(page("release"), label="Change a tier, or roll back", icon=":material/verified:")
+
+
 def offer(store: Store, found: step.Outcome) -> None:
     """The note, the reason where something gets worse, and the one button."""
     if not found.changes:
-        st.markdown(f":material/check: Nothing changes: v{found.plan.release.version} stands.")
+        _stands(found)
         for one in unknown_models(store, found.plan.release)[:3]:
             with st.container(horizontal=True, vertical_alignment="center"):
                 st.markdown(f"To bring **{plain(middle(visible(one.name, 200), 40))}** in, label some of its answers.")
@@ -82,6 +97,7 @@ def offer(store: Store, found: step.Outcome) -> None:
     st.text_input("Note", key="recalibrate_note", placeholder="Why this release, for those who read it later")
     lacks = False
     if found.doubts:
+        st.caption(plain(f"Asks for a reason: {'; '.join(found.doubts)}.", 600))
         reason = st.text_input("Reason", key="recalibrate_reason", placeholder="Why it shall be released all the same")
         lacks = not reason.strip()
     does = "Propose" if settings.releases().approval else "Release"

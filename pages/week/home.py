@@ -10,18 +10,19 @@ import streamlit as st
 from calibrate import sampling
 from calibrate.errors import TouchstoneError
 from calibrate.steps import demo
+from calibrate.steps.recheck import fallen
 from calibrate.steps.release import read
 from calibrate.steps.week import week
 from calibrate.thresholds.model import ThresholdsFile
 from calibrate.types import TraceFilter
 from db import Store
-from pages.parts import bars, workbench
+from db.releases import Release
+from pages.parts import bars, proposing, workbench
 from pages.parts.navigation import page
 from pages.parts.release_card import show_release, show_unknown_models
 from pages.parts.text import plain
 from pages.parts.week_charts import show_flags, show_precision
 from pages.parts.week_steps import show_cards, show_next
-from pages.parts.words import ago
 
 MONTH = timedelta(days=30)
 
@@ -73,11 +74,16 @@ def show_proposals(store: Store, now: datetime) -> None:
     """Releases that wait for a second person."""
     for one in store.proposals.list(waiting=True):
         with st.container(border=True, horizontal=True, vertical_alignment="center"):
-            by = f"{plain(one.proposed_by, 60)} proposed it {ago(one.proposed_at, now)}"
-            st.markdown(
-                f":material/how_to_reg: **v{one.wanted['version']} waits for a second person.** {by}.", width="stretch"
-            )
+            st.markdown(f":material/how_to_reg: {proposing.heading(store, one, now)}", width="stretch")
             st.page_link(page("release"), label="Look at it", icon=":material/verified:")
+
+
+def show_fallen(store: Store, release: Release | None) -> None:
+    """Thresholds of the live release that a recheck found to be below their target."""
+    for said in fallen(store, release.version) if release else ():
+        with st.container(border=True, horizontal=True, vertical_alignment="center"):
+            st.markdown(f":material/trending_down: {plain(said, 400)}", width="stretch")
+            st.page_link(page("recalibrate"), label="Recalibrate", icon=":material/autorenew:")
 
 
 def live(store: Store, file: ThresholdsFile) -> None:
@@ -101,6 +107,7 @@ with workbench.page(f"Week {name}", about) as store:
         show_proposals(store, now)
         show_cards(state, now)
         show_unknown_models(state.unknown_models, state.release)
+        show_fallen(store, state.release)
         st.space("small")
         if state.release:
             live(store, read(state.release))

@@ -103,6 +103,18 @@ def test_the_policy_chooses_and_the_page_counts_what_the_statistics_count(own: A
     until(page, lambda: counts(page) == measured(own, elbow.threshold))
 
 
+def test_an_emptied_field_leaves_the_threshold_where_it_is(own: App, page: Any) -> None:
+    tuning(page, own, DETECTOR)
+    page.locator(".ts-matrix").wait_for()
+    before = threshold(page)
+    for field in (page.get_by_role("spinbutton", name="Threshold"), page.get_by_role("spinbutton", name="Target, %")):
+        field.fill("")
+        page.keyboard.press("Tab")
+        settled(page)
+        assert counts(page) == measured(own, before)
+        assert "precision%3E%3D0.01" not in page.url
+
+
 def test_a_click_on_a_bar_and_an_arrow_key_move_the_threshold(own: App, page: Any) -> None:
     tuning(page, own, DETECTOR)
     bars = page.locator(".js-plotly-plot").nth(1).locator(".bars .point path")

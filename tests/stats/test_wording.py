@@ -37,7 +37,7 @@ def test_the_sentence_says_what_is_known() -> None:
         "(95% interval 58–81%, 84 labels flagged). It finds about 44% (31–58) of all hallucinations "
         "(100 hallucinated labels). Measured on the same 300 labels that chose it, not certified: "
         "expect it to do somewhat worse on new traffic. "
-        "Thresholds chosen so on labels like these are truly below 70% three to five times in ten."
+        "Thresholds chosen so on labels like these are truly below 70% about as often as not."
     )
     assert cautions(POINT) == []
 

@@ -156,7 +156,7 @@ def test_the_release_as_a_whole_counts_its_decisions(live: Store) -> None:
     assert found.pages.second.flagged == sum(v is not None and v <= 0.65 for v in values)
     assert found.flags.first.flagged == sum(v is not None and v <= 0.55 for v in values)
     assert found.sentence.startswith("v2 pages ")
-    assert " more a day than v1 and finds " in found.sentence
+    assert " more a day than v1 and in all tiers finds " in found.sentence
 
 
 def test_in_tier_off_nothing_is_flagged(live: Store) -> None:

@@ -143,7 +143,7 @@ def test_labels_of_flagged_traces_alone_stand_for_the_traffic_only_with_a_reason
     )  # fmt: skip
     plan = ran(released)
     assert (plan.sample, plan.labels) == (None, 90)
-    assert "many were not (designs: fresh-flagged)" in str(plan.caution)
+    assert "30 of 90 were not (designs: fresh-flagged)" in str(plan.caution)
     seen = step.look(released, plan, step.redo(released, plan), by="ann", now=NOW)
     assert plan.caution in seen.doubts
     before = counts(released)

@@ -12,7 +12,7 @@ from scipy.special import betainc, betaln
 
 from calibrate.cli import main
 from calibrate.errors import BadInput
-from calibrate.steps import recheck
+from calibrate.steps import recalibrate, recheck
 from calibrate.types import Label, Member, TraceFilter
 from db import Store, open_store
 from db.rechecks import Recheck
@@ -201,6 +201,26 @@ def test_the_next_recheck_is_of_other_traces(lite: Store) -> None:
     assert drawn[1]
     assert not drawn[0] & drawn[1]
     assert recheck.state(lite, other, now=NOW).pool == recheck.state(lite, one, now=NOW).pool - 60
+
+
+def test_what_fell_is_said_where_thresholds_are_made_anew(lite: Store) -> None:
+    traffic(lite)
+    one = begin(lite)
+    assert recheck.fallen(lite, 1) == ()
+    for place in range(20):  # within the sample, as on its page
+        pk = lite.samples.members(one.sample_id)[place].trace_pk
+        verdict = Label(lite.traces.load([pk])[0].id, "ann", "clean")
+        lite.labels.add(pk, verdict, sample_id=one.sample_id, now=NOW)
+    assert recheck.state(lite, one, now=NOW).decision == "fell below"
+    (said,) = recheck.fallen(lite, 1)
+    assert said.startswith(f"{ABOVE} fell below 70% (0 of ")
+    assert said.rstrip(".") in recalibrate.plan(lite).why
+    # Labels of flagged answers alone make no model known.
+    keys = {member.trace_pk for member in lite.samples.members(one.sample_id)[:20]}
+    assert lite.labels.of_flagged_only() == keys
+    other = lite.samples.members(one.sample_id)[0].trace_pk
+    lite.labels.add(other, Label(lite.traces.load([other])[0].id, "bob", "clean"), sample_id=None, now=NOW)
+    assert lite.labels.of_flagged_only() == keys - {other}
 
 
 def test_it_is_of_one_model_where_one_is_named(lite: Store) -> None:

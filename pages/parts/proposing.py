@@ -30,7 +30,7 @@ def show_proposals(store: Store, now: datetime, approve: Callable[..., None], de
 
 def heading(store: Store, one: Proposal, now: datetime) -> str:
     """What waits, in Markdown."""
-    by = f"{plain(one.proposed_by, 60)} proposed it {ago(one.proposed_at, now)}"
+    by = f"Proposed {ago(one.proposed_at, now)} by {plain(one.proposed_by, 60)}"
     if approval.outlived(store, one, now):
         return f"**A proposal was overtaken by another release** and can only be declined. {by}."
     return f"**v{one.wanted['version']} waits for a second person.** {by}."

@@ -19,6 +19,8 @@ from tests.steps.making import DETECTOR, draw, fill
 
 pytestmark = pytest.mark.browser
 
+NEVER = datetime.min.replace(tzinfo=UTC)
+
 
 @pytest.fixture
 def flagged(app: App) -> str:
@@ -37,9 +39,8 @@ def flagged(app: App) -> str:
 def watched(store: Store) -> str:
     Watcher(store, where=TraceFilter, now=lambda: datetime.now(UTC)).look()
     decided = store.decisions.newest(range(1, store.decisions.newest_trace() + 1))
-    stored = store.traces.get(next(pk for pk, one in decided.items() if one.flags))
-    assert stored is not None
-    return stored.trace.id
+    flagged = [stored.trace for pk, one in decided.items() if one.flags and (stored := store.traces.get(pk))]
+    return max((trace for trace in flagged if trace.timestamp), key=lambda trace: trace.timestamp or NEVER).id
 
 
 def test_the_link_of_an_alert_opens_the_trace_with_what_was_decided(

@@ -205,6 +205,14 @@ class Traces:
         with self._engine.connect() as connection:
             return dict(connection.execute(query.order_by(day)).tuples().all())
 
+    def span(self, where: TraceFilter) -> tuple[int, datetime, datetime] | None:
+        """How many dated traces match, the time of the first and of the last; None where there are none."""
+        query = select(func.count(), func.min(TraceRow.timestamp), func.max(TraceRow.timestamp))
+        query = query.where(TraceRow.timestamp.is_not(None), *conditions(where))
+        with self._engine.connect() as connection:
+            n, first, last = connection.execute(query).one()
+        return None if first is None or last is None else (n, first, last)
+
     def attribute_names(self, *, look_at: int = 500) -> list[str]:
         """The attributes that the newest traces carry."""
         query = select(TraceRow.attributes).where(TraceRow.attributes.is_not(None))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 import numpy as np
@@ -24,6 +24,7 @@ from db import Store
 from db.scores import Config, Row
 from db.tables import LabelRow, ScoreRow
 
+DAY = timedelta(days=1)
 EVEN = ("random", ENRICHED)  # designs whose labels, pooled, are no less like the traffic than before
 NOT_RUN = 0.05  # the share of a window without a score above which its flags are not counted
 
@@ -207,17 +208,15 @@ def save_point(store: Store, data: Labelled, point: OperatingPoint, *, by: str, 
 
 
 def traffic_per_day(store: Store, sample: Sample | None) -> float | None:
-    """Traces a day in the sample's window (or the whole store), for "flags a day": of the days between the first and
-    the last, which are seldom whole. None for undated traffic."""
+    """Traces a day in the sample's window (or the whole store), for "flags a day": over the time from the first to the
+    last, as the first and the last date are seldom whole days. Within one day, what came. None for undated traffic."""
     where = replace(sample.filter if sample else TraceFilter(), undated=False, label="any")
-    days = store.traces.per_day(where)
-    if not days:
+    found = store.traces.span(where)
+    if found is None:
         return None
-    first, last = min(days), max(days)
-    between = (datetime.fromisoformat(last) - datetime.fromisoformat(first)).days - 1
-    if between < 1:
-        return sum(days.values()) / len(days)
-    return sum(n for day, n in days.items() if day not in (first, last)) / between
+    n, first, last = found
+    # n traces have n - 1 pauses between them.
+    return n / max(1.0, (last - first) / DAY * n / max(1, n - 1))
 
 
 def config_of(store: Store, name: str, params: Mapping[str, Any] | None = None) -> Config:

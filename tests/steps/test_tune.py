@@ -15,9 +15,10 @@ from calibrate import registry
 from calibrate.cli import main
 from calibrate.errors import BadInput
 from calibrate.flagging import flags
+from calibrate.ingest.base import Record
 from calibrate.stats.policies import NotEnoughLabels, Policy, parse
 from calibrate.steps import tune
-from calibrate.types import Label, Score, TraceFilter
+from calibrate.types import Label, Score, Trace, TraceFilter
 from db import Store, open_store
 from tests.steps.making import ABOVE, DETECTOR, NOW, draw, fill, keep_sample, save
 
@@ -142,8 +143,16 @@ def test_the_traces_next_to_a_threshold_come_nearest_first(store: Store) -> None
 
 def test_flags_a_day_need_traces_with_a_time(store: Store) -> None:
     assert tune.traffic_per_day(store, None) is None
-    fill(store, [True] * 48, [0.5] * 48)  # 48 hours back from noon touch three days
-    assert tune.traffic_per_day(store, None) == pytest.approx(24)  # the middle one is whole
+    fill(store, [True] * 6, [0.5] * 6)
+    assert tune.traffic_per_day(store, None) == 6  # in five hours: nothing is known of the rest of the day
+    fill(store, [True] * 48, [0.5] * 48)  # one an hour, on three dates
+    assert tune.traffic_per_day(store, None) == pytest.approx(24)
+
+
+def test_days_without_traffic_count_too(store: Store) -> None:
+    records = [Record(n, Trace(f"t{n}", "a", timestamp=NOW - timedelta(days=9 * n)), ()) for n in (0, 1)]
+    store.traces.add(records, labels_as=None, now=NOW)
+    assert tune.traffic_per_day(store, None) == pytest.approx(1 / 9)
 
 
 def test_the_revision_changes_with_every_label_and_score(store: Store) -> None:

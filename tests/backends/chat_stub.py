@@ -89,7 +89,8 @@ class _Handler(BaseHTTPRequestHandler):
         try:
             say = self.stub.plan(asked)
             if say.after and self._asker_leaves_within(say.after):
-                self.stub.gone += 1
+                with self.stub.lock:
+                    self.stub.gone += 1
                 self.close_connection = True
                 return
         finally:

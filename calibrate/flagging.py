@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import operator
+from collections.abc import Callable
+
 from calibrate.types import FlagWhen
 
 SIGNS: dict[FlagWhen, str] = {"above": "≥", "below": "≤"}
+
+MEETS: dict[FlagWhen, Callable[[float, float], bool]] = {"above": operator.ge, "below": operator.le}
+"""Whether a score meets a threshold, for a loop that cannot pay for a call of `flags`."""
 
 
 def flags(value: float, threshold: float, flag_when: FlagWhen) -> bool:
@@ -13,4 +19,4 @@ def flags(value: float, threshold: float, flag_when: FlagWhen) -> bool:
     Equality flags because thresholds are scores that were observed on labels: the figures measured at a threshold
     count the traces that score exactly there as flagged.
     """
-    return value >= threshold if flag_when == "above" else value <= threshold
+    return MEETS[flag_when](value, threshold)

@@ -9,7 +9,6 @@ from numbers import Real
 from typing import Any, Literal
 
 from calibrate.errors import BadInput
-from calibrate.flagging import flags
 from calibrate.runtime import rules
 from calibrate.runtime.given import kind_of
 from calibrate.runtime.live import Live, current
@@ -60,7 +59,7 @@ def decide(thresholds: ThresholdsFile | Live, scores: Mapping[str, float | None]
     scored: dict[str, float] = {}
     missing: list[str] = []
     tier: Tier = "off"
-    for name, threshold, flag_when, rule_tier, limit in thresholds.rules:
+    for name, threshold, meets, rule_tier, before, after in thresholds.rules:
         value = scores.get(name)
         if type(value) is not float or value != value:  # the common case pays for no call
             value = _number(name, value)
@@ -68,9 +67,9 @@ def decide(thresholds: ThresholdsFile | Live, scores: Mapping[str, float | None]
                 missing.append(name)
                 continue
         scored[name] = value
-        if flags(value, threshold, flag_when) and rule_tier != "off":
+        if meets(value, threshold) and rule_tier != "off":
             fired.append(name)
-            reasons.append(f"{name} {value:.4g} {limit}")
+            reasons.append(f"{before}{value:.4g}{after}")
             if tier != "page":
                 tier = rule_tier
     for name, entry in thresholds.live_ensembles:

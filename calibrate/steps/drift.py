@@ -22,7 +22,7 @@ from calibrate.stats.clusters import codes
 from calibrate.stats.drift import ALPHA, ENOUGH, Moved, Shift, Window, compare, judge
 from calibrate.stats.prevalence import prevalence
 from calibrate.steps import drift_text
-from calibrate.steps.release import read
+from calibrate.steps.release import alike, read
 from calibrate.steps.week import WORTH_A_WORD, UnknownModel, unknown_models
 from calibrate.thresholds.model import DetectorEntry, ThresholdsFile
 from calibrate.types import FlagWhen, Tier, TraceFilter
@@ -125,7 +125,8 @@ def drift(
     seed: int = 0,
     cap: int = CAP,
 ) -> Report:
-    """The report on a release (default: the newest). `since`: where the live window begins, default the release.
+    """The report on a release (default: the newest). `since`: where the live window begins, default the release, or
+    the first one that decides alike where that was rolled back to.
 
     Raises BadInput where nothing was released, there is no such version, a detector is not in it, and for a seed below
     0.
@@ -135,6 +136,8 @@ def drift(
     release = _release(store, version)
     file = read(release)
     entries = _entries(file, detectors)
+    began = alike(store, release)[-1].released_at
+    since = since or (began if began < release.released_at else None)
     live = TraceFilter(since=since or release.released_at, undated=False)
     before = _before(store, release, file, live)
     traces = store.traces.facet(live, "model")

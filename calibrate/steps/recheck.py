@@ -1,6 +1,7 @@
 """Recheck: flagged traces are labelled one by one until it is known whether a released threshold still holds.
 
-`begin` draws flagged traces of the traffic since the release, in random order, and keeps the terms. They are drawn from
+`begin` draws flagged traces of the traffic since the release (since the first that decides alike, where that was rolled
+back to), in random order, and keeps the terms. They are drawn from
 all that was flagged, also where a trace has a label already or is in another sample: what those left over would be a
 biased rest, as samples by suspicion take the surest flags first. People label them in that order; after each label
 `state` looks whether it is decided, which a sequential test (calibrate.stats.eprocess) allows as often as anybody
@@ -34,7 +35,7 @@ from calibrate.steps import sample as samples
 from calibrate.steps.recheck_text import document as document
 from calibrate.steps.recheck_text import exhausted, next_step
 from calibrate.steps.recheck_text import said as said
-from calibrate.steps.release import read
+from calibrate.steps.release import alike, read
 from calibrate.steps.topup import top_up
 from calibrate.thresholds.model import DetectorEntry
 from calibrate.types import FlagWhen, Sample, TraceFilter
@@ -139,13 +140,13 @@ def begin(
         flag_when=entry.flag_when,
         limit=entry.limit,
         model=model,
-        where=TraceFilter(since=release.released_at, undated=False, models=models),
+        where=TraceFilter(since=alike(store, release)[-1].released_at, undated=False, models=models),
         batch=labels,
         seed=secrets.randbits(31) if seed is None else seed,
     )
     config = store.scores.config(detector, entry.version, entry.params, entry.revision, now=now)
     name = f"{detector}-recheck-v{release.version}-{len(store.rechecks.of(detector, version=release.version)) + 1}"
-    apart = _drawn(store, detector, release.version, model)
+    apart = _drawn(store, detector, release, model)
     # There already after a start that was cut short.
     drawn = store.samples.get(name) or _draw(store, name, plan, config, now, apart=apart)
     return store.rechecks.begin(
@@ -260,7 +261,8 @@ def _superseded(store: Store, known: Recheck, now: datetime) -> bool:
     at = state(store, known, now=now)
     if not at.exhausted:
         return False
-    apart = _drawn(store, known.detector, known.version, at.plan.model)
+    release, _ = _entry(store, known.detector, known.version)
+    apart = _drawn(store, known.detector, release, at.plan.model)
     if not samples.flagged_pool(store, Cut(known.config_id, at.plan.threshold, apart), at.plan.where, fresh=False):
         return False
     rows = store.scores.members(known.config_id, known.sample_id)
@@ -269,10 +271,11 @@ def _superseded(store: Store, known: Recheck, now: datetime) -> bool:
     return True
 
 
-def _drawn(store: Store, detector: str, version: int, model: str | None) -> tuple[int, ...]:
+def _drawn(store: Store, detector: str, release: Release, model: str | None) -> tuple[int, ...]:
     """The samples of the rechecks there were on the same terms: a new one is of other traces. What is left after them
     is as random as they were."""
-    known = store.rechecks.of(detector, version=version)
+    versions = {one.version for one in alike(store, release)}
+    known = (one for one in store.rechecks.of(detector) if one.version in versions)
     return tuple(one.sample_id for one in known if one.plan["model"] == model)
 
 

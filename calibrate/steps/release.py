@@ -213,6 +213,14 @@ def content(file: ThresholdsFile) -> dict[str, object]:
     return {name: value for name, value in to_json(file).items() if name not in OF_ITS_OWN}
 
 
+def alike(store: Store, release: Release) -> list[Release]:
+    """The release and those before it that decide as it does, newest first: a roll back brings an older one back.
+    What the last of them was made without, this one was made without: traffic since then is new to its thresholds."""
+    wanted = content(read(release))
+    known = (one for one in store.releases.list() if one.version <= release.version)
+    return [one for one in known if one.version == release.version or content(read(one)) == wanted]
+
+
 def stale(store: Store, file: ThresholdsFile) -> list[str]:
     """The certificates in a release whose labels have changed since."""
     said = (

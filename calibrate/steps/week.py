@@ -7,7 +7,7 @@ from datetime import UTC, date, datetime, time, timedelta
 from typing import Literal
 
 from calibrate.sampling import speaks_for_all
-from calibrate.steps.release import read
+from calibrate.steps.release import alike, read
 from calibrate.steps.sizing import prevalence_of
 from calibrate.types import Sample, TraceFilter
 from db import Store
@@ -106,7 +106,8 @@ def unknown_models(store: Store, release: Release) -> tuple[UnknownModel, ...]:
     release and of the newest day, which a release or a roll back of just now would put out of sight."""
     known = set(read(release).data.models)
     newest = next((line.timestamp for line in store.traces.page(TraceFilter(undated=False), limit=1).lines), None)
-    since = release.released_at if newest is None else min(release.released_at, newest - NEWEST)
+    began = alike(store, release)[-1].released_at
+    since = began if newest is None else min(began, newest - NEWEST)
     counts = store.traces.facet(TraceFilter(since=since, undated=False), "model")
     total = sum(counts.values())
     found = []

@@ -16,7 +16,7 @@ from calibrate.run import Job, Tally, run
 from calibrate.steps import detect, drift, recalibrate
 from calibrate.steps import sample as sampler
 from calibrate.steps.detectors import asks_chat
-from calibrate.steps.release import live
+from calibrate.steps.release import alike, live
 from calibrate.steps.week import WINDOW
 from calibrate.thresholds.model import DetectorEntry, ThresholdsFile
 from calibrate.types import Sample, TraceFilter
@@ -65,7 +65,8 @@ def weekly(store: Store, *, size: int, by: str, now: datetime) -> Weekly:
 
 def _score(store: Store, file: ThresholdsFile, now: datetime) -> tuple[Scored, ...]:
     """Every trace of the window and since the release, so that a sample can go by scores and drift sees all."""
-    where = TraceFilter(since=min(now - WINDOW, file.released_at), undated=False)
+    began = alike(store, store.releases.list()[0])[-1].released_at
+    where = TraceFilter(since=min(now - WINDOW, began), undated=False)
     with using(detect.workspace_of(store)):
         return tuple(_one(store, name, entry, where) for name, entry in sorted(file.detectors.items()))
 

@@ -5,13 +5,13 @@ Mappings inside are copies; treat them as read-only, because what the runtime pr
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from functools import cached_property
 from typing import Any, NamedTuple
 
-from calibrate.flagging import SIGNS
+from calibrate.flagging import MEETS, SIGNS
 from calibrate.probability import JudgedMap
 from calibrate.thresholds.canonical import digest_of, plain
 from calibrate.thresholds.canonical import label_set_digest as label_set_digest
@@ -27,14 +27,15 @@ _FIGURES = ("precision", "recall", "fpr", "flag_rate")
 
 
 class Rule(NamedTuple):
-    """What a runtime needs of one detector. `limit` is the threshold in words: "≤ 0.52". Tier `off`: it does not flag
-    by itself, and is asked for an ensemble."""
+    """What a runtime needs of one detector. `meets` is the comparison of its `flag_when`; a reason is `before`, the
+    score, `after`: "citation_grounding 0.41 ≤ 0.52". Tier `off`: it does not flag, and is asked for an ensemble."""
 
     detector: str
     threshold: float
-    flag_when: FlagWhen
+    meets: Callable[[float, float], bool]
     tier: Tier
-    limit: str
+    before: str
+    after: str
 
 
 @dataclass(frozen=True)
@@ -150,7 +151,9 @@ class ThresholdsFile:
         """The detectors that are asked, by name: those that may flag, and the members of ensembles that may."""
         members = {name for _, entry in self.live_ensembles for name in entry.members}
         asked = (item for item in sorted(self.detectors.items()) if item[1].tier != "off" or item[0] in members)
-        return tuple(Rule(name, it.threshold, it.flag_when, it.tier, it.limit) for name, it in asked)
+        return tuple(
+            Rule(name, it.threshold, MEETS[it.flag_when], it.tier, f"{name} ", f" {it.limit}") for name, it in asked
+        )
 
     @cached_property
     def live_ensembles(self) -> tuple[tuple[str, EnsembleEntry], ...]:

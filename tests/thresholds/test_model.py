@@ -6,6 +6,7 @@ import copy
 import dataclasses
 import json
 import math
+import operator
 import pickle
 from collections.abc import Iterator
 from datetime import datetime, timedelta, timezone
@@ -93,7 +94,7 @@ def test_later_changes_of_the_callers_dict_do_not_reach_the_release() -> None:
 
 def test_a_release_can_be_copied_and_pickled() -> None:
     file = release()
-    assert file.rules == (Rule("citation_grounding", 0.52, "below", "signal", "≤ 0.52"),)
+    assert file.rules == (Rule("citation_grounding", 0.52, operator.le, "signal", "citation_grounding ", " ≤ 0.52"),)
     assert pickle.loads(pickle.dumps(file)) == copy.deepcopy(file) == file
     assert dataclasses.asdict(file)["version"] == 2
 

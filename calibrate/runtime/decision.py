@@ -9,6 +9,7 @@ from numbers import Real
 from typing import Any, Literal
 
 from calibrate.errors import BadInput
+from calibrate.flagging import reaches
 from calibrate.runtime import rules
 from calibrate.runtime.given import kind_of
 from calibrate.runtime.live import Live, current
@@ -77,7 +78,7 @@ def decide(thresholds: ThresholdsFile | Live, scores: Mapping[str, float | None]
             continue
         score = rules.score(entry.rule, scored)
         for level, cut in (("page", entry.cuts.page), ("signal", entry.cuts.signal)):
-            if cut is not None and rules.reaches(score, cut):
+            if cut is not None and reaches(score, cut):
                 fired.append(name)
                 reasons.append(f"{name} {score:.4g} ≥ {cut:.4g}")
                 tier = "page" if "page" in (tier, level) else "signal"

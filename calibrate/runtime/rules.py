@@ -10,13 +10,10 @@ from bisect import bisect_right
 from collections.abc import Mapping
 from typing import Any
 
-from calibrate.flagging import flags
+from calibrate.flagging import flags, reaches
 
 Scores = Mapping[str, float]
 """Detector -> its score; one without a score is not there."""
-
-SLACK = 1e-12
-"""Room for the last digits, which differ between two machines' arithmetic: a cut is a score that was once computed."""
 
 
 def score(rule: Mapping[str, Any], scores: Scores) -> float:
@@ -42,11 +39,6 @@ def score(rule: Mapping[str, Any], scores: Scores) -> float:
 def passes(cascade: Mapping[str, Any], scores: Scores) -> bool:
     """Whether a cascade asks its expensive detector about the trace with these scores."""
     return cascade["pass_at"] is None or reaches(score(cascade["filter"], scores), cascade["pass_at"])
-
-
-def reaches(score: float, cut: float) -> bool:
-    """Whether a rule's score is at a cut or above it. NaN never is."""
-    return score >= cut - SLACK
 
 
 def _known(score: float | None) -> bool:

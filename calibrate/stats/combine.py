@@ -13,6 +13,7 @@ from typing import Literal
 import numpy as np
 
 from calibrate.errors import BadInput
+from calibrate.flagging import reaches
 from calibrate.stats.design import Bools, Floats, Ints
 from calibrate.stats.ensemble import (
     Cascade,
@@ -217,7 +218,7 @@ def cut(scores: Floats, weights: Floats, *, budget: float) -> float | None:
 
 
 def at_cut(scores: Floats, threshold: float | None) -> Bools:
-    return np.zeros(len(scores), dtype=bool) if threshold is None else scores >= threshold
+    return np.zeros(len(scores), dtype=bool) if threshold is None else reaches(scores, threshold)
 
 
 def each_at(material: Material, budget: float) -> dict[str, float | None]:

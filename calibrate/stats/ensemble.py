@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from calibrate.errors import BadInput
+from calibrate.flagging import reaches
 from calibrate.stats.design import Bools, Floats
 from calibrate.stats.ridge import expit
 from calibrate.types import FlagWhen
@@ -181,7 +182,7 @@ class Cascade:
     def passes(self, scores: Scores) -> Bools:
         """Whether the expensive detector is asked."""
         first = self.filter.score({name: values for name, values in scores.items() if name in self.filter.detectors})
-        return np.full(len(first), True) if self.pass_at is None else first >= self.pass_at
+        return np.full(len(first), True) if self.pass_at is None else reaches(first, self.pass_at)
 
     def score(self, scores: Scores) -> Floats:
         columns = columns_of(scores, self.detectors)

@@ -1,7 +1,7 @@
 """What the span processor costs the program, against the same program without it, in one run:
 
-- `on_end` takes at most 30 µs of a span at the median, under 200 spans a second with four detectors on; beside it how
-  much longer a span takes to end in all, with what scoring on the next core does to the caches;
+- a span takes at most 30 µs longer to end at the median, under 200 spans a second with four detectors on: `on_end` and
+  what scoring on the next core does to the caches; beside it `on_end` alone;
 - a request of 400 ms takes at most 1% more at the 99th percentile, under the same load;
 - 1,000,000 spans offered faster than they can be scored: none lost uncounted, memory flat.
 """
@@ -100,15 +100,15 @@ def load() -> bool:
     slow = [np.percentile(program.requests, 99) for program in (without, beside)]
     share = np.median(shares)  # of the rounds: what else the machine does falls on one of them
     print(
-        f"on_end: {1e6 * np.median(inside):.1f} µs at the median, at most {1e6 * MOST_SPAN:.0f}; the end of a span in "
-        f"all {1e6 * added:+.1f} µs ({1e6 * np.median(without.spans):.1f} without, {1e6 * np.median(beside.spans):.1f} "
-        f"with; n {len(beside.spans)} each)"
+        f"the end of a span: {1e6 * added:+.1f} µs at the median ({1e6 * np.median(without.spans):.1f} without, "
+        f"{1e6 * np.median(beside.spans):.1f} with; n {len(beside.spans)} each), at most {1e6 * MOST_SPAN:.0f}; "
+        f"on_end itself {1e6 * np.median(inside):.1f} µs"
     )
     print(
         f"a request: {share:+.2%} of 400 ms at p99 ({1e3 * slow[0]:.1f} ms without, {1e3 * slow[1]:.1f} with, in all; "
         f"median of {ROUNDS} rounds, n {len(beside.requests)} each, {PER_SECOND} spans/s), at most {MOST_REQUEST:.0%}"
     )
-    return bool(np.median(inside) <= MOST_SPAN and share <= MOST_REQUEST)
+    return bool(max(added, np.median(inside)) <= MOST_SPAN and share <= MOST_REQUEST)
 
 
 def timed(processor: TouchstoneSpanProcessor) -> list[float]:

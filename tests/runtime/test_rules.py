@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from calibrate.errors import BadInput
+from calibrate.flagging import SLACK, reaches
 from calibrate.runtime import decide, probability, rules
 from calibrate.stats import combine, ensemble
 from calibrate.stats.combine import KINDS, Recipe
@@ -33,7 +34,7 @@ def through_json(rule: ensemble.Rule) -> Any:
 @given(make.rules(WAYS), st.dictionaries(st.sampled_from(sorted(WAYS)), near))
 def test_one_trace_scores_as_in_the_statistics(rule: ensemble.Rule, scores: dict[str, float]) -> None:
     (expected,) = rule.score(scores) if scores else rule.score({"a": np.nan})
-    assert rules.score(through_json(rule), scores) == pytest.approx(expected, rel=1e-12, abs=rules.SLACK / 2)
+    assert rules.score(through_json(rule), scores) == pytest.approx(expected, rel=1e-12, abs=SLACK / 2)
 
 
 @pytest.mark.parametrize("kind", [*KINDS, "fixed"])
@@ -46,7 +47,7 @@ def test_a_fitted_rule_flags_the_same_traffic_at_a_cut_that_is_one_of_its_scores
     flagged = []
     for row in range(800):
         one = {name: float(v[row]) for name, v in found.traffic.items() if not np.isnan(v[row])}
-        flagged.append(rules.reaches(rules.score(document, one), cut))
+        flagged.append(reaches(rules.score(document, one), cut))
     assert flagged == (scores >= cut).tolist()
 
 

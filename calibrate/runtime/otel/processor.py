@@ -22,7 +22,7 @@ from calibrate.runtime.alerts import Alerts
 from calibrate.runtime.given import check_number, kind_of
 from calibrate.runtime.live import Live, load
 from calibrate.runtime.otel.emit import SCOPE, emit
-from calibrate.runtime.otel.gather import Answer, Ended
+from calibrate.runtime.otel.gather import Answer
 from calibrate.runtime.otel.intake import Counts, Intake
 from calibrate.runtime.otel.metrics import Metrics
 from calibrate.runtime.otel.spans import IsLlm, Reader
@@ -106,15 +106,10 @@ class TouchstoneSpanProcessor(SpanProcessor):
         self._worker = Worker(self._reader, self._judge, **self._settings)  # type: ignore[arg-type]
 
     def on_end(self, span: ReadableSpan) -> None:
-        """Queues the span where it matters. Never waits, never raises."""
+        """Puts the span down. Never waits, never raises."""
         try:
-            scope = span.instrumentation_scope
-            if (scope is not None and scope.name == SCOPE) or OURS.get():
-                return  # our own result, or a span that a detector made while scoring: an answer to these has no end
-            holds = self._reader.holds(span)
-            root = span.parent is None or span.parent.is_remote
-            if holds or root:
-                self._worker.offer(Ended(span, holds == "answer", root))
+            if not OURS.get():  # made while scoring, by a detector or as a result: an answer to these has no end
+                self._worker.intake.offer(span)
         except Exception as error:
             self._worker.say_once("taking a span in", error)
 

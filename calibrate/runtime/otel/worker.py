@@ -7,13 +7,18 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from contextvars import ContextVar
+from typing import TYPE_CHECKING
 
 from opentelemetry import context as otel
 from opentelemetry.context import _SUPPRESS_INSTRUMENTATION_KEY  # there is no public name for it yet
 
+from calibrate.runtime.otel.emit import SCOPE
 from calibrate.runtime.otel.gather import Answer, Ended, Gather
 from calibrate.runtime.otel.intake import Counts, Intake
 from calibrate.runtime.otel.spans import Reader
+
+if TYPE_CHECKING:
+    from opentelemetry.sdk.trace import ReadableSpan
 
 log = logging.getLogger("touchstone")
 
@@ -39,18 +44,13 @@ class Worker:
         most: int,
         cpu_share: float,
     ) -> None:
-        self.intake = Intake(most)
+        self.intake = Intake(most, look=self._look, start=self._start)
         self._gather = Gather(seconds=gather_seconds, most=most)
         self._reader, self._judge, self._share = reader, judge, cpu_share
         self._thread: threading.Thread | None = None
         self._batch, self._rested = 1, 0.0
         self._starting = threading.RLock()
         self._said: set[str] = set()
-
-    def offer(self, ended: Ended) -> None:
-        self.intake.offer(ended)
-        if self._thread is None:
-            self._start()
 
     def flush(self, seconds: float) -> bool:
         """True when everything offered before has been judged."""
@@ -79,7 +79,21 @@ class Worker:
             because = why if isinstance(why, str) else f"{type(why).__name__}: {str(why)[:200]}"
             log.warning("%s: %s. This is said once", what, because)
 
+    def _look(self, span: ReadableSpan) -> Ended | None:
+        """Whether a span matters. Runs in the program's threads too, where spans come faster than we take them."""
+        try:
+            scope = span.instrumentation_scope
+            if scope is not None and scope.name == SCOPE:
+                return None  # a result, ours or another processor's
+            holds, root = self._reader.holds(span), span.parent is None or span.parent.is_remote
+            return Ended(span, holds == "answer", root) if holds or root else None
+        except Exception as error:
+            self.say_once("taking a span in", error)
+            return None
+
     def _start(self) -> None:
+        if self._thread is not None:
+            return
         with self._starting:
             if self._thread is None and not self.intake.closed:
                 made = threading.Thread(target=self._run, name="touchstone-scoring", daemon=True)

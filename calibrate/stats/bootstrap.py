@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from calibrate.stats.cumulate import last_of_ties
 from calibrate.stats.curves import Curve
 from calibrate.stats.design import Bools, Floats, Ints
-from calibrate.types import FlagWhen, Interval
+from calibrate.types import FlagWhen
 
 RESAMPLES = 2000
 BLOCK = 100_000  # weights held at once: what a processor's cache holds
@@ -135,33 +135,3 @@ class Areas:
                 )
             average = np.einsum("ij,ij->i", gained, hits / np.where(flagged > 0, flagged, 1.0)) / whole
             return cls(1 - above / (2 * whole * wrong), np.where(wrong > 0, average, np.nan))
-
-
-def percentiles(value: float | None, draws: Floats, *, confidence: float = 0.95) -> Interval:
-    """The percentile interval of a figure from its resampled values. Draws without a value (NaN) are left out; when
-    they are half or more there is no interval."""
-    known = draws[~np.isnan(draws)]
-    if value is None or len(known) <= len(draws) / 2:
-        return Interval(value)
-    low, high = np.quantile(known, [(1 - confidence) / 2, (1 + confidence) / 2])
-    return Interval(value, float(low), float(high))
-
-
-def auroc_interval(
-    labels: NDArray[np.bool_],
-    scores: Floats,
-    *,
-    groups: Sequence[Hashable],
-    flag_when: FlagWhen,
-    rng: np.random.Generator,
-) -> Interval:
-    """AUROC with its 95% percentile interval over resampled groups. Traces without a score (NaN) are left out; no value
-    without both classes."""
-    there = np.isfinite(scores)
-    labels, keys = labels[there], (-scores if flag_when == "above" else scores)[there]
-    if not labels.any() or labels.all():
-        return Interval(None)
-    order = Order.of(keys, labels)
-    units = Units.among([group for group, here in zip(groups, there, strict=True) if here])
-    draws = [order.areas(times.astype(np.float64)).auroc for times in drawn(units, RESAMPLES, rng)]
-    return percentiles(float(order.areas(np.ones((1, len(labels)))).auroc[0]), np.concatenate(draws))

@@ -10,8 +10,8 @@ from numpy.random import Generator
 from numpy.typing import ArrayLike, NDArray
 
 from calibrate.errors import BadInput
-from calibrate.stats import bootstrap
-from calibrate.stats.bootstrap import RESAMPLES, Areas, Order, Units, percentiles
+from calibrate.stats import bootstrap, resampled
+from calibrate.stats.bootstrap import RESAMPLES, Areas, Order, Units
 from calibrate.stats.design import Bools, Floats, check_weights
 from calibrate.types import FlagWhen, Interval
 
@@ -62,9 +62,8 @@ def compare(
     `labels` are True for hallucinated; both scores are finite and in the detector's units; `second_flag_when` is for a
     second detector whose suspicious side is another. `clusters` names the group of every trace (traces that share their
     sources err together); default: each its own. Whole groups are drawn with replacement, the same ones for both
-    scores, and the interval is the 2.5% to 97.5% percentiles of the difference (Efron & Tibshirani 1993, ch. 13; Field
-    & Welsh 2007 for clusters). Draws without both classes are left out; when they are half or more, there is no
-    interval. `weights` as for a sweep.
+    scores (Field & Welsh 2007); the interval of the difference is that of `resampled.figure`. Draws without both
+    classes are left out; when they are half or more, there is no interval. `weights` as for a sweep.
     """
     y, scores = _checked(labels, first, second)
     given = check_weights(weights, None, len(y))
@@ -77,6 +76,7 @@ def compare(
     if not 0 < positives < n:
         what = f"all {n} labels that both scored are of one kind" if n else "no label has a score of both"
         return Comparison(n, positives, many, missing=f"{what}; a comparison needs hallucinated and clean ones")
+    verdicts = resampled.Verdicts.of(y, group)
     sides = flag_when, second_flag_when or flag_when
     orders = [Order.of(-one if side == "above" else one, y) for one, side in zip(scores, sides, strict=True)]
     here = [order.areas(w[None, :]) for order in orders]
@@ -87,8 +87,8 @@ def compare(
         many,
         first=_ranking(here[0]),
         second=_ranking(here[1]),
-        auroc=_difference("auroc", here, draws),
-        average_precision=_difference("average_precision", here, draws),
+        auroc=_difference("auroc", here, draws, verdicts),
+        average_precision=_difference("average_precision", here, draws, verdicts),
     )
 
 
@@ -102,10 +102,11 @@ def _ranking(areas: Areas) -> Ranking:
     return Ranking(float(areas.auroc[0]), float(areas.average_precision[0]))
 
 
-def _difference(figure: str, here: list[Areas], draws: list[list[Areas]]) -> Interval:
+def _difference(figure: str, here: list[Areas], draws: list[list[Areas]], verdicts: resampled.Verdicts) -> Interval:
     """Second minus first, with its interval over the same resamples of both."""
     value = getattr(here[1], figure)[0] - getattr(here[0], figure)[0]
-    return percentiles(float(value), np.concatenate([getattr(b, figure) - getattr(a, figure) for a, b in draws]))
+    each = np.concatenate([getattr(b, figure) - getattr(a, figure) for a, b in draws])
+    return resampled.figure(float(value), each, verdicts)
 
 
 def _checked(labels: ArrayLike, first: ArrayLike, second: ArrayLike) -> tuple[Bools, tuple[Floats, Floats]]:

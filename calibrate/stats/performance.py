@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from calibrate.stats import bootstrap
+from calibrate.stats import bootstrap, resampled
 from calibrate.stats.combine import Material
 from calibrate.stats.design import Bools, Floats, Ints
 from calibrate.stats.intervals import wilson, z_value
@@ -65,7 +65,7 @@ def difference(material: Material, first: Judged, second: Judged, drawn: Floats)
     The variance is that of other traces, the repeats averaged, and what dealing the folds anew moves their mean by.
     Around it the interval is Agresti and Min's for matched pairs (Statistics in Medicine 24, 2005) with a quarter of a
     trace for each of the four ways a pair can fall, which keeps a few labels that agree from claiming certainty. Half a
-    trace, as they have it, covers .95 to .99 here, none .91 to .95 (docs/adr/0006).
+    trace, as they have it, covers .94 to .99 here, none .91 to .95 (docs/adr/0006).
     """
     y, w = material.labels, material.weights
     if not y.any():
@@ -84,14 +84,13 @@ def difference(material: Material, first: Judged, second: Judged, drawn: Floats)
 
 
 def ranking(material: Material, judged: Judged, drawn: Floats) -> Interval:
-    """AUROC with its percentile interval, over pairs within a fold: scores of two folds come from two fits."""
+    """AUROC with its interval, over pairs within a fold: scores of two folds come from two fits."""
     y, w, repeats = material.labels, material.weights, len(judged.scores)
     value = np.mean([_within(y, judged, repeat, w[None])[0] for repeat in range(repeats)])
     if not np.isfinite(value):
         return Interval(None)
     each = np.concatenate([_within(y, judged, repeat, drawn[repeat::repeats]) for repeat in range(repeats)])
-    low, high = np.nanquantile(each, (0.025, 0.975))
-    return Interval(float(value), float(low), float(high))
+    return resampled.auroc(float(value), each, resampled.Verdicts.of(y, bootstrap.Units.among(material.groups).of))
 
 
 def share_interval(value: float, drawn: Floats, *, labels: float, kish: float) -> Interval:

@@ -14,8 +14,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from calibrate.probability import ProbabilityMap
+from calibrate.stats import resampled as intervals
 from calibrate.stats import ridge
-from calibrate.stats.bootstrap import Units, drawn, percentiles
+from calibrate.stats.bootstrap import Units, drawn
 from calibrate.stats.design import Bools, Design, Floats, Ints, check_weights
 from calibrate.stats.intervals import Range, wilson
 from calibrate.stats.policies import NotEnoughLabels
@@ -144,14 +145,14 @@ def reliability(
     loss = ((every - y) ** 2).mean(axis=0)
     inside = np.clip(every, TINY, 1 - TINY)
     totals = _Totals.of(place, w, p, y, loss)
-    resampled = _resampled(totals, units, rng)
+    resampled, verdicts = _resampled(totals, units, rng), intervals.Verdicts.of(y, units.of)
     brier, base = (float(one[0]) for one in (totals.whole.loss, totals.whole.base))
     plain, ece = _calibration_error(totals.whole, resampled, _effective(place, w), rng)
     return Reliability(
         bins=_bins(totals.whole, resampled, place, w),
-        brier=percentiles(brier, resampled.loss),
+        brier=intervals.figure(brier, resampled.loss, verdicts),
         base_brier=base,
-        gain=percentiles(base - brier, resampled.base - resampled.loss),
+        gain=intervals.figure(base - brier, resampled.base - resampled.loss, verdicts),
         log_loss=float(np.average(-np.log(np.where(y, inside, 1 - inside)).mean(axis=0), weights=w)),
         ece=ece,
         plain_ece=plain,
@@ -248,10 +249,11 @@ def _calibration_error(
     """
     gap, mass = whole.gap[0], whole.weight[0] / whole.weight.sum()
     plain = float(np.sum(mass * np.abs(gap)))
-    noise = np.nan_to_num(resampled.gap - gap)
-    # A bin without a hallucinated label shows no spread, yet another draw might have had one.
-    predicted = whole.predicted[0] / whole.weight[0]
-    lacking = np.maximum(predicted * (1 - predicted) / size - noise.var(axis=0), 0.0)
+    # The bootstrap of n labels shows (n - 1) / n of their variance.
+    noise = np.nan_to_num(resampled.gap - gap) * np.sqrt(size / np.maximum(size - 1, 1))
+    # A bin of one verdict shows no spread, yet another draw might have had the other.
+    predicted, alike = whole.predicted[0] / whole.weight[0], np.isin(whole.share[0], (0, 1))
+    lacking = np.where(alike, np.maximum(predicted * (1 - predicted) / size - noise.var(axis=0), 0.0), 0.0)
     noise = noise + rng.standard_normal(noise.shape) * np.sqrt(lacking)
     most = float((np.abs(noise) @ mass).max())
     shape = _shape(gap, noise.var(axis=0))

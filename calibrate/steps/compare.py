@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from calibrate.errors import BadInput
 from calibrate.stats import compare as ranks
-from calibrate.stats.bootstrap import percentiles
+from calibrate.stats import resampled
+from calibrate.stats.bootstrap import Units
 from calibrate.stats.replicates import Replicates, bootstrap
 from calibrate.stats.sweep import Sweep, sweep
 from calibrate.stats.wording import FEW_POSITIVES
@@ -167,6 +168,13 @@ class _Part:
         groups = [self.data.groups[i] for i in self.rows]
         return sweep(labels, scores, weights=weights, groups=groups, flag_when=self.data.flag_when)
 
+    @property
+    def verdicts(self) -> resampled.Verdicts:
+        """Of the rows that have a score."""
+        there = self.rows[~np.isnan(self.data.scores[self.rows])]
+        units = Units.among([self.data.groups[i] for i in there]).of
+        return resampled.Verdicts.of(self.data.labels[there], units)
+
     def replicates(self, seed: int) -> Replicates:
         design, groups = self.data.design, self.data.groups
         return bootstrap(
@@ -197,10 +205,11 @@ def _apart(parts: Sequence[_Part], *, seed: int) -> Contrast:
     draws = [part.replicates(seed + i) for i, part in enumerate(parts)]
     series = [_series(part, drawn) for part, drawn in zip(parts, draws, strict=True)]
     shared = [len(parts[0].keys & part.keys) for part in parts]
+    fewest = min((part.verdicts for part in parts), key=lambda one: one.few)
     return Contrast(
         tuple(series),
         tuple(
-            replace(_difference(series[0], draws[0], one, drawn), shared=both)
+            replace(_difference(series[0], draws[0], one, drawn, fewest), shared=both)
             for one, drawn, both in zip(series[1:], draws[1:], shared[1:], strict=True)
         ),
     )
@@ -211,12 +220,14 @@ def _series(part: _Part, draws: Replicates) -> Series:
     return Series(
         part.name,
         curve,
-        percentiles(curve.auroc, draws.auroc),
-        percentiles(curve.average_precision, draws.average_precision),
+        resampled.auroc(curve.auroc, draws.auroc, part.verdicts),
+        resampled.average_precision(curve.average_precision, draws.average_precision, part.verdicts),
     )
 
 
-def _difference(first: Series, before: Replicates, second: Series, after: Replicates) -> Difference:
+def _difference(
+    first: Series, before: Replicates, second: Series, after: Replicates, verdicts: resampled.Verdicts
+) -> Difference:
     n, positives = (getattr(first.sweep, what) + getattr(second.sweep, what) for what in ("n", "positives"))
     missing = next((f"{one.name}: {one.sweep.missing}" for one in (first, second) if one.sweep.missing), None)
     if missing:
@@ -228,8 +239,8 @@ def _difference(first: Series, before: Replicates, second: Series, after: Replic
         False,
         n,
         positives,
-        percentiles(auroc, after.auroc - before.auroc),
-        percentiles(average, after.average_precision - before.average_precision),
+        resampled.figure(auroc, after.auroc - before.auroc, verdicts),
+        resampled.figure(average, after.average_precision - before.average_precision, verdicts),
     )
 
 

@@ -9,7 +9,8 @@ import numpy as np
 from sqlalchemy import func, select
 
 from calibrate import registry
-from calibrate.stats.bootstrap import Units, percentiles
+from calibrate.stats import resampled
+from calibrate.stats.bootstrap import Units
 from calibrate.stats.compare import Comparison, compare
 from calibrate.stats.design import Floats, Ints
 from calibrate.stats.intervals import figures
@@ -161,6 +162,8 @@ def _line(
         count=RESAMPLES,
     )
     asked = data.asked.get(name, np.ones(len(values), dtype=bool))
+    there = np.isfinite(values)
+    verdicts = resampled.Verdicts.of(data.labels[there], _clusters(data)[there])
     rich = min(curve.scored_positives, curve.scored - curve.scored_positives) >= FEW
     return Line(
         name=name,
@@ -169,9 +172,13 @@ def _line(
         scored=curve.scored,
         positives=curve.positives,
         not_run=int(np.count_nonzero(~asked)),
-        coverage=float(data.weights[np.isfinite(values)].sum() / data.weights[asked].sum()),
-        auroc=percentiles(curve.auroc, draws.auroc) if rich else Interval(None),
-        average_precision=percentiles(curve.average_precision, draws.average_precision) if rich else Interval(None),
+        coverage=float(data.weights[there].sum() / data.weights[asked].sum()),
+        auroc=resampled.auroc(curve.auroc, draws.auroc, verdicts) if rich else Interval(None),
+        average_precision=(
+            resampled.average_precision(curve.average_precision, draws.average_precision, verdicts)
+            if rich
+            else Interval(None)
+        ),
         point=point,
         spent=spent,
     )

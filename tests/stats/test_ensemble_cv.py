@@ -104,6 +104,27 @@ def test_an_ensemble_against_itself_differs_by_nothing_and_is_not_shown_to_be_be
     assert found.low < 0 < found.high
 
 
+@pytest.mark.parametrize(("positives", "finds"), [(30, (0.5, 0.5)), (60, (0.4, 0.5))])
+def test_the_interval_of_a_difference_holds_the_truth_as_often_as_it_says(
+    positives: int, finds: tuple[float, float]
+) -> None:
+    """Two rules that agree on most; each dealing of the folds turns a tenth of the first one's flags around."""
+    rng, held = np.random.default_rng(9), []
+    y = np.arange(5 * positives) < positives
+    none = np.zeros(len(y))
+    given = Material(y, np.ones(len(y)), [None] * len(y), None, {"a": none}, none, np.ones(len(y)), {"a": "above"})
+    for _ in range(400):
+        luck, other = rng.random((2, len(y)))
+        other = np.where(rng.random(len(y)) < 0.3, other, luck)
+        first = (luck < finds[0]) ^ (rng.random((10, len(y))) < 0.1)
+        judged = [Judged(flags, flags.astype(float)) for flags in (first, (other < finds[1])[None])]
+        found = difference(given, judged[0], judged[1], draw(given, rng=rng, count=300))
+        assert found.low is not None
+        assert found.high is not None
+        held.append(found.low <= 0.8 * finds[0] + 0.1 - finds[1] <= found.high)
+    assert 0.93 - 0.025 <= np.mean(held) <= 0.985 + 0.01
+
+
 def test_a_far_better_ensemble_is_beyond_its_interval() -> None:
     given = material(seed=6, n=400, weighted=False)
     perfect = Judged(given.labels[None], given.labels[None].astype(float))

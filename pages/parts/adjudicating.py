@@ -88,15 +88,10 @@ def _latest(labels: list[Label]) -> list[Label]:
     return sorted(last.values(), key=lambda one: one.adjudicates)
 
 
-def unlinked(text: str) -> str:
-    """As `plain`, and an address of mail in it becomes no link."""
-    return plain(text).replace("@", "@\u2060")
-
-
 def _line(said: Label) -> None:
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         st.badge(said.verdict, color=COLOURS[said.verdict])  # type: ignore[arg-type]
-        st.markdown(f"**{unlinked(said.labeller)}**" + (" decided" if said.adjudicates else ""), width="content")
+        st.markdown(f"**{plain(said.labeller)}**" + (" decided" if said.adjudicates else ""), width="content")
         about = ", ".join(trace_card.said(kind) for kind in said.kinds)
         when = ago(said.created_at, workbench.now()) if said.created_at else ""
         st.text(" · ".join(part for part in (about, when, visible(said.note, 500)) if part), width="stretch")

@@ -14,7 +14,7 @@ from calibrate.steps import agreement as step
 from calibrate.types import Interval, Sample
 from db import Store
 from pages.parts import workbench
-from pages.parts.adjudicating import bench, unlinked
+from pages.parts.adjudicating import bench
 from pages.parts.navigation import page
 from pages.parts.text import plain, visible
 from pages.parts.words import count, share
@@ -43,7 +43,7 @@ def show_figures(seen: step.Look) -> None:
     figures = seen.overall if len(seen.labellers) > 2 else seen.pairs[0]
     assert figures is not None
     first, _, rest = sentence(figures).partition("). ")
-    st.markdown(f"**{unlinked(first)})**. {unlinked(rest)}" if rest else f"**{unlinked(first)}**")
+    st.markdown(f"**{plain(first)})**. {plain(rest)}" if rest else f"**{plain(first)}**")
     st.caption(_set(seen, figures))
     st.dataframe(
         [_cells(pair) for pair in seen.pairs],
@@ -92,7 +92,7 @@ def show_nothing_yet(store: Store, seen: step.Look) -> None:
             st.page_link(page("label"), label="Label traces", icon=":material/check_box:")
             return
         one = (
-            f"Only one person ({unlinked(people[0])}) has labelled"
+            f"Only one person ({plain(people[0])}) has labelled"
             if len(people) == 1
             else "No trace has two people's labels here"
         )
@@ -191,7 +191,7 @@ def _show_measured(found: tuple[Measured, ...], waiting: int) -> None:
         assert one.errors is not None
         with st.container(horizontal=True, vertical_alignment="center"):
             st.markdown(
-                f"{unlinked(one.labeller)}: misses {share(one.errors.misses)} of {one.hallucinated:,}, "
+                f"{plain(one.labeller)}: misses {share(one.errors.misses)} of {one.hallucinated:,}, "
                 f"false calls {share(one.errors.false_calls)} of {one.clean:,}",
                 width="content",
             )

@@ -1,7 +1,7 @@
 """Charts of a sweep, in one look. They take what the statistics return and compute nothing.
 
 Colours hold on a light and on a dark page; text, grid and background come from Streamlit's theme. Hover text is made
-of numbers and fixed words only: plotly reads a kind of HTML there, and traces are hostile.
+of numbers and fixed words only: plotly reads a kind of HTML there, and traces are hostile. Names are `text.charted`.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from calibrate.stats.intervals import Band
 from calibrate.stats.sweep import Sweep
 from calibrate.steps.labelled import MOST_POINTS, Histogram
 from calibrate.types import FlagWhen, Interval
+from pages.parts.text import charted
 
 VERMILLION, BLUE, GREY = "#D55E00", "#0072B2", "#8A8F98"
 QUIET, FAINT, GRID = "rgba(138,143,152,.28)", "rgba(138,143,152,.10)", "rgba(138,143,152,.18)"
@@ -91,8 +92,14 @@ def template(*, height: int = HEIGHT) -> dict[str, Any]:
     }
 
 
-def axis(title: str, **more: Any) -> dict[str, Any]:
-    return {"title": {"text": title, "standoff": 8}, "zeroline": False, "gridcolor": GRID, "fixedrange": True, **more}
+def axis(title: str, *, standoff: int = 8, **more: Any) -> dict[str, Any]:
+    return {
+        "title": {"text": title, "standoff": standoff},
+        "zeroline": False,
+        "gridcolor": GRID,
+        "fixedrange": True,
+        **more,
+    }
 
 
 def share_axis(title: str, **more: Any) -> dict[str, Any]:
@@ -145,8 +152,6 @@ def curves(named: Sequence[tuple[str, Sweep]]) -> go.Figure:
     data = []
     for (name, sweep), (colour, dash) in zip(named, _LINES, strict=False):
         thin = sweep.thin(MOST_POINTS)
-        # Plotly reads a kind of HTML, and a name may be any text.
-        said = name.translate({ord(mark): None for mark in "<>&"})
         data.append(
             {
                 **_curve(thin.recall, thin.precision, colour),
@@ -157,7 +162,7 @@ def curves(named: Sequence[tuple[str, Sweep]]) -> go.Figure:
                     f"threshold {SIGNS[sweep.flag_when]} %{{customdata[0]:.4~g}}<br>"
                     "precision %{y:.0%}, recall %{x:.0%}<extra></extra>"
                 ),
-                "name": said,
+                "name": charted(name),
                 "showlegend": True,
             }
         )

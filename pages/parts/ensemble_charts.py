@@ -13,6 +13,7 @@ from calibrate.stats.joint import Correlation
 from calibrate.steps.ensemble import Compared
 from calibrate.types import Interval
 from pages.parts.charts import BLUE, GREY, HERE, axis, share_axis, template
+from pages.parts.text import charted
 
 # Blue through grey to vermillion, safe for colour-blind eyes; pale, so that one dark text is legible on light pages and
 # on dark ones.
@@ -30,7 +31,7 @@ def recalls(compared: Sequence[Compared], chosen: str, best: Interval) -> go.Fig
         "type": "scatter",
         "mode": "markers",
         "x": [figure.value for figure in values],
-        "y": [one.name for one in rows],
+        "y": [charted(one.name) for one in rows],
         "error_x": {
             "array": [(figure.high or 0) - (figure.value or 0) for figure in values],
             "arrayminus": [(figure.value or 0) - (figure.low or 0) for figure in values],
@@ -56,11 +57,12 @@ def recalls(compared: Sequence[Compared], chosen: str, best: Interval) -> go.Fig
 
 def heat_map(found: Correlation) -> go.Figure:
     """Rank correlation of every two detectors, with the number in the cell."""
+    names = [charted(name) for name in found.names]
     heat = {
         "type": "heatmap",
         "z": found.rho,
-        "x": list(found.names),
-        "y": list(found.names),
+        "x": names,
+        "y": names,
         "zmin": -1,
         "zmax": 1,
         "colorscale": _DIVERGING,

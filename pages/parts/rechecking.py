@@ -13,7 +13,7 @@ import streamlit as st
 from calibrate.errors import TouchstoneError
 from calibrate.stats.wording import interval, percent
 from calibrate.steps import recheck as step
-from calibrate.thresholds.model import ThresholdsFile
+from calibrate.thresholds.model import Metrics, ThresholdsFile
 from calibrate.types import TraceFilter, Verdict
 from db import Store
 from db.rechecks import Recheck
@@ -21,7 +21,7 @@ from pages.parts import labelling, trace_card, verdict_bar, workbench
 from pages.parts.charts import BLUE, CONFIG, GREY, HERE, VERMILLION, axis, template
 from pages.parts.labelling import Desk
 from pages.parts.text import middle, plain, visible
-from pages.parts.words import count
+from pages.parts.words import count, labelled
 
 EVERY = "All traffic"
 CARD_HEIGHT = "max(20rem, calc(100dvh - 27rem))"
@@ -52,6 +52,15 @@ def choose(store: Store, file: ThresholdsFile) -> tuple[str, str | None]:
         return name, None
     st.query_params["model"] = chosen
     return name, chosen
+
+
+def when_released(found: Metrics) -> str:
+    """The precision of a release, and on what: it knows how many labels there were, not how many of them it flagged."""
+    value = found.precision
+    if value.value is None:
+        return f"its precision was unknown, from {labelled(found.n, found.positives)}"
+    known = f"its precision was {percent(value.value)} ({interval(value)})"
+    return f"{known}, measured on {labelled(found.n, found.positives)}, flagged or not"
 
 
 def evidence(at: step.State) -> go.Figure:

@@ -15,7 +15,7 @@ from calibrate.types import Interval
 from db.releases import Release
 from pages.parts.navigation import page
 from pages.parts.text import plain, visible
-from pages.parts.words import ago, count, day, share
+from pages.parts.words import ago, count, day, labelled, share
 
 
 def show_release(release: Release | None, now: datetime) -> None:
@@ -25,7 +25,7 @@ def show_release(release: Release | None, now: datetime) -> None:
         return
     file = read(release)
     st.markdown(f"**Live thresholds: v{release.version}**")
-    labels = f"{file.data.n:,} labels, {file.data.positives:,} of them hallucinated"
+    labels = labelled(file.data.n, file.data.positives)
     st.caption(f"Released {ago(release.released_at, now)} by {plain(release.released_by, 60)}, from {labels}.")
     if release.note:
         st.text(visible(release.note, 200))

@@ -179,7 +179,7 @@ def _precision(point: Mapping[str, Any], sure: Guarantee | None) -> str:
     if sure is None:
         flagged = int(point["true_positives"]) + int(point["false_positives"])
         return _figure(Interval(**point["precision"]), f", {flagged:,} flagged, measured")
-    known = f"{sure.strength}, {count(sure.labels, 'label')}"
+    known = f"{sure.strength}, {count(sure.labels, 'flagged label')}"
     return f"**at least {100 * sure.target:.10g}%**  \n{_small(known)}"
 
 

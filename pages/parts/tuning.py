@@ -21,12 +21,13 @@ from calibrate.steps import tune as step
 from calibrate.types import OperatingPoint, Sample, Strength
 from db import Store
 from db.scores import Config
-from pages.parts.text import visible
+from pages.parts.text import plain, visible
 from pages.parts.words import count
 
 T = TypeVar("T")
 EVERYTHING = "All labelled traces"
 TOGETHER = "All samples together"
+IGNORED = "tune_ignored"
 Asked = str | tuple[str, ...] | None
 POLICIES: dict[Kind, str] = {
     "precision": "Precision at least",
@@ -129,16 +130,33 @@ def choose_config(runs: Mapping[str, Sequence[Config]], places: Sequence[Any]) -
     wanted = st.query_params.get("detector") or st.session_state.get("detector_at_hand")
     index = names.index(wanted) if wanted in names else 0
     name = places[0].selectbox("Detector", names, index=index, format_func=title)
-    st.session_state["detector_at_hand"] = st.query_params["detector"] = name
+    st.session_state["detector_at_hand"] = name
+    _keep("detector", name)
     configs = list(reversed(runs[name]))
     if len(configs) == 1:
+        st.query_params.pop("run_with", None)
         return configs[0]
     words = dict(zip((config.id for config in configs), step.told_apart(configs), strict=True))
     found = {config.id: config for config in configs}
+    ids = [str(key) for key in found]
+    asked = st.query_params.get("run_with")
     chosen = places[1].selectbox(
-        "Run with", list(found), format_func=lambda key: visible(words[key], 120), key=f"tune_config_{name}"
+        "Run with",
+        list(found),
+        index=ids.index(asked) if asked in ids else 0,
+        format_func=lambda key: visible(words[key], 120),
+        key=f"tune_config_{name}",
     )
+    _keep("run_with", str(chosen))
     return found[chosen]
+
+
+def _keep(key: str, value: str) -> None:
+    """Keeps whose scores are shown in the address. A threshold there that was set for others is in their units: it
+    goes."""
+    if st.query_params.get(key) != value:
+        st.query_params.pop("threshold", None)
+        st.query_params[key] = value
 
 
 def setting_for(store: Store, data: step.Labelled) -> Setting:
@@ -146,27 +164,52 @@ def setting_for(store: Store, data: step.Labelled) -> Setting:
     where = (data.config.id, data.sample.name if data.sample else None)
     known: Setting | None = st.session_state.get("tune_setting")
     if known is None or known.where != where:
-        rule, strength = (known.rule, known.strength) if known else _addressed()
-        known = _moved(store, data, Setting(where, rule, strength, False, 0.0))
+        begun = Setting(where, known.rule, known.strength, False, 0.0) if known else _addressed(where, span_of(data))
+        known = _moved(store, data, begun)
         st.session_state["tune_setting"] = known
     return known
 
 
-def _addressed() -> tuple[Policy, Strength]:
+def _addressed(where: tuple[int, str | None], span: tuple[float, float]) -> Setting:
     """What the address asks for, as it was before a reload; else what one begins with."""
     strength = next((one for one in STRENGTHS if one == st.query_params.get("strength")), "measured")
     try:
         rule = parse(st.query_params.get("policy") or "")
     except BadInput:
         rule = FIRST["precision"]
-    return (FIRST["precision"] if rule.kind == "manual" else rule), strength
+    rule = FIRST["precision"] if rule.kind == "manual" else rule
+    text = st.query_params.get("threshold")
+    by_hand = None if text is None else threshold_in(text, span)
+    if text is not None and by_hand is None:
+        st.session_state[IGNORED] = f"The address asks for the threshold {text[:40]!r}"
+    return Setting(where, rule, strength, by_hand is not None, by_hand or 0.0)
 
 
-def _address(setting: Setting) -> None:
-    """Keeps the policy in the address."""
-    for key, value in (("policy", str(setting.rule)), ("strength", setting.strength)):
-        if st.query_params.get(key) != value:
-            st.query_params[key] = value
+def threshold_in(text: str, span: tuple[float, float]) -> float | None:
+    """The threshold that an address holds; None for what is no number within the span of the scores."""
+    try:
+        value = float(text)
+    except ValueError:
+        return None
+    return value if span[0] <= value <= span[1] else None  # nan is within nothing
+
+
+def tell_ignored(data: step.Labelled) -> None:
+    """Says so where the threshold in the address could not be taken."""
+    if asked := st.session_state.pop(IGNORED, None):
+        low, high = span_of(data)
+        said = f"{asked}, which is no number from {low:.4g} to {high:.4g}: shown is what the policy chooses."
+        st.info(plain(said), icon=":material/link_off:")
+
+
+def address(setting: Setting) -> None:
+    """Keeps the policy in the address, and the threshold while it is set by hand."""
+    kept = {"policy": str(setting.rule), "strength": setting.strength}
+    kept |= {"threshold": repr(setting.threshold)} if setting.by_hand else {}
+    if any(st.query_params.get(key) != value for key, value in kept.items()):
+        st.query_params.update(kept)
+    if not setting.by_hand:
+        st.query_params.pop("threshold", None)
 
 
 def point_of(store: Store, data: step.Labelled, setting: Setting) -> OperatingPoint:
@@ -229,7 +272,6 @@ def _traffic(
 
 def choose_policy(store: Store, data: step.Labelled, setting: Setting) -> None:
     """The controls that move the threshold, and their numbers."""
-    _address(setting)
     state, moved = st.session_state, {"on_change": _set_policy, "args": (store, data)}
     state["tune_policy"], state["tune_strength"] = setting.policy.kind, setting.strength
     with st.container(horizontal=True, vertical_alignment="top", key="tune-policy"):

@@ -14,7 +14,7 @@ from calibrate.steps import models_seen as step
 from db import Store
 from db.tables import LabelRow, TraceRow
 from pages.parts.charts import CONFIG, GREY, axis, share_axis, template
-from pages.parts.text import middle, plain, visible
+from pages.parts.text import charted, middle, plain, visible
 from pages.parts.words import count, day, share
 
 NONE = "(none)"
@@ -61,7 +61,7 @@ def show_traffic(found: step.Registry) -> None:
 
 
 def traffic(found: step.Registry, names: Sequence[str]) -> go.Figure:
-    """Stacked shares. Names come from traces, and plotly reads a kind of HTML: they are cleaned of its marks."""
+    """Stacked shares. Names come from traces and show as they are written."""
     most = sorted(names, key=lambda name: -sum(found.traffic[name].values()))[:MOST]
     days = sorted({day for counts in found.traffic.values() for day in counts})
     totals = [sum(counts.get(day, 0) for counts in found.traffic.values()) for day in days]
@@ -70,14 +70,13 @@ def traffic(found: step.Registry, names: Sequence[str]) -> go.Figure:
         series[f"{len(rest)} more"] = [sum(found.traffic[name].get(day, 0) for name in rest) for day in days]
     figure = go.Figure()
     for place, (name, counts) in enumerate(series.items()):
-        said = named(name)
         figure.add_bar(
             x=days,
             y=[n / total for n, total in zip(counts, totals, strict=True)],
             customdata=counts,
-            name=said,
+            name=named(name),
             marker={"color": COLOURS[place] if place < MOST else GREY, "line": {"width": 0}},
-            hovertemplate=f"%{{x|%d %b}}: %{{y:.0%}}, %{{customdata:,}} traces, {said}<extra></extra>",
+            hovertemplate="%{x|%d %b}: %{y:.0%}, %{customdata:,} traces, %{fullData.name}<extra></extra>",
         )
     figure.update_layout(
         **template(height=300),
@@ -92,7 +91,7 @@ def traffic(found: step.Registry, names: Sequence[str]) -> go.Figure:
 
 def named(name: str) -> str:
     whole = "not given" if name == NONE else visible(name, 200)
-    return middle(whole, 32).translate({ord(mark): None for mark in "<>&"})
+    return charted(middle(whole, 32))
 
 
 def show_table(found: step.Registry) -> None:

@@ -9,26 +9,30 @@ from datetime import date, datetime, timedelta
 import plotly.graph_objects as go
 import streamlit as st
 
-from calibrate.thresholds.model import ThresholdsFile
+from calibrate.thresholds.ensembles import EnsembleMetrics
+from calibrate.thresholds.model import Metrics, ThresholdsFile
 from calibrate.types import Guarantee, Interval, Tier
 from db import Store
 from pages.parts import charts
-from pages.parts.text import visible
-from pages.parts.words import count, day
+from pages.parts.text import charted, visible
+from pages.parts.words import count, day, labelled
 
 MONTH = timedelta(days=30)
 HEIGHT = 230
 MOST_ROWS = 8
+_SMALL = '<span style="font-size:11px">{}</span>'
 _TIERS: tuple[tuple[Tier, str], ...] = (("page", charts.VERMILLION), ("signal", "#E69F00"))
 
 
 @dataclass(frozen=True)
 class Known:
-    """How well the precision of a detector or an ensemble is known, from `labels` labels."""
+    """How well the precision of a detector or an ensemble is known, from `labels` labels, flagged or not, of which
+    `positives` are hallucinated."""
 
     name: str
     precision: Interval
     labels: int
+    positives: int
     guarantee: Guarantee | None = None
 
 
@@ -70,15 +74,22 @@ def show_precision(file: ThresholdsFile) -> None:
         st.caption(f"Nothing in v{file.version} may flag: every tier is off.")
         return
     more = f"; {len(rows) - MOST_ROWS} more are on the Release page" if len(rows) > MOST_ROWS else ""
-    st.caption(f"Of what v{file.version} flags, the share that is hallucinated{more}")
+    st.caption(
+        f"Of what v{file.version} flags, the share that is hallucinated{more}. Below a name: all labels that it was "
+        "measured on, flagged or not"
+    )
     st.plotly_chart(precision_known(rows[:MOST_ROWS]), key="precision-known", config=charts.CONFIG)
 
 
 def known_of(file: ThresholdsFile) -> list[Known]:
     """The detectors and ensembles of a release that may flag, by name, detectors first."""
     entries = [(name, entry) for name, entry in sorted(file.detectors.items()) if entry.tier != "off"]
-    alone = [Known(name, one.metrics.precision, one.metrics.n, one.guarantee) for name, one in entries]
-    return alone + [Known(name, one.metrics.precision, one.metrics.n) for name, one in file.live_ensembles]
+    alone = [_known(name, one.metrics, one.guarantee) for name, one in entries]
+    return alone + [_known(name, one.metrics) for name, one in file.live_ensembles]
+
+
+def _known(name: str, found: Metrics | EnsembleMetrics, guarantee: Guarantee | None = None) -> Known:
+    return Known(name, found.precision, found.n, found.positives, guarantee)
 
 
 def flags_a_day(found: Mapping[Tier, Mapping[str, int]], *, last: date) -> go.Figure:
@@ -103,14 +114,19 @@ def flags_a_day(found: Mapping[Tier, Mapping[str, int]], *, last: date) -> go.Fi
         "bargap": 0.25,
         "showlegend": True,
         "xaxis": charts.axis("Day (UTC)", type="date", range=span, showgrid=False, tickformat="%d %b", nticks=8),
-        "yaxis": charts.axis("Flagged traces", rangemode="tozero", nticks=4, tickformat=",d"),
+        # The margin grows with the ticks, so that they do not touch the title.
+        "yaxis": charts.axis(
+            "Flagged traces", standoff=16, automargin=True, rangemode="tozero", nticks=4, tickformat=",d"
+        ),
     }
     return go.Figure({"data": data, "layout": layout})
 
 
 def precision_known(rows: Sequence[Known]) -> go.Figure:
     """One line a detector: its measured precision with the 95% interval, and what is bounded or certified."""
-    names = [f"{_unmarked(row.name)} ({row.labels:,} labels)" for row in rows]
+    names = [
+        f"{charted(visible(row.name, 40))}<br>{_SMALL.format(labelled(row.labels, row.positives))}" for row in rows
+    ]
     data = [_measured(names, rows)]
     for strength, symbol in (("bounded", "line-ns-open"), ("certified", "triangle-right")):
         at = [(name, row.guarantee) for name, row in zip(names, rows, strict=True)]
@@ -129,10 +145,12 @@ def precision_known(rows: Sequence[Known]) -> go.Figure:
                 }
             )
     layout = {
-        **charts.template(height=max(HEIGHT, 96 + 30 * len(rows))),
+        **charts.template(height=max(HEIGHT, 96 + 40 * len(rows))),
         "showlegend": True,
         "xaxis": charts.share_axis("Precision"),
-        "yaxis": charts.axis("", range=[len(rows) - 0.4, -0.6], automargin=True, type="category", showgrid=False),
+        "yaxis": charts.axis(
+            "", ticklabelstandoff=8, range=[len(rows) - 0.4, -0.6], automargin=True, type="category", showgrid=False
+        ),
     }
     return go.Figure({"data": data, "layout": layout})
 
@@ -159,8 +177,3 @@ def _measured(names: Sequence[str], rows: Sequence[Known]) -> dict[str, object]:
         "name": "measured, with its 95% interval",
         "hovertemplate": "%{x:.0%} (%{customdata[0]:.0%} to %{customdata[1]:.0%})<extra></extra>",
     }
-
-
-def _unmarked(name: str) -> str:
-    """Plotly reads a kind of HTML."""
-    return visible(name, 40).translate({ord(mark): None for mark in "<>&"})

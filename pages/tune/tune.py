@@ -69,6 +69,7 @@ def explore(store: Store, data: tune.Labelled, per_day: float | None, drawn: tup
         stale = st.session_state.pop("tune_stale", False)  # the table of all detectors, above, shows what is saved
         if stale or drawn != (setting.by_hand, bounds()):
             st.rerun()
+        tuning.address(setting)
         point = tuning.point_of(store, data, setting)
         tuned.show_threshold(data, setting, point)
         flags, chance = tuning.flags_a_day(store, data, setting, point), tuning.chance(data, setting, point)
@@ -90,6 +91,7 @@ def bounds() -> bool:
 def choose(store: Store, data: tune.Labelled, live: float | None) -> tuple[bool, bool]:
     """The policy and the charts, and what they were drawn for. They stand while the threshold moves."""
     setting = tuning.setting_for(store, data)
+    tuning.tell_ignored(data)
     tuning.choose_policy(store, data, setting)
     ruled = tuning.point_of(store, data, replace(setting, by_hand=False))
     if not setting.by_hand and not ruled.feasible:

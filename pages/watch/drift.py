@@ -7,7 +7,7 @@ import streamlit as st
 from calibrate.steps import drift as step
 from calibrate.steps.drift_page import urgency
 from db import Store
-from pages.parts import drifting, unseen, workbench
+from pages.parts import drifting, unreleased, unseen, workbench
 from pages.parts.navigation import page
 from pages.parts.text import plain
 
@@ -70,9 +70,6 @@ with workbench.page(
     if opened.releases.list():
         show(opened)
     else:
-        with st.container(border=True):
-            st.markdown(
-                "**Nothing is released yet.** Once thresholds are live, this page says whether the scores they were "
-                "chosen on still look the same."
-            )
-            st.page_link(page("tune"), label="Choose thresholds", icon=":material/tune:")
+        unreleased.show(
+            "Once thresholds are live, this page says whether the scores they were chosen on still look the same."
+        )

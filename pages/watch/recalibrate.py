@@ -12,7 +12,7 @@ from calibrate.steps.week import unknown_models
 from db import Store
 from db.releases import Release
 from db.runs import Run
-from pages.parts import recalibrating, run_view, unseen, workbench
+from pages.parts import recalibrating, run_view, unreleased, unseen, workbench
 from pages.parts.navigation import page
 from pages.parts.release_diff import lines_of
 from pages.parts.release_history import download
@@ -151,9 +151,4 @@ with workbench.page(
     if opened.releases.list():
         show(opened)
     else:
-        with st.container(border=True):
-            st.markdown(
-                "**Nothing is released yet.** Once thresholds are live, this page brings them up to date after an "
-                "upgrade."
-            )
-            st.page_link(page("tune"), label="Choose thresholds", icon=":material/tune:")
+        unreleased.show("Once thresholds are live, this page brings them up to date after an upgrade.")

@@ -5,15 +5,13 @@ from __future__ import annotations
 import streamlit as st
 
 from calibrate.stats.policies import parse
-from calibrate.stats.wording import interval, percent
 from calibrate.steps import recheck as step
 from calibrate.steps.release import read
 from calibrate.thresholds.model import DetectorEntry
 from db import Store
-from pages.parts import rechecking, unseen, workbench
+from pages.parts import rechecking, unreleased, unseen, workbench
 from pages.parts.navigation import page
 from pages.parts.text import plain
-from pages.parts.words import count
 
 
 def begin(store: Store, detector: str, model: str | None) -> None:
@@ -56,11 +54,8 @@ def offer(store: Store, entry: DetectorEntry, detector: str, model: str | None, 
             args=(store, detector, model),
         )
     if known is None:
-        measured = entry.metrics.precision
-        was = "unknown" if measured.value is None else f"{percent(measured.value)} ({interval(measured)})"
         st.caption(
-            f"No precision was promised for it. When it was released, {was} was measured, from "
-            f"{count(entry.metrics.n, 'label')}."
+            f"No precision was promised for it. When it was released, {rechecking.when_released(entry.metrics)}."
         )
 
 
@@ -114,9 +109,7 @@ with workbench.page(
     if opened.releases.list():
         show(opened)
     else:
-        with st.container(border=True):
-            st.markdown(
-                "**Nothing is released yet.** Once thresholds are live, a few dozen labels of what they flag tell here "
-                "whether they still do what they promised."
-            )
-            st.page_link(page("tune"), label="Choose thresholds", icon=":material/tune:")
+        unreleased.show(
+            "Once thresholds are live, a few dozen labels of what they flag tell here whether they still do what they "
+            "promised."
+        )

@@ -208,5 +208,5 @@ def test_a_hostile_trace_stays_out_of_the_reasons(own: App, page: Any) -> None:
     hashes = [one.content_hash() for one in traces()]
     own.store.scores.save(detect.config_id(own.store, detector), [(one, evil) for one in hashes], now=datetime.now(UTC))
     at(page, own, "bleu")
-    page.get_by_text("Not scored: <img src=x onerror=alert(1)> ![x](http:\u2060//evil.example/p.png) (25)").wait_for()
+    page.get_by_text("Not scored: <img src=x onerror=alert(1)> ![x](http://evil.example/p.png) (25)").wait_for()
     assert page.locator("img[src*=evil], img[src=x]").count() == 0

@@ -132,6 +132,33 @@ def test_a_click_on_a_bar_and_an_arrow_key_move_the_threshold(own: App, page: An
     until(page, lambda: threshold(page) > clicked)
 
 
+def test_a_threshold_set_by_hand_outlives_a_reload(own: App, page: Any) -> None:
+    tuning(page, own, DETECTOR)
+    chosen = threshold(page)
+    by_hand = float(sorted(tune.labelled(own.store, DETECTOR).sweep.thresholds)[7])
+    field = page.get_by_role("spinbutton", name="Threshold")
+    field.fill(repr(by_hand))
+    page.keyboard.press("Tab")
+    until(page, lambda: f"threshold={by_hand!r}" in page.url)
+    page.reload()
+    page.locator(".ts-matrix").wait_for()
+    until(page, lambda: counts(page) == measured(own, by_hand))
+    page.get_by_role("radio", name="By hand", checked=True).wait_for()
+    page.get_by_role("radio", name="Precision at least").click()
+    until(page, lambda: "threshold=" not in page.url)
+    until(page, lambda: threshold(page) == chosen)
+
+
+@pytest.mark.parametrize("text", ["nan", "99999"])
+def test_a_threshold_in_the_address_that_is_none_is_passed_over(own: App, page: Any, text: str) -> None:
+    page.goto(f"{own.url}/tune?detector={DETECTOR}&sample=All labelled traces&threshold={text}")
+    page.get_by_text("shown is what the policy chooses").wait_for()
+    settled(page)
+    chosen = tune.point_of(tune.labelled(own.store, DETECTOR), tune.Policy("precision", 0.7))
+    until(page, lambda: counts(page) == measured(own, chosen.threshold))
+    assert "threshold=" not in page.url
+
+
 def test_the_traces_on_either_side_are_read_in_place(own: App, page: Any) -> None:
     tuning(page, own, DETECTOR)
     point = tune.point_of(tune.labelled(own.store, DETECTOR), tune.Policy("precision", 0.7))

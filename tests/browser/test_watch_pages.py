@@ -15,6 +15,7 @@ from calibrate.steps import detect, recheck, release
 from calibrate.steps.detect import utc_now
 from calibrate.types import Label, Source, Trace
 from db import Store, open_store
+from pages.parts.text import middle
 from tests.browser.conftest import LONG, App, serve, settled, turn_to, until
 from tests.steps.making import save
 
@@ -81,6 +82,7 @@ def test_from_nothing_to_a_recalibrated_release(own: App, browser: Any) -> None:
     # Models: both, the new one unknown to the release; by prompt version too.
     page.goto(f"{own.url}/models")
     page.get_by_text("v1 was made without").wait_for()
+    until(page, lambda: middle(NEW, 32) in page.locator(".legendtext").all_text_contents())
     page.goto(f"{own.url}/models?by=prompt_version")
     page.get_by_text("Share of the traffic by day").wait_for()
     page.get_by_text("Once traces of two of them are labelled").wait_for()

@@ -43,7 +43,26 @@ def test_no_address_is_one_that_markdown_makes_a_link_of(shown: Callable[[str], 
     """As GitHub's Markdown finds them, in text from which escapes are gone."""
     found = re.sub(r"\\(.)", r"\1", shown(text))
     assert not re.search(r"https?://|www\.|[\w.+-]+@[\w-]+\.", found, re.IGNORECASE)
-    assert found.replace("\u2060", "") == text
+    assert found.replace({label: "\u2060", plain: ":small[]"}[shown], "") == text
+
+
+@pytest.mark.parametrize("shown", [label, plain])
+def test_a_model_with_an_at_sign_is_no_address(shown: Callable[[str], str]) -> None:
+    name = "anthropic/claude-3-5-sonnet@20240620"
+    assert re.sub(r"\\(.)", r"\1", shown(name)) == name
+
+
+def test_what_is_copied_from_plain_text_holds_nothing_unseen() -> None:
+    assert "\u2060" not in plain("see https://evil/x, www.evil.example, who@evil.example")
+
+
+@pytest.mark.parametrize("name", ["a<b>c</b>", "&lt;i&gt;", "a & b", "%{y}", 'it\'s "so"'])
+def test_a_name_in_a_chart_reads_as_it_is_written(name: str) -> None:
+    """As plotly reads it: what stands in angle brackets is a tag, then entities are characters."""
+    drawn = charts.curves([(name, sweep([True, False], [1.0, 0.0]))]).data[0]
+    assert "<" not in drawn.name
+    assert re.sub("&(lt|gt|amp);", lambda one: {"lt": "<", "gt": ">", "amp": "&"}[one[1]], drawn.name) == name
+    assert name not in drawn.hovertemplate
 
 
 def test_settings_are_named_by_what_differs() -> None:
@@ -65,7 +84,7 @@ def test_both_curves_are_drawn_under_their_names_and_a_name_is_no_markup() -> No
     curves = [sweep(y, y + rng.normal(size=60)), sweep(y, rng.normal(size=60))]
     figure = charts.curves([("A: k 1", curves[0]), ("B: <b>model</b>&lt;", curves[1])])
     spec: dict[str, Any] = json.loads(figure.to_json())
-    assert [one["name"] for one in spec["data"]] == ["A: k 1", "B: bmodel/blt;"]
+    assert [one["name"] for one in spec["data"]] == ["A: k 1", "B: &lt;b&gt;model&lt;/b&gt;&amp;lt;"]
     for line, curve in zip(figure.data, curves, strict=True):
         np.testing.assert_array_equal(line.x, curve.recall)
         np.testing.assert_array_equal(line.y, curve.precision)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import date
 
 import pytest
@@ -27,15 +28,23 @@ def test_flags_are_stacked_by_tier_over_thirty_days() -> None:
 
 def test_a_precision_is_drawn_with_its_interval_its_labels_and_what_is_certified() -> None:
     rows = [
-        Known("rouge_l", Interval(0.8, 0.7, 0.88), 84, SURE),
-        Known("bleu", Interval(0.5, None, None), 1_200),
-        Known("x<b>", Interval(None), 3),
+        Known("rouge_l", Interval(0.8, 0.7, 0.88), 84, 20, SURE),
+        Known("bleu", Interval(0.5, None, None), 1_200, 61),
+        Known("x<b>", Interval(None), 3, 1),
     ]
     measured, certified = precision_known(rows).data
-    assert list(measured.y) == ["rouge_l (84 labels)", "bleu (1,200 labels)"], "what is unknown is not drawn"
+    assert [re.sub("<[^>]*>", " ", name).split(maxsplit=1) for name in measured.y] == [
+        ["rouge_l", "84 labels, 20 of them hallucinated "],
+        ["bleu", "1,200 labels, 61 of them hallucinated "],
+    ], "what is unknown is not drawn"
     low = measured.x[0] - measured.error_x.arrayminus[0]
     high = measured.x[0] + measured.error_x.array[0]
     assert (low, high) == (pytest.approx(0.7), pytest.approx(0.88))
     assert (measured.error_x.array[1], measured.error_x.arrayminus[1]) == (0, 0)
-    assert (list(certified.x), list(certified.y)) == ([0.7], ["rouge_l (84 labels)"])
+    assert (list(certified.x), list(certified.y)) == ([0.7], [measured.y[0]])
     assert certified.name == "certified: at least"
+
+
+def test_a_name_shows_as_it_is_written() -> None:
+    (measured,) = precision_known([Known("a<b>c</b> & d", Interval(0.5), 9, 4)]).data
+    assert measured.y[0].startswith("a&lt;b&gt;c&lt;/b&gt; &amp; d<br>")

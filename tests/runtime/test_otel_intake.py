@@ -2,24 +2,32 @@
 
 from __future__ import annotations
 
+import contextvars
+import gc
 import threading
-from typing import Any
+import time
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, ClassVar
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from opentelemetry.sdk.trace import ReadableSpan
 
+from calibrate import registry
+from calibrate.detectors.base import scored
 from calibrate.detectors.word_overlap import WordOverlap
 from calibrate.runtime.otel.gather import Ended
 from calibrate.runtime.otel.intake import TOGETHER, Intake
-from tests.runtime.otel_making import FALSE, Program
+from calibrate.types import Score, Trace
+from tests.runtime.otel_making import FALSE, TRUE, Program, chat, file_of, scores
 
 ANSWER, ROOT, OTHER = ReadableSpan("answer"), ReadableSpan("root"), ReadableSpan("other")
 
 
-def look(span: ReadableSpan) -> Ended | None:
-    return None if span is OTHER else Ended(span, span is ANSWER, True)
+def look(span: ReadableSpan, picked: bool) -> Ended | None:
+    return None if span is OTHER else Ended(span, span is ANSWER or picked, True)
 
 
 def intake(most: int) -> Intake:
@@ -83,19 +91,114 @@ def test_nobody_waits_for_a_span_that_is_there() -> None:
     assert not worker.is_alive()
 
 
-def test_a_rule_that_traces_what_it_does_looks_at_no_span_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def answers_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Answers without sources are scored."""
     monkeypatch.setattr(WordOverlap, "needs", frozenset({"answer"}))
-    made: list[Any] = []
+
+
+def test_a_rule_is_asked_where_the_span_ends(answers_alone: None) -> None:
+    """There it sees the program's own context, and what it waits for keeps nobody else waiting."""
+    tenant, lock = contextvars.ContextVar("tenant", default="none"), threading.Lock()
 
     def rule(span: ReadableSpan) -> bool:
-        made.append(span)
-        if len(made) < 10_000:
-            program.tracer.start_span("look").end()
-        return span.name == "one"
+        with lock:
+            return tenant.get() == "paying"
 
-    program = Program(is_llm=rule, max_queue=20_000)
+    program = Program(is_llm=rule)
+    tenant.set("paying")
+    with ThreadPoolExecutor(4) as pool:
+        with lock:
+            stuck = [pool.submit(program.span, **{"touchstone.answer": FALSE}) for _ in range(4)]
+            assert program.processor.counts().offered == 0  # nobody else waits for the lock
+            assert program.processor.force_flush(5_000)
+        for one in stuck:
+            one.result(20)
     for _ in range(3 * TOGETHER):
         program.span(**{"touchstone.answer": FALSE})
     assert program.processor.force_flush(20_000)
-    assert program.processor.counts().scored == 3 * TOGETHER
-    assert len(made) < 10_000
+    assert program.processor.counts().scored == 3 * TOGETHER  # the pool's threads have a context of their own
+
+
+def test_a_rule_that_raises_keeps_sources_and_the_end_of_the_trace(caplog: pytest.LogCaptureFixture) -> None:
+    program = Program(is_llm=lambda span: (span.attributes or {})["gen_ai.output.messages"] is not None)
+    for _ in range(3):
+        program.ask(FALSE)
+    assert [list(scores(span)) for span in program.results()] == [["word_overlap"]] * 3  # it needs the sources
+    assert len([one for one in caplog.messages if "is_llm" in one]) == 1
+
+
+def test_a_rule_that_traces_what_it_does_goes_on_as_it_always_would(answers_alone: None) -> None:
+    def rule(span: ReadableSpan) -> bool:
+        if span.name == "one":
+            program.tracer.start_span("look").end()
+        return span.name == "one"
+
+    program = Program(is_llm=rule)
+    for _ in range(2 * TOGETHER):
+        program.span(**{"touchstone.answer": FALSE})
+    assert program.processor.force_flush(20_000)
+    assert program.processor.counts().scored == 2 * TOGETHER
+
+
+class Collects(WordOverlap):
+    """Frees what nobody refers to while it scores: whatever ends then ends in the scoring thread."""
+
+    name: ClassVar[str] = "collects"
+    needs: ClassVar[frozenset[str]] = frozenset({"answer"})
+
+    def score(self, traces: Sequence[Trace]) -> Iterator[Score]:
+        gc.collect()
+        return iter([scored(trace, 0.1) for trace in traces])
+
+
+def test_an_answer_that_ends_with_its_last_reference_in_our_thread_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(registry._classes(), "collects", Collects)
+    program = Program(file_of(collects=(0.5, "below", "signal")))
+
+    def stream() -> Iterator[int]:
+        span = program.tracer.start_span("chat", attributes=chat(FALSE))
+        try:
+            yield from range(100)
+        finally:
+            span.end()
+
+    gc.disable()
+    try:
+        for _ in range(20):
+            half: list[Any] = [stream()]
+            half.append(half)  # a cycle: it goes when the collector comes by
+            next(half[0])
+        del half
+        program.span(**chat(TRUE))
+        assert program.processor.force_flush(20_000)
+    finally:
+        gc.enable()
+    assert program.processor.force_flush(20_000)
+    assert program.processor.counts().scored == program.processor.counts().offered == 21
+    assert not program.processor._ours
+
+
+def test_a_flush_that_a_shutdown_overtakes_says_so_at_once() -> None:
+    one, said = intake(10), []
+    one.offer(ANSWER)
+    flush = threading.Thread(target=lambda: said.append(one.flush(60)), daemon=True)
+    flush.start()
+    while not one._asked:
+        time.sleep(0.001)
+    one.abandon()
+    one.flushed(1)  # by a worker that had seen it before
+    flush.join(20)
+    assert said == [False]
+
+
+def test_who_shuts_down_in_the_middle_of_anything_lets_the_worker_end(answers_alone: None) -> None:
+    """A signal handler runs in the thread that it interrupts, which may hold the lock."""
+    program = Program(shutdown_seconds=60)
+    program.span(**chat(FALSE))
+    began = time.monotonic()
+    with program.processor._worker.intake._lock:
+        program.processor.shutdown()
+    assert time.monotonic() - began < 30
+    assert program.processor.counts().scored == 1
+    assert program.processor._worker.intake._ended

@@ -2,6 +2,7 @@
 
 The program's threads only put spans down here. Which of them matter is looked up for many at once: what takes 3 µs
 where it is done over and over takes 40 where a thread comes back from waiting for a model, with nothing in its caches.
+Nothing of the program's runs under the lock.
 """
 
 from __future__ import annotations
@@ -10,12 +11,15 @@ import threading
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
+from threading import TIMEOUT_MAX
 from typing import TYPE_CHECKING
 
 from calibrate.runtime.otel.gather import Ended
 
 if TYPE_CHECKING:
     from opentelemetry.sdk.trace import ReadableSpan
+
+Look = Callable[["ReadableSpan", bool], Ended | None]
 
 TOGETHER = 64  # spans that are put down before the program looks at them itself, where the worker has not come by
 
@@ -44,13 +48,13 @@ class Intake:
     """Spans wait here, at most `most`; one that finds it full is dropped. One worker takes them.
 
     `look` says what a span is, None for one that does not matter, and raises nothing; `start` sees to it that there is
-    a worker. The lock is re-entrant: a signal handler or a finaliser may end a span in the middle of anything here.
+    a worker. The lock is re-entrant: a signal handler or a finaliser may end a span, or shut everything down, in the
+    middle of anything here. So who waits does it on a condition, which lets go of the lock however often it is held.
     """
 
-    def __init__(self, most: int, *, look: Callable[[ReadableSpan], Ended | None], start: Callable[[], None]) -> None:
+    def __init__(self, most: int, *, look: Look, start: Callable[[], None]) -> None:
         self._most, self._look, self._start = most, look, start
-        self._arrived: deque[ReadableSpan] = deque()  # not looked at yet
-        self._looking = False
+        self._arrived: deque[tuple[ReadableSpan, bool]] = deque()  # not looked at yet
         self._idle = True  # the worker has to be woken
         self._queue: deque[Ended] = deque()
         self._lock = threading.RLock()
@@ -59,12 +63,12 @@ class Intake:
         self._counts = dict.fromkeys(("offered", "scored", "dropped", "failed", "empty"), 0)
         self._taken = 0  # answers the worker holds
         self._asked = self._done = 0  # flushes
-        self.closed = self.abandoned = False
+        self.closed = self.abandoned = self._ended = False
 
-    def offer(self, span: ReadableSpan) -> None:
-        """Puts the span down. Takes the lock only to wake the worker, and to look at what is there when that is much;
-        waits for nothing else."""
-        self._arrived.append(span)
+    def offer(self, span: ReadableSpan, picked: bool = False) -> None:
+        """Puts the span down; `picked`: the program says that it holds an answer. Takes the lock only to wake the
+        worker, and to look at what is there when that is much; waits for nothing else."""
+        self._arrived.append((span, picked))
         if self._idle or len(self._arrived) >= TOGETHER:
             with self._lock:
                 if len(self._arrived) >= TOGETHER:
@@ -75,21 +79,19 @@ class Intake:
 
     def _sift(self) -> None:
         """Looks at what arrived: what matters goes to the queue, or is counted as dropped where that is full."""
-        if self._looking:
-            return  # in the middle of a look, in this very thread: the next one comes to it
-        self._looking = True
-        try:
-            for _ in range(len(self._arrived)):
-                ended = self._look(self._arrived.popleft())
-                if ended is None:
-                    continue
-                self._counts["offered"] += ended.answer
-                if self.closed or len(self._queue) >= self._most:
-                    self._counts["dropped"] += ended.answer
-                else:
-                    self._queue.append(ended)
-        finally:
-            self._looking = False
+        while True:
+            try:
+                arrived = self._arrived.popleft()
+            except IndexError:
+                return
+            ended = self._look(*arrived)
+            if ended is None:
+                continue
+            self._counts["offered"] += ended.answer
+            if self.closed or len(self._queue) >= self._most:
+                self._counts["dropped"] += ended.answer
+            else:
+                self._queue.append(ended)
 
     def wait(self, seconds: float | None) -> None:
         """Until there is a span, a flush is asked for, or the time is up (None: never)."""
@@ -104,7 +106,7 @@ class Intake:
     def linger(self, seconds: float) -> None:
         """A moment for more spans to come, so that the worker wakes once for many; none while someone flushes."""
         with self._lock:
-            self._work.wait_for(lambda: self._asked > self._done or self.abandoned, seconds)
+            self._work.wait_for(lambda: self._asked > self._done or self.abandoned, min(seconds, TIMEOUT_MAX))
 
     def take(self) -> tuple[list[Ended], int]:
         """All that waits; and the number of the flush that it answers, to be given to `flushed`, or 0 for none."""
@@ -124,11 +126,12 @@ class Intake:
 
     def flushed(self, number: int) -> None:
         with self._lock:
-            self._done = max(self._done, number)
+            if not self.abandoned:
+                self._done = max(self._done, number)
             self._settled.notify_all()
 
     def flush(self, seconds: float) -> bool:
-        """Waits until all that was offered before is settled. False when the time was up first."""
+        """Waits until all that was offered before is settled. False when the time was up first, or it was given up."""
         with self._lock:
             self._sift()
             if not self._queue and not self._taken:
@@ -136,7 +139,8 @@ class Intake:
             self._asked += 1
             wanted = self._asked
             self._work.notify()
-            return self._settled.wait_for(lambda: self._done >= wanted, seconds)
+            self._settled.wait_for(lambda: self._done >= wanted or self.abandoned, min(seconds, TIMEOUT_MAX))
+            return self._done >= wanted
 
     def abandon(self) -> int:
         """Takes nothing more and gives up what is left; how many answers that were."""
@@ -148,7 +152,18 @@ class Intake:
             self._taken = 0
             self._counts["dropped"] += left
             self._work.notify()
+            self._settled.notify_all()
             return left
+
+    def end(self) -> None:
+        """The worker's last word."""
+        with self._lock:
+            self._ended = True
+            self._settled.notify_all()
+
+    def wait_for_end(self, seconds: float) -> None:
+        with self._lock:
+            self._settled.wait_for(lambda: self._ended, min(seconds, TIMEOUT_MAX))
 
     def close(self) -> None:
         """Takes nothing more; what is there is still for the worker."""

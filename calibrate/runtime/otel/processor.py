@@ -14,7 +14,8 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from opentelemetry import metrics, trace
-from opentelemetry.sdk.trace import ReadableSpan, SpanProcessor
+from opentelemetry.context import Context
+from opentelemetry.sdk.trace import ReadableSpan, Span, SpanProcessor
 
 import calibrate
 from calibrate.errors import BadInput
@@ -44,7 +45,7 @@ class TouchstoneSpanProcessor(SpanProcessor):
     thresholds        path or URL of the thresholds file (looked at every `reload_every` seconds), or what `load` gave
     detectors         names; only these of the file's detectors run. The others' scores are missing
     alerts            where flags are sent (calibrate.runtime.alerts), besides telemetry
-    is_llm            which spans hold an answer, in place of the conventions. Runs in the program: keep it short
+    is_llm            which spans hold an answer, in place of the conventions. Runs where spans end: keep it short
     attributes        field ("answer", "question", "sources", …) → the attribute that has it, for spans of no convention
     gather_seconds    how long a trace waits, after its last span, for its root to end
     max_queue         spans that may wait; what comes when so many do is dropped and counted
@@ -102,16 +103,38 @@ class TouchstoneSpanProcessor(SpanProcessor):
     def _begin(self) -> None:
         """A queue of its own for this process; the thread starts with the first span. A forked child calls it again:
         the parent scores what the parent has, and locks that its threads held are left behind."""
+        self._ours: set[int] = set()  # the spans that began while scoring and have not ended
         self._scorer = Scorer(self._thresholds, detectors=self._detectors)
         self._worker = Worker(self._reader, self._judge, **self._settings)  # type: ignore[arg-type]
+
+    def on_start(self, span: Span, parent_context: Context | None = None) -> None:
+        if OURS.get():  # made while scoring, by a detector or as a result: an answer to these has no end
+            self._ours.add(span.get_span_context().span_id)
 
     def on_end(self, span: ReadableSpan) -> None:
         """Puts the span down. Never waits, never raises."""
         try:
-            if not OURS.get():  # made while scoring, by a detector or as a result: an answer to these has no end
-                self._worker.intake.offer(span)
+            if OURS.get() and self._is_ours(span):
+                return
+            rule = self._reader.is_llm
+            self._worker.intake.offer(span, rule is not None and self._picks(rule, span))
         except Exception as error:
             self._worker.say_once("taking a span in", error)
+
+    def _is_ours(self, span: ReadableSpan) -> bool:
+        """Whether it began while scoring; one of the program's may end there too, where its last reference goes."""
+        context = span.get_span_context()
+        if context is None or context.span_id not in self._ours:
+            return False
+        self._ours.discard(context.span_id)
+        return True
+
+    def _picks(self, rule: IsLlm, span: ReadableSpan) -> bool:
+        try:
+            return bool(rule(span))
+        except Exception as error:  # its sources and its end still count
+            self._worker.say_once("is_llm, and a span for which it raises holds no answer", error)
+            return False
 
     def force_flush(self, timeout_millis: int = 30000) -> bool:
         """Scores all that has ended, without waiting for roots; True when that was done in time."""

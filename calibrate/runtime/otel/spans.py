@@ -95,9 +95,8 @@ class Reader:
         object.__setattr__(self, "_marks", self._answers | self._sources | _KINDS)
 
     def holds(self, span: ReadableSpan) -> Holds | None:
-        """Runs in the program's thread, at the end of every span: one pass over the names of its attributes."""
-        if self.is_llm is not None and self.is_llm(span):
-            return "answer"
+        """What the conventions say of a span, in one pass over the names of its attributes. Where the program has a
+        rule of its own, that alone says which spans hold answers: it is asked where they end."""
         attributes = span.attributes or {}
         marks = self._marks.intersection(attributes)
         if not marks:

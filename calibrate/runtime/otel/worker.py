@@ -54,16 +54,18 @@ class Worker:
 
     def flush(self, seconds: float) -> bool:
         """True when everything offered before has been judged."""
+        if self._thread is None:  # no span came yet, or no thread could be had for it
+            return not self.counts().waiting
         return self.intake.flush(seconds)
 
     def stop(self, seconds: float) -> int:
         """Judges what is there for so long at most, then gives up; how many answers were given up."""
         deadline = time.monotonic() + seconds
         self.intake.close()
-        self.intake.flush(seconds)
+        self.flush(seconds)
         left = self.intake.abandon()
         if self._thread is not None and self._thread is not threading.current_thread():
-            self._thread.join(max(0.0, deadline - time.monotonic()))
+            self.intake.wait_for_end(max(0.0, deadline - time.monotonic()))
         if left:
             log.warning("%d answers were not scored: the program ended first. %s", left, self.intake.counts())
         return left
@@ -79,13 +81,14 @@ class Worker:
             because = why if isinstance(why, str) else f"{type(why).__name__}: {str(why)[:200]}"
             log.warning("%s: %s. This is said once", what, because)
 
-    def _look(self, span: ReadableSpan) -> Ended | None:
+    def _look(self, span: ReadableSpan, picked: bool) -> Ended | None:
         """Whether a span matters. Runs in the program's threads too, where spans come faster than we take them."""
         try:
             scope = span.instrumentation_scope
             if scope is not None and scope.name == SCOPE:
                 return None  # a result, ours or another processor's
-            holds, root = self._reader.holds(span), span.parent is None or span.parent.is_remote
+            holds = "answer" if picked else self._reader.holds(span)
+            root = span.parent is None or span.parent.is_remote
             return Ended(span, holds == "answer", root) if holds or root else None
         except Exception as error:
             self.say_once("taking a span in", error)
@@ -109,6 +112,7 @@ class Worker:
             except BaseException as error:  # even a detector that calls sys.exit must not end the scoring
                 self.say_once("scoring", error)
                 time.sleep(LINGER)  # should it never get better, it must not take a whole core either
+        self.intake.end()
 
     def _turn(self) -> None:
         self.intake.wait(self._gather.wait(now=time.monotonic()))

@@ -92,7 +92,10 @@ class Scorer:
         they are looked at again, as a team's own prompts may be put in place until then."""
         from calibrate import run  # noqa: F401
 
-        self._asked(current(self._thresholds))
+        file = current(self._thresholds)
+        for name in sorted((self._only or frozenset()) - {rule.detector for rule in file.rules}):
+            self._say(file, name, f"release v{file.version} does not ask it; it has {_names(file)}")
+        self._asked(file)
         self._plan = None
 
     def score(self, traces: Sequence[Trace], *, known: Known | None = None) -> list[Scored]:
@@ -154,6 +157,10 @@ class Scorer:
         if key not in self._said:
             self._said.add(key)
             log.warning("%s %s: %s", name, kind or "gives no score", problem)
+
+
+def _names(file: ThresholdsFile) -> str:
+    return ", ".join(rule.detector for rule in file.rules) or "none"
 
 
 @dataclass(frozen=True, slots=True)

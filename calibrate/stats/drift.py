@@ -25,6 +25,7 @@ from calibrate.types import FlagWhen
 ALPHA = 0.05
 POWER = 0.8
 ENOUGH = 20  # scores on each side, without which nothing is tested
+GROUPS = 10  # of shared sources that each side's traces come from: whole groups are exchanged, and few have few places
 STOP_AT = 30  # permutations as far apart as the data, after which a test is over: nothing moved
 ROOM = 4  # a test can show a p-value so many times below the level that Holm's first step asks for
 MOST_PERMUTATIONS = 20_000
@@ -47,7 +48,8 @@ class Window:
 @dataclass(frozen=True)
 class Side:
     """A window in figures: of `traces`, `scored` have a score and `flagged` reach the threshold. Of the scores the
-    median and the 10% and 90% points, in the detector's units; None without scores."""
+    median and the 10% and 90% points, in the detector's units; None without scores. `groups` of shared sources, a
+    trace that stands alone being one."""
 
     traces: int
     scored: int
@@ -55,6 +57,7 @@ class Side:
     median: float | None
     low: float | None
     high: float | None
+    groups: int
 
     @property
     def flag_rate(self) -> float | None:
@@ -129,10 +132,13 @@ def compare(
     pooled = _pooled(before, now)
     there = ~np.isnan(pooled.scores)
     flagged = (pooled.scores >= threshold) if flag_when == "above" else (pooled.scores <= threshold)
-    sides = [_side(pooled.scores[side], flagged[side]) for side in (~pooled.now, pooled.now)]
+    sides = [
+        _side(pooled.scores[side], flagged[side], groups=_units(pooled, side)) for side in (~pooled.now, pooled.now)
+    ]
     scored = pooled.only(there)
-    enough = min(side.scored for side in sides) >= ENOUGH
-    traces = min(side.traces for side in sides) >= ENOUGH
+    apart = min(side.groups for side in sides) >= GROUPS
+    enough = apart and min(side.scored for side in sides) >= ENOUGH
+    traces = apart and min(side.traces for side in sides) >= ENOUGH
     return Shift(
         before=sides[0],
         now=sides[1],
@@ -206,6 +212,9 @@ def said(name: str, shift: Shift, moved: Moved, *, unit: str = "") -> str:
         )
     if parts:
         return "; ".join(parts)
+    if min(before.groups, now.groups) < GROUPS <= ENOUGH <= min(before.scored, now.scored):
+        few = f"the traces come from {before.groups:,} → {now.groups:,} sources; {GROUPS} on each side at least"
+        return f"{name}: too few sources to tell ({few})"
     if shift.p_scores is None:
         return f"{name}: too few scores to tell ({n}; {ENOUGH} on each side at least)"
     seen = f": a shift of {shift.visible:.2g}{unit} would have been seen" if shift.visible else ""
@@ -312,10 +321,11 @@ def _units(pool: _Pooled, side: Bools) -> int:
     return int(side.sum()) if pool.blocks is None else len(np.unique(pool.blocks[side]))
 
 
-def _side(scores: Floats, flagged: Bools) -> Side:
+def _side(scores: Floats, flagged: Bools, *, groups: int) -> Side:
     there = scores[~np.isnan(scores)]
     points = [float(q) for q in np.quantile(there, [0.5, 0.1, 0.9])] if len(there) else [None] * 3
-    return Side(len(scores), len(there), int(flagged.sum()), *points)
+    median, low, high = points
+    return Side(len(scores), len(there), int(flagged.sum()), median, low, high, groups)
 
 
 def _mean_apart(x: Floats, y: Floats) -> float:

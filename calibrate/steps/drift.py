@@ -22,6 +22,7 @@ from calibrate.stats.clusters import codes
 from calibrate.stats.drift import ALPHA, ENOUGH, Moved, Shift, Window, compare, judge
 from calibrate.stats.prevalence import prevalence
 from calibrate.steps import drift_text
+from calibrate.steps.recheck import promised
 from calibrate.steps.release import alike, read
 from calibrate.steps.week import WORTH_A_WORD, UnknownModel, unknown_models
 from calibrate.thresholds.model import DetectorEntry, ThresholdsFile
@@ -60,7 +61,8 @@ class Line:
     `shift`, `bins` and `moved` are None where nothing could be compared. `unseen`: the release was made without the
     model. `baseline`: why its entropy baseline is stale, None where it is not or there is none to be. `prevalence`: the
     estimated shares of hallucinated traces before and now, from the probability map without labels: advisory, None
-    without a map. `verdict` is the plain sentence.
+    without a map. `promised`: the precision it was released to hold, None where no number is known. `verdict` is the
+    plain sentence.
     """
 
     detector: str
@@ -80,6 +82,7 @@ class Line:
     bins: Bins | None
     baseline: str | None
     prevalence: tuple[float, float] | None
+    promised: float | None
     verdict: str
 
 
@@ -328,6 +331,7 @@ def _line(seen: _Seen, moved: Moved | None, traces: int) -> Line:
         bins=_bins(seen.before.scores, seen.now.scores) if shift else None,
         baseline=stale,
         prevalence=_prevalence(pair.entry, seen) if shift else None,
+        promised=promised(pair.entry),
         verdict="",
     )
     return replace(line, verdict=drift_text.of_line(line, seen.why))

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import html
 from collections.abc import Iterator
-from textwrap import shorten
 from typing import Any
 
 import numpy as np
@@ -23,7 +22,7 @@ BEFORE, NOW, LIMIT = "#8A8F98", "#009E73", "#C8941A"
 _FILL = "rgba(138,143,152,.28)"
 _GRID = "rgba(138,143,152,.18)"
 WORDS = {
-    "moved": "moved", "recalibrate": "unknown model", "holds": "no change seen", "too few": "too few scores",
+    "moved": "moved", "recalibrate": "unknown model", "holds": "no change seen", "too few": "too few to tell",
     "not scored": "not scored", "partly scored": "partly scored", "no reference": "nothing to compare with",
 }  # fmt: skip
 
@@ -33,7 +32,7 @@ def urgency(line: Line) -> tuple[int, bool]:
     return list(WORDS).index(line.state), not (line.moved and line.moved.any)
 
 
-def figure(line: Line, *, height: int = 190) -> dict[str, Any] | None:
+def figure(line: Line, *, height: int = 170) -> dict[str, Any] | None:
     """Both windows' scores as shares, the threshold marked, as plotly's JSON; None where nothing was compared."""
     bins = line.bins
     if bins is None or not len(bins.before):
@@ -50,18 +49,18 @@ def figure(line: Line, *, height: int = 190) -> dict[str, Any] | None:
             _steps(bins.edges, bins.now, "since the release", {"color": NOW, "width": 2}),
         ],
         "layout": {
-            "height": height, "margin": {"l": 44, "r": 8, "t": 8, "b": 40}, "showlegend": False,
+            "height": height, "margin": {"l": 44, "r": 8, "t": 8, "b": 24}, "showlegend": False,
             "paper_bgcolor": "rgba(0,0,0,0)", "plot_bgcolor": "rgba(0,0,0,0)", "font": {"size": 12, "color": "#7A828E"},
-            "xaxis": {**axis, "showgrid": False, "title": {"text": _unit(line.detector), "standoff": 6}, "nticks": 5},
+            "xaxis": {**axis, "showgrid": False, "nticks": 5},
             "yaxis": {**axis, "range": [0, top], "tickformat": ".0%", "nticks": 4},
             "shapes": [threshold], "hovermode": "x",
         },
     }  # fmt: skip
 
 
-def _unit(detector: str) -> str:
-    """What a score is, short enough for a small axis; "" for a detector that is no longer installed."""
-    return shorten(registry.get(detector).unit, 40, placeholder=" …") if detector in registry.names() else ""
+def unit(detector: str) -> str:
+    """What a score is, for beside a chart that is too small for it; "" for a detector that is no longer installed."""
+    return registry.get(detector).unit if detector in registry.names() else ""
 
 
 def _steps(edges: Any, shares: Any, name: str, line: dict[str, Any], *, fill: str | None = None) -> dict[str, Any]:
@@ -129,7 +128,8 @@ def _chart(line: Line, number: int) -> str:
     drawn = go.Figure(found).to_html(
         full_html=False, include_plotlyjs=False, div_id=f"chart-{number}", config={"displayModeBar": False}
     )
-    return str(drawn)
+    said = unit(line.detector)
+    return str(drawn) + (f"<p class=quiet>Score: {_text(said)}</p>" if said else "")
 
 
 def _table(line: Line) -> str:

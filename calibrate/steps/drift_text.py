@@ -69,7 +69,8 @@ def next_step(lines: Sequence[Line], traces: int) -> str:
     if asks := [line for line in lines if line.state in ("moved", "recalibrate") and line.shift]:
         first = asks[0]
         model = f" --model {quote(visible(first.model, 100))}" if first.unseen else ""
-        return f"label flagged traces until it is known: `recheck {first.detector}{model}`"
+        target, hint = ("", "") if first.promised else (" --target 0.7", ", or whatever precision is to hold")
+        return f"label flagged traces until it is known: `recheck {first.detector}{model}{target}`{hint}"
     if waiting := sorted({line.detector for line in lines if line.state not in ("holds", "too few", "no reference")}):
         return f"score the traffic: `detect {' '.join(waiting)} --all`"
     return "nothing to do"

@@ -235,6 +235,13 @@ def more(store: Store, one: Recheck, *, labels: int | None = None, now: datetime
     return at.recheck
 
 
+def promised(entry: DetectorEntry) -> float | None:
+    """The precision that a detector was released to hold: what was guaranteed, else what its policy asked for."""
+    policy = parse(entry.policy)
+    asked = policy.value if policy.kind == "precision" else None
+    return entry.guarantee.target if entry.guarantee else asked
+
+
 def plan_of(one: Recheck) -> Plan:
     return Plan(**{**one.plan, "where": TraceFilter.from_json(one.plan["where"])})
 
@@ -294,10 +301,7 @@ def _entry(store: Store, detector: str, version: int | None) -> tuple[Release, D
 
 def _target(detector: str, entry: DetectorEntry, wanted: float | None) -> float:
     """The precision to hold: what is wanted, else what was guaranteed, else what the policy asked for."""
-    policy = parse(entry.policy)
-    found = wanted if wanted is not None else entry.guarantee.target if entry.guarantee else None
-    if found is None and policy.kind == "precision":
-        found = policy.value
+    found = wanted if wanted is not None else promised(entry)
     if found is None:
         raise BadInput(f"{detector} was released by {entry.policy}, which names no precision: say which with --target")
     if not 0 < found < 1:

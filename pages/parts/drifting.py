@@ -8,10 +8,9 @@ from typing import Any
 import streamlit as st
 from sqlalchemy import func, select
 
-from calibrate import registry
 from calibrate.stats.wording import percent
 from calibrate.steps import drift as step
-from calibrate.steps.drift_page import WORDS, figure, urgency
+from calibrate.steps.drift_page import WORDS, figure, unit, urgency
 from db import Store
 from db.tables import ScoreRow, TraceRow
 from pages.parts import workbench
@@ -70,19 +69,9 @@ def show_charts(lines: Sequence[step.Line]) -> None:
 
 def _chart(line: step.Line) -> None:
     st.markdown(f"**{plain(line.detector)}**{_badge(line)}  \n:gray[:small[{_model(line)}]]")
-    st.plotly_chart(untitled(line), config=CONFIG, key=f"drift-{line.detector}-{line.model}")
-    unit = registry.get(line.detector).unit if line.detector in registry.names() else ""
-    st.caption(f"Score: {plain(unit)}\n\n{plain(line.verdict, 400)}" if unit else plain(line.verdict, 400))
-
-
-def untitled(line: step.Line) -> dict[str, Any] | None:
-    """The chart without the title of its axis, which a narrow card would cut: text below it can wrap."""
-    drawn = figure(line, height=170)
-    if drawn:
-        layout = drawn["layout"]
-        layout["xaxis"].pop("title")
-        layout["margin"]["b"] = 24
-    return drawn
+    st.plotly_chart(figure(line), config=CONFIG, key=f"drift-{line.detector}-{line.model}")
+    said = unit(line.detector)  # as a title of its axis a narrow card would cut it
+    st.caption(f"Score: {plain(said)}\n\n{plain(line.verdict, 400)}" if said else plain(line.verdict, 400))
 
 
 def _badge(line: step.Line) -> str:

@@ -1,16 +1,12 @@
-"""The parts of the Watch pages that need no server: names of models in a chart, the small charts of scores."""
+"""The parts of the Watch pages that need no server: names of models in a chart, counts of labels."""
 
 from __future__ import annotations
 
 from datetime import date
 
-import numpy as np
-
-from calibrate.steps.drift import Bins, Line
 from calibrate.steps.models_seen import Registry
 from calibrate.thresholds.model import Metrics
 from calibrate.types import Interval
-from pages.parts.drifting import untitled
 from pages.parts.rechecking import when_released
 from pages.parts.watching import NONE, traffic
 
@@ -25,16 +21,6 @@ def test_models_show_as_they_are_written() -> None:
     assert [bar.name for bar in bars] == ["a&lt;b&gt;c&lt;/b&gt;", "abc", "%{y}", "not given"]
     assert [bar.y[0] for bar in bars] == [0.1, 0.2, 0.3, 0.4]
     assert not any(name in bar.hovertemplate for name in names for bar in bars), "a template's %{} is its own"
-
-
-def test_no_title_of_a_small_chart_is_cut() -> None:
-    bins = Bins(np.array([0.0, 0.5, 1.0]), np.array([0.2, 0.8]), np.array([0.6, 0.4]))
-    line = Line(
-        "rouge_l", "m", "page", 0.4, "below", "≤ 0.4", "holds", False, 9, 9, 9, 9, None, None, bins, None, None, ""
-    )
-    drawn = untitled(line)
-    assert drawn is not None
-    assert "title" not in drawn["layout"]["xaxis"]
 
 
 def test_the_labels_behind_a_precision_are_not_said_to_be_flagged() -> None:

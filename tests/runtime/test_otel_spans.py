@@ -282,7 +282,7 @@ def test_a_span_names_its_trace_or_gets_a_name() -> None:
     assert trace_of(span(chat(**{"touchstone.trace_id": "order-7"}))).id == "order-7"
 
 
-def test_a_programs_own_names_are_read_and_a_rule_picks_the_spans() -> None:
+def test_a_programs_own_names_are_read_and_a_rule_stands_in_for_the_conventions() -> None:
     own = {"answer": "app.reply", "question": "app.asked", "sources": "app.passages"}
     reader = Reader(names=own)
     said = span({"app.reply": "Priestley.", "app.asked": "Who?", "app.passages": ["one", "two"]})
@@ -290,7 +290,6 @@ def test_a_programs_own_names_are_read_and_a_rule_picks_the_spans() -> None:
     trace = trace_of(said, reader=reader)
     assert (trace.answer, trace.question, [s.text for s in trace.sources]) == ("Priestley.", "Who?", ["one", "two"])
     only_final = Reader(is_llm=lambda one: (one.attributes or {}).get("step") == "final")
-    assert only_final.holds(span({"step": "final"})) == "answer"
     assert only_final.holds(span(chat())) != "answer"
     with pytest.raises(ValueError, match="no field anwser; there are: trace_id, question"):
         Reader(names={"anwser": "x"})

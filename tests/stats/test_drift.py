@@ -186,7 +186,7 @@ def test_too_little_is_not_tested_and_constants_do_not_move() -> None:
 
 
 def test_the_sentence_says_which_way_and_by_how_much() -> None:
-    before, now = Side(2000, 2000, 82, 0.61, 0.3, 0.9), Side(300, 213, 27, 0.53, 0.2, 0.8)
+    before, now = Side(2000, 2000, 82, 0.61, 0.3, 0.9, 2000), Side(300, 213, 27, 0.53, 0.2, 0.8, 300)
     moved = Shift(before, now, 0.1, 0.0001, 0.0001, 0.0001, 0.1)
     text = said("citation_grounding", moved, Moved(scores=True, flags=True, coverage=True))
     assert text == (
@@ -195,7 +195,7 @@ def test_the_sentence_says_which_way_and_by_how_much() -> None:
     )
     quiet = Shift(before, now, 0.01, 0.4, 0.5, 1.0, 0.0912)
     assert said("x", quiet, Moved()) == "x: no change seen (n = 2,000 → 213: a shift of 0.091 would have been seen)"
-    wider = Shift(before, Side(300, 300, 0, 0.61, 0.1, 0.99), 0.1, 0.0001, 1.0, 1.0, 0.1)
+    wider = Shift(before, Side(300, 300, 0, 0.61, 0.1, 0.99, 300), 0.1, 0.0001, 1.0, 1.0, 0.1)
     assert "is spread differently (median 0.61; 80% of scores in 0.3 to 0.9 → 0.1 to 0.99" in said(
         "x", wider, Moved(scores=True)
     )
@@ -208,3 +208,14 @@ def test_a_permutation_as_far_apart_as_the_data_counts_to_the_last_digit() -> No
         Window(scores, np.arange(21)), Window(np.zeros(21), np.arange(21)), threshold=1.0, flag_when="above", rng=rng()
     )
     assert found.p_coverage == 1.0
+
+
+def test_traces_of_one_source_are_too_few_to_tell_however_many() -> None:
+    """They move together: 300 answers on one document are one thing that was seen."""
+    rng = np.random.default_rng(4)
+    before = Window(rng.standard_normal(300), np.arange(300))
+    now = Window(rng.standard_normal(300) - 2, np.zeros(300, dtype=np.int64))
+    shift = compare(before, now, threshold=1.5, flag_when="above", rng=rng)
+    assert shift.p_values == (None, None, None)
+    assert shift.visible is None
+    assert said("x", shift, Moved()).startswith("x: too few sources to tell (the traces come from 300 → 1 sources")

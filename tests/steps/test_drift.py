@@ -81,7 +81,7 @@ def test_scores_that_moved_are_said_with_figures_that_others_compute_too(store: 
     assert f"scores moved: {ABOVE} is higher by" in line.verdict
     assert line.verdict.endswith("the threshold is not known to hold")
     assert report.verdict == f"Scores moved ({ABOVE}); thresholds are not known to hold."
-    assert report.next.endswith(f"`recheck {ABOVE}`")
+    assert report.next.endswith(f"`recheck {ABOVE} --target 0.7`, or whatever precision is to hold")
     assert line.bins is not None
     assert line.bins.before.sum() == pytest.approx(1)
     assert line.bins.now.sum() == pytest.approx(1)
@@ -98,7 +98,7 @@ def test_an_unseen_model_asks_to_recalibrate_whatever_its_scores_say(store: Stor
     (unseen,) = report.moved
     assert unseen.compared_before == 600  # the traffic of m1: what the release was made on
     assert report.verdict.startswith("Release v1 was made without m2")
-    assert report.next.endswith(f"`recheck {ABOVE} --model m2`")
+    assert report.next.endswith(f"`recheck {ABOVE} --model m2 --target 0.7`, or whatever precision is to hold")
 
 
 def test_traffic_without_scores_is_not_said_to_hold(store: Store) -> None:

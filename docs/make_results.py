@@ -31,7 +31,8 @@ from results_points import figure  # noqa: E402
 from calibrate import registry  # noqa: E402
 from calibrate.ingest import import_file  # noqa: E402
 from calibrate.stats import performance  # noqa: E402
-from calibrate.stats.bootstrap import RESAMPLES, Units, percentiles  # noqa: E402
+from calibrate.stats import resampled  # noqa: E402
+from calibrate.stats.bootstrap import RESAMPLES, Units  # noqa: E402
 from calibrate.stats.design import Bools, Floats  # noqa: E402
 from calibrate.stats.nested_cv import FOLDS, REPEATS  # noqa: E402
 from calibrate.stats.replicates import bootstrap  # noqa: E402
@@ -164,9 +165,13 @@ def _areas_of(labels: Bools, scores: Floats, groups: Sequence[str | None], flag_
     if min(labels.sum(), (~labels).sum()) < FEW:
         return Areas()
     groups = [group for group, here in zip(groups, there, strict=True) if here]
+    verdicts = resampled.Verdicts.of(labels, Units.among(groups).of)
     curve = sweep(labels, scores, flag_when=flag_when)
     draws = bootstrap(labels, scores, rng=np.random.default_rng(SEED), groups=groups, flag_when=flag_when)
-    return Areas(percentiles(curve.auroc, draws.auroc), percentiles(curve.average_precision, draws.average_precision))
+    return Areas(
+        resampled.auroc(curve.auroc, draws.auroc, verdicts),
+        resampled.average_precision(curve.average_precision, draws.average_precision, verdicts),
+    )
 
 
 def _length(store: Store) -> Line:

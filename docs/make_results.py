@@ -30,8 +30,7 @@ from results_points import figure  # noqa: E402
 
 from calibrate import registry  # noqa: E402
 from calibrate.ingest import import_file  # noqa: E402
-from calibrate.stats import performance  # noqa: E402
-from calibrate.stats import resampled  # noqa: E402
+from calibrate.stats import performance, resampled  # noqa: E402
 from calibrate.stats.bootstrap import RESAMPLES, Units  # noqa: E402
 from calibrate.stats.design import Bools, Floats  # noqa: E402
 from calibrate.stats.nested_cv import FOLDS, REPEATS  # noqa: E402

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
-from scipy.stats import binomtest
+from scipy.stats import binom, binomtest
 
 from calibrate.errors import BadInput
 from calibrate.sampling import allocate
@@ -15,6 +15,7 @@ from calibrate.stats.design import Design
 from calibrate.stats.intervals import band, expected_precision_halfwidth, figures, simultaneous_band, wilson, z_value
 from calibrate.stats.sweep import sweep
 from calibrate.types import Interval
+from tests.stats.wilson import mended
 
 Z = 1.959963984540054
 
@@ -27,11 +28,21 @@ def labelled(tp: int, fp: int, fn: int, tn: int) -> tuple[np.ndarray, np.ndarray
 
 @settings(deadline=None)
 @given(st.integers(0, 60), st.integers(1, 60), st.sampled_from([0.8, 0.95, 0.99]))
-def test_wilson_equals_scipy(k: int, more: int, confidence: float) -> None:
+def test_wilson_equals_scipy_but_for_rare_labels(k: int, more: int, confidence: float) -> None:
     n = k + more
     ours = wilson(np.array([k / n]), np.array([float(n)]), confidence=confidence)
-    theirs = binomtest(k, n).proportion_ci(confidence, method="wilson")
-    assert_allclose([ours.low[0], ours.high[0]], [theirs.low, theirs.high], atol=1e-12)
+    assert_allclose([ours.low[0], ours.high[0]], mended(k, n, confidence), atol=1e-9)
+
+
+@pytest.mark.parametrize(("n", "least"), [(15, 0.91), (60, 0.915), (300, 0.925)])
+def test_wilson_holds_whatever_the_share_is(n: int, least: float) -> None:
+    """Summed over all counts, for shares from 0 to 1: without the mend .84 near both ends."""
+    k, shares = np.arange(n + 1), np.linspace(0.001, 0.999, 999)
+    found = wilson(k / n, np.full(n + 1, float(n)))
+    held = (found.low <= shares[:, None]) & (shares[:, None] <= found.high)
+    covers = np.sum(binom.pmf(k, n, shares[:, None]) * held, axis=1)
+    assert covers.min() > least
+    assert 0.945 < covers.mean() < 0.965
 
 
 @pytest.mark.parametrize("counts", [(12, 5, 3, 80), (3, 0, 4, 20), (0, 5, 4, 20), (7, 6, 0, 9)])
@@ -43,8 +54,7 @@ def test_without_a_design_precision_and_fpr_are_ordinary_wilson(counts: tuple[in
         (known.fpr, fp, fp + tn),
         (known.flag_rate, tp + fp, sum(counts)),
     ):
-        theirs = binomtest(k, n).proportion_ci(method="wilson")
-        assert (ours.value, ours.low, ours.high) == pytest.approx((k / n, theirs.low, theirs.high), abs=1e-12)
+        assert (ours.value, ours.low, ours.high) == pytest.approx((k / n, *mended(k, n)), abs=1e-9)
     assert (known.true_positives, known.false_positives, known.false_negatives, known.true_negatives) == counts
 
 

@@ -61,13 +61,16 @@ FIRST = {"precision": Policy("precision", 0.7), "recall": Policy("recall", 0.9),
 @dataclass(frozen=True)
 class Setting:
     """Where the threshold stands, kept for the session. `where` is the configuration and sample it was set for; `rule`
-    the last policy but `manual`, which keeps its numbers while the threshold is moved by hand."""
+    the last policy but `manual`, which keeps its numbers while the threshold is moved by hand. `said`: the threshold
+    was typed or taken from a sentence, not dragged; only such a one goes to the address, as every change of that is one
+    more press of the browser's Back."""
 
     where: tuple[int, str | None]
     rule: Policy
     strength: Strength
     by_hand: bool
     threshold: float
+    said: bool = False
 
     @property
     def policy(self) -> Policy:
@@ -182,7 +185,7 @@ def _addressed(where: tuple[int, str | None], span: tuple[float, float]) -> Sett
     by_hand = None if text is None else threshold_in(text, span)
     if text is not None and by_hand is None:
         st.session_state[IGNORED] = f"The address asks for the threshold {text[:40]!r}"
-    return Setting(where, rule, strength, by_hand is not None, by_hand or 0.0)
+    return Setting(where, rule, strength, by_hand is not None, by_hand or 0.0, said=by_hand is not None)
 
 
 def threshold_in(text: str, span: tuple[float, float]) -> float | None:
@@ -203,12 +206,13 @@ def tell_ignored(data: step.Labelled) -> None:
 
 
 def address(setting: Setting) -> None:
-    """Keeps the policy in the address, and the threshold while it is set by hand."""
+    """Keeps the policy in the address, and a threshold that was said."""
+    said = setting.by_hand and setting.said
     kept = {"policy": str(setting.rule), "strength": setting.strength}
-    kept |= {"threshold": repr(setting.threshold)} if setting.by_hand else {}
+    kept |= {"threshold": repr(setting.threshold)} if said else {}
     if any(st.query_params.get(key) != value for key, value in kept.items()):
         st.query_params.update(kept)
-    if not setting.by_hand:
+    if not said:
         st.query_params.pop("threshold", None)
 
 
@@ -372,7 +376,7 @@ def clicked(key: str) -> None:
 
 
 def take_by_hand(threshold: float) -> None:
-    _hand(threshold)
+    _hand(threshold, said=True)
 
 
 def span_of(data: step.Labelled) -> tuple[float, float]:
@@ -417,12 +421,12 @@ def _set_policy(store: Store, data: step.Labelled) -> None:
 
 def _by_hand(key: str) -> None:
     if (value := st.session_state[key]) is not None:
-        _hand(float(value))
+        _hand(float(value), said=key == "tune_exact")
 
 
-def _hand(threshold: float) -> None:
+def _hand(threshold: float, *, said: bool = False) -> None:
     known: Setting = st.session_state["tune_setting"]
-    st.session_state["tune_setting"] = replace(known, by_hand=True, threshold=threshold)
+    st.session_state["tune_setting"] = replace(known, by_hand=True, threshold=threshold, said=said)
 
 
 def _moved(store: Store, data: step.Labelled, setting: Setting) -> Setting:

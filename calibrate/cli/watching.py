@@ -16,6 +16,7 @@ from calibrate.cli.common import now, said, say, store
 from calibrate.cli.stopping import as_interrupt
 from calibrate.errors import BadInput, TouchstoneError
 from calibrate.runtime import Alerts, load
+from calibrate.runtime.alerts import check_trace_url
 from calibrate.types import TraceFilter
 
 if TYPE_CHECKING:
@@ -63,6 +64,8 @@ def watch(args: Namespace) -> Answer:
 def _alerts(args: Namespace) -> Alerts | None:
     url = (args.alerts or os.environ.get(WEBHOOK, "")).strip()
     if not url:
+        if args.trace_url is not None:
+            check_trace_url(args.trace_url)
         return None
     return Alerts(url, tiers=("page", "signal"), trace_url=args.trace_url)
 

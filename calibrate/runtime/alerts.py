@@ -49,6 +49,12 @@ class Counters:
     waiting: int = 0
 
 
+def check_trace_url(url: object) -> None:
+    """Raises BadInput for one that has no place for a trace's id."""
+    if not (isinstance(url, str) and "{id}" in url):
+        raise BadInput(f"trace_url {url!r} has no {{id}}: http://host/traces?trace={{id}}")
+
+
 class Alerts:
     """Tells a webhook what flagged.
 
@@ -80,8 +86,8 @@ class Alerts:
         listed = isinstance(tiers, Collection) and not isinstance(tiers, str)
         if not listed or not tiers or not all(tier in FLAGS for tier in tiers):
             raise BadInput(f"tiers cannot be {tiers!r}; give a list of `page`, `signal` or both")
-        if trace_url is not None and not (isinstance(trace_url, str) and "{id}" in trace_url):
-            raise BadInput(f"trace_url {trace_url!r} has no {{id}}: http://host/traces?trace={{id}}")
+        if trace_url is not None:
+            check_trace_url(trace_url)
         if not isinstance(include_answer, bool):  # a text "false" would let the answers out
             raise BadInput(f"include_answer cannot be {include_answer!r}; it is True or False")
         check_number("per_minute", per_minute, "count")

@@ -366,7 +366,10 @@ def test_undated_traces_are_mentioned_where_the_window_leaves_them_out(
     assert "3 undated traces" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("wrong", [["--every", "0"], ["--every", "nan"], ["--since", "soon"], ["--file", "none.json"]])
+@pytest.mark.parametrize(
+    "wrong",
+    [["--every", "0"], ["--every", "nan"], ["--since", "soon"], ["--file", "none.json"], ["--trace-url", "http://x/"]],
+)
 @one_database
 def test_a_call_that_cannot_be_is_refused(store: Store, wrong: list[str]) -> None:
     publish(store, 0.5)

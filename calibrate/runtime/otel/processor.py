@@ -114,7 +114,7 @@ class TouchstoneSpanProcessor(SpanProcessor):
     def on_end(self, span: ReadableSpan) -> None:
         """Puts the span down. Never waits, never raises."""
         try:
-            if OURS.get() and self._is_ours(span):
+            if self._ours and self._is_ours(span):
                 return
             rule = self._reader.is_llm
             self._worker.intake.offer(span, rule is not None and self._picks(rule, span))
@@ -122,7 +122,8 @@ class TouchstoneSpanProcessor(SpanProcessor):
             self._worker.say_once("taking a span in", error)
 
     def _is_ours(self, span: ReadableSpan) -> bool:
-        """Whether it began while scoring; one of the program's may end there too, where its last reference goes."""
+        """Whether it began while scoring. Where it ends says nothing: one of the program's may end there too, with its
+        last reference, and one of a detector's in a thread of its own."""
         context = span.get_span_context()
         if context is None or context.span_id not in self._ours:
             return False

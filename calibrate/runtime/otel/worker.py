@@ -54,9 +54,9 @@ class Worker:
 
     def flush(self, seconds: float) -> bool:
         """True when everything offered before has been judged."""
-        if self._thread is None:  # no span came yet, or no thread could be had for it
-            return not self.counts().waiting
-        return self.intake.flush(seconds)
+        with self._starting:
+            idle = self._thread is None  # no span came yet, or no thread could be had for it
+        return not self.counts().waiting if idle else self.intake.flush(seconds)
 
     def stop(self, seconds: float) -> int:
         """Judges what is there for so long at most, then gives up; how many answers were given up."""

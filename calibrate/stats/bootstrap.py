@@ -66,12 +66,6 @@ def drawn(units: Units, count: int, rng: np.random.Generator) -> Iterator[Ints]:
         yield np.bincount(picks.ravel(), minlength=block * many).reshape(block, many)[:, units.of]
 
 
-def resamples(groups: Sequence[Hashable], *, rng: np.random.Generator, count: int = RESAMPLES) -> Floats:
-    """How often each trace is drawn in `count` resamples of whole groups, shape (count, traces). None: a group of its
-    own."""
-    return np.concatenate(list(drawn(Units.among(groups), count, rng))).astype(np.float64)
-
-
 def auroc(labels: Bools, scores: Floats, weights: Floats, *, flag_when: FlagWhen = "above") -> Floats:
     """Area under the ROC curve for each row of `weights`, shape (rows,); NaN where a row holds one class only.
 

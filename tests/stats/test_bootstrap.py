@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 from sklearn.metrics import roc_auc_score
 
-from calibrate.stats.bootstrap import auroc, resamples
+from calibrate.stats.bootstrap import Units, auroc, drawn
 
 
 def test_auroc_of_every_resample_is_scikit_learns() -> None:
     rng = np.random.default_rng(3)
     labels = rng.random(200) < 0.3
     scores = np.round(rng.normal(size=200) + labels, 1)  # with ties
-    weights = resamples([None] * 200, rng=rng, count=50)
+    weights = np.concatenate(list(drawn(Units.among([None] * 200), 50, rng))).astype(float)
     for flag_when, signed in (("above", scores), ("below", -scores)):
         ours = auroc(labels, scores, weights, flag_when=flag_when)
         theirs = [roc_auc_score(labels, signed, sample_weight=row) for row in weights]
@@ -23,13 +23,13 @@ def test_auroc_of_every_resample_is_scikit_learns() -> None:
 
 
 def test_groups_are_drawn_whole() -> None:
-    weights = resamples(["a", "b", "a", None, "b", None], rng=np.random.default_rng(1), count=400)
+    units = Units.among(["a", "b", "a", None, "b", None])
+    weights = np.concatenate(list(drawn(units, 400, np.random.default_rng(1))))
     assert weights.shape == (400, 6)
     assert np.array_equal(weights[:, 0], weights[:, 2])
     assert np.array_equal(weights[:, 1], weights[:, 4])
     assert not np.array_equal(weights[:, 3], weights[:, 5])
-    drawn = weights[:, [0, 1, 3, 5]].sum(axis=1)
-    assert (drawn == 4).all()
+    assert (weights[:, [0, 1, 3, 5]].sum(axis=1) == 4).all()
     assert weights.mean() == pytest.approx(1, abs=0.05)
 
 

@@ -20,7 +20,7 @@ from calibrate.stats.variance import QUARTER, Ratio, false_positive_rate, flag_r
 from calibrate.types import Interval
 
 AT_ONCE = 25
-RARE = 3
+RARE = 3  # labels, up to which a share is one of counts that are near Poisson
 
 
 @dataclass(frozen=True)

@@ -164,12 +164,12 @@ def _areas_of(labels: Bools, scores: Floats, groups: Sequence[str | None], flag_
     if min(labels.sum(), (~labels).sum()) < FEW:
         return Areas()
     groups = [group for group, here in zip(groups, there, strict=True) if here]
-    verdicts = resampled.Verdicts.of(labels, Units.among(groups).of)
+    among = resampled.Verdicts.of(labels, Units.among(groups).of)
     curve = sweep(labels, scores, flag_when=flag_when)
     draws = bootstrap(labels, scores, rng=np.random.default_rng(SEED), groups=groups, flag_when=flag_when)
     return Areas(
-        resampled.auroc(curve.auroc, draws.auroc, verdicts),
-        resampled.average_precision(curve.average_precision, draws.average_precision, verdicts),
+        resampled.auroc(curve.auroc, draws.auroc, resampled.Verdicts.of(labels)),
+        resampled.average_precision(curve.average_precision, draws.average_precision, among),
     )
 
 

@@ -90,7 +90,7 @@ def ranking(material: Material, judged: Judged, drawn: Floats) -> Interval:
     if not np.isfinite(value):
         return Interval(None)
     each = np.concatenate([_within(y, judged, repeat, drawn[repeat::repeats]) for repeat in range(repeats)])
-    return resampled.auroc(float(value), each, resampled.Verdicts.of(y, bootstrap.Units.among(material.groups).of))
+    return resampled.auroc(float(value), each, resampled.Verdicts.of(y))
 
 
 def share_interval(value: float, drawn: Floats, *, labels: float, kish: float) -> Interval:

@@ -20,14 +20,16 @@ SURE = 0.95
 
 @dataclass(frozen=True)
 class Verdicts:
-    """How many labels of either verdict count one by one: of traces that share their sources one does."""
+    """How many labels of either verdict there are, or groups of traces that share their sources and hold one."""
 
     hallucinated: int
     clean: int
 
     @classmethod
-    def of(cls, labels: Bools, units: Ints) -> Verdicts:
-        """`units`: the number of the group that each label's trace is in."""
+    def of(cls, labels: Bools, units: Ints | None = None) -> Verdicts:
+        """`units`: the number of the group that each label's trace is in, to count groups."""
+        if units is None:
+            return cls(int(np.count_nonzero(labels)), int(np.count_nonzero(~labels)))
         return cls(len(np.unique(units[labels])), len(np.unique(units[~labels])))
 
     @property
@@ -37,8 +39,8 @@ class Verdicts:
 
 def auroc(value: float | None, draws: Floats, n: Verdicts) -> Interval:
     """Newcombe's score interval (Statistics in Medicine 25, 2006, method 5): the areas from which the one seen is no
-    further than chance takes it, by Hanley and McNeil's variance (Radiology 143, 1982). The labels count for as many as
-    make that variance the one of `draws`, and for no more than they are."""
+    further than chance takes it, by Hanley and McNeil's variance (Radiology 143, 1982). The `n` labels count for as
+    many as make that variance the one of `draws`, and for no more than they are."""
     from scipy.optimize import brentq
 
     known = _enough(draws)
@@ -57,7 +59,7 @@ def auroc(value: float | None, draws: Floats, n: Verdicts) -> Interval:
 
 
 def average_precision(value: float | None, draws: Floats, n: Verdicts) -> Interval:
-    """On the log odds (Boyd, Eng and Page, ECML 2013), with Student's t of the rarer verdict's labels."""
+    """On the log odds (Boyd, Eng and Page, ECML 2013), with Student's t of the rarer verdict's groups."""
     known = _enough(draws)
     if value is None or known is None:
         return Interval(value)
@@ -71,7 +73,7 @@ def average_precision(value: float | None, draws: Floats, n: Verdicts) -> Interv
 
 def figure(value: float | None, draws: Floats, n: Verdicts) -> Interval:
     """Of any other figure, a difference for one: the expanded percentile interval (Hesterberg, The American
-    Statistician 69, 2015), which reaches as much further out as Student's t of the rarer verdict's labels does."""
+    Statistician 69, 2015), which reaches as much further out as Student's t of the rarer verdict's groups does."""
     known = _enough(draws)
     if value is None or known is None:
         return Interval(value)

@@ -169,11 +169,19 @@ class _Part:
         return sweep(labels, scores, weights=weights, groups=groups, flag_when=self.data.flag_when)
 
     @property
+    def each(self) -> resampled.Verdicts:
+        """The labels of the rows that have a score."""
+        return resampled.Verdicts.of(self.data.labels[self._scored])
+
+    @property
     def verdicts(self) -> resampled.Verdicts:
-        """Of the rows that have a score."""
-        there = self.rows[~np.isnan(self.data.scores[self.rows])]
-        units = Units.among([self.data.groups[i] for i in there]).of
-        return resampled.Verdicts.of(self.data.labels[there], units)
+        """The groups of these rows."""
+        units = Units.among([self.data.groups[i] for i in self._scored]).of
+        return resampled.Verdicts.of(self.data.labels[self._scored], units)
+
+    @property
+    def _scored(self) -> NDArray[np.intp]:
+        return self.rows[~np.isnan(self.data.scores[self.rows])]
 
     def replicates(self, seed: int) -> Replicates:
         design, groups = self.data.design, self.data.groups
@@ -220,7 +228,7 @@ def _series(part: _Part, draws: Replicates) -> Series:
     return Series(
         part.name,
         curve,
-        resampled.auroc(curve.auroc, draws.auroc, part.verdicts),
+        resampled.auroc(curve.auroc, draws.auroc, part.each),
         resampled.average_precision(curve.average_precision, draws.average_precision, part.verdicts),
     )
 

@@ -163,7 +163,7 @@ def _line(
     )
     asked = data.asked.get(name, np.ones(len(values), dtype=bool))
     there = np.isfinite(values)
-    verdicts = resampled.Verdicts.of(data.labels[there], _clusters(data)[there])
+    each, groups = (resampled.Verdicts.of(data.labels[there], units) for units in (None, _clusters(data)[there]))
     rich = min(curve.scored_positives, curve.scored - curve.scored_positives) >= FEW
     return Line(
         name=name,
@@ -173,9 +173,9 @@ def _line(
         positives=curve.positives,
         not_run=int(np.count_nonzero(~asked)),
         coverage=float(data.weights[there].sum() / data.weights[asked].sum()),
-        auroc=resampled.auroc(curve.auroc, draws.auroc, verdicts) if rich else Interval(None),
+        auroc=resampled.auroc(curve.auroc, draws.auroc, each) if rich else Interval(None),
         average_precision=(
-            resampled.average_precision(curve.average_precision, draws.average_precision, verdicts)
+            resampled.average_precision(curve.average_precision, draws.average_precision, groups)
             if rich
             else Interval(None)
         ),

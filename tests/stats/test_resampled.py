@@ -54,8 +54,9 @@ def test_what_cannot_be_said_is_not() -> None:
         assert one(0.5, gone, Verdicts(20, 20)) == Interval(0.5)
 
 
-def test_traces_that_share_their_sources_count_once() -> None:
+def test_groups_count_once_where_they_are_told_apart() -> None:
     labels = np.array([True, True, True, False, False])
+    assert Verdicts.of(labels) == Verdicts(3, 2)
     assert Verdicts.of(labels, np.array([0, 0, 1, 1, 2])) == Verdicts(2, 2)
     assert Verdicts.of(np.zeros(2, dtype=bool), np.arange(2)).few == 0
 

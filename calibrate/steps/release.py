@@ -216,9 +216,13 @@ def content(file: ThresholdsFile) -> dict[str, object]:
 def alike(store: Store, release: Release) -> list[Release]:
     """The release and those before it that decide as it does, newest first: a roll back brings an older one back.
     What the last of them was made without, this one was made without: traffic since then is new to its thresholds."""
-    wanted = content(read(release))
-    known = (one for one in store.releases.list() if one.version <= release.version)
-    return [one for one in known if one.version == release.version or content(read(one)) == wanted]
+    wanted = _decides(release)
+    return [one for one in store.releases.list() if one.version <= release.version and _decides(one) == wanted]
+
+
+def _decides(row: Release) -> dict[str, object]:
+    """`content` of a document as it is kept: not checked again, as pages ask for it of the whole history."""
+    return {name: value for name, value in json.loads(row.document).items() if name not in OF_ITS_OWN}
 
 
 def stale(store: Store, file: ThresholdsFile) -> list[str]:

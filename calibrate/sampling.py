@@ -60,10 +60,10 @@ def known_design(sample: Sample) -> None:
 def allocate(populations: Mapping[str, int], n: int, *, given: Mapping[str, int] | None = None) -> dict[str, int]:
     """How many of `n` labels each stratum gets, summing to n or to all there are.
 
-    In proportion to the square root of the stratum's population, at least 4 each (all of a smaller one) and never more
-    than there are; fractions go by largest remainder. When n is too small for 4 each, the labels are spread evenly, the
-    larger strata first. The order of the mapping does not matter. `given` are labels that strata have already: part of
-    the n, and never taken back.
+    In proportion to the cube root of the stratum's population (docs/adr/0006), at least 4 each (all of a smaller one)
+    and never more than there are; fractions go by largest remainder. When n is too small for 4 each, the labels are
+    spread evenly, the larger strata first. The order of the mapping does not matter. `given` are labels that strata
+    have already: part of the n, and never taken back.
     """
     if n < 1:
         raise BadInput(f"a sample of {n} traces holds nothing: ask for at least 1")
@@ -148,13 +148,13 @@ def _even(least: Mapping[str, int], have: Mapping[str, int], names: list[str], n
 
 
 def _root_shares(populations: Mapping[str, int], least: Mapping[str, int], n: int) -> dict[str, float]:
-    """rate x sqrt(N_h) between `least` and N_h, with the rate at which the shares sum to n."""
+    """rate x N_h^(1/3) between `least` and N_h, with the rate at which the shares sum to n."""
 
     def at(rate: float) -> dict[str, float]:
-        return {name: min(max(rate * math.sqrt(size), least[name]), size) for name, size in populations.items()}
+        return {name: min(max(rate * math.cbrt(size), least[name]), size) for name, size in populations.items()}
 
-    # The sum grows with the rate; at sqrt of the largest stratum it is everything. Bisect to the last digit.
-    low, high = 0.0, math.sqrt(max(populations.values()))
+    # The sum grows with the rate; at N_h^(2/3) of the largest stratum it is everything. Bisect to the last digit.
+    low, high = 0.0, max(populations.values()) ** (2 / 3) * (1 + 1e-9)
     for _ in range(100):
         middle = (low + high) / 2
         low, high = (middle, high) if sum(at(middle).values()) < n else (low, middle)

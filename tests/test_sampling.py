@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from datetime import UTC, datetime, timedelta
 
 import numpy as np
@@ -41,13 +40,13 @@ def test_an_allocation_keeps_its_promises(populations: dict[str, int], n: int) -
     assert all(chance * populations[name] == pytest.approx(given_out[name]) for name, chance in chances.items())
 
 
-def test_allocation_is_proportional_to_the_square_root() -> None:
-    assert allocate({"a": 10_000, "b": 40_000, "c": 90_000}, 300) == {"a": 50, "b": 100, "c": 150}
+def test_allocation_is_proportional_to_the_cube_root() -> None:
+    assert allocate({"a": 1_000, "b": 8_000, "c": 27_000}, 300) == {"a": 50, "b": 100, "c": 150}
     # The published octaves of a million: no stratum is below 4, none above what it holds.
     octaves = {f"1/{2**k}": 10**6 // 2**k for k in range(1, 9)}
     drawn = allocate(octaves, 300)
-    total = sum(math.sqrt(size) for size in octaves.values())
-    assert all(abs(drawn[name] - 300 * math.sqrt(size) / total) < 1 for name, size in octaves.items())
+    total = sum(size ** (1 / 3) for size in octaves.values())
+    assert all(abs(drawn[name] - 300 * size ** (1 / 3) / total) < 1 for name, size in octaves.items())
 
 
 def test_too_few_labels_are_spread_evenly_and_small_strata_are_taken_whole() -> None:

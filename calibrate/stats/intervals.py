@@ -1,9 +1,10 @@
 """How well the figures of a sweep are known: two-sided intervals from the sample's design.
 
-Precision, false-positive rate and flag rate are ratios with a Wilson interval at an effective sample size; recall has
-a logit interval. Formulas: the linearised (Taylor) variance of a ratio under stratified sampling without replacement
-(Cochran, Sampling Techniques, 3rd ed., 1977, sections 5A and 6.11), Wilson (JASA 22, 1927), Kish's effective size.
-Intervals are pointwise: each holds at its own threshold, not all of them at once.
+Precision and false-positive rate are ratios with a Wilson interval at an effective sample size: the linearised
+(Taylor) variance of a ratio under stratified sampling without replacement (Cochran, Sampling Techniques, 3rd ed., 1977,
+sections 5A and 6.11), Wilson (JASA 22, 1927), Kish's effective size. Recall and flag rate of a stratified draw have
+intervals of their own (calibrate.stats.counts, calibrate.stats.mover); without strata they are Jeffreys' and Wilson's
+at an effective size. Intervals are pointwise: each holds at its own threshold, not all of them at once.
 """
 
 from __future__ import annotations
@@ -14,9 +15,18 @@ from statistics import NormalDist
 import numpy as np
 
 from calibrate.errors import BadInput
+from calibrate.stats import counts, mover
 from calibrate.stats.design import Floats
 from calibrate.stats.sweep import Sweep
-from calibrate.stats.variance import QUARTER, Ratio, false_positive_rate, flag_rate, precision, recall, variance
+from calibrate.stats.variance import (
+    Ratio,
+    false_positive_rate,
+    flag_rate,
+    precision,
+    recall,
+    sampled_strata,
+    variance,
+)
 from calibrate.types import Interval
 
 AT_ONCE = 25
@@ -100,18 +110,28 @@ def _least(share: Floats, n: Floats, confidence: float) -> Floats:
 
     found = np.full(np.broadcast(share, n).shape, np.nan)
     count = share * n
-    rare = (count > 0) & (count <= RARE) & (share < 0.5)
+    rare = (count > 0) & (count <= RARE + 1e-9) & (share < 0.5)  # (1 - 6 / 9) * 9 is a hair above 3
     found[rare] = gammaincinv(count[rare], 1 - confidence) / np.broadcast_to(n, found.shape)[rare]
     return found
 
 
+def jeffreys(share: Floats, n: Floats, *, confidence: float = 0.95) -> Range:
+    """Jeffreys' equal-tailed interval of a share measured on `n` labels, effective sizes allowed: from 0 where it is 0
+    and to 1 where it is 1 (Brown, Cai and DasGupta, 2001, section 4.3)."""
+    from scipy.special import betaincinv
+
+    part, rest = n * share + 0.5, n * (1 - share) + 0.5
+    low, high = (betaincinv(part, rest, chance) for chance in (0.5 - confidence / 2, 0.5 + confidence / 2))
+    low, high = np.where(share == 0, 0.0, np.fmin(low, share)), np.where(share == 1, 1.0, np.fmax(high, share))
+    unknown = np.isnan(share)
+    return Range(np.where(unknown, np.nan, low), np.where(unknown, np.nan, high))
+
+
 def band(sweep: Sweep, *, confidence: float = 0.95) -> Band:
     """The bounds at every point of the sweep, each for itself."""
-    of_flagged, of_clean, of_all = (
-        _ratio_range(sweep, ratio, confidence)
-        for ratio in (precision(sweep), false_positive_rate(sweep), flag_rate(sweep))
-    )
-    of_hallucinated = _recall_range(sweep, confidence)
+    of_flagged = _ratio_range(sweep, precision(sweep), confidence, capped=True)
+    of_clean = _ratio_range(sweep, false_positive_rate(sweep), confidence)
+    of_hallucinated, of_all = _recall_range(sweep, confidence), _flag_rate_range(sweep, confidence)
     return Band(
         precision_low=of_flagged.low,
         precision_high=of_flagged.high,
@@ -165,33 +185,43 @@ def expected_precision_halfwidth(
     return PrecisionPlan(n, positives, min(0.5, halfwidth))
 
 
-def _ratio_range(sweep: Sweep, ratio: Ratio, confidence: float) -> Range:
-    """Wilson at n_eff = min(P (1 - P) / V, labels); where V is 0 (all or none) at Kish's effective size."""
-    share = ratio.value
-    with np.errstate(divide="ignore", invalid="ignore"):
-        spread = variance(sweep, ratio)
-        effective = np.where(spread > 0, share * (1 - share) / spread, ratio.kish)
-        effective = effective / _few_clusters(sweep, ratio, confidence) ** 2
-    return wilson(share, np.minimum(effective, ratio.labels), confidence=confidence)
+def _ratio_range(sweep: Sweep, ratio: Ratio, confidence: float, *, capped: bool = False) -> Range:
+    """Wilson at n_eff = P (1 - P) / V, or `capped` at the labels there are: of few flagged labels V itself is not well
+    known. Where V is 0 (all or none) at Kish's effective size."""
+    effective = _effective(sweep, ratio, confidence)
+    return wilson(ratio.value, np.minimum(effective, ratio.labels) if capped else effective, confidence=confidence)
 
 
 def _recall_range(sweep: Sweep, confidence: float) -> Range:
-    """Logit interval; Wilson at an effective number of hallucinated labels where all or none of them are flagged."""
-    ratio = recall(sweep)
-    share = ratio.value
-    none, all_ = sweep.tp_count == 0, sweep.tp_count == sweep.positives
-    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        error = np.sqrt(variance(sweep, ratio, quarter=QUARTER))
-        reach = z_value(confidence) * _few_clusters(sweep, ratio, confidence) * error / (share * (1 - share))
-        logit = np.log(share / (1 - share))
-        low, high = 1 / (1 + np.exp(reach - logit)), 1 / (1 + np.exp(-reach - logit))
-        kish = ratio.kish
-        # With k equal weights and no miss the error is 1 / 2k; its inverse is what a stratified draw is worth.
-        effective = np.where(all_ & (error > 0), np.minimum(kish, 0.5 / error), kish)
-    edge = wilson(np.where(all_, 1.0, 0.0), effective, confidence=confidence)
-    low, high = np.where(none | all_, edge.low, low), np.where(none | all_, edge.high, high)
-    unknown = np.isnan(share)
-    return Range(np.where(unknown, np.nan, low), np.where(unknown, np.nan, high))
+    ratio, strata = recall(sweep), sampled_strata(sweep)
+    if strata is not None:
+        return _around(ratio, *counts.share(*counts.found_and_missed(strata), confidence=confidence))
+    return jeffreys(ratio.value, _effective(sweep, ratio, confidence), confidence=confidence)
+
+
+def _flag_rate_range(sweep: Sweep, confidence: float) -> Range:
+    ratio, strata = flag_rate(sweep), sampled_strata(sweep)
+    if strata is None:
+        return _ratio_range(sweep, ratio, confidence)
+
+    def bounds(share: Floats, n: Floats) -> tuple[Floats, Floats]:
+        found = wilson(share, n, confidence=confidence)
+        return found.low, found.high
+
+    return _around(ratio, *mover.flag_rate(strata, bounds))
+
+
+def _around(ratio: Ratio, low: Floats, high: Floats) -> Range:
+    """Rounding must not push a bound past the figure."""
+    return Range(np.minimum(low, ratio.value), np.maximum(high, ratio.value))
+
+
+def _effective(sweep: Sweep, ratio: Ratio, confidence: float) -> Floats:
+    """How many labels of a random sample know a ratio as well."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        spread = variance(sweep, ratio)
+        effective = np.where(spread > 0, ratio.value * (1 - ratio.value) / spread, ratio.kish)
+        return np.asarray(effective / _few_clusters(sweep, ratio, confidence) ** 2)
 
 
 def _few_clusters(sweep: Sweep, ratio: Ratio, confidence: float) -> Floats | float:

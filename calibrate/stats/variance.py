@@ -10,9 +10,6 @@ from calibrate.stats.clusters import Clusters
 from calibrate.stats.design import Floats, Ints, StratumCounts
 from calibrate.stats.sweep import Sweep
 
-# Half a missed label split in two: keeps a stratum that happened to show no miss from claiming it has none.
-QUARTER = 0.25
-
 
 @dataclass(frozen=True)
 class Ratio:
@@ -41,7 +38,7 @@ class Ratio:
 
 def precision(sweep: Sweep) -> Ratio:
     """Of what is flagged at each point, what is hallucinated."""
-    strata, sums = _strata(sweep), _sums(sweep)
+    strata, sums = sampled_strata(sweep), _sums(sweep)
     return Ratio(
         value=sweep.precision,
         part_squared=sums.tt,
@@ -56,7 +53,7 @@ def precision(sweep: Sweep) -> Ratio:
 
 def recall(sweep: Sweep) -> Ratio:
     """Of what is hallucinated, scored or not, what is flagged at each point."""
-    strata, sums = _strata(sweep), _sums(sweep)
+    strata, sums = sampled_strata(sweep), _sums(sweep)
     return Ratio(
         value=sweep.recall,
         part_squared=sums.tt,
@@ -71,7 +68,7 @@ def recall(sweep: Sweep) -> Ratio:
 
 def false_positive_rate(sweep: Sweep) -> Ratio:
     """Of what is clean, scored or not, what is flagged at each point."""
-    strata, sums = _strata(sweep), _sums(sweep)
+    strata, sums = sampled_strata(sweep), _sums(sweep)
     return Ratio(
         value=sweep.fpr,
         part_squared=sums.ff,
@@ -86,7 +83,7 @@ def false_positive_rate(sweep: Sweep) -> Ratio:
 
 def flag_rate(sweep: Sweep) -> Ratio:
     """Of everything, what is flagged at each point."""
-    strata, sums = _strata(sweep), _sums(sweep)
+    strata, sums = sampled_strata(sweep), _sums(sweep)
     flagged, of_all = sums.tt + 2 * sums.tf + sums.ff, sums.tn + sums.fn
     return Ratio(
         value=sweep.flag_rate,
@@ -100,8 +97,9 @@ def flag_rate(sweep: Sweep) -> Ratio:
     )
 
 
-def _strata(sweep: Sweep) -> StratumCounts | None:
-    """Clusters cross strata, and are then what was drawn; taking them as drawn from all over errs on the safe side."""
+def sampled_strata(sweep: Sweep) -> StratumCounts | None:
+    """The strata that labels were drawn from. None with clusters, which cross strata and are then what was drawn:
+    taking them as drawn from all over errs on the safe side."""
     return None if sweep.clusters else sweep.strata
 
 
@@ -125,17 +123,15 @@ def _sums(sweep: Sweep) -> Clusters:
     )
 
 
-def variance(sweep: Sweep, ratio: Ratio, quarter: float = 0.0) -> Floats:
+def variance(sweep: Sweep, ratio: Ratio) -> Floats:
     """The design variance of a ratio: Taylor-linearised, per stratum, without replacement.
 
     A row's residual is 1 - P in the part, -P in the rest of the whole, 0 outside. Without a design: weighted rows, or
-    clusters of them, of a large population, whose residuals have mean 0. A `quarter` adds that much of a missed row to
-    every stratum.
+    clusters of them, of a large population, whose residuals have mean 0.
     """
-    p, strata = ratio.value, _strata(sweep)
+    p, strata = ratio.value, sampled_strata(sweep)
     if strata is None or ratio.part is None or ratio.whole is None:
-        extra = quarter * sweep.squared_n / max(sweep.n, 1)
-        squares = (1 - p) ** 2 * ratio.part_squared + p**2 * (ratio.rest_squared + extra)
+        squares = (1 - p) ** 2 * ratio.part_squared + p**2 * ratio.rest_squared
         if sweep.clusters:
             many = np.maximum(ratio.kish, 2.0)
             squares = np.maximum(squares - 2 * p * (1 - p) * ratio.cross, 0.0) * many / (many - 1)
@@ -144,15 +140,10 @@ def variance(sweep: Sweep, ratio: Ratio, quarter: float = 0.0) -> Floats:
     for h in np.flatnonzero(strata.rows):
         n = int(strata.rows[h])
         part, rest = ratio.part[h], ratio.whole[h] - ratio.part[h]
-        squares = (1 - p) ** 2 * part + p**2 * (rest + quarter)
+        squares = (1 - p) ** 2 * part + p**2 * rest
         mean = ((1 - p) * part - p * rest) / n
-        if quarter:
-            spread = squares - n * mean**2
-        elif n > 1:
-            spread = (squares - n * mean**2) * n / (n - 1)
-        else:
-            # One row has no spread of its own; its distance from 0 errs on the safe side.
-            spread = squares
+        # One row has no spread of its own; its distance from 0 errs on the safe side.
+        spread = (squares - n * mean**2) * n / (n - 1) if n > 1 else squares
         total += strata.weight[h] ** 2 * (1 - strata.sampled[h]) * spread
     # Rounding leaves a hair below zero where every residual is the same.
     return np.asarray(np.maximum(total, 0.0) / ratio.weight**2)

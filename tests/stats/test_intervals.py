@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import astuple
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
-from scipy.stats import binom, binomtest
+from scipy.stats import beta, betaprime, binom, binomtest
 
 from calibrate.errors import BadInput
 from calibrate.sampling import allocate
@@ -58,22 +60,11 @@ def test_without_a_design_precision_and_fpr_are_ordinary_wilson(counts: tuple[in
     assert (known.true_positives, known.false_positives, known.false_negatives, known.true_negatives) == counts
 
 
-def test_recall_is_a_logit_interval_with_a_quarter_of_a_miss() -> None:
-    known = figures(sweep(*labelled(12, 5, 3, 80)), 1.0)
-    r = 12 / 15
-    se = np.sqrt((1 - r) ** 2 * 12 + r**2 * 3.25) / 15
-    reach = Z * se / (r * (1 - r))
-    logit = np.log(r / (1 - r))
-    assert known.recall == Interval(
-        r, pytest.approx(1 / (1 + np.exp(reach - logit))), pytest.approx(1 / (1 + np.exp(-reach - logit)))
-    )
-
-
-@pytest.mark.parametrize(("found", "missed"), [(8, 0), (0, 8)])
-def test_recall_of_all_or_nothing_is_wilson_on_the_positives(found: int, missed: int) -> None:
-    known = figures(sweep(*labelled(found, 1, missed, 9)), 1.0).recall
-    theirs = binomtest(found, 8).proportion_ci(method="wilson")
-    assert (known.low, known.high) == pytest.approx((theirs.low, theirs.high), abs=1e-12)
+@pytest.mark.parametrize(("found", "missed"), [(12, 3), (1, 9), (8, 0), (0, 8)])
+def test_without_a_design_recall_is_jeffreys(found: int, missed: int) -> None:
+    known = figures(sweep(*labelled(found, 5, missed, 80)), 1.0).recall
+    low, high = beta.ppf([0.025, 0.975], found + 0.5, missed + 0.5)
+    assert (known.low, known.high) == pytest.approx((low if found else 0, high if missed else 1), abs=1e-12)
 
 
 def test_full_recall_is_less_certain_when_a_large_stratum_shows_no_positive() -> None:
@@ -87,31 +78,55 @@ def test_full_recall_is_less_certain_when_a_large_stratum_shows_no_positive() ->
     assert low[1] < low[0] - 0.3
 
 
-def test_stratified_variances_equal_the_formulas_written_out() -> None:
+def test_a_stratified_draw_has_the_intervals_of_the_formulas_written_out() -> None:
     rng = np.random.default_rng(8)
     population, n_h = np.array([4_000, 900, 200]), np.array([40, 30, 20])
     strata = np.repeat([0, 1, 2], n_h)
     y = rng.random(90) < np.array([0.1, 0.3, 0.7])[strata]
     f = rng.random(90) < np.where(y, 0.6, 0.2)
     w = (population / n_h)[strata]
-    p, r = (w * y * f).sum() / (w * f).sum(), (w * y * f).sum() / (w * y).sum()
-    v_p = v_r = 0.0
+    p, left = (w * y * f).sum() / (w * f).sum(), 1 - n_h / population
+    v_p, reach = 0.0, np.zeros(2)
+    part, rest = np.zeros(2), np.zeros(2)  # of all hallucinated: found and missed, each with its variance
     for h in range(3):
-        z = (f * (y - p) / (w * f).sum())[strata == h]
-        fpc = 1 - n_h[h] / population[h]
-        v_p += population[h] ** 2 * fpc * z.var(ddof=1) / n_h[h]
-        k1, k0 = (y & f)[strata == h].sum(), (y & ~f)[strata == h].sum()
-        inner = ((1 - r) ** 2 * k1 + r**2 * (k0 + 0.25)) / n_h[h] - (((1 - r) * k1 - r * k0) / n_h[h]) ** 2
-        v_r += population[h] ** 2 * fpc / n_h[h] * inner / (w * y).sum() ** 2
-    n_eff = min(p * (1 - p) / v_p, f.sum())
+        here, each = strata == h, population[h] / n_h[h]
+        z = (f * (y - p) / (w * f).sum())[here]
+        v_p += population[h] ** 2 * left[h] * z.var(ddof=1) / n_h[h]
+        for sums, k in ((part, (y & f)[here].sum()), (rest, (y & ~f)[here].sum())):
+            sums += each * k, each**2 * left[h] * k * (1 - k / n_h[h])
+        k = f[here].sum()
+        bounds = mended(k, n_h[h])
+        reach += left[h] * ((population[h] / population.sum()) * (np.array(bounds) - k / n_h[h])) ** 2
+    half = np.array([100 * left[0] / 2, 100**2 * left[0] / 2])  # a label of the heaviest stratum; each has some flagged, not all
+    (a, s), (b, t) = ((m**2 / v, v / m) for m, v in (part + half, rest + half))
+    missed_to_found = betaprime.ppf([0.975, 0.025], b, a) * t / s  # of two gamma variables
     known = figures(sweep(y, f.astype(float), design=Design(strata, population)), 1.0)
-    expected = wilson(np.array([p]), np.array([n_eff]))
-    assert known.precision == Interval(
-        pytest.approx(p), pytest.approx(expected.low[0]), pytest.approx(expected.high[0])
-    )
-    reach, logit = Z * np.sqrt(v_r) / (r * (1 - r)), np.log(r / (1 - r))
-    bounds = [1 / (1 + np.exp(reach - logit)), 1 / (1 + np.exp(-reach - logit))]
-    assert known.recall == Interval(pytest.approx(r), pytest.approx(bounds[0]), pytest.approx(bounds[1]))
+    expected = wilson(np.array([p]), np.array([min(p * (1 - p) / v_p, f.sum())]))
+    assert astuple(known.precision) == pytest.approx((p, expected.low[0], expected.high[0]))
+    assert astuple(known.recall) == pytest.approx((part[0] / (part + rest)[0], *(1 / (1 + missed_to_found))))
+    rate = (w * f).sum() / w.sum()
+    assert astuple(known.flag_rate) == pytest.approx((rate, *(rate + np.sqrt(reach) * [-1, 1])))
+
+
+def test_the_stratum_that_holds_the_threshold_alone_leaves_the_flag_rate_open() -> None:
+    """Flagged whole, 3 of 20, not at all: 50 + 3/20 of 400 of 10,050 traces. Between two strata: both may hold it."""
+    population, strata = np.array([50, 400, 9_600]), np.repeat([0, 1, 2], [10, 20, 70])
+    for flagged, holds in ((13, [1]), (10, [0, 1])):
+        scores = (np.arange(100) < flagged).astype(float)
+        known = figures(sweep(np.zeros(100, bool), scores, design=Design(strata, population)), 1.0).flag_rate
+        reach = np.zeros(2)
+        for h in holds:
+            k, n = int(scores[strata == h].sum()), [10, 20, 70][h]
+            reach += (1 - n / population[h]) * (population[h] / 10_050 * (np.array(mended(k, n)) - k / n)) ** 2
+        value = (50 + (flagged - 10) / 20 * 400) / 10_050
+        assert astuple(known) == pytest.approx((value, *(value + np.sqrt(reach) * [-1, 1])))
+
+
+def test_all_of_the_traffic_labelled_leaves_nothing_open() -> None:
+    labels, scores = labelled(12, 5, 3, 80)
+    known = figures(sweep(labels, scores, design=Design(np.arange(100) % 3, np.array([34, 33, 33]))), 1.0)
+    assert astuple(known.recall) == pytest.approx((0.8, 0.8, 0.8), abs=1e-3)
+    assert astuple(known.flag_rate) == pytest.approx((0.17, 0.17, 0.17))
 
 
 def test_weights_without_a_design_cost_precision() -> None:
@@ -134,7 +149,7 @@ def test_the_band_is_the_figures_at_every_point() -> None:
         known = figures(ours, float(threshold))
         for name in ("precision", "recall", "fpr", "flag_rate"):
             low, high = getattr(edges, f"{name}_low")[i], getattr(edges, f"{name}_high")[i]
-            assert getattr(known, name) == Interval(getattr(ours, name)[i], low, high)
+            assert astuple(getattr(known, name)) == pytest.approx((getattr(ours, name)[i], low, high))
             assert 0 <= low <= getattr(ours, name)[i] <= high <= 1
     wide = band(ours, confidence=1 - 0.05 / 25)
     assert np.all(wide.precision_low <= edges.precision_low)

@@ -254,10 +254,10 @@ def test_a_failed_attempt_says_what_another_takes_and_that_one_spends_the_next_l
     drawn = standing(store).fresh
     assert drawn is not None
     rows = attempts.fresh_rows(store, one)
-    # The labels of a bad day: at the strictest cut a fifth is clean whatever it is.
+    # The labels of a bad day: at the strictest cut a seventh is clean whatever it is.
     start = attempts.plan_of(one).cuts[0]
     top = [place for place, row in enumerate(rows) if row.value is not None and row.value >= start]
-    world.label(drawn, verdicts=dict.fromkeys(top[::5], "clean"))
+    world.label(drawn, verdicts=dict.fromkeys(top[::7], "clean"))
     failed = certify.finish(store, one, now=NOW)
     outcome = attempts.outcome_of(failed)
     assert outcome is not None

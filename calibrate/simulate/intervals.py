@@ -2,24 +2,32 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
 from calibrate.simulate.scenarios import TARGET, Floats, Traffic
 from calibrate.simulate.trials import Labelled, design_of, draw
+from calibrate.stats.areas import FEW, ranked
+from calibrate.stats.bootstrap import Order
 from calibrate.stats.bounded import Bounded, bounded
 from calibrate.stats.intervals import figures
 from calibrate.stats.policies import Policy, choose
 from calibrate.stats.sweep import Sweep, sweep
+from calibrate.types import Interval
+
+FIGURES = ("precision", "recall", "fpr", "flag_rate")
+AREAS = ("auroc", "average_precision")
+RESAMPLES = 500  # of an area's interval: its ends are then known to a tenth of its width
 
 
 @dataclass(frozen=True)
 class Coverage:
-    """Shares of replications whose 95% interval, if there was one, held the truth; mean width of precision's."""
+    """Shares of replications whose 95% interval, if there was one, held the truth, by figure; mean width of
+    precision's."""
 
-    precision: float
-    recall: float
+    held: Mapping[str, float]
     width: float
 
 
@@ -38,18 +46,56 @@ def coverage(
     cut = traffic.oracle(target) - 1
     threshold = float(traffic.scores[cut])
     sample = draw(traffic, n, design=design, replications=replications, rng=rng)
-    held: dict[str, list[bool]] = {"precision": [], "recall": []}
+    held: dict[str, list[bool]] = {name: [] for name in FIGURES}
+    flagged = traffic.truth[: cut + 1]
+    clean = len(traffic.truth) - traffic.truth.sum()
+    truths = {
+        "precision": traffic.precision[cut],
+        "recall": traffic.recall[cut],
+        "fpr": np.count_nonzero(~flagged) / clean,
+        "flag_rate": len(flagged) / len(traffic.truth),
+    }
     widths = []
     for row in range(replications):
         known = figures(_sweep(traffic, sample, row, design), threshold)
-        for figure, truth in (("precision", traffic.precision[cut]), ("recall", traffic.recall[cut])):
-            interval = getattr(known, figure)
-            if interval.low is not None and interval.high is not None:
-                held[figure].append(interval.low <= truth <= interval.high)
+        for name, truth in truths.items():
+            _keep(held[name], getattr(known, name), truth)
         low, high = known.precision.low, known.precision.high
         # No flagged label: nothing is known, which is an interval from 0 to 1.
         widths.append(1.0 if low is None or high is None else high - low)
-    return Coverage(_share(held["precision"]), _share(held["recall"]), float(np.mean(widths)))
+    return Coverage({name: _share(each) for name, each in held.items()}, float(np.mean(widths)))
+
+
+def area_coverage(
+    traffic: Traffic, *, n: int, design: str, replications: int, rng: np.random.Generator
+) -> dict[str, float]:
+    """The same of AUROC and average precision, where either verdict has as many labels as the scoreboard asks for."""
+    sample = draw(traffic, n, design=design, replications=replications, rng=rng)
+    order = Order.of(-traffic.scores, traffic.truth)
+    truth = order.areas(np.ones((1, len(traffic.truth))))
+    held: dict[str, list[bool]] = {name: [] for name in AREAS}
+    for row in range(replications):
+        rows, verdicts = sample.rows[row], sample.verdicts[row]
+        if min(verdicts.sum(), n - verdicts.sum()) < FEW:
+            continue
+        drawn = design_of(traffic, rows, design)
+        found = ranked(
+            sweep(verdicts, traffic.scores[rows], design=drawn),
+            verdicts,
+            traffic.scores[rows],
+            rng=rng,
+            weights=drawn.weights,
+            strata=drawn.strata,
+            count=RESAMPLES,
+        )
+        for name in AREAS:
+            _keep(held[name], getattr(found, name), float(getattr(truth, name)[0]))
+    return {name: _share(each) for name, each in held.items()}
+
+
+def _keep(held: list[bool], found: Interval, truth: float) -> None:
+    if found.low is not None and found.high is not None:
+        held.append(found.low <= truth <= found.high)
 
 
 def misses(

@@ -8,13 +8,21 @@ from dataclasses import dataclass
 import numpy as np
 
 from calibrate.simulate.cells import Cell, Method, cell, reachable
-from calibrate.simulate.intervals import coverage, labels_like, misses
+from calibrate.simulate.intervals import AREAS, FIGURES, area_coverage, coverage, labels_like, misses
 from calibrate.simulate.scenarios import Traffic, grid, stress
 
 LABELS = 300
 SEED = 20261116
 RANDOM_SIZES = (300, 1000, 3000, 9000)
 OFTENER = 4  # replications of an interval for one of a certificate: its band is narrow, and it costs little
+NAMES = {
+    "precision": "precision",
+    "recall": "recall",
+    "fpr": "the false-positive rate",
+    "flag_rate": "the flag rate",
+    "auroc": "AUROC",
+    "average_precision": "average precision",
+}
 NEEDED_FROM = 30  # failed attempts that asked for labels, without which the share of them that succeeds says nothing
 
 
@@ -135,13 +143,14 @@ def _shares(name: str, cells: Sequence[Cell], least: float | None = None) -> Ite
 
 def _intervals(scenarios: Sequence[Traffic], replications: int, labels: int, seed: int) -> Iterator[Row]:
     known = [one for one in scenarios if one.kind == "grid" and one.name.startswith(("2%", "10%")) and reachable(one)]
-    held: dict[str, list[tuple[float, str]]] = {"precision": [], "recall": []}
+    held: dict[str, list[tuple[float, str]]] = {name: [] for name in (*FIGURES, *AREAS)}
     saved = []
     for number, one in enumerate(known):
         rng = np.random.default_rng([seed, 1000 + number])
         found = coverage(one, n=labels, design="octave", replications=OFTENER * replications, rng=rng)
-        held["precision"].append((found.precision, one.name))
-        held["recall"].append((found.recall, one.name))
+        areas = area_coverage(one, n=labels, design="octave", replications=replications, rng=rng)
+        for name, share in {**found.held, **areas}.items():
+            held[name].append((share, one.name))
         if one.name.startswith("2%"):
             few = min(replications, 300)
             widths = [coverage(one, n=n, design="random", replications=few, rng=rng).width for n in RANDOM_SIZES]
@@ -156,7 +165,7 @@ def _intervals(scenarios: Sequence[Traffic], replications: int, labels: int, see
             mean = float(np.mean([share for share, _ in shares]))
             where = f"mean of {len(shares)}; lowest: {low[1]}; highest: {high[1]}"
             kept = low[0] >= 0.93 and high[0] <= 0.985
-            name = f"coverage of 95% intervals of {figure}, 2% and 10%"
+            name = f"coverage of 95% intervals of {NAMES[figure]}, 2% and 10%"
             yield Row(name, ".93–.985", mean, None, low[0], high[0], where, kept)
 
 

@@ -9,10 +9,9 @@ import numpy as np
 
 from calibrate.stats import combine
 from calibrate.stats.combine import Material
-from calibrate.stats.design import Floats
 from calibrate.stats.ensemble import Cascade, Rule
 from calibrate.stats.nested_cv import apply
-from calibrate.stats.performance import performance
+from calibrate.stats.performance import Drawn, performance
 from calibrate.types import Interval
 
 SHARES = (0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.6, 0.8, 1.0)
@@ -57,7 +56,7 @@ class Frontier:
 
 
 def frontier(
-    material: Material, price: Price, drawn: Floats, *, budget: float, shares: Sequence[float] = SHARES
+    material: Material, price: Price, drawn: Drawn, *, budget: float, shares: Sequence[float] = SHARES
 ) -> Frontier:
     """The cascade at every share that its filter can pick out. `drawn` are the resamples."""
     cheap = tuple(name for name in material.names if name != price.detector)
@@ -68,7 +67,7 @@ def frontier(
     return Frontier(price, cheap, tuple(_step(rule, material, price, drawn, budget=budget) for rule in rules))
 
 
-def _step(rule: Rule, material: Material, price: Price, drawn: Floats, *, budget: float) -> Step:
+def _step(rule: Rule, material: Material, price: Price, drawn: Drawn, *, budget: float) -> Step:
     share = 0.0
     if isinstance(rule, Cascade):
         share = float(np.average(rule.passes(material.traffic), weights=material.traffic_weights))

@@ -12,7 +12,8 @@ from numpy.typing import ArrayLike, NDArray
 from calibrate.errors import BadInput
 from calibrate.stats import bootstrap, resampled
 from calibrate.stats.bootstrap import RESAMPLES, Areas, Order, Units
-from calibrate.stats.design import Bools, Floats, check_weights
+from calibrate.stats.design import Bools, Floats, Ints, check_weights
+from calibrate.stats.unseen import Unseen
 from calibrate.types import FlagWhen, Interval
 
 _NOTHING = Interval(None)
@@ -55,6 +56,7 @@ def compare(
     second_flag_when: FlagWhen | None = None,
     clusters: ArrayLike | None = None,
     weights: ArrayLike | None = None,
+    strata: Ints | None = None,
     resamples: int = RESAMPLES,
 ) -> Comparison:
     """Compare two sets of scores of the same labelled traces by a paired bootstrap.
@@ -63,7 +65,8 @@ def compare(
     second detector whose suspicious side is another. `clusters` names the group of every trace (traces that share their
     sources err together); default: each its own. Whole groups are drawn with replacement, the same ones for both
     scores (Field & Welsh 2007); the interval of the difference is that of `resampled.figure`. Draws without both
-    classes are left out; when they are half or more, there is no interval. `weights` as for a sweep.
+    classes are left out; when they are half or more, there is no interval. `weights` as for a sweep, `strata` a code
+    per label that says which were drawn together (calibrate.stats.unseen).
     """
     y, scores = _checked(labels, first, second)
     given = check_weights(weights, None, len(y))
@@ -78,9 +81,15 @@ def compare(
         return Comparison(n, positives, many, missing=f"{what}; a comparison needs hallucinated and clean ones")
     verdicts = resampled.Verdicts.of(y, group)
     sides = flag_when, second_flag_when or flag_when
-    orders = [Order.of(-one if side == "above" else one, y) for one, side in zip(scores, sides, strict=True)]
-    here = [order.areas(w[None, :]) for order in orders]
-    draws = [[order.areas(some) for order in orders] for some in drawn(group, w, resamples, rng)]
+    keys = [-one if side == "above" else one for one, side in zip(scores, sides, strict=True)]
+    here = [Order.of(one, y).areas(w[None, :]) for one in keys]
+    unseen = Unseen.of(y, given, Units.of_codes(group.astype(np.int64), strata), strata)
+    if unseen is None:
+        orders, times = [Order.of(one, y) for one in keys], drawn(group, w, resamples, rng)
+    else:
+        orders = [Order.of(one[unseen.rows], unseen.labels) for one in keys]
+        times = unseen.drawn(resamples, rng)
+    draws = [[order.areas(some) for order in orders] for some in times]
     return Comparison(
         n,
         positives,

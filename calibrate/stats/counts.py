@@ -45,18 +45,21 @@ class Count:
         return np.maximum(self.variance + self.label_variance / 2, (SURE * self._mean) ** 2)
 
 
-def found_and_missed(strata: StratumCounts) -> tuple[Count, Count]:
-    """The hallucinated labels that each point flags, and those that it does not.
+def found_and_missed(strata: StratumCounts, worth: Floats) -> tuple[Count, Count]:
+    """The hallucinated labels that each point flags, and those that it does not. A label is `worth` as much, 0 to 1,
+    as one of a trace that shares nothing with others.
 
-    A label can be flagged where some of its stratum are, and missed where some are not; where there is no such stratum,
-    in any.
+    It can be flagged where some of its stratum are, and missed where some are not; where there is no such stratum, in
+    any.
     """
     there = strata.rows > 0
     tp, flagged = strata.tp[there], (strata.tp + strata.fp)[there]
     missed, rows = strata.positives[there][:, None] - tp, strata.rows[there]
     weight, left = strata.weight[there], 1 - strata.sampled[there]
     some, others = flagged > 0, flagged < rows[:, None]
-    return _count(tp, some, rows, weight, left), _count(missed, others, rows, weight, left)
+    parts = (tp, some), (missed, others)
+    found, lost = (_count(labels, possible, rows, weight, left, worth) for labels, possible in parts)
+    return found, lost
 
 
 def share(part: Count, rest: Count, *, confidence: float) -> tuple[Floats, Floats]:
@@ -75,15 +78,15 @@ def share(part: Count, rest: Count, *, confidence: float) -> tuple[Floats, Float
     return np.where(unknown, np.nan, low), np.where(unknown, np.nan, high)
 
 
-def _count(labels: Ints, possible: Bools, rows: Ints, weight: Floats, left: Floats) -> Count:
+def _count(labels: Ints, possible: Bools, rows: Ints, weight: Floats, left: Floats, worth: Floats) -> Count:
     """`labels` per stratum and point, `possible` where one could have been; `left`: the part of a stratum not drawn."""
     spread = weight**2 * left
     at = np.argmax(np.where(possible | ~possible.any(axis=0), weight[:, None], -1.0), axis=0)
     return Count(
         total=weight @ labels,
-        variance=spread @ (labels * (1 - labels / rows[:, None])),
+        variance=spread @ (labels * (1 - labels / rows[:, None])) / worth,
         label=(weight * left)[at],
-        label_variance=spread[at],
+        label_variance=spread[at] / worth,
     )
 
 

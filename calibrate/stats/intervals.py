@@ -9,7 +9,7 @@ at an effective size. Intervals are pointwise: each holds at its own threshold, 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import NormalDist
 
 import numpy as np
@@ -193,10 +193,16 @@ def _ratio_range(sweep: Sweep, ratio: Ratio, confidence: float, *, capped: bool 
 
 
 def _recall_range(sweep: Sweep, confidence: float) -> Range:
-    ratio, strata = recall(sweep), sampled_strata(sweep)
-    if strata is not None:
-        return _around(ratio, *counts.share(*counts.found_and_missed(strata), confidence=confidence))
-    return jeffreys(ratio.value, _effective(sweep, ratio, confidence), confidence=confidence)
+    ratio = recall(sweep)
+    effective = _effective(sweep, ratio, confidence)
+    if sweep.strata is None:
+        return jeffreys(ratio.value, effective, confidence=confidence)
+    worth = np.ones(len(sweep))
+    if sweep.clusters:  # labels that share their sources are worth fewer, whatever stratum they are in
+        apart = replace(sweep, clusters=None, strata=None)
+        worth = np.fmin(effective / _effective(apart, recall(apart), confidence), 1.0)
+    found, missed = counts.found_and_missed(sweep.strata, worth)
+    return _around(ratio, *counts.share(found, missed, confidence=confidence))
 
 
 def _flag_rate_range(sweep: Sweep, confidence: float) -> Range:

@@ -14,6 +14,7 @@ from calibrate.stats import bootstrap, resampled
 from calibrate.stats.combine import Material
 from calibrate.stats.design import Bools, Floats, Ints
 from calibrate.stats.intervals import wilson, z_value
+from calibrate.stats.unseen import Unseen
 from calibrate.types import Interval
 
 RESAMPLES = 1000
@@ -40,26 +41,56 @@ class Performance:
     flag_rate: Interval
 
 
-def draw(material: Material, *, rng: np.random.Generator, count: int = RESAMPLES) -> Floats:
-    """Weights of the traces in `count` resamples (fewer of very many traces), shape (resamples, traces): groups are
-    drawn whole, and within strata where they lie in one."""
+@dataclass(frozen=True)
+class Drawn:
+    """Resamples of the labelled traces: `seen` are their weights, shape (resamples, traces). Those of a stratified draw
+    that reckon with what it has not seen are `weights` of the columns of `unseen`, None at random."""
+
+    seen: Floats
+    unseen: Unseen | None
+    weights: Floats
+
+
+def draw(material: Material, *, rng: np.random.Generator, count: int = RESAMPLES) -> Drawn:
+    """`count` resamples, fewer of very many traces: groups are drawn whole, and within strata where they lie in one."""
     size = max(min(count, CELLS // max(len(material.labels), 1)), min(count, LEAST))
-    times = bootstrap.drawn(bootstrap.Units.among(material.groups, material.strata), size, rng)
-    return np.asarray(np.concatenate(list(times)) * material.weights)
+    units = bootstrap.Units.among(material.groups, material.strata)
+    seen = np.concatenate(list(bootstrap.drawn(units, size, rng))) * material.weights
+    unseen = Unseen.of(material.labels, material.weights, units, material.strata)
+    weights = np.zeros((0, 0)) if unseen is None else np.concatenate(list(unseen.drawn(size, rng)))
+    return Drawn(np.asarray(seen), unseen, weights)
 
 
-def performance(material: Material, judged: Judged, drawn: Floats) -> Performance:
-    """The figures of one rule. `drawn` are the resamples: the same ones for every rule that is compared."""
-    y, w, flags = material.labels, material.weights, judged.flags.astype(np.float64)
+def performance(material: Material, judged: Judged, drawn: Drawn) -> Performance:
+    """The figures of one rule. `drawn` are the resamples: the same ones for every rule that is compared.
+
+    At random all have `share_interval`. So has the precision of a stratified draw; its recall and flag rate are decided
+    by strata in which little is flagged, and are what calibrate.stats.unseen leaves open.
+    """
+    y, flags = material.labels, judged.flags.astype(np.float64)
     everyone = np.ones_like(flags)
+    precision = _share(flags * y, flags, material, drawn)
+    if drawn.unseen is None:
+        recall, flag_rate = _share(flags * y, everyone * y, material, drawn), _share(flags, everyone, material, drawn)
+        return Performance(recall, precision, flag_rate)
+    rows, hallucinated = drawn.unseen.rows, drawn.unseen.labels
+    n = resampled.Verdicts.of(y, bootstrap.Units.among(material.groups).of)
     return Performance(
-        recall=_share(flags * y, everyone * y, w, drawn),
-        precision=_share(flags * y, flags, w, drawn),
-        flag_rate=_share(flags, everyone, w, drawn),
+        recall=resampled.figure(
+            _known(ratio(flags * y, everyone * y, material.weights)),
+            ratios(flags[:, rows] * hallucinated, everyone[:, rows] * hallucinated, drawn.weights),
+            n,
+        ),
+        precision=precision,
+        flag_rate=resampled.figure(
+            _known(ratio(flags, everyone, material.weights)),
+            ratios(flags[:, rows], everyone[:, rows], drawn.weights),
+            n,
+        ),
     )
 
 
-def difference(material: Material, first: Judged, second: Judged, drawn: Floats) -> Interval:
+def difference(material: Material, first: Judged, second: Judged, drawn: Drawn) -> Interval:
     """Recall of the first minus recall of the second, -1 to 1: paired, on the same resamples and folds.
 
     The variance is that of other traces, the repeats averaged, and what dealing the folds anew moves their mean by.
@@ -73,7 +104,7 @@ def difference(material: Material, first: Judged, second: Judged, drawn: Floats)
     gaps = (first.flags.astype(np.float64) - second.flags) * y  # one of them may have a single repeat
     each = gaps @ w / (y @ w)
     value, dealt = float(each.mean()), float(each.var(ddof=1)) / len(each) if len(each) > 1 else 0.0
-    spread = ratios(gaps.mean(axis=0)[None], y[None].astype(np.float64), drawn)
+    spread = ratios(gaps.mean(axis=0)[None], y[None].astype(np.float64), drawn.seen)
     known = spread[np.isfinite(spread)]
     if len(known) <= len(spread) / 2:
         return Interval(value)
@@ -83,14 +114,21 @@ def difference(material: Material, first: Judged, second: Judged, drawn: Floats)
     return Interval(value, max(-1.0, centre - reach), min(1.0, centre + reach))
 
 
-def ranking(material: Material, judged: Judged, drawn: Floats) -> Interval:
+def ranking(material: Material, judged: Judged, drawn: Drawn) -> Interval:
     """AUROC with its interval, over pairs within a fold: scores of two folds come from two fits."""
-    y, w, repeats = material.labels, material.weights, len(judged.scores)
-    value = np.mean([_within(y, judged, repeat, w[None])[0] for repeat in range(repeats)])
+    y, repeats = material.labels, len(judged.scores)
+    here = [_within(y, judged, repeat, material.weights[None])[0] for repeat in range(repeats)]
+    value = float(np.mean(here))
     if not np.isfinite(value):
         return Interval(None)
-    each = np.concatenate([_within(y, judged, repeat, drawn[repeat::repeats]) for repeat in range(repeats)])
-    return resampled.auroc(float(value), each, resampled.Verdicts.of(y))
+    n, unseen = resampled.Verdicts.of(y), drawn.unseen
+    if unseen is None:
+        each = [_within(y, judged, repeat, drawn.seen[repeat::repeats]) for repeat in range(repeats)]
+        return resampled.auroc(value, np.concatenate(each), n)
+    folds = None if judged.folds is None else judged.folds[:, unseen.rows]
+    wider = Judged(judged.flags[:, unseen.rows], judged.scores[:, unseen.rows], folds)
+    each = [_within(unseen.labels, wider, repeat, drawn.weights[repeat::repeats]) for repeat in range(repeats)]
+    return resampled.figure(value, np.concatenate(each), n)
 
 
 def share_interval(value: float, drawn: Floats, *, labels: float, kish: float) -> Interval:
@@ -121,10 +159,14 @@ def ratios(part: Floats, whole: Floats, drawn: Floats) -> Floats:
     return found
 
 
-def _share(part: Floats, whole: Floats, w: Floats, drawn: Floats) -> Interval:
-    value = ratio(part, whole, w)
-    there = whole.mean(axis=0)
-    return share_interval(value, ratios(part, whole, drawn), labels=float(there.sum()), kish=_kish(w, there))
+def _share(part: Floats, whole: Floats, material: Material, drawn: Drawn) -> Interval:
+    w, there = material.weights, whole.mean(axis=0)
+    each = ratios(part, whole, drawn.seen)
+    return share_interval(ratio(part, whole, w), each, labels=float(there.sum()), kish=_kish(w, there))
+
+
+def _known(value: float) -> float | None:
+    return value if np.isfinite(value) else None
 
 
 def _within(y: Bools, judged: Judged, repeat: int, drawn: Floats) -> Floats:

@@ -73,12 +73,13 @@ def average_precision(value: float | None, draws: Floats, n: Verdicts) -> Interv
 
 def figure(value: float | None, draws: Floats, n: Verdicts) -> Interval:
     """Of any other figure, a difference for one: the expanded percentile interval (Hesterberg, The American
-    Statistician 69, 2015), which reaches as much further out as Student's t of the rarer verdict's groups does."""
+    Statistician 69, 2015), which reaches as much further out as Student's t of the rarer verdict's groups does. It
+    holds the figure itself, which draws that reckon with the unseen need not."""
     known = _enough(draws)
     if value is None or known is None:
         return Interval(value)
     low, high = np.quantile(known, _tails(n.few))
-    return Interval(value, float(low), float(high))
+    return Interval(value, min(value, float(low)), max(value, float(high)))
 
 
 def _enough(draws: Floats) -> Floats | None:

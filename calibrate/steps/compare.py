@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from calibrate.errors import BadInput
 from calibrate.stats import compare as ranks
 from calibrate.stats import resampled
-from calibrate.stats.bootstrap import Units
-from calibrate.stats.replicates import Replicates, bootstrap
+from calibrate.stats.areas import Ranked, ranked
+from calibrate.stats.bootstrap import Areas, Units
 from calibrate.stats.sweep import Sweep, sweep
 from calibrate.stats.wording import FEW_POSITIVES
 from calibrate.steps import tune
@@ -169,30 +169,22 @@ class _Part:
         return sweep(labels, scores, weights=weights, groups=groups, flag_when=self.data.flag_when)
 
     @property
-    def each(self) -> resampled.Verdicts:
-        """The labels of the rows that have a score."""
-        return resampled.Verdicts.of(self.data.labels[self._scored])
-
-    @property
     def verdicts(self) -> resampled.Verdicts:
-        """The groups of these rows."""
-        units = Units.among([self.data.groups[i] for i in self._scored]).of
-        return resampled.Verdicts.of(self.data.labels[self._scored], units)
+        """The groups of these rows that have a score."""
+        scored = self.rows[~np.isnan(self.data.scores[self.rows])]
+        units = Units.among([self.data.groups[i] for i in scored]).of
+        return resampled.Verdicts.of(self.data.labels[scored], units)
 
-    @property
-    def _scored(self) -> NDArray[np.intp]:
-        return self.rows[~np.isnan(self.data.scores[self.rows])]
-
-    def replicates(self, seed: int) -> Replicates:
+    def ranked(self, curve: Sweep, seed: int) -> Ranked:
         design, groups = self.data.design, self.data.groups
-        return bootstrap(
+        return ranked(
+            curve,
             self.data.labels[self.rows],
             self.data.scores[self.rows],
             rng=np.random.default_rng(seed),
-            design=design if self.whole else None,
-            weights=None if self.whole or design is None else design.weights[self.rows],
-            groups=[groups[i] for i in self.rows] if any(groups) else None,
-            flag_when=self.data.flag_when,
+            weights=None if design is None else design.weights[self.rows],
+            strata=None if design is None else design.strata[self.rows],
+            groups=[groups[i] for i in self.rows],
         )
 
 
@@ -200,7 +192,7 @@ def _same_labels(names: Sequence[str], data: Sequence[Labelled], *, seed: int) -
     parts = [_Part(name, one, np.arange(len(one.rows))) for name, one in zip(names, data, strict=True)]
     results = [_paired(data[0], one, seed=seed).result for one in data[1:]]
     return Contrast(
-        tuple(_series(part, part.replicates(seed)) for part in parts),
+        tuple(_series(part, seed)[0] for part in parts),
         tuple(
             Difference(name, True, one.n, one.positives, one.auroc, one.average_precision, one.missing)
             for name, one in zip(names[1:], results, strict=True)
@@ -210,12 +202,11 @@ def _same_labels(names: Sequence[str], data: Sequence[Labelled], *, seed: int) -
 
 def _apart(parts: Sequence[_Part], *, seed: int) -> Contrast:
     """Labels of different traces, most of them: each is resampled for itself."""
-    draws = [part.replicates(seed + i) for i, part in enumerate(parts)]
-    series = [_series(part, drawn) for part, drawn in zip(parts, draws, strict=True)]
+    series, draws = zip(*(_series(part, seed + i) for i, part in enumerate(parts)), strict=True)
     shared = [len(parts[0].keys & part.keys) for part in parts]
     fewest = min((part.verdicts for part in parts), key=lambda one: one.few)
     return Contrast(
-        tuple(series),
+        series,
         tuple(
             replace(_difference(series[0], draws[0], one, drawn, fewest), shared=both)
             for one, drawn, both in zip(series[1:], draws[1:], shared[1:], strict=True)
@@ -223,19 +214,13 @@ def _apart(parts: Sequence[_Part], *, seed: int) -> Contrast:
     )
 
 
-def _series(part: _Part, draws: Replicates) -> Series:
+def _series(part: _Part, seed: int) -> tuple[Series, Areas]:
     curve = part.sweep()
-    return Series(
-        part.name,
-        curve,
-        resampled.auroc(curve.auroc, draws.auroc, part.each),
-        resampled.average_precision(curve.average_precision, draws.average_precision, part.verdicts),
-    )
+    found = part.ranked(curve, seed)
+    return Series(part.name, curve, found.auroc, found.average_precision), found.draws
 
 
-def _difference(
-    first: Series, before: Replicates, second: Series, after: Replicates, verdicts: resampled.Verdicts
-) -> Difference:
+def _difference(first: Series, before: Areas, second: Series, after: Areas, verdicts: resampled.Verdicts) -> Difference:
     n, positives = (getattr(first.sweep, what) + getattr(second.sweep, what) for what in ("n", "positives"))
     missing = next((f"{one.name}: {one.sweep.missing}" for one in (first, second) if one.sweep.missing), None)
     if missing:
@@ -265,6 +250,7 @@ def _paired(one: Labelled, other: Labelled, *, seed: int) -> Compared:
     result = ranks.compare(
         y, first, second, rng=np.random.default_rng(seed), flag_when=one.flag_when, second_flag_when=other.flag_when,
         clusters=groups.astype(str), weights=kept,
+        strata=None if one.design is None else one.design.strata[there],
     )  # fmt: skip
     curves = [
         sweep(y, scores, weights=kept, flag_when=data.flag_when) for scores, data in ((first, one), (second, other))

@@ -17,7 +17,7 @@ from calibrate.stats.combine import FEW, KINDS, Kind, Material, Recipe
 from calibrate.stats.design import Floats, Ints
 from calibrate.stats.ensemble import Fixed, Rule, from_json, to_json
 from calibrate.stats.joint import Correlation, Joint, correlation, joint
-from calibrate.stats.performance import Judged, Performance, difference, draw, performance, ranking
+from calibrate.stats.performance import Drawn, Judged, Performance, difference, draw, performance, ranking
 from calibrate.stats.ridge import expit
 from calibrate.stats.sweep import sweep
 from calibrate.stats.wording import percent
@@ -151,7 +151,7 @@ def build(
         apart=difference(material, mine, best, drawn),
         compared=_compare(recipe, material, folds, best, drawn, budget=budget),
         each=each,
-        joint=joint(material, combine.flags_at(material, each), drawn),
+        joint=joint(material, combine.flags_at(material, each), drawn.seen),
         correlation=correlation(material),
         frontier=frontier(material, costliest(priced), drawn, budget=budget) if worth_a_filter(priced) else None,
         notes=tuple(_notes(recipe, gathered, each, budget)),
@@ -255,7 +255,7 @@ def _page_cut(rule: Rule, gathered: Gathered, mine: Judged, signal: Cut, *, targ
 
 
 def _compare(
-    recipe: Recipe, material: Material, folds: Ints, best: Judged, drawn: Floats, *, budget: float
+    recipe: Recipe, material: Material, folds: Ints, best: Judged, drawn: Drawn, *, budget: float
 ) -> tuple[Compared, ...]:
     """Every detector alone and every kind of ensemble, at the same budget and on the same resamples."""
     found = []

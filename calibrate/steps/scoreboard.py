@@ -9,13 +9,12 @@ import numpy as np
 from sqlalchemy import func, select
 
 from calibrate import registry
-from calibrate.stats import resampled
+from calibrate.stats.areas import FEW, ranked
 from calibrate.stats.bootstrap import Units
 from calibrate.stats.compare import Comparison, compare
 from calibrate.stats.design import Floats, Ints
 from calibrate.stats.intervals import figures
 from calibrate.stats.policies import Policy, choose
-from calibrate.stats.replicates import bootstrap
 from calibrate.stats.sweep import Sweep, sweep
 from calibrate.steps import tune
 from calibrate.steps.spent import Spent, spent_by
@@ -30,7 +29,6 @@ DEFAULT = Policy("precision", 0.7)
 LENGTH, OVERLAP = "answer_length", "word_overlap"
 BASELINES = (LENGTH, OVERLAP)
 RESAMPLES = 1000
-FEW = 5  # of either verdict: below that an AUROC says nothing
 HALF = 0.5
 
 
@@ -150,20 +148,18 @@ def scoreboard(store: Store, *, sample: str | None = None, seed: int = 0) -> Sco
 def _line(
     name: str, data: Together, values: Floats, curve: Sweep, point: AtPoint | None, spent: Spent, seed: int
 ) -> Line:
-    # Alone in its group, a trace is drawn as it is: much faster, and the same.
-    shared = data.groups if len(np.unique(_clusters(data))) < len(data.rows) else None
-    draws = bootstrap(
+    ranks = ranked(
+        curve,
         data.labels,
         values,
         rng=np.random.default_rng(seed),
-        design=data.design,
-        groups=shared,
-        flag_when=curve.flag_when,
+        weights=data.weights,
+        strata=data.strata,
+        groups=data.groups,
         count=RESAMPLES,
     )
     asked = data.asked.get(name, np.ones(len(values), dtype=bool))
     there = np.isfinite(values)
-    each, groups = (resampled.Verdicts.of(data.labels[there], units) for units in (None, _clusters(data)[there]))
     rich = min(curve.scored_positives, curve.scored - curve.scored_positives) >= FEW
     return Line(
         name=name,
@@ -173,12 +169,8 @@ def _line(
         positives=curve.positives,
         not_run=int(np.count_nonzero(~asked)),
         coverage=float(data.weights[there].sum() / data.weights[asked].sum()),
-        auroc=resampled.auroc(curve.auroc, draws.auroc, each) if rich else Interval(None),
-        average_precision=(
-            resampled.average_precision(curve.average_precision, draws.average_precision, groups)
-            if rich
-            else Interval(None)
-        ),
+        auroc=ranks.auroc if rich else Interval(None),
+        average_precision=ranks.average_precision if rich else Interval(None),
         point=point,
         spent=spent,
     )
@@ -259,6 +251,7 @@ def _against(
             rng=np.random.default_rng(seed),
             clusters=units[both],
             weights=data.weights[both],
+            strata=None if data.strata is None else data.strata[both],
             resamples=RESAMPLES,
         )
         found.append(Against(other, result))

@@ -8,7 +8,8 @@ from typing import Any
 
 from calibrate.flagging import SIGNS
 from calibrate.hostile import cell
-from calibrate.steps.scoreboard import FEW, OVERLAP, Against, Line, Scoreboard, title_of
+from calibrate.stats.areas import FEW
+from calibrate.steps.scoreboard import OVERLAP, Against, Line, Scoreboard, title_of
 from calibrate.types import Interval
 
 

@@ -59,6 +59,11 @@ class Together:
         """How many traces of the traffic each row stands for; all 1 without a design."""
         return np.ones(len(self.rows)) if self.design is None else self.design.weights
 
+    @property
+    def strata(self) -> NDArray[np.int64] | None:
+        """The code of each row's stratum; None without a design."""
+        return None if self.design is None else self.design.strata
+
 
 def together(
     store: Store, names: Sequence[str] | None = None, *, sample: str | Sequence[str] | None = None

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import norm
 
+from calibrate.sampling import allocate
 from calibrate.stats.combine import Material
+from calibrate.stats.design import Design
 from calibrate.types import FlagWhen
 
 NAMES = ("a", "b", "c", "d")
@@ -59,3 +61,31 @@ def take(given: Material, rows: NDArray[np.int64]) -> Material:
         groups=[given.groups[row] for row in rows],
         scores={name: values[rows] for name, values in given.scores.items()},
     )
+
+
+@dataclass(frozen=True)
+class Octaves:
+    """Traffic whose truth is known, and what it takes to draw labels from it by octaves of two detectors' mean."""
+
+    truth: NDArray[np.bool_]
+    scores: dict[str, NDArray[np.float64]]
+    members: list[NDArray[np.int64]]
+
+    @classmethod
+    def of(cls, rng: np.random.Generator, *, prevalence: float, auroc: float, n: int = 2**16) -> Octaves:
+        truth, made = world(rng, n, auroc=(auroc, auroc - 0.05, 0.5, 0.5), prevalence=prevalence)
+        scores = {"a": made["a"], "b": -made["b"]}
+        place = np.empty(n)
+        place[np.argsort(-scores["a"] - scores["b"])] = np.arange(n) + 0.5
+        stratum = np.clip(9 + np.floor(np.log2(place / n)), 0, 8)
+        return cls(truth, scores, [np.flatnonzero(stratum == h) for h in range(9)])
+
+    def label(self, n: int, rng: np.random.Generator) -> tuple[Material, Design]:
+        sizes = {str(h): len(rows) for h, rows in enumerate(self.members)}
+        drawn = [rng.choice(rows, allocate(sizes, n)[str(h)], replace=False) for h, rows in enumerate(self.members)]
+        rows, strata = np.concatenate(drawn), np.repeat(np.arange(9), [len(some) for some in drawn])
+        design = Design(strata, np.array(list(sizes.values())))
+        scores = {name: values[rows] for name, values in self.scores.items()}
+        ways: dict[str, FlagWhen] = dict.fromkeys(scores, "above")
+        given = Material(self.truth[rows], design.weights, [None] * n, strata, scores, scores, design.weights, ways)
+        return given, design

@@ -98,7 +98,7 @@ def test_an_interval_of_the_joint_rate_narrows_with_labels_and_holds_its_figure(
     for n in (200, 3200):
         given = material(seed=5, n=n)
         drawn = draw(given, rng=np.random.default_rng(0))
-        one = joint(given, combine.flags_at(given, combine.each_at(given, 0.05)), drawn)[0]
+        one = joint(given, combine.flags_at(given, combine.each_at(given, 0.05)), drawn.seen)[0]
         for figure in (one.measured, one.assumed):
             assert figure.low is not None
             assert figure.high is not None

@@ -97,7 +97,7 @@ def test_a_stratified_draw_has_the_intervals_of_the_formulas_written_out() -> No
         k = f[here].sum()
         bounds = mended(k, n_h[h])
         reach += left[h] * ((population[h] / population.sum()) * (np.array(bounds) - k / n_h[h])) ** 2
-    half = np.array([100 * left[0] / 2, 100**2 * left[0] / 2])  # a label of the heaviest stratum; each has some flagged, not all
+    half = np.array([100 * left[0] / 2, 100**2 * left[0] / 2])  # a label of the heaviest stratum, the first
     (a, s), (b, t) = ((m**2 / v, v / m) for m, v in (part + half, rest + half))
     missed_to_found = betaprime.ppf([0.975, 0.025], b, a) * t / s  # of two gamma variables
     known = figures(sweep(y, f.astype(float), design=Design(strata, population)), 1.0)

@@ -1,0 +1,112 @@
+"""Resamples that reckon with the unseen: what they keep, what they add, and that intervals from them hold."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.metrics import average_precision_score, roc_auc_score
+
+from calibrate.stats.areas import ranked
+from calibrate.stats.bootstrap import Units
+from calibrate.stats.compare import compare
+from calibrate.stats.design import Design
+from calibrate.stats.performance import Judged, draw, performance
+from calibrate.stats.sweep import sweep
+from calibrate.stats.unseen import Unseen
+from tests.stats.ensembling import Octaves
+
+SIZES, POPULATION = (20, 30, 50), np.array([100, 600, 5_000])
+STRATA = np.repeat([0, 1, 2], SIZES)
+WEIGHTS = (POPULATION / SIZES)[STRATA]
+
+
+def alone(n: int = 100) -> Units:
+    return Units.of_codes(np.arange(n), STRATA)
+
+
+@settings(deadline=None, max_examples=20)
+@given(st.integers(0, 2**32 - 1), st.floats(0.0, 0.5))
+def test_strata_keep_their_size_and_the_half_label_lies_in_the_heaviest(seed: int, share: float) -> None:
+    labels = np.random.default_rng(seed).random(100) < share
+    found = Unseen.of(labels, WEIGHTS, alone(), STRATA)
+    assert found is not None
+    weights = np.concatenate(list(found.drawn(200, np.random.default_rng(seed))))
+    for h in range(3):
+        assert weights[:, :100][:, h == STRATA].sum(axis=1) == pytest.approx(POPULATION[h])
+    assert set(found.rows[100:]) == set(np.flatnonzero((STRATA == 2) & ~labels))
+    assert found.labels[100:].all()
+    assert (found.labels[:100] == labels).all()
+    assert ((weights[:, 100:] > 0).sum(axis=1) <= 1).all()
+
+
+def test_half_a_label_is_added_on_average() -> None:
+    found = Unseen.of(np.zeros(100, dtype=bool), WEIGHTS, alone(), STRATA)
+    assert found is not None
+    added = np.concatenate(list(found.drawn(20_000, np.random.default_rng(1))))[:, 100:].sum(axis=1)
+    assert added.mean() == pytest.approx(0.5 * 100, rel=0.05)  # a label there stands for 100 traces
+    assert added.var() == pytest.approx(0.5 * 100**2, rel=0.1)  # of a gamma variable of shape 1/2
+
+
+def test_groups_are_drawn_whole_and_a_stratum_of_positives_lends_them() -> None:
+    labels = STRATA == 2
+    units = Units.of_codes(np.arange(100) // 5, STRATA)
+    found = Unseen.of(labels, WEIGHTS, units, STRATA)
+    assert found is not None
+    weights = np.concatenate(list(found.drawn(50, np.random.default_rng(2))))[:, :100]
+    assert weights == pytest.approx(np.repeat(weights[:, ::5], 5, axis=1))
+    assert set(found.rows[100:]) == set(np.flatnonzero(labels))
+
+
+def test_a_random_draw_has_seen_what_there_is() -> None:
+    labels = np.arange(100) % 5 == 0
+    assert Unseen.of(labels, None, alone(), None) is None
+    assert Unseen.of(labels, np.ones(100), alone(), np.zeros(100, dtype=np.int64)) is None
+
+
+def test_areas_are_scikit_learns_and_traces_without_a_score_do_not_count() -> None:
+    rng = np.random.default_rng(3)
+    labels = rng.random(100) < 0.3
+    scores = rng.normal(size=100) + labels
+    scores[::7] = np.nan
+    design, there = Design(STRATA, POPULATION), ~np.isnan(scores)
+    for strata in (STRATA, None):
+        given_to = {"weights": design.weights, "strata": strata, "count": 300}
+        found = ranked(sweep(labels, scores, weights=design.weights), labels, scores, rng=rng, **given_to)  # type: ignore[arg-type]
+        value = roc_auc_score(labels[there], scores[there], sample_weight=design.weights[there])
+        assert found.auroc.value == pytest.approx(value)
+        assert found.auroc.low is not None
+        assert found.auroc.high is not None
+        assert found.auroc.low < value < found.auroc.high
+        assert len(found.draws.auroc) == 300
+
+
+def test_intervals_of_octaves_hold_where_nearly_all_is_clean() -> None:
+    """2% hallucinated, 300 labels by octaves of two detectors' mean: percentiles held about half for an AUROC."""
+    rng, runs = np.random.default_rng(4), 120
+    made = Octaves.of(rng, prevalence=0.02, auroc=0.85)
+    area, other = (roc_auc_score(made.truth, made.scores[name]) for name in ("a", "b"))
+    flags = made.scores["a"] >= np.quantile(made.scores["a"], 0.95)
+    truths = {
+        "auroc": area,
+        "average precision": average_precision_score(made.truth, made.scores["a"]),
+        "difference": other - area,
+        "recall": flags[made.truth].mean(),
+        "flag rate": flags.mean(),
+    }
+    inside = dict.fromkeys(truths, 0)
+    for _ in range(runs):
+        given_labels, design = made.label(300, rng)
+        y, first, second = given_labels.labels, given_labels.scores["a"], given_labels.scores["b"]
+        strata, weights = design.strata, design.weights
+        found = ranked(sweep(y, first, design=design), y, first, rng=rng, weights=weights, strata=strata, count=300)
+        both = compare(y, first, second, rng=rng, weights=weights, strata=strata, resamples=300)
+        flagged = first[None] >= np.quantile(made.scores["a"], 0.95)
+        rule = performance(given_labels, Judged(flagged, first[None]), draw(given_labels, rng=rng, count=300))
+        intervals = (found.auroc, found.average_precision, both.auroc, rule.recall, rule.flag_rate)
+        for (name, truth), interval in zip(truths.items(), intervals, strict=True):
+            assert interval.low is not None
+            assert interval.high is not None
+            inside[name] += interval.low <= truth <= interval.high
+    assert all(0.9 <= each / runs <= 1 for each in inside.values()), inside  # Monte Carlo error 2 points

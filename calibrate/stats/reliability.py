@@ -20,6 +20,7 @@ from calibrate.stats.bootstrap import Units, drawn
 from calibrate.stats.design import Bools, Design, Floats, Ints, check_weights
 from calibrate.stats.intervals import Range, wilson
 from calibrate.stats.policies import NotEnoughLabels
+from calibrate.stats.unseen import Unseen
 from calibrate.types import FlagWhen, Interval
 
 FOLDS, REPEATS = 5, 10
@@ -107,7 +108,8 @@ def fit_map(
     given = check_weights(None, design, len(y))
     there = ~np.isnan(values)
     kept = [group for group, here in zip(groups or [None] * len(y), there, strict=True) if here]
-    units = Units.among(kept, None if design is None else _numbered(design.strata[there]))
+    strata = None if design is None else _numbered(design.strata[there])
+    units = Units.among(kept, strata)
     y, values, w = y[there], values[there], (np.ones(len(y)) if given is None else given)[there]
     _check_enough(y, units.of)
     found = ridge.probability_map(y, values, weights=w, flag_when=flag_when)
@@ -116,8 +118,8 @@ def fit_map(
     return Fitted(
         ProbabilityMap(found.centre, found.spread, found.coefficients, flag_when),
         MapCurve(span, found.at(span)),
-        reliability(y, unseen, weights=w, units=units, rng=rng),
-        reliability(y, found.at(values), weights=w, units=units, rng=rng),
+        reliability(y, unseen, weights=w, units=units, strata=strata, rng=rng),
+        reliability(y, found.at(values), weights=w, units=units, strata=strata, rng=rng),
     )
 
 
@@ -128,13 +130,15 @@ def reliability(
     rng: np.random.Generator,
     weights: ArrayLike | None = None,
     units: Units | None = None,
+    strata: Ints | None = None,
     bins: int | None = None,
 ) -> Reliability:
     """Judge probabilities, 0 to 1, by labels they have not seen.
 
     `probability` has shape (labels,), or (repeats, labels) where cross-validation was repeated: losses are then
     averaged, bins use the mean. Bins hold equal numbers of labels (ties stay together), by default 10, or fewer so that
-    each holds about 20. `units` are what the bootstrap behind the intervals draws, default every label on its own.
+    each holds about 20. `units` are what the bootstrap behind the intervals draws, default every label on its own;
+    `strata`, a code per label, says which were drawn together (calibrate.stats.unseen).
     """
     y, every = np.asarray(labels, dtype=bool), np.atleast_2d(np.asarray(probability, dtype=np.float64))
     given = check_weights(weights, None, len(y))
@@ -147,12 +151,15 @@ def reliability(
     totals = _Totals.of(place, w, p, y, loss)
     resampled, verdicts = _resampled(totals, units, rng), intervals.Verdicts.of(y, units.of)
     brier, base = (float(one[0]) for one in (totals.whole.loss, totals.whole.base))
+    losses, bases = resampled.loss, resampled.base
+    if unseen := Unseen.of(y, w, units, strata):
+        losses, bases = _with_unseen(unseen, ((every[:, unseen.rows] - unseen.labels) ** 2).mean(axis=0), rng)
     plain, ece = _calibration_error(totals.whole, resampled, _effective(place, w), rng)
     return Reliability(
         bins=_bins(totals.whole, resampled, place, w),
-        brier=intervals.figure(brier, resampled.loss, verdicts),
+        brier=intervals.figure(brier, losses, verdicts),
         base_brier=base,
-        gain=intervals.figure(base - brier, resampled.base - resampled.loss, verdicts),
+        gain=intervals.figure(base - brier, bases - losses, verdicts),
         log_loss=float(np.average(-np.log(np.where(y, inside, 1 - inside)).mean(axis=0), weights=w)),
         ece=ece,
         plain_ece=plain,
@@ -236,6 +243,17 @@ def _resampled(totals: _Totals, units: Units, rng: np.random.Generator) -> _Sums
     np.add.at(sums, units.of, totals.parts)
     groups = Units(np.arange(len(sums)), units.sizes)
     return _Sums.of(np.concatenate([times @ sums for times in drawn(groups, RESAMPLES, rng)]))
+
+
+def _with_unseen(unseen: Unseen, loss: Floats, rng: np.random.Generator) -> tuple[Floats, Floats]:
+    """The Brier score, and that of always saying the prevalence, in every resample; `loss` is each column's."""
+    losses, bases = [], []
+    for weights in unseen.drawn(RESAMPLES, rng):
+        whole = weights.sum(axis=1)
+        prevalence = weights @ unseen.labels / whole
+        losses.append(weights @ loss / whole)
+        bases.append(prevalence * (1 - prevalence))
+    return np.concatenate(losses), np.concatenate(bases)
 
 
 def _calibration_error(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import time
+from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import closing
@@ -38,7 +39,7 @@ class Case:
 
 
 @dataclass(frozen=True)
-class ChatDetector:
+class ChatDetector(ABC):
     """A detector that asks a chat model: all but what it asks, which is `plan`, and the file with its wording."""
 
     prompt: ClassVar[str]
@@ -74,13 +75,13 @@ class ChatDetector:
         case = planned(self.needs, trace, self._plan)
         return list(case.requests) if isinstance(case, Case) else []
 
+    @abstractmethod
     def plan(self, trace: Trace) -> Case | Score:
         """What to ask about the trace, or the score that it has without asking. It meets the needs."""
-        raise NotImplementedError
 
+    @abstractmethod
     def plan_plain(self, trace: Trace) -> Case | Score:
         """The same as the common recipe does it."""
-        raise NotImplementedError
 
     def _plan(self, trace: Trace) -> Case | Score:
         return self.plan_plain(trace) if self.variant == "plain" else self.plan(trace)

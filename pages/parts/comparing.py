@@ -14,7 +14,7 @@ from calibrate.steps import tune
 from calibrate.types import Interval
 from db import Store
 from db.scores import Config
-from pages.parts import charts, tuning
+from pages.parts import charts, which_labels
 from pages.parts.text import plain, visible
 from pages.parts.words import count, share
 
@@ -46,7 +46,7 @@ def choose_series(
     """What to compare; None, with what is missing said, where there are not two of the kind."""
     detector = None
     if kind != DETECTORS:
-        detector = str(place.selectbox("Detector", list(runs), format_func=tuning.title, key="compare_detector"))
+        detector = str(place.selectbox("Detector", list(runs), format_func=which_labels.title, key="compare_detector"))
     options = _OPTIONS[kind](store, runs, detector or "", sample)
     if len(options) < 2:
         with st.container(border=True):
@@ -174,7 +174,7 @@ def _settings(_: Store, runs: Mapping[str, Sequence[Config]], detector: str, __:
 
 
 def _models(store: Store, runs: Mapping[str, Sequence[Config]], detector: str, sample: str | None) -> dict[Any, str]:
-    data = tuning.labelled(store, runs[detector][-1], sample)
+    data = which_labels.labelled(store, runs[detector][-1], sample)
     return {name: name for name in step.models_of(data)}
 
 

@@ -17,7 +17,7 @@ from calibrate.steps import tune
 from calibrate.steps.ensemble_data import revision
 from calibrate.types import Interval
 from db import Store
-from pages.parts import charts, ensemble_charts, tuning, workbench
+from pages.parts import charts, ensemble_charts, which_labels, workbench
 from pages.parts.text import plain, visible
 from pages.parts.words import ago, count, listed
 
@@ -49,7 +49,12 @@ class Choice:
 
 def choose(store: Store, offered: Sequence[str], default: Sequence[str]) -> Choice:
     names = st.multiselect(
-        "Detectors", offered, default=list(default), format_func=tuning.title, key="ensemble_names", max_selections=12
+        "Detectors",
+        offered,
+        default=list(default),
+        format_func=which_labels.title,
+        key="ensemble_names",
+        max_selections=12,
     )
     with st.container(horizontal=True, vertical_alignment="top"):
         kind: Kind = st.segmented_control(

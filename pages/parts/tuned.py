@@ -17,7 +17,7 @@ from calibrate.steps import tune as step
 from calibrate.types import Evidence, Interval, OperatingPoint, Trace
 from db import Store
 from db.scores import Config, Row
-from pages.parts import charts, threshold_mark, trace_card, tuning
+from pages.parts import charts, policy_controls, threshold_mark, trace_card, tuning, which_labels
 from pages.parts.navigation import page
 from pages.parts.text import plain
 from pages.parts.words import count, listed, share
@@ -82,12 +82,12 @@ def show_missing(data: step.Labelled) -> None:
             st.page_link(page("label"), label="Label traces", icon=":material/check_box:")
 
 
-def show_overview(store: Store, runs: Mapping[str, Sequence[Config]], sample: tuning.Asked) -> None:
+def show_overview(store: Store, runs: Mapping[str, Sequence[Config]], sample: which_labels.Asked) -> None:
     """Every detector that has scores, in the order given, with the point that is saved for it."""
     saved = store.points.latest()
     rows = []
     for name, configs in runs.items():
-        sweep = tuning.labelled(store, configs[-1], sample).sweep
+        sweep = which_labels.labelled(store, configs[-1], sample).sweep
         point = saved[name].point if name in saved else None
         rows.append(
             {
@@ -156,7 +156,7 @@ def show_threshold(data: step.Labelled, setting: tuning.Setting, point: Operatin
     with st.container(key="tune-slide"):
         left, right = st.columns(2, gap="medium")
     with left, st.container(horizontal=True, vertical_alignment="center", gap="medium"):
-        tuning.type_in(data, setting)
+        policy_controls.type_in(data, setting)
         st.toggle(
             "Bounds for all thresholds at once",
             key=BAND,
@@ -164,7 +164,7 @@ def show_threshold(data: step.Labelled, setting: tuning.Setting, point: Operatin
             f"needs wider ones: these hold at some {AT_ONCE} thresholds together (Bonferroni).",
         )
     with right, st.container(key="tune-slider", gap=None):
-        tuning.slide(data, setting)
+        policy_controls.slide(data, setting)
         threshold_mark.show(point, tuning.span_of(data))
 
 
@@ -247,7 +247,7 @@ def _chart(figure: Any, key: str) -> None:
     st.plotly_chart(
         figure,
         key=key,
-        on_select=lambda: tuning.clicked(key),
+        on_select=lambda: policy_controls.clicked(key),
         selection_mode="points",
         config=charts.CONFIG,
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from calibrate.steps import tune
-from pages.parts import comparing, tuning, workbench
+from pages.parts import comparing, which_labels, workbench
 from pages.parts.navigation import page
 
 with workbench.page(
@@ -21,9 +21,9 @@ with workbench.page(
     with left:
         kind = comparing.choose_kind()
     with middle:
-        sample = None if kind == comparing.WEEKS else tuning.choose_labels(found)
+        sample = None if kind == comparing.WEEKS else which_labels.choose_labels(found)
     name = sample.name if sample else None
-    ranked = tuning.best_first(found, runs, name)
+    ranked = which_labels.best_first(found, runs, name)
     asked = comparing.choose_series(found, kind, ranked, name, right)
     if asked is None:
         st.stop()

@@ -7,7 +7,7 @@ import streamlit as st
 from calibrate.errors import BadInput
 from calibrate.steps import tune
 from calibrate.steps.ensemble import COVERED, DEFAULT
-from pages.parts import ensembles, tuning, workbench
+from pages.parts import ensembles, which_labels, workbench
 from pages.parts.navigation import page
 from pages.parts.text import plain
 
@@ -23,11 +23,11 @@ with workbench.page(
             )
             st.page_link(page("detect"), label="Run detectors", icon=":material/play_circle:")
         st.stop()
-    sample = tuning.choose_labels(store)
+    sample = which_labels.choose_labels(store)
     name = sample.name if sample else None
     sweeps = {
-        one: tuning.labelled(store, configs[-1], name).sweep
-        for one, configs in tuning.best_first(store, runs, name).items()
+        one: which_labels.labelled(store, configs[-1], name).sweep
+        for one, configs in which_labels.best_first(store, runs, name).items()
     }
     offered = [one for one, sweep in sweeps.items() if sweep.scored]
     default = [one for one in offered if (sweeps[one].coverage or 0.0) >= COVERED][:DEFAULT]

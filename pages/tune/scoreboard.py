@@ -5,7 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from calibrate.steps import tune
-from pages.parts import reliability, scoreboard, tuning, unseen, workbench
+from pages.parts import reliability, scoreboard, unseen, which_labels, workbench
 from pages.parts.navigation import page
 
 with workbench.page(
@@ -22,7 +22,7 @@ with workbench.page(
     unseen.show(found)
     left, _ = st.columns([1, 2])
     with left:
-        sample = tuning.choose_labels(found)
+        sample = which_labels.choose_labels(found)
     name = sample.name if sample else None
     board = scoreboard.made(found, name)
     if not board.n:

@@ -11,7 +11,7 @@ from calibrate.stats.policies import Policy
 from calibrate.steps import release, tune
 from calibrate.types import OperatingPoint
 from db import Store
-from pages.parts import certifying, tuned, tuning, unseen, workbench
+from pages.parts import certifying, policy_controls, tuned, tuning, unseen, which_labels, workbench
 from pages.parts.navigation import page
 from pages.parts.text import plain
 
@@ -52,7 +52,7 @@ def offer_save(store: Store, data: tune.Labelled, point: OperatingPoint) -> None
             disabled=not point.feasible,
         )
         if not point.feasible:
-            st.button("Take the nearest by hand", on_click=tuning.take_by_hand, args=(point.threshold,))
+            st.button("Take the nearest by hand", on_click=policy_controls.take_by_hand, args=(point.threshold,))
         if done := st.session_state.pop("tune_saved", None):
             st.markdown(f":material/check: {plain(done)}", width="content")
             st.page_link(page("release"), label="Release it", icon=":material/verified:")
@@ -92,7 +92,7 @@ def choose(store: Store, data: tune.Labelled, live: float | None) -> tuple[bool,
     """The policy and the charts, and what they were drawn for. They stand while the threshold moves."""
     setting = tuning.setting_for(store, data)
     tuning.tell_ignored(data)
-    tuning.choose_policy(store, data, setting)
+    policy_controls.choose_policy(store, data, setting)
     ruled = tuning.point_of(store, data, replace(setting, by_hand=False))
     if not setting.by_hand and not ruled.feasible:
         why = str(ruled.why)
@@ -121,12 +121,12 @@ with workbench.page(
     unseen.show(found)
     places = st.columns([2, 2, 2])
     with places[0]:
-        sample = tuning.choose_labels(found, merge=True)
-    runs = tuning.best_first(found, runs, tuning.asked(sample))
-    config = tuning.choose_config(runs, places[1:])
-    labelled = tuning.labelled(found, config, tuning.asked(sample))
+        sample = which_labels.choose_labels(found, merge=True)
+    runs = which_labels.best_first(found, runs, which_labels.asked(sample))
+    config = which_labels.choose_config(runs, places[1:])
+    labelled = which_labels.labelled(found, config, which_labels.asked(sample))
     tuned.show_facts(found, labelled)
-    tuned.show_overview(found, runs, tuning.asked(sample))
+    tuned.show_overview(found, runs, which_labels.asked(sample))
     if labelled.sweep.missing:
         tuned.show_missing(labelled)
         if certifying.under_way(found, labelled):

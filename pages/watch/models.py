@@ -7,7 +7,7 @@ import streamlit as st
 from calibrate.steps import models_seen as step
 from calibrate.types import TraceFilter
 from db import Store
-from pages.parts import tuning, watching, workbench
+from pages.parts import watching, which_labels, workbench
 from pages.parts.navigation import page
 from pages.parts.text import middle, plain, visible
 from pages.parts.words import listed
@@ -50,8 +50,8 @@ def show(store: Store) -> None:
     with left:
         by = watching.choose_by(store)
     with middle:
-        sample = tuning.choose_labels(store, merge=True)
-    found = watching.registry(store, by, tuning.asked(sample))
+        sample = which_labels.choose_labels(store, merge=True)
+    found = watching.registry(store, by, which_labels.asked(sample))
     if by == "model":
         what_next(found)
     watching.show_step(found)

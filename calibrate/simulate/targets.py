@@ -14,7 +14,7 @@ from calibrate.simulate.scenarios import Traffic, grid, stress
 LABELS = 300
 SEED = 20261116
 RANDOM_SIZES = (300, 1000, 3000, 9000)
-OFTENER = 4  # replications of an interval for one of a certificate: its band is narrow, and it costs little
+OFTENER, AREAS_OFTENER = 8, 2  # replications of an interval for one of a certificate: the band is narrow
 NAMES = {
     "precision": "precision",
     "recall": "recall",
@@ -148,7 +148,8 @@ def _intervals(scenarios: Sequence[Traffic], replications: int, labels: int, see
     for number, one in enumerate(known):
         rng = np.random.default_rng([seed, 1000 + number])
         found = coverage(one, n=labels, design="octave", replications=OFTENER * replications, rng=rng)
-        areas = area_coverage(one, n=labels, design="octave", replications=replications, rng=rng)
+        often = AREAS_OFTENER * replications
+        areas = area_coverage(one, n=labels, design="octave", replications=often, rng=rng)
         for name, share in {**found.held, **areas}.items():
             held[name].append((share, one.name))
         if one.name.startswith("2%"):

@@ -69,10 +69,10 @@ def share(part: Count, rest: Count, *, confidence: float) -> tuple[Floats, Float
 
     with np.errstate(divide="ignore", invalid="ignore"):
         value = part.total / (part.total + rest.total)
-    low, high = (
-        _unscaled(betaincinv(part.shape, rest.shape, chance), part.scale / rest.scale)
-        for chance in (0.5 - confidence / 2, 0.5 + confidence / 2)
-    )
+        low, high = (
+            _unscaled(betaincinv(part.shape, rest.shape, chance), part.scale / rest.scale)
+            for chance in (0.5 - confidence / 2, 0.5 + confidence / 2)
+        )
     low, high = np.where(part.total > 0, np.fmin(low, value), 0.0), np.where(rest.total > 0, np.fmax(high, value), 1.0)
     unknown = np.isnan(value)
     return np.where(unknown, np.nan, low), np.where(unknown, np.nan, high)

@@ -20,6 +20,7 @@ from calibrate.types import Interval
 RESAMPLES = 1000
 CELLS = 5_000_000  # weights held at once: 40 MB
 LEAST = 200
+ALIKE = 1e-9  # standard deviation of shares that differ by rounding only
 
 
 @dataclass(frozen=True)
@@ -69,24 +70,10 @@ def performance(material: Material, judged: Judged, drawn: Drawn) -> Performance
     """
     y, flags = material.labels, judged.flags.astype(np.float64)
     everyone = np.ones_like(flags)
-    precision = _share(flags * y, flags, material, drawn)
-    if drawn.unseen is None:
-        recall, flag_rate = _share(flags * y, everyone * y, material, drawn), _share(flags, everyone, material, drawn)
-        return Performance(recall, precision, flag_rate)
-    rows, hallucinated = drawn.unseen.rows, drawn.unseen.labels
-    n = resampled.Verdicts.of(y, bootstrap.Units.among(material.groups).of)
     return Performance(
-        recall=resampled.figure(
-            _known(ratio(flags * y, everyone * y, material.weights)),
-            ratios(flags[:, rows] * hallucinated, everyone[:, rows] * hallucinated, drawn.weights),
-            n,
-        ),
-        precision=precision,
-        flag_rate=resampled.figure(
-            _known(ratio(flags, everyone, material.weights)),
-            ratios(flags[:, rows], everyone[:, rows], drawn.weights),
-            n,
-        ),
+        recall=_left_open(flags, everyone, material, drawn, of=y),
+        precision=_share(flags * y, flags, material, drawn),
+        flag_rate=_left_open(flags, everyone, material, drawn),
     )
 
 
@@ -165,8 +152,20 @@ def _share(part: Floats, whole: Floats, material: Material, drawn: Drawn) -> Int
     return share_interval(ratio(part, whole, w), each, labels=float(there.sum()), kish=_kish(w, there))
 
 
-def _known(value: float) -> float | None:
-    return value if np.isfinite(value) else None
+def _left_open(flags: Floats, everyone: Floats, material: Material, drawn: Drawn, of: Bools | None = None) -> Interval:
+    """The share of traces, or of the hallucinated ones, that is flagged. `_share` at random, and where no resample
+    moves it: all or none of what could be drawn is flagged."""
+    among = np.ones(len(material.labels)) if of is None else of.astype(np.float64)
+    simple = _share(flags * among, everyone * among, material, drawn)
+    if drawn.unseen is None or simple.value is None:
+        return simple
+    rows = drawn.unseen.rows
+    wider = np.ones(len(rows)) if of is None else drawn.unseen.labels.astype(np.float64)
+    each = ratios(flags[:, rows] * wider, everyone[:, rows] * wider, drawn.weights)
+    if np.nanstd(each) < ALIKE:
+        return simple
+    groups = bootstrap.Units.among(material.groups).of
+    return resampled.figure(simple.value, each, resampled.Verdicts.of(material.labels, groups))
 
 
 def _within(y: Bools, judged: Judged, repeat: int, drawn: Floats) -> Floats:

@@ -110,3 +110,17 @@ def test_intervals_of_octaves_hold_where_nearly_all_is_clean() -> None:
             assert interval.high is not None
             inside[name] += interval.low <= truth <= interval.high
     assert all(0.9 <= each / runs <= 1 for each in inside.values()), inside  # Monte Carlo error 2 points
+
+
+@pytest.mark.parametrize("flagged", [False, True])
+def test_a_rule_that_flags_none_or_all_of_the_labels_is_not_known_to_flag_none_or_all(flagged: bool) -> None:
+    made = Octaves.of(np.random.default_rng(5), prevalence=0.1, auroc=0.85)
+    given_labels, _ = made.label(200, np.random.default_rng(6))
+    flags = np.full((1, 200), flagged)
+    drawn = draw(given_labels, rng=np.random.default_rng(7), count=200)
+    found = performance(given_labels, Judged(flags, flags.astype(float)), drawn)
+    for interval in (found.recall, found.flag_rate):
+        assert interval.value == float(flagged)
+        assert interval.low is not None
+        assert interval.high is not None
+        assert 0.01 < interval.high - interval.low < 0.5

@@ -1,4 +1,4 @@
-"""The Scoreboard page in a real browser: who leads, what a score says in percent, the way to its threshold."""
+"""The Scoreboard and Compare pages in a real browser: who leads, what a score says in percent, what comes next."""
 
 from __future__ import annotations
 
@@ -77,4 +77,21 @@ def test_the_leader_its_map_and_what_comes_next(own: App, browser: Any) -> None:
     page.get_by_text("Kept with the operating point").wait_for()
     kept = probability.kept(own.store.points.latest()["token_overlap"])
     assert kept == probability.fit(own.store, "token_overlap", sample="w47").fitted.map
+    context.close()
+
+
+def test_curves_side_by_side_and_what_there_is_to_compare(own: App, browser: Any) -> None:
+    context = browser.new_context(viewport={"width": 1280, "height": 1400})
+    context.set_default_timeout(LONG)
+    page = context.new_page()
+    page.goto(own.url)
+    page.get_by_role("link", name="Label").first.wait_for()
+    page.goto(f"{own.url}/compare?sample=w47")
+    page.get_by_text("60 labels that both scored").wait_for()
+    page.locator(".js-plotly-plot .legend text", has_text="word_overlap").wait_for()
+    settled(page)
+    assert not page.evaluate("document.documentElement.scrollWidth > innerWidth")
+    page.get_by_role("radio", name="Weeks").click()
+    page.get_by_text("Nothing to compare yet.").wait_for()
+    assert page.locator("[data-testid=stException]").count() == 0
     context.close()

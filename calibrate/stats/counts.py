@@ -91,5 +91,5 @@ def _count(labels: Ints, possible: Bools, rows: Ints, weight: Floats, left: Floa
 
 
 def _unscaled(quantile: Floats, scale: Floats) -> Floats:
-    """The share whose odds are `scale` times those of the quantile."""
-    return np.asarray(quantile * scale / (quantile * scale + 1 - quantile))
+    """The share whose odds are `scale` times those of the quantile, which is a hair above 1 where shapes are huge."""
+    return np.asarray(np.clip(quantile * scale / (quantile * scale + 1 - quantile), 0.0, 1.0))

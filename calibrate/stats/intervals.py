@@ -225,8 +225,8 @@ def _around(ratio: Ratio, low: Floats, high: Floats) -> Range:
 def _effective(sweep: Sweep, ratio: Ratio, confidence: float) -> Floats:
     """How many labels of a random sample know a ratio as well."""
     with np.errstate(divide="ignore", invalid="ignore"):
-        spread = variance(sweep, ratio)
-        effective = np.where(spread > 0, ratio.value * (1 - ratio.value) / spread, ratio.kish)
+        spread, inside = variance(sweep, ratio), ratio.value * (1 - ratio.value)
+        effective = np.where((spread > 0) & (inside > 0), inside / spread, ratio.kish)
         return np.asarray(effective / _few_clusters(sweep, ratio, confidence) ** 2)
 
 

@@ -238,3 +238,28 @@ def test_the_simultaneous_band_is_bonferronis() -> None:
     assert (wide.precision_low[0], wide.precision_high[0]) == pytest.approx((theirs.low, theirs.high))
     narrow = band(sweep(labels, scores))
     assert wide.recall_low[0] < narrow.recall_low[0] < narrow.recall_high[0] < wide.recall_high[0]
+
+
+@settings(deadline=None, max_examples=150)
+@given(st.integers(0, 2**32 - 1), st.integers(1, 40), st.integers(1, 4), st.booleans(), st.booleans())
+@pytest.mark.filterwarnings("error")
+def test_whatever_was_drawn_every_interval_holds_its_figure(
+    seed: int, n: int, strata: int, shared: bool, whole: bool
+) -> None:
+    """Few labels, one verdict, ties, missing scores, strata with one label or labelled whole, shared sources."""
+    rng = np.random.default_rng(seed)
+    labels, scores = rng.random(n) < rng.choice([0.0, 0.05, 0.5, 1.0]), rng.integers(0, 6, n).astype(float)
+    scores[rng.random(n) < 0.2] = np.nan
+    codes = rng.integers(0, strata, n)
+    drawn = np.bincount(codes, minlength=strata)
+    more = 0 if whole else rng.choice([0, 1, 1_000_000], strata)
+    groups = [f"g{code}" for code in rng.integers(0, n, n)] if shared else None
+    curve = sweep(labels, scores, design=Design(codes, drawn + more), groups=groups)
+    edges = band(curve)
+    for name in ("precision", "recall", "fpr", "flag_rate"):
+        value, low, high = getattr(curve, name), getattr(edges, f"{name}_low"), getattr(edges, f"{name}_high")
+        assert (np.isnan(low) == np.isnan(value)).all()
+        assert (np.isnan(high) == np.isnan(value)).all()
+        there = ~np.isnan(value)
+        assert np.all((low[there] >= 0) & (low[there] <= value[there]) & (value[there] <= high[there]))
+        assert np.all(high[there] <= 1)

@@ -10,12 +10,13 @@ import numpy as np
 from calibrate.stats import resampled
 from calibrate.stats.bootstrap import RESAMPLES, Areas, Order, Units
 from calibrate.stats.design import Bools, Floats, Ints
-from calibrate.stats.replicates import EXACT, bootstrap
+from calibrate.stats.replicates import bootstrap
 from calibrate.stats.sweep import Sweep
 from calibrate.stats.unseen import Unseen
 from calibrate.types import Interval
 
 FEW = 5  # labels of either verdict: below that an area says nothing
+MOST = 10_000  # labels: above that a bootstrap of what was seen, without strata, has to do
 
 
 @dataclass(frozen=True)
@@ -40,26 +41,20 @@ def ranked(
 ) -> Ranked:
     """The areas of `curve`, the sweep of these `labels` and `scores` (NaN: no score). `strata` is a code per row and
     `weights` what one stands for; `groups` name the sources that traces share, None for a trace alone."""
-    alone = groups is None or all(group is None for group in groups)
-    units = Units.of_codes(np.arange(len(labels)), strata) if alone or groups is None else Units.among(groups, strata)
     there = np.isfinite(scores)
-    each, whole = resampled.Verdicts.of(labels[there]), resampled.Verdicts.of(labels[there], units.of[there])
-    unseen = Unseen.of(labels, weights, units, strata) if len(labels) <= EXACT else None
+    y, keys = labels[there], (-scores if curve.flag_when == "above" else scores)[there]
+    kept = [None if groups is None else groups[i] for i in np.flatnonzero(there).tolist()]
+    alone = all(group is None for group in kept)
+    codes, w = None if strata is None else strata[there], None if weights is None else weights[there]
+    units = Units.of_codes(np.arange(len(y)), codes) if alone else Units.among(kept, codes)
+    each, whole = resampled.Verdicts.of(y), resampled.Verdicts.of(y, units.of)
+    unseen = Unseen.of(y, w, units, codes) if len(y) <= MOST else None
     if unseen is None:
-        found = bootstrap(
-            labels,
-            scores,
-            rng=rng,
-            weights=weights,
-            groups=None if alone else groups,
-            flag_when=curve.flag_when,
-            count=count,
-        )
+        found = bootstrap(y, keys, rng=rng, weights=w, groups=None if alone else kept, flag_when="below", count=count)
         draws = Areas(found.auroc, found.average_precision)
         auroc = resampled.auroc(curve.auroc, draws.auroc, each)
         average = resampled.average_precision(curve.average_precision, draws.average_precision, whole)
         return Ranked(auroc, average, draws)
-    keys = -scores if curve.flag_when == "above" else scores
     order = Order.of(keys[unseen.rows], unseen.labels)
     parts = [order.areas(some) for some in unseen.drawn(count, rng)]
     draws = Areas(*(np.concatenate([getattr(part, name) for part in parts]) for name in ("auroc", "average_precision")))

@@ -63,10 +63,10 @@ def compare(
 
     `labels` are True for hallucinated; both scores are finite and in the detector's units; `second_flag_when` is for a
     second detector whose suspicious side is another. `clusters` names the group of every trace (traces that share their
-    sources err together); default: each its own. Whole groups are drawn with replacement, the same ones for both
-    scores (Field & Welsh 2007); the interval of the difference is that of `resampled.figure`. Draws without both
-    classes are left out; when they are half or more, there is no interval. `weights` as for a sweep, `strata` a code
-    per label that says which were drawn together (calibrate.stats.unseen).
+    sources err together); default: each its own. Whole groups are drawn, the same ones for both scores (Field and Welsh
+    2007); the interval of the difference is that of `resampled.figure`. Draws without both classes are left out; when
+    they are half or more, there is no interval. `weights` as for a sweep, `strata` a code per label that says which
+    were drawn together (calibrate.stats.unseen).
     """
     y, scores = _checked(labels, first, second)
     given = check_weights(weights, None, len(y))

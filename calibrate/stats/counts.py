@@ -1,4 +1,4 @@
-"""The interval of recall from a stratified draw: hallucinated traces that were found, and those that were missed.
+"""Intervals of shares from a stratified draw: of hallucinated traces that were found, for one, and that were missed.
 
 Both are weighted counts. A weighted count is nearly a gamma variable of its mean and variance (Fay and Feuer,
 Statistics in Medicine 16, 1997), and the share of two such is a beta variable with its odds scaled. Each count gets
@@ -60,6 +60,21 @@ def found_and_missed(strata: StratumCounts, worth: Floats) -> tuple[Count, Count
     parts = (tp, some), (missed, others)
     found, lost = (_count(labels, possible, rows, weight, left, worth) for labels, possible in parts)
     return found, lost
+
+
+def flagged_and_passed(strata: StratumCounts, *, clean: bool) -> tuple[Count, Count]:
+    """What each point flags, of all labels or of the clean ones, and what it does not. A label more could be flagged in
+    any stratum: for strata that know nothing of the score, where few flags mean little."""
+    there = strata.rows > 0
+    tp, fp, rows = strata.tp[there], strata.fp[there], strata.rows[there]
+    part = fp if clean else tp + fp
+    rest = (rows - strata.positives[there] if clean else rows)[:, None] - part
+    weight, left, worth = strata.weight[there], 1 - strata.sampled[there], np.ones(part.shape[1])
+    flagged, passed = (
+        _count(labels, possible, rows, weight, left, worth)
+        for labels, possible in ((part, np.ones(part.shape, dtype=bool)), (rest, tp + fp < rows[:, None]))
+    )
+    return flagged, passed
 
 
 def share(part: Count, rest: Count, *, confidence: float) -> tuple[Floats, Floats]:

@@ -75,6 +75,10 @@ def by_stratum(
         for counts, verdict in ((tp, y[has_score]), (fp, ~y[has_score])):
             at = np.searchsorted(distinct, keys[here & verdict])
             counts[h] = np.cumsum(np.bincount(at, minlength=len(distinct)))
+    flagged = tp + fp
+    # All rows of a stratum have a score or none, and no threshold flags part of two.
+    scored = np.bincount(design.strata[has_score], minlength=strata)[:, None]
+    apart = bool((((flagged > 0) & (flagged < scored)).sum(axis=0) <= 1).all())
     return StratumCounts(
         tp=tp,
         fp=fp,
@@ -82,6 +86,7 @@ def by_stratum(
         positives=np.bincount(design.strata[y], minlength=strata).astype(np.int64),
         weight=stratum_weights(design, weights),
         sampled=design.rows / np.maximum(design.population, 1),
+        ranked=apart and bool(((scored[:, 0] == 0) | (scored[:, 0] == design.rows)).all()),
     )
 
 

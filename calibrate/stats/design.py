@@ -77,7 +77,8 @@ class Design:
 class StratumCounts:
     """What the design-based variances need of every stratum: labels flagged at each point, by verdict.
 
-    `tp` and `fp` have shape (strata, points). `weight` is what one row stands for, `sampled` is n_h / N_h.
+    `tp` and `fp` have shape (strata, points). `weight` is what one row stands for, `sampled` is n_h / N_h. `ranked`:
+    strata follow one another in the ranking of these very scores, so that a threshold lies in one of them.
     """
 
     tp: Ints
@@ -86,6 +87,7 @@ class StratumCounts:
     positives: Ints
     weight: Floats
     sampled: Floats
+    ranked: bool
 
 
 def check_weights(weights: ArrayLike | None, design: Design | None, n: int) -> Floats | None:

@@ -130,8 +130,8 @@ def jeffreys(share: Floats, n: Floats, *, confidence: float = 0.95) -> Range:
 def band(sweep: Sweep, *, confidence: float = 0.95) -> Band:
     """The bounds at every point of the sweep, each for itself."""
     of_flagged = _ratio_range(sweep, precision(sweep), confidence, capped=True)
-    of_clean = _ratio_range(sweep, false_positive_rate(sweep), confidence)
-    of_hallucinated, of_all = _recall_range(sweep, confidence), _flag_rate_range(sweep, confidence)
+    of_hallucinated = _recall_range(sweep, confidence)
+    of_clean, of_all = _false_positive_range(sweep, confidence), _flag_rate_range(sweep, confidence)
     return Band(
         precision_low=of_flagged.low,
         precision_high=of_flagged.high,
@@ -195,7 +195,7 @@ def _ratio_range(sweep: Sweep, ratio: Ratio, confidence: float, *, capped: bool 
 def _recall_range(sweep: Sweep, confidence: float) -> Range:
     ratio = recall(sweep)
     effective = _effective(sweep, ratio, confidence)
-    if sweep.strata is None:
+    if sweep.strata is None or not sweep.n:
         return jeffreys(ratio.value, effective, confidence=confidence)
     worth = np.ones(len(sweep))
     if sweep.clusters:  # labels that share their sources are worth fewer, whatever stratum they are in
@@ -205,10 +205,19 @@ def _recall_range(sweep: Sweep, confidence: float) -> Range:
     return _around(ratio, *counts.share(found, missed, confidence=confidence))
 
 
+def _false_positive_range(sweep: Sweep, confidence: float) -> Range:
+    ratio, strata = false_positive_rate(sweep), sampled_strata(sweep)
+    if strata is None or strata.ranked:
+        return _ratio_range(sweep, ratio, confidence)
+    return _around(ratio, *counts.share(*counts.flagged_and_passed(strata, clean=True), confidence=confidence))
+
+
 def _flag_rate_range(sweep: Sweep, confidence: float) -> Range:
     ratio, strata = flag_rate(sweep), sampled_strata(sweep)
     if strata is None:
         return _ratio_range(sweep, ratio, confidence)
+    if not strata.ranked:
+        return _around(ratio, *counts.share(*counts.flagged_and_passed(strata, clean=False), confidence=confidence))
 
     def bounds(share: Floats, n: Floats) -> tuple[Floats, Floats]:
         found = wilson(share, n, confidence=confidence)

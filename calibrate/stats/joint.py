@@ -48,9 +48,7 @@ def joint(material: Material, flags: Mapping[str, Bools], drawn: Floats) -> tupl
     weights = np.divide(weights, whole, out=np.full_like(weights, np.nan), where=whole > 0)
     assumed = at_least(weights @ each)
     measured = np.stack([weights @ (together >= k) for k in range(1, len(flags) + 1)], axis=1)
-    # Strata know a rate better than as many labels at random would.
-    labels = float(len(w)) if material.strata is None or np.ptp(material.strata) == 0 else np.inf
-    kish = float(w.sum() ** 2 / (w**2).sum())
+    labels, kish = float(len(w)), float(w.sum() ** 2 / (w**2).sum())
     return tuple(
         Joint(k + 1, *(share_interval(float(r[0, k]), r[1:, k], labels=labels, kish=kish) for r in (measured, assumed)))
         for k in range(len(flags))

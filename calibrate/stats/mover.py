@@ -1,9 +1,9 @@
-"""The interval of a flag rate from a stratified draw: Wilson's of each stratum, put together (MOVER).
+"""The interval of a flag rate where strata are ranked by the score: Wilson's of each stratum, put together (MOVER).
 
-Strata are ranked by scores, so nearly all are flagged whole or not at all, and what is uncertain is where between them
-a threshold lies. An effective size does not see that: it takes a label in the sure strata for one in the others.
-Distances of each stratum's bounds from its share, weighted and squared, add up instead (Zou and Donner, Statistics in
-Medicine 27, 2008; Yan and Su, Statistics in Biopharmaceutical Research 2, 2010).
+Nearly all strata are flagged whole or not at all then, and what is uncertain is where between them a threshold lies.
+An effective size does not see that: it takes a label in the sure strata for one in the others. Distances of each
+stratum's bounds from its share, weighted and squared, add up instead (Zou and Donner, Statistics in Medicine 27, 2008;
+Yan and Su, Statistics in Biopharmaceutical Research 2, 2010).
 """
 
 from __future__ import annotations

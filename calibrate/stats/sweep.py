@@ -25,7 +25,7 @@ class Sweep:
     `tp_squared` and `fp_squared` sums of squared weights (for effective sample sizes). A NaN in a rate says that its
     denominator is empty. `n`, `positives`, `scored` and `scored_positives` count labels; the `weighted_` fields are the
     same with weights. `clusters` is there where traces share their sources, and then stands before `strata` in every
-    variance. `auroc` and `average_precision` are over the scored labels and None where a class is missing;
+    variance but recall's. `auroc` and `average_precision` are over the scored labels and None where a class is missing;
     `missing` then says which.
     """
 

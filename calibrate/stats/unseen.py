@@ -3,9 +3,9 @@
 Where one label stands for a hundred traces, the few hallucinated labels of the low strata decide how good a ranking is,
 and a bootstrap, which draws only what was seen, takes "none seen" for "there is none": of 300 labels by octaves at a
 prevalence of 2% its percentiles of the AUROC held .46 to .55 (docs/adr/0006). Here rows get weights of the Bayesian
-bootstrap (Rubin, Annals of Statistics 9, 1981), each stratum keeping its size, and half a hallucinated label is added
-in the heaviest stratum, at the scores of any clean label there: what Jeffreys' interval adds to a count, and
-calibrate.stats.counts to recall.
+bootstrap (Rubin, Annals of Statistics 9, 1981), whole groups within the strata they lie in, and half a hallucinated
+label is added in the heaviest stratum, at the scores of any clean label there: what Jeffreys' interval adds to a count,
+and calibrate.stats.counts to recall.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ class Unseen:
     @classmethod
     def of(cls, labels: Bools, weights: Floats | None, units: Units, strata: Ints | None) -> Unseen | None:
         """`weights` as of the design, one value in a stratum; `units` are drawn whole, within the strata they were made
-        with. None without strata: a label that all of them are like has been seen."""
-        if strata is None or weights is None or len(np.unique(strata)) < 2:
+        with. None where all labels weigh the same: one that they are like has been seen."""
+        if strata is None or weights is None or not len(weights) or np.ptp(weights) == 0:
             return None
         heaviest = strata == strata[np.argmax(weights)]
         lend = np.flatnonzero(heaviest & ~labels)

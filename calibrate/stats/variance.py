@@ -98,9 +98,9 @@ def flag_rate(sweep: Sweep) -> Ratio:
 
 
 def sampled_strata(sweep: Sweep) -> StratumCounts | None:
-    """The strata that labels were drawn from. None with clusters, which cross strata and are then what was drawn:
-    taking them as drawn from all over errs on the safe side."""
-    return None if sweep.clusters else sweep.strata
+    """The strata that labels were drawn from; None without labels, and with clusters, which cross strata and are then
+    what was drawn: taking them as drawn from all over errs on the safe side."""
+    return None if sweep.clusters or not sweep.n else sweep.strata
 
 
 def _sums(sweep: Sweep) -> Clusters:

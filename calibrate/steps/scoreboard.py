@@ -115,8 +115,8 @@ class Scoreboard:
 def scoreboard(store: Store, *, sample: str | None = None, seed: int = 0) -> Scoreboard:
     """Every detector that has scores, in the configuration that is meant. The same seed, the same answer.
 
-    Intervals are a bootstrap within strata, of whole groups where traces share their sources. Raises BadInput for an
-    unknown sample, and where nothing has scores.
+    Traces that share their sources count as groups. Raises BadInput for an unknown sample, and where nothing has
+    scores.
     """
     data = together(store, sample=sample)
     scores: dict[str, Floats] = {**data.scores, LENGTH: _lengths(store, data)}

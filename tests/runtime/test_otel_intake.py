@@ -142,13 +142,15 @@ def test_a_rule_that_traces_what_it_does_goes_on_as_it_always_would(answers_alon
 
 
 class Collects(WordOverlap):
-    """Frees what nobody refers to while it scores: whatever ends then ends in the scoring thread."""
+    """Frees what nobody refers to while it scores the true answer: whatever ends then ends in the scoring thread. Once,
+    as it takes seconds where many tests have run before."""
 
     name: ClassVar[str] = "collects"
     needs: ClassVar[frozenset[str]] = frozenset({"answer"})
 
     def score(self, traces: Sequence[Trace]) -> Iterator[Score]:
-        gc.collect()
+        if any(trace.answer == TRUE for trace in traces):
+            gc.collect()
         return iter([scored(trace, 0.1) for trace in traces])
 
 

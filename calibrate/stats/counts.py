@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from calibrate.stats.design import Bools, Floats, Ints, StratumCounts
+from calibrate.stats.design import Floats, Ints, StratumCounts
 
 SURE = 1e-4  # relative error of a count of strata that are labelled whole: a gamma variable must have some
 
@@ -45,36 +45,39 @@ class Count:
         return np.maximum(self.variance + self.label_variance / 2, (SURE * self._mean) ** 2)
 
 
+def right_and_wrong(strata: StratumCounts) -> tuple[Count, Count]:
+    """The hallucinated labels that each point flags, and the clean ones: one more of either where there are some."""
+    some = (strata.tp + strata.fp > 0).astype(np.float64)
+    worth = np.ones(some.shape[1])
+    return _count(strata, strata.tp, strata.fp, some, worth), _count(strata, strata.fp, strata.tp, some, worth)
+
+
 def found_and_missed(strata: StratumCounts, worth: Floats) -> tuple[Count, Count]:
     """The hallucinated labels that each point flags, and those that it does not. A label is `worth` as much, 0 to 1,
     as one of a trace that shares nothing with others.
 
-    It can be flagged where some of its stratum are, and missed where some are not; where there is no such stratum, in
-    any.
+    One more can be missed where some of its stratum are, and flagged where some are. In strata that know nothing of the
+    score, to see none flagged may be chance: that so many labels miss what has the share of all that were found.
     """
-    there = strata.rows > 0
-    tp, flagged = strata.tp[there], (strata.tp + strata.fp)[there]
-    missed, rows = strata.positives[there][:, None] - tp, strata.rows[there]
-    weight, left = strata.weight[there], 1 - strata.sampled[there]
-    some, others = flagged > 0, flagged < rows[:, None]
-    parts = (tp, some), (missed, others)
-    found, lost = (_count(labels, possible, rows, weight, left, worth) for labels, possible in parts)
+    flagged, rows = strata.tp + strata.fp, strata.rows[:, None]
+    missed = strata.positives[:, None] - strata.tp
+    chance = np.zeros(flagged.shape)
+    if not strata.ranked:
+        chance = (1 - strata.tp.sum(axis=0) / strata.rows.sum()) ** rows
+    found = _count(strata, strata.tp, missed, np.where(flagged > 0, 1.0, chance), worth)
+    lost = _count(strata, missed, strata.tp, (flagged < rows).astype(np.float64), worth)
     return found, lost
 
 
 def flagged_and_passed(strata: StratumCounts, *, clean: bool) -> tuple[Count, Count]:
     """What each point flags, of all labels or of the clean ones, and what it does not. A label more could be flagged in
     any stratum: for strata that know nothing of the score, where few flags mean little."""
-    there = strata.rows > 0
-    tp, fp, rows = strata.tp[there], strata.fp[there], strata.rows[there]
-    part = fp if clean else tp + fp
-    rest = (rows - strata.positives[there] if clean else rows)[:, None] - part
-    weight, left, worth = strata.weight[there], 1 - strata.sampled[there], np.ones(part.shape[1])
-    flagged, passed = (
-        _count(labels, possible, rows, weight, left, worth)
-        for labels, possible in ((part, np.ones(part.shape, dtype=bool)), (rest, tp + fp < rows[:, None]))
-    )
-    return flagged, passed
+    flagged, rows = strata.tp + strata.fp, strata.rows[:, None]
+    part = strata.fp if clean else flagged
+    rest = (rows - strata.positives[:, None] if clean else rows) - part
+    worth = np.ones(part.shape[1])
+    more = _count(strata, part, rest, np.ones(part.shape), worth)
+    return more, _count(strata, rest, part, (flagged < rows).astype(np.float64), worth)
 
 
 def share(part: Count, rest: Count, *, confidence: float) -> tuple[Floats, Floats]:
@@ -93,15 +96,26 @@ def share(part: Count, rest: Count, *, confidence: float) -> tuple[Floats, Float
     return np.where(unknown, np.nan, low), np.where(unknown, np.nan, high)
 
 
-def _count(labels: Ints, possible: Bools, rows: Ints, weight: Floats, left: Floats, worth: Floats) -> Count:
-    """`labels` per stratum and point, `possible` where one could have been; `left`: the part of a stratum not drawn."""
-    spread = weight**2 * left
-    at = np.argmax(np.where(possible | ~possible.any(axis=0), weight[:, None], -1.0), axis=0)
+def _count(strata: StratumCounts, labels: Ints, others: Ints, chance: Floats, worth: Floats) -> Count:
+    """`labels` per stratum and point, of which the `others` of the same share are known. `chance`, 0 to 1: that a
+    stratum could have shown one label more; where none could, any is taken for able to.
+
+    A stratum's labels have one total, so its label fewer in one count is often one more in the other. Each count takes
+    half of that covariance, so that the variances of their logarithms add up to that of their ratio's.
+    """
+    there = (strata.rows > 0)[:, None]
+    rows = np.where(there, strata.rows[:, None], 1)
+    spread = strata.weight**2 * (1 - strata.sampled)
+    total, rest = strata.weight @ labels, strata.weight @ others
+    odds = np.divide(total, rest, out=np.zeros_like(total), where=rest > 0)
+    chance = np.where(there, np.where(chance.any(axis=0), chance, 1.0), 0.0)
+    at = np.argmax(strata.weight[:, None] * chance, axis=0)
+    likely = np.take_along_axis(chance, at[None], axis=0)[0]
     return Count(
-        total=weight @ labels,
-        variance=spread @ (labels * (1 - labels / rows[:, None])) / worth,
-        label=(weight * left)[at],
-        label_variance=spread[at] / worth,
+        total=total,
+        variance=spread @ (labels * (1 - labels / rows)) / worth + odds * (spread @ (labels * others / rows)) / worth,
+        label=(strata.weight * (1 - strata.sampled))[at] * likely,
+        label_variance=spread[at] * likely / worth,
     )
 
 

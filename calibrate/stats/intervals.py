@@ -129,7 +129,7 @@ def jeffreys(share: Floats, n: Floats, *, confidence: float = 0.95) -> Range:
 
 def band(sweep: Sweep, *, confidence: float = 0.95) -> Band:
     """The bounds at every point of the sweep, each for itself."""
-    of_flagged = _ratio_range(sweep, precision(sweep), confidence, capped=True)
+    of_flagged = _precision_range(sweep, confidence)
     of_hallucinated = _recall_range(sweep, confidence)
     of_clean, of_all = _false_positive_range(sweep, confidence), _flag_rate_range(sweep, confidence)
     return Band(
@@ -192,17 +192,22 @@ def _ratio_range(sweep: Sweep, ratio: Ratio, confidence: float, *, capped: bool 
     return wilson(ratio.value, np.minimum(effective, ratio.labels) if capped else effective, confidence=confidence)
 
 
+def _precision_range(sweep: Sweep, confidence: float) -> Range:
+    ratio, strata = precision(sweep), sampled_strata(sweep)
+    if strata is None or strata.ranked:
+        return _ratio_range(sweep, ratio, confidence, capped=True)
+    return _around(ratio, *counts.share(*counts.right_and_wrong(strata), confidence=confidence))
+
+
 def _recall_range(sweep: Sweep, confidence: float) -> Range:
     ratio = recall(sweep)
-    effective = _effective(sweep, ratio, confidence)
     if sweep.strata is None or not sweep.n:
-        return jeffreys(ratio.value, effective, confidence=confidence)
+        return jeffreys(ratio.value, _effective(sweep, ratio, confidence), confidence=confidence)
     worth = np.ones(len(sweep))
     if sweep.clusters:  # labels that share their sources are worth fewer, whatever stratum they are in
         apart = replace(sweep, clusters=None, strata=None)
-        worth = np.fmin(effective / _effective(apart, recall(apart), confidence), 1.0)
-    found, missed = counts.found_and_missed(sweep.strata, worth)
-    return _around(ratio, *counts.share(found, missed, confidence=confidence))
+        worth = np.fmin(_effective(sweep, ratio, confidence) / _effective(apart, recall(apart), confidence), 1.0)
+    return _around(ratio, *counts.share(*counts.found_and_missed(sweep.strata, worth), confidence=confidence))
 
 
 def _false_positive_range(sweep: Sweep, confidence: float) -> Range:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import astuple
 
 import numpy as np
@@ -78,32 +79,49 @@ def test_full_recall_is_less_certain_when_a_large_stratum_shows_no_positive() ->
     assert low[1] < low[0] - 0.3
 
 
-def test_a_stratified_draw_has_the_intervals_of_the_formulas_written_out() -> None:
+def drawn(cut: Callable[[np.ndarray], np.ndarray]) -> tuple[np.ndarray, np.ndarray, Design, np.ndarray, np.ndarray]:
+    """Verdicts and flags of 90 labels in three strata of different sizes, with each label's weight and the part of its
+    stratum that was not drawn; `cut` flags by the stratum."""
     rng = np.random.default_rng(8)
     population, n_h = np.array([4_000, 900, 200]), np.array([40, 30, 20])
     strata = np.repeat([0, 1, 2], n_h)
     y = rng.random(90) < np.array([0.1, 0.3, 0.7])[strata]
-    f = rng.random(90) < np.where(y, 0.6, 0.2)
-    w = (population / n_h)[strata]
-    p, left = (w * y * f).sum() / (w * f).sum(), 1 - n_h / population
-    v_p = 0.0
-    sides = np.zeros((3, 2, 2))  # of hallucinated, clean and all: flagged and not, each with its variance
-    for h in range(3):
-        here, each = strata == h, population[h] / n_h[h]
-        z = (f * (y - p) / (w * f).sum())[here]
-        v_p += population[h] ** 2 * left[h] * z.var(ddof=1) / n_h[h]
-        for i, among in enumerate((y, ~y, np.ones(90, bool))):
-            for j, flagged in enumerate((f, ~f)):
-                k = (among & flagged)[here].sum()
-                sides[i, j] += each * k, each**2 * left[h] * k * (1 - k / n_h[h])
-    half = np.array([100 * left[0] / 2, 100**2 * left[0] / 2])  # a label of the heaviest stratum, the first
-    known = figures(sweep(y, f.astype(float), design=Design(strata, population)), 1.0)
-    for interval, (part, rest) in zip((known.recall, known.fpr, known.flag_rate), sides, strict=True):
-        (a, s), (b, t) = ((m**2 / v, v / m) for m, v in (part + half, rest + half))
+    f = rng.random(90) < cut(strata) * np.where(y, 0.6, 0.2)
+    return y, f, Design(strata, population), (population / n_h)[strata], (1 - n_h / population)[strata]
+
+
+def test_a_draw_that_knows_nothing_of_the_score_has_the_intervals_of_two_counts() -> None:
+    y, f, design, w, left = drawn(np.ones_like)
+    known = figures(sweep(y, f.astype(float), design=design), 1.0)
+    half = np.array([100 / 2, 100**2 / 2]) * left[0]  # a label of the heaviest stratum, the first
+    found = known.precision, known.recall, known.fpr, known.flag_rate
+    for interval, one, other in zip(found, (y & f, y & f, ~y & f, f), (~y & f, y & ~f, ~y & ~f, ~f), strict=True):
+        part, rest = (w * one).sum(), (w * other).sum()
+        v_part = v_rest = v = 0.0
+        for h in range(3):
+            here = design.strata == h
+            k, m, n = one[here].sum(), other[here].sum(), here.sum()
+            spread = (w**2 * left)[here][0]
+            v_part += spread * (k * (1 - k / n) + k * m / n * part / rest)
+            v_rest += spread * (m * (1 - m / n) + k * m / n * rest / part)
+            v += spread * n * (one / part - other / rest)[here].var()  # of the logarithm of part / rest
+        assert v_part / part**2 + v_rest / rest**2 == pytest.approx(v)
+        (a, s), (b, t) = ((m**2 / v, v / m) for m, v in (half + [part, v_part], half + [rest, v_rest]))
         rest_to_part = betaprime.ppf([0.975, 0.025], b, a) * t / s  # of two gamma variables
-        assert astuple(interval) == pytest.approx((part[0] / (part + rest)[0], *(1 / (1 + rest_to_part))))
-    expected = wilson(np.array([p]), np.array([min(p * (1 - p) / v_p, f.sum())]))
-    assert astuple(known.precision) == pytest.approx((p, expected.low[0], expected.high[0]))
+        assert astuple(interval) == pytest.approx((part / (part + rest), *(1 / (1 + rest_to_part))))
+
+
+def test_a_draw_ranked_by_the_score_has_wilsons_interval_at_the_size_of_the_taylor_variance() -> None:
+    y, f, design, w, left = drawn(lambda strata: np.array([0, 1, 5])[strata])  # the last is flagged whole
+    known = figures(sweep(y, f.astype(float), design=design), 1.0)
+    for interval, among, part, most in ((known.precision, f, y, f.sum()), (known.fpr, ~y, f, np.inf)):
+        p, v = (w * (among & part)).sum() / (w * among).sum(), 0.0
+        z = among * (part - p) / (w * among).sum()
+        for h in range(3):
+            here = design.strata == h
+            v += (w**2 * left)[here][0] * here.sum() * z[here].var(ddof=1)
+        expected = wilson(np.array([p]), np.array([min(p * (1 - p) / v, most)]))
+        assert astuple(interval) == pytest.approx((p, expected.low[0], expected.high[0]))
 
 
 def test_the_stratum_that_holds_the_threshold_alone_leaves_the_flag_rate_open() -> None:
@@ -127,27 +145,30 @@ def test_all_of_the_traffic_labelled_leaves_nothing_open() -> None:
     assert astuple(known.flag_rate) == pytest.approx((0.17, 0.17, 0.17), abs=1e-3)
 
 
-@pytest.mark.parametrize("rate", [0.1, 0.01])
+@pytest.mark.parametrize("rate", [0.3, 0.1, 0.01])
 @pytest.mark.parametrize("kin", [0.0, 0.7])
-def test_rates_hold_where_strata_are_ranked_by_another_score(kin: float, rate: float) -> None:
+def test_rates_and_recall_hold_where_strata_are_ranked_by_another_score(kin: float, rate: float) -> None:
     """Octaves of a score that is unrelated, or correlated at .7, and flags in any of them."""
-    rng, runs = np.random.default_rng(12), 300
-    score = rng.normal(size=2**15)
-    order = np.argsort(-(kin * score + np.sqrt(1 - kin**2) * rng.normal(size=2**15)))
-    stratum = np.empty(2**15, dtype=int)
-    stratum[order] = np.clip(7 + np.floor(np.log2((np.arange(2**15) + 0.5) / 2**15)), 0, 6)
+    rng, runs, size = np.random.default_rng(12), 300, 2**15
+    y = rng.random(size) < 0.1
+    score = rng.normal(size=size) + y
+    order = np.argsort(-(kin * score + np.sqrt(1 - kin**2) * rng.normal(size=size)))
+    stratum = np.empty(size, dtype=int)
+    stratum[order] = np.clip(7 + np.floor(np.log2((np.arange(size) + 0.5) / size)), 0, 6)
     members = [np.flatnonzero(stratum == h) for h in range(7)]
     sizes = np.array([len(rows) for rows in members])
     n_h = list(allocate({str(h): int(size) for h, size in enumerate(sizes)}, 300).values())
     cut = np.quantile(score, 1 - rate)
-    inside = 0
+    flagged = score >= cut
+    inside = np.zeros(3)
     for _ in range(runs):
         rows = np.concatenate([rng.choice(some, n, replace=False) for some, n in zip(members, n_h, strict=True)])
-        found = figures(sweep(rows % 9 == 0, score[rows], design=Design(stratum[rows], sizes)), float(cut)).flag_rate
-        assert found.low is not None
-        assert found.high is not None
-        inside += found.low <= (score >= cut).mean() <= found.high
-    assert 0.9 <= inside / runs <= 1
+        known = figures(sweep(y[rows], score[rows], design=Design(stratum[rows], sizes)), float(cut))
+        for i, (found, of) in enumerate(((known.flag_rate, slice(None)), (known.fpr, ~y), (known.recall, y))):
+            assert found.low is not None
+            assert found.high is not None
+            inside[i] += found.low <= flagged[of].mean() <= found.high
+    assert np.all(inside / runs >= 0.91)
 
 
 def test_weights_without_a_design_cost_precision() -> None:

@@ -18,7 +18,7 @@ from calibrate.stats.ensemble import Cascade, Fixed, Logistic, Rule, Vote, from_
 from calibrate.stats.joint import at_least, correlation, joint, spearman
 from calibrate.stats.nested_cv import budget_cut
 from calibrate.stats.performance import draw
-from tests.stats.ensembling import NAMES, equicorrelated, material, take
+from tests.stats.ensembling import NAMES, Octaves, equicorrelated, material, take
 
 
 def made(kind: str, given: Material) -> Rule:
@@ -107,6 +107,26 @@ def test_an_interval_of_the_joint_rate_narrows_with_labels_and_holds_its_figure(
         assert one.measured.high is not None
         widths.append(one.measured.high - (one.measured.low or 0))
     assert widths[1] < widths[0] / 2.5
+
+
+def test_the_joint_rate_holds_by_octaves_and_is_narrower_than_so_many_labels_at_random() -> None:
+    rng, runs = np.random.default_rng(11), 150
+    traffic = Octaves.of(rng, prevalence=0.1, auroc=0.85)
+    cuts = {name: float(np.quantile(values, 0.97)) for name, values in traffic.scores.items()}
+    clean = ~traffic.truth
+    both = np.sum([values >= cuts[name] for name, values in traffic.scores.items()], axis=0)[clean]
+    held, widths = np.zeros(2), []
+    for _ in range(runs):
+        given, _ = traffic.label(300, rng)
+        found = joint(given, combine.flags_at(given, dict(cuts)), draw(given, rng=rng, count=200).seen)
+        for k, one in enumerate(found):
+            assert one.measured.low is not None
+            assert one.measured.high is not None
+            held[k] += one.measured.low <= (both > k).mean() <= one.measured.high
+        widths.append(found[0].measured.high - found[0].measured.low)  # type: ignore[operator]
+    assert np.all(held / runs >= 0.9)
+    rate = (both > 0).mean()
+    assert np.mean(widths) < 0.8 * 2 * 1.96 * np.sqrt(rate * (1 - rate) / 270)
 
 
 def test_correlation_is_spearmans_on_the_pairs_both_scored() -> None:

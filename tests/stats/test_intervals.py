@@ -106,7 +106,9 @@ def test_a_draw_that_knows_nothing_of_the_score_has_the_intervals_of_two_counts(
             v_rest += spread * (m * (1 - m / n) + k * m / n * rest / part)
             v += spread * n * (one / part - other / rest)[here].var()  # of the logarithm of part / rest
         assert v_part / part**2 + v_rest / rest**2 == pytest.approx(v)
-        (a, s), (b, t) = ((m**2 / v, v / m) for m, v in (half + [part, v_part], half + [rest, v_rest]))
+        (a, s), (b, t) = (
+            (m**2 / v, v / m) for m, v in ((half[0] + part, half[1] + v_part), (half[0] + rest, half[1] + v_rest))
+        )
         rest_to_part = betaprime.ppf([0.975, 0.025], b, a) * t / s  # of two gamma variables
         assert astuple(interval) == pytest.approx((part / (part + rest), *(1 / (1 + rest_to_part))))
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from calibrate.simulate.cells import Cell, Method, cell, reachable
-from calibrate.simulate.intervals import AREAS, FIGURES, area_coverage, coverage, labels_like, misses
+from calibrate.simulate.intervals import area_coverage, coverage, labels_like, misses
 from calibrate.simulate.scenarios import Traffic, grid, stress
 
 LABELS = 300
@@ -143,15 +143,17 @@ def _shares(name: str, cells: Sequence[Cell], least: float | None = None) -> Ite
 
 def _intervals(scenarios: Sequence[Traffic], replications: int, labels: int, seed: int) -> Iterator[Row]:
     known = [one for one in scenarios if one.kind == "grid" and one.name.startswith(("2%", "10%")) and reachable(one)]
-    held: dict[str, list[tuple[float, str]]] = {name: [] for name in (*FIGURES, *AREAS)}
+    several = [one for one in scenarios if one.kind in ("two detectors", "abstentions")]
+    held: dict[str, list[tuple[float, str]]] = {}
     saved = []
-    for number, one in enumerate(known):
+    for number, one in enumerate((*known, *several)):
         rng = np.random.default_rng([seed, 1000 + number])
         found = coverage(one, n=labels, design="octave", replications=OFTENER * replications, rng=rng)
         often = AREAS_OFTENER * replications
         areas = area_coverage(one, n=labels, design="octave", replications=often, rng=rng)
-        for name, share in {**found.held, **areas}.items():
-            held[name].append((share, one.name))
+        drawn = "2% and 10%" if one.kind == "grid" else "strata of several detectors"
+        for figure, share in {**found.held, **areas}.items():
+            held.setdefault(f"{NAMES[figure]}, {drawn}", []).append((share, one.name))
         if one.name.startswith("2%"):
             few = min(replications, 300)
             widths = [coverage(one, n=n, design="random", replications=few, rng=rng).width for n in RANDOM_SIZES]
@@ -160,14 +162,12 @@ def _intervals(scenarios: Sequence[Traffic], replications: int, labels: int, see
         middle, name = float(np.median(saved)), "labels for one width of precision's interval at 2%, octave to random"
         where = f"median of {len(saved)} cells, at the oracle's cut"
         yield Row(name, "≤ 0.10", middle, None, min(saved), max(saved), where, middle <= 0.1)
-    for figure, shares in held.items():
-        if shares:
-            low, high = min(shares), max(shares)
-            mean = float(np.mean([share for share, _ in shares]))
-            where = f"mean of {len(shares)}; lowest: {low[1]}; highest: {high[1]}"
-            kept = low[0] >= 0.93 and high[0] <= 0.985
-            name = f"coverage of 95% intervals of {NAMES[figure]}, 2% and 10%"
-            yield Row(name, ".93–.985", mean, None, low[0], high[0], where, kept)
+    for of, shares in held.items():
+        low, high = min(shares), max(shares)
+        mean = float(np.mean([share for share, _ in shares]))
+        where = f"mean of {len(shares)}; lowest: {low[1]}; highest: {high[1]}"
+        kept = low[0] >= 0.93 and high[0] <= 0.985
+        yield Row(f"coverage of 95% intervals of {of}", ".93–.985", mean, None, low[0], high[0], where, kept)
 
 
 def _strengths(scenarios: Sequence[Traffic], replications: int, labels: int, seed: int) -> Iterator[Row]:

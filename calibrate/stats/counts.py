@@ -45,16 +45,15 @@ class Count:
         return np.maximum(self.variance + self.label_variance / 2, (SURE * self._mean) ** 2)
 
 
-def right_and_wrong(strata: StratumCounts) -> tuple[Count, Count]:
-    """The hallucinated labels that each point flags, and the clean ones: one more of either where there are some."""
+def right_and_wrong(strata: StratumCounts, worth: Floats) -> tuple[Count, Count]:
+    """The hallucinated labels that each point flags, and the clean ones: one more of either where there are some. A
+    label is `worth` as much, 0 to 1, as one of a trace that shares nothing with others."""
     some = (strata.tp + strata.fp > 0).astype(np.float64)
-    worth = np.ones(some.shape[1])
     return _count(strata, strata.tp, strata.fp, some, worth), _count(strata, strata.fp, strata.tp, some, worth)
 
 
 def found_and_missed(strata: StratumCounts, worth: Floats) -> tuple[Count, Count]:
-    """The hallucinated labels that each point flags, and those that it does not. A label is `worth` as much, 0 to 1,
-    as one of a trace that shares nothing with others.
+    """The hallucinated labels that each point flags, and those that it does not.
 
     One more can be missed where some of its stratum are, and flagged where some are. In strata that know nothing of the
     score, to see none flagged may be chance: that so many labels miss what has the share of all that were found.
@@ -69,13 +68,12 @@ def found_and_missed(strata: StratumCounts, worth: Floats) -> tuple[Count, Count
     return found, lost
 
 
-def flagged_and_passed(strata: StratumCounts, *, clean: bool) -> tuple[Count, Count]:
+def flagged_and_passed(strata: StratumCounts, worth: Floats, *, clean: bool) -> tuple[Count, Count]:
     """What each point flags, of all labels or of the clean ones, and what it does not. A label more could be flagged in
     any stratum: for strata that know nothing of the score, where few flags mean little."""
     flagged, rows = strata.tp + strata.fp, strata.rows[:, None]
     part = strata.fp if clean else flagged
     rest = (rows - strata.positives[:, None] if clean else rows) - part
-    worth = np.ones(part.shape[1])
     more = _count(strata, part, rest, np.ones(part.shape), worth)
     return more, _count(strata, rest, part, (flagged < rows).astype(np.float64), worth)
 

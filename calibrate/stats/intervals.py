@@ -4,12 +4,13 @@ Precision and false-positive rate are ratios with a Wilson interval at an effect
 (Taylor) variance of a ratio under stratified sampling without replacement (Cochran, Sampling Techniques, 3rd ed., 1977,
 sections 5A and 6.11), Wilson (JASA 22, 1927), Kish's effective size. Recall and flag rate of a stratified draw have
 intervals of their own (calibrate.stats.counts, calibrate.stats.mover); without strata they are Jeffreys' and Wilson's
-at an effective size. Intervals are pointwise: each holds at its own threshold, not all of them at once.
+at an effective size. Where something else than the score ranked the strata, all four are shares of two counts: a label
+that was not seen may be anywhere. Intervals are pointwise: each holds at its own threshold, not all of them at once.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from statistics import NormalDist
 
 import numpy as np
@@ -196,36 +197,37 @@ def _precision_range(sweep: Sweep, confidence: float) -> Range:
     ratio, strata = precision(sweep), sampled_strata(sweep)
     if strata is None or strata.ranked:
         return _ratio_range(sweep, ratio, confidence, capped=True)
-    return _around(ratio, *counts.share(*counts.right_and_wrong(strata), confidence=confidence))
+    parts = counts.right_and_wrong(strata, _worth(sweep, ratio, confidence))
+    return _around(ratio, *counts.share(*parts, confidence=confidence))
 
 
 def _recall_range(sweep: Sweep, confidence: float) -> Range:
-    ratio = recall(sweep)
-    if sweep.strata is None or not sweep.n:
+    ratio, strata = recall(sweep), sampled_strata(sweep)
+    if strata is None:
         return jeffreys(ratio.value, _effective(sweep, ratio, confidence), confidence=confidence)
-    worth = np.ones(len(sweep))
-    if sweep.clusters:  # labels that share their sources are worth fewer, whatever stratum they are in
-        apart = replace(sweep, clusters=None, strata=None)
-        worth = np.fmin(_effective(sweep, ratio, confidence) / _effective(apart, recall(apart), confidence), 1.0)
-    return _around(ratio, *counts.share(*counts.found_and_missed(sweep.strata, worth), confidence=confidence))
+    parts = counts.found_and_missed(strata, _worth(sweep, ratio, confidence))
+    return _around(ratio, *counts.share(*parts, confidence=confidence))
 
 
 def _false_positive_range(sweep: Sweep, confidence: float) -> Range:
     ratio, strata = false_positive_rate(sweep), sampled_strata(sweep)
     if strata is None or strata.ranked:
         return _ratio_range(sweep, ratio, confidence)
-    return _around(ratio, *counts.share(*counts.flagged_and_passed(strata, clean=True), confidence=confidence))
+    parts = counts.flagged_and_passed(strata, _worth(sweep, ratio, confidence), clean=True)
+    return _around(ratio, *counts.share(*parts, confidence=confidence))
 
 
 def _flag_rate_range(sweep: Sweep, confidence: float) -> Range:
     ratio, strata = flag_rate(sweep), sampled_strata(sweep)
     if strata is None:
         return _ratio_range(sweep, ratio, confidence)
+    worth = _worth(sweep, ratio, confidence)
     if not strata.ranked:
-        return _around(ratio, *counts.share(*counts.flagged_and_passed(strata, clean=False), confidence=confidence))
+        parts = counts.flagged_and_passed(strata, worth, clean=False)
+        return _around(ratio, *counts.share(*parts, confidence=confidence))
 
     def bounds(share: Floats, n: Floats) -> tuple[Floats, Floats]:
-        found = wilson(share, n, confidence=confidence)
+        found = wilson(share, n * worth, confidence=confidence)
         return found.low, found.high
 
     return _around(ratio, *mover.flag_rate(strata, bounds))
@@ -242,6 +244,11 @@ def _effective(sweep: Sweep, ratio: Ratio, confidence: float) -> Floats:
         spread, inside = variance(sweep, ratio), ratio.value * (1 - ratio.value)
         effective = np.where((spread > 0) & (inside > 0), inside / spread, ratio.kish)
         return np.asarray(effective / _few_clusters(sweep, ratio, confidence) ** 2)
+
+
+def _worth(sweep: Sweep, ratio: Ratio, confidence: float) -> Floats:
+    """What a label is worth, 0 to 1, beside one whose trace shares its sources with none."""
+    return np.asarray(1 / (ratio.shared * _few_clusters(sweep, ratio, confidence) ** 2))
 
 
 def _few_clusters(sweep: Sweep, ratio: Ratio, confidence: float) -> Floats | float:

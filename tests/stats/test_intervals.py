@@ -147,13 +147,14 @@ def test_all_of_the_traffic_labelled_leaves_nothing_open() -> None:
     assert astuple(known.flag_rate) == pytest.approx((0.17, 0.17, 0.17), abs=1e-3)
 
 
-@pytest.mark.parametrize("rate", [0.3, 0.1, 0.01])
+@pytest.mark.parametrize(("rate", "shared"), [(0.3, False), (0.1, False), (0.01, False), (0.01, True)])
 @pytest.mark.parametrize("kin", [0.0, 0.7])
-def test_rates_and_recall_hold_where_strata_are_ranked_by_another_score(kin: float, rate: float) -> None:
-    """Octaves of a score that is unrelated, or correlated at .7, and flags in any of them."""
+def test_figures_hold_where_strata_are_ranked_by_another_score(kin: float, rate: float, shared: bool) -> None:
+    """Octaves of a score that is unrelated, or correlated at .7, and flags in any of them; alone or in eights that lean
+    the same way."""
     rng, runs, size = np.random.default_rng(12), 300, 2**15
     y = rng.random(size) < 0.1
-    score = rng.normal(size=size) + y
+    score = rng.normal(size=size) + y + shared * np.repeat(rng.normal(size=size // 8), 8)
     order = np.argsort(-(kin * score + np.sqrt(1 - kin**2) * rng.normal(size=size)))
     stratum = np.empty(size, dtype=int)
     stratum[order] = np.clip(7 + np.floor(np.log2((np.arange(size) + 0.5) / size)), 0, 6)
@@ -162,15 +163,18 @@ def test_rates_and_recall_hold_where_strata_are_ranked_by_another_score(kin: flo
     n_h = list(allocate({str(h): int(size) for h, size in enumerate(sizes)}, 300).values())
     cut = np.quantile(score, 1 - rate)
     flagged = score >= cut
-    inside = np.zeros(3)
+    inside, known_at_all = np.zeros(4), np.zeros(4)
     for _ in range(runs):
         rows = np.concatenate([rng.choice(some, n, replace=False) for some, n in zip(members, n_h, strict=True)])
-        known = figures(sweep(y[rows], score[rows], design=Design(stratum[rows], sizes)), float(cut))
-        for i, (found, of) in enumerate(((known.flag_rate, slice(None)), (known.fpr, ~y), (known.recall, y))):
-            assert found.low is not None
-            assert found.high is not None
-            inside[i] += found.low <= flagged[of].mean() <= found.high
-    assert np.all(inside / runs >= 0.91)
+        groups = [f"g{row // 8}" for row in rows] if shared else None
+        known = figures(sweep(y[rows], score[rows], design=Design(stratum[rows], sizes), groups=groups), float(cut))
+        pairs = (known.precision, y[flagged]), (known.recall, flagged[y]), (known.fpr, flagged[~y])
+        for i, (found, among) in enumerate((*pairs, (known.flag_rate, flagged))):
+            if found.low is not None and found.high is not None:  # where nothing is flagged precision claims nothing
+                inside[i] += found.low <= among.mean() <= found.high
+                known_at_all[i] += 1
+    assert np.all(known_at_all > runs * 0.8)
+    assert np.all(inside / known_at_all >= 0.91)
 
 
 def test_weights_without_a_design_cost_precision() -> None:

@@ -165,12 +165,15 @@ def evidence_json(evidence: Iterable[Evidence]) -> list[Any] | None:
 
 
 def score_of(row: RowMapping, trace_id: str) -> Score:
-    evidence = tuple(
-        Evidence(text, value, start, end, source, tuple(window) if window else None)
-        for text, value, start, end, source, window in row["evidence"] or ()
-    )
-    usage = Usage(*row["usage"]) if row["usage"] else None
+    usage, evidence = Usage(*row["usage"]) if row["usage"] else None, evidence_of(row["evidence"])
     return Score(trace_id, row["value"], row["reason"], row["status"], evidence, row["seconds"], usage)
+
+
+def evidence_of(stored: list[Any] | None) -> tuple[Evidence, ...]:
+    return tuple(
+        Evidence(text, value, start, end, source, tuple(window) if window else None)
+        for text, value, start, end, source, window in stored or ()
+    )
 
 
 def usage_json(usage: Usage | None) -> list[Any] | None:

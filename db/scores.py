@@ -13,9 +13,9 @@ import sqlalchemy as sa
 from sqlalchemy import Engine, func, select
 from sqlalchemy.dialects import postgresql, sqlite
 
-from calibrate.types import Score, ScoreStatus, TraceFilter
+from calibrate.types import Evidence, Score, ScoreStatus, TraceFilter
 from db.engine import writing
-from db.mapping import batches, evidence_json, score_of, usage_json
+from db.mapping import batches, evidence_json, evidence_of, score_of, usage_json
 from db.tables import ConfigRow, GoldRow, MemberRow, ScoreRow, TraceRow, table
 from db.traces import conditions
 
@@ -155,6 +155,13 @@ class Scores:
                 )
                 for row in rows
             ]
+
+    def evidence(self, config_id: int, pks: Sequence[int]) -> dict[int, tuple[Evidence, ...]]:
+        """Trace key → what this configuration's score of it rests on, for the few traces that are shown."""
+        query = select(TraceRow.id, ScoreRow.evidence).join(ScoreRow, ScoreRow.content_hash == TraceRow.content_hash)
+        query = query.where(ScoreRow.config_id == config_id, TraceRow.id.in_(pks))
+        with self._engine.connect() as connection:
+            return {pk: evidence_of(stored) for pk, stored in connection.execute(query).tuples()}
 
     def labelled(self, config_id: int, *, sample_id: int | None = None) -> list[Row]:
         """The traces with a definite gold verdict (clean or hallucinated) and this configuration's scores of them;

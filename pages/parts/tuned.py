@@ -220,15 +220,12 @@ def _read(store: Store, config: Config, rows: Sequence[Row]) -> dict[int, tuple[
     shown, before = st.session_state.get("tune_near", (None, {}))
     known = before if shown == config.id else {}
     missing = [row.pk for row in rows if row.pk not in known]
-    fresh = zip(missing, store.traces.load(missing) if missing else (), strict=True)
-    read = {pk: (trace, _evidence(store, config, pk)) for pk, trace in fresh}
+    traces = store.traces.load(missing) if missing else ()
+    evidence = store.scores.evidence(config.id, missing) if missing else {}
+    read = {pk: (trace, evidence.get(pk, ())) for pk, trace in zip(missing, traces, strict=True)}
     kept = {row.pk: known.get(row.pk) or read[row.pk] for row in rows}
     st.session_state["tune_near"] = (config.id, kept)
     return kept
-
-
-def _evidence(store: Store, config: Config, pk: int) -> Sequence[Evidence]:
-    return next((score.evidence for one, score in store.scores.of_trace(pk) if one.id == config.id), ())
 
 
 VERDICTS = {

@@ -9,7 +9,7 @@ from claiming that there is none.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -47,7 +47,11 @@ class Count:
 
 def right_and_wrong(strata: StratumCounts, worth: Floats) -> tuple[Count, Count]:
     """The hallucinated labels that each point flags, and the clean ones: one more of either where there are some. A
-    label is `worth` as much, 0 to 1, as one of a trace that shares nothing with others."""
+    label is `worth` as much, 0 to 1, as one of a trace that shares nothing with others.
+
+    The threshold is for traffic to come: five right of five is not certainty because there were five.
+    """
+    strata = replace(strata, sampled=np.zeros(len(strata.sampled)))
     some = (strata.tp + strata.fp > 0).astype(np.float64)
     return _count(strata, strata.tp, strata.fp, some, worth), _count(strata, strata.fp, strata.tp, some, worth)
 

@@ -93,15 +93,16 @@ def drawn(cut: Callable[[np.ndarray], np.ndarray]) -> tuple[np.ndarray, np.ndarr
 def test_a_draw_that_knows_nothing_of_the_score_has_the_intervals_of_two_counts() -> None:
     y, f, design, w, left = drawn(np.ones_like)
     known = figures(sweep(y, f.astype(float), design=design), 1.0)
-    half = np.array([100 / 2, 100**2 / 2]) * left[0]  # a label of the heaviest stratum, the first
     found = known.precision, known.recall, known.fpr, known.flag_rate
     for interval, one, other in zip(found, (y & f, y & f, ~y & f, f), (~y & f, y & ~f, ~y & ~f, ~f), strict=True):
         part, rest = (w * one).sum(), (w * other).sum()
+        open_ = np.ones(90) if interval is known.precision else left  # precision is of traffic to come
+        half = np.array([100 / 2, 100**2 / 2]) * open_[0]  # a label of the heaviest stratum, the first
         v_part = v_rest = v = 0.0
         for h in range(3):
             here = design.strata == h
             k, m, n = one[here].sum(), other[here].sum(), here.sum()
-            spread = (w**2 * left)[here][0]
+            spread = (w**2 * open_)[here][0]
             v_part += spread * (k * (1 - k / n) + k * m / n * part / rest)
             v_rest += spread * (m * (1 - m / n) + k * m / n * rest / part)
             v += spread * n * (one / part - other / rest)[here].var()  # of the logarithm of part / rest
@@ -175,6 +176,18 @@ def test_figures_hold_where_strata_are_ranked_by_another_score(kin: float, rate:
                 known_at_all[i] += 1
     assert np.all(known_at_all > runs * 0.8)
     assert np.all(inside / known_at_all >= 0.91)
+
+
+def test_precision_of_traces_that_were_all_labelled_is_not_certain() -> None:
+    """Two strata labelled whole, neither ranked by the score: five flagged, all hallucinated."""
+    labels = np.arange(40) % 8 == 0
+    scores = np.where(labels, 1.0, 0.0) + np.arange(40) % 2 / 10
+    for groups in (None, [f"g{i // 2}" for i in range(40)]):
+        curve = sweep(labels, scores, design=Design(np.arange(40) % 2, np.array([20, 20])), groups=groups)
+        known = figures(curve, 1.0).precision
+        assert known.value == 1
+        assert known.low is not None
+        assert known.low <= beta.ppf(0.025, 5.5, 0.5) + 1e-9
 
 
 def test_weights_without_a_design_cost_precision() -> None:

@@ -108,14 +108,14 @@ def ranking(material: Material, judged: Judged, drawn: Drawn) -> Interval:
     value = float(np.mean(here))
     if not np.isfinite(value):
         return Interval(None)
-    n, unseen = resampled.Verdicts.of(y), drawn.unseen
+    unseen = drawn.unseen
     if unseen is None:
         each = [_within(y, judged, repeat, drawn.seen[repeat::repeats]) for repeat in range(repeats)]
-        return resampled.auroc(value, np.concatenate(each), n)
+        return resampled.auroc(value, np.concatenate(each), resampled.Verdicts.of(y))
     folds = None if judged.folds is None else judged.folds[:, unseen.rows]
     wider = Judged(judged.flags[:, unseen.rows], judged.scores[:, unseen.rows], folds)
     each = [_within(unseen.labels, wider, repeat, drawn.weights[repeat::repeats]) for repeat in range(repeats)]
-    return resampled.figure(value, np.concatenate(each), n)
+    return resampled.figure(value, np.concatenate(each), _groups(material))
 
 
 def share_interval(value: float, drawn: Floats, *, labels: float, kish: float) -> Interval:
@@ -164,8 +164,11 @@ def _left_open(flags: Floats, everyone: Floats, material: Material, drawn: Drawn
     each = ratios(flags[:, rows] * wider, everyone[:, rows] * wider, drawn.weights)
     if np.nanstd(each) < ALIKE:
         return simple
-    groups = bootstrap.Units.among(material.groups).of
-    return resampled.figure(simple.value, each, resampled.Verdicts.of(material.labels, groups))
+    return resampled.figure(simple.value, each, _groups(material))
+
+
+def _groups(material: Material) -> resampled.Verdicts:
+    return resampled.Verdicts.of(material.labels, bootstrap.Units.among(material.groups).of)
 
 
 def _within(y: Bools, judged: Judged, repeat: int, drawn: Floats) -> Floats:

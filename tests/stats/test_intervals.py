@@ -117,12 +117,13 @@ def test_a_draw_that_knows_nothing_of_the_score_has_the_intervals_of_two_counts(
 def test_a_draw_ranked_by_the_score_has_wilsons_interval_at_the_size_of_the_taylor_variance() -> None:
     y, f, design, w, left = drawn(lambda strata: np.array([0, 1, 5])[strata])  # the last is flagged whole
     known = figures(sweep(y, f.astype(float), design=design), 1.0)
-    for interval, among, part, most in ((known.precision, f, y, f.sum()), (known.fpr, ~y, f, np.inf)):
+    of_precision = known.precision, f, y, f.sum(), np.ones(90)  # it is of traffic to come
+    for interval, among, part, most, open_ in (of_precision, (known.fpr, ~y, f, np.inf, left)):
         p, v = (w * (among & part)).sum() / (w * among).sum(), 0.0
         z = among * (part - p) / (w * among).sum()
         for h in range(3):
             here = design.strata == h
-            v += (w**2 * left)[here][0] * here.sum() * z[here].var(ddof=1)
+            v += (w**2 * open_)[here][0] * here.sum() * z[here].var(ddof=1)
         expected = wilson(np.array([p]), np.array([min(p * (1 - p) / v, most)]))
         assert astuple(interval) == pytest.approx((p, expected.low[0], expected.high[0]))
 

@@ -26,7 +26,7 @@ def halfwidth(strata: Mapping[str, Stratum], n: int, *, precision: float, confid
     """Half the width of the interval that `n` labels, allocated as a draw allocates them, are expected to give.
 
     Wilson at min(P (1 - P) / V, expected flagged labels), the interval of calibrate.stats.intervals, with V the design
-    variance of a ratio, V = sum N_h^2 (1 - n_h / N_h) s_h^2 / n_h / (sum N_h f_h)^2 and residuals f (y - P).
+    variance of a ratio, V = sum N_h^2 s_h^2 / n_h / (sum N_h f_h)^2, and residuals f (y - P).
     """
     taken = allocate({name: stratum.population for name, stratum in strata.items()}, n)
     spread = flagged = labels = 0.0
@@ -36,7 +36,7 @@ def halfwidth(strata: Mapping[str, Stratum], n: int, *, precision: float, confid
         residual = squares - (share * (own - precision)) ** 2
         size, drawn = stratum.population, taken[name]
         if drawn:
-            spread += size * (size - drawn) * residual / drawn
+            spread += size**2 * residual / drawn  # of traffic to come: none of it is drawn
         flagged += size * share
         labels += drawn * share
     if not labels:

@@ -69,10 +69,14 @@ def percent(share: float) -> str:
 
 
 def interval(figure: Interval, unit: str = "%") -> str:
-    """The bounds as whole percents: `58–81%`."""
+    """The bounds as whole percents, `58–81%`; where both are below one, to a tenth: `0.2–0.6%`."""
     if figure.low is None or figure.high is None:
         return "not known"
-    return f"{100 * figure.low:.0f}–{100 * figure.high:.0f}{unit}"
+    low, high = 100 * figure.low, 100 * figure.high
+    if not 0 < high < 0.95:
+        return f"{low:.0f}–{high:.0f}{unit}"
+    least = f"{low:.1f}" if low >= 0.05 else "0"
+    return f"{least}–{max(high, 0.1):.1f}{unit}"
 
 
 def _flags(point: OperatingPoint, flags_per_day: float | None) -> str:

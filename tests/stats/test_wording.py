@@ -8,7 +8,7 @@ import pytest
 
 from calibrate.stats.policies import choose, choose_bounded, parse
 from calibrate.stats.sweep import sweep
-from calibrate.stats.wording import cautions, percent, sentence
+from calibrate.stats.wording import cautions, interval, percent, sentence
 from calibrate.types import Guarantee, Interval, OperatingPoint
 
 POINT = OperatingPoint(
@@ -158,3 +158,12 @@ def test_cautions_name_few_positives_and_missing_scores() -> None:
 )
 def test_percent(share: float, text: str) -> None:
     assert percent(share) == text
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "words"),
+    [(0.581, 0.812, "58–81%"), (0.0, 0.04, "0–4%"), (0.002, 0.0061, "0.2–0.6%"), (0.0, 0.0004, "0–0.1%"),
+     (0.0, 0.0, "0–0%"), (0.0005, 0.0096, "0–1%"), (1.0, 1.0, "100–100%")],
+)  # fmt: skip
+def test_an_interval_below_one_percent_has_tenths(low: float, high: float, words: str) -> None:
+    assert interval(Interval(low, low, high)) == words

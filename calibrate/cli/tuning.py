@@ -33,6 +33,7 @@ def sweep(args: Namespace) -> Answer:
     if curve.missing:
         raise BadInput(curve.missing)
     columns = ("thresholds", "precision", "recall", "fpr", "flag_rate", "recall_scored")
+    curve = curve if args.json else curve.thin(2000)
     bounds = band(curve)
     sides = ("precision_low", "precision_high", "recall_low", "recall_high")
     arrays = [*(getattr(curve, name) for name in columns), *(getattr(bounds, side) for side in sides)]

@@ -103,11 +103,15 @@ def _count(strata: StratumCounts, labels: Ints, others: Ints, chance: Floats, wo
     stratum could have shown one label more; where none could, any is taken for able to.
 
     A stratum's labels have one total, so its label fewer in one count is often one more in the other. Each count takes
-    half of that covariance, so that the variances of their logarithms add up to that of their ratio's.
+    half of that covariance, so that the variances of their logarithms add up to that of their ratio's. Where a label is
+    worth less than one, the label that is added is one that is worth as much as one.
     """
     there = (strata.rows > 0)[:, None]
     rows = np.where(there, strata.rows[:, None], 1)
     spread = strata.weight**2 * (1 - strata.sampled)
+    once = rows == 1  # one row has no spread of its own; its distance from 0 errs on the safe side
+    apart = np.where(once, labels, labels * (1 - labels / rows) * rows / np.maximum(rows - 1, 1))
+    both = labels * others / np.maximum(rows - 1, 1)
     total, rest = strata.weight @ labels, strata.weight @ others
     odds = np.divide(total, rest, out=np.zeros_like(total), where=rest > 0)
     chance = np.where(there, np.where(chance.any(axis=0), chance, 1.0), 0.0)
@@ -115,9 +119,9 @@ def _count(strata: StratumCounts, labels: Ints, others: Ints, chance: Floats, wo
     likely = np.take_along_axis(chance, at[None], axis=0)[0]
     return Count(
         total=total,
-        variance=spread @ (labels * (1 - labels / rows)) / worth + odds * (spread @ (labels * others / rows)) / worth,
-        label=(strata.weight * (1 - strata.sampled))[at] * likely,
-        label_variance=spread[at] * likely / worth,
+        variance=(spread @ apart + odds * (spread @ both)) / worth,
+        label=(strata.weight * (1 - strata.sampled))[at] * likely / worth,
+        label_variance=spread[at] * likely / worth**2,
     )
 
 

@@ -76,9 +76,11 @@ def by_stratum(
             at = np.searchsorted(distinct, keys[here & verdict])
             counts[h] = np.cumsum(np.bincount(at, minlength=len(distinct)))
     flagged = tp + fp
-    # All rows of a stratum have a score or none, and no threshold flags part of two.
+    # All rows of a stratum have a score or none, and no threshold flags part of two; but few thresholds may do so by
+    # chance.
     scored = np.bincount(design.strata[has_score], minlength=strata)[:, None]
-    apart = bool((((flagged > 0) & (flagged < scored)).sum(axis=0) <= 1).all())
+    enough = len(distinct) >= int(np.count_nonzero(scored))
+    apart = enough and bool((((flagged > 0) & (flagged < scored)).sum(axis=0) <= 1).all())
     return StratumCounts(
         tp=tp,
         fp=fp,

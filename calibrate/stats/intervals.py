@@ -1,16 +1,17 @@
 """How well the figures of a sweep are known: two-sided intervals from the sample's design.
 
 Precision and false-positive rate are ratios with a Wilson interval at an effective sample size: the linearised
-(Taylor) variance of a ratio under stratified sampling without replacement (Cochran, Sampling Techniques, 3rd ed., 1977,
-sections 5A and 6.11), Wilson (JASA 22, 1927), Kish's effective size. Recall and flag rate of a stratified draw have
-intervals of their own (calibrate.stats.counts, calibrate.stats.mover); without strata they are Jeffreys' and Wilson's
-at an effective size. Where something else than the score ranked the strata, all four are shares of two counts: a label
-that was not seen may be anywhere. Intervals are pointwise: each holds at its own threshold, not all of them at once.
+(Taylor) variance of a ratio under stratified sampling, without replacement but for precision, which is of traffic to
+come (Cochran, Sampling Techniques, 3rd ed., 1977, sections 5A and 6.11), Wilson (JASA 22, 1927), Kish's effective size.
+Recall and flag rate of a stratified draw have intervals of their own (calibrate.stats.counts, calibrate.stats.mover);
+without strata they are Jeffreys' and Wilson's at an effective size. Where something else than the score ranked the
+strata, all four are shares of two counts: a label that was not seen may be anywhere. Intervals are pointwise: each
+holds at its own threshold, not all of them at once.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import NormalDist
 
 import numpy as np
@@ -211,10 +212,18 @@ def _recall_range(sweep: Sweep, confidence: float) -> Range:
 
 def _false_positive_range(sweep: Sweep, confidence: float) -> Range:
     ratio, strata = false_positive_rate(sweep), sampled_strata(sweep)
-    if strata is None or strata.ranked:
+    if strata is None:
         return _ratio_range(sweep, ratio, confidence)
-    parts = counts.flagged_and_passed(strata, _worth(sweep, ratio, confidence), clean=True)
-    return _around(ratio, *counts.share(*parts, confidence=confidence))
+    worth = _worth(sweep, ratio, confidence)
+    if not strata.ranked:
+        parts = counts.flagged_and_passed(strata, worth, clean=True)
+        return _around(ratio, *counts.share(*parts, confidence=confidence))
+    known, clean = _ratio_range(sweep, ratio, confidence), strata.rows - strata.positives
+    if not clean.any():
+        return known
+    # Where a cut lies between two strata, each seen whole on its side of it, the variance sees nothing uncertain.
+    low, high = mover.flag_rate(replace(strata, tp=np.zeros_like(strata.tp), rows=clean), _bounds(worth, confidence))
+    return _around(ratio, np.fmin(known.low, low), np.fmax(known.high, high))
 
 
 def _flag_rate_range(sweep: Sweep, confidence: float) -> Range:
@@ -225,12 +234,15 @@ def _flag_rate_range(sweep: Sweep, confidence: float) -> Range:
     if not strata.ranked:
         parts = counts.flagged_and_passed(strata, worth, clean=False)
         return _around(ratio, *counts.share(*parts, confidence=confidence))
+    return _around(ratio, *mover.flag_rate(strata, _bounds(worth, confidence)))
 
+
+def _bounds(worth: Floats, confidence: float) -> mover.Wilson:
     def bounds(share: Floats, n: Floats) -> tuple[Floats, Floats]:
         found = wilson(share, n * worth, confidence=confidence)
         return found.low, found.high
 
-    return _around(ratio, *mover.flag_rate(strata, bounds))
+    return bounds
 
 
 def _around(ratio: Ratio, low: Floats, high: Floats) -> Range:

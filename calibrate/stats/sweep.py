@@ -24,9 +24,8 @@ class Sweep:
     (`below`). `tp` and `fp` are weighted sums of the flagged, `tp_count` and `fp_count` the labels themselves,
     `tp_squared` and `fp_squared` sums of squared weights (for effective sample sizes). A NaN in a rate says that its
     denominator is empty. `n`, `positives`, `scored` and `scored_positives` count labels; the `weighted_` fields are the
-    same with weights. `clusters` is there where traces share their sources, and then stands before `strata` in every
-    variance but recall's. `auroc` and `average_precision` are over the scored labels and None where a class is missing;
-    `missing` then says which.
+    same with weights. `clusters` is there where traces share their sources. `auroc` and `average_precision` are over
+    the scored labels and None where a class is missing; `missing` then says which.
     """
 
     flag_when: FlagWhen

@@ -11,6 +11,8 @@ from calibrate.stats.clusters import Clusters
 from calibrate.stats.design import Floats, Ints, StratumCounts
 from calibrate.stats.sweep import Sweep
 
+NONE = 1e-12  # of the squares of a ratio: residuals that are rounding
+
 
 @dataclass(frozen=True)
 class Squares:
@@ -61,7 +63,9 @@ class Ratio:
             return np.ones_like(self.value)
         with np.errstate(divide="ignore", invalid="ignore"):
             alone = self.alone.about(self.value)
-            times = np.where(alone > 0, self.together.about(self.value) / alone, self.together.total / self.alone.total)
+            total = self.together.total / self.alone.total
+            # A figure of 1 less a rounding leaves of both no more than that.
+            times = np.where(alone > NONE * self.alone.total, self.together.about(self.value) / alone, total)
         return np.asarray(np.fmax(times, 1.0))
 
 

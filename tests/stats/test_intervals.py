@@ -102,7 +102,7 @@ def test_a_draw_that_knows_nothing_of_the_score_has_the_intervals_of_two_counts(
         for h in range(3):
             here = design.strata == h
             k, m, n = one[here].sum(), other[here].sum(), here.sum()
-            spread = (w**2 * open_)[here][0]
+            spread = (w**2 * open_)[here][0] * n / (n - 1)
             v_part += spread * (k * (1 - k / n) + k * m / n * part / rest)
             v_rest += spread * (m * (1 - m / n) + k * m / n * rest / part)
             v += spread * n * (one / part - other / rest)[here].var()  # of the logarithm of part / rest
@@ -116,7 +116,8 @@ def test_a_draw_that_knows_nothing_of_the_score_has_the_intervals_of_two_counts(
 
 def test_a_draw_ranked_by_the_score_has_wilsons_interval_at_the_size_of_the_taylor_variance() -> None:
     y, f, design, w, left = drawn(lambda strata: np.array([0, 1, 5])[strata])  # the last is flagged whole
-    known = figures(sweep(y, f.astype(float), design=design), 1.0)
+    scores = design.strata + f / 2 + np.arange(90) / 1000
+    known = figures(sweep(y, scores, design=design), 1.5)
     of_precision = known.precision, f, y, f.sum(), np.ones(90)  # it is of traffic to come
     for interval, among, part, most, open_ in (of_precision, (known.fpr, ~y, f, np.inf, left)):
         p, v = (w * (among & part)).sum() / (w * among).sum(), 0.0
@@ -132,14 +133,55 @@ def test_the_stratum_that_holds_the_threshold_alone_leaves_the_flag_rate_open() 
     """Flagged whole, 3 of 20, not at all: 50 + 3/20 of 400 of 10,050 traces. Between two strata: both may hold it."""
     population, strata = np.array([50, 400, 9_600]), np.repeat([0, 1, 2], [10, 20, 70])
     for flagged, holds in ((13, [1]), (10, [0, 1])):
-        scores = (np.arange(100) < flagged).astype(float)
-        known = figures(sweep(np.zeros(100, bool), scores, design=Design(strata, population)), 1.0).flag_rate
+        scores = 100.0 - np.arange(100)
+        known = figures(
+            sweep(np.zeros(100, bool), scores, design=Design(strata, population)), 101.0 - flagged
+        ).flag_rate
         reach = np.zeros(2)
         for h in holds:
-            k, n = int(scores[strata == h].sum()), [10, 20, 70][h]
+            k, n = int((scores[strata == h] > 100 - flagged).sum()), [10, 20, 70][h]
             reach += (1 - n / population[h]) * (population[h] / 10_050 * (np.array(mended(k, n)) - k / n)) ** 2
         value = (50 + (flagged - 10) / 20 * 400) / 10_050
         assert astuple(known) == pytest.approx((value, *(value + np.sqrt(reach) * [-1, 1])))
+
+
+def test_a_cut_between_strata_leaves_the_false_positive_rate_open() -> None:
+    """50 of 10,050 are flagged, whole strata of them; 30 and 70 labels say no more than that few of others could be."""
+    population, strata = np.array([50, 400, 9_600]), np.repeat([0, 1, 2], [10, 30, 60])
+    labels, scores = np.arange(100) % 7 == 0, 100.0 - np.arange(100)
+    known = figures(sweep(labels, scores, design=Design(strata, population)), 91.0).fpr
+    assert known.low is not None
+    assert known.high is not None
+    clean = np.bincount(strata[~labels])
+    lost = 1 - mended(int(clean[0]), int(clean[0]))[0], mended(0, int(clean[1]))[1]  # of the first, of the second
+    whole = population / np.array([10, 30, 60]) * clean
+    reach = np.array(lost) * (whole / whole.sum())[:2] * np.sqrt(1 - np.array([10 / 50, 30 / 400]))
+    assert known.low <= known.value - reach[0] + 1e-9
+    assert known.high >= known.value + reach[1] - 1e-9
+
+
+def test_two_thresholds_do_not_make_strata_ranked() -> None:
+    """One of 90 labels is flagged, in the first of three strata: the others may well hold some, in half of draws."""
+    population, strata = np.array([5_000, 5_000, 5_000]), np.repeat([0, 1, 2], 30)
+    design, flagged = Design(strata, population), np.arange(90) < 1
+    known = figures(sweep(np.arange(90) % 9 == 0, flagged.astype(float), design=design), 1.0).flag_rate
+    assert known.high is not None
+    assert known.high >= beta.ppf(0.975, 1.5, 89.5) * 0.9
+
+
+@pytest.mark.parametrize("ranked", [True, False])
+def test_fewer_groups_of_sources_know_less(ranked: bool) -> None:
+    """Forty flagged labels of two strata, all hallucinated, from 40 groups of sources down to 1."""
+    labels, scores = np.repeat([True, False], [40, 120]), 200.0 - np.arange(160)
+    strata = np.repeat([0, 1], 80) if ranked else np.arange(160) % 2
+    lows = []
+    for groups in (40, 8, 4, 2, 1):
+        names = [f"g{i % groups if i < 40 else i}" for i in range(160)]
+        found = figures(sweep(labels, scores, design=Design(strata, np.array([800, 8_000])), groups=names), 161.0)
+        lows.append((found.precision.low, found.recall.low))
+    assert np.all(np.diff(np.array(lows, dtype=float), axis=0) <= 1e-9)
+    assert lows[-1][0] is not None
+    assert lows[-1][0] < 0.1
 
 
 def test_all_of_the_traffic_labelled_leaves_nothing_open() -> None:

@@ -30,11 +30,11 @@ from results_points import figure  # noqa: E402
 
 from calibrate import registry  # noqa: E402
 from calibrate.ingest import import_file  # noqa: E402
-from calibrate.stats import performance, resampled  # noqa: E402
+from calibrate.stats import performance  # noqa: E402
+from calibrate.stats.areas import ranked  # noqa: E402
 from calibrate.stats.bootstrap import RESAMPLES, Units  # noqa: E402
 from calibrate.stats.design import Bools, Floats  # noqa: E402
 from calibrate.stats.nested_cv import FOLDS, REPEATS  # noqa: E402
-from calibrate.stats.replicates import bootstrap  # noqa: E402
 from calibrate.stats.sweep import sweep  # noqa: E402
 from calibrate.steps import baselines, demo, detect, scoreboard, tune  # noqa: E402
 from calibrate.steps.scoreboard_text import sentences  # noqa: E402
@@ -76,8 +76,9 @@ fold. A second budget follows where anything finds nothing at the first. An ense
 whole interval of the difference in recall is above 0; several are compared, and each is taken alone.
 
 Traces that share a question, a source or the passage they were cut from err together: they are one *group*, named
-before the import, which lies in one half or one fold. All intervals are 95%, from a bootstrap of whole groups, with
-{table} resamples for the table and the thresholds, {leader} for what is said of the leader, {ensembles} for ensembles.
+before the import, which lies in one half or one fold. All intervals are 95%: of AUROC, AP and differences from a
+bootstrap of whole groups ({table} resamples for the table, {leader} for what is said of the leader, {ensembles} for
+ensembles), of precision and recall by the variance that whole groups leave.
 """
 INTRODUCED = {
     "low": results_points.TARGETS[0],
@@ -163,14 +164,14 @@ def _areas_of(labels: Bools, scores: Floats, groups: Sequence[str | None], flag_
     labels, scores = labels[there], scores[there]
     if min(labels.sum(), (~labels).sum()) < FEW:
         return Areas()
-    groups = [group for group, here in zip(groups, there, strict=True) if here]
-    among = resampled.Verdicts.of(labels, Units.among(groups).of)
-    curve = sweep(labels, scores, flag_when=flag_when)
-    draws = bootstrap(labels, scores, rng=np.random.default_rng(SEED), groups=groups, flag_when=flag_when)
-    return Areas(
-        resampled.auroc(curve.auroc, draws.auroc, resampled.Verdicts.of(labels)),
-        resampled.average_precision(curve.average_precision, draws.average_precision, among),
+    found = ranked(
+        sweep(labels, scores, flag_when=flag_when),
+        labels,
+        scores,
+        rng=np.random.default_rng(SEED),
+        groups=[group for group, here in zip(groups, there, strict=True) if here],
     )
+    return Areas(found.auroc, found.average_precision)
 
 
 def _length(store: Store) -> Line:

@@ -6,15 +6,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from calibrate import registry
 from calibrate.flagging import SIGNS
 from calibrate.stats.bootstrap import Units
-from calibrate.stats.intervals import figures, wilson
+from calibrate.stats.intervals import figures
 from calibrate.stats.policies import choose, parse
 from calibrate.stats.reliability import folds
-from calibrate.stats.replicates import bootstrap
 from calibrate.stats.sweep import sweep
 from calibrate.steps import tune
 from calibrate.steps.scoreboard import Scoreboard
@@ -79,7 +77,7 @@ def halved(store: Store, name: str, seed: int) -> Iterator[Halved]:
         point = choose(fitted, parse(policy))
         where = f"{decimals(point.precision.value or 0.0)} of {point.true_positives + point.false_positives:,}"
         if point.feasible:
-            yield _judged(name, policy, point.threshold, where, data, second, groups, seed)
+            yield _judged(name, policy, point.threshold, where, data, second, groups)
         else:
             yield Halved(name, policy, "none reaches it", f"at most {where}", Interval(None), Interval(None), "–")
 
@@ -92,46 +90,19 @@ def _judged(
     data: tune.Labelled,
     here: np.ndarray,
     groups: list[str | None],
-    seed: int,
 ) -> Halved:
     labels, scores = data.labels[here], data.scores[here]
-    found = figures(sweep(labels, scores, flag_when=data.flag_when), threshold)
-    draws = bootstrap(
-        labels,
-        scores,
-        rng=np.random.default_rng(seed),
-        groups=groups,
-        flag_when=data.flag_when,
-        thresholds=[threshold],
-    )
-    units = Units.among(groups).of
-    flagged = scores >= threshold if data.flag_when == "above" else scores <= threshold
+    found = figures(sweep(labels, scores, groups=groups, flag_when=data.flag_when), threshold)
+    flagged = found.true_positives + found.false_positives
     return Halved(
         name,
         policy,
         f"{SIGNS[data.flag_when]} {threshold:.3g}".replace("-", "−"),
         chosen_with,
-        widened(found.precision, draws.precision[:, 0], flagged, units),
-        widened(found.recall, draws.recall[:, 0], labels, units),
-        f"{_count(int(flagged.sum()), len(labels))} {len(labels):,}",
+        found.precision,
+        found.recall,
+        f"{_count(flagged, len(labels))} {len(labels):,}",
     )
-
-
-def widened(
-    figure: Interval, draws: NDArray[np.float64], rows: NDArray[np.bool_], units: NDArray[np.int64]
-) -> Interval:
-    """A share of some `rows` with Wilson's interval at the size that its resampled values, shape (draws,), are worth.
-
-    Where no resample differs, each group of rows counts as one label; `units` numbers every row's group.
-    """
-    if figure.value is None or not rows.any():
-        return figure
-    spread = float(np.nanvar(draws))
-    most = float(np.count_nonzero(rows) if spread > 0 else len(np.unique(units[rows])))
-    inner = figure.value * (1 - figure.value)
-    worth = min(inner / spread, most) if spread > 0 and inner > 0 else most
-    reach = wilson(np.array([figure.value]), np.array([worth]))
-    return Interval(figure.value, float(reach.low[0]), float(reach.high[0]))
 
 
 def _count(flagged: int, labels: int) -> str:

@@ -38,7 +38,7 @@ def ensemble(args: Namespace) -> Answer:
              "precision": _json(one.figures.precision), "difference": _json(one.apart) if one.apart else None}
             for one in report.compared
         ],
-        "joint": [{"k": j.k, "measured": _json(j.measured), "assumed": _json(j.assumed)} for j in report.joint],
+        "joint": [{"k": j.k, "measured": _json(j.measured), "assumed": j.assumed} for j in report.joint],
         "saved": args.save,
     }  # fmt: skip
     return Answer(document, "\n".join(_lines(report, args.save)))

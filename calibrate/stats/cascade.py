@@ -11,7 +11,7 @@ from calibrate.stats import combine
 from calibrate.stats.combine import Material
 from calibrate.stats.ensemble import Cascade, Rule
 from calibrate.stats.nested_cv import apply
-from calibrate.stats.performance import Drawn, performance
+from calibrate.stats.performance import performance
 from calibrate.types import Interval
 
 SHARES = (0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.6, 0.8, 1.0)
@@ -55,23 +55,21 @@ class Frontier:
     steps: tuple[Step, ...]
 
 
-def frontier(
-    material: Material, price: Price, drawn: Drawn, *, budget: float, shares: Sequence[float] = SHARES
-) -> Frontier:
-    """The cascade at every share that its filter can pick out. `drawn` are the resamples."""
+def frontier(material: Material, price: Price, *, budget: float, shares: Sequence[float] = SHARES) -> Frontier:
+    """The cascade at every share that its filter can pick out."""
     cheap = tuple(name for name in material.names if name != price.detector)
     rules: list[Rule] = [combine.mean_rank(material.of(cheap))]
     for share in shares:
         made = combine.cascade_or_none(material, price.detector, pass_share=share)
         rules += [] if made is None else [made]
-    return Frontier(price, cheap, tuple(_step(rule, material, price, drawn, budget=budget) for rule in rules))
+    return Frontier(price, cheap, tuple(_step(rule, material, price, budget=budget) for rule in rules))
 
 
-def _step(rule: Rule, material: Material, price: Price, drawn: Drawn, *, budget: float) -> Step:
+def _step(rule: Rule, material: Material, price: Price, *, budget: float) -> Step:
     share = 0.0
     if isinstance(rule, Cascade):
         share = float(np.average(rule.passes(material.traffic), weights=material.traffic_weights))
-    recall = performance(material, apply(rule, material, budget=budget), drawn).recall
+    recall = performance(material, apply(rule, material, budget=budget)).recall
     asked = 1000 * share
     calls, dollars = (None if one is None else one * asked for one in (price.calls, price.dollars))
     return Step(asked, recall, calls, dollars)

@@ -14,7 +14,7 @@ import numpy as np
 
 from calibrate.errors import BadInput
 from calibrate.flagging import reaches
-from calibrate.stats.design import Bools, Floats, Ints
+from calibrate.stats.design import Bools, Design, Floats, Ints
 from calibrate.stats.ensemble import (
     Cascade,
     Fixed,
@@ -43,14 +43,14 @@ PASS = 0.3
 class Material:
     """Labelled traces beside the traffic they stand for; one array per detector, in its units, NaN for no score.
 
-    `weights` say how many traces a label stands for. `groups` name traces that share their sources (None: alone),
-    `strata` those drawn together (None: at random). `traffic` is unlabelled, `traffic_weights` as for labels.
+    `weights` say how many traces a label stands for, `design` how they were drawn (None: at random). `groups` name
+    traces that share their sources (None: alone). `traffic` is unlabelled, `traffic_weights` as for labels.
     """
 
     labels: Bools
     weights: Floats
     groups: Sequence[Hashable]
-    strata: Ints | None
+    design: Design | None
     scores: Mapping[str, Floats]
     traffic: Mapping[str, Floats]
     traffic_weights: Floats
@@ -59,6 +59,10 @@ class Material:
     @property
     def names(self) -> tuple[str, ...]:
         return tuple(sorted(self.scores))
+
+    @property
+    def strata(self) -> Ints | None:
+        return None if self.design is None else self.design.strata
 
     @property
     def positives(self) -> int:

@@ -66,7 +66,7 @@ def compare(
     sources err together); default: each its own. Whole groups are drawn, the same ones for both scores (Field and Welsh
     2007); the interval of the difference is that of `resampled.figure`. Draws without both classes are left out; when
     they are half or more, there is no interval. `weights` as for a sweep, `strata` a code per label that says which
-    were drawn together (calibrate.stats.unseen).
+    were drawn together: what they have not seen may speak against either (calibrate.stats.unseen).
     """
     y, scores = _checked(labels, first, second)
     given = check_weights(weights, None, len(y))
@@ -79,25 +79,29 @@ def compare(
     if not 0 < positives < n:
         what = f"all {n} labels that both scored are of one kind" if n else "no label has a score of both"
         return Comparison(n, positives, many, missing=f"{what}; a comparison needs hallucinated and clean ones")
-    verdicts = resampled.Verdicts.of(y, group)
     sides = flag_when, second_flag_when or flag_when
     keys = [-one if side == "above" else one for one, side in zip(scores, sides, strict=True)]
     here = [Order.of(one, y).areas(w[None, :]) for one in keys]
     unseen = Unseen.of(y, given, Units.of_codes(group.astype(np.int64), strata), strata)
     if unseen is None:
-        orders, times = [Order.of(one, y) for one in keys], drawn(group, w, resamples, rng)
+        verdicts = resampled.Verdicts.of(y, group)
+        orders = [Order.of(one, y) for one in keys]
+        ends = [[[order.areas(some) for order in orders] for some in drawn(group, w, resamples, rng)]]
     else:
-        orders = [Order.of(one[unseen.rows], unseen.labels) for one in keys]
-        times = unseen.drawn(resamples, rng)
-    draws = [[order.areas(some) for order in orders] for some in times]
+        verdicts = resampled.Verdicts.worth(y, w, group)
+        first_place, second_place = (_placed(one, y, w) for one in keys)
+        ends = []
+        for end in unseen.leaning(second_place - first_place):
+            orders = [Order.of(one[end.rows], end.labels) for one in keys]
+            ends.append([[order.areas(some) for order in orders] for some in end.drawn(resamples, rng)])
     return Comparison(
         n,
         positives,
         many,
         first=_ranking(here[0]),
         second=_ranking(here[1]),
-        auroc=_difference("auroc", here, draws, verdicts),
-        average_precision=_difference("average_precision", here, draws, verdicts),
+        auroc=_difference("auroc", here, ends, verdicts),
+        average_precision=_difference("average_precision", here, ends, verdicts),
     )
 
 
@@ -111,11 +115,21 @@ def _ranking(areas: Areas) -> Ranking:
     return Ranking(float(areas.auroc[0]), float(areas.average_precision[0]))
 
 
-def _difference(figure: str, here: list[Areas], draws: list[list[Areas]], verdicts: resampled.Verdicts) -> Interval:
-    """Second minus first, with its interval over the same resamples of both."""
+def _placed(keys: Floats, y: Bools, w: Floats) -> Floats:
+    """The share of the clean traces that is less suspicious than each trace, ties half: 0 to 1."""
+    order = np.argsort(keys[~y], kind="stable")
+    clean, more = keys[~y][order], np.append(0.0, np.cumsum(w[~y][order]))
+    stricter = (more[np.searchsorted(clean, keys, "left")] + more[np.searchsorted(clean, keys, "right")]) / 2
+    return np.asarray(1 - stricter / more[-1])
+
+
+def _difference(
+    figure: str, here: list[Areas], ends: list[list[list[Areas]]], verdicts: resampled.Verdicts
+) -> Interval:
+    """Second minus first, with its interval over the same resamples of both: one set of them, or one for either end."""
     value = getattr(here[1], figure)[0] - getattr(here[0], figure)[0]
-    each = np.concatenate([getattr(b, figure) - getattr(a, figure) for a, b in draws])
-    return resampled.figure(float(value), each, verdicts)
+    low, *high = (np.concatenate([getattr(b, figure) - getattr(a, figure) for a, b in draws]) for draws in ends)
+    return resampled.figure(float(value), low, verdicts, high=high[0] if high else None)
 
 
 def _checked(labels: ArrayLike, first: ArrayLike, second: ArrayLike) -> tuple[Bools, tuple[Floats, Floats]]:

@@ -38,13 +38,13 @@ def sentence(
 
 def joint_sentence(found: Joint, detectors: int, budget: float) -> str:
     """What the detectors raise together on clean traces, beside what independence would have."""
-    if found.measured.value is None or found.assumed.value is None:
+    if found.measured.value is None or found.assumed is None:
         return "How often they flag clean traces together is unknown: none is labelled clean."
     who = "at least one" if found.k == 1 else f"at least {found.k}"
     return (
         f"Were each of the {detectors} to flag {percent(budget)} of traffic, {who} would flag "
         f"{percent(found.measured.value)} ({interval(found.measured)}) of clean traces; were they independent, "
-        f"{percent(found.assumed.value)}."
+        f"{percent(found.assumed)}."
     )
 
 

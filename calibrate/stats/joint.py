@@ -7,22 +7,21 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from calibrate.stats import counts
 from calibrate.stats.combine import Material
-from calibrate.stats.design import Bools, Floats, Ints, StratumCounts
+from calibrate.stats.design import Bools, Floats, Ints
 from calibrate.stats.ensemble import sign
-from calibrate.stats.performance import share_interval
+from calibrate.stats.performance import of_flags
 from calibrate.types import Interval
 
 
 @dataclass(frozen=True)
 class Joint:
     """The share of clean traces that at least `k` detectors flag: as measured, and as it would be were the detectors
-    independent of each other at the rates they have one by one."""
+    independent of each other at the rates they have one by one. None without a clean label."""
 
     k: int
     measured: Interval
-    assumed: Interval
+    assumed: float | None
 
 
 @dataclass(frozen=True)
@@ -35,49 +34,16 @@ class Correlation:
     n: Ints
 
 
-def joint(material: Material, flags: Mapping[str, Bools], drawn: Floats) -> tuple[Joint, ...]:
-    """At least 1, 2, ... of the detectors flag a clean trace. `flags` are theirs of the labelled traces, `drawn` the
-    resamples."""
+def joint(material: Material, flags: Mapping[str, Bools]) -> tuple[Joint, ...]:
+    """At least 1, 2, ... of the detectors flag a clean trace. `flags` are theirs of the labelled traces."""
+    each = np.stack([flags[name] for name in sorted(flags)])
+    together = each.sum(axis=0) >= np.arange(1, len(each) + 1)[:, None]
+    measured = [of_flags(material, some).fpr for some in together]
     clean = ~material.labels
-    each = np.stack([flags[name] for name in sorted(flags)], axis=1)
-    together = each.sum(axis=1)[:, None] >= np.arange(1, len(flags) + 1)
-    w = material.weights[clean]
-    if not len(w):
-        return tuple(Joint(k, Interval(None), Interval(None)) for k in range(1, len(flags) + 1))
-    weights = np.vstack([w, drawn[:, clean]])
-    whole = weights.sum(axis=1, keepdims=True)
-    weights = np.divide(weights, whole, out=np.full_like(weights, np.nan), where=whole > 0)
-    # By strata the few false alarms lie where labels weigh little: their rate is known better than as many labels say.
-    labels = float(len(w)) if material.strata is None else np.inf
-    kish = float(w.sum() ** 2 / (w**2).sum())
-    assumed, measured = (
-        [share_interval(float(r[0]), r[1:], labels=labels, kish=kish) for r in rates.T]
-        for rates in (at_least(weights @ each[clean]), weights @ together[clean])
-    )
-    if material.strata is not None and all(group is None for group in material.groups):
-        measured = _by_strata(material, material.strata, together & clean[:, None])
-    return tuple(Joint(k + 1, *both) for k, both in enumerate(zip(measured, assumed, strict=True)))
-
-
-def _by_strata(material: Material, strata: Ints, alarms: Bools) -> list[Interval]:
-    """What recall is of hallucinated labels, of clean ones: the strata are ranked by no single one of the detectors."""
-    n = int(strata.max()) + 1
-    weight = np.ones(n)
-    weight[strata] = material.weights
-    fp = np.stack([np.bincount(strata, weights=some, minlength=n) for some in alarms.T], axis=1).astype(np.int64)
-    counted = StratumCounts(
-        tp=fp,
-        fp=np.zeros_like(fp),
-        rows=np.bincount(strata, minlength=n),
-        positives=np.bincount(strata[~material.labels], minlength=n),
-        weight=weight,
-        sampled=np.zeros(n),
-        ranked=False,
-    )
-    part, rest = counts.found_and_missed(counted, np.ones(fp.shape[1]))
-    low, high = counts.share(part, rest, confidence=0.95)
-    value = part.total / (part.total + rest.total)
-    return [Interval(float(v), float(a), float(b)) for v, a, b in zip(value, low, high, strict=True)]
+    if not clean.any():
+        return tuple(Joint(k, one, None) for k, one in enumerate(measured, start=1))
+    rates = at_least(np.average(each[:, clean], axis=1, weights=material.weights[clean]))
+    return tuple(Joint(k, one, float(rate)) for k, (one, rate) in enumerate(zip(measured, rates, strict=True), start=1))
 
 
 def at_least(rates: Floats) -> Floats:

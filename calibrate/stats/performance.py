@@ -1,7 +1,9 @@
-"""How well a rule does, with intervals from resampled traces: what it flags is given, how it came about is not asked.
+"""How well a rule does: what it flags is given, how it came about is not asked.
 
-Flags may come in several repeats (a cross-validation dealt anew): a figure is the mean over repeats, and each resample
-reads one of them, so that its interval holds both what other traces and what other folds would have changed.
+Flags may come in several repeats (a cross-validation dealt anew), and a figure is the mean over repeats. Shares are
+known as a detector's are (calibrate.stats.intervals), and have the mean of the repeats' intervals. A difference or a
+ranking is resampled, each resample reading one repeat, so that its interval holds both what other traces and what other
+folds would have changed.
 """
 
 from __future__ import annotations
@@ -13,14 +15,14 @@ import numpy as np
 from calibrate.stats import bootstrap, resampled
 from calibrate.stats.combine import Material
 from calibrate.stats.design import Bools, Floats, Ints
-from calibrate.stats.intervals import wilson, z_value
+from calibrate.stats.intervals import Figures, figures, z_value
+from calibrate.stats.sweep import sweep
 from calibrate.stats.unseen import Unseen
 from calibrate.types import Interval
 
 RESAMPLES = 1000
 CELLS = 5_000_000  # weights held at once: 40 MB
 LEAST = 200
-ALIKE = 1e-9  # standard deviation of shares that differ by rounding only
 
 
 @dataclass(frozen=True)
@@ -62,18 +64,23 @@ def draw(material: Material, *, rng: np.random.Generator, count: int = RESAMPLES
     return Drawn(np.asarray(seen), unseen, weights)
 
 
-def performance(material: Material, judged: Judged, drawn: Drawn) -> Performance:
-    """The figures of one rule. `drawn` are the resamples: the same ones for every rule that is compared.
+def performance(material: Material, judged: Judged) -> Performance:
+    """The figures of one rule."""
+    each = [of_flags(material, flags) for flags in judged.flags]
+    return Performance(*(_mean([getattr(one, name) for one in each]) for name in ("recall", "precision", "flag_rate")))
 
-    At random all have `share_interval`. So has the precision of a stratified draw; its recall and flag rate are decided
-    by strata in which little is flagged, and are what calibrate.stats.unseen leaves open.
-    """
-    y, flags = material.labels, judged.flags.astype(np.float64)
-    everyone = np.ones_like(flags)
-    return Performance(
-        recall=_left_open(flags, everyone, material, drawn, of=y),
-        precision=_share(flags * y, flags, material, drawn),
-        flag_rate=_left_open(flags, everyone, material, drawn),
+
+def of_flags(material: Material, flags: Bools) -> Figures:
+    """What the labels tell of these flags, one a trace."""
+    return figures(
+        sweep(
+            material.labels,
+            flags.astype(np.float64),
+            weights=material.weights,
+            design=material.design,
+            groups=material.groups,
+        ),
+        0.5,
     )
 
 
@@ -118,26 +125,9 @@ def ranking(material: Material, judged: Judged, drawn: Drawn) -> Interval:
     return resampled.figure(value, np.concatenate(each), _groups(material))
 
 
-def share_interval(value: float, drawn: Floats, *, labels: float, kish: float) -> Interval:
-    """Wilson's interval at the effective size that the resampled shares leave, at most `labels`; where they do not
-    vary, at Kish's."""
-    known = drawn[np.isfinite(drawn)]
-    if not np.isfinite(value) or not len(known):
-        return Interval(None)
-    variance, inner = float(np.var(known)), value * (1 - value)
-    n = min(inner / variance, labels) if variance > 0 and inner > 0 else kish
-    reach = wilson(np.array([value]), np.array([max(n, 1e-9)]))
-    return Interval(value, float(reach.low[0]), float(reach.high[0]))
-
-
-def ratio(part: Floats, whole: Floats, weights: Floats) -> float:
-    """Weighted part / weighted whole over all repeats; both have shape (repeats, traces). NaN of nothing."""
-    below = float((whole @ weights).sum())
-    return float((part @ weights).sum()) / below if below else float("nan")
-
-
 def ratios(part: Floats, whole: Floats, drawn: Floats) -> Floats:
-    """The same in each resample, which reads one repeat, each in turn."""
+    """Weighted part / weighted whole in each resample, which reads one repeat, each in turn; both have shape (repeats,
+    traces)."""
     repeats, found = len(part), np.empty(len(drawn))
     for repeat in range(repeats):
         weights = drawn[repeat::repeats]
@@ -146,25 +136,15 @@ def ratios(part: Floats, whole: Floats, drawn: Floats) -> Floats:
     return found
 
 
-def _share(part: Floats, whole: Floats, material: Material, drawn: Drawn) -> Interval:
-    w, there = material.weights, whole.mean(axis=0)
-    each = ratios(part, whole, drawn.seen)
-    return share_interval(ratio(part, whole, w), each, labels=float(there.sum()), kish=_kish(w, there))
-
-
-def _left_open(flags: Floats, everyone: Floats, material: Material, drawn: Drawn, of: Bools | None = None) -> Interval:
-    """The share of traces, or of the hallucinated ones, that is flagged. `_share` at random, and where no resample
-    moves it: all or none of what could be drawn is flagged."""
-    among = np.ones(len(material.labels)) if of is None else of.astype(np.float64)
-    simple = _share(flags * among, everyone * among, material, drawn)
-    if drawn.unseen is None or simple.value is None:
-        return simple
-    rows = drawn.unseen.rows
-    wider = np.ones(len(rows)) if of is None else drawn.unseen.labels.astype(np.float64)
-    each = ratios(flags[:, rows] * wider, everyone[:, rows] * wider, drawn.weights)
-    if np.nanstd(each) < ALIKE:
-        return simple
-    return resampled.figure(simple.value, each, _groups(material))
+def _mean(each: list[Interval]) -> Interval:
+    """Over the repeats that know the figure; a precision is unknown where nothing is flagged."""
+    known = [one for one in each if one.value is not None]
+    if not known:
+        return Interval(None)
+    value, low, high = (
+        np.array([(one.value, one.low, one.high) for one in known], dtype=np.float64).mean(axis=0).tolist()
+    )
+    return Interval(value, low, high)
 
 
 def _groups(material: Material) -> resampled.Verdicts:
@@ -184,8 +164,6 @@ def _within(y: Bools, judged: Judged, repeat: int, drawn: Floats) -> Floats:
     return area
 
 
-def _kish(w: Floats, times: Floats | None = None) -> float:
+def _kish(w: Floats) -> float:
     """Kish's effective number of labels."""
-    there = np.ones(len(w)) if times is None else times
-    squares = float((w**2 * there).sum())
-    return float((w * there).sum()) ** 2 / squares if squares else 0.0
+    return float(w.sum()) ** 2 / float((w**2).sum())

@@ -22,8 +22,8 @@ SURE = 0.95
 class Verdicts:
     """How many labels of either verdict there are, or groups of traces that share their sources and hold one."""
 
-    hallucinated: int
-    clean: int
+    hallucinated: float
+    clean: float
 
     @classmethod
     def of(cls, labels: Bools, units: Ints | None = None) -> Verdicts:
@@ -32,8 +32,14 @@ class Verdicts:
             return cls(int(np.count_nonzero(labels)), int(np.count_nonzero(~labels)))
         return cls(len(np.unique(units[labels])), len(np.unique(units[~labels])))
 
+    @classmethod
+    def worth(cls, labels: Bools, weights: Floats, units: Ints) -> Verdicts:
+        """How many groups of equal weight they are worth (Kish)."""
+        sums = (np.bincount(units[verdict], weights=weights[verdict]) for verdict in (labels, ~labels))
+        return cls(*(float(each.sum() ** 2 / (each**2).sum()) for each in sums))
+
     @property
-    def few(self) -> int:
+    def few(self) -> float:
         return min(self.hallucinated, self.clean)
 
 
@@ -71,15 +77,16 @@ def average_precision(value: float | None, draws: Floats, n: Verdicts) -> Interv
     return Interval(value, float(low), float(high))
 
 
-def figure(value: float | None, draws: Floats, n: Verdicts) -> Interval:
+def figure(value: float | None, draws: Floats, n: Verdicts, *, high: Floats | None = None) -> Interval:
     """Of any other figure, a difference for one: the expanded percentile interval (Hesterberg, The American
     Statistician 69, 2015), which reaches as much further out as Student's t of the rarer verdict's groups does. It
-    holds the figure itself, which draws that reckon with the unseen need not."""
+    holds the figure itself, which draws that reckon with the unseen need not. `high`: other draws for the upper end."""
     known = _enough(draws)
-    if value is None or known is None:
+    above = known if high is None else _enough(high)
+    if value is None or known is None or above is None:
         return Interval(value)
-    low, high = np.quantile(known, _tails(n.few))
-    return Interval(value, min(value, float(low)), max(value, float(high)))
+    least, most = _tails(n.few)
+    return Interval(value, min(value, float(np.quantile(known, least))), max(value, float(np.quantile(above, most))))
 
 
 def _enough(draws: Floats) -> Floats | None:
@@ -94,15 +101,15 @@ def _chance(area: float, hallucinated: float, clean: float) -> float:
     return area * (1 - area) * (1 + half * ((1 - area) / (2 - area) + area / (1 + area))) / (hallucinated * clean)
 
 
-def _reach(few: int) -> float:
+def _reach(few: float) -> float:
     """Standard deviations of a bootstrap, which shows (n - 1) / n of the variance, to either side."""
     from scipy.special import stdtrit
 
-    n = max(few, 2)
+    n = max(few, 2.0)
     return float(stdtrit(n - 1, 0.5 + SURE / 2) * np.sqrt(n / (n - 1)))
 
 
-def _tails(few: int) -> tuple[float, float]:
+def _tails(few: float) -> tuple[float, float]:
     from scipy.special import ndtr
 
     out = float(ndtr(-_reach(few)))

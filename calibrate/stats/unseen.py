@@ -11,7 +11,7 @@ and calibrate.stats.counts to recall.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -47,6 +47,16 @@ class Unseen:
             lent=float(weights.max()),
         )
 
+    def leaning(self, towards: Floats) -> tuple[Unseen, Unseen]:
+        """With only the quarter of the lenders that is lowest in `towards`, a number per labelled trace, and only the
+        quarter that is highest. A difference of two rankings needs both: where one of them is the better, a label that
+        was not seen is likelier one that tells them apart than the clean ones are."""
+        many = len(self.weights)
+        lend = self.rows[many:]
+        order, some = lend[np.argsort(towards[lend], kind="stable")], max(1, len(lend) // 4)
+        least, most = (self._lent_by(part) for part in (order[:some], order[-some:]))
+        return least, most
+
     def drawn(self, count: int, rng: np.random.Generator) -> Iterator[Floats]:
         """How many traces each column stands for in every resample, shape (resamples, columns), some at a time."""
         sizes = self.units.sizes[self.units.sizes > 0]
@@ -59,3 +69,11 @@ class Unseen:
             half = np.zeros((block, lenders))
             half[np.arange(block), rng.integers(0, lenders, block)] = rng.standard_gamma(0.5, block) * self.lent
             yield np.concatenate([each[:, self.units.of] * self.weights, half], axis=1)
+
+    def _lent_by(self, lend: Ints) -> Unseen:
+        many = len(self.weights)
+        return replace(
+            self,
+            rows=np.concatenate([self.rows[:many], lend]),
+            labels=np.concatenate([self.labels[:many], np.ones(len(lend), dtype=bool)]),
+        )

@@ -144,16 +144,16 @@ def build(
         gathered=gathered,
         signal=signal,
         page=_page_cut(rule, gathered, mine, signal, target=target),
-        figures=performance(material, mine, drawn),
+        figures=performance(material, mine),
         auroc=ranking(material, mine, drawn),
         best=nested_cv.best_single(material),
-        best_figures=performance(material, best, drawn),
+        best_figures=performance(material, best),
         apart=difference(material, mine, best, drawn),
         compared=_compare(recipe, material, folds, best, drawn, budget=budget),
         each=each,
-        joint=joint(material, combine.flags_at(material, each), drawn.seen),
+        joint=joint(material, combine.flags_at(material, each)),
         correlation=correlation(material),
-        frontier=frontier(material, costliest(priced), drawn, budget=budget) if worth_a_filter(priced) else None,
+        frontier=frontier(material, costliest(priced), budget=budget) if worth_a_filter(priced) else None,
         notes=tuple(_notes(recipe, gathered, each, budget)),
     )
 
@@ -261,7 +261,7 @@ def _compare(
     found = []
     for name in material.names:
         judged = nested_cv.judge_single(name, material, budget=budget)
-        found.append(Compared(name, True, performance(material, judged, drawn), None))
+        found.append(Compared(name, True, performance(material, judged), None))
     for kind in KINDS:
         if kind == "k_of_n" and len(material.names) < 3:
             continue
@@ -274,7 +274,7 @@ def _compare(
                 raise
             continue
         apart = difference(material, judged, best, drawn)
-        found.append(Compared(kind_name(one), False, performance(material, judged, drawn), apart))
+        found.append(Compared(kind_name(one), False, performance(material, judged), apart))
     return tuple(found)
 
 

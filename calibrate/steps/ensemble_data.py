@@ -59,12 +59,11 @@ def gather(store: Store, names: Sequence[str], *, sample: str | None) -> Gathere
     _check(data)
     traffic = read_traffic(store, data.configs, data.sample)
     few = traffic.n < ENOUGH * traffic.window or not traffic.n
-    design = data.design
     material = Material(
         labels=data.labels,
         weights=np.asarray(data.weights, dtype=np.float64),
         groups=data.groups,
-        strata=None if design is None else design.strata,
+        design=data.design,
         scores=data.scores,
         traffic=data.scores if few else traffic.scores,
         traffic_weights=np.asarray(data.weights, dtype=np.float64) if few else np.ones(traffic.n),

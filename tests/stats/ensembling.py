@@ -72,8 +72,18 @@ class Octaves:
     members: list[NDArray[np.int64]]
 
     @classmethod
-    def of(cls, rng: np.random.Generator, *, prevalence: float, auroc: float, n: int = 2**16) -> Octaves:
-        truth, made = world(rng, n, auroc=(auroc, auroc - 0.05, 0.5, 0.5), prevalence=prevalence)
+    def of(
+        cls,
+        rng: np.random.Generator,
+        *,
+        prevalence: float,
+        auroc: float,
+        other: float | None = None,
+        rho: float = 0.5,
+        n: int = 2**16,
+    ) -> Octaves:
+        areas = (auroc, auroc - 0.05 if other is None else other, 0.5, 0.5)
+        truth, made = world(rng, n, auroc=areas, prevalence=prevalence, rho=rho)
         scores = {"a": made["a"], "b": -made["b"]}
         place = np.empty(n)
         place[np.argsort(-scores["a"] - scores["b"])] = np.arange(n) + 0.5
@@ -87,5 +97,5 @@ class Octaves:
         design = Design(strata, np.array(list(sizes.values())))
         scores = {name: values[rows] for name, values in self.scores.items()}
         ways: dict[str, FlagWhen] = dict.fromkeys(scores, "above")
-        given = Material(self.truth[rows], design.weights, [None] * n, strata, scores, scores, design.weights, ways)
+        given = Material(self.truth[rows], design.weights, [None] * n, design, scores, scores, design.weights, ways)
         return given, design

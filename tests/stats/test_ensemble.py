@@ -17,7 +17,6 @@ from calibrate.stats.combine import KINDS, Material, Recipe
 from calibrate.stats.ensemble import Cascade, Fixed, Logistic, Rule, Vote, from_json, to_json
 from calibrate.stats.joint import at_least, correlation, joint, spearman
 from calibrate.stats.nested_cv import budget_cut
-from calibrate.stats.performance import draw
 from tests.stats.ensembling import NAMES, Octaves, equicorrelated, material, take
 
 
@@ -86,26 +85,23 @@ def test_the_measured_joint_rate_of_correlated_detectors_is_the_published_one(
         dict.fromkeys(NAMES, "above"),
     )  # fmt: skip
     each = combine.each_at(clean, 0.05)
-    found = joint(clean, combine.flags_at(clean, each), np.ones((2, n)))
+    found = joint(clean, combine.flags_at(clean, each))
     assert found[0].measured.value == pytest.approx(any_, abs=0.002)
     assert found[1].measured.value == pytest.approx(two, abs=0.002)
-    assert found[0].assumed.value == pytest.approx(1 - 0.95**4, abs=1e-4)
-    assert found[1].assumed.value == pytest.approx(0.0140, abs=1e-4)
+    assert found[0].assumed == pytest.approx(1 - 0.95**4, abs=1e-4)
+    assert found[1].assumed == pytest.approx(0.0140, abs=1e-4)
 
 
 def test_an_interval_of_the_joint_rate_narrows_with_labels_and_holds_its_figure() -> None:
     widths = []
     for n in (200, 3200):
         given = material(seed=5, n=n)
-        drawn = draw(given, rng=np.random.default_rng(0))
-        one = joint(given, combine.flags_at(given, combine.each_at(given, 0.05)), drawn.seen)[0]
-        for figure in (one.measured, one.assumed):
-            assert figure.low is not None
-            assert figure.high is not None
-            assert figure.value is not None
-            assert 0 <= figure.low <= figure.value <= figure.high <= 1
-        assert one.measured.high is not None
-        widths.append(one.measured.high - (one.measured.low or 0))
+        figure = joint(given, combine.flags_at(given, combine.each_at(given, 0.05)))[0].measured
+        assert figure.low is not None
+        assert figure.high is not None
+        assert figure.value is not None
+        assert 0 <= figure.low <= figure.value <= figure.high <= 1
+        widths.append(figure.high - figure.low)
     assert widths[1] < widths[0] / 2.5
 
 
@@ -118,7 +114,7 @@ def test_the_joint_rate_holds_by_octaves_and_is_narrower_than_so_many_labels_at_
     held, widths = np.zeros(2), []
     for _ in range(runs):
         given, _ = traffic.label(300, rng)
-        found = joint(given, combine.flags_at(given, dict(cuts)), draw(given, rng=rng, count=200).seen)
+        found = joint(given, combine.flags_at(given, dict(cuts)))
         for k, one in enumerate(found):
             assert one.measured.low is not None
             assert one.measured.high is not None
@@ -260,8 +256,7 @@ def test_a_cascade_asks_only_about_what_passes_and_passing_all_is_the_expensive_
 
 def test_the_frontier_counts_calls_and_money() -> None:
     given = material(seed=15, n=400)
-    drawn = draw(given, rng=np.random.default_rng(0), count=200)
-    found = frontier(given, Price("b", 50, calls=2.0, dollars=0.01, seconds=1.0), drawn, budget=0.05)
+    found = frontier(given, Price("b", 50, calls=2.0, dollars=0.01, seconds=1.0), budget=0.05)
     assert found.filters == ("a", "c", "d")
     asked = [step.asked for step in found.steps]
     assert (asked[0], asked[-1]) == (0.0, 1000.0)

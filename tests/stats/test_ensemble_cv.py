@@ -15,7 +15,7 @@ from calibrate.stats.combine import Material, Recipe
 from calibrate.stats.design import Floats
 from calibrate.stats.ensemble import Weighted
 from calibrate.stats.performance import Judged, difference, draw, performance, ranking
-from tests.stats.ensembling import NAMES, WAYS, material, world
+from tests.stats.ensembling import NAMES, WAYS, material, take, world
 
 LOGISTIC = Recipe("logistic")
 
@@ -74,12 +74,34 @@ def test_figures_are_the_weighted_shares_recounted() -> None:
     given = material(seed=3, n=300)
     judged = nested_cv.judge_single("b", given, budget=0.1)
     drawn = draw(given, rng=np.random.default_rng(0))
-    found, area = performance(given, judged, drawn), ranking(given, judged, drawn)
+    found, area = performance(given, judged), ranking(given, judged, drawn)
     flags, y, w = judged.flags[0], given.labels, given.weights
     assert found.recall.value == pytest.approx(w[flags & y].sum() / w[y].sum())
     assert found.precision.value == pytest.approx(w[flags & y].sum() / w[flags].sum())
     assert found.flag_rate.value == pytest.approx(w[flags].sum() / w.sum())
     assert area.value == pytest.approx(roc_auc_score(y, -given.scores["b"], sample_weight=w), abs=1e-3)
+
+
+def test_a_figure_is_the_mean_over_the_dealings_that_know_it() -> None:
+    given = material(seed=3, n=300, weighted=False)
+    flags = np.zeros((3, 300), dtype=bool)
+    flags[0, :40] = flags[1, :80] = True
+    found, y = performance(given, Judged(flags, flags.astype(float))), given.labels
+    assert found.precision.value == pytest.approx((y[:40].mean() + y[:80].mean()) / 2)
+    assert found.flag_rate.value == pytest.approx((40 + 80 + 0) / 900)
+    assert found.recall.value == pytest.approx((y[:40].sum() + y[:80].sum()) / 3 / y.sum())
+    nothing = performance(given, Judged(flags[2:], flags[2:].astype(float)))
+    assert (nothing.precision.value, nothing.recall.value) == (None, 0)
+
+
+def test_answers_of_one_source_count_for_no_more_than_one() -> None:
+    one = material(seed=10, n=400, weighted=False)
+    four = replace(take(one, np.repeat(np.arange(400), 4)), groups=np.repeat(np.arange(400), 4).tolist())
+    alone, shared = (performance(some, nested_cv.judge_single("a", some, budget=0.2)) for some in (one, four))
+    for name in ("recall", "precision", "flag_rate"):
+        first, second = getattr(alone, name), getattr(shared, name)
+        assert second.value == pytest.approx(first.value)
+        assert 0.97 < (second.high - second.low) / (first.high - first.low) < 1.25  # Student's t at so many groups
 
 
 def test_the_best_single_detector_is_chosen_without_the_fold_it_is_judged_on() -> None:
@@ -185,8 +207,7 @@ def test_the_interval_of_recall_holds_the_truth_as_often_as_it_says() -> None:
         labels, some = world(rng, 300, auroc=(0.8, 0.76, 0.72, 0.68))
         given = Material(labels, np.ones(300), [None] * 300, None, some, first.traffic, first.traffic_weights, WAYS)
         flags = combine.at_cut(_mean(first, some), at)[None]
-        drawn = draw(given, rng=rng, count=300)
-        one = performance(given, Judged(flags, flags.astype(float)), drawn).recall
+        one = performance(given, Judged(flags, flags.astype(float))).recall
         assert one.low is not None
         assert one.high is not None
         held.append(one.low <= true <= one.high)

@@ -33,7 +33,7 @@ def test_better_is_said_only_beyond_the_interval(difference: Interval, says: str
 def test_what_flags_nothing_or_is_unknown_is_said_to_be() -> None:
     assert sentence(0.0, RECALL, "x", BEST, Interval(0.0), positives=3).startswith("Flags nothing")
     assert "is unknown" in sentence(0.05, Interval(None), "x", BEST, Interval(None), positives=0)
-    assert "unknown" in joint_sentence(Joint(1, Interval(None), Interval(None)), 3, 0.05)
+    assert "unknown" in joint_sentence(Joint(1, Interval(None), None), 3, 0.05)
 
 
 def test_one_point_is_one_point_and_zero_has_no_sign() -> None:
@@ -42,7 +42,7 @@ def test_one_point_is_one_point_and_zero_has_no_sign() -> None:
 
 
 def test_the_joint_rate_stands_beside_the_assumption() -> None:
-    found = Joint(1, Interval(0.145, 0.11, 0.19), Interval(0.186, 0.15, 0.22))
+    found = Joint(1, Interval(0.145, 0.11, 0.19), 0.186)
     assert joint_sentence(found, 4, 0.05) == (
         "Were each of the 4 to flag 5.0% of traffic, at least one would flag 14% (11–19%) of clean traces; were they "
         "independent, 19%."

@@ -20,6 +20,20 @@ def bounds(found: Interval) -> tuple[float, float]:
     return found.low, found.high
 
 
+def test_labels_that_weigh_more_than_others_are_worth_fewer() -> None:
+    labels, units = np.repeat([True, False], 50), np.arange(100) // 2
+    same = Verdicts.worth(labels, np.full(100, 3.0), units)
+    assert (same.hallucinated, same.clean) == pytest.approx((25, 25))
+    heavy = np.where(np.arange(100) == 0, 49.0, 1.0)
+    assert Verdicts.worth(labels, heavy, units).hallucinated == pytest.approx(98**2 / (50**2 + 24 * 2**2))
+
+
+def test_the_upper_end_may_have_draws_of_its_own() -> None:
+    low, high = bounds(resampled.figure(0.0, NORMAL - 1, Verdicts(500, 500), high=NORMAL + 1))
+    assert (low, high) == pytest.approx((-1 - norm.ppf(0.975), 1 + norm.ppf(0.975)), rel=0.02)
+    assert resampled.figure(0.0, NORMAL, Verdicts(9, 9), high=np.full(9, np.nan)).low is None
+
+
 @pytest.mark.parametrize("area", [0.0, 0.3, 0.62, 0.95, 1.0])
 def test_aurocs_bounds_are_as_far_as_hanley_and_mcneils_variance_there_allows(area: float) -> None:
     """Their variance by Q1 and Q2, with (n + m) / 2 - 1 in place of n - 1 and m - 1 (Newcombe's method 5)."""

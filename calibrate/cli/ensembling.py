@@ -58,11 +58,12 @@ def _list(args: Namespace) -> Answer:
 
 
 def _lines(report: step.Report, name: str | None) -> list[str]:
-    rows = [("at the same budget", "recall", "95%", "precision", "against the best single, points")]
+    rows = [("at the same budget", "recall", "95%", "precision", "95%", "against the best single, points")]
     for one in report.compared:
         recall, precision = one.figures.recall, one.figures.precision
         apart = wording.difference_words(one.apart) if one.apart else ""
-        rows.append((one.name, _share(recall), interval(recall, unit=""), _share(precision), apart))
+        known = (_share(recall), interval(recall, unit=""), _share(precision), interval(precision, unit=""))
+        rows.append((one.name, *known, apart))
     lines = [
         f"{report.recipe.kind} of {wording.names(report.rule.detectors)}; {report.n} labels, "
         f"{report.positives} hallucinated",

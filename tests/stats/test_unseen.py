@@ -129,10 +129,10 @@ def test_intervals_of_octaves_hold_where_nearly_all_is_clean() -> None:
 
 
 def test_a_difference_holds_where_the_better_one_knows_what_the_other_misses() -> None:
-    """10% hallucinated, two detectors that err together: a hallucinated trace that both rank low is one that tells them
-    apart, which a clean trace there does not. Lent by any of these the interval held .87."""
+    """5% hallucinated, two detectors that err together: a hallucinated trace that both rank low is one that tells them
+    apart, which a clean trace there does not. Lent by any of these the interval held .89."""
     rng, runs = np.random.default_rng(12), 200
-    made = Octaves.of(rng, prevalence=0.1, auroc=0.9, other=0.8, rho=0.8)
+    made = Octaves.of(rng, prevalence=0.05, auroc=0.9, other=0.8, rho=0.9)
     truth = np.subtract(*(roc_auc_score(made.truth, made.scores[name]) for name in ("b", "a")))
     inside = 0
     for _ in range(runs):
@@ -144,7 +144,7 @@ def test_a_difference_holds_where_the_better_one_knows_what_the_other_misses() -
         assert found.low is not None
         assert found.high is not None
         inside += found.low <= truth <= found.high
-    assert inside / runs >= 0.9  # Monte Carlo error 1.7 points
+    assert inside / runs >= 0.93  # Monte Carlo error 1.5 points
 
 
 @pytest.mark.parametrize("flagged", [False, True])

@@ -31,7 +31,7 @@ from results_points import figure  # noqa: E402
 from calibrate import registry  # noqa: E402
 from calibrate.ingest import import_file  # noqa: E402
 from calibrate.stats import performance  # noqa: E402
-from calibrate.stats.areas import ranked  # noqa: E402
+from calibrate.stats.areas import FEW, ranked  # noqa: E402
 from calibrate.stats.bootstrap import RESAMPLES, Units  # noqa: E402
 from calibrate.stats.design import Bools, Floats  # noqa: E402
 from calibrate.stats.nested_cv import FOLDS, REPEATS  # noqa: E402
@@ -43,7 +43,6 @@ from db import Store, open_store  # noqa: E402
 
 SAMPLE_TRACES = "sample traces"
 SEED = 20261121
-FEW = 5  # of either verdict: below that an AUROC says nothing
 FEW_OF_ONE = "too few of one class"
 
 INTRODUCTION = """\
@@ -160,17 +159,11 @@ def _areas(found: tune.Labelled) -> Areas:
 
 
 def _areas_of(labels: Bools, scores: Floats, groups: Sequence[str | None], flag_when: FlagWhen) -> Areas:
-    there = np.isfinite(scores)
-    labels, scores = labels[there], scores[there]
-    if min(labels.sum(), (~labels).sum()) < FEW:
+    there = labels[np.isfinite(scores)]
+    if min(there.sum(), (~there).sum()) < FEW:
         return Areas()
-    found = ranked(
-        sweep(labels, scores, flag_when=flag_when),
-        labels,
-        scores,
-        rng=np.random.default_rng(SEED),
-        groups=[group for group, here in zip(groups, there, strict=True) if here],
-    )
+    curve, rng = sweep(labels, scores, flag_when=flag_when), np.random.default_rng(SEED)
+    found = ranked(curve, labels, scores, rng=rng, groups=groups)
     return Areas(found.auroc, found.average_precision)
 
 

@@ -13,7 +13,7 @@ from calibrate.stats.bootstrap import Units
 from calibrate.stats.intervals import figures
 from calibrate.stats.policies import choose, parse
 from calibrate.stats.reliability import folds
-from calibrate.stats.sweep import sweep
+from calibrate.stats.sweep import Sweep, sweep
 from calibrate.steps import tune
 from calibrate.steps.scoreboard import Scoreboard
 from calibrate.types import Interval
@@ -68,40 +68,31 @@ def halved(store: Store, name: str, seed: int) -> Iterator[Halved]:
     half = folds(data.labels, units, 2, np.random.default_rng(seed))
     first, second = half == 0, half == 1
     fitted = sweep(data.labels[first], data.scores[first], flag_when=data.flag_when)
-    judge = sweep(data.labels[second], data.scores[second], flag_when=data.flag_when)
+    groups = [group for group, here in zip(data.groups, second, strict=True) if here]
+    judge = sweep(data.labels[second], data.scores[second], groups=groups, flag_when=data.flag_when)
     if fitted.missing or judge.missing:
         return
-    groups = [group for group, here in zip(data.groups, second, strict=True) if here]
     target = next((one for one in TARGETS if one >= data.labels.mean() + ABOVE), TARGETS[-1])
     for policy in (f"precision>={target}", "elbow"):
         point = choose(fitted, parse(policy))
         where = f"{decimals(point.precision.value or 0.0)} of {point.true_positives + point.false_positives:,}"
         if point.feasible:
-            yield _judged(name, policy, point.threshold, where, data, second, groups)
+            yield _judged(name, policy, point.threshold, where, judge)
         else:
             yield Halved(name, policy, "none reaches it", f"at most {where}", Interval(None), Interval(None), "–")
 
 
-def _judged(
-    name: str,
-    policy: str,
-    threshold: float,
-    chosen_with: str,
-    data: tune.Labelled,
-    here: np.ndarray,
-    groups: list[str | None],
-) -> Halved:
-    labels, scores = data.labels[here], data.scores[here]
-    found = figures(sweep(labels, scores, groups=groups, flag_when=data.flag_when), threshold)
+def _judged(name: str, policy: str, threshold: float, chosen_with: str, judge: Sweep) -> Halved:
+    found = figures(judge, threshold)
     flagged = found.true_positives + found.false_positives
     return Halved(
         name,
         policy,
-        f"{SIGNS[data.flag_when]} {threshold:.3g}".replace("-", "−"),
+        f"{SIGNS[judge.flag_when]} {threshold:.3g}".replace("-", "−"),
         chosen_with,
         found.precision,
         found.recall,
-        f"{_count(flagged, len(labels))} {len(labels):,}",
+        f"{_count(flagged, judge.n)} {judge.n:,}",
     )
 
 

@@ -9,14 +9,14 @@ import numpy as np
 
 from calibrate.stats import resampled
 from calibrate.stats.bootstrap import RESAMPLES, Areas, Order, Units
-from calibrate.stats.design import Bools, Floats, Ints
+from calibrate.stats.design import Bools, Design, Floats, Ints
 from calibrate.stats.replicates import bootstrap
 from calibrate.stats.sweep import Sweep
 from calibrate.stats.unseen import Unseen
 from calibrate.types import Interval
 
 FEW = 5  # labels of either verdict: below that an area says nothing
-MOST = 10_000  # labels: above that a bootstrap of what was seen, without strata, has to do
+MOST = 10_000  # labels: above that a bootstrap of what was seen has to do
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,16 @@ def ranked(
     each, whole = resampled.Verdicts.of(y), resampled.Verdicts.of(y, units.of)
     unseen = Unseen.of(y, w, units, codes) if len(y) <= MOST else None
     if unseen is None:
-        found = bootstrap(y, keys, rng=rng, weights=w, groups=None if alone else kept, flag_when="below", count=count)
+        found = bootstrap(
+            y,
+            keys,
+            rng=rng,
+            weights=w,
+            design=None if codes is None else Design(codes, np.bincount(codes)),
+            groups=None if alone else kept,
+            flag_when="below",
+            count=count,
+        )
         draws = Areas(found.auroc, found.average_precision)
         auroc = resampled.auroc(curve.auroc, draws.auroc, each)
         average = resampled.average_precision(curve.average_precision, draws.average_precision, whole)

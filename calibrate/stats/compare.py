@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.random import Generator
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from calibrate.errors import BadInput
-from calibrate.stats import bootstrap, resampled
-from calibrate.stats.bootstrap import RESAMPLES, Areas, Order, Units
+from calibrate.stats import resampled
+from calibrate.stats.bootstrap import RESAMPLES, Areas, Order, Units, drawn
 from calibrate.stats.design import Bools, Floats, Ints, check_weights
 from calibrate.stats.unseen import Unseen
 from calibrate.types import FlagWhen, Interval
@@ -66,7 +66,7 @@ def compare(
     sources err together); default: each its own. Whole groups are drawn, the same ones for both scores (Field and Welsh
     2007); the interval of the difference is that of `resampled.figure`. Draws without both classes are left out; when
     they are half or more, there is no interval. `weights` as for a sweep, `strata` a code per label that says which
-    were drawn together: what they have not seen may speak against either (calibrate.stats.unseen).
+    were drawn together: a hallucinated label that was not seen may speak against either (calibrate.stats.unseen).
     """
     y, scores = _checked(labels, first, second)
     given = check_weights(weights, None, len(y))
@@ -82,33 +82,28 @@ def compare(
     sides = flag_when, second_flag_when or flag_when
     keys = [-one if side == "above" else one for one, side in zip(scores, sides, strict=True)]
     here = [Order.of(one, y).areas(w[None, :]) for one in keys]
-    unseen = Unseen.of(y, given, Units.of_codes(group.astype(np.int64), strata), strata)
+    units = Units.of_codes(group.astype(np.int64), strata)
+    unseen = Unseen.of(y, given, units, strata)
     if unseen is None:
         verdicts = resampled.Verdicts.of(y, group)
-        orders = [Order.of(one, y) for one in keys]
-        ends = [[[order.areas(some) for order in orders] for some in drawn(group, w, resamples, rng)]]
+        low = _under(keys, y, (times * w for times in drawn(units, resamples, rng)))
+        high = low
     else:
         verdicts = resampled.Verdicts.worth(y, w, group)
         first_place, second_place = (_placed(one, y, w) for one in keys)
-        ends = []
-        for end in unseen.leaning(second_place - first_place):
-            orders = [Order.of(one[end.rows], end.labels) for one in keys]
-            ends.append([[order.areas(some) for order in orders] for some in end.drawn(resamples, rng)])
+        low, high = (
+            _under([one[end.rows] for one in keys], end.labels, end.drawn(resamples, rng))
+            for end in unseen.leaning(second_place - first_place)
+        )
     return Comparison(
         n,
         positives,
         many,
         first=_ranking(here[0]),
         second=_ranking(here[1]),
-        auroc=_difference("auroc", here, ends, verdicts),
-        average_precision=_difference("average_precision", here, ends, verdicts),
+        auroc=_difference("auroc", here, low, high, verdicts),
+        average_precision=_difference("average_precision", here, low, high, verdicts),
     )
-
-
-def drawn(group: NDArray[np.intp], weights: Floats, resamples: int, rng: Generator) -> Iterator[Floats]:
-    """The rows' weights in every resample of whole clusters, numbered from 0, some resamples at a time."""
-    for times in bootstrap.drawn(Units.of_codes(group.astype(np.int64)), resamples, rng):
-        yield times * weights
 
 
 def _ranking(areas: Areas) -> Ranking:
@@ -123,13 +118,24 @@ def _placed(keys: Floats, y: Bools, w: Floats) -> Floats:
     return np.asarray(1 - stricter / more[-1])
 
 
+def _under(keys: Sequence[Floats], y: Bools, weights: Iterator[Floats]) -> list[Areas]:
+    """The areas of either ranking in every resample, whose weights come some at a time."""
+    orders = [Order.of(one, y) for one in keys]
+    parts = [[order.areas(some) for order in orders] for some in weights]
+    return [
+        Areas(
+            *(np.concatenate([getattr(part[side], name) for part in parts]) for name in ("auroc", "average_precision"))
+        )
+        for side in range(len(keys))
+    ]
+
+
 def _difference(
-    figure: str, here: list[Areas], ends: list[list[list[Areas]]], verdicts: resampled.Verdicts
+    figure: str, here: list[Areas], low: list[Areas], high: list[Areas], verdicts: resampled.Verdicts
 ) -> Interval:
-    """Second minus first, with its interval over the same resamples of both: one set of them, or one for either end."""
-    value = getattr(here[1], figure)[0] - getattr(here[0], figure)[0]
-    low, *high = (np.concatenate([getattr(b, figure) - getattr(a, figure) for a, b in draws]) for draws in ends)
-    return resampled.figure(float(value), low, verdicts, high=high[0] if high else None)
+    """Second minus first, with its interval over the same resamples of both, `low` and `high` for either end."""
+    value, least, most = (getattr(second, figure) - getattr(first, figure) for first, second in (here, low, high))
+    return resampled.figure(float(value[0]), least, verdicts, high=most)
 
 
 def _checked(labels: ArrayLike, first: ArrayLike, second: ArrayLike) -> tuple[Bools, tuple[Floats, Floats]]:

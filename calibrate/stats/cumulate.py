@@ -77,9 +77,10 @@ def by_stratum(
             counts[h] = np.cumsum(np.bincount(at, minlength=len(distinct)))
     flagged = tp + fp
     # All rows of a stratum have a score or none, and no threshold flags part of two; but few thresholds may do so by
-    # chance.
+    # chance, a yes or no in two strata for one.
     scored = np.bincount(design.strata[has_score], minlength=strata)[:, None]
-    enough = len(distinct) >= int(np.count_nonzero(scored))
+    several = int(np.count_nonzero(scored))
+    enough = several < 2 or len(distinct) > several
     apart = enough and bool((((flagged > 0) & (flagged < scored)).sum(axis=0) <= 1).all())
     return StratumCounts(
         tp=tp,

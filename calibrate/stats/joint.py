@@ -17,7 +17,7 @@ from calibrate.types import Interval
 @dataclass(frozen=True)
 class Joint:
     """The share of clean traces that at least `k` detectors flag: as measured, and as it would be were the detectors
-    independent of each other at the rates they have one by one. None without a clean label."""
+    independent of each other at the rates they have one by one; unknown without a clean label."""
 
     k: int
     measured: Interval

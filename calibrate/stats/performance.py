@@ -1,9 +1,8 @@
 """How well a rule does: what it flags is given, how it came about is not asked.
 
 Flags may come in several repeats (a cross-validation dealt anew), and a figure is the mean over repeats. Shares are
-known as a detector's are (calibrate.stats.intervals), and have the mean of the repeats' intervals. A difference or a
-ranking is resampled, each resample reading one repeat, so that its interval holds both what other traces and what other
-folds would have changed.
+known as a detector's are (calibrate.stats.intervals), and have the mean of the repeats' intervals. A difference and a
+ranking are resampled, and their intervals hold both what other traces and what other folds would have changed.
 """
 
 from __future__ import annotations
@@ -46,12 +45,11 @@ class Performance:
 
 @dataclass(frozen=True)
 class Drawn:
-    """Resamples of the labelled traces: `seen` are their weights, shape (resamples, traces). Those of a stratified draw
-    that reckon with what it has not seen are `weights` of the columns of `unseen`, None at random."""
+    """Resamples of the labelled traces: `seen` are their weights, shape (resamples, traces). `unseen` are those of a
+    stratified draw that reckon with what it has not seen, and the weights of their columns; None at random."""
 
     seen: Floats
-    unseen: Unseen | None
-    weights: Floats
+    unseen: tuple[Unseen, Floats] | None
 
 
 def draw(material: Material, *, rng: np.random.Generator, count: int = RESAMPLES) -> Drawn:
@@ -60,14 +58,19 @@ def draw(material: Material, *, rng: np.random.Generator, count: int = RESAMPLES
     units = bootstrap.Units.among(material.groups, material.strata)
     seen = np.concatenate(list(bootstrap.drawn(units, size, rng))) * material.weights
     unseen = Unseen.of(material.labels, material.weights, units, material.strata)
-    weights = np.zeros((0, 0)) if unseen is None else np.concatenate(list(unseen.drawn(size, rng)))
-    return Drawn(np.asarray(seen), unseen, weights)
+    wider = None if unseen is None else (unseen, np.concatenate(list(unseen.drawn(size, rng))))
+    return Drawn(np.asarray(seen), wider)
 
 
 def performance(material: Material, judged: Judged) -> Performance:
-    """The figures of one rule."""
+    """The figures of one rule. Its precision is that of all flags: a repeat counts for as much as it flags."""
     each = [of_flags(material, flags) for flags in judged.flags]
-    return Performance(*(_mean([getattr(one, name) for one in each]) for name in ("recall", "precision", "flag_rate")))
+    same, flagged = [1.0] * len(each), [one.flag_rate.value or 0.0 for one in each]
+    return Performance(
+        recall=_mean([one.recall for one in each], same),
+        precision=_mean([one.precision for one in each], flagged),
+        flag_rate=_mean([one.flag_rate for one in each], same),
+    )
 
 
 def of_flags(material: Material, flags: Bools) -> Figures:
@@ -98,9 +101,9 @@ def difference(material: Material, first: Judged, second: Judged, drawn: Drawn) 
     gaps = (first.flags.astype(np.float64) - second.flags) * y  # one of them may have a single repeat
     each = gaps @ w / (y @ w)
     value, dealt = float(each.mean()), float(each.var(ddof=1)) / len(each) if len(each) > 1 else 0.0
-    spread = ratios(gaps.mean(axis=0)[None], y[None].astype(np.float64), drawn.seen)
-    known = spread[np.isfinite(spread)]
-    if len(known) <= len(spread) / 2:
+    hallucinated = drawn.seen @ y
+    known = (drawn.seen @ gaps.mean(axis=0))[hallucinated > 0] / hallucinated[hallucinated > 0]
+    if len(known) <= len(hallucinated) / 2:
         return Interval(value)
     n = _kish(w[y])
     centre, error = value * n / (n + 1), float(np.sqrt((np.var(known) + dealt) * n**2 + 0.5)) / (n + 1)
@@ -109,41 +112,30 @@ def difference(material: Material, first: Judged, second: Judged, drawn: Drawn) 
 
 
 def ranking(material: Material, judged: Judged, drawn: Drawn) -> Interval:
-    """AUROC with its interval, over pairs within a fold: scores of two folds come from two fits."""
+    """AUROC with its interval, over pairs within a fold: scores of two folds come from two fits. Each resample reads
+    one repeat."""
     y, repeats = material.labels, len(judged.scores)
     here = [_within(y, judged, repeat, material.weights[None])[0] for repeat in range(repeats)]
     value = float(np.mean(here))
     if not np.isfinite(value):
         return Interval(None)
-    unseen = drawn.unseen
-    if unseen is None:
+    if drawn.unseen is None:
         each = [_within(y, judged, repeat, drawn.seen[repeat::repeats]) for repeat in range(repeats)]
         return resampled.auroc(value, np.concatenate(each), resampled.Verdicts.of(y))
+    unseen, weights = drawn.unseen
     folds = None if judged.folds is None else judged.folds[:, unseen.rows]
     wider = Judged(judged.flags[:, unseen.rows], judged.scores[:, unseen.rows], folds)
-    each = [_within(unseen.labels, wider, repeat, drawn.weights[repeat::repeats]) for repeat in range(repeats)]
+    each = [_within(unseen.labels, wider, repeat, weights[repeat::repeats]) for repeat in range(repeats)]
     return resampled.figure(value, np.concatenate(each), _groups(material))
 
 
-def ratios(part: Floats, whole: Floats, drawn: Floats) -> Floats:
-    """Weighted part / weighted whole in each resample, which reads one repeat, each in turn; both have shape (repeats,
-    traces)."""
-    repeats, found = len(part), np.empty(len(drawn))
-    for repeat in range(repeats):
-        weights = drawn[repeat::repeats]
-        above, below = weights @ part[repeat], weights @ whole[repeat]
-        found[repeat::repeats] = np.divide(above, below, out=np.full(len(below), np.nan), where=below > 0)
-    return found
-
-
-def _mean(each: list[Interval]) -> Interval:
+def _mean(each: list[Interval], weights: list[float]) -> Interval:
     """Over the repeats that know the figure; a precision is unknown where nothing is flagged."""
-    known = [one for one in each if one.value is not None]
+    known = [(one.value, one.low, one.high) for one in each if one.value is not None]
     if not known:
         return Interval(None)
-    value, low, high = (
-        np.array([(one.value, one.low, one.high) for one in known], dtype=np.float64).mean(axis=0).tolist()
-    )
+    heavy = [weight for one, weight in zip(each, weights, strict=True) if one.value is not None]
+    value, low, high = np.average(np.array(known, dtype=np.float64), axis=0, weights=heavy).tolist()
     return Interval(value, low, high)
 
 

@@ -16,11 +16,13 @@ from calibrate.stats.intervals import z_value
 from calibrate.types import Interval
 
 SURE = 0.95
+BEYOND = 5  # draws beyond an end: where fewer are, more of them would move it further out
 
 
 @dataclass(frozen=True)
 class Verdicts:
-    """How many labels of either verdict there are, or groups of traces that share their sources and hold one."""
+    """How many labels of either verdict there are, or groups of traces that share their sources and hold one, or as how
+    many equal ones they count."""
 
     hallucinated: float
     clean: float
@@ -70,7 +72,7 @@ def average_precision(value: float | None, draws: Floats, n: Verdicts) -> Interv
     if value is None or known is None:
         return Interval(value)
     if not 0 < value < 1:
-        low, high = np.quantile(known, _tails(n.few))
+        low, high = np.quantile(known, (_tail(n.few), 1 - _tail(n.few)))
         return Interval(value, float(low), float(high))
     middle, reach = np.log(value / (1 - value)), _reach(n.few) * float(np.std(known)) / (value * (1 - value))
     low, high = 1 / (1 + np.exp(-(middle + np.array([-reach, reach]))))
@@ -79,14 +81,15 @@ def average_precision(value: float | None, draws: Floats, n: Verdicts) -> Interv
 
 def figure(value: float | None, draws: Floats, n: Verdicts, *, high: Floats | None = None) -> Interval:
     """Of any other figure, a difference for one: the expanded percentile interval (Hesterberg, The American
-    Statistician 69, 2015), which reaches as much further out as Student's t of the rarer verdict's groups does. It
-    holds the figure itself, which draws that reckon with the unseen need not. `high`: other draws for the upper end."""
+    Statistician 69, 2015), which reaches as much further out as Student's t of the rarer verdict's number does, but no
+    further than to the `BEYOND` outermost draws. It holds the figure itself, which draws that reckon with the unseen
+    need not. `high`: other draws for the upper end."""
     known = _enough(draws)
     above = known if high is None else _enough(high)
     if value is None or known is None or above is None:
         return Interval(value)
-    least, most = _tails(n.few)
-    return Interval(value, min(value, float(np.quantile(known, least))), max(value, float(np.quantile(above, most))))
+    out = max(_tail(n.few), BEYOND / len(draws))
+    return Interval(value, min(value, float(np.quantile(known, out))), max(value, float(np.quantile(above, 1 - out))))
 
 
 def _enough(draws: Floats) -> Floats | None:
@@ -109,8 +112,8 @@ def _reach(few: float) -> float:
     return float(stdtrit(n - 1, 0.5 + SURE / 2) * np.sqrt(n / (n - 1)))
 
 
-def _tails(few: float) -> tuple[float, float]:
+def _tail(few: float) -> float:
+    """The share of a normal's draws that lies further out than that on one side."""
     from scipy.special import ndtr
 
-    out = float(ndtr(-_reach(few)))
-    return out, 1 - out
+    return float(ndtr(-_reach(few)))

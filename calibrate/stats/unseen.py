@@ -1,11 +1,11 @@
 """Resamples of a stratified draw that reckon with what it has not seen.
 
 Where one label stands for a hundred traces, the few hallucinated labels of the low strata decide how good a ranking is,
-and a bootstrap, which draws only what was seen, takes "none seen" for "there is none": of 300 labels by octaves at a
-prevalence of 2% its percentiles of the AUROC held .46 to .55 (docs/adr/0006). Here rows get weights of the Bayesian
-bootstrap (Rubin, Annals of Statistics 9, 1981), whole groups within the strata they lie in, and half a hallucinated
-label is added in the heaviest stratum, at the scores of any clean label there: what Jeffreys' interval adds to a count,
-and calibrate.stats.counts to recall.
+and a bootstrap, which draws only what was seen, takes "none seen" for "there is none" (docs/adr/0006 has what its
+percentiles hold). Here rows get weights of the Bayesian bootstrap (Rubin, Annals of Statistics 9, 1981), whole groups
+within the strata they lie in, and half a hallucinated label is added in the heaviest stratum, at the scores of a clean
+label there, of any or for a difference of some: what Jeffreys' interval adds to a count, and calibrate.stats.counts to
+recall.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ from calibrate.stats.design import Bools, Floats, Ints
 @dataclass(frozen=True)
 class Unseen:
     """Column j of a resample is the labelled trace `rows[j]` with the verdict `labels[j]`: first the labelled traces as
-    they are, then those that lend their scores to a label that was not seen."""
+    they are, then those that lend their scores to a label that was not seen. `units` and `weights` are those of the
+    labelled traces, `lent` is what a label that was not seen stands for."""
 
     rows: Ints
     labels: Bools
@@ -39,13 +40,7 @@ class Unseen:
         heaviest = strata == strata[np.argmax(weights)]
         lend = np.flatnonzero(heaviest & ~labels)
         lend = lend if len(lend) else np.flatnonzero(heaviest)
-        return cls(
-            rows=np.concatenate([np.arange(len(labels)), lend]),
-            labels=np.concatenate([labels, np.ones(len(lend), dtype=bool)]),
-            units=units,
-            weights=weights,
-            lent=float(weights.max()),
-        )
+        return cls(np.arange(len(labels)), labels, units, weights, float(weights.max()))._lent_by(lend)
 
     def leaning(self, towards: Floats) -> tuple[Unseen, Unseen]:
         """With only the quarter of the lenders that is lowest in `towards`, a number per labelled trace, and only the
@@ -72,8 +67,5 @@ class Unseen:
 
     def _lent_by(self, lend: Ints) -> Unseen:
         many = len(self.weights)
-        return replace(
-            self,
-            rows=np.concatenate([self.rows[:many], lend]),
-            labels=np.concatenate([self.labels[:many], np.ones(len(lend), dtype=bool)]),
-        )
+        rows, labels = np.append(self.rows[:many], lend), np.append(self.labels[:many], np.ones(len(lend), dtype=bool))
+        return replace(self, rows=rows, labels=labels)

@@ -244,7 +244,7 @@ def _page_cut(rule: Rule, gathered: Gathered, mine: Judged, signal: Cut, *, targ
     material = gathered.material
     # A refitted rule has one score a repeat, as log odds; the rule itself gives their probability.
     scores = mine.scores[0] if mine.folds is None else np.asarray(expit(mine.scores).mean(axis=0))
-    curve = sweep(material.labels, scores, design=gathered.data.design, groups=gathered.data.groups)
+    curve = sweep(material.labels, scores, design=material.design, groups=material.groups)
     found = bounded(curve, target)
     if isinstance(found, NotBounded):
         return Cut(None, 0.0, "measured", target, why=found.why)

@@ -158,7 +158,7 @@ def show_joint(found: step.Report) -> None:
             "Flagged by": "any of them" if one.k == 1 else f"at least {one.k}",
             "Measured": _percent(one.measured),
             "95%": interval(one.measured),
-            "Were they independent": "" if one.assumed is None else percent(one.assumed),
+            "Were they independent": _percent(Interval(one.assumed)),
             "Clean labels": found.n - found.positives,
         }
         for one in found.joint

@@ -10,7 +10,8 @@ from scipy.stats import norm, t
 from sklearn.metrics import average_precision_score, roc_auc_score
 
 from calibrate.errors import BadInput
-from calibrate.stats.compare import compare, drawn
+from calibrate.stats.bootstrap import Units, drawn
+from calibrate.stats.compare import compare
 
 Arrays = tuple[NDArray[np.bool_], NDArray[np.float64], NDArray[np.float64]]
 
@@ -34,12 +35,12 @@ def test_the_interval_is_scikit_learns_over_the_same_resamples(flag_when: str, g
     weights = np.where(np.arange(200) < 50, 3.0, 1.0)
     found = compare(
         y, sign * weak, sign * better, rng=np.random.default_rng(1), flag_when=flag_when,  # type: ignore[arg-type]
-        clusters=group, weights=weights, resamples=150,
+        clusters=group, weights=weights, resamples=300,
     )  # fmt: skip
 
     few = min(len(np.unique(group[y])), len(np.unique(group[~y])))
     tail = 100 * norm.cdf(-t.ppf(0.975, few - 1) * np.sqrt(few / (few - 1)))
-    rows = np.concatenate(list(drawn(group, weights, 150, np.random.default_rng(1))))
+    rows = np.concatenate(list(drawn(Units.of_codes(group), 300, np.random.default_rng(1)))) * weights
     for figure, score, name in (
         (found.auroc, roc_auc_score, "auroc"),
         (found.average_precision, average_precision_score, "average_precision"),
@@ -55,7 +56,7 @@ def test_the_interval_is_scikit_learns_over_the_same_resamples(flag_when: str, g
 
 def test_whole_clusters_are_drawn_as_many_as_there_are() -> None:
     group = np.repeat(np.arange(10), [1, 2, 3, 4, 5, 6, 7, 8, 9, 10])
-    (rows,) = drawn(group, np.ones(55), 300, np.random.default_rng(0))
+    (rows,) = drawn(Units.of_codes(group), 300, np.random.default_rng(0))
     times = rows[:, np.unique(group, return_index=True)[1]]
     assert_allclose(rows, times[:, group])
     assert_allclose(times.sum(axis=1), 10)

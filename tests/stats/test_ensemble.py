@@ -105,6 +105,15 @@ def test_an_interval_of_the_joint_rate_narrows_with_labels_and_holds_its_figure(
     assert widths[1] < widths[0] / 2.5
 
 
+def test_what_independence_says_is_of_the_traffic_and_not_of_the_labels() -> None:
+    given = material(seed=6, n=300)
+    flags = combine.flags_at(given, combine.each_at(given, 0.1))
+    clean = ~given.labels
+    rates = np.array([np.average(one[clean], weights=given.weights[clean]) for one in flags.values()])
+    assert joint(given, flags)[0].assumed == pytest.approx(1 - np.prod(1 - rates))
+    assert joint(given, flags)[-1].assumed == pytest.approx(np.prod(rates))
+
+
 def test_the_joint_rate_holds_by_octaves_and_is_narrower_than_so_many_labels_at_random() -> None:
     rng, runs = np.random.default_rng(11), 150
     traffic = Octaves.of(rng, prevalence=0.1, auroc=0.85)

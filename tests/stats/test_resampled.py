@@ -28,6 +28,13 @@ def test_labels_that_weigh_more_than_others_are_worth_fewer() -> None:
     assert Verdicts.worth(labels, heavy, units).hallucinated == pytest.approx(98**2 / (50**2 + 24 * 2**2))
 
 
+def test_the_ends_are_no_further_out_than_draws_can_tell() -> None:
+    some = norm.ppf((np.arange(200) + 0.5) / 200)
+    few, many = (bounds(resampled.figure(0.0, draws, Verdicts(3.2, 500))) for draws in (some, NORMAL))
+    assert few == pytest.approx((norm.ppf(5 / 200), norm.ppf(1 - 5 / 200)), rel=0.03)
+    assert many == pytest.approx((norm.ppf(5 / 1000), norm.ppf(1 - 5 / 1000)), rel=0.03)
+
+
 def test_the_upper_end_may_have_draws_of_its_own() -> None:
     low, high = bounds(resampled.figure(0.0, NORMAL - 1, Verdicts(500, 500), high=NORMAL + 1))
     assert (low, high) == pytest.approx((-1 - norm.ppf(0.975), 1 + norm.ppf(0.975)), rel=0.02)

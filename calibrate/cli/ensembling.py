@@ -71,7 +71,7 @@ def _lines(report: step.Report, name: str | None) -> list[str]:
         _page_line(report),
         *report.notes,
         table(rows, right=(1, 3)),
-        *(wording.joint_sentence(one, len(report.joint), report.budget) for one in report.joint[:2]),
+        *(wording.joint_sentence(one, report.able, report.budget) for one in report.joint[:2]),
         "Figures are out of fold (10 times 5 folds), the choice of the best single detector among them.",
     ]
     return [*lines, f"saved as {name}"] if name else lines

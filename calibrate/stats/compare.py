@@ -95,14 +95,17 @@ def compare(
             _under([one[end.rows] for one in keys], end.labels, end.drawn(resamples, rng))
             for end in unseen.leaning(second_place - first_place)
         )
+    places = [np.unique(one, return_inverse=True)[1] for one in keys]
+    alike = np.array_equal(places[0], places[1])
+    nothing = Interval(0.0, 0.0, 0.0)  # of two scores that rank all traces alike, whatever is drawn
     return Comparison(
         n,
         positives,
         many,
         first=_ranking(here[0]),
         second=_ranking(here[1]),
-        auroc=_difference("auroc", here, low, high, verdicts),
-        average_precision=_difference("average_precision", here, low, high, verdicts),
+        auroc=nothing if alike else _difference("auroc", here, low, high, verdicts),
+        average_precision=nothing if alike else _difference("average_precision", here, low, high, verdicts),
     )
 
 

@@ -9,13 +9,13 @@ from claiming that there is none.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
 from calibrate.stats.design import Floats, Ints, StratumCounts
 
-SURE = 1e-4  # relative error of a count of strata that are labelled whole: a gamma variable must have some
+SURE = 1e-4  # relative error of a count that nothing leaves open: a gamma variable must have some
 
 
 @dataclass(frozen=True)
@@ -47,11 +47,7 @@ class Count:
 
 def right_and_wrong(strata: StratumCounts, worth: Floats) -> tuple[Count, Count]:
     """The hallucinated labels that each point flags, and the clean ones: one more of either where there are some. A
-    label is `worth` as much, 0 to 1, as one of a trace that shares nothing with others.
-
-    The threshold is for traffic to come: five right of five is not certainty because there were five.
-    """
-    strata = replace(strata, sampled=np.zeros(len(strata.sampled)))
+    label is `worth` as much, 0 to 1, as one of a trace that shares nothing with others."""
     some = (strata.tp + strata.fp > 0).astype(np.float64)
     return _count(strata, strata.tp, strata.fp, some, worth), _count(strata, strata.fp, strata.tp, some, worth)
 
@@ -108,7 +104,7 @@ def _count(strata: StratumCounts, labels: Ints, others: Ints, chance: Floats, wo
     """
     there = (strata.rows > 0)[:, None]
     rows = np.where(there, strata.rows[:, None], 1)
-    spread = strata.weight**2 * (1 - strata.sampled)
+    spread = strata.weight**2
     once = rows == 1  # one row has no spread of its own; its distance from 0 errs on the safe side
     apart = np.where(once, labels, labels * (1 - labels / rows) * rows / np.maximum(rows - 1, 1))
     both = labels * others / np.maximum(rows - 1, 1)
@@ -120,7 +116,7 @@ def _count(strata: StratumCounts, labels: Ints, others: Ints, chance: Floats, wo
     return Count(
         total=total,
         variance=(spread @ apart + odds * (spread @ both)) / worth,
-        label=(strata.weight * (1 - strata.sampled))[at] * likely / worth,
+        label=strata.weight[at] * likely / worth,
         label_variance=spread[at] * likely / worth**2,
     )
 

@@ -88,7 +88,6 @@ def by_stratum(
         rows=design.rows,
         positives=np.bincount(design.strata[y], minlength=strata).astype(np.int64),
         weight=stratum_weights(design, weights),
-        sampled=design.rows / np.maximum(design.population, 1),
         ranked=apart and bool(((scored[:, 0] == 0) | (scored[:, 0] == design.rows)).all()),
     )
 

@@ -77,8 +77,8 @@ class Design:
 class StratumCounts:
     """What the design-based variances need of every stratum: labels flagged at each point, by verdict.
 
-    `tp` and `fp` have shape (strata, points). `weight` is what one row stands for, `sampled` is n_h / N_h. `ranked`:
-    strata follow one another in the ranking of these very scores, so that a threshold lies in one of them.
+    `tp` and `fp` have shape (strata, points). `weight` is what one row stands for. `ranked`: strata
+    follow one another in the ranking of these very scores, so that a threshold lies in one of them.
     """
 
     tp: Ints
@@ -86,7 +86,6 @@ class StratumCounts:
     rows: Ints
     positives: Ints
     weight: Floats
-    sampled: Floats
     ranked: bool
 
 

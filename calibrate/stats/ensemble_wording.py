@@ -32,26 +32,28 @@ def sentence(
     found = (
         f"Flags {percent(share)} of traffic and finds about {_reach(recall)} of hallucinations ({positives:,} labelled)"
     )
-    single = f"the single detector that ranks best (AUROC), {best}, finds {_reach(best_recall)}"
+    single = (
+        f"the single detector that ranks best in each fold (AUROC), {best} on all labels, finds {_reach(best_recall)}"
+    )
     return f"{found}; {single}. {_verdict(difference)}"
 
 
-def joint_sentence(found: Joint, detectors: int, budget: float) -> str:
+def joint_sentence(found: Joint, detectors: Sequence[str], budget: float) -> str:
     """What the detectors raise together on clean traces, beside what independence would have."""
     if found.measured.value is None or found.assumed is None:
         return "How often they flag clean traces together is unknown: none is labelled clean."
     who = "at least one" if found.k == 1 else f"at least {found.k}"
     return (
-        f"Were each of the {detectors} to flag {percent(budget)} of traffic, {who} would flag "
+        f"Were {names(detectors)} each to flag {percent(budget)} of traffic, {who} would flag "
         f"{percent(found.measured.value)} ({interval(found.measured)}) of clean traces; were they independent, "
         f"{percent(found.assumed)}."
     )
 
 
-def points(share: float) -> str:
+def points(share: float, *, digits: int = 0) -> str:
     """A difference of shares, signed, in points: +4, −6, 0."""
-    whole = round(100 * share)
-    return f"{'+' if whole > 0 else '−' if whole < 0 else ''}{abs(whole)}"
+    whole = round(100 * share, digits)
+    return f"{'+' if whole > 0 else '−' if whole < 0 else ''}{abs(whole):.{digits}f}"
 
 
 def difference_words(difference: Interval) -> str:
@@ -60,7 +62,11 @@ def difference_words(difference: Interval) -> str:
         return "unknown"
     reach = ""
     if difference.low is not None and difference.high is not None:
-        reach = f" ({points(difference.low)} to {points(difference.high)})"
+        nearest = min(abs(difference.low), abs(difference.high))
+        digits = 0
+        while against(difference) != SAME and digits < 3 and not round(100 * nearest, digits):
+            digits += 1  # an interval beyond 0 must not look as if it held it
+        reach = f" ({points(difference.low, digits=digits)} to {points(difference.high, digits=digits)})"
     one = "" if abs(round(100 * difference.value)) == 1 else "s"
     return f"{points(difference.value)} point{one}{reach}"
 

@@ -1,8 +1,8 @@
 """How well the figures of a sweep are known: two-sided intervals from the sample's design.
 
 Precision and false-positive rate are ratios with a Wilson interval at an effective sample size: the linearised
-(Taylor) variance of a ratio under stratified sampling, without replacement but for precision, which is of traffic to
-come (Cochran, Sampling Techniques, 3rd ed., 1977, sections 5A and 6.11), Wilson (JASA 22, 1927), Kish's effective size.
+(Taylor) variance of a ratio under stratified sampling (Cochran, Sampling Techniques, 3rd ed., 1977, sections 5A and
+6.11), Wilson (JASA 22, 1927), Kish's effective size. All are of traffic to come, like that which was sampled.
 Recall and flag rate of a stratified draw have intervals of their own (calibrate.stats.counts, calibrate.stats.mover);
 without strata they are Jeffreys' and Wilson's at an effective size. Where something else than the score ranked the
 strata, all four are shares of two counts: a label that was not seen may be anywhere. Intervals are pointwise: each

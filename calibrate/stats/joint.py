@@ -35,7 +35,10 @@ class Correlation:
 
 
 def joint(material: Material, flags: Mapping[str, Bools]) -> tuple[Joint, ...]:
-    """At least 1, 2, ... of the detectors flag a clean trace. `flags` are theirs of the labelled traces."""
+    """At least 1, 2, ... of the detectors flag a clean trace; nothing of fewer than two. `flags` are theirs of the
+    labelled traces."""
+    if len(flags) < 2:
+        return ()
     each = np.stack([flags[name] for name in sorted(flags)])
     together = each.sum(axis=0) >= np.arange(1, len(each) + 1)[:, None]
     measured = [of_flags(material, some).fpr for some in together]

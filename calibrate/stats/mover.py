@@ -29,7 +29,7 @@ def flag_rate(strata: StratumCounts, wilson: Wilson) -> tuple[Floats, Floats]:
     weight = (strata.weight[there] * strata.rows[there])[:, None]
     share = flagged / rows
     low, high = wilson(share, np.broadcast_to(rows.astype(np.float64), share.shape))
-    left = (weight / weight.sum()) ** 2 * (1 - strata.sampled[there])[:, None]
+    left = (weight / weight.sum()) ** 2
     below, above = left * (share - low) ** 2, left * (high - share) ** 2
     mixed, whole, none = (flagged > 0) & (flagged < rows), flagged == rows, flagged == 0
     elsewhere = mixed.sum(axis=0) != 1

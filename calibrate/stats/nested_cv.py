@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from calibrate.stats import combine
 from calibrate.stats.bootstrap import Units, auroc
 from calibrate.stats.combine import (
     FEW,
@@ -66,21 +67,27 @@ def judge_single(name: str, material: Material, *, budget: float) -> Judged:
 def judge_best_single(material: Material, folds: Ints, *, budget: float) -> Judged:
     """The detector that ranks best in each training fold, applied to the fold left out.
 
-    The best by AUROC, a missing score being the least suspicious: at a few positives recall at the budget is too coarse
-    to choose by.
+    One of those that can flag so little; the best by AUROC, a missing score being the least suspicious: at a few
+    positives recall at the budget is too coarse to choose by.
     """
-    singles = [judge_single(name, material, budget=budget) for name in material.names]
+    singles = [judge_single(name, material, budget=budget) for name in able(material, budget=budget)]
     flags, scores = (np.stack([getattr(one, part)[0] for one in singles]) for part in ("flags", "scores"))
     chosen = np.stack([np.argmax(_areas(material, scores, repeat), axis=0)[repeat] for repeat in folds])
     rows = np.arange(len(material.labels))
     return Judged(flags[chosen, rows], scores[chosen, rows], folds)
 
 
-def best_single(material: Material) -> str:
-    """The detector that ranks best on all the labels."""
-    nowhere = np.full(len(material.labels), -1)
-    scores = np.stack([judge_single(name, material, budget=0.5).scores[0] for name in material.names])
-    return material.names[int(np.argmax(_areas(material, scores, nowhere, folds=1)[:, 0]))]
+def best_single(material: Material, *, budget: float) -> str:
+    """The detector that ranks best on all the labels, of those that can flag so little."""
+    nowhere, names = np.full(len(material.labels), -1), able(material, budget=budget)
+    scores = np.stack([judge_single(name, material, budget=budget).scores[0] for name in names])
+    return names[int(np.argmax(_areas(material, scores, nowhere, folds=1)[:, 0]))]
+
+
+def able(material: Material, *, budget: float) -> tuple[str, ...]:
+    """The detectors that can flag no more than this share of the traffic, and some; all where none can."""
+    cuts = combine.each_at(material, budget)
+    return tuple(name for name in material.names if cuts[name] is not None) or material.names
 
 
 def apply(rule: Rule, material: Material, *, budget: float) -> Judged:

@@ -16,6 +16,7 @@ from calibrate.stats.intervals import z_value
 from calibrate.types import Interval
 
 SURE = 0.95
+EDGE = 1e-9
 BEYOND = 5  # draws beyond an end: where fewer are, more of them would move it further out
 
 
@@ -61,8 +62,9 @@ def auroc(value: float | None, draws: Floats, n: Verdicts) -> Interval:
         return value - area - z * math.sqrt(_chance(area, worth * n.hallucinated, worth * n.clean))
 
     z = z_value(SURE)
-    low = brentq(beyond, 0.0, value, args=(z,)) if value > 0 else 0.0
-    high = brentq(beyond, value, 1.0, args=(-z,)) if value < 1 else 1.0
+    # At 0 and 1 there is no variance, so that both are solutions there, but not the ones that are meant.
+    low = brentq(beyond, 0.0, min(value, 1 - EDGE), args=(z,)) if value > 0 else 0.0
+    high = brentq(beyond, max(value, EDGE), 1.0, args=(-z,)) if value < 1 else 1.0
     return Interval(value, float(low), float(high))
 
 
@@ -71,9 +73,10 @@ def average_precision(value: float | None, draws: Floats, n: Verdicts) -> Interv
     known = _enough(draws)
     if value is None or known is None:
         return Interval(value)
-    if not 0 < value < 1:
-        low, high = np.quantile(known, (_tail(n.few), 1 - _tail(n.few)))
-        return Interval(value, float(low), float(high))
+    if not 0 < value < 1:  # every hallucinated label is ranked above all clean ones: Jeffreys' bound of that share
+        from scipy.special import betaincinv
+
+        return Interval(value, float(betaincinv(n.hallucinated + 0.5, 0.5, (1 - SURE) / 2)), 1.0)
     middle, reach = np.log(value / (1 - value)), _reach(n.few) * float(np.std(known)) / (value * (1 - value))
     low, high = 1 / (1 + np.exp(-(middle + np.array([-reach, reach]))))
     return Interval(value, float(low), float(high))
@@ -86,8 +89,8 @@ def figure(value: float | None, draws: Floats, n: Verdicts, *, high: Floats | No
     need not. `high`: other draws for the upper end."""
     known = _enough(draws)
     above = known if high is None else _enough(high)
-    if value is None or known is None or above is None:
-        return Interval(value)
+    if value is None or known is None or above is None or np.ptp(known) == 0:
+        return Interval(value)  # draws that are all alike say that labels are few, and not that the figure is certain
     out = max(_tail(n.few), BEYOND / len(draws))
     return Interval(value, min(value, float(np.quantile(known, out))), max(value, float(np.quantile(above, 1 - out))))
 

@@ -38,7 +38,7 @@ class Ratio:
 
     `together` are squares over clusters, which are single traces where none share sources, and `alone` over single
     traces. `weight` is the sum of weights of the whole, `labels` its labels. Without strata `part` and `whole` are
-    None. `to_come`: it is a figure of traffic to come, of which none was drawn, however much of the window was.
+    None.
     """
 
     value: Floats
@@ -48,7 +48,6 @@ class Ratio:
     labels: Ints | int
     part: Ints | None
     whole: Ints | None
-    to_come: bool
 
     @property
     def kish(self) -> Floats:
@@ -80,7 +79,6 @@ def precision(sweep: Sweep) -> Ratio:
         labels=sweep.tp_count + sweep.fp_count,
         part=strata.tp if strata else None,
         whole=strata.tp + strata.fp if strata else None,
-        to_come=True,
     )
 
 
@@ -132,7 +130,8 @@ def sampled_strata(sweep: Sweep) -> StratumCounts | None:
 
 
 def variance(sweep: Sweep, ratio: Ratio) -> Floats:
-    """The design variance of a ratio: Taylor-linearised, per stratum, without replacement where it is of the window.
+    """The design variance of a ratio: Taylor-linearised, per stratum. There is no finite population correction: of the
+    traffic to come nothing was drawn, however much of the window was.
 
     A row's residual is 1 - P in the part, -P in the rest of the whole, 0 outside. Without a design: weighted rows, or
     clusters of them, of a large population, whose residuals have mean 0. Clusters cross strata: with both it is that of
@@ -151,7 +150,7 @@ def variance(sweep: Sweep, ratio: Ratio) -> Floats:
         mean = ((1 - p) * part - p * rest) / n
         # One row has no spread of its own; its distance from 0 errs on the safe side.
         spread = (squares - n * mean**2) * n / (n - 1) if n > 1 else squares
-        total += strata.weight[h] ** 2 * (1.0 if ratio.to_come else 1 - strata.sampled[h]) * spread
+        total += strata.weight[h] ** 2 * spread
     # Rounding leaves a hair below zero where every residual is the same.
     return np.asarray(np.maximum(total, 0.0) * ratio.shared * few / ratio.weight**2)
 
@@ -165,11 +164,10 @@ def _ratio(
     labels: Ints | int,
     part: Ints | None,
     whole: Ints | None,
-    to_come: bool = False,
 ) -> Ratio:
     alone = squares(_singles(sweep))
     together = squares(sweep.clusters) if sweep.clusters else alone
-    return Ratio(value, together, alone, weight, labels, part, whole, to_come)
+    return Ratio(value, together, alone, weight, labels, part, whole)
 
 
 def _of_all(sums: Clusters) -> Squares:

@@ -204,12 +204,13 @@ def _apart(parts: Sequence[_Part], *, seed: int) -> Contrast:
     """Labels of different traces, most of them: each is resampled for itself."""
     series, draws = zip(*(_series(part, seed + i) for i, part in enumerate(parts)), strict=True)
     shared = [len(parts[0].keys & part.keys) for part in parts]
-    fewest = min((part.verdicts for part in parts), key=lambda one: one.few)
+    verdicts = [part.verdicts for part in parts]
+    fewest = [min(verdicts[0], one, key=lambda some: some.few) for one in verdicts]
     return Contrast(
         series,
         tuple(
-            replace(_difference(series[0], draws[0], one, drawn, fewest), shared=both)
-            for one, drawn, both in zip(series[1:], draws[1:], shared[1:], strict=True)
+            replace(_difference(series[0], draws[0], one, drawn, few), shared=both)
+            for one, drawn, few, both in zip(series[1:], draws[1:], fewest[1:], shared[1:], strict=True)
         ),
     )
 

@@ -61,8 +61,9 @@ class Compared:
 class Report:
     """An ensemble and all that is known of it. Figures are out of fold: no label judges a rule it helped to make.
 
-    `best` names the detector that ranks best on all labels; `best_figures` are those of choosing it inside the folds.
-    `joint` and `each` are for every detector alone flagging the budget's share of the traffic.
+    `best` names the detector that ranks best on all labels, of those that can flag so little; `best_figures` are those
+    of choosing it inside the folds. `each` are the thresholds at which every detector alone flags the budget's share of
+    the traffic, `joint` is of those that can.
     """
 
     recipe: Recipe
@@ -82,6 +83,11 @@ class Report:
     correlation: Correlation
     frontier: Frontier | None
     notes: tuple[str, ...]
+
+    @property
+    def able(self) -> tuple[str, ...]:
+        """The detectors that can flag as little as the budget."""
+        return tuple(sorted(name for name, at in self.each.items() if at is not None))
 
     @property
     def n(self) -> int:
@@ -146,12 +152,12 @@ def build(
         page=_page_cut(rule, gathered, mine, signal, target=target),
         figures=performance(material, mine),
         auroc=ranking(material, mine, drawn),
-        best=nested_cv.best_single(material),
+        best=nested_cv.best_single(material, budget=budget),
         best_figures=performance(material, best),
         apart=difference(material, mine, best, drawn),
         compared=_compare(recipe, material, folds, best, drawn, budget=budget),
         each=each,
-        joint=joint(material, combine.flags_at(material, each)),
+        joint=joint(material, combine.flags_at(material, {name: at for name, at in each.items() if at is not None})),
         correlation=correlation(material),
         frontier=frontier(material, costliest(priced), budget=budget) if worth_a_filter(priced) else None,
         notes=tuple(_notes(recipe, gathered, each, budget)),

@@ -151,8 +151,10 @@ def show_charts(found: step.Report) -> None:
 
 def show_joint(found: step.Report) -> None:
     """The measured joint false-positive rate beside what independence would have."""
+    if not found.joint:
+        return
     st.subheader("False alarms together", anchor=False)
-    st.markdown(plain(wording.joint_sentence(found.joint[0], len(found.joint), found.budget)))
+    st.markdown(plain(wording.joint_sentence(found.joint[0], found.able, found.budget)))
     rows = [
         {
             "Flagged by": "any of them" if one.k == 1 else f"at least {one.k}",

@@ -165,6 +165,20 @@ def test_the_best_single_detector_is_chosen_without_the_fold_it_is_judged_on() -
     assert np.array_equal(before.flags[0, here], after.flags[0, here])
 
 
+def test_a_detector_that_cannot_flag_so_little_is_not_the_best_single_one() -> None:
+    """One that is right where it says anything but has two values only: at 5% of the traffic it would find nothing."""
+    given = material(seed=4, n=200, weighted=False)
+    scores, traffic = {**given.scores}, {**given.traffic}
+    scores["a"] = np.where(given.labels, 1.0, np.random.default_rng(0).random(200) < 0.3)
+    traffic["a"] = (np.arange(len(traffic["a"])) % 4 == 0).astype(float)
+    coarse = replace(given, scores=scores, traffic=traffic)
+    folds = nested_cv.deal(coarse, rng=np.random.default_rng(0), repeats=2)
+    assert nested_cv.best_single(coarse, budget=0.5) == "a"
+    assert nested_cv.best_single(coarse, budget=0.05) != "a"
+    found = performance(coarse, nested_cv.judge_best_single(coarse, folds, budget=0.05))
+    assert found.recall.value
+
+
 def test_an_ensemble_against_itself_differs_by_nothing_and_is_not_shown_to_be_better() -> None:
     given = material(seed=5, n=300)
     one = nested_cv.judge(Recipe("any"), given, np.zeros((1, 300), dtype=np.int64), budget=0.05)
@@ -228,7 +242,7 @@ def test_an_alert_budget_finds_what_the_published_simulation_found() -> None:
         folds = nested_cv.deal(given, rng=np.random.default_rng(seed), repeats=2)
         for name in truth:
             if name == "single":
-                rule = combine.make(Recipe("any"), given.of([nested_cv.best_single(given)]))
+                rule = combine.make(Recipe("any"), given.of([nested_cv.best_single(given, budget=0.05)]))
                 judged = nested_cv.judge_best_single(given, folds, budget=0.05)
             else:
                 rule = combine.make(Recipe(name), given)  # type: ignore[arg-type]

@@ -24,7 +24,7 @@ def test_better_is_said_only_beyond_the_interval(difference: Interval, says: str
     said = sentence(0.05, RECALL, "rouge_l", BEST, difference, positives=62)
     assert said.startswith(
         "Flags 5.0% of traffic and finds about 34% (22–48) of hallucinations (62 labelled); "
-        "the single detector that ranks best (AUROC), rouge_l, finds 30% (20–42)."
+        "the single detector that ranks best in each fold (AUROC), rouge_l on all labels, finds 30% (20–42)."
     )
     assert says in said
     assert ("finds more" in said) == (difference.low is not None and difference.low > 0)
@@ -33,17 +33,20 @@ def test_better_is_said_only_beyond_the_interval(difference: Interval, says: str
 def test_what_flags_nothing_or_is_unknown_is_said_to_be() -> None:
     assert sentence(0.0, RECALL, "x", BEST, Interval(0.0), positives=3).startswith("Flags nothing")
     assert "is unknown" in sentence(0.05, Interval(None), "x", BEST, Interval(None), positives=0)
-    assert "unknown" in joint_sentence(Joint(1, Interval(None), None), 3, 0.05)
+    assert "unknown" in joint_sentence(Joint(1, Interval(None), None), "abc", 0.05)
 
 
 def test_one_point_is_one_point_and_zero_has_no_sign() -> None:
     assert difference_words(Interval(0.01, -0.02, 0.04)) == "+1 point (−2 to +4)"
+    assert difference_words(Interval(0.03, 0.0021, 0.05)) == "+3 points (+0.2 to +5.0)"
+    assert difference_words(Interval(-0.03, -0.05, -0.0003)) == "−3 points (−5.00 to −0.03)"
+    assert difference_words(Interval(0.03, -0.0021, 0.05)) == "+3 points (0 to +5)"
     assert (points(0.004), points(-0.004), points(-0.05)) == ("0", "0", "−5")
 
 
 def test_the_joint_rate_stands_beside_the_assumption() -> None:
     found = Joint(1, Interval(0.145, 0.11, 0.19), 0.186)
-    assert joint_sentence(found, 4, 0.05) == (
-        "Were each of the 4 to flag 5.0% of traffic, at least one would flag 14% (11–19%) of clean traces; were they "
-        "independent, 19%."
+    assert joint_sentence(found, ("nli", "bleu"), 0.05) == (
+        "Were nli and bleu each to flag 5.0% of traffic, at least one would flag 14% (11–19%) of clean traces; were "
+        "they independent, 19%."
     )

@@ -79,30 +79,29 @@ def test_full_recall_is_less_certain_when_a_large_stratum_shows_no_positive() ->
     assert low[1] < low[0] - 0.3
 
 
-def drawn(cut: Callable[[np.ndarray], np.ndarray]) -> tuple[np.ndarray, np.ndarray, Design, np.ndarray, np.ndarray]:
-    """Verdicts and flags of 90 labels in three strata of different sizes, with each label's weight and the part of its
-    stratum that was not drawn; `cut` flags by the stratum."""
+def drawn(cut: Callable[[np.ndarray], np.ndarray]) -> tuple[np.ndarray, np.ndarray, Design, np.ndarray]:
+    """Verdicts and flags of 90 labels in three strata of different sizes, with each label's weight; `cut` flags by the
+    stratum."""
     rng = np.random.default_rng(8)
     population, n_h = np.array([4_000, 900, 200]), np.array([40, 30, 20])
     strata = np.repeat([0, 1, 2], n_h)
     y = rng.random(90) < np.array([0.1, 0.3, 0.7])[strata]
     f = rng.random(90) < cut(strata) * np.where(y, 0.6, 0.2)
-    return y, f, Design(strata, population), (population / n_h)[strata], (1 - n_h / population)[strata]
+    return y, f, Design(strata, population), (population / n_h)[strata]
 
 
 def test_a_draw_that_knows_nothing_of_the_score_has_the_intervals_of_two_counts() -> None:
-    y, f, design, w, left = drawn(np.ones_like)
+    y, f, design, w = drawn(np.ones_like)
     known = figures(sweep(y, f.astype(float), design=design), 1.0)
     found = known.precision, known.recall, known.fpr, known.flag_rate
     for interval, one, other in zip(found, (y & f, y & f, ~y & f, f), (~y & f, y & ~f, ~y & ~f, ~f), strict=True):
         part, rest = (w * one).sum(), (w * other).sum()
-        open_ = np.ones(90) if interval is known.precision else left  # precision is of traffic to come
-        half = np.array([100 / 2, 100**2 / 2]) * open_[0]  # a label of the heaviest stratum, the first
+        half = np.array([100 / 2, 100**2 / 2])  # a label of the heaviest stratum, the first
         v_part = v_rest = v = 0.0
         for h in range(3):
             here = design.strata == h
             k, m, n = one[here].sum(), other[here].sum(), here.sum()
-            spread = (w**2 * open_)[here][0] * n / (n - 1)
+            spread = w[here][0] ** 2 * n / (n - 1)
             v_part += spread * (k * (1 - k / n) + k * m / n * part / rest)
             v_rest += spread * (m * (1 - m / n) + k * m / n * rest / part)
             v += spread * n * (one / part - other / rest)[here].var()  # of the logarithm of part / rest
@@ -115,16 +114,15 @@ def test_a_draw_that_knows_nothing_of_the_score_has_the_intervals_of_two_counts(
 
 
 def test_a_draw_ranked_by_the_score_has_wilsons_interval_at_the_size_of_the_taylor_variance() -> None:
-    y, f, design, w, left = drawn(lambda strata: np.array([0, 1, 5])[strata])  # the last is flagged whole
+    y, f, design, w = drawn(lambda strata: np.array([0, 1, 5])[strata])  # the last is flagged whole
     scores = design.strata + f / 2 + np.arange(90) / 1000
     known = figures(sweep(y, scores, design=design), 1.5)
-    of_precision = known.precision, f, y, f.sum(), np.ones(90)  # it is of traffic to come
-    for interval, among, part, most, open_ in (of_precision, (known.fpr, ~y, f, np.inf, left)):
+    for interval, among, part, most in ((known.precision, f, y, f.sum()), (known.fpr, ~y, f, np.inf)):
         p, v = (w * (among & part)).sum() / (w * among).sum(), 0.0
         z = among * (part - p) / (w * among).sum()
         for h in range(3):
             here = design.strata == h
-            v += (w**2 * open_)[here][0] * here.sum() * z[here].var(ddof=1)
+            v += w[here][0] ** 2 * here.sum() * z[here].var(ddof=1)
         expected = wilson(np.array([p]), np.array([min(p * (1 - p) / v, most)]))
         assert astuple(interval) == pytest.approx((p, expected.low[0], expected.high[0]))
 
@@ -140,7 +138,7 @@ def test_the_stratum_that_holds_the_threshold_alone_leaves_the_flag_rate_open() 
         reach = np.zeros(2)
         for h in holds:
             k, n = int((scores[strata == h] > 100 - flagged).sum()), [10, 20, 70][h]
-            reach += (1 - n / population[h]) * (population[h] / 10_050 * (np.array(mended(k, n)) - k / n)) ** 2
+            reach += (population[h] / 10_050 * (np.array(mended(k, n)) - k / n)) ** 2
         value = (50 + (flagged - 10) / 20 * 400) / 10_050
         assert astuple(known) == pytest.approx((value, *(value + np.sqrt(reach) * [-1, 1])))
 
@@ -155,7 +153,7 @@ def test_a_cut_between_strata_leaves_the_false_positive_rate_open() -> None:
     clean = np.bincount(strata[~labels])
     lost = 1 - mended(int(clean[0]), int(clean[0]))[0], mended(0, int(clean[1]))[1]  # of the first, of the second
     whole = population / np.array([10, 30, 60]) * clean
-    reach = np.array(lost) * (whole / whole.sum())[:2] * np.sqrt(1 - np.array([10 / 50, 30 / 400]))
+    reach = np.array(lost) * (whole / whole.sum())[:2]
     assert known.low <= known.value - reach[0] + 1e-9
     assert known.high >= known.value + reach[1] - 1e-9
 
@@ -184,11 +182,16 @@ def test_fewer_groups_of_sources_know_less(ranked: bool) -> None:
     assert lows[-1][0] < 0.1
 
 
-def test_all_of_the_traffic_labelled_leaves_nothing_open() -> None:
+@pytest.mark.parametrize("ranked", [True, False])
+def test_traffic_to_come_is_no_better_known_where_all_of_the_window_is_labelled(ranked: bool) -> None:
     labels, scores = labelled(12, 5, 3, 80)
-    known = figures(sweep(labels, scores, design=Design(np.arange(100) % 3, np.array([34, 33, 33]))), 1.0)
-    assert astuple(known.recall) == pytest.approx((0.8, 0.8, 0.8), abs=1e-3)
-    assert astuple(known.flag_rate) == pytest.approx((0.17, 0.17, 0.17), abs=1e-3)
+    strata = np.argsort(np.argsort(-scores, kind="stable")) // 25 if ranked else np.arange(100) % 4
+    whole, part = (
+        figures(sweep(labels, scores, design=Design(strata, np.full(4, each))), 1.0) for each in (25, 25_000)
+    )
+    for name in ("precision", "recall", "fpr", "flag_rate"):
+        assert astuple(getattr(whole, name)) == pytest.approx(astuple(getattr(part, name)))
+        assert getattr(whole, name).high - getattr(whole, name).low > 0.01
 
 
 @pytest.mark.parametrize(("rate", "shared"), [(0.3, False), (0.1, False), (0.01, False), (0.01, True)])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from scipy.stats import norm, t
+from scipy.stats import beta, norm, t
 
 from calibrate.stats import resampled
 from calibrate.stats.bootstrap import Order, Units, drawn
@@ -51,6 +51,20 @@ def test_aurocs_bounds_are_as_far_as_hanley_and_mcneils_variance_there_allows(ar
         q1, q2, half = bound / (2 - bound), 2 * bound**2 / (1 + bound), (n + m) / 2 - 1
         variance = (bound * (1 - bound) + half * (q1 - bound**2) + half * (q2 - bound**2)) / (n * m)
         assert abs(area - bound) == pytest.approx(norm.ppf(0.975) * np.sqrt(variance), rel=1e-6)
+
+
+@pytest.mark.parametrize(("n", "m"), [(20, 60), (1, 2)])
+def test_a_perfect_ranking_of_few_labels_is_not_certain(n: int, m: int) -> None:
+    """Hanley and McNeil's variance is 0 at 1, and so a solution there says nothing: the other one is the bound."""
+    draws, labels = np.ones(500), Verdicts(n, m)
+    low, high = bounds(resampled.auroc(1.0, draws, labels))
+    q1, q2, half = low / (2 - low), 2 * low**2 / (1 + low), (n + m) / 2 - 1
+    variance = (low * (1 - low) + half * (q1 - low**2) + half * (q2 - low**2)) / (n * m)
+    assert (1 - low, high) == pytest.approx((norm.ppf(0.975) * np.sqrt(variance), 1), rel=1e-6)
+    assert bounds(resampled.auroc(0.0, 0 * draws, labels)) == pytest.approx((0, 1 - low), abs=1e-6)
+    least, most = bounds(resampled.average_precision(1.0, draws, labels))
+    assert (least, most) == pytest.approx((beta.ppf(0.025, n + 0.5, 0.5), 1))
+    assert resampled.figure(1.0, draws, labels) == Interval(1.0)
 
 
 def test_what_the_resamples_show_beyond_that_makes_it_wider() -> None:

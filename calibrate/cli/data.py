@@ -131,6 +131,9 @@ def sample(args: Namespace) -> Answer:
     from calibrate.steps.topup import top_up
 
     found, at = store(args), now()
+    asked = [name for name in ("list", "more", "plan") if getattr(args, name) not in (None, False)]
+    if len(asked) > 1:
+        raise BadInput(f"--{asked[0]} and --{asked[1]} are two things to do: ask for one at a time")
     if args.list:
         return _listed(found, _named(args, "--list", "--list"))
     if args.more is not None:

@@ -13,6 +13,7 @@ from calibrate import registry
 from calibrate.cli import Answer
 from calibrate.cli.common import now, pairs, store, table, user
 from calibrate.errors import BadInput
+from calibrate.hostile import visible
 from calibrate.sampling import speaks_for_all
 from calibrate.stats import policies, wording
 from calibrate.stats.chance import chance_below
@@ -130,12 +131,21 @@ def compare(args: Namespace) -> Answer:
     result = _contrast(found, args)
     rows: list[tuple[str, ...]] = [("", "AUROC", "average precision", "labels", "hallucinated")]
     rows += [
-        (one.name, _reach(one.auroc), _reach(one.average_precision), f"{one.sweep.n:,}", f"{one.sweep.positives:,}")
+        (
+            visible(one.name, 60),
+            _reach(one.auroc),
+            _reach(one.average_precision),
+            f"{one.sweep.n:,}",
+            f"{one.sweep.positives:,}",
+        )
         for one in result.series
     ]
     lines = [
-        f"{one.name} against {result.series[0].name}: "
-        + (one.missing or f"AUROC {_signed(one.auroc)}, {one.n:,} labels {'of both' if one.paired else 'together'}")
+        f"{visible(one.name, 60)} against {visible(result.series[0].name, 60)}: "
+        + (
+            visible(one.missing or "")
+            or f"AUROC {_signed(one.auroc)}, {one.n:,} labels {'of both' if one.paired else 'together'}"
+        )
         for one in result.differences
     ]
     document = {
@@ -153,7 +163,7 @@ def compare(args: Namespace) -> Answer:
         "differences": [asdict(one) for one in result.differences],
         "cautions": comparing.cautions(result),
     }
-    lines += [f"caution: {said}" for said in comparing.cautions(result)]
+    lines += [f"caution: {visible(said)}" for said in comparing.cautions(result)]
     return Answer(document, "\n".join([table(rows, right=(3, 4)), *lines]))
 
 

@@ -24,13 +24,13 @@ class Design:
     is chance (labelling goes through the sample in random order). A stratum without a row cannot be estimated: it is
     left out of the population the figures speak of.
 
-    `shared`, one per code, is how many samples taken together had the stratum's traces among those they were drawn
-    from; default 1. Each then speaks for its part of them (Mecatti 2007, the multiplicity of overlapping frames).
+    `share`, one per code, is the part of the stratum's traces that these rows speak for where another sample, taken
+    together with this one, speaks for the rest: above 0, up to 1, which is the default (calibrate.steps.merging).
     """
 
     strata: Ints
     population: Ints
-    shared: Ints | None = None
+    share: Floats | None = None
 
     def __post_init__(self) -> None:
         strata, population = np.asarray(self.strata), np.asarray(self.population)
@@ -47,9 +47,9 @@ class Design:
 
     @classmethod
     def of(
-        cls, strata: Sequence[str], population: Mapping[str, int], shared: Mapping[str, int] | None = None
+        cls, strata: Sequence[str], population: Mapping[str, int], share: Mapping[str, float] | None = None
     ) -> Design:
-        """The design from stratum names per row and the population of every name, and how many samples share it."""
+        """The design from stratum names per row, and by name the population and the part that the rows speak for."""
         names = sorted(population)
         codes = {name: code for code, name in enumerate(names)}
         unknown = sorted(set(strata) - set(codes))
@@ -58,7 +58,7 @@ class Design:
         return cls(
             np.array([codes[name] for name in strata], dtype=np.int64),
             np.array([population[name] for name in names], dtype=np.int64),
-            None if shared is None else np.array([shared.get(name, 1) for name in names], dtype=np.int64),
+            None if share is None else np.array([share.get(name, 1.0) for name in names], dtype=np.float64),
         )
 
     @property
@@ -68,8 +68,8 @@ class Design:
 
     @property
     def weights(self) -> Floats:
-        """N_h / n_h per row, over the samples that share it: how many traces of the traffic a row stands for."""
-        each = self.population / np.maximum(self.rows, 1) / (1 if self.shared is None else self.shared)
+        """N_h / n_h per row, times its share: how many traces of the traffic a row stands for."""
+        each = self.population / np.maximum(self.rows, 1) * (1.0 if self.share is None else self.share)
         return np.asarray(each[self.strata], dtype=np.float64)
 
 

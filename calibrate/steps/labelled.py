@@ -156,11 +156,11 @@ def design_of(sample: Sample | None, rows: Sequence[Row], refused: Sequence[Row]
     for row in (*rows, *refused):
         labels.update(name for name, _ in origins(sample, row.stratum))
     population = {name: size for name, (size, _) in sample.strata.items() if not labels[name]}
-    shared = {}
+    shares = {}
     for stratum, n in kept.items():
         drawn = origins(sample, stratum)
-        shared[stratum] = drawn[0][1] if len(drawn) == 1 else 1
+        shares[stratum] = drawn[0][1] if len(drawn) == 1 else 1.0
         # A label of one sample stands for its part of N_h / n_h; a label of several for the parts of all of them.
-        each = sum(sample.strata[name][0] / labels[name] / windows for name, windows in drawn)
-        population[stratum] = max(n, round(each * n * shared[stratum]))
-    return Design.of([row.stratum for row in rows], population, shared)
+        each = sum(sample.strata[name][0] / labels[name] * share for name, share in drawn)
+        population[stratum] = max(n, round(each * n / shares[stratum]))
+    return Design.of([row.stratum for row in rows], population, shares)

@@ -1,14 +1,15 @@
 """Several samples as one: each stratum of each sample is a stratum of its own.
 
 Windows may overlap, as those of two weeks do that reach back a fortnight. A trace that two of the samples could have
-drawn is told apart, as "W46: top 1/8 ×2", and every sample speaks for half of such traces: none counts twice. One that
-both did draw is one label, "W46: top 1/8 ×2 ⊕ W47: rest ×2", and speaks for both halves.
+drawn is told apart, as "W46: top 1/8 ×0.75", and each of them speaks for the part of such traces that it has of their
+labels: none counts twice, and a small sample does not spoil a large one. A trace that both did draw is one label,
+"W46: top 1/8 ×0.75 ⊕ W47: rest ×0.25", and speaks for both parts.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from calibrate.sampling import must_speak_for_all
@@ -26,14 +27,23 @@ def parts_of(store: Store, sample: Sample) -> list[Sample]:
     return [one for name in names if (one := store.samples.get(name))] if names else [sample]
 
 
-def windows_of(store: Store, parts: Sequence[Sample], pks: Sequence[int]) -> Mapping[int, int]:
-    """How many of the samples each trace could have been drawn in."""
-    return Counter(pk for part in parts for pk in pools.among(store.engine, *_pool(part), pks))
+def told_apart(store: Store, parts: Sequence[tuple[Sample, Sequence[Row]]]) -> list[Row]:
+    """The labels of all the samples, in strata that say for what part of its traces each sample speaks (Hartley 1962,
+    with shares that the verdicts have no part in)."""
+    pks = sorted({row.pk for _, rows in parts for row in rows})
+    labels: Counter[int] = Counter()  # of all samples that a trace could have been drawn in
+    for part, rows in parts:
+        labels.update(dict.fromkeys(pools.among(store.engine, *_pool(part), pks), len(rows)))
+    return [
+        replace(row, stratum=stratum_of(part, row.stratum, len(rows) / labels[row.pk]))
+        for part, rows in parts
+        for row in rows
+    ]
 
 
-def stratum_of(part: Sample, stratum: str, windows: int = 1) -> str:
-    """What a stratum of one of several samples is called among all of theirs."""
-    return f"{part.name}: {stratum}{TIMES}{windows}" if windows > 1 else f"{part.name}: {stratum}"
+def stratum_of(part: Sample, stratum: str, share: float = 1.0) -> str:
+    """What a stratum of one of several samples is called among all of theirs, where it speaks for so much of it."""
+    return f"{part.name}: {stratum}{TIMES}{share:.6g}" if share < 1 else f"{part.name}: {stratum}"
 
 
 def once(rows: Sequence[Row]) -> list[Row]:
@@ -45,16 +55,16 @@ def once(rows: Sequence[Row]) -> list[Row]:
     return [replace(first[pk], stratum=BOTH.join(names)) for pk, names in strata.items()]
 
 
-def origins(sample: Sample, stratum: str) -> list[tuple[str, int]]:
-    """The strata a row was drawn in, and how many samples share what is told apart in each."""
+def origins(sample: Sample, stratum: str) -> list[tuple[str, float]]:
+    """The strata a row was drawn in, and for what part of each it speaks."""
     return [_origin(sample, one) for one in ([stratum] if stratum in sample.strata else stratum.split(BOTH))]
 
 
-def _origin(sample: Sample, stratum: str) -> tuple[str, int]:
+def _origin(sample: Sample, stratum: str) -> tuple[str, float]:
     if stratum in sample.strata:
-        return stratum, 1
-    name, _, windows = stratum.rpartition(TIMES)
-    return name, int(windows)
+        return stratum, 1.0
+    name, _, share = stratum.rpartition(TIMES)
+    return name, float(share)
 
 
 def merged(store: Store, samples: Sequence[Sample]) -> Sample:

@@ -179,13 +179,15 @@ def _assumed(ranking: Ranked, prevalence: float) -> Iterator[Expected]:
 
 
 def _fitted(store: Store, ranking: Ranked, precision: float) -> tuple[Sample | None, Expected | None]:
-    """The loosest threshold at which the newest labels put the precision, of the detector that finds most by it."""
+    """The loosest threshold at which the newest labels that say anything put the precision, of the detector that finds
+    most by it. Where they say that none reaches it, older labels are not asked until some do."""
     for sample in _guides(store):
-        best, found = None, 0.0
+        best, found, known = None, 0.0, False
         for column, config in enumerate(ranking.configs):
             chance = _chance(store, sample, ranking, column)
             if chance is None:
                 continue
+            known = True
             order = _order(ranking, column)
             reach = _reach(ranking, column, order)
             hits = np.cumsum(chance[order])[reach - 1]
@@ -193,8 +195,8 @@ def _fitted(store: Store, ranking: Ranked, precision: float) -> tuple[Sample | N
             if len(good) and hits[good[-1]] > found:
                 found = float(hits[good[-1]])
                 best = Expected(config.name, order, int(reach[good[-1]]), chance)
-        if best:
-            return sample, best
+        if known:
+            return (sample, best) if best else (None, None)
     return None, None
 
 

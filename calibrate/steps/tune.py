@@ -71,11 +71,8 @@ def rows_of(store: Store, config: Config, sample: Sample | None) -> list[Row]:
     parts = merging.parts_of(store, sample)
     if parts == [sample]:
         return store.scores.labelled(config.id, sample_id=sample.id)
-    found = [(part, row) for part in parts for row in store.scores.labelled(config.id, sample_id=part.id)]
-    windows = merging.windows_of(store, parts, sorted({row.pk for _, row in found}))
-    return merging.once(
-        [replace(row, stratum=merging.stratum_of(part, row.stratum, windows[row.pk])) for part, row in found]
-    )
+    found = [(part, store.scores.labelled(config.id, sample_id=part.id)) for part in parts]
+    return merging.once(merging.told_apart(store, found))
 
 
 def runs_of(store: Store) -> dict[str, list[Config]]:

@@ -282,7 +282,13 @@ def test_the_command_line_draws_tops_up_and_plans(sqlite_url: str, capsys: pytes
     assert (drawn["design"], drawn["size"], topped["size"], topped["added"]) == ("octave", 40, 50, 10)
     assert set(planned["labels"]) == {"octave", "random"}
     assert near["design"] == "uncertain"
-    for words in ("--more 5", "x --more 5", "y --design uncertain --cut token_overlap", "y --plan 2"):
+    for words in (
+        "--more 5",
+        "x --more 5",
+        "y --design uncertain --cut token_overlap",
+        "y --plan 2",
+        "w --list --more 5",
+    ):
         assert main(["sample", *words.split(), "--store", sqlite_url, "--json"]) == 2
 
 

@@ -238,11 +238,24 @@ def test_a_part_of_two_windows_that_overlap_counts_each_trace_once(store: Store)
         weight = 0.0
         for drawn in row.stratum.split(" ⊕ "):
             name, _, stratum = drawn.partition(": ")
-            assert stratum.endswith(" ×2") is both
-            weight += 1 / sizes[name, stratum.removesuffix(" ×2")] / (2 if both else 1)
+            stratum, _, share = stratum.partition(" ×")
+            assert float(share or 1) == pytest.approx({"one": 60, "two": 50}[name] / 110 if both else 1, abs=1e-6)
+            weight += 1 / sizes[name, stratum] * float(share or 1)
         total += weight
         flags += weight * (row.value is not None and row.value <= 0.0)
     assert data.sweep.point(data.sweep.at(0.0)).flag_rate[0] == pytest.approx(flags / total, rel=0.02)
+
+
+def test_a_small_sample_does_not_spoil_a_large_one(store: Store) -> None:
+    """All of a window, and six traces of it drawn again: to speak for half of it they would be off by 20 points."""
+    weeks(store)
+    where = TraceFilter(since=NOW - timedelta(hours=199), undated=False)
+    step.draw(store, "all", size=1000, design="random", where=where, seed=1, now=NOW)
+    step.draw(store, "few", size=6, design="random", where=where, seed=3, now=NOW)
+    whole, merged = (tune.labelled(store, DETECTOR, sample=names).sweep for names in (["all"], ["all", "few"]))
+    assert merged.weighted_n == pytest.approx(whole.weighted_n, rel=0.01)  # strata hold whole traces
+    assert merged.auroc == pytest.approx(whole.auroc, abs=0.02)
+    assert merged.prevalence == pytest.approx(whole.prevalence, abs=0.02)
 
 
 def test_samples_of_separate_models_do_not_overlap(store: Store) -> None:

@@ -76,6 +76,19 @@ def test_two_weeks_and_a_week_that_cannot_be_judged(store: Store) -> None:
     assert any("that w47 and w48 share: 30." in said for said in compare.cautions(found))
 
 
+def test_a_series_of_few_labels_widens_no_other_difference(store: Store) -> None:
+    labels, scores = draw(60)
+    fill(store, labels, scores)
+    for name, many in (
+        ("w47", 50),
+        ("w48", 60),
+        ("w49", next(place for place in range(60) if sum(labels[:place]) == 1)),
+    ):
+        keep_sample(store, ["all"] * many, {"all": 300}, name=name)
+    alone, beside = (compare.of_samples(store, DETECTOR, ["w47", "w48", *more]) for more in ((), ("w49",)))
+    assert beside.differences[0] == alone.differences[0]
+
+
 def test_separate_weeks_share_nothing_and_few_labels_are_a_caution(store: Store) -> None:
     labels = [place % 2 == 0 for place in range(60)]
     both(store, labels, *(list(np.random.default_rng(seed).random(60)) for seed in (1, 2)))

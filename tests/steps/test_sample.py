@@ -19,7 +19,7 @@ from calibrate.sampling import Cut
 from calibrate.steps import sample as step
 from calibrate.steps import tune
 from calibrate.steps.sizing import plan, prevalence_of
-from calibrate.types import Label, Sample, TraceFilter
+from calibrate.types import Label, Member, Sample, TraceFilter
 from db import Store, open_store
 from db.scores import Config
 from tests.steps.making import ABOVE, DETECTOR, NOW, fill, give_scores, keep_sample
@@ -326,6 +326,24 @@ def test_a_sample_is_listed_in_labelling_order(store: Store, capsys: pytest.Capt
     assert main(["sample", "w47", "--list", "--store", store.url]) == 0
     assert capsys.readouterr().out.splitlines()[2].split() == ["t1", "a", "0.5", "–"]
     assert main(["sample", "--list", "--store", store.url]) == 2
+
+
+def test_a_plan_asks_the_newest_labels_even_where_older_ones_promise_more() -> None:
+    light = open_store("sqlite://")
+    fill(light, [None] * 200, [0.1 if place % 100 < 30 else 0.9 for place in range(200)])
+    for name, places in (("older", range(100)), ("newer", range(100, 200))):
+        keys = [light.traces.find(f"t{place}") or 0 for place in places]
+        light.samples.add(
+            name, design="random", by=None, seed=1, pool=200, undated=0, where=ALL, strata={"all": (200, 100)},
+            members=[Member(key, 0.5, "all") for key in keys], now=NOW,
+        )  # fmt: skip
+        for place, key in zip(places, keys, strict=True):
+            bad = place % 100 < 30 if name == "older" else place % 2
+            label = Label("", "ann", "hallucinated" if bad else "clean")
+            light.labels.add(key, label, sample_id=light.samples.list()[0].id, now=NOW)
+        known = plan(light, ALL, wish=0.1, precision=0.9, prevalence=0.1)
+        assert known.sample == (name if name == "older" else None)
+    assert "newer no threshold is known to reach a precision of 0.9" in str(known.caution)
 
 
 def test_a_plan_takes_thresholds_that_there_are_and_says_where_labels_know_of_none() -> None:

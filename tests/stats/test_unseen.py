@@ -11,7 +11,7 @@ from scipy.stats import norm, t
 from sklearn.metrics import average_precision_score, roc_auc_score
 
 from calibrate.stats.areas import ranked
-from calibrate.stats.bootstrap import Units
+from calibrate.stats.bootstrap import Units, drawn
 from calibrate.stats.compare import Comparison, compare
 from calibrate.stats.design import Design
 from calibrate.stats.performance import Judged, performance
@@ -82,6 +82,26 @@ def test_a_random_draw_has_seen_what_there_is() -> None:
     labels = np.arange(100) % 5 == 0
     assert Unseen.of(labels, None, alone(), None) is None
     assert Unseen.of(labels, np.ones(100), alone(), np.zeros(100, dtype=np.int64)) is None
+
+
+def test_strata_of_one_weight_are_drawn_apart_all_the_same() -> None:
+    rng = np.random.default_rng(21)
+    labels = rng.random(100) < 0.4
+    first, second = rng.normal(size=100) + labels, rng.normal(size=100) + labels
+    units, same = Units.of_codes(np.arange(100), STRATA), np.full(100, 5.0)
+    rows = np.concatenate(list(drawn(units, 300, np.random.default_rng(22))))
+    each = [roc_auc_score(labels, first, sample_weight=w) for w in rows]
+    found = ranked(
+        sweep(labels, first), labels, first, rng=np.random.default_rng(22), weights=same, strata=STRATA, count=300
+    )
+    assert found.draws.auroc == pytest.approx(each)
+    gaps = [_gap(labels, first, second, w) for w in rows]
+    few = labels.sum()
+    tail = norm.cdf(-t.ppf(0.975, few - 1) * np.sqrt(few / (few - 1)))
+    apart = compare(
+        labels, first, second, rng=np.random.default_rng(22), weights=same, strata=STRATA, resamples=300
+    ).auroc
+    assert (apart.low, apart.high) == pytest.approx((np.quantile(gaps, tail), np.quantile(gaps, 1 - tail)))
 
 
 def test_areas_are_scikit_learns_and_traces_without_a_score_do_not_count() -> None:

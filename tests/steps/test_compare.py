@@ -6,10 +6,13 @@ import numpy as np
 import pytest
 from sklearn.metrics import average_precision_score, roc_auc_score
 
+from calibrate.cli import main
 from calibrate.errors import BadInput
+from calibrate.ingest.base import Record
 from calibrate.steps import compare, tune
-from db import Store
-from tests.steps.making import ABOVE, DETECTOR, draw, fill, give_scores, keep_sample
+from calibrate.types import Label, Trace
+from db import Store, open_store
+from tests.steps.making import ABOVE, DETECTOR, NOW, draw, fill, give_scores, keep_sample
 
 
 def both(store: Store, labels: list[bool], first: list[float | None], second: list[float | None]) -> None:
@@ -105,3 +108,20 @@ def test_a_comparison_needs_two(store: Store) -> None:
         compare.of_detectors(store, [DETECTOR])
     with pytest.raises(BadInput, match="two samples or more"):
         compare.of_samples(store, DETECTOR, ["w47", "w47"])
+
+
+def test_a_models_name_cannot_act_on_a_terminal(sqlite_url: str, capsys: pytest.CaptureFixture[str]) -> None:
+    found = open_store(sqlite_url)
+    for model in ("red\x1b[31m", "plain"):
+        traces = [Trace(f"{model}{place}", f"{model} {place}", model=model) for place in range(20)]
+        records = [
+            Record(place, trace, (Label(trace.id, "", "hallucinated" if place % 2 else "clean"),))
+            for place, trace in enumerate(traces)
+        ]
+        found.traces.add(records, labels_as="gold", now=NOW)
+        give_scores(found, traces, [place / 20 for place in range(20)])
+    found.close()
+    assert main(["compare", DETECTOR, "--by", "models", "--store", sqlite_url]) == 0
+    said = capsys.readouterr().out
+    assert "\x1b" not in said
+    assert said.count("red⟦") >= 2

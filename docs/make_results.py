@@ -70,10 +70,10 @@ and those whose AUROC is not shown to be above .5.
 *Ensembles* are of the detectors that rank best, at most four. All the labels name these, a choice that nothing here
 is judged apart from. What else looks at labels, the fit of `logistic` and the choice of the best single detector of
 those that can flag so little, is made without each of {folds} folds in turn, {repeats} times over, and judged on the
-fold left out. Each is cut to flag
-at most its budget of the traffic, which is less where many traces share a score: *flagged* is what it does out of
-fold. A second budget follows where anything finds nothing at the first. An ensemble is shown to be better where the
-whole interval of the difference in recall is above 0; several are compared, and each is taken alone.
+fold left out. Each is cut to flag at most its budget of the traffic, which is less where many traces share a score:
+*flagged* is what it does out of fold. A second budget follows where anything finds nothing at the first. An ensemble is
+shown to be better where the whole interval of the difference in recall is above 0; several are compared, and each is
+taken alone.
 
 Traces that share a question, a source or the passage they were cut from err together: they are one *group*, named
 before the import, which lies in one half or one fold. All intervals are 95%: of AUROC, AP and differences from a

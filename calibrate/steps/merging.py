@@ -35,7 +35,7 @@ def told_apart(store: Store, parts: Sequence[tuple[Sample, Sequence[Row]]]) -> l
     for part, rows in parts:
         labels.update(dict.fromkeys(pools.among(store.engine, *_pool(part), pks), len(rows)))
     return [
-        replace(row, stratum=stratum_of(part, row.stratum, len(rows) / labels[row.pk]))
+        replace(row, stratum=stratum_of(part, row.stratum, len(rows) / max(labels[row.pk], len(rows))))
         for part, rows in parts
         for row in rows
     ]

@@ -31,7 +31,7 @@ def _compared(one: Against, board: Scoreboard) -> str:
     what = f"the baseline {title_of(one.other).lower()}" if other.baseline else f"the next best, {other.title}"
     found = one.result
     if found.auroc.low is None or found.auroc.high is None:
-        return f"Over {what}: {found.n:,} labels that both scored are too few to tell."
+        return f"Over {what}: {found.n:,} labels that both scored do not say how far apart they are."
     verdict = "better beyond its interval" if one.beyond else "these labels do not tell the two apart"
     if found.auroc.high < 0:
         verdict = "worse beyond its interval, where both could score"

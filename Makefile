@@ -38,7 +38,7 @@ $(VENV)/ready-tests: $(VENV)/ready tests/requirements.txt
 
 app: setup
 	@if [ -z "$$TOUCHSTONE_STORE" ] && [ ! -e touchstone.db ]; then $(BIN)/python -m calibrate demo; fi
-	@$(BIN)/python -m pages.parts.serve --server.port $(PORT)
+	@$(BIN)/python -m pages.shell.serve --server.port $(PORT)
 
 # The browser tests come last and one at a time: a page must not wait for a processor that other tests keep busy.
 # pytest ends with 5 where ARGS leaves it nothing to do.
@@ -53,6 +53,7 @@ lint: $(VENV)/ready-tests
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
+	@$(BIN)/lint-imports >/dev/null || $(BIN)/lint-imports
 
 bench: $(VENV)/ready-tests browser
 	@failed=0; for file in tests/bench/bench_*.py; do echo "== $$file"; $(BIN)/python $$file || failed=1; done; exit $$failed

@@ -89,7 +89,7 @@ def _classes() -> dict[str, type[Detector] | str]:
     """The detectors, or why one that another package offers cannot be had: what is broken takes no other with it."""
     found: dict[str, type[Detector] | str] = {}
     for module in pkgutil.iter_modules(calibrate.detectors.__path__):
-        if module.name != "base" and not module.name.startswith("_"):  # what detectors share is no detector
+        if module.name != "base" and not module.ispkg:
             loaded = importlib.import_module(f"calibrate.detectors.{module.name}")
             for cls in vars(loaded).values():
                 if isinstance(cls, type) and cls.__module__ == loaded.__name__ and hasattr(cls, "flag_when"):

@@ -16,7 +16,7 @@ from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from typing import Protocol
 
-from calibrate.backends.refusals import refusal
+from calibrate.backends.text.refusals import refusal
 from calibrate.detectors.base import Detector, abstained, failed, missing
 from calibrate.types import Score, Trace, Usage
 

@@ -1,6 +1,6 @@
 """What a team brings to a run beside traces: its own wordings and prices, baselines, kept replies, a budget.
 
-A detector is made from its parameters alone. Whoever composes store and product (`calibrate.steps`) puts the team's
+A detector is made from its parameters alone. Whoever composes store and product (`calibrate.workflow`) puts the team's
 workspace in place first; detectors and backends read it here. One process works for one store.
 """
 

@@ -86,7 +86,7 @@ class Certifications:
 
 @dataclass(frozen=True, slots=True)
 class SavedEnsemble:
-    """An ensemble as it was saved: `document` is what calibrate.steps.ensemble wrote."""
+    """An ensemble as it was saved: `document` is what calibrate.workflow.tuning.ensemble wrote."""
 
     id: int
     name: str

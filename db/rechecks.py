@@ -15,7 +15,7 @@ from db.tables import RecheckRow, table
 
 @dataclass(frozen=True, slots=True)
 class Recheck:
-    """One recheck of a detector of release `version`; `plan` and `outcome` as calibrate.steps.recheck writes them,
+    """One recheck of a detector of release `version`; `plan` and `outcome` as workflow.watching.recheck writes them,
     `outcome` None until it is decided."""
 
     id: int

@@ -30,15 +30,18 @@ from results_points import figure  # noqa: E402
 
 from calibrate import registry  # noqa: E402
 from calibrate.ingest import import_file  # noqa: E402
-from calibrate.stats import performance  # noqa: E402
-from calibrate.stats.areas import FEW, ranked  # noqa: E402
-from calibrate.stats.bootstrap import RESAMPLES, Units  # noqa: E402
-from calibrate.stats.design import Bools, Floats  # noqa: E402
-from calibrate.stats.nested_cv import FOLDS, REPEATS  # noqa: E402
-from calibrate.stats.sweep import sweep  # noqa: E402
-from calibrate.steps import baselines, demo, detect, scoreboard, tune  # noqa: E402
-from calibrate.steps.scoreboard_text import sentences  # noqa: E402
+from calibrate.report.sentences.scoreboard import sentences  # noqa: E402
+from calibrate.stats.ensembles import performance  # noqa: E402
+from calibrate.stats.ensembles.nested_cv import FOLDS, REPEATS  # noqa: E402
+from calibrate.stats.intervals.bootstrap import RESAMPLES, Units  # noqa: E402
+from calibrate.stats.intervals.ranking import FEW, ranked  # noqa: E402
+from calibrate.stats.sweep.design import Bools, Floats  # noqa: E402
+from calibrate.stats.sweep.sweep import sweep  # noqa: E402
 from calibrate.types import FlagWhen, Interval  # noqa: E402
+from calibrate.workflow.detection import baselines, detect  # noqa: E402
+from calibrate.workflow.evidence import evidence, loading  # noqa: E402
+from calibrate.workflow.traces import demo  # noqa: E402
+from calibrate.workflow.tuning import scoreboard  # noqa: E402
 from db import Store, open_store  # noqa: E402
 
 SAMPLE_TRACES = "sample traces"
@@ -140,7 +143,7 @@ def lines(store: Store) -> Iterator[Line]:
             why = next(iter(tally["why"]), "")  # type: ignore[call-overload]
             yield Line(detector, 0, 0.0, Areas(), None, why=why)
             continue
-        found = tune.labelled(store, detector, params={"variant": "default"})
+        found = loading.load_evidence(store, detector, params={"variant": "default"})
         there = np.isfinite(found.scores)
         yield Line(
             detector,
@@ -148,14 +151,14 @@ def lines(store: Store) -> Iterator[Line]:
             float(there.mean()),
             _areas(found),
             tally["scored"] / tally["seconds"] if tally["seconds"] else None,
-            _areas(tune.labelled(store, detector, params={"variant": "plain"})).auroc
+            _areas(loading.load_evidence(store, detector, params={"variant": "plain"})).auroc
             if plain[detector]["scored"]
             else None,
         )
     yield _length(store)
 
 
-def _areas(found: tune.Labelled) -> Areas:
+def _areas(found: evidence.Evidence) -> Areas:
     return _areas_of(found.labels, found.scores, found.groups, found.flag_when)
 
 
@@ -170,7 +173,7 @@ def _areas_of(labels: Bools, scores: Floats, groups: Sequence[str | None], flag_
 
 def _length(store: Store) -> Line:
     """The answer's length as a detector: the longer, the more suspicious."""
-    found = tune.labelled(store, "word_overlap", params={"variant": "default"})
+    found = loading.load_evidence(store, "word_overlap", params={"variant": "default"})
     traces = store.traces.load([row.pk for row in found.rows])
     lengths = np.array([float(len(trace.answer)) for trace in traces])
     return Line("answer length", len(lengths), 1.0, _areas_of(found.labels, lengths, found.groups, "above"), None)
@@ -195,7 +198,7 @@ def section(name: str, folder: Path) -> str:
 
 
 def _labels(store: Store) -> str:
-    found = tune.labelled(store, "word_overlap", params={"variant": "default"})
+    found = loading.load_evidence(store, "word_overlap", params={"variant": "default"})
     n, groups = len(found.rows), int(Units.among(found.groups).sizes.sum())
     shared = "" if groups == n else f", in {groups:,} groups"
     return f"{n:,} labelled traces, {found.labels.sum():,} of them hallucinated{shared}."

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 
 from results_points import ENOUGH, decimals, figure
 
-from calibrate.stats.combine import Kind, Recipe
-from calibrate.stats.ensemble_wording import BETTER, WORSE, against, names
-from calibrate.stats.performance import Performance
-from calibrate.stats.wording import percent
-from calibrate.steps import ensemble
-from calibrate.steps.together import together
+from calibrate.report.sentences.ensembles import BETTER, WORSE, against, names
+from calibrate.report.sentences.figures import percent
+from calibrate.stats.ensembles.combine import Kind, Recipe
+from calibrate.stats.ensembles.performance import Performance
 from calibrate.types import Interval
+from calibrate.workflow.evidence.score_matrix import load_score_matrix
+from calibrate.workflow.tuning import ensemble
 from db import Store
 
 BUDGETS = (0.05, 0.1)  # the second where the first finds nothing
@@ -37,7 +37,7 @@ class Row:
 def part(store: Store, seed: int) -> str:
     """A table of every kind at the budgets, and whether any is shown to be better. Empty where labels of either
     verdict, or detectors that score them, are too few."""
-    labels, chosen = together(store).labels, ensemble.best_names(store)
+    labels, chosen = load_score_matrix(store).labels, ensemble.best_names(store)
     if min(labels.sum(), (~labels).sum()) < ENOUGH or len(chosen) < 2:
         return ""
     reports = [ensemble.build(store, Recipe("logistic"), chosen, budget=BUDGETS[0], seed=seed)]

@@ -8,15 +8,15 @@ from dataclasses import dataclass
 import numpy as np
 
 from calibrate import registry
-from calibrate.flagging import SIGNS
-from calibrate.stats.bootstrap import Units
-from calibrate.stats.intervals import figures
-from calibrate.stats.policies import choose, parse
-from calibrate.stats.reliability import folds
-from calibrate.stats.sweep import Sweep, sweep
-from calibrate.steps import tune
-from calibrate.steps.scoreboard import Scoreboard
+from calibrate.orientation import SIGNS
+from calibrate.stats.choosing.policies import choose, parse
+from calibrate.stats.fitting.reliability import folds
+from calibrate.stats.intervals.bootstrap import Units
+from calibrate.stats.intervals.sweep_intervals import figures
+from calibrate.stats.sweep.sweep import Sweep, sweep
 from calibrate.types import Interval
+from calibrate.workflow.evidence import loading
+from calibrate.workflow.tuning.scoreboard import Scoreboard
 from db import Store
 
 TARGETS = (0.7, 0.9)  # precision; the second where the first is hardly more than the prevalence
@@ -58,7 +58,7 @@ def part(store: Store, board: Scoreboard, seed: int) -> str:
 
 def halved(store: Store, name: str, seed: int) -> Iterator[Halved]:
     """Each policy on a detector; nothing of one that scored too few labels to be halved, or too few groups."""
-    data = tune.labelled(store, name)
+    data = loading.load_evidence(store, name)
     there = np.isfinite(data.scores)
     units = Units.among(data.groups).of
     for kind in (True, False):

@@ -8,9 +8,10 @@ from sklearn.metrics import average_precision_score, roc_auc_score
 
 from calibrate import registry
 from calibrate.ingest import import_file
-from calibrate.steps import detect, tune
-from calibrate.steps.sample import draw
 from calibrate.types import TraceFilter
+from calibrate.workflow.detection import detect
+from calibrate.workflow.evidence import loading
+from calibrate.workflow.sampling.sample import draw
 from db import open_store
 from tests.shared_data import DATA
 
@@ -37,7 +38,7 @@ def test_areas_equal_scikit_learns(name: str, sqlite_url: str) -> None:
         finished = detect.work(store)
         assert finished is not None
         assert finished.status == "done"
-        data = tune.labelled(store, detector, sample=sample)
+        data = loading.load_evidence(store, detector, sample=sample)
         scored = ~np.isnan(data.scores)
         labels = data.labels[scored]
         assert data.sweep.coverage == pytest.approx(scored.mean(), abs=1e-12)

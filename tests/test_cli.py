@@ -16,8 +16,8 @@ import pytest
 
 from calibrate.cli import main
 from calibrate.runtime import decide, load
-from calibrate.steps.tune import labelled
 from calibrate.thresholds import files
+from calibrate.workflow.evidence.loading import load_evidence
 from db import open_store
 from tests.thresholds.make import entry, release
 
@@ -107,7 +107,7 @@ def test_the_whole_loop(capsys: pytest.CaptureFixture[str], store_url: str, tmp_
 
     # The file decides as the sweep counted, trace by trace.
     thresholds = load(out)
-    data = labelled(open_store(store_url), "token_overlap", sample="w")
+    data = load_evidence(open_store(store_url), "token_overlap", sample="w")
     flagged = [row.gold for row in data.rows if decide(thresholds, {"token_overlap": row.value}).flags]
     assert (flagged.count("hallucinated"), flagged.count("clean")) == (swept["positives"], 0)
     scores = tmp_path / "scores.json"

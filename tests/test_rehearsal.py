@@ -18,10 +18,16 @@ from scipy.stats import ks_2samp
 
 from calibrate.ingest.base import Record
 from calibrate.runtime import decide, load
-from calibrate.stats.policies import choose, parse
-from calibrate.stats.sweep import sweep
-from calibrate.steps import detect, drift, recalibrate, recheck, release, tune, week
+from calibrate.stats.choosing.policies import choose, parse
+from calibrate.stats.sweep.sweep import sweep
 from calibrate.types import Label, Trace, TraceFilter
+from calibrate.workflow.detection import detect
+from calibrate.workflow.evidence import loading
+from calibrate.workflow.releasing import history, release, unknown_models
+from calibrate.workflow.tuning import operating_points
+from calibrate.workflow.upgrade import recalibrate
+from calibrate.workflow.watching import drift, recheck
+from calibrate.workflow.week import week
 from db import Store, open_store
 from tests import shared_data
 
@@ -56,8 +62,10 @@ def live(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rehearsal]:
     add(store, [pair for pair in pairs if pair[0].model in BEFORE], MONDAY, labelled=True)
     score(store)
     for name in NAMES:
-        points = tune.labelled(store, name)
-        tune.save_point(store, points, tune.point_of(points, parse("f1")), by="ann", now=UPGRADE)
+        points = loading.load_evidence(store, name)
+        operating_points.save_point(
+            store, points, operating_points.choose_point(points, parse("f1")), by="ann", now=UPGRADE
+        )
     release.release(store, note="three models", by="ann", now=UPGRADE)
     add(store, [pair for pair in pairs if pair[0].model in AFTER], UPGRADE, labelled=False)
     score(store)
@@ -115,7 +123,9 @@ def test_the_upgrade_is_rehearsed_from_drift_to_the_way_back(live: Rehearsal, tm
         verdict = live.truth[stored.trace.id]
         store.labels.add(pk, Label("", "ann", verdict), sample_id=one.sample_id, now=now)  # type: ignore[arg-type]
         state = recheck.state(store, one, now=now)
-    flagged = live.scores("rouge_l", AFTER) <= release.read(store.releases.list()[0]).detectors["rouge_l"].threshold
+    flagged = (
+        live.scores("rouge_l", AFTER) <= history.read_release(store.releases.list()[0]).detectors["rouge_l"].threshold
+    )
     assert 0 < flagged.mean() < 1
     assert state.decision == "fell below"  # the data set's own precision there is well below the target
     assert precision(live) < TARGET - 0.1
@@ -133,11 +143,11 @@ def test_the_upgrade_is_rehearsed_from_drift_to_the_way_back(live: Rehearsal, tm
     second = load(out)
     assert set(second.data.models) == {*BEFORE, *AFTER}
     for name in NAMES:  # what the policy chooses on these labels, by a sweep of one's own
-        rows = tune.labelled(store, name).rows
+        rows = loading.load_evidence(store, name).rows
         values = [np.nan if row.value is None else row.value for row in rows]
         own = sweep([row.gold == "hallucinated" for row in rows], values, flag_when="below")
         assert second.detectors[name].threshold == choose(own, parse("f1")).threshold
-    assert week.unknown_models(store, store.releases.list()[0]) == ()
+    assert unknown_models.unknown_models(store, store.releases.list()[0]) == ()
 
     # The way back: v3 is v1 again, to the byte where it decides, and in every decision.
     back = release.rollback(store, 1, by="bob", now=now, out=out)
@@ -145,7 +155,7 @@ def test_the_upgrade_is_rehearsed_from_drift_to_the_way_back(live: Rehearsal, tm
     assert first is not None
     assert back == third
     assert decisive(first.document) == decisive(back.document)
-    thresholds, again = release.read(first), load(out)
+    thresholds, again = history.read_release(first), load(out)
     both = {name: live.scores(name, [*BEFORE, *AFTER]) for name in NAMES}
     for values in zip(*both.values(), strict=True):
         given = {name: float(value) for name, value in zip(NAMES, values, strict=True)}
@@ -156,13 +166,13 @@ def test_the_upgrade_is_rehearsed_from_drift_to_the_way_back(live: Rehearsal, tm
 
 def decisive(document: str) -> str:
     """The document without what names the release itself."""
-    kept = {key: value for key, value in json.loads(document).items() if key not in release.OF_ITS_OWN}
+    kept = {key: value for key, value in json.loads(document).items() if key not in history.OF_ITS_OWN}
     return json.dumps(kept, sort_keys=True)
 
 
 def precision(live: Rehearsal) -> float:
     """Of what v1's rouge_l flags among the new models' answers, the share that the data set calls hallucinated."""
-    file = release.read(live.store.releases.list()[-1])
+    file = history.read_release(live.store.releases.list()[-1])
     config = live.store.scores.configs("rouge_l")[-1]
     hits = []
     for trace_id, verdict in live.truth.items():

@@ -26,9 +26,9 @@ from calibrate import cli, serve
 from calibrate.cli.serving import document
 from calibrate.errors import BadInput
 from calibrate.runtime import decide, load
-from calibrate.steps import release
+from calibrate.workflow.releasing import release
 from db import Store, open_store
-from tests.steps.making import DETECTOR, NOW, draw, fill, save
+from tests.workflow.making import DETECTOR, NOW, draw, fill, save
 
 ROOT = Path(__file__).parent.parent
 

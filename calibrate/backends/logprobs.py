@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from calibrate.backends.text import Part
+from calibrate.backends.text.segments import Part
 from calibrate.types import Token
 
 Aggregate = Literal["mean", "max", "top_decile"]

@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import Literal, Protocol
 
 from calibrate import registry
-from calibrate.backends import hub, nli_model, weights
+from calibrate.backends import hub, weights
 from calibrate.backends.chat import chat
-from calibrate.backends.embedder import PACKAGED, PACKAGED_SHA256, Embedder, embedder
-from calibrate.backends.nli import Nli, nli
+from calibrate.backends.embedding.embedder import PACKAGED, PACKAGED_SHA256, Embedder, embedder
+from calibrate.backends.nli import model as nli_model
+from calibrate.backends.nli.nli import Nli, nli
 from calibrate.detectors.base import Detector
 from calibrate.errors import BadInput, TouchstoneError
 

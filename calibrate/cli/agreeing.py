@@ -9,10 +9,10 @@ from typing import Any
 from calibrate.cli import Answer
 from calibrate.cli.common import now, store, table, user
 from calibrate.errors import BadInput
-from calibrate.stats.agreement import UNSURE, WHY_THEY_DIFFER, Agreement, sentence
-from calibrate.stats.wording import interval, percent
-from calibrate.steps import agreement as step
+from calibrate.report.sentences.figures import interval, percent
+from calibrate.stats.labels.agreement import UNSURE, WHY_THEY_DIFFER, Agreement, sentence
 from calibrate.types import Interval
+from calibrate.workflow.labelling import agreement as step
 from db import Store
 
 

@@ -9,8 +9,8 @@ from calibrate import settings
 from calibrate.backends.chat import Estimate
 from calibrate.cli import Answer
 from calibrate.cli.common import said, say, store
-from calibrate.steps import alternatives as step
-from calibrate.steps.detect import scope_of
+from calibrate.workflow.detection import alternatives as step
+from calibrate.workflow.detection.detect import scope_of
 
 
 def alternatives(args: Namespace) -> Answer:

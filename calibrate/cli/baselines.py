@@ -8,10 +8,10 @@ from typing import Any
 
 from calibrate.cli import Answer
 from calibrate.cli.common import now, store, table
-from calibrate.hostile import visible
-from calibrate.stats.baselines import ENOUGH
-from calibrate.steps import baselines as step
+from calibrate.sanitize import visible
+from calibrate.stats.fitting.baselines import ENOUGH
 from calibrate.types import Baseline
+from calibrate.workflow.detection import baselines as step
 
 
 def baselines(args: Namespace) -> Answer:

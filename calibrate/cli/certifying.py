@@ -10,10 +10,11 @@ from calibrate import registry
 from calibrate.cli import Answer
 from calibrate.cli.common import now, pairs, store, user
 from calibrate.errors import BadInput
-from calibrate.stats.certificates import NotCertifiable, Plan
-from calibrate.steps import certify as step
-from calibrate.steps import tune
-from calibrate.steps.certify import Standing
+from calibrate.stats.certification.certificates import NotCertifiable, Plan
+from calibrate.workflow.certification import certify as step
+from calibrate.workflow.certification.certify import Standing
+from calibrate.workflow.detection import configurations
+from calibrate.workflow.evidence import loading
 from db import Store
 from db.chosen import Certification
 
@@ -53,7 +54,7 @@ def _again(at: Standing) -> bool:
 
 def _other(found: Store, args: Namespace, at: Standing) -> bool:
     """Whether the options ask for another plan than the newest: the same command again goes on with it."""
-    config = tune.config_of(found, args.detector, pairs(args.param, "--param")) if args.param else None
+    config = configurations.resolve_config(found, args.detector, pairs(args.param, "--param")) if args.param else None
     asked = (
         (tuple(args.sample) if args.sample else None, at.terms.samples),
         (args.target, at.plan.target),
@@ -68,7 +69,7 @@ def _plan(found: Store, args: Namespace, at: Standing | None) -> Certification |
     """A plan on the labels named, else on those of the attempt before."""
     names = args.sample or (at.terms.samples if at else ()) or None
     config = found.scores.get_config(at.certification.config_id) if at and not args.param else None
-    data = tune.labelled(found, args.detector, sample=names, params=pairs(args.param, "--param"), config=config)
+    data = loading.load_evidence(found, args.detector, sample=names, params=pairs(args.param, "--param"), config=config)
     usual = at.plan.target if at else step.TARGET
     target = usual if args.target is None else args.target
     return step.plan(found, data, target=target, budget=args.labels, seed=args.seed, by=user(), now=now())

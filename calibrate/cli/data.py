@@ -9,15 +9,15 @@ from dataclasses import asdict
 from datetime import datetime
 from typing import Any
 
-from calibrate import sampling
 from calibrate.cli import Answer
 from calibrate.cli.common import now, outfile, pairs, said, say, store, table
 from calibrate.errors import BadInput
-from calibrate.hostile import visible
 from calibrate.ingest import ImportReport, import_file
 from calibrate.ingest.base import Rejected
 from calibrate.ingest.labels import read_labels, write_labels
 from calibrate.ingest.record import KNOWN
+from calibrate.sanitize import visible
+from calibrate.stats.sampling import designs
 from calibrate.types import Label, Sample, TraceFilter
 from db import Store
 
@@ -27,7 +27,7 @@ LABEL_STATES = ("any", "unlabelled", "labelled", "clean", "hallucinated", "unsur
 
 
 def demo(args: Namespace) -> Answer:
-    from calibrate.steps.demo import fill
+    from calibrate.workflow.traces.demo import fill
 
     report = fill(store(args, create=True), now=now())
     return Answer(report.as_json(), f"{report.imported} sample traces with {report.labels} labels are in the store")
@@ -95,7 +95,7 @@ def traces(args: Namespace) -> Answer:
     if not 1 <= args.limit <= MOST_LINES:
         raise BadInput(f"--limit {args.limit} is not from 1 to {MOST_LINES:,}")
     found = store(args)
-    since = sampling.window_start(sampling.parse_since(args.since), now())
+    since = designs.window_start(designs.parse_since(args.since), now())
     where = TraceFilter(since=since, undated=since is None, label=args.label, text=args.text)
     lines = found.traces.page(where, limit=args.limit).lines
     rows = [("time", "trace", "model", "gold", "answer")]
@@ -128,7 +128,7 @@ def traces(args: Namespace) -> Answer:
 
 
 def sample(args: Namespace) -> Answer:
-    from calibrate.steps.topup import top_up
+    from calibrate.workflow.sampling.topup import top_up
 
     found, at = store(args), now()
     asked = [name for name in ("list", "more", "plan") if getattr(args, name) not in (None, False)]
@@ -139,7 +139,7 @@ def sample(args: Namespace) -> Answer:
     if args.more is not None:
         name = _named(args, "--more", "--more 50")
         return _topped_up(args, top_up(found, name, more=args.more, seed=args.seed, now=at))
-    since = sampling.window_start(sampling.parse_since(args.since), at)
+    since = designs.window_start(designs.parse_since(args.since), at)
     where = TraceFilter(since=since, undated=since is None)
     if args.plan is not None:
         return _planned(found, where, args)
@@ -157,12 +157,12 @@ def sample(args: Namespace) -> Answer:
 
 def _drawn(found: Store, where: TraceFilter, args: Namespace, *, now: datetime) -> tuple[Sample, str | None]:
     """The sample, and why it is at random though the window is scored."""
-    from calibrate.steps import sample as step
-    from calibrate.steps.frame import NoStrata
+    from calibrate.workflow.sampling import sample as step
+    from calibrate.workflow.sampling.frame import NoStrata
 
     def draw(design: str) -> Sample:
         cut = _cut(found, args.cut) if args.cut else None
-        name = args.name or sampling.default_name(now)
+        name = args.name or designs.default_name(now)
         return step.draw(
             found, name, size=args.size, design=design, by=args.by, where=where, seed=args.seed, now=now, cut=cut,
             fresh=design == "fresh-flagged",
@@ -178,7 +178,7 @@ def _drawn(found: Store, where: TraceFilter, args: Namespace, *, now: datetime) 
 
 def _listed(found: Store, name: str) -> Answer:
     """The members of a sample, in labelling order."""
-    from calibrate.steps.detect import no_sample
+    from calibrate.workflow.detection.detect import no_sample
 
     sample = found.samples.get(name)
     if sample is None:
@@ -198,12 +198,12 @@ def _named(args: Namespace, option: str, example: str) -> str:
     return str(args.name)
 
 
-def _cut(found: Store, given: str) -> sampling.Cut:
-    from calibrate.steps.tune import config_of
+def _cut(found: Store, given: str) -> designs.Cut:
+    from calibrate.workflow.detection.configurations import resolve_config
 
     name, _, threshold = given.partition("=")
     try:
-        return sampling.Cut(config_of(found, name.strip()).id, float(threshold))
+        return designs.Cut(resolve_config(found, name.strip()).id, float(threshold))
     except ValueError:
         raise BadInput(f"--cut {given!r} should read DETECTOR=THRESHOLD, like token_overlap=0.4") from None
 
@@ -244,7 +244,7 @@ def _strata(sample: Sample) -> str:
 
 
 def _planned(found: Store, where: TraceFilter, args: Namespace) -> Answer:
-    from calibrate.steps import sizing
+    from calibrate.workflow.sampling import sizing
 
     prevalence = sizing.last_prevalence(found)
     share = sizing.PREVALENCE if prevalence is None else prevalence
@@ -325,7 +325,7 @@ def _replaced(labels: Iterable[Label]) -> int:
 
 
 def _export(args: Namespace) -> Answer:
-    from calibrate.steps.detect import no_sample
+    from calibrate.workflow.detection.detect import no_sample
 
     if args.labels_as:
         raise BadInput("--labels-as is for import: an export holds every label under its own labeller's name")

@@ -13,8 +13,8 @@ from calibrate.cli import Answer
 from calibrate.cli.common import pairs, store, table
 from calibrate.detectors.base import Detector
 from calibrate.errors import BadInput, StoreError, TouchstoneError
-from calibrate.steps import detect as step
-from calibrate.steps import detectors as about
+from calibrate.workflow.detection import detect as step
+from calibrate.workflow.detection import detectors as about
 from calibrate.workspace import Workspace, using
 from db import Store
 from db.runs import Run

@@ -10,10 +10,10 @@ from calibrate import registry
 from calibrate.cli import Answer
 from calibrate.cli.common import now, store, table, user
 from calibrate.errors import BadInput
-from calibrate.sampling import parse_since, window_start
-from calibrate.steps import drift as drifting
-from calibrate.steps import recheck as rechecking
-from calibrate.steps.drift import Line, Report
+from calibrate.stats.sampling.designs import parse_since, window_start
+from calibrate.workflow.watching import drift as drifting
+from calibrate.workflow.watching import recheck as rechecking
+from calibrate.workflow.watching.drift import Line, Report
 from db.rechecks import Recheck
 
 

@@ -8,11 +8,11 @@ from calibrate import registry
 from calibrate.cli import Answer
 from calibrate.cli.common import now, pairs, store, table, user
 from calibrate.errors import BadInput
-from calibrate.stats import ensemble_wording as wording
-from calibrate.stats.combine import Recipe
-from calibrate.stats.wording import interval, percent
-from calibrate.steps import ensemble as step
+from calibrate.report.sentences import ensembles as wording
+from calibrate.report.sentences.figures import interval, percent
+from calibrate.stats.ensembles.combine import Recipe
 from calibrate.types import Interval
+from calibrate.workflow.tuning import ensemble as step
 
 
 def ensemble(args: Namespace) -> Answer:

@@ -10,8 +10,8 @@ from typing import Any
 from calibrate.cli import Answer
 from calibrate.cli.common import now, store, table, user
 from calibrate.errors import BadInput
-from calibrate.hostile import visible
-from calibrate.steps import files as step
+from calibrate.sanitize import visible
+from calibrate.workflow.detection import team_files as step
 from db import Store
 
 TAKES = {"list": 0, "show": 1, "set": 2, "reset": 1}

@@ -11,18 +11,18 @@ from calibrate import settings
 from calibrate.cli import Answer
 from calibrate.cli.common import now, outfile, pairs, store, table, user
 from calibrate.errors import BadInput, TouchstoneError
-from calibrate.hostile import visible
-from calibrate.stats.wording import interval, percent
-from calibrate.steps import detect
-from calibrate.steps.announce import announce
+from calibrate.report.sentences.figures import interval, percent
+from calibrate.sanitize import visible
 from calibrate.thresholds.files import put, scheme_of
 from calibrate.types import OperatingPoint
+from calibrate.workflow.detection import detect
+from calibrate.workflow.releasing.announce import announce
 from db import Store
 from db.releases import Release
 
 
 def seen(args: Namespace) -> Answer:
-    from calibrate.steps import models_seen as step
+    from calibrate.workflow.upgrade import models_seen as step
 
     found = step.registry(store(args), by=args.by, sample=args.sample)
     head = (args.by, "traces", "share", "first seen", "last seen", "release", "hallucinated", "95%", "labels")
@@ -61,7 +61,7 @@ def _line(one: Any) -> tuple[str, ...]:
 
 
 def recalibrate(args: Namespace) -> Answer:
-    from calibrate.steps import recalibrate as step
+    from calibrate.workflow.upgrade import recalibrate as step
 
     after = settings.releases()
     out = None if args.out is None else args.out if scheme_of(args.out) else str(outfile(args.out, replace=True))
@@ -170,7 +170,7 @@ def _document(outcome: Any) -> dict[str, Any]:
 
 
 def weekly(args: Namespace) -> Answer:
-    from calibrate.steps import weekly as step
+    from calibrate.workflow.week import weekly as step
 
     if args.size < 1:
         raise BadInput(f"a sample of {args.size} traces holds nothing: ask for at least 1")
@@ -186,7 +186,7 @@ def weekly(args: Namespace) -> Answer:
         word = "drawn" if done.drawn else "there already"
         lines.append(f"sample {done.sample.name} {word}: {done.sample.size:,} of {done.sample.pool:,} traces")
     if out is not None:
-        from calibrate.steps.drift_page import page
+        from calibrate.report.weekly_html import page
 
         put(page(done).encode(), str(out))
         lines.append(f"the report is in {out}")

@@ -16,11 +16,11 @@ from calibrate.cli.common import now, outfile, pairs, store, table, user
 from calibrate.errors import BadInput
 from calibrate.runtime import decide as decide_one
 from calibrate.runtime import load
-from calibrate.steps.announce import announce
 from calibrate.thresholds.changes import MEASURED, diff
 from calibrate.thresholds.files import scheme_of, shown
 from calibrate.thresholds.files import verify as verify_file
 from calibrate.thresholds.model import ThresholdsFile
+from calibrate.workflow.releasing.announce import announce
 from db import Store
 from db.releases import Release
 
@@ -37,8 +37,8 @@ GOES_WITH = {
 
 def release(args: Namespace) -> Answer:
     """Releases; or does one of the other things that releases need."""
-    from calibrate.steps import approval, offer
-    from calibrate.steps import release as step
+    from calibrate.workflow.releasing import approval, history, offer
+    from calibrate.workflow.releasing import release as step
 
     _refuse_misfits(args)
     after = settings.releases()
@@ -64,9 +64,9 @@ def release(args: Namespace) -> Answer:
     else:
         row = step.release(found, **_wanted(args), by=user(), now=now(), out=out)
     before = None if row.version == 1 else found.releases.get(row.version - 1)
-    about = _about(found, step.read(before) if before else None, step.read(row))
+    about = _about(found, history.read_release(before) if before else None, history.read_release(row))
     if args.rollback is not None:
-        about["offer"] = offer.said(found, args.rollback, step.read(row))
+        about["offer"] = offer.said(found, args.rollback, history.read_release(row))
     return _released(row, out, about, announce(row, after))
 
 
@@ -108,8 +108,8 @@ def _out(given: str | None) -> str:
 
 def _about(found: Store, before: ThresholdsFile | None, after: ThresholdsFile) -> dict[str, Any]:
     """What a release changes and what to know of it."""
-    from calibrate.steps import impact
-    from calibrate.steps import release as step
+    from calibrate.workflow.releasing import impact
+    from calibrate.workflow.releasing import release as step
 
     seen = impact.impact(found, before, after) if before else None
     moved = [impact.said(row) for row in seen.rows if row.check or None in (row.before, row.after)] if seen else []
@@ -135,10 +135,10 @@ def _released(row: Release, out: str, about: dict[str, Any], problems: list[str]
 
 
 def _proposed(found: Store, args: Namespace) -> Answer:
-    from calibrate.steps import approval, release
+    from calibrate.workflow.releasing import approval, history
 
     one = approval.propose(found, **_wanted(args), by=user(), now=now())
-    about = _about(found, release.live(found), approval.preview(found, one, now()))
+    about = _about(found, history.live_release(found), approval.preview(found, one, now()))
     out = shown(args.out) if args.out else "FILE"
     said = (
         f"proposal {one.id} waits for a second person: `release --approve {one.id} --out {out}` releases it as "
@@ -150,7 +150,7 @@ def _proposed(found: Store, args: Namespace) -> Answer:
 
 
 def _proposals(found: Store) -> Answer:
-    from calibrate.steps import approval
+    from calibrate.workflow.releasing import approval
 
     waiting = [
         {

@@ -9,12 +9,12 @@ from calibrate import registry
 from calibrate.cli import Answer
 from calibrate.cli.common import now, outfile, pairs, store, table, user
 from calibrate.errors import TouchstoneError
-from calibrate.flagging import SIGNS
-from calibrate.steps import probability as maps
-from calibrate.steps import scoreboard as step
-from calibrate.steps import scoreboard_text as words
-from calibrate.steps import tune
+from calibrate.orientation import SIGNS
+from calibrate.report.sentences import scoreboard as words
 from calibrate.types import Interval
+from calibrate.workflow.detection import configurations
+from calibrate.workflow.tuning import probability as maps
+from calibrate.workflow.tuning import scoreboard as step
 
 COLUMNS = (
     "detector",
@@ -60,7 +60,7 @@ def probability(args: Namespace) -> Answer:
     registry.get(args.detector)
     found = store(args)
     params = pairs(args.param, "--param")
-    config = tune.config_of(found, args.detector, params)
+    config = configurations.resolve_config(found, args.detector, params)
     mapped = maps.fit(found, args.detector, sample=args.sample, config=config)
     if args.save:
         maps.save(found, mapped, by=user(), now=now())

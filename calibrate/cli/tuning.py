@@ -13,15 +13,19 @@ from calibrate import registry
 from calibrate.cli import Answer
 from calibrate.cli.common import now, pairs, store, table, user
 from calibrate.errors import BadInput
-from calibrate.hostile import visible
-from calibrate.sampling import speaks_for_all
-from calibrate.stats import policies, wording
-from calibrate.stats.chance import chance_below
-from calibrate.stats.intervals import band
-from calibrate.steps import certify, tune
-from calibrate.steps import compare as comparing
-from calibrate.steps.attempts import certified
+from calibrate.report.sentences import figures
+from calibrate.sanitize import visible
+from calibrate.stats.choosing import policies
+from calibrate.stats.choosing.chance import chance_below
+from calibrate.stats.intervals.sweep_intervals import band
+from calibrate.stats.sampling.designs import speaks_for_all
 from calibrate.types import Interval, OperatingPoint
+from calibrate.workflow.certification import certify
+from calibrate.workflow.certification.attempts import certified
+from calibrate.workflow.detection import configurations
+from calibrate.workflow.evidence import evidence, loading, traffic
+from calibrate.workflow.tuning import compare as comparing
+from calibrate.workflow.tuning import operating_points
 from db import Store
 
 MOST_ROWS = 24  # of a sweep on a terminal; --json has every point
@@ -30,7 +34,7 @@ MOST_ROWS = 24  # of a sweep on a terminal; --json has every point
 def sweep(args: Namespace) -> Answer:
     found = store(args)
     data = _labelled(found, args)
-    curve, said = data.sweep, tune.caution(found, data.sample)
+    curve, said = data.sweep, loading.caution(found, data.sample)
     if curve.missing:
         raise BadInput(curve.missing)
     columns = ("thresholds", "precision", "recall", "fpr", "flag_rate", "recall_scored")
@@ -72,23 +76,23 @@ def choose(args: Namespace) -> Answer:
     if args.strength == "certified":
         return _certified(found, data, args)
     policy = policies.parse(args.policy)
-    pool = tune.traffic(found, data) if policy.kind == "alerts" else None
-    point = tune.point_of(data, policy, strength=args.strength, pool=pool)
+    pool = traffic.scored_traffic(found, data) if policy.kind == "alerts" else None
+    point = operating_points.choose_point(data, policy, strength=args.strength, pool=pool)
     save = args.save and point.feasible
     if save:
-        tune.save_point(found, data, point, by=user(), now=now())
-    per_day = tune.traffic_per_day(found, data.sample)
+        operating_points.save_point(found, data, point, by=user(), now=now())
+    per_day = traffic.traffic_per_day(found, data.sample)
     flags = None if per_day is None else (point.flag_rate.value or 0) * per_day
     if pool is not None:
         flags = pool.flags_a_day(point.threshold, point.flag_when)
     lines = [f"{point.detector}{_told(data)}: threshold {point.threshold:.6g}, flag {point.flag_when} ({point.policy})"]
     measured = point.feasible and args.strength == "measured"
     chance = chance_below(data.sweep, policy, rng=np.random.default_rng(0)) if measured else None
-    lines += [wording.sentence(point, flags, chance=chance)]
-    elbow = tune.elbow_of(data) if policy.kind == "elbow" else None
+    lines += [figures.sentence(point, flags, chance=chance)]
+    elbow = operating_points.bootstrap_elbow(data) if policy.kind == "elbow" else None
     lines += [elbow.sentence] if elbow else []
-    lines += wording.cautions(point)
-    lines += [said] if (said := tune.caution(found, data.sample)) else []
+    lines += figures.cautions(point)
+    lines += [said] if (said := loading.caution(found, data.sample)) else []
     if save:
         lines.append("saved; `release` takes it into the next version")
     elif args.save:
@@ -96,14 +100,14 @@ def choose(args: Namespace) -> Answer:
     document = {
         **_document(point),
         "elbow": asdict(elbow) if elbow else None,
-        "caution": tune.caution(found, data.sample),
+        "caution": loading.caution(found, data.sample),
         "params": dict(data.config.params),
         "saved": save,
     }
     return Answer(document, "\n".join(lines), exit_code=2 if args.save and not save else 0)
 
 
-def _certified(found: Store, data: tune.Labelled, args: Namespace) -> Answer:
+def _certified(found: Store, data: evidence.Evidence, args: Namespace) -> Answer:
     """The point that was certified already; certifying takes labels, so `choose` alone cannot."""
     policy = policies.parse(args.policy)
     newest = certify.standing(found, data.config.name, config_id=data.config.id)
@@ -120,7 +124,7 @@ def _certified(found: Store, data: tune.Labelled, args: Namespace) -> Answer:
     if args.save:
         certify.save(found, at.certification, by=user(), now=now())
     lines = [f"{point.detector}{_told(data)}: threshold {point.threshold:.6g}, flag {point.flag_when} ({point.policy})"]
-    lines += [wording.sentence(point), *(["saved; `release` takes it into the next version"] if args.save else [])]
+    lines += [figures.sentence(point), *(["saved; `release` takes it into the next version"] if args.save else [])]
     return Answer({**_document(point), "params": dict(data.config.params), "saved": args.save}, "\n".join(lines))
 
 
@@ -174,13 +178,13 @@ def _contrast(found: Store, args: Namespace) -> comparing.Contrast:
     if len(names) > 1:
         raise BadInput(f"--by {args.by} compares within one detector; {len(names)} are named")
     if args.by == "models":
-        models = comparing.models_of(tune.labelled(found, one, sample=args.sample))
+        models = comparing.models_of(loading.load_evidence(found, one, sample=args.sample))
         return comparing.of_models(found, one, models, sample=args.sample)
     if args.by == "samples":
         weeks = [sample.name for sample in found.samples.list() if speaks_for_all(sample)]
         return comparing.of_samples(found, one, args.sample or weeks)
-    configs = list(reversed(tune.runs_of(found).get(one, [])))
-    return comparing.of_settings(found, configs, tune.told_apart(configs), sample=args.sample)
+    configs = list(reversed(configurations.configs_by_detector(found).get(one, [])))
+    return comparing.of_settings(found, configs, configurations.distinguish_configs(configs), sample=args.sample)
 
 
 def _reach(figure: Interval) -> str:
@@ -194,12 +198,12 @@ def _signed(figure: Interval) -> str:
     return f"{figure.value:+.3f} ({figure.low:+.3f} to {figure.high:+.3f})" if known else "not known"
 
 
-def _labelled(found: Store, args: Namespace) -> tune.Labelled:
+def _labelled(found: Store, args: Namespace) -> evidence.Evidence:
     registry.get(args.detector)
-    return tune.labelled(found, args.detector, sample=args.sample, params=pairs(args.param, "--param"))
+    return loading.load_evidence(found, args.detector, sample=args.sample, params=pairs(args.param, "--param"))
 
 
-def _told(data: tune.Labelled) -> str:
+def _told(data: evidence.Evidence) -> str:
     """The parameters that are not those it ships with, in brackets."""
     usual = registry.config_of(registry.make(data.config.name))
     other = [f"{key}={value}" for key, value in data.config.params.items() if usual.get(key) != value]

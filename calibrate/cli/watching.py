@@ -10,34 +10,34 @@ from argparse import Namespace
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
-from calibrate import sampling
 from calibrate.cli import Answer
 from calibrate.cli.common import now, said, say, store
 from calibrate.cli.stopping import as_interrupt
 from calibrate.errors import BadInput, TouchstoneError
 from calibrate.runtime import Alerts, load
 from calibrate.runtime.alerts import check_trace_url
+from calibrate.stats.sampling import designs
 from calibrate.types import TraceFilter
 
 if TYPE_CHECKING:
-    from calibrate.steps.watch import Look, Watcher
+    from calibrate.workflow.watching.watch import Look, Watcher
 
 WEBHOOK = "TOUCHSTONE_ALERTS_WEBHOOK"
 LAST_ALERTS = 10.0  # seconds that alerts under way may take when watching ends
 
 
 def watch(args: Namespace) -> Answer:
-    from calibrate.steps.watch import Watcher
+    from calibrate.workflow.watching.watch import Watcher
 
     if not 0 < args.every < math.inf:
         raise BadInput(f"--every {args.every:g}: it is a number of seconds above 0")
-    span = sampling.parse_since(args.since)
+    span = designs.parse_since(args.since)
     found = store(args)
     pinned = load(args.file) if args.file else None
     alerts = _alerts(args)
 
     def where() -> TraceFilter:
-        since = sampling.window_start(span, now())
+        since = designs.window_start(span, now())
         return TraceFilter(since=since, undated=since is None)
 
     watcher = Watcher(

@@ -6,13 +6,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar, Literal
 
-from calibrate.backends.embedder import embedder
-from calibrate.backends.passages import claims, cut, shortlist
-from calibrate.backends.text import Part
-from calibrate.detectors._embedding import Asking, EmbeddingDetector, portions, together
-from calibrate.detectors._matching import Texts
-from calibrate.detectors._scoring import by_number, contexts, readable
+from calibrate.backends.embedding.embedder import embedder
+from calibrate.backends.embedding.passages import claims, cut, shortlist
+from calibrate.backends.text.segments import Part
 from calibrate.detectors.base import abstained, scored
+from calibrate.detectors.shared.embedding import Asking, EmbeddingDetector, portions, together
+from calibrate.detectors.shared.scoring import by_number, contexts, readable
+from calibrate.detectors.shared.token_matching import Texts
 from calibrate.types import Evidence, FlagWhen, Score, Trace
 
 PORTION = 200_000  # characters at once: 150 MB of token vectors

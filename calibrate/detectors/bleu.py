@@ -9,11 +9,20 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar, Literal
 
-from calibrate.backends.lexical import ABSENT, alphabet, answer_reading, keep_most, most_often, ngrams, shown, spelt
 from calibrate.backends.memo import Memo
-from calibrate.backends.text import words
-from calibrate.detectors._scoring import by_number, each, readable
+from calibrate.backends.text.lexical import (
+    ABSENT,
+    alphabet,
+    answer_reading,
+    keep_most,
+    most_often,
+    ngrams,
+    shown,
+    spelt,
+)
+from calibrate.backends.text.segments import words
 from calibrate.detectors.base import abstained, scored
+from calibrate.detectors.shared.scoring import by_number, each, readable
 from calibrate.types import Evidence, FlagWhen, Score, Trace
 
 ORDERS = 4

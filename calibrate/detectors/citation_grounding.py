@@ -7,12 +7,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar, Literal
 
-from calibrate.backends.embedder import PACKAGED, embedder
-from calibrate.backends.passages import Shortlist, claims, cut, shortlist
-from calibrate.detectors._embedding import Asking, EmbeddingDetector, together
-from calibrate.detectors._lowest import Pair, Search
-from calibrate.detectors._scoring import by_number, readable
+from calibrate.backends.embedding.embedder import PACKAGED, embedder
+from calibrate.backends.embedding.passages import Shortlist, claims, cut, shortlist
 from calibrate.detectors.base import abstained, scored
+from calibrate.detectors.shared.embedding import Asking, EmbeddingDetector, together
+from calibrate.detectors.shared.lowest_similarity import Pair, Search
+from calibrate.detectors.shared.scoring import by_number, readable
 from calibrate.types import Evidence, FlagWhen, Score, Trace
 
 PLAIN_PAIRS = 1000  # of a megabyte of citations, to end in seconds

@@ -7,9 +7,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar, Literal
 
-from calibrate.backends.citations import citations
-from calibrate.detectors._scoring import by_number, each, readable
+from calibrate.backends.text.citations import citations
 from calibrate.detectors.base import abstained, scored
+from calibrate.detectors.shared.scoring import by_number, each, readable
 from calibrate.types import Evidence, FlagWhen, Score, Trace
 
 

@@ -8,16 +8,16 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal
 
 from calibrate.backends.chat import Reply, Request
-from calibrate.backends.embedder import PACKAGED, Embedder, embedder
-from calibrate.backends.nli import DEFAULT, ENTAILMENT, nli
-from calibrate.backends.passages import Claim, Shortlist, cut, shortlist
-from calibrate.backends.prompts import Prompt, clean, render
-from calibrate.backends.text import Part, words
-from calibrate.detectors._judging import Case, ChatDetector, given, heard, said, too_long, whole
-from calibrate.detectors._nli import Cutter
-from calibrate.detectors._replies import items
-from calibrate.detectors._scoring import contexts, readable
+from calibrate.backends.chat.prompts import Prompt, clean, render
+from calibrate.backends.embedding.embedder import PACKAGED, Embedder, embedder
+from calibrate.backends.embedding.passages import Claim, Shortlist, cut, shortlist
+from calibrate.backends.nli.nli import DEFAULT, ENTAILMENT, nli
+from calibrate.backends.text.segments import Part, words
 from calibrate.detectors.base import abstained, scored
+from calibrate.detectors.shared.judging import Case, ChatDetector, given, heard, said, too_long, whole
+from calibrate.detectors.shared.nli import Cutter
+from calibrate.detectors.shared.replies import items
+from calibrate.detectors.shared.scoring import contexts, readable
 from calibrate.types import Evidence, FlagWhen, Score, Trace
 
 ENTAILED = 0.5  # a window entails a claim from this probability on: then no other label is likelier

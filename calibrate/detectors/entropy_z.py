@@ -11,9 +11,9 @@ from typing import ClassVar, Literal
 
 from calibrate import workspace
 from calibrate.backends.logprobs import Aggregate, Entropies, NoLogprobs, NotLogprobs, entropies, places, pool
-from calibrate.detectors._scoring import each
 from calibrate.detectors.base import abstained, failed, scored
-from calibrate.hostile import visible
+from calibrate.detectors.shared.scoring import each
+from calibrate.sanitize import visible
 from calibrate.types import Baseline, Evidence, FlagWhen, Score, Token, Trace
 
 SHOWN = 10  # tokens
@@ -115,7 +115,7 @@ def statistic(aggregate: Aggregate, k: int) -> str:
 
 
 def _wanted(model: str, k: int) -> str:
-    from calibrate.stats.baselines import ENOUGH
+    from calibrate.stats.fitting.baselines import ENOUGH
 
     return (
         f"no entropy baseline for model {visible(model, 100)} with {k} most likely tokens: label about {ENOUGH} clean "

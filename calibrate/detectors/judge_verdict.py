@@ -7,9 +7,10 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal
 
 from calibrate.backends.chat import Reply, Request
-from calibrate.backends.prompts import render
-from calibrate.backends.text import Part
-from calibrate.detectors._judging import (
+from calibrate.backends.chat.prompts import render
+from calibrate.backends.text.segments import Part
+from calibrate.detectors.base import abstained, scored
+from calibrate.detectors.shared.judging import (
     Case,
     ChatDetector,
     given,
@@ -22,9 +23,8 @@ from calibrate.detectors._judging import (
     too_long,
     whole,
 )
-from calibrate.detectors._replies import Unparsed
-from calibrate.detectors._scoring import readable
-from calibrate.detectors.base import abstained, scored
+from calibrate.detectors.shared.replies import Unparsed
+from calibrate.detectors.shared.scoring import readable
 from calibrate.types import Evidence, FlagWhen, Score, Trace
 
 LABELS = ("supported", "hallucination", "contradiction", "extrapolation")

@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 from typing import ClassVar, Literal
 
 from calibrate.backends.chat import Reply, Request
-from calibrate.backends.prompts import render
-from calibrate.detectors._judging import (
+from calibrate.backends.chat.prompts import render
+from calibrate.detectors.base import abstained, scored
+from calibrate.detectors.shared.judging import (
     Case,
     ChatDetector,
     given,
@@ -18,8 +19,7 @@ from calibrate.detectors._judging import (
     said,
     too_long,
 )
-from calibrate.detectors._replies import Answered, Unparsed, first_word, odds
-from calibrate.detectors.base import abstained, scored
+from calibrate.detectors.shared.replies import Answered, Unparsed, first_word, odds
 from calibrate.types import Evidence, FlagWhen, Score, Trace
 
 

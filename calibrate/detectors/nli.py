@@ -6,13 +6,13 @@ from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar, Literal
 
-from calibrate.backends.embedder import PACKAGED, Embedder, embedder
-from calibrate.backends.nli import CONTRADICTION, DEFAULT, ENTAILMENT, nli
-from calibrate.backends.passages import Shortlist, claims, cut, shortlist
-from calibrate.backends.text import words
-from calibrate.detectors._nli import PAIRS, Asking, Cutter, Embed, Judge, Question, in_parts, together
-from calibrate.detectors._scoring import Context, by_number, contexts, each, readable
+from calibrate.backends.embedding.embedder import PACKAGED, Embedder, embedder
+from calibrate.backends.embedding.passages import Shortlist, claims, cut, shortlist
+from calibrate.backends.nli.nli import CONTRADICTION, DEFAULT, ENTAILMENT, nli
+from calibrate.backends.text.segments import words
 from calibrate.detectors.base import abstained, scored
+from calibrate.detectors.shared.nli import PAIRS, Asking, Cutter, Embed, Judge, Question, in_parts, together
+from calibrate.detectors.shared.scoring import Context, by_number, contexts, each, readable
 from calibrate.types import Evidence, FlagWhen, Score, Trace
 
 if TYPE_CHECKING:

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar, Literal
 
-from calibrate.detectors._scoring import each, readable
 from calibrate.detectors.base import abstained, failed, scored
+from calibrate.detectors.shared.scoring import each, readable
 from calibrate.types import Evidence, FlagWhen, Score, Trace
 
 ATTRIBUTE = "retriever"  # the trace attribute that names who gave the scores

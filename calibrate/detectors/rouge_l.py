@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar, Literal, NamedTuple
 
-from calibrate.backends.lexical import (
+from calibrate.backends.text.lexical import (
     ABSENT,
     alphabet,
     answer_reading,
@@ -17,10 +17,10 @@ from calibrate.backends.lexical import (
     reading,
     spelt,
 )
-from calibrate.backends.text import Part
-from calibrate.backends.wordlists import stop_words
-from calibrate.detectors._scoring import by_number, contexts, each, readable
+from calibrate.backends.text.segments import Part
+from calibrate.backends.text.wordlists import stop_words
 from calibrate.detectors.base import abstained, scored
+from calibrate.detectors.shared.scoring import by_number, contexts, each, readable
 from calibrate.types import Evidence, FlagWhen, Score, Trace
 
 

@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any, ClassVar, Literal
 
-from calibrate.backends.json_schema import Unsafe, budget, locate, parse, validator
-from calibrate.detectors._scoring import each, readable
+from calibrate.backends.schema.json_schema import Unsafe, budget, locate, parse, validator
 from calibrate.detectors.base import failed, scored
+from calibrate.detectors.shared.scoring import each, readable
 from calibrate.types import Evidence, FlagWhen, Score, Trace
 
 MOST = 1000  # violations counted

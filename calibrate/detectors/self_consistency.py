@@ -6,13 +6,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar, Literal
 
-from calibrate.backends.embedder import embedder
-from calibrate.backends.lexical import unmarked
-from calibrate.backends.text import Part, sentences
-from calibrate.detectors._embedding import Asking, EmbeddingDetector, together
-from calibrate.detectors._nli import Alternative, alternatives, too_few
-from calibrate.detectors._scoring import by_number, readable
+from calibrate.backends.embedding.embedder import embedder
+from calibrate.backends.text.lexical import unmarked
+from calibrate.backends.text.segments import Part, sentences
 from calibrate.detectors.base import abstained, scored
+from calibrate.detectors.shared.embedding import Asking, EmbeddingDetector, together
+from calibrate.detectors.shared.nli import Alternative, alternatives, too_few
+from calibrate.detectors.shared.scoring import by_number, readable
 from calibrate.types import Evidence, FlagWhen, Score, Trace
 
 if TYPE_CHECKING:

@@ -6,12 +6,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar, Literal
 
-from calibrate.backends.embedder import embedder
-from calibrate.backends.passages import claims
-from calibrate.detectors._embedding import Asking, EmbeddingDetector, portions, together
-from calibrate.detectors._matching import Texts
-from calibrate.detectors._scoring import by_number, readable
+from calibrate.backends.embedding.embedder import embedder
+from calibrate.backends.embedding.passages import claims
 from calibrate.detectors.base import abstained, scored
+from calibrate.detectors.shared.embedding import Asking, EmbeddingDetector, portions, together
+from calibrate.detectors.shared.scoring import by_number, readable
+from calibrate.detectors.shared.token_matching import Texts
 from calibrate.types import Evidence, FlagWhen, Score, Trace
 
 if TYPE_CHECKING:

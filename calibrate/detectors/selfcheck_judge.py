@@ -8,20 +8,13 @@ from dataclasses import dataclass, field
 from typing import ClassVar, Literal
 
 from calibrate.backends.chat import Reply, Request
-from calibrate.backends.prompts import Prompt, clean, render
-from calibrate.backends.text import Part
-from calibrate.detectors._judging import (
-    Case,
-    ChatDetector,
-    heard,
-    in_one_line,
-    said,
-    too_long,
-)
-from calibrate.detectors._nli import alternatives, too_few
-from calibrate.detectors._replies import Word, first_word
-from calibrate.detectors._scoring import readable
+from calibrate.backends.chat.prompts import Prompt, clean, render
+from calibrate.backends.text.segments import Part
 from calibrate.detectors.base import abstained, scored
+from calibrate.detectors.shared.judging import Case, ChatDetector, heard, in_one_line, said, too_long
+from calibrate.detectors.shared.nli import alternatives, too_few
+from calibrate.detectors.shared.replies import Word, first_word
+from calibrate.detectors.shared.scoring import readable
 from calibrate.types import Evidence, FlagWhen, Score, Trace
 
 VALUES: dict[Word, float] = {"yes": 0.0, "no": 1.0, "n/a": 0.5}

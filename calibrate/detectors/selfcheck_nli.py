@@ -6,9 +6,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar, Literal
 
-from calibrate.backends.nli import CONTRADICTION, DEFAULT, ENTAILMENT, nli
-from calibrate.backends.passages import Claim, claims
-from calibrate.detectors._nli import (
+from calibrate.backends.embedding.passages import Claim, claims
+from calibrate.backends.nli.nli import CONTRADICTION, DEFAULT, ENTAILMENT, nli
+from calibrate.detectors.base import abstained, scored
+from calibrate.detectors.shared.nli import (
     PAIRS,
     Alternative,
     Asking,
@@ -19,8 +20,7 @@ from calibrate.detectors._nli import (
     together,
     too_few,
 )
-from calibrate.detectors._scoring import by_number, each, readable
-from calibrate.detectors.base import abstained, scored
+from calibrate.detectors.shared.scoring import by_number, each, readable
 from calibrate.types import Evidence, FlagWhen, Score, Trace
 
 if TYPE_CHECKING:

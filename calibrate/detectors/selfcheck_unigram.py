@@ -8,11 +8,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar, Literal
 
-from calibrate.backends.lexical import places, unmarked
 from calibrate.backends.memo import Memo
-from calibrate.backends.text import sentences, words
-from calibrate.detectors._scoring import by_number, each, readable
+from calibrate.backends.text.lexical import places, unmarked
+from calibrate.backends.text.segments import sentences, words
 from calibrate.detectors.base import abstained, scored
+from calibrate.detectors.shared.scoring import by_number, each, readable
 from calibrate.types import Evidence, FlagWhen, Score, Trace
 
 # The same alternatives come with every sentence of an answer: each text is counted once.

@@ -7,10 +7,10 @@ from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar, Literal
 
-from calibrate.backends.nli import DEFAULT, nli
-from calibrate.detectors._nli import Asking, Judge, Question, alternatives, together, too_few
-from calibrate.detectors._scoring import readable
+from calibrate.backends.nli.nli import DEFAULT, nli
 from calibrate.detectors.base import abstained, scored
+from calibrate.detectors.shared.nli import Asking, Judge, Question, alternatives, together, too_few
+from calibrate.detectors.shared.scoring import readable
 from calibrate.types import Evidence, FlagWhen, Score, Trace
 
 if TYPE_CHECKING:

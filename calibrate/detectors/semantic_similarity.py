@@ -6,11 +6,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar, Literal
 
-from calibrate.backends.embedder import embedder
-from calibrate.backends.passages import Shortlist, claims, cut, shortlist
-from calibrate.detectors._embedding import Asking, EmbeddingDetector, together
-from calibrate.detectors._scoring import Context, by_number, contexts, readable
+from calibrate.backends.embedding.embedder import embedder
+from calibrate.backends.embedding.passages import Shortlist, claims, cut, shortlist
 from calibrate.detectors.base import abstained, scored
+from calibrate.detectors.shared.embedding import Asking, EmbeddingDetector, together
+from calibrate.detectors.shared.scoring import Context, by_number, contexts, readable
 from calibrate.types import Evidence, FlagWhen, Score, Trace
 
 if TYPE_CHECKING:

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from typing import ClassVar, Literal
 
 from calibrate.backends.logprobs import LEAST, NoLogprobs, NotLogprobs, are_of, logprobs, places
-from calibrate.detectors._scoring import each
 from calibrate.detectors.base import abstained, failed, scored
-from calibrate.hostile import visible
+from calibrate.detectors.shared.scoring import each
+from calibrate.sanitize import visible
 from calibrate.types import Evidence, FlagWhen, Score, Trace
 
 SHOWN = 10  # tokens

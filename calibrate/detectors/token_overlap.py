@@ -7,11 +7,11 @@ from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from typing import ClassVar, Literal
 
-from calibrate.backends.lexical import answer_reading, stem, stems
-from calibrate.backends.text import words
-from calibrate.backends.wordlists import stop_words
-from calibrate.detectors._scoring import by_number, each, readable
+from calibrate.backends.text.lexical import answer_reading, stem, stems
+from calibrate.backends.text.segments import words
+from calibrate.backends.text.wordlists import stop_words
 from calibrate.detectors.base import abstained, scored
+from calibrate.detectors.shared.scoring import by_number, each, readable
 from calibrate.types import Evidence, FlagWhen, Score, Trace
 
 

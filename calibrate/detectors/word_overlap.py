@@ -6,10 +6,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar, Literal
 
-from calibrate.backends.lexical import shown, unmarked
-from calibrate.backends.text import sentences, words
-from calibrate.detectors._scoring import by_number, each, readable
+from calibrate.backends.text.lexical import shown, unmarked
+from calibrate.backends.text.segments import sentences, words
 from calibrate.detectors.base import abstained, scored
+from calibrate.detectors.shared.scoring import by_number, each, readable
 from calibrate.types import Evidence, FlagWhen, Score, Trace
 
 

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from calibrate.errors import BadInput, TouchstoneError
-from calibrate.hostile import FORMULA
 from calibrate.ingest.base import Rejected, Row
 from calibrate.ingest.files import InputFile
 from calibrate.ingest.formats import format_of
@@ -28,6 +27,7 @@ from calibrate.ingest.values import (
     utc,
 )
 from calibrate.ingest.verdicts import as_spans, as_verdict
+from calibrate.sanitize import FORMULA
 from calibrate.types import KINDS, Label
 
 COLUMNS = (

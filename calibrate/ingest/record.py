@@ -8,7 +8,6 @@ import math
 from dataclasses import replace
 from typing import Any
 
-from calibrate.hostile import visible
 from calibrate.ingest.base import Record, Rejected, Row
 from calibrate.ingest.values import (
     LONGEST_ID,
@@ -22,6 +21,7 @@ from calibrate.ingest.values import (
     utc,
 )
 from calibrate.ingest.verdicts import labels_of
+from calibrate.sanitize import visible
 from calibrate.types import Source, Token, Trace
 
 LONGEST_ATTRIBUTE = 1000

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from urllib.parse import quote
 
-from calibrate.hostile import visible
 from calibrate.runtime.decision import Decision
+from calibrate.sanitize import visible
 
 LISTED = 10  # answers told one by one; of the others only how many there are
 ID, REASONS, ANSWER = 100, 400, 300  # code points

@@ -9,7 +9,7 @@ from numbers import Real
 from typing import Any, Literal
 
 from calibrate.errors import BadInput
-from calibrate.flagging import reaches
+from calibrate.orientation import reaches
 from calibrate.runtime import rules
 from calibrate.runtime.given import kind_of
 from calibrate.runtime.live import Live, current

@@ -1,4 +1,4 @@
-"""Ensembles in production: the rules of calibrate.stats.ensemble for one trace, read from their JSON, without numpy.
+"""Ensembles in production: the rules of stats.ensembles.rules for one trace, read from their JSON, without numpy.
 
 `docs/thresholds-file.md` has the same in words for other languages; tests hold the two implementations together.
 """
@@ -10,7 +10,7 @@ from bisect import bisect_right
 from collections.abc import Mapping
 from typing import Any
 
-from calibrate.flagging import flags, reaches
+from calibrate.orientation import flags, reaches
 
 Scores = Mapping[str, float]
 """Detector -> its score; one without a score is not there."""

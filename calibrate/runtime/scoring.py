@@ -211,7 +211,7 @@ def is_sampled(sampling: Sampling, detector: str, trace: Trace) -> bool:
 def revision_of(detector: Detector) -> str:
     """The revision of the models behind a score as releases name it. A team's own lists of refusals belong to it,
     where the detector has refusals left out: they decide which answers are scored at all."""
-    from calibrate.backends import refusals
+    from calibrate.backends.text import refusals
 
     lists = "" if getattr(type(detector), "scores_refusals", False) else refusals.version()
     return "+".join(filter(None, (detector.revision(), lists and f"refusals:{lists}")))

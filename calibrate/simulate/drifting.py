@@ -9,9 +9,9 @@ from statistics import NormalDist
 import numpy as np
 
 from calibrate.simulate.targets import Report, Row
-from calibrate.stats.drift import Shift, Window, compare, judge
-from calibrate.stats.eprocess import ALPHA, log_fell, log_holds
-from calibrate.stats.prevalence import prevalence
+from calibrate.stats.fitting.prevalence import prevalence
+from calibrate.stats.monitoring.drift import Shift, Window, compare, judge
+from calibrate.stats.monitoring.eprocess import ALPHA, log_fell, log_holds
 
 Floats = np.ndarray[tuple[int, ...], np.dtype[np.float64]]
 Ints = np.ndarray[tuple[int, ...], np.dtype[np.int64]]

@@ -9,12 +9,12 @@ import numpy as np
 
 from calibrate.simulate.scenarios import TARGET, Floats, Traffic
 from calibrate.simulate.trials import Labelled, design_of, draw
-from calibrate.stats.areas import FEW, ranked
-from calibrate.stats.bootstrap import Order
-from calibrate.stats.bounded import Bounded, bounded
-from calibrate.stats.intervals import figures
-from calibrate.stats.policies import Policy, choose
-from calibrate.stats.sweep import Sweep, sweep
+from calibrate.stats.choosing.bounded import Bounded, bounded
+from calibrate.stats.choosing.policies import Policy, choose
+from calibrate.stats.intervals.bootstrap import Order
+from calibrate.stats.intervals.ranking import FEW, ranked
+from calibrate.stats.intervals.sweep_intervals import figures
+from calibrate.stats.sweep.sweep import Sweep, sweep
 from calibrate.types import Interval
 
 FIGURES = ("precision", "recall", "fpr", "flag_rate")

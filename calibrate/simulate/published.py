@@ -11,9 +11,9 @@ import numpy as np
 
 from calibrate.simulate.scenarios import TARGET, Ints, Traffic
 from calibrate.simulate.trials import draw, fresh_flagged, walked
-from calibrate.stats.exact import ALPHA
-from calibrate.stats.planning import NODES, Walk, ladder
-from calibrate.stats.ridge import fit
+from calibrate.stats.certification.planning import NODES, Walk, ladder
+from calibrate.stats.fitting.ridge import fit
+from calibrate.stats.intervals.exact_tests import ALPHA
 
 LEVELS = (0.92, 0.88, 0.84, 0.80, 0.77)
 SHARE_A = 0.6

@@ -6,12 +6,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from calibrate.sampling import allocate
 from calibrate.simulate.scenarios import FRESH, GROUP, TARGET, Bools, Floats, Ints, Traffic
-from calibrate.stats.certify import STAGE_A_SHARE, first_of_each
-from calibrate.stats.design import Design
-from calibrate.stats.exact import binomial_p, level, walk_down
-from calibrate.stats.planning import Ladder, Walk, best_walk, labels_needed, ladder, local_weights, rings
+from calibrate.stats.certification.certify import STAGE_A_SHARE, first_of_each
+from calibrate.stats.certification.planning import Ladder, Walk, best_walk, labels_needed, ladder, local_weights, rings
+from calibrate.stats.intervals.exact_tests import binomial_p, level, walk_down
+from calibrate.stats.sampling.designs import allocate
+from calibrate.stats.sweep.design import Design
 
 DRAWS = 64  # of the posterior, per replication; the product takes more
 

@@ -38,7 +38,7 @@ class EnsembleMetrics:
 class EnsembleEntry:
     """A rule over detectors of the release.
 
-    `rule` is the document that calibrate.stats.ensemble.to_json gives: numbers only, all that a runtime needs.
+    `rule` is the document that calibrate.stats.ensembles.rules.to_json gives: numbers only, all that a runtime needs.
     `members` are the detectors it reads, by name. `budget` is the share of the traffic that the signal cut was to flag.
     """
 

@@ -11,7 +11,7 @@ from datetime import datetime
 from functools import cached_property
 from typing import Any, NamedTuple
 
-from calibrate.flagging import MEETS, SIGNS
+from calibrate.orientation import MEETS, SIGNS
 from calibrate.probability import JudgedMap
 from calibrate.thresholds.canonical import digest_of, plain
 from calibrate.thresholds.canonical import label_set_digest as label_set_digest

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from calibrate.backends.citations import attribute_citations, citations, without_marks
+from calibrate.backends.text.citations import attribute_citations, citations, without_marks
 
 
 @pytest.mark.parametrize(

@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from calibrate.backends import nli as module
-from calibrate.backends.nli import CONTRADICTION, ENTAILMENT, HUB_DEFAULT, VARIABLE, Nli, nli
-from calibrate.backends.text import Part
+from calibrate.backends.nli import nli as module
+from calibrate.backends.nli.nli import CONTRADICTION, ENTAILMENT, HUB_DEFAULT, VARIABLE, Nli, nli
+from calibrate.backends.text.segments import Part
 from calibrate.errors import Unavailable
 from tests.tiny_nli import LABELS, known_model, random_model
 
@@ -158,7 +158,7 @@ def test_the_number_of_threads_changes_nothing(folder: Path, threads: str, monke
 
 
 def test_batches_keep_to_the_budget_and_lose_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    from calibrate.backends import nli_model
+    from calibrate.backends.nli import model as nli_model
 
     monkeypatch.setenv("TOUCHSTONE_THREADS", "1")
     lengths = [5, 900, 2000, 30, 30, 31, 7, 400, 400, 400]
@@ -342,7 +342,7 @@ def test_the_revision_is_that_of_the_files(tmp_path: Path, known: Path) -> None:
 
 def test_asking_who_it_is_loads_nothing(known: Path) -> None:
     code = (
-        "import sys; from calibrate.backends.nli import nli; m = nli(sys.argv[1]); print(m.unavailable());"
+        "import sys; from calibrate.backends.nli.nli import nli; m = nli(sys.argv[1]); print(m.unavailable());"
         "m.revision(); assert not {'torch', 'transformers', 'tokenizers', 'onnxruntime', 'numpy'} & set(sys.modules)"
     )
     done = subprocess.run([sys.executable, "-c", code, str(known)], capture_output=True, text=True, cwd=ROOT)
@@ -354,7 +354,7 @@ def test_nothing_reaches_the_network(known: Path) -> None:
         "import socket, sys\n"
         "def refuse(*a, **k): raise AssertionError('network')\n"
         "socket.socket.connect = socket.getaddrinfo = socket.create_connection = refuse\n"
-        "from calibrate.backends.nli import nli\n"
+        "from calibrate.backends.nli.nli import nli\n"
         "print(nli(sys.argv[1]).probabilities([('proof', 'b')]).shape)"
     )
     done = subprocess.run([sys.executable, "-c", code, str(known)], capture_output=True, text=True, cwd=ROOT)

@@ -10,9 +10,9 @@ import pytest
 
 from calibrate import workspace
 from calibrate.backends import files
-from calibrate.backends.refusals import refusal, version
+from calibrate.backends.text.refusals import refusal, version
 from calibrate.errors import BadInput
-from calibrate.steps.demo import TRACES
+from calibrate.workflow.traces.demo import TRACES
 from tests.shared_data import load
 
 REFUSALS = [

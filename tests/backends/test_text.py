@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from calibrate.backends import text as text_module
-from calibrate.backends.lexical import masked, stem
 from calibrate.backends.memo import Memo
-from calibrate.backends.text import sentences, windows, words
-from calibrate.backends.wordlists import STOP_WORDS, stop_words
+from calibrate.backends.text import segments as text_module
+from calibrate.backends.text.lexical import masked, stem
+from calibrate.backends.text.segments import sentences, windows, words
+from calibrate.backends.text.wordlists import STOP_WORDS, stop_words
 
 CASES: dict[str, list[str]] = {
     "titles": ["Dr. Smith met Mr. Jones at 5 p.m. on Jan. 5.", "He left."],
@@ -170,7 +170,7 @@ def test_stop_words_by_their_definition(tokens: list[str]) -> None:
 
 
 def test_masked_keeps_offsets() -> None:
-    from calibrate.backends.citations import citations
+    from calibrate.backends.text.citations import citations
 
     text = "A [1] b [2, 3]."
     assert masked(text, citations(text)) == "A     b       ."
@@ -209,7 +209,7 @@ SLOW = {
 
 @pytest.mark.parametrize("text", SLOW.values(), ids=SLOW)
 def test_long_texts_take_seconds(text: str) -> None:
-    from calibrate.backends.citations import attribute_citations
+    from calibrate.backends.text.citations import attribute_citations
 
     began = time.perf_counter()
     attribute_citations(text)

@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from calibrate.backends import vectors
-from calibrate.backends.embedder import Embedder, embedder
-from calibrate.backends.vectors import Vectors
+from calibrate.backends.embedding import vectors
+from calibrate.backends.embedding.embedder import Embedder, embedder
+from calibrate.backends.embedding.vectors import Vectors
 
 MB = 1_000_000
 

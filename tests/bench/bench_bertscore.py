@@ -20,8 +20,8 @@ import torch
 os.environ["TOUCHSTONE_CACHE_MB"] = "0"  # nothing is remembered from another run
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
-from calibrate.backends.embedder import embedder
-from calibrate.backends.passages import claims, cut
+from calibrate.backends.embedding.embedder import embedder
+from calibrate.backends.embedding.passages import claims, cut
 from calibrate.backends.weights import threads
 from calibrate.detectors.base import Detector
 from calibrate.detectors.bertscore import BertScore

@@ -16,8 +16,8 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
-from calibrate.stats.replicates import Replicates, bootstrap
-from calibrate.stats.sweep import sweep
+from calibrate.stats.choosing.bootstrap_curves import Replicates, bootstrap
+from calibrate.stats.sweep.sweep import sweep
 
 FEW, MANY, MOST = 500, 1_000_000, 10_000_000
 RESAMPLES = 2000

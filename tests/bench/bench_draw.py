@@ -18,8 +18,8 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from sqlalchemy import func, select, text
 
-from calibrate.steps.sample import draw
 from calibrate.types import TraceFilter
+from calibrate.workflow.sampling.sample import draw
 from db import Store, open_store
 from db.tables import TraceRow
 

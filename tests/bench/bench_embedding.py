@@ -23,14 +23,14 @@ import torch
 os.environ["TOUCHSTONE_CACHE_MB"] = "0"  # nothing is remembered from another run
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
-from calibrate.backends.citations import attribute_citations, without_marks
-from calibrate.backends.embedder import Embedder, embedder
-from calibrate.backends.passages import claims
-from calibrate.backends.text import Part
+from calibrate.backends.embedding.embedder import Embedder, embedder
+from calibrate.backends.embedding.passages import claims
+from calibrate.backends.text.citations import attribute_citations, without_marks
+from calibrate.backends.text.segments import Part
 from calibrate.backends.weights import threads
-from calibrate.detectors._scoring import by_number, contexts
 from calibrate.detectors.citation_grounding import CitationGrounding
 from calibrate.detectors.semantic_similarity import SemanticSimilarity
+from calibrate.detectors.shared.scoring import by_number, contexts
 from calibrate.types import Source, Trace
 
 DATA = Path(__file__).parents[3] / "shared" / "data"

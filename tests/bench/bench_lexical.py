@@ -25,9 +25,9 @@ from rouge_score.rouge_scorer import RougeScorer
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from calibrate import registry
-from calibrate.backends import lexical, wordlists
 from calibrate.backends.memo import Memo
-from calibrate.backends.text import sentences, windows, words
+from calibrate.backends.text import lexical, wordlists
+from calibrate.backends.text.segments import sentences, windows, words
 from calibrate.detectors import bleu
 from calibrate.types import Source, Trace
 

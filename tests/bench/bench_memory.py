@@ -33,8 +33,8 @@ def measure(names: str, count: int) -> None:
     """Prints the peak and the growth, in MB."""
     from calibrate.ingest import Record
     from calibrate.run import Tally
-    from calibrate.steps import detect
     from calibrate.types import Source, Trace
+    from calibrate.workflow.detection import detect
     from db import open_store
     from db.runs import Runs
 

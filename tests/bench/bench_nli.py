@@ -26,14 +26,14 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 os.environ["HF_HUB_OFFLINE"] = "1"
 os.environ.setdefault("TOUCHSTONE_THREADS", "2")
 
-from calibrate.backends import nli as backend
-from calibrate.backends.embedder import embedder
-from calibrate.backends.nli import Nli, nli
-from calibrate.backends.passages import claims, cut
+from calibrate.backends.embedding.embedder import embedder
+from calibrate.backends.embedding.passages import claims, cut
+from calibrate.backends.nli import nli as backend
+from calibrate.backends.nli.nli import Nli, nli
 from calibrate.backends.weights import threads
-from calibrate.detectors._nli import Cutter
-from calibrate.detectors._scoring import by_number, contexts
 from calibrate.detectors.nli import NliSupport
+from calibrate.detectors.shared.nli import Cutter
+from calibrate.detectors.shared.scoring import by_number, contexts
 from calibrate.types import Source, Trace
 
 DATA = Path(__file__).parents[3] / "shared" / "data" / "ragtruth_qa.jsonl.gz"

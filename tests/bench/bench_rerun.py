@@ -16,10 +16,10 @@ from pathlib import Path
 os.environ["TOUCHSTONE_CACHE_MB"] = "0"  # nothing is remembered from another run
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
-from calibrate.backends.embedder import Embedder, embedder
+from calibrate.backends.embedding.embedder import Embedder, embedder
 from calibrate.ingest import Record
-from calibrate.steps import detect
 from calibrate.types import Trace
+from calibrate.workflow.detection import detect
 from db import Store, open_store
 from tests.shared_data import load
 

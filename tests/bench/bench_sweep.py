@@ -11,7 +11,7 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
-from calibrate.stats.sweep import Sweep, sweep
+from calibrate.stats.sweep.sweep import Sweep, sweep
 
 ROWS = 1_000_000
 REPEATS = 5

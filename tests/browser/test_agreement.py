@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
-from calibrate.stats.policies import parse
-from calibrate.steps import tune
+from calibrate.stats.choosing.policies import parse
 from calibrate.types import Label, Score, Source, Trace
+from calibrate.workflow.evidence import loading
+from calibrate.workflow.tuning import operating_points
 from db import open_store
 from tests.browser.conftest import LONG, App, serve, settled, until
 
@@ -88,9 +89,9 @@ def test_two_people_agree_dispute_and_decide(own: App, browser: Any) -> None:
 
     page.get_by_text("If labellers err", exact=True).click()
     page.get_by_text("No operating point yet.").wait_for()
-    data = tune.labelled(own.store, "token_overlap")
-    point = tune.point_of(data, parse("elbow"))
-    tune.save_point(own.store, data, point, by="tester", now=datetime.now(UTC))
+    data = loading.load_evidence(own.store, "token_overlap")
+    point = operating_points.choose_point(data, parse("elbow"))
+    operating_points.save_point(own.store, data, point, by="tester", now=datetime.now(UTC))
     page.goto(f"{own.url}/agreement?view=errors")
     page.get_by_text("Decide the 1 disputed trace first").wait_for()
     page.get_by_role("slider").first.focus()

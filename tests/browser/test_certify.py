@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from calibrate.steps import certify
+from calibrate.workflow.certification import certify
 from db import open_store
 from tests.browser.conftest import LONG, App, serve, settled, until
-from tests.steps.certifying import Traffic, traffic
-from tests.steps.making import ABOVE
+from tests.workflow.certifying import Traffic, traffic
+from tests.workflow.making import ABOVE
 
 pytestmark = pytest.mark.browser
 

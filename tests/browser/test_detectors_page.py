@@ -11,8 +11,8 @@ import pytest
 
 from calibrate import registry
 from calibrate.backends import files
-from calibrate.steps import detect
 from calibrate.types import Label, Score, Source, Trace
+from calibrate.workflow.detection import detect
 from db import open_store
 from tests.backends.chat_stub import Asked, Say, stubbed
 from tests.browser.conftest import LONG, App, serve, settled, turn_to

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from calibrate.stats.combine import Recipe
-from calibrate.steps import ensemble as step
+from calibrate.stats.ensembles.combine import Recipe
+from calibrate.workflow.tuning import ensemble as step
 from db import open_store
 from tests.browser.conftest import LONG, App, serve, settled
-from tests.steps.making import fill, give_scores
+from tests.workflow.making import fill, give_scores
 
 pytestmark = pytest.mark.browser
 NAMES = ["bleu", "rouge_l", "token_overlap"]

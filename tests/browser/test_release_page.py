@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from calibrate.steps import approval
-from calibrate.steps import release as step
+from calibrate.workflow.releasing import approval, history
+from calibrate.workflow.releasing import release as step
 from db import open_store
 from tests.browser.conftest import LONG, App, serve, settled, until
-from tests.steps.making import DETECTOR, NOW, draw, fill, save
+from tests.workflow.making import DETECTOR, NOW, draw, fill, save
 
 pytestmark = pytest.mark.browser
 
@@ -70,7 +70,7 @@ def test_one_click_rolls_back_once(own: App, page: Any) -> None:
     was = own.store.releases.get(11)
     assert was is not None
     assert own.store.releases.count() == 13
-    assert step.content(step.read(newest)) == step.content(step.read(was))
+    assert history.content(history.read_release(newest)) == history.content(history.read_release(was))
     page.get_by_text("Nothing changes against v13.").wait_for()  # v12, live before, had another tier
 
 
@@ -102,16 +102,16 @@ def test_a_worse_point_needs_a_reason_and_a_second_person(own: App, page: Any) -
     settled(page)
     page.get_by_role("button", name=re.compile("Approve and release")).click()
     page.get_by_text(f"v{before + 1} is released").wait_for()
-    file = step.live(own.store)
+    file = history.live_release(own.store)
     assert file is not None
     assert (file.released_by, file.extra["x-approved-by"]) == ("ann", "tester")
     assert file.extra["x-reason"] == "Too many pages at night."
 
 
 def _seen(own: App) -> Any:
-    from calibrate.steps.impact import impact
+    from calibrate.workflow.releasing.impact import impact
 
-    before = step.live(own.store)
+    before = history.live_release(own.store)
     assert before is not None
     after = step.candidate(
         own.store, note="", by="", now=NOW, version=before.version + 1, replaces=before.version, before=before

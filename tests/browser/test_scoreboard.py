@@ -8,11 +8,12 @@ from typing import Any
 
 import pytest
 
-from calibrate.steps import detect, probability
 from calibrate.types import Label, Source, Trace
+from calibrate.workflow.detection import detect
+from calibrate.workflow.tuning import probability
 from db import open_store
 from tests.browser.conftest import LONG, App, serve, settled
-from tests.steps.making import save
+from tests.workflow.making import save
 
 pytestmark = pytest.mark.browser
 

@@ -10,11 +10,13 @@ from typing import Any
 import pytest
 
 from calibrate.runtime import decide, load
-from calibrate.steps import tune
+from calibrate.stats.choosing import policy
 from calibrate.types import Member, TraceFilter
+from calibrate.workflow.evidence import loading
+from calibrate.workflow.tuning import operating_points
 from db import open_store
 from tests.browser.conftest import LONG, App, serve, settled, until
-from tests.steps.making import ABOVE, DETECTOR, NOW, draw, fill, give_scores, save
+from tests.workflow.making import ABOVE, DETECTOR, NOW, draw, fill, give_scores, save
 
 pytestmark = pytest.mark.browser
 
@@ -26,7 +28,7 @@ def own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[App]:
     store = open_store(f"sqlite:///{folder / 'store.db'}")
     labels, scores = draw(120)
     fill(store, labels, scores)
-    traces = store.traces.load([row.pk for row in tune.labelled(store, DETECTOR).rows])
+    traces = store.traces.load([row.pk for row in loading.load_evidence(store, DETECTOR).rows])
     # Citation validity knows nothing: no threshold of it is any good.
     give_scores(store, traces, [float(place % 2) for place in range(120)], name=ABOVE)
     clean = [place for place, bad in enumerate(labels) if not bad][:8]
@@ -84,18 +86,18 @@ def threshold(page: Any) -> float:
 
 
 def measured(own: App, at: float) -> tuple[int, ...]:
-    found = tune.point_of(tune.labelled(own.store, DETECTOR), tune.Policy("manual", at))
+    found = operating_points.choose_point(loading.load_evidence(own.store, DETECTOR), policy.Policy("manual", at))
     return found.true_positives, found.false_positives, found.false_negatives, found.true_negatives
 
 
 def test_the_policy_chooses_and_the_page_counts_what_the_statistics_count(own: App, page: Any) -> None:
     tuning(page, own, DETECTOR)
     page.locator(".ts-matrix").wait_for()
-    chosen = tune.point_of(tune.labelled(own.store, DETECTOR), tune.Policy("precision", 0.7))
+    chosen = operating_points.choose_point(loading.load_evidence(own.store, DETECTOR), policy.Policy("precision", 0.7))
     until(page, lambda: counts(page) == measured(own, chosen.threshold))
     until(page, lambda: page.get_by_text("not certified").count() == 1)
     page.get_by_role("radio", name="Elbow").or_(page.get_by_role("button", name="Elbow")).first.click()
-    elbow = tune.point_of(tune.labelled(own.store, DETECTOR), tune.Policy("elbow"))
+    elbow = operating_points.choose_point(loading.load_evidence(own.store, DETECTOR), policy.Policy("elbow"))
     until(page, lambda: counts(page) == measured(own, elbow.threshold))
     until(page, lambda: "policy=elbow" in page.url)
     page.reload()  # what was chosen is in the address
@@ -121,7 +123,7 @@ def test_a_click_on_a_bar_and_an_arrow_key_move_the_threshold(own: App, page: An
     place = still(page, bars.nth(25))
     page.mouse.click(place["x"] + place["width"] / 2, place["y"] + place["height"] - 2)
     page.get_by_role("spinbutton", name="Threshold").wait_for()
-    edges = tune.labelled(own.store, DETECTOR).histogram.edges[1:]
+    edges = loading.load_evidence(own.store, DETECTOR).histogram.edges[1:]
     until(page, lambda: min(abs(edges - threshold(page))) < 1e-4)
     clicked = threshold(page)
     nearest = float(min(edges, key=lambda edge: abs(edge - clicked)))
@@ -134,7 +136,7 @@ def test_a_click_on_a_bar_and_an_arrow_key_move_the_threshold(own: App, page: An
 def test_a_threshold_set_by_hand_outlives_a_reload(own: App, page: Any) -> None:
     tuning(page, own, DETECTOR)
     chosen = threshold(page)
-    by_hand = float(sorted(tune.labelled(own.store, DETECTOR).sweep.thresholds)[7])
+    by_hand = float(sorted(loading.load_evidence(own.store, DETECTOR).sweep.thresholds)[7])
     field = page.get_by_role("spinbutton", name="Threshold")
     field.fill(repr(by_hand))
     page.keyboard.press("Tab")
@@ -153,15 +155,15 @@ def test_a_threshold_in_the_address_that_is_none_is_passed_over(own: App, page: 
     page.goto(f"{own.url}/tune?detector={DETECTOR}&sample=All labelled traces&threshold={text}")
     page.get_by_text("shown is what the policy chooses").wait_for()
     settled(page)
-    chosen = tune.point_of(tune.labelled(own.store, DETECTOR), tune.Policy("precision", 0.7))
+    chosen = operating_points.choose_point(loading.load_evidence(own.store, DETECTOR), policy.Policy("precision", 0.7))
     until(page, lambda: counts(page) == measured(own, chosen.threshold))
     assert "threshold=" not in page.url
 
 
 def test_the_traces_on_either_side_are_read_in_place(own: App, page: Any) -> None:
     tuning(page, own, DETECTOR)
-    point = tune.point_of(tune.labelled(own.store, DETECTOR), tune.Policy("precision", 0.7))
-    near = tune.labelled(own.store, DETECTOR).nearby(point.threshold)
+    point = operating_points.choose_point(loading.load_evidence(own.store, DETECTOR), policy.Policy("precision", 0.7))
+    near = loading.load_evidence(own.store, DETECTOR).nearby(point.threshold)
     for row in (*near.flagged, *near.passed):
         page.locator(f'article.card[data-trace="{row.trace_id}"]').wait_for()
     wrong = sum(row.gold == "clean" for row in near.flagged) + sum(row.gold == "hallucinated" for row in near.passed)
@@ -210,7 +212,7 @@ def test_save_and_release_once_and_the_file_decides_as_the_page_said(own: App, p
     download.value.save_as(tmp_path / "downloaded.json")
     assert (tmp_path / "downloaded.json").read_bytes() == out.read_bytes()
     thresholds = load(out)
-    rows = tune.labelled(own.store, DETECTOR).rows
+    rows = loading.load_evidence(own.store, DETECTOR).rows
     flagged = [row for row in rows if decide(thresholds, {DETECTOR: row.value}).flags]
     hits = sum(row.gold == "hallucinated" for row in flagged)
     assert (hits, len(flagged) - hits) == shown[:2]

@@ -9,13 +9,15 @@ from typing import Any
 
 import pytest
 
-from calibrate.stats.policies import parse
-from calibrate.steps import release, tune
-from calibrate.steps.watch import Watcher
+from calibrate.stats.choosing.policies import parse
 from calibrate.types import TraceFilter
+from calibrate.workflow.evidence import loading
+from calibrate.workflow.releasing import release
+from calibrate.workflow.tuning import operating_points
+from calibrate.workflow.watching.watch import Watcher
 from db import Store
 from tests.browser.conftest import App, settled
-from tests.steps.making import DETECTOR, draw, fill
+from tests.workflow.making import DETECTOR, draw, fill
 
 pytestmark = pytest.mark.browser
 
@@ -29,9 +31,11 @@ def flagged(app: App) -> str:
     if not store.releases.list():
         labels, scores = draw(30)
         fill(store, labels, scores)
-        data = tune.labelled(store, DETECTOR)
+        data = loading.load_evidence(store, DETECTOR)
         now = datetime.now(UTC)
-        tune.save_point(store, data, tune.point_of(data, parse("manual:0.5")), by="ann", now=now)
+        operating_points.save_point(
+            store, data, operating_points.choose_point(data, parse("manual:0.5")), by="ann", now=now
+        )
         release.release(store, detectors=[DETECTOR], tiers={DETECTOR: "page"}, note="", by="ann", now=now)
     return watched(store)
 

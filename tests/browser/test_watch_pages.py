@@ -11,13 +11,15 @@ from typing import Any
 import pytest
 
 from calibrate.ingest.base import Record
-from calibrate.steps import detect, recheck, release
-from calibrate.steps.detect import utc_now
 from calibrate.types import Label, Source, Trace
+from calibrate.workflow.detection import detect
+from calibrate.workflow.detection.detect import utc_now
+from calibrate.workflow.releasing import history, release
+from calibrate.workflow.watching import recheck
 from db import Store, open_store
-from pages.parts.text import middle
+from pages.components.text import middle
 from tests.browser.conftest import LONG, App, serve, settled, turn_to, until
-from tests.steps.making import save
+from tests.workflow.making import save
 
 pytestmark = pytest.mark.browser
 
@@ -124,7 +126,9 @@ def test_from_nothing_to_a_recalibrated_release(own: App, browser: Any) -> None:
     page.get_by_role("button", name="Release v2").click()
     page.get_by_text("v2 is released.").wait_for()
     assert [row.version for row in store.releases.list()] == [2, 1]
-    assert NEW not in release.read(store.releases.list()[0]).data.models  # flagged answers alone do not make it known
+    assert (
+        NEW not in history.read_release(store.releases.list()[0]).data.models
+    )  # flagged answers alone do not make it known
     assert outside == []
     context.close()
 

@@ -16,8 +16,8 @@ from typing import Any
 import pytest
 
 from calibrate.runtime import decide, load
-from calibrate.steps import tune
 from calibrate.types import Sample
+from calibrate.workflow.evidence import loading
 from db import open_store
 from tests.browser.conftest import LONG, ROOT, App, serve, settled
 from tests.shared_data import path, records
@@ -192,7 +192,7 @@ def _decides_as_shown(
     """The released file, in another process and in this one, flags exactly what the page has counted."""
     thresholds = load(file)
     entry = thresholds.detectors["token_overlap"]
-    data = tune.labelled(app.store, "token_overlap", sample=sample.name)
+    data = loading.load_evidence(app.store, "token_overlap", sample=sample.name)
     rows, sweep = data.rows, data.sweep
     assert len(rows) == DRAWN
     assert {row.trace_id: row.gold for row in rows}.items() <= truth.items()

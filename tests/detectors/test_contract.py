@@ -135,7 +135,7 @@ def test_batches_and_order_do_not_matter(detector: Detector) -> None:
 
 @pytest.mark.model
 def test_a_megabyte_is_no_trouble(detector: Detector, monkeypatch: pytest.MonkeyPatch) -> None:
-    from calibrate.backends import passages
+    from calibrate.backends.embedding import passages
 
     # The real budgets cost seconds a trace; what is tested is that they hold.
     monkeypatch.setattr(passages, "CLAIM_CHARACTERS", 3_000)

@@ -14,10 +14,10 @@ from nltk.translate.bleu_score import modified_precision
 from rapidfuzz.distance import LCSseq
 
 from calibrate import registry
-from calibrate.backends.lexical import most_often, ngrams, unmarked
-from calibrate.backends.text import words
-from calibrate.detectors._scoring import by_number
+from calibrate.backends.text.lexical import most_often, ngrams, unmarked
+from calibrate.backends.text.segments import words
 from calibrate.detectors.bleu import sentence_bleu
+from calibrate.detectors.shared.scoring import by_number
 from calibrate.types import Score, Source, Trace
 from tests.detectors.examples import trace
 from tests.shared_data import load

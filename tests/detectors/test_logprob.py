@@ -15,8 +15,8 @@ from scipy.stats import entropy as scipy_entropy
 
 from calibrate import registry, workspace
 from calibrate.backends import logprobs
-from calibrate.steps.demo import TRACES
 from calibrate.types import Baseline, Score, Token, Trace
+from calibrate.workflow.traces.demo import TRACES
 from tests.shared_data import load
 
 LN5 = math.log(5)
@@ -340,7 +340,7 @@ def test_the_sample_traces_rank_better_than_the_recipe() -> None:
     from sklearn.metrics import roc_auc_score
 
     from calibrate.detectors.entropy_z import statistic
-    from calibrate.stats.baselines import fit
+    from calibrate.stats.fitting.baselines import fit
 
     records = [json.loads(line) for line in TRACES.read_text(encoding="utf-8").splitlines()]
     rows = [(shipped(one), one["label"] == "hallucinated") for one in records if one["label"] and one["tokens"]]

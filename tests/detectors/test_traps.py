@@ -215,7 +215,7 @@ def test_one_wrong_sentence_does_not_hide_among_right_ones() -> None:
 
 @pytest.mark.model
 def test_what_is_not_compared_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    from calibrate.backends import passages
+    from calibrate.backends.embedding import passages
 
     monkeypatch.setattr(passages, "CLAIM_CHARACTERS", 120)
     one = trace(f"{'The Pacific is the largest ocean. ' * 10}{BREAD}", SEA)
@@ -307,7 +307,7 @@ def test_a_remote_reference_is_never_fetched(variant: str, monkeypatch: pytest.M
 def test_what_would_not_end_fails_and_says_so(answer: str, schema: Any, says: str) -> None:
     import re
 
-    from calibrate.backends import json_schema
+    from calibrate.backends.schema import json_schema
 
     before, json_schema.STEPS = json_schema.STEPS, 20_000
     try:

@@ -15,8 +15,8 @@ import pytest
 from calibrate.engines.local import absolute, is_starting, log_path, start_worker
 from calibrate.ingest import Record
 from calibrate.run import BATCH, KEEP_EVERY
-from calibrate.steps.detect import free_dead, worker_name
 from calibrate.types import Trace
+from calibrate.workflow.detection.detect import free_dead, worker_name
 from db import Store
 from db.runs import Run
 

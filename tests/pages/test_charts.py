@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from calibrate.stats.intervals import band, figures
-from calibrate.stats.sweep import Sweep, sweep
-from calibrate.steps.tune import Labelled
+from calibrate.stats.intervals.sweep_intervals import band, figures
+from calibrate.stats.sweep.sweep import Sweep, sweep
 from calibrate.types import FlagWhen, Interval
+from calibrate.workflow.evidence.evidence import Evidence
 from db.scores import Config, Row
-from pages.parts import charts
+from pages.components import charts
 
 
 def curve(flag_when: FlagWhen = "below", n: int = 200) -> Sweep:
@@ -23,13 +23,13 @@ def curve(flag_when: FlagWhen = "below", n: int = 200) -> Sweep:
     return sweep(labels, rng.normal(sign * labels, 1.0), flag_when=flag_when)
 
 
-def data(n: int = 100) -> Labelled:
+def data(n: int = 100) -> Evidence:
     golds = ["clean" if i % 4 else "hallucinated" for i in range(n)]
     nothing = (None, None, None)
     rows = tuple(
         Row(i, "<b>evil</b>", "00", gold, i / n, "scored", None, "all", *nothing) for i, gold in enumerate(golds)
     )
-    return Labelled(Config(1, "token_overlap", "1", {}, ""), "below", None, rows)
+    return Evidence(Config(1, "token_overlap", "1", {}, ""), "below", None, rows)
 
 
 def spec(figure: Any) -> dict[str, Any]:

@@ -11,13 +11,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from calibrate.stats.sweep import sweep
-from calibrate.steps.tune import told_apart
+from calibrate.stats.sweep.sweep import sweep
 from calibrate.types import Token, Trace
+from calibrate.workflow.detection.configurations import distinguish_configs
 from db.scores import Config
-from pages.parts import charts, trace_card
-from pages.parts.detector_detail import dollars
-from pages.parts.text import label, plain
+from pages.components import charts, trace_card
+from pages.components.text import label, plain
+from pages.detect.detector_detail import dollars
 
 
 @pytest.mark.parametrize(
@@ -71,11 +71,11 @@ def test_settings_are_named_by_what_differs() -> None:
         Config(1, "d", "1", same, "m@1+prompt-aa"),
         Config(2, "d", "1", {**same, "variant": "plain"}, "m@1+prompt-aa"),
     ]
-    assert told_apart(configs) == ["variant default", "variant plain"]
+    assert distinguish_configs(configs) == ["variant default", "variant plain"]
     reworded = [Config(1, "d", "1", same, "m@1+prompt-aa"), Config(2, "d", "1", same, "m@1+prompt-bb+refusals:cc")]
-    assert told_apart(reworded) == ["revision prompt-aa", "revision prompt-bb + refusals:cc"]
+    assert distinguish_configs(reworded) == ["revision prompt-aa", "revision prompt-bb + refusals:cc"]
     lists = [Config(1, "d", "1", same, ""), Config(2, "d", "1", same, "refusals:cc")]
-    assert len(set(told_apart(lists))) == 2
+    assert len(set(distinguish_configs(lists))) == 2
 
 
 def test_both_curves_are_drawn_under_their_names_and_a_name_is_no_markup() -> None:

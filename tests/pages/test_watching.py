@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from datetime import date
 
-from calibrate.steps.models_seen import Registry
 from calibrate.thresholds.model import Metrics
 from calibrate.types import Interval
-from pages.parts.rechecking import when_released
-from pages.parts.watching import NONE, traffic
+from calibrate.workflow.upgrade.models_seen import Registry
+from pages.watch.rechecking import when_released
+from pages.watch.watching import NONE, traffic
 
 DAY = date(2026, 11, 20)
 

@@ -8,7 +8,7 @@ from datetime import date
 import pytest
 
 from calibrate.types import Guarantee, Interval
-from pages.parts.week_charts import Known, flags_a_day, precision_known
+from pages.week.week_charts import Known, flags_a_day, precision_known
 
 SURE = Guarantee("certified", target=0.7, confidence=0.95, bound=0.72, labels=84, hallucinated=70)
 

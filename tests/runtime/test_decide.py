@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from calibrate.errors import BadInput, BadThresholds
-from calibrate.flagging import flags
+from calibrate.orientation import flags
 from calibrate.runtime import Decision, decide, load
 from calibrate.thresholds import write
 from tests.thresholds.make import entry, release

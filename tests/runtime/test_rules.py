@@ -12,12 +12,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from calibrate.errors import BadInput
-from calibrate.flagging import SLACK, reaches
+from calibrate.orientation import SLACK, reaches
 from calibrate.runtime import decide, probability, rules
-from calibrate.stats import combine, ensemble
-from calibrate.stats.combine import KINDS, Recipe
+from calibrate.stats.ensembles import combine
+from calibrate.stats.ensembles import rules as ensemble
+from calibrate.stats.ensembles.combine import KINDS, Recipe
 from calibrate.types import FlagWhen
-from tests.stats.ensembling import NAMES, material
+from tests.stats.ensembles.ensembling import NAMES, material
 from tests.thresholds import make, make_vectors
 from tests.thresholds.make import MAP, entry, release
 from tests.thresholds.make_vectors import MEMBERS, PAIR, A, B

@@ -15,13 +15,13 @@ from sklearn.metrics import roc_auc_score
 
 from calibrate.cli.simulating import simulate, targets
 from calibrate.errors import BadInput
-from calibrate.sampling import allocate
 from calibrate.simulate.cells import Cell, against_truth, cell, reachable
 from calibrate.simulate.intervals import coverage, labels_like, misses
 from calibrate.simulate.scenarios import FRESH, SIZE, TARGET, Traffic, grid, stress
 from calibrate.simulate.targets import measure
 from calibrate.simulate.trials import certification, draw, fresh_flagged
-from calibrate.stats.planning import Walk, ladder
+from calibrate.stats.certification.planning import Walk, ladder
+from calibrate.stats.sampling.designs import allocate
 
 REPLICATIONS = 200
 MOST = int(binom.isf(0.001, REPLICATIONS, 0.05))

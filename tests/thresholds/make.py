@@ -8,7 +8,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from calibrate.probability import JudgedMap, ProbabilityMap
-from calibrate.stats import ensemble
+from calibrate.stats.ensembles import rules as ensemble
 from calibrate.thresholds import (
     Cuts,
     Data,

@@ -14,12 +14,13 @@ import pytest
 from calibrate.cli import parser, releasing
 from calibrate.errors import BadInput
 from calibrate.runtime import decide, load
-from calibrate.stats.combine import Recipe
-from calibrate.steps import ensemble, release
+from calibrate.stats.ensembles.combine import Recipe
 from calibrate.thresholds import Sampling, ThresholdsFile, diff
+from calibrate.workflow.releasing import release
+from calibrate.workflow.tuning import ensemble
 from db import Store
-from tests.steps.making import NOW, keep_sample, save
-from tests.steps.test_ensemble import A, B, filled
+from tests.workflow.making import NOW, keep_sample, save
+from tests.workflow.tuning.test_ensemble import A, B, filled
 
 NAME = "grounding"
 SAVED: dict[str, Any] = {}  # made once: it takes a second, and is the same in every store

@@ -17,7 +17,7 @@ from calibrate.backends.chat.flow import LONGEST_ASKED, TRIES, Throttle, asked_w
 from calibrate.backends.chat.price import Price, guessed_tokens
 from calibrate.backends.chat.types import ChatError, Request
 from calibrate.backends.chat.wire import Choice, Completion, Unusable
-from calibrate.hostile import visible
+from calibrate.sanitize import visible
 from calibrate.settings import ChatSettings
 from calibrate.types import Usage
 from calibrate.workspace import Budget

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from calibrate.backends import files
-from calibrate.backends.text import sentences
+from calibrate.backends.text.segments import sentences
 from tests.detectors.examples import WARRANTY, trace
 from tests.detectors.judges.judging import CLEAN_JSON, JUDGES, ON_CONTEXT, ONE, Start, score, unparsed, value, verdict
 from tests.detectors.scripted import last

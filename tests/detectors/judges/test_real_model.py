@@ -76,7 +76,7 @@ def test_a_real_models_word_becomes_a_probability(real: Llm) -> None:
 def test_a_real_models_tokens_join_to_its_reply(real: Llm) -> None:
     """What the odds rely on: the first word is found among the tokens, whose spellings compete."""
     from calibrate.backends.chat import Request
-    from calibrate.detectors._replies import odds
+    from calibrate.detectors.shared.replies import odds
 
     few_shot = (("user", "Is 2 even? Reply YES or NO."), ("assistant", "YES"), ("user", "Is 3 even? Reply YES or NO."),
                 ("assistant", "NO"), ("user", "Is 4 even? Reply YES or NO."))  # fmt: skip

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from calibrate import registry
-from calibrate.backends.embedder import embedder
-from calibrate.backends.passages import Claim, Shortlist, Window
-from calibrate.backends.text import sentences, windows
+from calibrate.backends.embedding.embedder import embedder
+from calibrate.backends.embedding.passages import Claim, Shortlist, Window
+from calibrate.backends.text.segments import sentences, windows
 from calibrate.detectors.nli import _Search
 from tests.detectors.examples import trace
 from tests.detectors.nli.asking import FILLER, Judge, recipe_says, score, value

@@ -8,8 +8,8 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from calibrate.backends.embedder import embedder
-from calibrate.backends.refusals import refusal
+from calibrate.backends.embedding.embedder import embedder
+from calibrate.backends.text.refusals import refusal
 from tests.detectors.nli.asking import OTHERS, REFUSAL, SAID, asked, score, value
 
 SETS = ["selfcheck_nli", "semantic_entropy", "self_consistency"]

@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 
 from calibrate import registry
-from calibrate.backends.nli import nli
-from calibrate.backends.text import sentences
-from calibrate.detectors import _nli, selfcheck_nli
+from calibrate.backends.nli.nli import nli
+from calibrate.backends.text.segments import sentences
+from calibrate.detectors import selfcheck_nli
+from calibrate.detectors.shared import nli as _nli
 from tests.detectors.nli.asking import OTHERS, REFUSAL, SAID, Judge, asked, score, value
 from tests.tiny_nli import random_model
 

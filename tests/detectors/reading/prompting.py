@@ -6,7 +6,7 @@ import re
 
 from hypothesis import strategies as st
 
-from calibrate.backends import prompts
+from calibrate.backends.chat import prompts
 
 VERDICT = "prompts/judge_verdict.txt"
 NAMES = ("claim_nli", "judge_score", "judge_verdict", "judge_yes_no", "selfcheck_judge")

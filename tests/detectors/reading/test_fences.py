@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from calibrate import workspace
 from calibrate.backends import files
-from calibrate.backends.prompts import clean, problem, render
+from calibrate.backends.chat.prompts import clean, problem, render
 from calibrate.errors import BadInput
 from calibrate.workspace import Workspace, using
 from tests.detectors.reading.prompting import NAMES, PLACES, VERDICT, blocks, full, hostile

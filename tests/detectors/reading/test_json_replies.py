@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from calibrate.detectors._replies import Unparsed, first_word, items, only_object, rating
+from calibrate.detectors.shared.replies import Unparsed, first_word, items, only_object, rating
 from tests.detectors.reading.prompting import anything
 
 GOOD = {"score": 0.5, "reason": "a } brace { in a string"}

@@ -9,7 +9,7 @@ import pytest
 
 from calibrate import registry
 from calibrate.backends import files
-from calibrate.detectors._replies import Unparsed, items, odds
+from calibrate.detectors.shared.replies import Unparsed, items, odds
 from calibrate.types import Token
 
 

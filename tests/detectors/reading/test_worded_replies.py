@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from calibrate.detectors._replies import Unparsed, first_word, rating
+from calibrate.detectors.shared.replies import Unparsed, first_word, rating
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,1 @@
+"""Models and parsers behind the detectors: lazy, batched, found by digest."""

@@ -1,0 +1,327 @@
+"""Natural language inference: does a premise entail a hypothesis, contradict it, or neither?
+
+Any Hugging Face sequence-classification model whose labels say so: a directory (PyTorch weights, or `model.onnx`), or a
+hub id that is in the local cache. One model per process, every distinct pair once, nothing over the network, nothing
+cut off: a pair that is longer than the model reads is judged in parts.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import os
+import re
+import threading
+from collections import OrderedDict
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import lru_cache
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from calibrate.backends import hub, weights
+from calibrate.backends.memo import Memo
+from calibrate.backends.nli import model as nli_model
+from calibrate.backends.text.segments import Part, windows
+from calibrate.errors import BadInput, Unavailable
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Rows = NDArray[np.float32]
+
+DEFAULT = "default"
+HUB_DEFAULT = "cross-encoder/nli-deberta-v3-small"
+VARIABLE = "TOUCHSTONE_NLI_MODEL"
+ENTAILMENT, NEUTRAL, CONTRADICTION = 0, 1, 2  # the columns of `probabilities`
+MEMO_ENTRIES = 100_000  # about 300 bytes each
+PARTS = 256  # of one pair; seconds to a minute
+_SURROGATE = re.compile("[\ud800-\udfff]")
+
+Pair = tuple[str, str]
+
+
+class Nli:
+    """One NLI model. Made by `nli(model)`; loads nothing until the first pair."""
+
+    def __init__(self, model: str) -> None:
+        self.model = model
+        self._network: nli_model.Forward | None = None
+        self._tokenizer: Any = None
+        self._limit = 0
+        self._lock = threading.RLock()  # tokenizers are not safe between threads
+        self._known: OrderedDict[bytes, tuple[float, float, float]] = OrderedDict()
+        self._windows: dict[int, Memo[tuple[Part, ...]]] = {}
+
+    # ------------------------------------------------------------------------------------------------ identity
+
+    def directory(self) -> Path | None:
+        """Where the model's files are, or None when they are not here."""
+        return weights.directory(self.model)
+
+    def unavailable(self) -> str | None:
+        """Why this model cannot be used here and how to mend that; None when it can. Loads nothing."""
+        if (folder := self.directory()) is None:
+            pull = "nli" if self.model == resolve(DEFAULT) else self.model
+            return (
+                f"no NLI model {self.model!r} here; fetch it with `python -m calibrate models pull {pull}`, or set "
+                f"{VARIABLE} to a directory that holds one (config.json, tokenizer.json, and model.safetensors or "
+                "model.onnx)"
+            )
+        if not (files := nli_model.weights(folder)):
+            return f"{folder} holds no weights: model.safetensors, pytorch_model.bin or model.onnx should be there"
+        for package in ("transformers", "onnxruntime" if nli_model.is_onnx(files) else "torch"):
+            if importlib.util.find_spec(package) is None:
+                return f"the package {package} is missing; install it with `pip install {package}`"
+        try:
+            self.labels()
+        except Unavailable as error:
+            return str(error)
+        return None
+
+    def labels(self) -> nli_model.Labels:
+        """What the model tells apart. Raises Unavailable when it is not here or its labels are not NLI's."""
+        if (folder := self.directory()) is None:
+            raise Unavailable(self.unavailable() or f"no NLI model {self.model!r} here")
+        return nli_model.Labels.read(nli_model.configuration(folder), folder)
+
+    def revision(self) -> str:
+        """The model's name and the start of a digest over weights, configuration and tokenizer; part of every cache
+        key. Loads no model; weights are read once, and not at all in the hub's cache, which names them by digest."""
+        folder = self.directory()
+        if folder is None:
+            return f"{self.model}@missing"
+        beside = [path for name in ("config.json", "tokenizer*", "*.txt", "*.model") for path in folder.glob(name)]
+        files = sorted({*nli_model.weights(folder), *beside})
+        digests = "".join(f"{path.name}:{hub.digest(path)};" for path in files if path.is_file())
+        return f"{self.model}@{hashlib.sha256(digests.encode()).hexdigest()[:12]}"
+
+    # ------------------------------------------------------------------------------------------------- loading
+
+    def _require(self) -> Path:
+        if (why := self.unavailable()) is not None:
+            raise Unavailable(why)
+        folder = self.directory()
+        assert folder is not None
+        # Everything is read from disk; without this a library may still ask the hub about the model.
+        os.environ.setdefault("HF_HUB_OFFLINE", "1")
+        os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+        return folder
+
+    def tokenizer(self) -> Any:
+        """The model's `transformers` tokenizer."""
+        with self._lock:
+            if self._tokenizer is None:
+                folder = self._require()
+                tokenizer = nli_model.load_tokenizer(folder)
+                self._limit = nli_model.limit(nli_model.configuration(folder), tokenizer.model_max_length)
+                self._tokenizer = tokenizer
+            return self._tokenizer
+
+    @property
+    def limit(self) -> int:
+        """The most tokens a pair may have, with the special ones."""
+        self.tokenizer()
+        return self._limit
+
+    @property
+    def room(self) -> int:
+        """The tokens of a text that fits together with another of the same length."""
+        return max(1, (self.limit - int(self.tokenizer().num_special_tokens_to_add(pair=True))) // 2)
+
+    # ------------------------------------------------------------------------------------------------- cutting
+
+    def fit(self, text: str, parts: Iterable[Part], *, room: int | None = None) -> list[Part]:
+        """The same parts with every one of more than `room` tokens (default: half of what the model reads) cut into
+        consecutive ones that fit. Nothing is left out."""
+        most = self.room if room is None else max(1, room)
+        return [piece for part in parts for piece in self._split(text, part, most)]
+
+    def _split(self, text: str, part: Part, room: int) -> Iterator[Part]:
+        # A character is mostly one token or less; emoji and rare scripts fall apart into bytes.
+        if part.end - part.start <= max(1, room // 6):
+            yield part
+            return
+        with self._lock:
+            given = _clean(text[part.start : part.end])
+            offsets = self._encode([given], None, return_offsets_mapping=True)["offset_mapping"][0]
+        if len(offsets) <= room:
+            yield part
+            return
+        step = max(1, room - room // 16)  # cut out of its word a piece can have a token more
+        starts = [part.start, *(part.start + offsets[i][0] for i in range(step, len(offsets), step))]
+        pieces = [Part(a, b) for a, b in zip(starts, [*starts[1:], part.end], strict=True) if a < b]
+        if len(pieces) == 1:  # all its tokens begin at one character
+            middle = (part.start + part.end) // 2
+            pieces = [Part(part.start, middle), Part(middle, part.end)]
+        for piece in pieces:
+            yield from self._split(text, piece, room)
+
+    def windows(self, text: str, *, sentences_per_window: int) -> tuple[Part, ...]:
+        """The windows of a text that each fit the model beside a hypothesis; cut once per distinct text."""
+        if sentences_per_window not in self._windows:
+
+            def cut(text: str, size: int = sentences_per_window) -> tuple[Part, ...]:
+                return tuple(self.fit(text, windows(text, sentences_per_window=size)))
+
+            self._windows[sentences_per_window] = Memo(cut)
+        return self._windows[sentences_per_window](text)
+
+    # ------------------------------------------------------------------------------------------------- judging
+
+    def probabilities(self, pairs: Sequence[Pair]) -> Rows:
+        """What the model makes of each (premise, hypothesis): float32, one row a pair, in order, with the columns
+        entailment, neutral, contradiction. A model with two labels fills two columns: for entailment and
+        not_entailment the rest is in `neutral` and contradiction is 0.
+
+        Distinct pairs are judged once and remembered. A pair that is longer than the model reads is cut: the row is
+        that of the hypothesis's least supported part with the premise's part that supports it most (least and most
+        by entailment minus contradiction). Raises BadInput for a pair of more than PARTS parts.
+        """
+        import numpy as np
+
+        keys = [_key(pair) for pair in pairs]
+        with self._lock:
+            new = {key: pair for key, pair in zip(keys, pairs, strict=True) if key not in self._known}
+            fresh: dict[bytes, tuple[float, float, float]] = {}
+            if new:
+                rows = self._judge([(_clean(one), _clean(other)) for one, other in new.values()])
+                fresh = dict(zip(new, map(tuple, rows.tolist()), strict=True))
+            found = [fresh[key] if key in fresh else self._known[key] for key in keys]
+            self._remember(keys, fresh)
+        return np.array(found, dtype=np.float32).reshape(-1, 3)
+
+    def _judge(self, pairs: Sequence[Pair]) -> Rows:
+        import numpy as np
+
+        encoded = self._inputs(pairs)
+        # (row, part of the hypothesis, input): one for a pair that fits, several for one that does not.
+        parts: list[tuple[int, int, dict[str, list[int]]]] = []
+        for row, given in enumerate(encoded):
+            if len(given["input_ids"]) <= self.limit:
+                parts.append((row, 0, given))
+            else:
+                several = list(islice(self._in_parts(*pairs[row]), PARTS + 1))
+                if len(several) > PARTS:
+                    raise BadInput(_too_long(*pairs[row]))
+                parts += [(row, piece, one) for piece, one in several]
+        rows = self.labels().columns(self.forward([given for _, _, given in parts]))
+        if len(parts) == len(pairs):
+            return rows
+        support = rows[:, ENTAILMENT] - rows[:, CONTRADICTION]
+        best: dict[tuple[int, int], int] = {}
+        for at, (row, piece, _) in enumerate(parts):
+            held = best.setdefault((row, piece), at)
+            best[row, piece] = at if support[at] > support[held] else held
+        worst: dict[int, int] = {}
+        for (row, _), at in best.items():
+            held = worst.setdefault(row, at)
+            worst[row] = at if support[at] < support[held] else held
+        return np.asarray(rows[[worst[row] for row in range(len(pairs))]])
+
+    def _in_parts(self, premise: str, hypothesis: str) -> Iterator[tuple[int, dict[str, list[int]]]]:
+        """The inputs of a pair that does not fit, each with the number of its part of the hypothesis."""
+        free = self.limit - int(self.tokenizer().num_special_tokens_to_add(pair=True))
+        for number, piece in enumerate(self.fit(hypothesis, [Part(0, len(hypothesis))])):
+            said = hypothesis[piece.start : piece.end]
+            room = free - len(self._encode([said], None)["input_ids"][0])
+            held = [premise[a:b] for a, b in self.fit(premise, [Part(0, len(premise))], room=room)]
+            for given in self._inputs([(one, said) for one in held]):
+                if len(given["input_ids"]) > self.limit:
+                    raise ValueError("a pair could not be cut to fit the NLI model")
+                yield number, given
+
+    def _encode(self, ones: Sequence[str], others: Sequence[str] | None, **options: Any) -> Any:
+        """Through the tokenizer's pair interface. What looks like a special token in the text stays text: otherwise a
+        context could close itself with "[SEP]" and append a premise of its own."""
+        special = {
+            "add_special_tokens": others is not None,
+            "split_special_tokens": True,
+            "return_attention_mask": True,
+        }
+        more = [] if others is None else [list(others)]
+        return self.tokenizer()(list(ones), *more, truncation=False, verbose=False, **special, **options)
+
+    def _inputs(self, pairs: Sequence[Pair]) -> list[dict[str, list[int]]]:
+        found = self._encode([one for one, _ in pairs], [other for _, other in pairs])
+        return [{name: found[name][row] for name in found} for row in range(len(pairs))]
+
+    def truncated(self, ones: Sequence[str], others: Sequence[str] | None = None) -> Rows:
+        """The probabilities as common recipes get them, in the model's own order of labels: what looks like a special
+        token counts as one, and what is beyond the limit is dropped. To compare with, for nothing else."""
+        with self._lock:
+            more = [] if others is None else [list(map(_clean, others))]
+            found = self.tokenizer()(list(map(_clean, ones)), *more, truncation=True, max_length=self.limit)
+            return self.forward([{name: found[name][row] for name in found} for row in range(len(ones))])
+
+    # ------------------------------------------------------------------------------------------------- forward
+
+    def forward(self, inputs: Sequence[dict[str, list[int]]]) -> Rows:
+        """Softmax of the model's logits, in the model's own order of labels, one row an input.
+
+        Batches hold inputs of similar lengths, up to a number of tokens. Several batches run at once on one thread
+        each: several threads inside one small batch would wait for each other at every layer.
+        """
+        import numpy as np
+
+        with self._lock:
+            if self._network is None:
+                self._network = nli_model.load_network(self._require())
+            network, pad = self._network, int(self.tokenizer().pad_token_id or 0)
+        order = sorted(range(len(inputs)), key=lambda i: -len(inputs[i]["input_ids"]))
+        batches = nli_model.batches(order, [len(given["input_ids"]) for given in inputs])
+        padded = [nli_model.padded([inputs[i] for i in batch], pad) for batch in batches]
+        result: Rows | None = None
+        with ThreadPoolExecutor(max_workers=max(1, min(weights.threads(), len(batches)))) as pool:
+            for batch, logits in zip(batches, pool.map(network, padded), strict=True):
+                rows = np.exp(logits - logits.max(axis=1, keepdims=True))
+                rows /= rows.sum(axis=1, keepdims=True)
+                result = np.empty((len(inputs), rows.shape[1]), dtype=np.float32) if result is None else result
+                result[batch] = rows
+        return result if result is not None else np.zeros((0, 3), dtype=np.float32)
+
+    def _remember(self, keys: Sequence[bytes], fresh: dict[bytes, tuple[float, float, float]]) -> None:
+        self._known.update(fresh)
+        for key in keys:
+            self._known.move_to_end(key)
+        while len(self._known) > MEMO_ENTRIES:
+            self._known.popitem(last=False)
+
+    def forget(self) -> None:
+        """Drop the remembered verdicts (a benchmark starts from nothing)."""
+        with self._lock:
+            self._known.clear()
+
+
+def _key(pair: Pair) -> bytes:
+    held = hashlib.blake2b(digest_size=16)
+    premise, hypothesis = (text.encode("utf-8", "surrogatepass") for text in pair)
+    held.update(len(premise).to_bytes(8, "big") + premise + hypothesis)
+    return held.digest()
+
+
+def _too_long(premise: str, hypothesis: str) -> str:
+    return (
+        f"a premise of {len(premise)} and a hypothesis of {len(hypothesis)} characters would take the NLI model more "
+        f"than {PARTS} parts to judge; shorten the texts"
+    )
+
+
+def _clean(text: str) -> str:
+    """Lone surrogates cannot be encoded; a replacement of the same length keeps the offsets."""
+    return text if text.isascii() else _SURROGATE.sub("\ufffd", text)
+
+
+def resolve(model: str = DEFAULT) -> str:
+    """The model meant: "default" is TOUCHSTONE_NLI_MODEL where that is set, else a small DeBERTa-v3 of the hub."""
+    return (os.environ.get(VARIABLE, "").strip() or HUB_DEFAULT) if model in (DEFAULT, "") else model
+
+
+def nli(model: str = DEFAULT) -> Nli:
+    """The process's one NLI model of that name."""
+    return _models(resolve(model))
+
+
+_models = lru_cache(maxsize=4)(Nli)

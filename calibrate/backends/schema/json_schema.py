@@ -1,0 +1,291 @@
+"""JSON and JSON Schema for input nobody vouches for: strict parsing, nothing fetched, no pattern that never ends."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache, lru_cache
+from typing import Any
+
+from calibrate.backends.schema.json_formats import CHECKS
+
+STEPS = 1_000_000  # keyword evaluations for one answer, some seconds; schemas that branch without end stop there
+PATTERN_SECONDS = 1.0
+DRAFTS = ("2020-12", "2019-09", "7", "6", "4")
+# Keywords that mean nothing to drafts 2019-09 and later (or, an array of `items`, to 2020-12).
+_OLD_KEYWORDS = frozenset(("definitions", "dependencies", "additionalItems"))
+
+_NAMED = frozenset(("properties", "patternProperties", "$defs", "dependentSchemas"))
+
+
+class Unsafe(Exception):
+    """A check that was given up: it would not have come to an end."""
+
+
+# ------------------------------------------------------------------------------------------------------ parsing
+
+
+def parse(text: str) -> Any:
+    """JSON as the standard has it: no NaN or Infinity, no key twice, no number beyond what a double holds. Raises
+    ValueError saying what and where."""
+    return json.loads(text, parse_constant=_no_constant, parse_float=_in_range, object_pairs_hook=_no_duplicates)
+
+
+def _in_range(digits: str) -> float:
+    value = float(digits)
+    if math.isinf(value):
+        raise ValueError(f"{digits[:20]} is larger than any number JSON readers agree on")
+    return value
+
+
+def _no_constant(name: str) -> Any:
+    raise ValueError(f"{name} is no JSON number")
+
+
+def _no_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for key, value in pairs:
+        if key in found:
+            raise ValueError(f"the key {key[:80]!r} stands twice in one object")
+        found[key] = value
+    return found
+
+
+_BLANK = re.compile(r"[ \t\n\r]*")
+
+
+def locate(text: str, path: Sequence[str | int]) -> tuple[int, int] | None:
+    """Where the value at `path` stands in a valid JSON text: text[start:end]."""
+    decoder = json.JSONDecoder()
+    start = _skip(text, 0)
+    for step in path:
+        found = _member(text, start, step, decoder)
+        if found is None:
+            return None
+        start = found
+    return start, decoder.raw_decode(text, start)[1]
+
+
+def _member(text: str, start: int, step: str | int, decoder: json.JSONDecoder) -> int | None:
+    """Offset of one member of the object or array that starts at `start`."""
+    if text[start : start + 1] not in ("{", "["):
+        return None
+    at, index = _skip(text, start + 1), 0
+    while text[at : at + 1] not in ("}", "]", ""):
+        key: Any = index
+        if text[start] == "{":
+            key, at = decoder.raw_decode(text, at)
+            at = _skip(text, _skip(text, at) + 1)
+        if key == step:
+            return at
+        at = _skip(text, decoder.raw_decode(text, at)[1])
+        at = _skip(text, at + 1) if text[at : at + 1] == "," else at
+        index += 1
+    return None
+
+
+def _skip(text: str, at: int) -> int:
+    blank = _BLANK.match(text, at)
+    return blank.end() if blank else at
+
+
+# --------------------------------------------------------------------------------------------------- validating
+
+
+def validator(schema: Mapping[str, Any] | bool, draft: str, *, formats: bool, checked: bool = True) -> Any:
+    """A validator that stays within bounds. Raises jsonschema's SchemaError when the schema itself is invalid.
+
+    `draft` is one of DRAFTS, or "auto": what `$schema` says, else the newest draft that knows the schema's keywords.
+    """
+    return _built(json.dumps(schema), draft, formats, checked)
+
+
+@lru_cache(maxsize=64)
+def _built(schema_text: str, draft: str, formats: bool, checked: bool) -> Any:
+    """One validator a schema: an application's traces share theirs."""
+    from jsonschema_specifications import REGISTRY
+
+    schema = json.loads(schema_text)
+    cls = _draft(schema, draft)
+    if checked:
+        cls.check_schema(schema)
+    # The registry holds the metaschemas and retrieves nothing.
+    return _guarded(cls)(schema, registry=REGISTRY, format_checker=_formats(cls) if formats else None)
+
+
+def _draft(schema: Mapping[str, Any] | bool, draft: str) -> Any:
+    import jsonschema
+    from jsonschema.validators import validator_for
+
+    classes = {
+        "2020-12": jsonschema.Draft202012Validator,
+        "2019-09": jsonschema.Draft201909Validator,
+        "7": jsonschema.Draft7Validator,
+        "6": jsonschema.Draft6Validator,
+        "4": jsonschema.Draft4Validator,
+    }
+    if isinstance(schema, Mapping) and isinstance(schema.get("$schema"), str):
+        named = validator_for(schema, default=None)
+        if named is not None:
+            return named
+    if draft == "auto":
+        draft = "7" if _looks_old(schema) else "2020-12"
+    return classes[draft]
+
+
+def _looks_old(schema: Any) -> bool:
+    """Whether a keyword anywhere in the schema is one that newer drafts ignore or refuse."""
+    todo = [schema]
+    while todo:
+        one = todo.pop()
+        if isinstance(one, Mapping):
+            if not _OLD_KEYWORDS.isdisjoint(one) or isinstance(one.get("items"), list):
+                return True
+            for key, value in one.items():
+                if key in _NAMED and isinstance(value, Mapping):
+                    todo += value.values()  # its keys are names, not keywords
+                elif key not in ("const", "enum", "default", "examples"):
+                    todo.append(value)
+        elif isinstance(one, list):
+            todo += one
+    return False
+
+
+@cache
+def _formats(cls: Any) -> Any:
+    """jsonschema's own format checks of that draft and those it would need other packages for."""
+    from jsonschema import FormatChecker
+
+    checker = FormatChecker(formats=())
+    checker.checkers = {**cls.FORMAT_CHECKER.checkers, **{name: (check, ()) for name, check in CHECKS.items()}}
+    return checker
+
+
+def search(pattern: str, text: str) -> bool:
+    """Whether the pattern occurs in the text, against the clock: `(a+)+$` would take longer than anybody waits."""
+    import regex
+
+    try:
+        return regex.search(pattern, text, timeout=PATTERN_SECONDS) is not None
+    except TimeoutError:
+        raise Unsafe(f"the schema's pattern {pattern[:80]!r} took over {PATTERN_SECONDS:g} s") from None
+    except regex.error as error:
+        raise Unsafe(f"the schema's pattern {pattern[:80]!r} cannot be read: {error}") from None
+
+
+@cache
+def _guarded(cls: Any) -> Any:
+    """The draft's validator with safe versions of what could run without end, and every keyword counted."""
+    from jsonschema.validators import extend
+
+    safe = {**cls.VALIDATORS, "pattern": _pattern, "uniqueItems": _unique_items}
+    safe |= {"patternProperties": _pattern_properties, "additionalProperties": _additional_properties}
+    if "unevaluatedProperties" in safe:
+        safe["unevaluatedProperties"] = _plain_names(safe["unevaluatedProperties"])
+    return extend(cls, {keyword: _counted(rule) for keyword, rule in safe.items()})
+
+
+Rule = Callable[[Any, Any, Any, Any], Any]
+
+
+def _counted(rule: Rule) -> Rule:
+    def counted(validator: Any, value: Any, instance: Any, schema: Any) -> Any:
+        budget.spend()
+        return rule(validator, value, instance, schema)
+
+    return counted
+
+
+class _Budget:
+    """Steps left for the answer in hand, per thread."""
+
+    def __init__(self) -> None:
+        import threading
+
+        self._local = threading.local()
+
+    def reset(self) -> None:
+        self._local.left = STEPS
+
+    def spend(self) -> None:
+        left = getattr(self._local, "left", STEPS) - 1
+        self._local.left = left
+        if left < 0:
+            raise Unsafe(f"the check was given up after {STEPS:,} steps; the schema or the answer is too large")
+
+
+budget = _Budget()
+
+
+def _pattern(validator: Any, value: str, instance: Any, _: Any) -> Iterator[Any]:
+    from jsonschema.exceptions import ValidationError
+
+    if validator.is_type(instance, "string") and not search(value, instance):
+        yield ValidationError(f"{instance[:100]!r} does not match {value[:100]!r}")
+
+
+def _pattern_properties(validator: Any, value: Mapping[str, Any], instance: Any, _: Any) -> Iterator[Any]:
+    if validator.is_type(instance, "object"):
+        for expression, subschema in value.items():
+            for key, item in instance.items():
+                if search(expression, key):
+                    yield from validator.descend(item, subschema, path=key, schema_path=expression)
+
+
+def _additional_properties(validator: Any, value: Any, instance: Any, schema: Mapping[str, Any]) -> Iterator[Any]:
+    from jsonschema.exceptions import ValidationError
+
+    if not validator.is_type(instance, "object"):
+        return
+    named, patterns = schema.get("properties", {}), schema.get("patternProperties", {})
+    extras = [key for key in instance if key not in named and not any(search(one, key) for one in patterns)]
+    if validator.is_type(value, "object"):
+        for key in extras:
+            yield from validator.descend(instance[key], value, path=key)
+    elif not value and extras:
+        listed = ", ".join(repr(key[:60]) for key in extras[:5]) + (", …" if len(extras) > 5 else "")
+        yield ValidationError(f"properties that the schema does not allow: {listed}")
+
+
+def _plain_names(rule: Rule) -> Rule:
+    """The library's own rule matches property names without a clock, so names it could hang on are refused."""
+
+    def guarded(validator: Any, value: Any, instance: Any, schema: Any) -> Any:
+        if validator.is_type(instance, "object") and any(len(key) > 24 for key in instance) and _quantified(schema):
+            raise Unsafe("a property name over 24 characters cannot be matched safely against this schema's patterns")
+        return rule(validator, value, instance, schema)
+
+    return guarded
+
+
+def _quantified(schema: Any) -> bool:
+    """Whether the schema has `patternProperties` with a repeated group, the mark of patterns that may never end."""
+    text = json.dumps(schema, default=str)
+    return "patternProperties" in text and re.search(r"\)[*+{]", text) is not None
+
+
+def _unique_items(validator: Any, value: bool, instance: Any, _: Any) -> Iterator[Any]:
+    from jsonschema.exceptions import ValidationError
+
+    if not value or not validator.is_type(instance, "array"):
+        return
+    seen: set[Any] = set()
+    for place, item in enumerate(instance):
+        key = _identity(item)
+        if key in seen:
+            yield ValidationError(f"item {place} repeats an earlier one")
+            return
+        seen.add(key)
+
+
+def _identity(value: Any) -> Any:
+    """A hashable that is equal exactly when JSON values are: 1 is 1.0, but not true."""
+    if isinstance(value, bool):
+        return ("bool", value)
+    if isinstance(value, list):
+        return ("list", tuple(_identity(item) for item in value))
+    if isinstance(value, dict):
+        return ("dict", frozenset((key, _identity(item)) for key, item in value.items()))
+    return value

@@ -1,0 +1,200 @@
+"""Answers that decline to answer: there is nothing in them to be right or wrong.
+
+An answer is a refusal when it declines and does nothing else. It is cut into clauses, at the ends of sentences, at
+colons and at words such as "but"; every clause must decline, or be of the kind that stands beside a refusal (an
+apology, "please contact …", a question back), and at least one must decline. One clause that says anything of
+substance, and the answer is one to be judged. What declines and what stands beside it is in `files/refusals/*.txt`, a
+list per language; all are tried on every answer. What they catch in real answers: `tests/backends/test_refusals.py`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+
+import regex
+
+from calibrate.backends import files
+from calibrate.backends.memo import Memo
+from calibrate.backends.text.segments import Part, Words, sentences, words
+from calibrate.errors import BadInput
+
+LONGEST = 600  # code points: who goes on for longer says something
+LONGEST_CLAUSE = 60  # words
+GAP = 12  # words that an ellipsis inside a phrase may stand for
+SECTIONS = ("declines", "beside", "but")
+
+_COLON = regex.compile(r"[;:](?=\s)|[；：؛]")
+_QUESTION = regex.compile(r"[?？؟\u037e][\"'”’»)\]」』）*_\s]*\Z")
+
+Item = tuple[tuple[str, ...], ...]  # alternatives, each one or more words
+
+
+def refusal(answer: str) -> str | None:
+    """The sentence in which the answer declines, or None. Lists: `files/refusals/*.txt`, editable."""
+    if len(answer) > LONGEST:
+        answer = answer.strip()
+        if len(answer) > LONGEST:
+            return None
+    return _lists(_texts()).find(answer)
+
+
+def version() -> str:
+    """The start of the digest of the lists where the team has changed one, "" for ours."""
+    texts = _texts()
+    if texts == tuple(map(files.packaged, _names())):
+        return ""
+    return hashlib.sha256("\0".join(texts).encode()).hexdigest()[:8]
+
+
+@dataclass(frozen=True, slots=True)
+class _Phrase:
+    """Items in order; None is an ellipsis. `optional` says of each item whether it may be missing. A clause without any
+    of the words in `anchor` cannot hold the phrase."""
+
+    items: tuple[Item | None, ...]
+    optional: tuple[bool, ...]
+    anchor: frozenset[str]
+
+    def ends(self, tokens: tuple[str, ...], start: int) -> set[int]:
+        """Where the phrase may end when it begins at `start`."""
+        at = {start}
+        for number, (item, optional) in enumerate(zip(self.items, self.optional, strict=True)):
+            if item is None:
+                reach = GAP if number else len(tokens)  # verb-final languages decline at the end of a clause
+                last = len(tokens) if number + 1 == len(self.items) else min(len(tokens), max(at) + reach)
+                at = set(range(min(at), last + 1))
+            else:
+                at = (at if optional else set()) | {
+                    place + len(one) for place in at for one in item if tokens[place : place + len(one)] == one
+                }
+            if not at:
+                break
+        return at
+
+    @property
+    def openers(self) -> Iterator[str | None]:
+        """The words it may begin with; None for any."""
+        for item, optional in zip(self.items, self.optional, strict=True):
+            yield from [None] if item is None else {one[0] for one in item}
+            if not optional:
+                return
+
+
+class _Index:
+    """Phrases by the word they may begin with."""
+
+    def __init__(self, phrases: Iterable[_Phrase]) -> None:
+        self._by_opener: dict[str, list[_Phrase]] = {}
+        self._anywhere: list[_Phrase] = []
+        for phrase in phrases:
+            for opener in set(phrase.openers):
+                (self._anywhere if opener is None else self._by_opener.setdefault(opener, [])).append(phrase)
+
+    def ends(self, tokens: tuple[str, ...], start: int) -> set[int]:
+        """Every place where some phrase ends that begins at `start`."""
+        tried: Sequence[_Phrase] = self._by_opener.get(tokens[start], ())
+        if self._anywhere:
+            left = set(tokens[start:])
+            tried = (*tried, *(phrase for phrase in self._anywhere if not phrase.anchor.isdisjoint(left)))
+        return {end for phrase in tried for end in phrase.ends(tokens, start) if end > start}
+
+
+@dataclass(frozen=True)
+class _Lists:
+    declines: _Index
+    beside: _Index
+    but: _Index
+    find: Memo[str | None] = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "find", Memo(self._find, characters=2_000_000))
+
+    def _find(self, answer: str) -> str | None:
+        found: Words | None = None
+        declined: Part | None = None
+        for part in sentences(answer):
+            found = found or words(answer)
+            asks = _QUESTION.search(answer, part.start, part.end) is not None
+            for tokens in self._clauses(answer, part, found):
+                kind = self._kind(tokens)
+                if kind == "declines":
+                    declined = declined or part
+                elif kind is None and not asks:
+                    return None
+        return answer[declined.start : declined.end] if declined else None
+
+    def _clauses(self, answer: str, part: Part, found: Words) -> Iterator[tuple[str, ...]]:
+        start = part.start
+        for end in [*(mark.start() for mark in _COLON.finditer(answer, *part)), part.end]:
+            yield from self._parted(found.between(start, end))
+            start = end
+
+    def _parted(self, tokens: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
+        """The clause cut at "but", without it."""
+        start = at = 0
+        while at < len(tokens):
+            end = max(self.but.ends(tokens, at), default=0)
+            if end:
+                yield from [tokens[start:at]] if at > start else []
+                start = end
+            at = end or at + 1
+        if start < len(tokens):
+            yield tokens[start:]
+
+    def _kind(self, tokens: tuple[str, ...]) -> str | None:
+        """What the clause does: it declines, stands beside, or (None) says something."""
+        if len(tokens) > LONGEST_CLAUSE:
+            return None
+        reached = {0}
+        for at in range(len(tokens)):
+            if at in reached:
+                if self.declines.ends(tokens, at):
+                    return "declines"
+                reached |= self.beside.ends(tokens, at)
+        # "Please call 555 0199" tells something that may be wrong.
+        numbers = any(character.isdigit() for token in tokens for character in token)
+        return "beside" if len(tokens) in reached and not numbers else None
+
+
+@lru_cache(maxsize=1)
+def _names() -> tuple[str, ...]:
+    return tuple(name for name in files.names() if name.startswith("refusals/"))
+
+
+def _texts() -> tuple[str, ...]:
+    return tuple(map(files.read, _names()))
+
+
+@lru_cache(maxsize=8)
+def _lists(texts: tuple[str, ...]) -> _Lists:
+    found: dict[str, list[_Phrase]] = {section: [] for section in SECTIONS}
+    for name, text in zip(_names(), texts, strict=True):
+        section = SECTIONS[0]
+        for number, line in enumerate(text.splitlines(), 1):
+            line = line.partition("#")[0].strip()
+            if line.startswith("[") and line.endswith("]"):
+                section = line[1:-1].strip().lower()
+                if section not in SECTIONS:
+                    known = ", ".join(f"[{one}]" for one in SECTIONS)
+                    raise BadInput(f"{name}, line {number}: there is no section [{section}]; there are {known}")
+            elif phrase := _phrase(line):
+                found[section].append(phrase)
+    return _Lists(_Index(found["declines"]), _Index(found["beside"]), _Index(found["but"]))
+
+
+def _phrase(line: str) -> _Phrase | None:
+    """`i|we cannot|can_not really? answer …` as items; None for a line with no word that must be there."""
+    items: list[Item | None] = []
+    optional: list[bool] = []
+    for word in line.replace("...", "…").replace("…", " … ").split():
+        alternatives = tuple(tokens for one in word.split("|") if (tokens := words(one.replace("_", " ")).tokens))
+        if alternatives or word == "…":
+            items.append(alternatives or None)
+            optional.append(word.endswith("?"))
+    needed = next((item for item, free in zip(items, optional, strict=True) if item and not free), None)
+    if needed is None:
+        return None
+    return _Phrase(tuple(items), tuple(optional), frozenset(one[0] for one in needed))

@@ -1,0 +1,1 @@
+"""What several detectors use. Nothing here is a detector."""

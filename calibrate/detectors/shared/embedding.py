@@ -1,0 +1,116 @@
+"""How embedding detectors score a batch: every trace says which texts it needs next, and all are encoded together.
+
+A detector gives a generator a trace: it yields the texts it wants and is sent their vectors, as often as it likes, and
+returns the score. The generators run in step, so each round is one `encode` call over the whole batch's distinct texts.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Generator, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
+
+from calibrate.backends.embedding.embedder import PACKAGED, Embedder, embedder
+from calibrate.detectors.base import abstained, failed, missing
+from calibrate.types import Score, Trace
+
+# Sent one row a text; with `tokens`, a list of arrays.
+Asking = Generator[list[str], Any, Score]
+Ask = Callable[[Trace], Asking]
+
+
+@dataclass(frozen=True)
+class EmbeddingDetector:
+    """What detectors with an embedding model have in common: the model, and what it takes to have it."""
+
+    variant: Literal["default", "plain"] = "default"
+    model: str = field(
+        default=PACKAGED,
+        metadata={"help": "Embedding model: the packaged one, a directory, or a Hugging Face id already downloaded."},
+    )
+
+    def revision(self) -> str:
+        return embedder(self.model).revision()
+
+    def unavailable(self) -> str | None:
+        return embedder(self.model).unavailable()
+
+
+def together(
+    needs: frozenset[str], traces: Sequence[Trace], ask: Ask, model: Embedder, *, tokens: bool = False
+) -> Iterator[Score]:
+    """One score a trace, in order, whatever happens to the others. A generator is sent one vector a text, or with
+    `tokens` one array of token vectors a text."""
+    if (why := model.unavailable()) is not None:
+        yield from (failed(trace, why) for trace in traces)
+        return
+    going = [_Trial(trace, ask) for trace in traces]
+    for trial in going:
+        if reason := missing(needs, trial.trace):
+            trial.score = abstained(trial.trace, reason)
+        else:
+            trial.step(None)
+    while waiting := [trial for trial in going if trial.score is None]:
+        _round(waiting, model.tokens if tokens else model.encode)
+    for trial in going:
+        assert trial.score is not None
+        yield replace(trial.score, seconds=trial.seconds)
+
+
+def portions(traces: Sequence[Trace], characters: int) -> Iterator[Sequence[Trace]]:
+    """The traces in order, as many at a time as hold that many characters together: token vectors are large."""
+    start = held = 0
+    for place, trace in enumerate(traces):
+        size = len(trace.answer) + sum(map(len, trace.context_texts)) + sum(map(len, trace.alternatives))
+        if held and held + size > characters:
+            yield traces[start:place]
+            start, held = place, 0
+        held += size
+    yield traces[start:]
+
+
+def _round(waiting: Sequence[_Trial], encode: Callable[[Sequence[str]], Any]) -> None:
+    """Encodes what all of them want in one call and takes each a step on."""
+    rows = {text: row for row, text in enumerate(dict.fromkeys(text for trial in waiting for text in trial.wanted))}
+    began = time.perf_counter()
+    try:
+        vectors = encode(list(rows))
+    except Exception as error:
+        for trial in waiting:
+            trial.fail(error)
+        return
+    share = (time.perf_counter() - began) / max(1, sum(len(trial.wanted) for trial in waiting))
+    for trial in waiting:
+        trial.seconds += share * len(trial.wanted)
+        places = [rows[text] for text in trial.wanted]
+        trial.step([vectors[place] for place in places] if isinstance(vectors, list) else vectors[places])
+
+
+@dataclass(slots=True)
+class _Trial:
+    """One trace on its way to its score."""
+
+    trace: Trace
+    ask: Ask
+    asking: Asking | None = None
+    wanted: list[str] = field(default_factory=list)
+    score: Score | None = None
+    seconds: float = 0.0
+
+    def step(self, vectors: Any) -> None:
+        began = time.perf_counter()
+        try:
+            if vectors is None or self.asking is None:
+                self.asking = self.ask(self.trace)
+                self.wanted = next(self.asking)
+            else:
+                self.wanted = self.asking.send(vectors)
+        except StopIteration as done:
+            self.score = done.value
+        except Exception as error:
+            self.fail(error)
+        self.seconds += time.perf_counter() - began
+
+    def fail(self, error: Exception) -> None:
+        self.score = failed(self.trace, f"{type(error).__name__}: {str(error)[:200]}")

@@ -1,0 +1,121 @@
+"""The lowest, over pairs of a claim and a source, of the highest cosine with that source's windows: exact, and without
+embedding every window.
+
+A pair is out of the running as soon as one of its windows beats the lowest pair that is known in full: the rest of its
+windows can only raise it. So each pair first shows the window that shares most words with the claim; the pair that
+then looks worst is compared in full; after that only those pairs that could still be lower, a few windows at a time.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from calibrate.backends.embedding.passages import Shortlist
+from calibrate.backends.text.lexical import stem
+from calibrate.backends.text.segments import words
+from calibrate.backends.text.wordlists import STOP_WORDS
+from calibrate.detectors.shared.scoring import Context
+from calibrate.types import Evidence
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+
+@dataclass(slots=True)
+class Pair:
+    """A claim (its row) and the windows it is held against (their places in the shortlist)."""
+
+    row: int
+    windows: list[int]
+    best: float = -math.inf
+    at: int = -1
+    seen: int = 0  # how many of the windows have been compared
+
+    @property
+    def complete(self) -> bool:
+        return self.seen == len(self.windows)
+
+
+class Search:
+    """One trace's search, a round of texts at a time."""
+
+    def __init__(self, listed: Shortlist, pairs: list[Pair], cited: Sequence[Context]) -> None:
+        self._listed, self._pairs, self._cited = listed, pairs, cited
+        self._claims: NDArray[np.float32] | None = None
+        self._windows: dict[int, NDArray[np.float32]] = {}
+        self._asked: list[int] = []
+        self._rounds = 0
+
+    def first(self) -> list[str]:
+        """The claims, and for each pair the window most likely to be the nearest."""
+        stems = {at: _stems(self._listed.windows[at].text) for pair in self._pairs for at in pair.windows}
+        spread = Counter(stem for held in stems.values() for stem in held)
+        claims = [_stems(claim.text) for claim in self._listed.claims]
+        for pair in self._pairs:
+            rank = {at: _shared(claims[pair.row], stems[at], spread) for at in pair.windows}
+            pair.windows.sort(key=lambda at, rank=rank: -rank[at])  # type: ignore[misc]
+        return [claim.text for claim in self._listed.claims] + self._ask(self._pairs, 1)
+
+    def next(self, *, everything: bool = False) -> list[str]:
+        """The windows to look at next; none when the lowest pair is known."""
+        self._rounds += 1
+        if everything:
+            return self._ask(self._pairs, None)
+        lowest = min((pair.best for pair in self._pairs if pair.complete), default=math.inf)
+        left = [pair for pair in self._pairs if not pair.complete and pair.best < lowest]
+        if self._rounds == 1 and left:
+            return self._ask([min(left, key=lambda pair: pair.best)], None)
+        # Two more windows, then four: mostly one of the first is enough, and rounds are to stay few.
+        return self._ask(left, 2 ** (self._rounds - 1))
+
+    def learn(self, vectors: NDArray[np.float32]) -> None:
+        """Takes the vectors of the texts asked for last."""
+        if self._claims is None:
+            self._claims, vectors = vectors[: len(self._listed.claims)], vectors[len(self._listed.claims) :]
+        self._windows.update(zip(self._asked, vectors, strict=True))
+        for pair in self._pairs:
+            if not pair.complete:
+                self._compare(pair, self._claims[pair.row])
+
+    def _compare(self, pair: Pair, claim: NDArray[np.float32]) -> None:
+        import numpy as np
+
+        held = [at for at in pair.windows if at in self._windows]
+        cosines = np.stack([self._windows[at] for at in held]) @ claim
+        place = int(cosines.argmax())
+        pair.best, pair.at, pair.seen = float(cosines[place]), held[place], len(held)
+
+    def lowest(self) -> float:
+        return min(pair.best for pair in self._pairs)
+
+    def found(self) -> list[Evidence]:
+        """One piece of evidence a pair; a pair that was left early says "at least"."""
+        return [self._evidence(pair) for pair in self._pairs]
+
+    def _evidence(self, pair: Pair) -> Evidence:
+        claim, window = self._listed.claims[pair.row], self._listed.windows[pair.at]
+        number = self._cited[window.place].number
+        known = "cosine" if pair.complete else "cosine at least"
+        which = "the nearest passage" if pair.complete else "a passage"
+        text = f"{known} {pair.best:.2f} with {which} of [{number}]"
+        return Evidence(text, pair.best, claim.start, claim.end, number, (window.start, window.end))
+
+    def _ask(self, pairs: Sequence[Pair], most: int | None) -> list[str]:
+        """The next windows of these pairs, `most` of each, that are not known yet."""
+        new = [[at for at in pair.windows if at not in self._windows][:most] for pair in pairs]
+        self._asked = list(dict.fromkeys(at for some in new for at in some))
+        return [self._listed.windows[at].text for at in self._asked]
+
+
+def _stems(text: str) -> frozenset[str]:
+    return frozenset(stem(token) for token in words(text).tokens if token not in STOP_WORDS["en"])
+
+
+def _shared(claim: frozenset[str], window: frozenset[str], spread: Counter[str]) -> float:
+    """What they share, rare words counting more, and long windows less."""
+    return sum(1 / spread[token] for token in claim & window) / math.sqrt(len(window) or 1)

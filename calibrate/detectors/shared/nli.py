@@ -1,0 +1,189 @@
+"""How NLI detectors score a batch: every trace says which pairs it needs judged next, and all go to the model together.
+
+As for embedding detectors, a detector gives a generator a trace; it yields a question (texts to embed, or pairs to
+judge), is sent the answer's rows, as often as it likes, and returns the score. The generators run in step, so each
+round is one call of each model over the whole batch.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable, Generator, Hashable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Protocol
+
+from calibrate.backends.embedding.embedder import Embedder
+from calibrate.backends.embedding.passages import Claim
+from calibrate.backends.nli.nli import Nli
+from calibrate.backends.text.refusals import refusal
+from calibrate.backends.text.segments import Part, sentences
+from calibrate.detectors.base import abstained, failed, missing
+from calibrate.types import Score, Trace
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Rows = NDArray[np.float32]
+
+PAIRS = 2_000  # of one trace; a minute or so with a small model
+SHOWN = 60  # characters of an alternative in a remark
+
+
+@dataclass(frozen=True, slots=True)
+class Embed:
+    """Asks for the vectors of these texts."""
+
+    asked: list[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Judge:
+    """Asks for the probabilities of these (premise, hypothesis) pairs: entailment, neutral, contradiction."""
+
+    asked: list[tuple[str, str]]
+
+
+Question = Embed | Judge
+Asking = Generator[Question, "Rows", Score]
+Ask = Callable[[Trace], Asking]
+
+
+# ------------------------------------------------------------------------------------------------ batches of traces
+
+
+def together(
+    needs: frozenset[str], traces: Sequence[Trace], ask: Ask, model: Nli, embedder: Embedder | None = None
+) -> Iterator[Score]:
+    """One score a trace, in order, whatever happens to the others."""
+    if (why := model.unavailable() or (embedder.unavailable() if embedder else None)) is not None:
+        yield from (failed(trace, why) for trace in traces)
+        return
+    going = [_Trial(trace, ask(trace)) for trace in traces]
+    for trial in going:
+        if reason := missing(needs, trial.trace):
+            trial.score = abstained(trial.trace, reason)
+        else:
+            trial.step(None)
+    while waiting := [trial for trial in going if trial.score is None]:
+        if embedder is not None:
+            _round([trial for trial in waiting if isinstance(trial.question, Embed)], embedder.encode)
+        _round([trial for trial in waiting if isinstance(trial.question, Judge)], model.probabilities)
+    for trial in going:
+        assert trial.score is not None
+        yield replace(trial.score, seconds=trial.seconds)
+
+
+@dataclass(slots=True)
+class _Trial:
+    """One trace on its way to its score."""
+
+    trace: Trace
+    asking: Asking
+    question: Question | None = None
+    score: Score | None = None
+    seconds: float = 0.0
+
+    def step(self, rows: Rows | None) -> None:
+        began = time.perf_counter()
+        try:
+            self.question = next(self.asking) if rows is None else self.asking.send(rows)
+        except StopIteration as done:
+            self.question, self.score = None, done.value
+        except Exception as error:
+            self.fail(error)
+        self.seconds += time.perf_counter() - began
+
+    def fail(self, error: Exception) -> None:
+        self.question, self.score = None, failed(self.trace, f"{type(error).__name__}: {str(error)[:200]}")
+
+
+def _round(waiting: Sequence[_Trial], answer: Callable[[list[Any]], Rows]) -> None:
+    """Answers the questions of all of them in one call and takes each a step on."""
+    asked: list[list[Hashable]] = [list(trial.question.asked) for trial in waiting if trial.question]
+    places = {one: row for row, one in enumerate(dict.fromkeys(one for some in asked for one in some))}
+    if not waiting:
+        return
+    began = time.perf_counter()
+    try:
+        rows = answer(list(places))
+    except Exception as error:
+        if len(waiting) == 1:
+            waiting[0].fail(error)
+        for trial in waiting if len(waiting) > 1 else ():  # one by one, so that only the culprit fails
+            _round([trial], answer)
+        return
+    share = (time.perf_counter() - began) / max(1, sum(map(len, asked)))
+    for trial, some in zip(waiting, asked, strict=True):
+        trial.seconds += share * len(some)
+        trial.step(rows[[places[one] for one in some]])
+
+
+# ------------------------------------------------------------------------------------------------ texts that fit
+
+
+class Fits(Protocol):
+    """A model that reads only so much at once."""
+
+    def fit(self, text: str, parts: Iterable[Part]) -> list[Part]: ...
+
+    def windows(self, text: str, *, sentences_per_window: int) -> tuple[Part, ...]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Cutter:
+    """Cuts texts so that each of several models reads all of a piece. Stands in for one of them where `passages` cuts
+    claims and windows."""
+
+    first: Fits
+    second: Fits | None = None
+
+    def fit(self, text: str, parts: Iterable[Part]) -> list[Part]:
+        cut = self.first.fit(text, parts)
+        return self.second.fit(text, cut) if self.second else cut
+
+    def windows(self, text: str, *, sentences_per_window: int) -> tuple[Part, ...]:
+        cut = self.first.windows(text, sentences_per_window=sentences_per_window)
+        return tuple(self.second.fit(text, cut)) if self.second else cut
+
+
+def in_parts(answer: str, found: Sequence[Claim]) -> str | None:
+    """A remark when a sentence was longer than a model reads, so that its parts were judged one by one."""
+    whole = set(sentences(answer))
+    spans = Counter((claim.start, claim.end) for claim in found)
+    cut = sum(count for span, count in spans.items() if count > 1 or span not in whole)
+    return f"{cut} of the {len(found)} texts judged are parts of a sentence too long for the model" if cut else None
+
+
+# ------------------------------------------------------------------------------------------------ alternatives
+
+
+@dataclass(frozen=True, slots=True)
+class Alternative:
+    """One of the trace's alternatives, counted from 1, and whether it declines to answer."""
+
+    number: int
+    text: str
+    declines: bool
+
+    @property
+    def shown(self) -> str:
+        text = " ".join(self.text.split())
+        return f"“{text[:SHOWN]}…”" if len(text) > SHOWN else f"“{text}”"
+
+
+def alternatives(trace: Trace) -> list[Alternative]:
+    """The trace's alternatives that say something."""
+    return [
+        Alternative(number, text, refusal(text) is not None)
+        for number, text in enumerate(trace.alternatives, 1)
+        if text.strip()
+    ]
+
+
+def too_few(found: Sequence[Alternative]) -> str | None:
+    """Why these alternatives give nothing to compare, or None."""
+    if found and all(one.declines for one in found):
+        return "all alternatives are refusals"
+    return "fewer than two alternatives that are not empty" if len(found) < 2 else None

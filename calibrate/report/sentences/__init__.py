@@ -1,0 +1,1 @@
+"""Sentences, one module per kind of result."""

@@ -1,0 +1,1 @@
+"""Certified thresholds: plan on the first labels, prove on labels drawn afterwards."""

@@ -1,0 +1,93 @@
+"""What certification hands over: the plan of its second stage, and what came of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from calibrate.stats.certification.planning import Ladder
+from calibrate.stats.sweep.design import Floats
+from calibrate.types import FlagWhen
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What the labels so far say, as the fit sees it: kept so that a further attempt can be planned on all of them."""
+
+    ladder: Ladder
+    features: Floats
+    labels: Floats
+    weights: Floats
+    flag_when: FlagWhen
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Stage B, to be fixed before any of its labels is known.
+
+    `cuts`: thresholds to test, strict to loose, in the detector's units; `shares` of traffic flagged at each.
+    `labels` fresh traces are to be drawn, each equally likely, from what `deepest`, the last of the cuts, flags.
+    `precision`: what stage A expects at every cut, with a 90% range. `chance`: the predicted probability that a cut
+    will be certified, 0 to 1. `level`: the error this attempt may make; all attempts together, `alpha`.
+    """
+
+    target: float
+    cuts: tuple[float, ...]
+    shares: tuple[float, ...]
+    precision: tuple[tuple[float, float, float], ...]
+    labels: int
+    chance: float
+    alpha: float
+    level: float
+    attempt: int
+    flag_when: FlagWhen
+    evidence: Evidence | None = None
+
+    @property
+    def deepest(self) -> float:
+        return self.cuts[-1]
+
+
+@dataclass(frozen=True)
+class Step:
+    """One cut of the walk: `hallucinated` of the `labels` it flags. `bound` is the exact one-sided lower bound of the
+    precision (Clopper and Pearson 1934) at this attempt's level, above the target exactly when the cut passes."""
+
+    cut: float
+    labels: int
+    hallucinated: int
+    p_value: float
+    bound: float
+    outcome: Literal["passed", "failed", "not tested"]
+
+
+@dataclass(frozen=True)
+class Certified:
+    """`cut` has a precision of at least `target`, but for an error of at most `alpha`: of `m` labels it flags, `k` hit.
+
+    `bound`: the exact one-sided lower bound of its precision at `level`. `share` of the pool's traffic is flagged.
+    """
+
+    cut: float
+    m: int
+    k: int
+    p_value: float
+    alpha: float
+    level: float
+    bound: float
+    target: float
+    share: float
+    walk: tuple[Step, ...]
+
+
+@dataclass(frozen=True)
+class NotCertifiable:
+    """No cut passed. `needed`: how many more flagged labels would do, None when this detector cannot reach the target
+    (or not with any number worth labelling); `next`: the plan to draw them by. Never a threshold."""
+
+    why: str
+    needed: int | None
+    next: Plan | None
+    target: float
+    alpha: float
+    walk: tuple[Step, ...]

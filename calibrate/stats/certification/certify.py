@@ -1,0 +1,284 @@
+"""Certified thresholds, in two stages: plan on the first labels, prove on labels drawn afterwards.
+
+Stage A: `candidates` turns the first labels and the unlabelled scores of the window into a plan: cuts, strict to
+loose, and how many fresh traces to label of those that the deepest cut flags. Stage B: `certify` tests the cuts in
+that order on exactly these labels. The plan does not depend on them, and the walk stops at the first cut that fails,
+so the chance that it certifies any cut whose precision is below the target is at most `level` (exact binomial tests
+in fixed order: Maurer, Hothorn and Lehmacher 1995). Over repeated attempts the levels sum to `alpha`.
+
+What is certified is the precision among the traffic that the fresh traces were drawn from, by the labels given.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from calibrate.errors import BadInput
+from calibrate.stats.certification.certificates import Certified, Evidence, NotCertifiable, Plan, Step
+from calibrate.stats.certification.planning import (
+    AT_LEAST,
+    POWER,
+    SIZES,
+    Ladder,
+    Walk,
+    best_walk,
+    chance_within_reach,
+    labels_needed,
+    ladder,
+    local_weights,
+    rings,
+)
+from calibrate.stats.intervals.exact_tests import ALPHA, binomial_p, level, lower_bound, walk_down
+from calibrate.stats.sweep.design import Bools, Floats, Ints, check_weights
+from calibrate.types import FlagWhen
+
+STAGE_A_SHARE = 0.4
+"""Of the labels one can afford, the part to spend on stage A."""
+
+DRAWS = 400
+SLIM = 0.2  # below this chance that any cut reaches the target, it is called out of reach
+
+
+def candidates(
+    scores: ArrayLike,
+    labels: ArrayLike,
+    weights: ArrayLike | None,
+    pool_scores: ArrayLike,
+    target: float,
+    *,
+    budget: int,
+    rng: np.random.Generator,
+    fresh: int | None = None,
+    flag_when: FlagWhen = "above",
+    alpha: float = ALPHA,
+    attempt: int = 1,
+) -> Plan | NotCertifiable:
+    """Plan stage B from the labels so far.
+
+    `scores` and `labels` (1 hallucinated) of the labelled traces, NaN without a score; `weights` 1 / the chance that
+    each was drawn, None for all alike. `pool_scores`: the detector on the window's traffic, labelled or not. `budget`:
+    labels that stage B may cost. `fresh`: traces of new traffic they can be drawn from, default as many as the pool.
+    NotCertifiable when no number of labels is likely to do.
+    """
+    _check_target(target, alpha, budget, attempt)
+    rungs = ladder(np.asarray(pool_scores, dtype=np.float64), flag_when=flag_when)
+    y, values = np.asarray(labels, dtype=bool), np.asarray(scores, dtype=np.float64)
+    if y.ndim != 1 or y.shape != values.shape:
+        raise BadInput(f"{y.size} labels and {values.size} scores: give one score per label, NaN for none")
+    there = ~np.isnan(values)
+    if np.isinf(values).any():
+        raise BadInput(f"{np.isinf(values).sum()} scores are infinite: a detector that cannot score must abstain")
+    _check_labels(y[there])
+    w = check_weights(weights, None, len(y))
+    w = np.ones(len(y)) if w is None else w
+    local = local_weights(rungs.positions(values[there]), w[there])
+    evidence = Evidence(rungs, rungs.describe(values[there]), y[there].astype(np.float64), local, flag_when)
+    fresh = rungs.total if fresh is None else fresh
+    curves = _curves(evidence, rng)
+    walk = best_walk(rungs, curves, labels=budget, fresh=fresh, target=target, level=level(attempt, alpha), rng=rng)
+    if walk.labels[0] and walk.chance[0] > 0:
+        return _plan(evidence, curves, walk, target=target, alpha=alpha, attempt=attempt)
+    return _out_of_reach(evidence, curves, (), target=target, alpha=alpha, attempt=attempt, fresh=fresh, rng=rng)
+
+
+def certify(
+    plan: Plan,
+    scores: ArrayLike,
+    labels: ArrayLike,
+    *,
+    rng: np.random.Generator,
+    groups: Sequence[Hashable] | None = None,
+    fresh: int | None = None,
+) -> Certified | NotCertifiable:
+    """Walk the plan's cuts on the labels of stage B, which are all of the fresh traces drawn by it that were labelled.
+
+    Labels come in the order drawn. With `groups` only the first label of a group counts (None is a group of its own):
+    answers from the same sources err together, and a binomial test would take them for independent evidence.
+    """
+    y, values = np.asarray(labels, dtype=bool), np.asarray(scores, dtype=np.float64)
+    if y.ndim != 1 or y.shape != values.shape:
+        raise BadInput(f"{y.size} labels and {values.size} scores: give one score per label")
+    sign = 1.0 if plan.flag_when == "above" else -1.0
+    outside = ~(sign * values >= sign * plan.deepest)
+    if outside.any():
+        raise BadInput(
+            f"{np.count_nonzero(outside)} of the {len(y)} labels are not flagged at {plan.deepest:.4g}: stage B is "
+            "drawn from what the plan's deepest cut flags; leave other labels out"
+        )
+    if groups is not None:
+        first = first_of_each(groups, len(y))
+        y, values = y[first], values[first]
+    flagged = sign * values[:, None] >= sign * np.array(plan.cuts)
+    m, k = flagged.sum(0), (flagged & y[:, None]).sum(0)
+    p = binomial_p(k, m, plan.target)
+    last = int(walk_down(p[None], np.ones((1, len(p)), dtype=bool), plan.level)[0])
+    steps = _steps(plan, m, k, p, last)
+    if last >= 0:
+        on = steps[last]
+        return Certified(
+            cut=on.cut,
+            m=on.labels,
+            k=on.hallucinated,
+            p_value=on.p_value,
+            alpha=plan.alpha,
+            level=plan.level,
+            bound=on.bound,
+            target=plan.target,
+            share=plan.shares[last],
+            walk=steps,
+        )
+    return _what_it_takes(plan, values, y, steps, fresh=fresh, rng=rng)
+
+
+def _what_it_takes(
+    plan: Plan, scores: Floats, labels: Bools, steps: tuple[Step, ...], *, fresh: int | None, rng: np.random.Generator
+) -> NotCertifiable:
+    """Not certified: what all labels so far, those of stage B among them, say about another attempt."""
+    before = plan.evidence
+    if before is None:
+        return NotCertifiable(_failed(steps, plan.target), None, None, plan.target, plan.alpha, steps)
+    rungs = before.ladder
+    # Stage B was drawn uniformly, so its labels weigh alike.
+    evidence = Evidence(
+        rungs,
+        np.concatenate([before.features, rungs.describe(scores)]),
+        np.append(before.labels, labels.astype(np.float64)),
+        np.append(before.weights, np.ones(len(labels))),
+        before.flag_when,
+    )
+    return _out_of_reach(
+        evidence,
+        _curves(evidence, rng),
+        steps,
+        target=plan.target,
+        alpha=plan.alpha,
+        attempt=plan.attempt + 1,
+        fresh=rungs.total if fresh is None else fresh,
+        rng=rng,
+    )
+
+
+def _out_of_reach(
+    evidence: Evidence,
+    curves: Floats,
+    steps: tuple[Step, ...],
+    *,
+    target: float,
+    alpha: float,
+    attempt: int,
+    fresh: int,
+    rng: np.random.Generator,
+) -> NotCertifiable:
+    """Why there is no certificate, and how many labels the next attempt would take, if any number would do."""
+    rungs = evidence.ladder
+    said = _failed(steps, target) if steps else "the labels so far give no cut worth testing"
+    likely = float(chance_within_reach(rungs, curves, target)[0])
+    n, now = 0, level(attempt, alpha)
+    if likely >= SLIM:
+        walk = labels_needed(rungs, curves, fresh=fresh, target=target, level=now, rng=rng)
+        n = int(walk.labels[0])
+    if not n:
+        best, low, high = _best_precision(rungs, curves)
+        why = (
+            f"{said}; not reachable with this detector: its best cut has a precision of about {best:.2f} "
+            f"({low:.2f}–{high:.2f})"
+            if likely < SLIM
+            else f"{said}; {SIZES[-1]:,} more flagged labels, or all that {fresh:,} fresh traces give, would not do"
+        )
+        return NotCertifiable(why, None, None, target, alpha, steps)
+    plan = _plan(evidence, curves, walk, target=target, alpha=alpha, attempt=attempt)
+    why = f"{said}; about {n} more flagged labels would do, with a chance of {POWER:.0%}"
+    return NotCertifiable(why, n, plan, target, alpha, steps)
+
+
+def _plan(evidence: Evidence, curves: Floats, walk: Walk, *, target: float, alpha: float, attempt: int) -> Plan:
+    rungs = evidence.ladder
+    cuts = slice(int(walk.start[0]), int(walk.deepest[0]) + 1)
+    precision = (np.cumsum(curves[0] * rungs.rings, axis=-1) / rungs.shares)[:, cuts]
+    low, high = np.quantile(precision, (0.05, 0.95), axis=0)
+    expected = zip(precision.mean(0).tolist(), low.tolist(), high.tolist(), strict=True)
+    return Plan(
+        target=target,
+        cuts=tuple(rungs.thresholds[cuts].tolist()),
+        shares=tuple(rungs.shares[cuts].tolist()),
+        precision=tuple(expected),
+        labels=int(walk.labels[0]),
+        chance=float(walk.chance[0]),
+        alpha=alpha,
+        level=level(attempt, alpha),
+        attempt=attempt,
+        flag_when=evidence.flag_when,
+        evidence=evidence,
+    )
+
+
+def _curves(evidence: Evidence, rng: np.random.Generator) -> Floats:
+    return rings(
+        evidence.ladder, evidence.features[None], evidence.labels[None], evidence.weights[None], draws=DRAWS, rng=rng
+    )
+
+
+def _steps(plan: Plan, m: Ints, k: Ints, p: Floats, last: int) -> tuple[Step, ...]:
+    bounds = lower_bound(k, m, plan.level)
+    return tuple(
+        Step(
+            cut=cut,
+            labels=int(m[i]),
+            hallucinated=int(k[i]),
+            p_value=float(p[i]),
+            bound=float(bounds[i]),
+            outcome="passed" if i <= last else "failed" if i == last + 1 else "not tested",
+        )
+        for i, cut in enumerate(plan.cuts)
+    )
+
+
+def _failed(steps: tuple[Step, ...], target: float) -> str:
+    first = steps[0]
+    return (
+        f"of the {first.labels} labels flagged at {first.cut:.4g}, {first.hallucinated} are hallucinated: "
+        f"too few to be sure of a precision of {target:.2f}"
+    )
+
+
+def _best_precision(ladder: Ladder, curves: Floats) -> tuple[float, float, float]:
+    share = np.cumsum(ladder.rings)
+    enough = share * ladder.total >= AT_LEAST
+    enough[-1] = True
+    best = (np.cumsum(curves[0] * ladder.rings, axis=-1) / share)[:, enough].max(-1)
+    return float(best.mean()), float(np.quantile(best, 0.05)), float(np.quantile(best, 0.95))
+
+
+def first_of_each(groups: Sequence[Hashable], n: int) -> list[int]:
+    """The rows that are the first of their group; those without a group (None) are all kept."""
+    if len(groups) != n:
+        raise BadInput(f"{len(groups)} groups for {n} labels: give one per label, None for a trace on its own")
+    seen: set[Hashable] = set()
+    kept = []
+    for row, group in enumerate(groups):
+        if group is None or group not in seen:
+            kept.append(row)
+            seen.add(group)
+    return kept
+
+
+def _check_target(target: float, alpha: float, budget: int, attempt: int) -> None:
+    if not 0 < target < 1:
+        raise BadInput(f"a precision of {target:g} cannot be certified: the target must lie between 0 and 1, like 0.7")
+    if not 0 < alpha < 0.5:
+        raise BadInput(f"an error of {alpha:g} is none to accept: give one above 0 and below 0.5, like 0.05")
+    if budget < AT_LEAST:
+        raise BadInput(f"{budget} labels cannot certify anything: allow at least {AT_LEAST}")
+    if attempt < 1:
+        raise BadInput(f"attempt {attempt}: the first attempt is 1")
+
+
+def _check_labels(y: Bools) -> None:
+    if len(y) < AT_LEAST:
+        raise BadInput(f"{len(y)} scored labels are too few to plan on: label at least {AT_LEAST} traces first")
+    if not y.any() or y.all():
+        kind = "hallucinated" if y.all() else "clean"
+        raise BadInput(f"all {len(y)} scored labels are {kind}: label until there are both kinds")

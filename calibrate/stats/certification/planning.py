@@ -1,0 +1,245 @@
+"""What the first labels say about every cut, and the second stage that is likeliest to certify a good one.
+
+Nothing here needs to be right for a certificate to hold: a plan uses first-stage labels and unlabelled scores only, so
+exact tests on labels drawn afterwards hold whatever it chose. A poor plan costs recall, or ends without a certificate.
+
+Arrays may have a leading axis of replications (written R), so that a simulation runs the very code that is shipped.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from calibrate.errors import BadInput
+from calibrate.stats.fitting.ridge import expit, fit, hinge, with_one
+from calibrate.stats.intervals.exact_tests import critical
+from calibrate.stats.sweep.design import Floats, Ints
+from calibrate.types import FlagWhen
+
+STEPS_PER_OCTAVE = 6
+"""Cuts lie at shares of traffic that grow by 2^(1/6); a plan looks at every second of them, the walk at all."""
+
+OCTAVES = 10
+KNOTS = np.arange(9.0)
+"""Where the fit may bend, in halvings of the traffic: 0 is everything, 8 the top 1/256, as the octave design draws."""
+
+NODES = 6  # scores at which the fitted curve is read within each ring between two cuts
+C_SCORE, C_KNOT, C_FREE = 4.0, 1.0, 1e4
+"""Prior variances of the score's two coefficients, of each knot's deviation from them, and of the intercept."""
+
+WIDEN = 1.25
+"""The posterior's spread is taken this much wider: a normal approximation at 100 labels knows too well."""
+
+AT_LEAST = 20  # flagged labels without which a cut is not where a walk starts
+CHUNK = 64  # replications held at once
+POWER = 0.8  # how sure "about N more labels would do" is meant
+SIZES = tuple(round(25 * 80 ** (i / 15)) for i in range(16))  # the N that are tried, 25 to 2,000
+
+
+@dataclass(frozen=True)
+class Ladder:
+    """The cuts a plan may use, strict to loose, and the traffic between them.
+
+    `thresholds` in the detector's units; `shares` of all traffic flagged at each, 0 to 1; `features` of the traffic in
+    the ring that each cut adds, shape (cuts, NODES, features). `ordered`: the pool's scores, ascending, as positive
+    where suspicious; `total` traces in the pool, scored or not.
+    """
+
+    thresholds: Floats
+    shares: Floats
+    features: Floats
+    ordered: Floats
+    total: int
+    centre: float
+    spread: float
+    sign: float
+
+    @property
+    def rings(self) -> Floats:
+        """Share of all traffic that each cut adds to the stricter ones."""
+        return np.diff(self.shares, prepend=0.0)
+
+    def positions(self, scores: Floats) -> Floats:
+        """The share of traffic that is at least as suspicious, ties halved, above 0 and at most 1."""
+        signed = self.sign * scores
+        above = len(self.ordered) - np.searchsorted(self.ordered, signed, side="right")
+        tied = len(self.ordered) - above - np.searchsorted(self.ordered, signed, side="left")
+        return np.clip((above + tied / 2) / self.total, 0.5 / self.total, 1.0)
+
+    def describe(self, scores: Floats) -> Floats:
+        """The features of scores, on a new last axis: the standardised score and its hinge, and a hat at every knot."""
+        return _features((self.sign * scores - self.centre) / self.spread, self.positions(scores))
+
+
+@dataclass(frozen=True)
+class Walk:
+    """A plan for the second stage, as positions on the ladder: test from `start`, strict to loose, as far as `deepest`.
+
+    `labels` are drawn from what `deepest` flags; `chance` is the predicted probability of a certificate. Shapes (R,).
+    """
+
+    start: Ints
+    deepest: Ints
+    labels: Ints
+    chance: Floats
+
+
+def ladder(pool: Floats, *, flag_when: FlagWhen = "above") -> Ladder:
+    """The ladder of a pool of unlabelled scores, NaN where the detector could not score.
+
+    Raises BadInput when there is nothing to cut: no score, or all the same.
+    """
+    sign = 1.0 if flag_when == "above" else -1.0
+    scored = pool[~np.isnan(pool)]
+    if not np.isfinite(scored).all():
+        raise BadInput(f"{np.isinf(scored).sum()} scores are infinite: a detector that cannot score must abstain")
+    if len(scored) < 2 or scored.min() == scored.max():
+        what = f"all {len(scored)} scores are {scored[0]:.4g}" if len(scored) else "no trace has a score"
+        raise BadInput(f"{what}: there is nothing to cut; see why the detector gave them")
+    ordered = np.sort(sign * scored)
+    halvings = np.arange(OCTAVES * STEPS_PER_OCTAVE, -1, -1) / STEPS_PER_OCTAVE
+    wanted = np.clip(np.round(len(pool) * 2.0**-halvings), 1, len(scored)).astype(np.int64)
+    # Ties share one cut: the looser rank of equal scores is what the cut flags.
+    cuts = np.unique(ordered[len(ordered) - wanted])[::-1]
+    flagged = len(ordered) - np.searchsorted(ordered, cuts, side="left")
+    shares = flagged / len(pool)
+    centre, spread = float(ordered.mean()), float(ordered.std())
+    before = np.append(0, flagged[:-1])
+    ranks = before[:, None] + (flagged - before)[:, None] * (np.arange(NODES) + 0.5) / NODES
+    at = ordered[len(ordered) - 1 - np.minimum(ranks.astype(np.int64), len(ordered) - 1)]
+    features = _features((at - centre) / spread, np.maximum(ranks, 0.5) / len(pool))
+    return Ladder(sign * cuts + 0.0, shares, features, ordered, len(pool), centre, spread, sign)
+
+
+def local_weights(positions: Floats, weights: Floats) -> Floats:
+    """Weights made 1 on average within every octave of the detector's own ranking, shapes (..., labels).
+
+    The fit asks how often traces of one score are hallucinated. How often such scores were drawn does not matter to it
+    and would drown the few labels at the top; who was drawn among them does, where strata are not this detector's.
+    """
+    octave = np.minimum(-np.log2(positions), KNOTS[-1]).astype(np.int64)
+    scaled = np.empty(np.broadcast_shapes(positions.shape, weights.shape))
+    weights = np.broadcast_to(weights, scaled.shape)
+    for k in range(len(KNOTS)):
+        here = octave == k
+        mean = (weights * here).sum(-1) / np.maximum(here.sum(-1), 1)
+        scaled = np.where(here, weights / np.where(mean > 0, mean, 1.0)[..., None], scaled)
+    return scaled
+
+
+def rings(
+    ladder: Ladder, features: Floats, labels: Floats, weights: Floats, *, draws: int, rng: np.random.Generator
+) -> Floats:
+    """Draws of what the first labels leave possible: P(hallucinated) in every ring of the ladder, (R, draws, cuts).
+
+    Laplace's approximation to a logistic posterior, widened by WIDEN. `features` have shape (R, labels, features).
+    """
+    variances = np.append([C_SCORE, C_SCORE], np.full(len(KNOTS), C_KNOT))
+    found = fit(features, labels, weights, c=variances, c_free=C_FREE)
+    root = np.linalg.cholesky(np.linalg.inv(found.curvature))
+    noise = rng.standard_normal((len(root), draws, root.shape[-1]))
+    coefficients = found.coefficients[:, None, :] + WIDEN * noise @ np.swapaxes(root, -1, -2)
+    nodes = with_one(ladder.features).reshape(-1, root.shape[-1])
+    probability = np.empty((len(root), draws, len(ladder.shares)))
+    for begin in range(0, len(root), CHUNK):
+        part = slice(begin, begin + CHUNK)
+        each = expit(coefficients[part] @ nodes.T)
+        probability[part] = each.reshape(*each.shape[:2], -1, NODES).mean(-1)
+    return probability
+
+
+def best_walk(
+    ladder: Ladder,
+    probability: Floats,
+    *,
+    labels: int,
+    fresh: int,
+    target: float,
+    level: float,
+    rng: np.random.Generator,
+) -> Walk:
+    """The start and depth whose certified cut is expected to keep most of the recall that `target` allows.
+
+    Every pair is played through on every draw of `probability` with `labels` labels, of which no more can be drawn
+    than `fresh` traffic flags. A cut whose drawn precision is below the target counts for nothing.
+    """
+    steps = np.unique(np.append(np.arange(len(ladder.shares) - 1, -1, -2), 0))
+    shares = ladder.shares[steps]
+    found = np.cumsum(probability * ladder.rings, axis=-1)[..., steps]
+    good = found >= target * shares
+    most = np.where(good, found, 0.0).max(-1, keepdims=True)
+    worth = np.where(good, found, 0.0) / np.where(most > 0, most, 1.0)
+    each = np.clip(np.diff(found, axis=-1, prepend=0.0) / np.diff(shares, prepend=0.0), 0.0, 1.0)
+    noise = rng.standard_normal(each.shape)
+    needed = critical(labels, target, level)
+    rows, none = np.arange(len(found)), np.zeros(len(found), dtype=np.int64)
+    best = Walk(start=none, deepest=none, labels=none, chance=np.zeros(len(found)))
+    value = np.full(len(found), -1.0)
+    for deepest, share in enumerate(shares):
+        m = min(labels, int(share * fresh))
+        if m < AT_LEAST:
+            continue
+        reached, passed = _play(each, noise, worth, shares, deepest, m, needed)
+        start = reached.argmax(-1)
+        better = reached[rows, start] > value
+        value = np.where(better, reached[rows, start], value)
+        best = Walk(
+            np.where(better, steps[start], best.start),
+            np.where(better, steps[deepest], best.deepest),
+            np.where(better, m, best.labels),
+            np.where(better, passed[rows, start], best.chance),
+        )
+    return best
+
+
+def chance_within_reach(ladder: Ladder, curves: Floats, target: float) -> Floats:
+    """The probability that some cut flagging at least AT_LEAST of the pool has the target's precision; (R,)."""
+    share = np.cumsum(ladder.rings)
+    enough = share * ladder.total >= AT_LEAST
+    precision = np.cumsum(curves * ladder.rings, axis=-1) / share
+    return np.asarray((precision >= target)[..., enough].any(-1).mean(-1), dtype=np.float64)
+
+
+def labels_needed(
+    ladder: Ladder, curves: Floats, *, fresh: int, target: float, level: float, rng: np.random.Generator
+) -> Walk:
+    """The plan with the fewest labels, of SIZES, whose predicted chance is POWER; 0 labels where none has it."""
+    none = np.zeros(len(curves), dtype=np.int64)
+    found = Walk(start=none.copy(), deepest=none.copy(), labels=none.copy(), chance=np.zeros(len(curves)))
+    for n in SIZES:
+        still = np.flatnonzero(found.labels == 0)
+        if not len(still):
+            break
+        walk = best_walk(ladder, curves[still], labels=n, fresh=fresh, target=target, level=level, rng=rng)
+        enough = walk.chance >= POWER
+        rows = still[enough]
+        found.start[rows], found.deepest[rows] = walk.start[enough], walk.deepest[enough]
+        found.labels[rows], found.chance[rows] = walk.labels[enough], walk.chance[enough]
+    return found
+
+
+def _play(
+    each: Floats, noise: Floats, worth: Floats, shares: Floats, deepest: int, m: int, needed: Ints
+) -> tuple[Floats, Floats]:
+    """Expected worth of the cut a walk ends at, and its chance to pass at all, for every start: two of (R, starts)."""
+    flagged = m * shares[: deepest + 1] / shares[deepest]
+    ring = np.diff(flagged, prepend=0.0)
+    p = each[..., : deepest + 1]
+    hits = np.cumsum(ring * p + np.sqrt(ring * p * (1 - p)) * noise[..., : deepest + 1], axis=-1)
+    counted = np.round(flagged).astype(np.int64)
+    passes = (hits >= needed[counted] - 0.5) & (counted >= AT_LEAST)
+    reached = np.empty((len(each), deepest + 1))
+    end = np.zeros(each.shape[:2])
+    for cut in range(deepest, -1, -1):
+        # From here the walk goes on to where the next cut would have ended, if that one passes too.
+        ahead = passes[..., cut + 1] if cut < deepest else np.zeros(end.shape, dtype=bool)
+        end = np.where(passes[..., cut], np.where(ahead, end, worth[..., cut]), 0.0)
+        reached[:, cut] = end.mean(-1)
+    return reached, passes.mean(1)
+
+
+def _features(z: Floats, positions: Floats) -> Floats:
+    halvings = np.clip(-np.log2(positions), 0.0, KNOTS[-1])
+    return np.concatenate([hinge(z), np.maximum(0.0, 1 - np.abs(halvings[..., None] - KNOTS))], axis=-1)

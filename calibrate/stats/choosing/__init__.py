@@ -1,0 +1,1 @@
+"""Policies, and the operating point that a policy chooses on a sweep."""

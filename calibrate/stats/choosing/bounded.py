@@ -1,0 +1,97 @@
+"""The `bounded` strength of a precision target: a lower bound at least as high as the target, on the labels at hand.
+
+The bound is Korn and Graubard's (Survey Methodology 24, 1998): Clopper and Pearson's at the effective sample size that
+the design leaves, one-sided. The walk tests cuts from strict to loose and stops at the first that fails. Approximate:
+the weights make the bound inexact, and the labels that choose the cut are the labels that judge it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from calibrate.errors import BadInput
+from calibrate.stats.intervals.exact_tests import ALPHA, walk_down
+from calibrate.stats.intervals.variance import precision, variance
+from calibrate.stats.sweep.design import Floats
+from calibrate.stats.sweep.sweep import Sweep
+
+START = 20
+"""Flagged labels at the strictest cut that is tested: fewer cannot pass unless all but one or two are hallucinated."""
+
+
+@dataclass(frozen=True)
+class Bounded:
+    """The loosest cut the walk passed: `threshold` in the detector's units, whose precision is at least `bound`.
+
+    `labels` are flagged at it. `thresholds` and `bounds` are the whole walk, from its start to where it failed.
+    """
+
+    threshold: float
+    bound: float
+    labels: int
+    target: float
+    alpha: float
+    thresholds: Floats
+    bounds: Floats
+
+
+@dataclass(frozen=True)
+class NotBounded:
+    """No cut's bound reaches the target; `why` says so in a sentence. Never a threshold."""
+
+    why: str
+    target: float
+    alpha: float
+    thresholds: Floats
+    bounds: Floats
+
+
+def bounded(sweep: Sweep, target: float, *, alpha: float = ALPHA) -> Bounded | NotBounded:
+    """Walk a sweep's cuts, strict to loose, from the first with START flagged labels while the bound is >= `target`."""
+    if not 0 < target < 1:
+        raise BadInput(f"no labels show a precision of {target:g}: the target must lie between 0 and 1, like 0.7")
+    flagged = sweep.tp_count + sweep.fp_count
+    enough = flagged >= START
+    nothing = np.empty(0)
+    if sweep.missing or not enough.any():
+        most = int(flagged[-1]) if len(flagged) else 0
+        why = sweep.missing or f"no threshold flags {START} labels; all together there are {most}: label more"
+        return NotBounded(why, target, alpha, nothing, nothing)
+    bounds = lower_bounds(sweep, alpha=alpha)
+    # A walk in bounds instead of p-values: what fails is a bound below the target.
+    last = int(walk_down(-bounds[None], enough[None], -target)[0])
+    first = int(np.argmax(enough))
+    seen = slice(first, min(max(last, first - 1) + 2, len(sweep)))
+    thresholds, walked = sweep.thresholds[seen], bounds[seen]
+    if last < 0:
+        why = (
+            f"at the strictest threshold with {START} flagged labels, {thresholds[0]:.4g}, precision is "
+            f"{sweep.precision[first]:.2f} and only {walked[0]:.2f} is sure; label more, or lower the target {target:g}"
+        )
+        return NotBounded(why, target, alpha, thresholds, walked)
+    at = float(sweep.thresholds[last])
+    return Bounded(at, float(bounds[last]), int(flagged[last]), target, alpha, thresholds, walked)
+
+
+def lower_bounds(sweep: Sweep, *, alpha: float = ALPHA) -> Floats:
+    """One-sided Korn-Graubard lower bound of the precision at every point; without weights Clopper-Pearson's, exactly.
+
+    n* = min(flagged, P (1 - P) / V) x (t with flagged - 1 / t with flagged - strata degrees of freedom)^2.
+    """
+    from scipy.special import betaincinv, stdtrit
+
+    ratio = precision(sweep)
+    n, p = np.asarray(ratio.labels, dtype=np.float64), ratio.value
+    spread = variance(sweep, ratio)
+    kish = ratio.kish
+    with np.errstate(divide="ignore", invalid="ignore"):
+        effective = np.where(spread > 0, p * (1 - p) / spread, kish)
+    strata = np.ones(len(sweep)) if ratio.whole is None else np.count_nonzero(ratio.whole, axis=0)
+    freedom = np.maximum(n - strata, 1.0)
+    shrink = (stdtrit(np.maximum(n - 1, 1.0), 1 - alpha) / stdtrit(freedom, 1 - alpha)) ** 2
+    effective = np.minimum(effective, n) * np.minimum(shrink, 1.0)
+    hits = effective * p
+    bound = betaincinv(np.maximum(hits, 1e-12), effective - hits + 1, alpha)
+    return np.where(hits > 0, bound, 0.0)

@@ -1,0 +1,215 @@
+"""The point that a policy chooses on a sweep, and how sure one may be of it.
+
+`choose` is `measured`: judged on the labels that chose it. `choose_bounded` holds a lower bound of the precision, on
+the same labels, against the target. A certified point comes from `certify`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from calibrate.errors import BadInput
+from calibrate.stats.choosing.bounded import Bounded, bounded
+from calibrate.stats.choosing.choosers import pick
+from calibrate.stats.choosing.policy import POLICIES, Policy, parse
+from calibrate.stats.fitting.smoothed_curve import smoothed
+from calibrate.stats.intervals.exact_tests import ALPHA
+from calibrate.stats.intervals.sweep_intervals import figures
+from calibrate.stats.sweep.curves import Curve
+from calibrate.stats.sweep.design import Floats
+from calibrate.stats.sweep.sweep import Sweep
+from calibrate.types import FlagWhen, Guarantee, OperatingPoint
+
+__all__ = ["POLICIES", "NotEnoughLabels", "Policy", "Pool", "choose", "choose_bounded", "parse"]
+
+
+class NotEnoughLabels(BadInput):
+    """The labels cannot choose a threshold; the message says what is missing and how to get it."""
+
+
+@dataclass(frozen=True)
+class Pool:
+    """Traffic, labelled or not: a detector's `scores`, NaN for a trace it could not score, and traces a day.
+
+    `per_day` is None for traces without a time.
+    """
+
+    scores: Floats
+    per_day: float | None
+
+    def __post_init__(self) -> None:
+        if np.isinf(self.scores).any():
+            raise BadInput(f"{np.isinf(self.scores).sum()} scores are infinite: a detector that cannot score abstains")
+
+    def flag_rate(self, thresholds: Floats, flag_when: FlagWhen) -> Floats:
+        """The share of the traffic that is flagged at each threshold, 0 to 1."""
+        sign = -1.0 if flag_when == "above" else 1.0
+        keys = np.sort(sign * self.scores[~np.isnan(self.scores)])
+        return np.searchsorted(keys, sign * thresholds, side="right") / max(len(self.scores), 1)
+
+    def flags_a_day(self, threshold: float, flag_when: FlagWhen) -> float | None:
+        """How many traces a threshold flags a day; None for traces without a time."""
+        rate = float(self.flag_rate(np.array([threshold]), flag_when)[0])
+        return None if self.per_day is None else rate * self.per_day
+
+
+@dataclass(frozen=True)
+class _Choice:
+    threshold: float
+    feasible: bool = True
+    why: str | None = None
+
+
+def choose(
+    sweep: Sweep, policy: Policy, *, detector: str = "", threshold: float | None = None, pool: Pool | None = None
+) -> OperatingPoint:
+    """The operating point `policy` picks on `sweep`, `measured`.
+
+    `threshold` is for `manual` without a number in its text; `pool` is for `alerts`, whose flags are counted in traffic
+    and not among the labels. When no threshold meets the policy the point is the nearest one, `feasible` is False and
+    `why` says so. Raises NotEnoughLabels where the labels cannot choose: a class without a scored label.
+    """
+    # A threshold set by hand needs no labels; what they cannot measure is then None, and `why` says so.
+    if policy.kind != "manual":
+        _refuse_one_class(sweep, detector)
+    elif threshold is not None:
+        policy = Policy("manual", threshold)
+    chooser = _APART.get(policy.kind, _by_rule)
+    return _point(sweep, policy, chooser(sweep, policy, pool), detector)
+
+
+def choose_bounded(sweep: Sweep, policy: Policy, *, detector: str = "", alpha: float = ALPHA) -> OperatingPoint:
+    """The loosest threshold whose lower bound on precision still meets the target of a `precision` policy.
+
+    Without one the point is where the walk began, without a guarantee, `feasible` False and `why` a sentence. Raises
+    BadInput for another policy and for a target of 1, which no number of labels shows.
+    """
+    if policy.kind != "precision":
+        raise BadInput(
+            f"the policy {policy} cannot be bounded, only a precision can: write precision>=0.7, or measure it"
+        )
+    _refuse_one_class(sweep, detector)
+    found = bounded(sweep, policy.number, alpha=alpha)
+    if not isinstance(found, Bounded):
+        # Where nothing flags enough labels to be tested, the nearest is what flags most.
+        nearest = found.thresholds[0] if len(found.thresholds) else sweep.thresholds[-1]
+        return _point(sweep, policy, _Choice(float(nearest), feasible=False, why=found.why), detector)
+    point = _point(sweep, policy, _Choice(found.threshold), detector)
+    guarantee = Guarantee("bounded", found.target, 1 - alpha, found.bound, found.labels, point.true_positives)
+    return replace(point, guarantee=guarantee)
+
+
+def _refuse_one_class(sweep: Sweep, detector: str) -> None:
+    if sweep.missing:
+        raise NotEnoughLabels(f"{detector}: {sweep.missing}" if detector else sweep.missing)
+
+
+def _point(sweep: Sweep, policy: Policy, choice: _Choice, detector: str) -> OperatingPoint:
+    measured = figures(sweep, choice.threshold)
+    return OperatingPoint(
+        detector=detector,
+        flag_when=sweep.flag_when,
+        threshold=choice.threshold,
+        policy=str(policy),
+        feasible=choice.feasible,
+        precision=measured.precision,
+        recall=measured.recall,
+        fpr=measured.fpr,
+        flag_rate=measured.flag_rate,
+        n=sweep.n,
+        positives=sweep.positives,
+        true_positives=measured.true_positives,
+        false_positives=measured.false_positives,
+        false_negatives=measured.false_negatives,
+        true_negatives=measured.true_negatives,
+        coverage=sweep.coverage or 0.0,
+        why=choice.why,
+    )
+
+
+def _by_rule(sweep: Sweep, policy: Policy, pool: Pool | None) -> _Choice:
+    """The rules that look at the measured curve alone, or with the traffic's flags a day."""
+    daily = _daily(sweep, policy, pool) if policy.kind == "alerts" else None
+    found = pick(Curve.of(sweep), policy, daily=daily)
+    at = int(found.index)
+    threshold = float(sweep.thresholds[at])
+    if found.feasible:
+        return _Choice(threshold)
+    return _Choice(threshold, feasible=False, why=_UNMET[policy.kind](sweep, policy, at, daily))
+
+
+def _by_elbow(sweep: Sweep, _: Policy, __: Pool | None) -> _Choice:
+    """The observed score at which the smoothed curve's F1 is highest; of equals the strictest."""
+    return _Choice(float(sweep.thresholds[np.argmax(smoothed(sweep).f1)]))
+
+
+def _by_hand(sweep: Sweep, policy: Policy, _: Pool | None) -> _Choice:
+    return _Choice(float(policy.number), why=sweep.missing)
+
+
+_APART: dict[str, Callable[[Sweep, Policy, Pool | None], _Choice]] = {"elbow": _by_elbow, "manual": _by_hand}
+
+
+def _daily(sweep: Sweep, policy: Policy, pool: Pool | None) -> Floats:
+    """Flags a day of the traffic at every threshold of the sweep."""
+    limit = f"{policy.number:g} a day"
+    if pool is None or np.isnan(pool.scores).all():
+        raise BadInput(f"flags cannot be kept to {limit}: the traffic has no scores; run the detector over it")
+    if pool.per_day is None:
+        raise BadInput(
+            f"flags cannot be kept to {limit}: the traces carry no time; import them with one, or take another policy"
+        )
+    return pool.flag_rate(sweep.thresholds, sweep.flag_when) * pool.per_day
+
+
+def _no_precision(sweep: Sweep, policy: Policy, at: int, _: Floats | None) -> str:
+    target, flagged = policy.number, int(sweep.tp_count[at] + sweep.fp_count[at])
+    return (
+        f"no threshold reaches precision {target:.2f}; the best is {_below(sweep.precision[at], target)} "
+        f"at {sweep.thresholds[at]:.4g} ({flagged} {'label' if flagged == 1 else 'labels'} flagged)"
+    )
+
+
+def _no_recall(sweep: Sweep, policy: Policy, at: int, _: Floats | None) -> str:
+    target, could = policy.number, f"{sweep.scored_positives} of {sweep.positives}"
+    return (
+        f"no threshold reaches recall {target:.2f}; the most is {_below(sweep.recall[at], target)} "
+        f"at {sweep.thresholds[at]:.4g} (only {could} hallucinated labels have a score)"
+    )
+
+
+def _no_gain(sweep: Sweep, policy: Policy, at: int, _: Floats | None) -> str:
+    miss = policy.miss or 0.0
+    cost = float(Curve.of(sweep).cost(policy.number, miss)[at])
+    nothing = miss * (sweep.prevalence or 0.0)
+    return (
+        f"no threshold is worth its false alarms: flagging nothing costs {nothing:.4g} a trace, "
+        f"the cheapest threshold, {sweep.thresholds[at]:.4g}, costs {cost:.4g}"
+    )
+
+
+def _no_silence(sweep: Sweep, policy: Policy, at: int, daily: Floats | None) -> str:
+    assert daily is not None
+    return (
+        f"no threshold that flags a labelled trace keeps to {policy.number:g} a day; "
+        f"the strictest, {sweep.thresholds[at]:.4g}, flags about {daily[at]:.3g} a day"
+    )
+
+
+_UNMET: dict[str, Callable[[Sweep, Policy, int, Floats | None], str]] = {
+    "precision": _no_precision,
+    "recall": _no_recall,
+    "cost": _no_gain,
+    "alerts": _no_silence,
+}
+
+
+def _below(value: float, target: float) -> str:
+    """`value` with two digits, or as many as it takes not to read like the `target` it misses."""
+    for digits in range(2, 12):
+        if f"{value:.{digits}f}" != f"{target:.{digits}f}":
+            return f"{value:.{digits}f}"
+    return f"{value}"

@@ -1,0 +1,1 @@
+"""Several detectors combined into one decision, and what the combination is worth."""

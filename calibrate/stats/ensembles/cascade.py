@@ -1,0 +1,75 @@
+"""What a cheap filter before an expensive detector saves, and what it costs in recall."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from calibrate.stats.ensembles import combine
+from calibrate.stats.ensembles.combine import Material
+from calibrate.stats.ensembles.nested_cv import apply
+from calibrate.stats.ensembles.performance import performance
+from calibrate.stats.ensembles.rules import Cascade, Rule
+from calibrate.types import Interval
+
+SHARES = (0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.6, 0.8, 1.0)
+
+
+@dataclass(frozen=True)
+class Price:
+    """What one trace costs an expensive detector: median calls of a chat endpoint, US dollars and seconds. None where
+    it is not known; `n` scores were looked at."""
+
+    detector: str
+    n: int
+    calls: float | None
+    dollars: float | None
+    seconds: float | None
+
+
+@dataclass(frozen=True)
+class Step:
+    """A cascade that asks the expensive detector about this many of 1,000 traces, and its recall at the budget.
+
+    `calls` and `dollars` are for those 1,000 traces too; None where the price is not known.
+    """
+
+    asked: float
+    recall: Interval
+    calls: float | None
+    dollars: float | None
+
+
+@dataclass(frozen=True)
+class Frontier:
+    """Recall against cost, least asked first: the first step is the filter alone, the last asks about every trace.
+
+    No step is fitted to labels, so each recall is honest for a share fixed beforehand; the best of them, picked by its
+    recall, is flattered.
+    """
+
+    price: Price
+    filters: tuple[str, ...]
+    steps: tuple[Step, ...]
+
+
+def frontier(material: Material, price: Price, *, budget: float, shares: Sequence[float] = SHARES) -> Frontier:
+    """The cascade at every share that its filter can pick out."""
+    cheap = tuple(name for name in material.names if name != price.detector)
+    rules: list[Rule] = [combine.mean_rank(material.of(cheap))]
+    for share in shares:
+        made = combine.cascade_or_none(material, price.detector, pass_share=share)
+        rules += [] if made is None else [made]
+    return Frontier(price, cheap, tuple(_step(rule, material, price, budget=budget) for rule in rules))
+
+
+def _step(rule: Rule, material: Material, price: Price, *, budget: float) -> Step:
+    share = 0.0
+    if isinstance(rule, Cascade):
+        share = float(np.average(rule.passes(material.traffic), weights=material.traffic_weights))
+    recall = performance(material, apply(rule, material, budget=budget)).recall
+    asked = 1000 * share
+    calls, dollars = (None if one is None else one * asked for one in (price.calls, price.dollars))
+    return Step(asked, recall, calls, dollars)

@@ -1,0 +1,250 @@
+"""How each kind of ensemble is made from labelled traces and the traffic they stand for.
+
+Only `logistic` looks at labels. All else (ranks, means, cuts) is read from the traffic, which needs none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Literal
+
+import numpy as np
+
+from calibrate.errors import BadInput
+from calibrate.orientation import reaches
+from calibrate.stats.ensembles.rules import (  # fmt: skip
+    Cascade,
+    Fixed,
+    Input,
+    Logistic,
+    Rule,
+    Standing,
+    Vote,
+    Weighted,
+    flagged,
+    sign,
+)
+from calibrate.stats.fitting.ridge import fit
+from calibrate.stats.sweep.design import Bools, Design, Floats, Ints
+from calibrate.types import FlagWhen
+
+Kind = Literal["any", "k_of_n", "weighted", "logistic", "cascade"]
+KINDS: tuple[Kind, ...] = ("any", "k_of_n", "weighted", "logistic", "cascade")
+C = 0.3
+FEW = 10
+"""Hallucinated labels below which a logistic fit chases noise: the mean of rank-normal scores needs none."""
+KNOTS = 201
+PASS = 0.3
+
+
+@dataclass(frozen=True)
+class Material:
+    """Labelled traces beside the traffic they stand for; one array per detector, in its units, NaN for no score.
+
+    `weights` say how many traces a label stands for, `design` how they were drawn (None: at random). `groups` name
+    traces that share their sources (None: alone). `traffic` is unlabelled, `traffic_weights` as for labels.
+    """
+
+    labels: Bools
+    weights: Floats
+    groups: Sequence[Hashable]
+    design: Design | None
+    scores: Mapping[str, Floats]
+    traffic: Mapping[str, Floats]
+    traffic_weights: Floats
+    flag_when: Mapping[str, FlagWhen]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(sorted(self.scores))
+
+    @property
+    def strata(self) -> Ints | None:
+        return None if self.design is None else self.design.strata
+
+    @property
+    def positives(self) -> int:
+        return int(np.count_nonzero(self.labels))
+
+    @cached_property
+    def standings(self) -> dict[str, Standing]:
+        return {
+            name: standing(self.traffic[name], self.traffic_weights, flag_when=self.flag_when[name])
+            for name in self.names
+        }
+
+    def of(self, names: Sequence[str]) -> Material:
+        """The same traces with these detectors only."""
+        scores, traffic = ({name: some[name] for name in sorted(names)} for some in (self.scores, self.traffic))
+        return replace(self, scores=scores, traffic=traffic)
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """What ensemble to make. `k` is for k_of_n; `weights` for weighted (default: equal); `thresholds` for any and
+    k_of_n: each detector's own (default: an equal share of the traffic each). A cascade asks `expensive` about the
+    share `pass_share` of the traffic."""
+
+    kind: Kind
+    k: int = 2
+    weights: Mapping[str, float] = field(default_factory=dict)
+    thresholds: Mapping[str, float] = field(default_factory=dict)
+    expensive: str = ""
+    pass_share: float = PASS
+
+
+def make(recipe: Recipe, material: Material) -> Rule:
+    """The ensemble this recipe makes of these traces. Raises BadInput where it cannot be made."""
+    names, n = material.names, len(material.names)
+    if recipe.kind in ("any", "k_of_n"):
+        k = 1 if recipe.kind == "any" else recipe.k
+        if not 1 <= k <= n:
+            raise BadInput(f"{k} of {n} detectors cannot flag: choose k from 1 to {n}")
+        if recipe.thresholds:
+            return Fixed(k, {name: (material.flag_when[name], recipe.thresholds[name]) for name in names})
+        return Vote(k, material.standings)
+    if recipe.kind == "cascade":
+        return cascade(material, recipe.expensive, pass_share=recipe.pass_share)
+    if recipe.kind == "logistic" and material.positives >= FEW:
+        return logistic(material)
+    return mean_rank(material, recipe.weights)
+
+
+def mean_rank(material: Material, weights: Mapping[str, float] | None = None) -> Weighted:
+    given = {name: float((weights or {}).get(name, 0.0 if weights else 1.0)) for name in material.names}
+    if not any(given.values()) or not all(np.isfinite(one) for one in given.values()):
+        raise BadInput("the weights of a weighted mean must be numbers, and not all 0")
+    return Weighted(given, material.standings)
+
+
+def cascade(material: Material, expensive: str, *, pass_share: float) -> Cascade:
+    """The mean rank-normal score of the other detectors lets this share of the traffic pass on to the expensive one."""
+    if expensive not in material.names or len(material.names) < 2:
+        raise BadInput("a cascade needs a cheap detector and an expensive one: name at least two")
+    if not 0 < pass_share <= 1:
+        raise BadInput(f"a cascade that passes {pass_share:g} of the traffic: give a share above 0, up to 1")
+    found = cascade_or_none(material, expensive, pass_share=pass_share)
+    if found is None:
+        raise BadInput(
+            f"the filter cannot pick {pass_share:.0%} of the traffic: more than that shares its most suspicious score; "
+            "let more pass, or choose other cheap detectors"
+        )
+    return found
+
+
+def cascade_or_none(material: Material, expensive: str, *, pass_share: float) -> Cascade | None:
+    """None where more than this share of the traffic has the filter's most suspicious score."""
+    first = mean_rank(material.of([name for name in material.names if name != expensive]))
+    pass_at = None
+    if pass_share < 1:
+        pass_at = cut(first.score(material.traffic), material.traffic_weights, budget=pass_share)
+        if pass_at is None:
+            return None
+    return Cascade(first, pass_at, expensive, material.standings[expensive])
+
+
+def logistic(material: Material, *, c: float = C) -> Logistic:
+    """The weighted ridge logistic on standardised scores with an indicator of each detector that misses some."""
+    inputs = inputs_of(material)
+    design = design_matrix(material.scores, inputs, has_gaps(material))
+    found = fit(design, material.labels.astype(np.float64), material.weights / material.weights.mean(), c=c)
+    return with_coefficients(inputs, has_gaps(material), found.coefficients)
+
+
+def inputs_of(material: Material) -> dict[str, Input]:
+    """Centre and spread of each detector in the traffic."""
+    found = {}
+    for name in material.names:
+        values, weights = scored(material.traffic[name], material.traffic_weights)
+        centre = float(np.average(values, weights=weights)) if len(values) else 0.0
+        spread = float(np.sqrt(np.average((values - centre) ** 2, weights=weights))) if len(values) else 0.0
+        # Scores that do not differ tell nothing: they are 0 whatever they are divided by.
+        wide = spread > 1e-12 * max(1.0, abs(centre))
+        found[name] = Input(material.flag_when[name], centre, spread if wide else 1.0)
+    return found
+
+
+def has_gaps(material: Material) -> tuple[str, ...]:
+    """The detectors that miss a score, among labels or traffic."""
+    both = (material.scores, material.traffic)
+    return tuple(name for name in material.names if any(not np.isfinite(some[name]).all() for some in both))
+
+
+def design_matrix(scores: Mapping[str, Floats], inputs: Mapping[str, Input], gaps: Sequence[str]) -> Floats:
+    """z of every detector, then 1 where it is missing for each of `gaps`; shape (traces, features)."""
+    columns = [inputs[name].z(scores[name]) for name in sorted(inputs)]
+    columns += [(~np.isfinite(scores[name])).astype(np.float64) for name in gaps]
+    return np.column_stack(columns)
+
+
+def with_coefficients(inputs: Mapping[str, Input], gaps: Sequence[str], coefficients: Floats) -> Logistic:
+    names = sorted(inputs)
+    slopes = dict(zip(names, coefficients[1:], strict=False))
+    missing = dict(zip(gaps, coefficients[1 + len(names) :], strict=True))
+    return Logistic(
+        float(coefficients[0]),
+        {
+            name: replace(inputs[name], slope=float(slopes[name]), missing=float(missing.get(name, 0.0)))
+            for name in names
+        },
+    )
+
+
+def standing(scores: Floats, weights: Floats, *, flag_when: FlagWhen) -> Standing:
+    """Each score's place in the traffic, at KNOTS of its scores: the ends, and equal steps of traffic between."""
+    from scipy.special import ndtri
+
+    values, w = scored(scores, weights)
+    if not len(values):
+        return Standing(flag_when, (), (), ())
+    knots, code = np.unique(sign(flag_when) * values, return_inverse=True)
+    here = np.bincount(code, weights=w)
+    below = np.cumsum(here) - here / 2
+    place = below / here.sum()
+    keep = np.arange(len(knots))
+    if len(knots) > KNOTS:
+        keep = np.unique(np.r_[np.searchsorted(place, np.linspace(place[0], place[-1], KNOTS)), len(knots) - 1])
+    above = (here.sum() - below) / weights.sum()
+    return Standing(flag_when, *(tuple(map(float, one[keep])) for one in (knots, above, ndtri(place))))
+
+
+def cut(scores: Floats, weights: Floats, *, budget: float) -> float | None:
+    """The lowest score at which no more than the share `budget` of the traffic is flagged; None where the most
+    suspicious score alone is shared by more."""
+    values, w = scored(scores, weights)
+    order = np.argsort(-values, kind="stable")
+    ranked, share = values[order], np.cumsum(w[order]) / weights.sum()
+    last = np.append(ranked[1:] != ranked[:-1], True)
+    good = np.flatnonzero(last & (share <= budget + 1e-9))
+    return float(ranked[good[-1]]) if len(good) else None
+
+
+def at_cut(scores: Floats, threshold: float | None) -> Bools:
+    return np.zeros(len(scores), dtype=bool) if threshold is None else reaches(scores, threshold)
+
+
+def each_at(material: Material, budget: float) -> dict[str, float | None]:
+    """The threshold, in its units, at which each detector alone flags this share of the traffic; None: it cannot."""
+    found = {}
+    for name in material.names:
+        way = sign(material.flag_when[name])
+        at = cut(way * material.traffic[name], material.traffic_weights, budget=budget)
+        found[name] = None if at is None else way * at
+    return found
+
+
+def flags_at(material: Material, thresholds: Mapping[str, float | None]) -> dict[str, Bools]:
+    """What each detector flags of the labelled traces at its threshold."""
+    return {
+        name: np.zeros(len(material.labels), dtype=bool)
+        if at is None
+        else flagged(material.scores[name], material.flag_when[name], at)
+        for name, at in sorted(thresholds.items())
+    }
+
+
+def scored(values: Floats, weights: Floats) -> tuple[Floats, Floats]:
+    there = np.isfinite(values)
+    return values[there], weights[there]

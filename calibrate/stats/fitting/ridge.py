@@ -1,0 +1,161 @@
+"""Ridge logistic regression by Newton's method, many fits at once: the map from a score to P(hallucinated).
+
+Written out because a simulation fits thousands of them: the arrays may have any leading axes, one fit per entry.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from calibrate.errors import BadInput
+from calibrate.stats.sweep.design import Floats, check_weights
+from calibrate.types import FlagWhen
+
+STEPS = 100
+TOLERANCE = 1e-9
+LEAP = 4.0
+"""The furthest a coefficient moves in one step: far out the logistic is flat and Newton's method leaps."""
+
+
+@dataclass(frozen=True)
+class Ridge:
+    """Fitted coefficients, shape (..., 1 + features), the intercept first, and the curvature of the loss at them."""
+
+    coefficients: Floats
+    curvature: Floats
+
+    def probability(self, features: Floats) -> Floats:
+        """P(hallucinated) at each row of `features`, shape (rows, features); one row of answers per fit."""
+        return expit(self.coefficients @ np.swapaxes(with_one(features), -1, -2))
+
+
+@dataclass(frozen=True)
+class FittedMap:
+    """From a detector's score to P(hallucinated): a ridge logistic on [z, max(z, 0)^2 / 2].
+
+    z = sign x (score - centre) / spread, positive where it is suspicious. `n` labels were used, `positives` of them
+    hallucinated.
+    """
+
+    centre: float
+    spread: float
+    sign: float
+    coefficients: tuple[float, float, float]
+    n: int
+    positives: int
+
+    def at(self, scores: ArrayLike) -> Floats:
+        """P(hallucinated), 0 to 1, for scores in the detector's units; NaN for a missing score."""
+        z = self.sign * (np.asarray(scores, dtype=np.float64) - self.centre) / self.spread
+        return expit(with_one(hinge(z)) @ np.array(self.coefficients))
+
+
+def hinge(z: Floats) -> Floats:
+    """[z, max(z, 0)^2 / 2] on a new last axis: the top of the scores may rise faster or slower than the body."""
+    return np.stack([z, np.maximum(z, 0.0) ** 2 / 2], axis=-1)
+
+
+def probability_map(
+    labels: ArrayLike,
+    scores: ArrayLike,
+    *,
+    weights: ArrayLike | None = None,
+    flag_when: FlagWhen = "above",
+    c: float = 1.0,
+) -> FittedMap:
+    """Fit the map on labelled traces; a trace without a score (NaN) is left out.
+
+    `weights` are 1 / the chance that a trace was drawn; they are scaled to one label each on average, so that the
+    penalty means the same for every design. Raises BadInput without both classes, or when all scores are equal.
+    """
+    y, values = np.asarray(labels, dtype=bool), np.asarray(scores, dtype=np.float64)
+    if y.shape != values.shape or y.ndim != 1:
+        raise BadInput(f"{y.size} labels and {values.size} scores: give one score per label, NaN for none")
+    w = check_weights(weights, None, len(y))
+    there = ~np.isnan(values)
+    y, values = y[there], values[there]
+    w = np.ones(len(y)) if w is None else w[there]
+    if not np.isfinite(values).all():
+        raise BadInput("a score is infinite: a detector that cannot score must abstain")
+    if not y.any() or y.all():
+        kind = "hallucinated" if len(y) and y.all() else "clean"
+        raise BadInput(f"all {len(y)} scored labels are {kind}: a probability map needs both kinds")
+    w = w / w.mean()
+    centre = float(np.average(values, weights=w))
+    spread = float(np.sqrt(np.average((values - centre) ** 2, weights=w)))
+    if spread <= 1e-12 * max(1.0, abs(centre)):
+        raise BadInput(f"all {len(y)} scores are {centre:.4g}: nothing tells one probability from another")
+    sign = 1.0 if flag_when == "above" else -1.0
+    found = fit(hinge(sign * (values - centre) / spread), y.astype(np.float64), w, c=c).coefficients
+    return FittedMap(
+        centre, spread, sign, (float(found[0]), float(found[1]), float(found[2])), len(y), int(np.count_nonzero(y))
+    )
+
+
+def fit(
+    features: Floats, labels: Floats, weights: Floats | None = None, *, c: ArrayLike = 1.0, c_free: float = 0.0
+) -> Ridge:
+    """Minimise sum of weight x log-loss + sum of coefficient^2 / (2 c): scikit-learn's LogisticRegression(C=c).
+
+    `features` has shape (..., rows, features); `labels` (0 to 1) and `weights` (..., rows); `c` is one number, or one
+    per feature. The intercept is free; `c_free` above 0 holds it as well, which one-class data needs to have a minimum.
+    """
+    x = with_one(features)
+    w = np.broadcast_to(np.ones(1) if weights is None else weights, labels.shape)
+    penalty = np.empty(x.shape[-1])
+    penalty[0] = 1 / c_free if c_free else 0.0
+    penalty[1:] = 1 / np.asarray(c, dtype=np.float64)
+    share = np.clip((w * labels).sum(-1) / w.sum(-1), 1e-4, 1 - 1e-4)
+    beta = np.zeros((*labels.shape[:-1], x.shape[-1]))
+    beta[..., 0] = np.log(share / (1 - share))
+    loss = _loss(x, beta, labels, w, penalty)
+    for _ in range(STEPS):
+        p = expit(_times(x, beta))
+        gradient = _times(np.swapaxes(x, -1, -2), w * (p - labels)) + penalty * beta
+        step = np.linalg.solve(_curvature(x, w * p * (1 - p), penalty), gradient[..., None])[..., 0]
+        reach = np.abs(step).max(-1, keepdims=True)
+        step = step * np.minimum(1.0, LEAP / np.maximum(reach, TOLERANCE))
+        beta, loss, step = _descend(x, beta, step, loss, labels, w, penalty)
+        if np.abs(step).max(initial=0.0) < TOLERANCE:
+            break
+    p = expit(_times(x, beta))
+    return Ridge(beta, _curvature(x, w * p * (1 - p), penalty))
+
+
+def expit(eta: Floats) -> Floats:
+    """The probability of which `eta` is the log odds."""
+    return np.asarray(0.5 * (1 + np.tanh(eta / 2)))
+
+
+def with_one(features: Floats) -> Floats:
+    """A first column of ones, for the intercept."""
+    return np.concatenate([np.ones((*features.shape[:-1], 1)), features], axis=-1)
+
+
+def _descend(
+    x: Floats, beta: Floats, step: Floats, loss: Floats, labels: Floats, w: Floats, penalty: Floats
+) -> tuple[Floats, Floats, Floats]:
+    """One step down for every fit, halved where it would go up."""
+    for _ in range(30):
+        after = _loss(x, beta - step, labels, w, penalty)
+        worse = after > loss + 1e-9 * np.abs(loss)
+        if not np.any(worse):
+            break
+        step = np.where(worse[..., None], step / 2, step)
+    return beta - step, np.minimum(after, loss), step
+
+
+def _curvature(x: Floats, w: Floats, penalty: Floats) -> Floats:
+    return np.asarray(np.swapaxes(x * w[..., None], -1, -2) @ x + np.diag(penalty + 1e-12))
+
+
+def _loss(x: Floats, beta: Floats, labels: Floats, w: Floats, penalty: Floats) -> Floats:
+    eta = _times(x, beta)
+    return np.asarray((w * (np.logaddexp(0.0, eta) - labels * eta)).sum(-1) + (penalty * beta**2).sum(-1) / 2)
+
+
+def _times(x: Floats, vector: Floats) -> Floats:
+    return np.asarray((x @ vector[..., None])[..., 0])

@@ -1,0 +1,1 @@
+"""How well figures are known: closed-form, exact and bootstrap intervals."""

@@ -1,0 +1,74 @@
+"""How well a ranking is known: AUROC and average precision with their 95% intervals, by the design of the labels."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from calibrate.stats.choosing.bootstrap_curves import bootstrap
+from calibrate.stats.intervals import bootstrap_intervals
+from calibrate.stats.intervals.bootstrap import RESAMPLES, Areas, Order, Units
+from calibrate.stats.intervals.unseen_positives import Unseen
+from calibrate.stats.sweep.design import Bools, Design, Floats, Ints
+from calibrate.stats.sweep.sweep import Sweep
+from calibrate.types import Interval
+
+FEW = 5  # labels of either verdict: below that an area says nothing
+MOST = 10_000  # labels: above that a bootstrap of what was seen has to do
+
+
+@dataclass(frozen=True)
+class Ranked:
+    """Both areas of a sweep, 0 to 1, with 95% intervals, and what they were in the resamples."""
+
+    auroc: Interval
+    average_precision: Interval
+    draws: Areas
+
+
+def ranked(
+    curve: Sweep,
+    labels: Bools,
+    scores: Floats,
+    *,
+    rng: np.random.Generator,
+    weights: Floats | None = None,
+    strata: Ints | None = None,
+    groups: Sequence[Hashable] | None = None,
+    count: int = RESAMPLES,
+) -> Ranked:
+    """The areas of `curve`, the sweep of these `labels` and `scores` (NaN: no score). `strata` is a code per row and
+    `weights` what one stands for; `groups` name the sources that traces share, None for a trace alone."""
+    there = np.isfinite(scores)
+    y, keys = labels[there], (-scores if curve.flag_when == "above" else scores)[there]
+    kept = [None if groups is None else groups[i] for i in np.flatnonzero(there).tolist()]
+    alone = all(group is None for group in kept)
+    codes, w = None if strata is None else strata[there], None if weights is None else weights[there]
+    units = Units.of_codes(np.arange(len(y)), codes) if alone else Units.among(kept, codes)
+    each, whole = bootstrap_intervals.Verdicts.of(y), bootstrap_intervals.Verdicts.of(y, units.of)
+    unseen = Unseen.of(y, w, units, codes) if len(y) <= MOST else None
+    if unseen is None:
+        found = bootstrap(
+            y,
+            keys,
+            rng=rng,
+            weights=w,
+            design=None if codes is None else Design(codes, np.bincount(codes)),
+            groups=None if alone else kept,
+            flag_when="below",
+            count=count,
+        )
+        draws = Areas(found.auroc, found.average_precision)
+        auroc = bootstrap_intervals.auroc(curve.auroc, draws.auroc, each)
+        average = bootstrap_intervals.average_precision(curve.average_precision, draws.average_precision, whole)
+        return Ranked(auroc, average, draws)
+    order = Order.of(keys[unseen.rows], unseen.labels)
+    parts = [order.areas(some) for some in unseen.drawn(count, rng)]
+    draws = Areas(*(np.concatenate([getattr(part, name) for part in parts]) for name in ("auroc", "average_precision")))
+    return Ranked(
+        bootstrap_intervals.figure(curve.auroc, draws.auroc, whole),
+        bootstrap_intervals.figure(curve.average_precision, draws.average_precision, whole),
+        draws,
+    )

@@ -1,0 +1,284 @@
+"""How well the figures of a sweep are known: two-sided intervals from the sample's design.
+
+Precision and false-positive rate are ratios with a Wilson interval at an effective sample size: the linearised
+(Taylor) variance of a ratio under stratified sampling (Cochran, Sampling Techniques, 3rd ed., 1977, sections 5A and
+6.11), Wilson (JASA 22, 1927), Kish's effective size. All are of traffic to come, like that which was sampled.
+Recall and flag rate of a stratified draw have intervals of their own (`share_intervals`, `flag_rate_interval`);
+without strata they are Jeffreys' and Wilson's at an effective size. Where something else than the score ranked the
+strata, all four are shares of two counts: a label that was not seen may be anywhere. Intervals are pointwise: each
+holds at its own threshold, not all of them at once.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from statistics import NormalDist
+
+import numpy as np
+
+from calibrate.errors import BadInput
+from calibrate.stats.intervals import flag_rate_interval, share_intervals
+from calibrate.stats.intervals.variance import (
+    Ratio,
+    false_positive_rate,
+    flag_rate,
+    precision,
+    recall,
+    sampled_strata,
+    variance,
+)
+from calibrate.stats.sweep.design import Floats
+from calibrate.stats.sweep.sweep import Sweep
+from calibrate.types import Interval
+
+AT_ONCE = 25
+RARE = 3  # labels, up to which a share is one of counts that are near Poisson
+
+
+@dataclass(frozen=True)
+class Range:
+    """Lower and upper bounds, one pair per point; NaN where the figure itself is unknown."""
+
+    low: Floats
+    high: Floats
+
+
+@dataclass(frozen=True)
+class Band:
+    """Pointwise bounds of every figure, one per point of the sweep they belong to."""
+
+    precision_low: Floats
+    precision_high: Floats
+    recall_low: Floats
+    recall_high: Floats
+    fpr_low: Floats
+    fpr_high: Floats
+    flag_rate_low: Floats
+    flag_rate_high: Floats
+
+
+@dataclass(frozen=True)
+class Figures:
+    """What was measured at one threshold. The four counts are labels, unweighted, of scored traces only."""
+
+    threshold: float
+    precision: Interval
+    recall: Interval
+    recall_scored: float | None
+    fpr: Interval
+    flag_rate: Interval
+    true_positives: int
+    false_positives: int
+    false_negatives: int
+    true_negatives: int
+
+
+@dataclass(frozen=True)
+class PrecisionPlan:
+    """What a random sample of `n` labels is expected to buy: its hallucinated labels, and precision to +/- that."""
+
+    n: int
+    expected_positives: float
+    halfwidth: float
+
+
+def z_value(confidence: float) -> float:
+    """The normal quantile of a two-sided interval: 1.96 for 0.95."""
+    if not 0 < confidence < 1:
+        raise BadInput(f"confidence {confidence} must lie between 0 and 1, 0.95 for instance")
+    return NormalDist().inv_cdf(0.5 + confidence / 2)
+
+
+def wilson(share: Floats, n: Floats, *, confidence: float = 0.95) -> Range:
+    """Wilson's score interval of a share measured on `n` labels, effective sizes (fractions) allowed.
+
+    Where at most `RARE` labels fall on one side, that side's bound is the Poisson one if it is further out (Brown, Cai
+    and DasGupta, Statistical Science 16, 2001, section 4.1.1): of 15 labels from a share of .99, Wilson's own interval
+    leaves out the truth whenever one of them is clean.
+    """
+    z2 = z_value(confidence) ** 2
+    with np.errstate(divide="ignore", invalid="ignore"):
+        centre = (share + z2 / (2 * n)) / (1 + z2 / n)
+        half = np.sqrt(z2 * (share * (1 - share) / n + z2 / (4 * n * n))) / (1 + z2 / n)
+    low = np.fmin(centre - half, _least(share, n, confidence))
+    high = np.fmax(centre + half, 1 - _least(1 - share, n, confidence))
+    # Rounding must not push a bound past the figure or past 0 and 1.
+    return Range(np.clip(low, 0.0, share), np.clip(high, share, 1.0))
+
+
+def _least(share: Floats, n: Floats, confidence: float) -> Floats:
+    """The Poisson lower bound of a share that few labels are behind; NaN where they are more, or none."""
+    from scipy.special import gammaincinv
+
+    found = np.full(np.broadcast(share, n).shape, np.nan)
+    count = share * n
+    rare = (count > 0) & (count <= RARE + 1e-9) & (share < 0.5)  # (1 - 6 / 9) * 9 is a hair above 3
+    found[rare] = gammaincinv(count[rare], 1 - confidence) / np.broadcast_to(n, found.shape)[rare]
+    return found
+
+
+def jeffreys(share: Floats, n: Floats, *, confidence: float = 0.95) -> Range:
+    """Jeffreys' equal-tailed interval of a share measured on `n` labels, effective sizes allowed: from 0 where it is 0
+    and to 1 where it is 1 (Brown, Cai and DasGupta, 2001, section 4.3)."""
+    from scipy.special import betaincinv
+
+    part, rest = n * share + 0.5, n * (1 - share) + 0.5
+    low, high = (betaincinv(part, rest, chance) for chance in (0.5 - confidence / 2, 0.5 + confidence / 2))
+    low, high = np.where(share == 0, 0.0, np.fmin(low, share)), np.where(share == 1, 1.0, np.fmax(high, share))
+    unknown = np.isnan(share)
+    return Range(np.where(unknown, np.nan, low), np.where(unknown, np.nan, high))
+
+
+def band(sweep: Sweep, *, confidence: float = 0.95) -> Band:
+    """The bounds at every point of the sweep, each for itself."""
+    of_flagged = _precision_range(sweep, confidence)
+    of_hallucinated = _recall_range(sweep, confidence)
+    of_clean, of_all = _false_positive_range(sweep, confidence), _flag_rate_range(sweep, confidence)
+    return Band(
+        precision_low=of_flagged.low,
+        precision_high=of_flagged.high,
+        recall_low=of_hallucinated.low,
+        recall_high=of_hallucinated.high,
+        fpr_low=of_clean.low,
+        fpr_high=of_clean.high,
+        flag_rate_low=of_all.low,
+        flag_rate_high=of_all.high,
+    )
+
+
+def simultaneous_band(sweep: Sweep, *, confidence: float = 0.95) -> Band:
+    """Bounds that hold at AT_ONCE thresholds together (Bonferroni): about as many as truly differ on a curve of a few
+    hundred labels. Pointwise bounds cover such a whole curve only about 7 times in 10."""
+    return band(sweep, confidence=1 - (1 - confidence) / AT_ONCE)
+
+
+def figures(sweep: Sweep, threshold: float, *, confidence: float = 0.95) -> Figures:
+    """What was measured at any threshold, observed or not, with the intervals."""
+    # A threshold that flags nothing is a point too: no hallucination found, precision unknown.
+    point = sweep.point(sweep.at(threshold))
+    bounds = band(point, confidence=confidence)
+    tp, fp = int(point.tp_count[0]), int(point.fp_count[0])
+    return Figures(
+        threshold=threshold,
+        precision=_interval(point.precision, bounds.precision_low, bounds.precision_high),
+        recall=_interval(point.recall, bounds.recall_low, bounds.recall_high),
+        recall_scored=_known(point.recall_scored),
+        fpr=_interval(point.fpr, bounds.fpr_low, bounds.fpr_high),
+        flag_rate=_interval(point.flag_rate, bounds.flag_rate_low, bounds.flag_rate_high),
+        true_positives=tp,
+        false_positives=fp,
+        false_negatives=sweep.scored_positives - tp,
+        true_negatives=sweep.scored - sweep.scored_positives - fp,
+    )
+
+
+def expected_precision_halfwidth(
+    n: int, prevalence: float, *, precision: float = 0.5, confidence: float = 0.95
+) -> PrecisionPlan:
+    """How well a random sample of `n` labels will know the precision of a detector that flags as often as it should.
+
+    Such a detector flags m = n x prevalence labels, so precision p is known to z sqrt(p (1 - p) / m), the normal
+    half-width, at most 0.5. The default p = 1/2 is the widest: 300 labels at 5% give m = 15 and +/- 0.25.
+    """
+    if n < 1 or not 0 < prevalence <= 1 or not 0 < precision < 1:
+        raise BadInput("a plan needs at least 1 label, a prevalence above 0 and up to 1, and a precision inside (0, 1)")
+    positives = n * prevalence
+    halfwidth = z_value(confidence) * float(np.sqrt(precision * (1 - precision) / positives))
+    return PrecisionPlan(n, positives, min(0.5, halfwidth))
+
+
+def _ratio_range(sweep: Sweep, ratio: Ratio, confidence: float, *, capped: bool = False) -> Range:
+    """Wilson at n_eff = P (1 - P) / V, or `capped` at the labels there are: of few flagged labels V itself is not well
+    known. Where V is 0 (all or none) at Kish's effective size."""
+    effective = _effective(sweep, ratio, confidence)
+    return wilson(ratio.value, np.minimum(effective, ratio.labels) if capped else effective, confidence=confidence)
+
+
+def _precision_range(sweep: Sweep, confidence: float) -> Range:
+    ratio, strata = precision(sweep), sampled_strata(sweep)
+    if strata is None or strata.ranked:
+        return _ratio_range(sweep, ratio, confidence, capped=True)
+    parts = share_intervals.right_and_wrong(strata, _worth(sweep, ratio, confidence))
+    return _around(ratio, *share_intervals.share(*parts, confidence=confidence))
+
+
+def _recall_range(sweep: Sweep, confidence: float) -> Range:
+    ratio, strata = recall(sweep), sampled_strata(sweep)
+    if strata is None:
+        return jeffreys(ratio.value, _effective(sweep, ratio, confidence), confidence=confidence)
+    parts = share_intervals.found_and_missed(strata, _worth(sweep, ratio, confidence))
+    return _around(ratio, *share_intervals.share(*parts, confidence=confidence))
+
+
+def _false_positive_range(sweep: Sweep, confidence: float) -> Range:
+    ratio, strata = false_positive_rate(sweep), sampled_strata(sweep)
+    if strata is None:
+        return _ratio_range(sweep, ratio, confidence)
+    worth = _worth(sweep, ratio, confidence)
+    if not strata.ranked:
+        parts = share_intervals.flagged_and_passed(strata, worth, clean=True)
+        return _around(ratio, *share_intervals.share(*parts, confidence=confidence))
+    known, clean = _ratio_range(sweep, ratio, confidence), strata.rows - strata.positives
+    if not clean.any():
+        return known
+    # Where a cut lies between two strata, each seen whole on its side of it, the variance sees nothing uncertain.
+    low, high = flag_rate_interval.flag_rate(
+        replace(strata, tp=np.zeros_like(strata.tp), rows=clean), _bounds(worth, confidence)
+    )
+    return _around(ratio, np.fmin(known.low, low), np.fmax(known.high, high))
+
+
+def _flag_rate_range(sweep: Sweep, confidence: float) -> Range:
+    ratio, strata = flag_rate(sweep), sampled_strata(sweep)
+    if strata is None:
+        return _ratio_range(sweep, ratio, confidence)
+    worth = _worth(sweep, ratio, confidence)
+    if not strata.ranked:
+        parts = share_intervals.flagged_and_passed(strata, worth, clean=False)
+        return _around(ratio, *share_intervals.share(*parts, confidence=confidence))
+    return _around(ratio, *flag_rate_interval.flag_rate(strata, _bounds(worth, confidence)))
+
+
+def _bounds(worth: Floats, confidence: float) -> flag_rate_interval.Wilson:
+    def bounds(share: Floats, n: Floats) -> tuple[Floats, Floats]:
+        found = wilson(share, n * worth, confidence=confidence)
+        return found.low, found.high
+
+    return bounds
+
+
+def _around(ratio: Ratio, low: Floats, high: Floats) -> Range:
+    """Rounding must not push a bound past the figure."""
+    return Range(np.minimum(low, ratio.value), np.maximum(high, ratio.value))
+
+
+def _effective(sweep: Sweep, ratio: Ratio, confidence: float) -> Floats:
+    """How many labels of a random sample know a ratio as well."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        spread, inside = variance(sweep, ratio), ratio.value * (1 - ratio.value)
+        effective = np.where((spread > 0) & (inside > 0), inside / spread, ratio.kish)
+        return np.asarray(effective / _few_clusters(sweep, ratio, confidence) ** 2)
+
+
+def _worth(sweep: Sweep, ratio: Ratio, confidence: float) -> Floats:
+    """What a label is worth, 0 to 1, beside one whose trace shares its sources with none."""
+    return np.asarray(1 / (ratio.shared * _few_clusters(sweep, ratio, confidence) ** 2))
+
+
+def _few_clusters(sweep: Sweep, ratio: Ratio, confidence: float) -> Floats | float:
+    """Student's t over the normal quantile, at as many degrees of freedom as there are clusters: a variance of few
+    clusters is itself uncertain. 1 where no traces share their sources."""
+    if not sweep.clusters:
+        return 1.0
+    from scipy.special import stdtrit
+
+    freedom = np.maximum(np.nan_to_num(ratio.kish, nan=2.0) - 1, 1.0)
+    return np.asarray(stdtrit(freedom, 0.5 + confidence / 2) / z_value(confidence))
+
+
+def _interval(value: Floats, low: Floats, high: Floats) -> Interval:
+    return Interval(_known(value), _known(low), _known(high))
+
+
+def _known(figure: Floats) -> float | None:
+    return None if np.isnan(figure[0]) else float(figure[0])

@@ -1,0 +1,1 @@
+"""The labels themselves: agreement, likely errors, and what errors would do to figures."""

@@ -1,0 +1,254 @@
+"""How far labellers agree beyond chance, and how well that is known.
+
+Everything starts from counts: how many labellers gave each verdict to each trace. References: Krippendorff, Content
+Analysis (4th ed., 2019), ch. 12; Gwet, British Journal of Mathematical and Statistical Psychology 61 (2008); Cicchetti
+and Feinstein, Journal of Clinical Epidemiology 43 (1990), for agreement on one verdict.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from calibrate.errors import BadInput
+from calibrate.report.sentences.figures import interval as bounds
+from calibrate.report.sentences.figures import percent
+from calibrate.stats.intervals.bootstrap import RESAMPLES, Units
+from calibrate.stats.intervals.sweep_intervals import wilson
+from calibrate.types import Interval, Verdict
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+CODES: dict[Verdict | None, int] = {"clean": 0, "hallucinated": 1, "unsure": 2, None: -1}
+ENRICHED = "enriched"
+"""The design of a sample drawn by its labels, to be labelled a second time. Its figures say nothing of the traffic."""
+SHARE = 0.4
+"""Of an enriched sample, the share that was first called hallucinated."""
+
+RELIABLE, TENTATIVE = 0.8, 0.667
+"""Krippendorff's customary levels of alpha: rely on the labels, and draw tentative conclusions."""
+WHY_THEY_DIFFER = (
+    "α and AC1 part where hallucinated is rare: α asks whether the few hallucinated traces are the same for both, "
+    "AC1 gives credit for agreeing on the many clean ones."
+)
+UNSURE = "Unsure counts as no verdict"
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """What several labellers said of the same traces.
+
+    `traces` have a definite verdict (clean or hallucinated) of at least two of the labellers; only they are in the
+    figures. `unsure` counts the traces that at least two looked at and at least one could not decide. `hallucinated` is
+    the share of the definite verdicts. On `differ` traces both are given, on `both_hallucinated` and `both_clean` one.
+
+    `raw`: the chance that two verdicts on a trace are the same. `positive` (`negative`): that a second labeller says
+    hallucinated (clean) of what a first calls so. `alpha` and `ac1`: agreement beyond chance, 1 is perfect, 0 is
+    chance, each with its own idea of chance. A value is None where it is not defined (all verdicts the same, or none),
+    or would rest on a single group of traces.
+    """
+
+    labellers: tuple[str, ...]
+    traces: int
+    unsure: int
+    hallucinated: float | None
+    differ: int
+    both_hallucinated: int
+    both_clean: int
+    raw: Interval
+    positive: Interval
+    negative: Interval
+    alpha: Interval
+    ac1: Interval
+
+
+def agreement(
+    labellers: Sequence[str], verdicts: ArrayLike, *, groups: Sequence[Hashable], rng: np.random.Generator
+) -> Agreement:
+    """The figures for these labellers. `verdicts` has shape (traces, labellers), coded as in CODES; `groups` names the
+    traces that share their sources, None for a trace of its own. Intervals are 95%."""
+    codes = np.asarray(verdicts, dtype=np.int64).reshape(-1, len(labellers))
+    if len(codes) != len(groups):
+        raise BadInput(f"{len(codes)} traces and {len(groups)} groups: give one group per trace, None for none")
+    definite = counted(np.where(codes > 1, -1, codes), 2)
+    kept = definite.sum(axis=1) > 1
+    counts = definite[kept]
+    known = [group for group, here in zip(groups, kept, strict=True) if here]
+    differ = (counts > 0).all(axis=1)
+    raw, positive, negative = _shares(counts, known)
+    drawn = _draws(counts, known, rng)
+    return Agreement(
+        labellers=tuple(labellers),
+        traces=len(counts),
+        unsure=int(np.sum(((codes >= 0).sum(axis=1) > 1) & (codes == 2).any(axis=1))),
+        hallucinated=float(counts[:, 1].sum() / counts.sum()) if len(counts) else None,
+        differ=int(differ.sum()),
+        both_hallucinated=int(np.sum(~differ & (counts[:, 1] > 0))),
+        both_clean=int(np.sum(~differ & (counts[:, 0] > 0))),
+        raw=raw,
+        positive=positive,
+        negative=negative,
+        alpha=_beyond_chance(alpha, counts, drawn, raw),
+        ac1=_beyond_chance(ac1, counts, drawn, raw),
+    )
+
+
+def counted(codes: ArrayLike, kinds: int) -> Ints:
+    """How many labellers gave each verdict: shape (traces, kinds) from codes 0..kinds-1 of shape (traces, labellers).
+    Anything below 0 is a missing verdict."""
+    given = np.asarray(codes, dtype=np.int64)
+    return np.stack([(given == kind).sum(axis=1) for kind in range(kinds)], axis=1)
+
+
+def alpha(counts: Ints, weights: Floats | None = None) -> Floats:
+    """Krippendorff's alpha for nominal verdicts, one per row of `weights` (resamples, traces); NaN where undefined.
+
+    1 - (disagreement within traces) / (disagreement were verdicts dealt out at random). Any number of labellers and of
+    missing verdicts; a trace with a single verdict pairs with nothing and is left out.
+    """
+    m = counts.sum(axis=1)
+    pairable = m > 1
+    weights = np.ones((1, len(m))) if weights is None else weights
+    w, some = weights[:, pairable], counts[pairable].astype(float)
+    values = w @ some
+    n = values.sum(axis=1)
+    same = w @ ((some * (some - 1)).sum(axis=1) / (m[pairable] - 1))
+    by_chance = (values * (values - 1)).sum(axis=1)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        observed, expected = 1 - same / n, 1 - by_chance / (n * (n - 1))
+        return np.asarray(np.where(expected > 1e-12, 1 - observed / expected, np.nan))
+
+
+def ac1(counts: Ints, weights: Floats | None = None) -> Floats:
+    """Gwet's AC1, one per row of `weights`; NaN where undefined. Its chance agreement comes from traces that are hard
+    to decide, and so stays small where one verdict is rare. A trace with one verdict counts for how common that is."""
+    m = counts.sum(axis=1)
+    weights = np.ones((1, len(m))) if weights is None else weights
+    rated, pairable = m > 0, m > 1
+    kinds = counts.shape[1]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        some, many = counts[pairable], m[pairable]
+        same = (some * (some - 1)).sum(axis=1) / (many * (many - 1))
+        observed = weights[:, pairable] @ same / weights[:, pairable].sum(axis=1)
+        share = weights[:, rated] @ (counts[rated] / m[rated, None]) / weights[:, rated].sum(axis=1)[:, None]
+        by_chance = (share * (1 - share)).sum(axis=1) / (kinds - 1)
+        return np.asarray((observed - by_chance) / (1 - by_chance))
+
+
+def _shares(counts: Ints, groups: Sequence[Hashable]) -> tuple[Interval, Interval, Interval]:
+    """Agreement on any verdict, on hallucinated and on clean."""
+    m = counts.sum(axis=1)
+    same = counts * (counts - 1) / (m - 1)[:, None]
+    raw = _share(same.sum(axis=1) / m, np.ones(len(m)), groups)
+    positive, negative = (_specific(same[:, kind], counts[:, kind], groups) for kind in (1, 0))
+    return raw, positive, negative
+
+
+def _specific(same: Floats, given: Ints, groups: Sequence[Hashable]) -> Interval:
+    """For two labellers, 2a / (2a + b + c), with the Wilson interval of a out of a + b + c carried over."""
+    p = same.sum() / given.sum() if given.sum() else 0.0
+    # The share z = p / (2 - p) has this ratio's denominator: traces where anybody said so, each counted once.
+    figure = _share(same / 2, given - same / 2, groups)
+    if figure.value is None or figure.low is None or figure.high is None:
+        return Interval(None)
+    low, high = (2 * bound / (1 + bound) for bound in (figure.low, figure.high))
+    return Interval(float(p), low, high)
+
+
+def _share(part: Floats, whole: Floats | Ints, groups: Sequence[Hashable]) -> Interval:
+    """Sum of `part` over sum of `whole`, Wilson's interval at an effective size: groups of traces err together."""
+    some = np.flatnonzero(np.asarray(whole) > 0)
+    if not len(some):
+        return Interval(None)
+    p = float(part[some].sum() / whole[some].sum())
+    members = Units.among([groups[row] for row in some.tolist()]).of
+    off = np.bincount(members, (part - p * whole)[some])
+    spread = float((off**2).sum() / whole[some].sum() ** 2)
+    size = min(p * (1 - p) / spread, len(some)) if spread > 1e-15 else members.max() + 1
+    reach = wilson(np.array([p]), np.array([float(size)]))
+    return Interval(p, float(reach.low[0]), float(reach.high[0]))
+
+
+def _beyond_chance(
+    figure: Callable[[Ints, Floats | None], Floats], counts: Ints, drawn: _Draws, raw: Interval
+) -> Interval:
+    """The middle 95% of the draws. Where nobody disagreed the figure may be 1. Nothing is known from a single group of
+    traces."""
+    value = float(figure(counts, None)[0]) if len(counts) else float("nan")
+    if np.isnan(value) or drawn.groups < 2:
+        return Interval(None)
+    low, high = np.nanquantile(figure(drawn.counts, drawn.weights), (0.025, 0.975))
+    return Interval(value, min(float(low), value), 1.0 if raw.value == 1.0 else max(float(high), value))
+
+
+@dataclass(frozen=True)
+class _Draws:
+    """The distinct ones of `groups` groups of traces, and what part of all there might be each is: shape (draws, their
+    traces), in parts of LARGE."""
+
+    counts: Ints
+    weights: Floats
+    groups: int
+
+
+LARGE = 1e6
+PRIOR = 0.5
+
+
+def _draws(counts: Ints, groups: Sequence[Hashable], rng: np.random.Generator) -> _Draws:
+    """The Bayesian bootstrap of groups of traces (Rubin, Annals of Statistics 9, 1981), with Jeffreys' half a trace of
+    each kind that two labellers can make: a few traces without one kind do not say that there is none of it. The
+    spread is that of n - 2 groups. Simulated for two labellers, 20 to 200 traces: 95% intervals of alpha cover .935 to
+    .976, where the percentile bootstrap covers .88 to .99. Groups that hold the same counts are one kind drawn more
+    often: thousands of traces are a handful of kinds."""
+    members: dict[int, list[tuple[int, ...]]] = {}
+    for group, row in zip(Units.among(groups).of.tolist(), counts.tolist(), strict=True):
+        members.setdefault(group, []).append(tuple(row))
+    seen = Counter(tuple(sorted(rows)) for rows in members.values())
+    if not seen:
+        return _Draws(counts, np.zeros((0, 0)), 0)
+    prior: dict[tuple[tuple[int, ...], ...], float] = {((2, 0),): PRIOR, ((1, 1),): PRIOR, ((0, 2),): PRIOR}
+    # In order, so that the order of the traces changes nothing.
+    kinds = {kind: seen[kind] + prior.get(kind, 0.0) for kind in sorted({*seen, *prior})}
+    n = len(members)
+    parts = rng.dirichlet(np.array(list(kinds.values())) * max(n - 2, 1) / n, size=RESAMPLES)
+    return _Draws(
+        np.array([row for kind in kinds for row in kind], dtype=np.int64),
+        np.repeat(LARGE * parts, [len(kind) for kind in kinds], axis=1),
+        n,
+    )
+
+
+def sentence(figures: Agreement) -> str:
+    """What is known, with its n: "ann and bob agree on 84% of 100 traces (76–90%). Where one says hallucinated …"."""
+    who = " and ".join(figures.labellers) if len(figures.labellers) == 2 else f"{len(figures.labellers)} labellers"
+    if not figures.traces:
+        return f"No trace has a definite verdict of two of {who}."
+    parts = [
+        f"{who} agree on {percent(figures.raw.value or 0.0)} of {figures.traces:,} traces ({bounds(figures.raw)})."
+    ]
+    if figures.positive.value is not None:
+        said = f"{percent(figures.positive.value)} of the time ({bounds(figures.positive)})"
+        parts.append(f"Where one says hallucinated, another does {said}.")
+    if figures.alpha.value is None:
+        why = "every verdict is the same" if figures.hallucinated in (0.0, 1.0) else "these traces share their sources"
+        why = "it is one trace" if figures.traces == 1 else why
+        parts.append(f"Agreement beyond chance cannot be told: {why}.")
+    else:
+        known = f"{figures.alpha.low:.2f} to {figures.alpha.high:.2f}"
+        parts.append(f"Beyond chance, α is {figures.alpha.value:.2f} ({known}): {_level(figures)}.")
+    return " ".join(parts)
+
+
+def _level(figures: Agreement) -> str:
+    value, low = figures.alpha.value or 0.0, figures.alpha.low or 0.0
+    if low >= TENTATIVE:
+        return "labels of one person can be relied on" if value >= RELIABLE else "enough for tentative conclusions"
+    if value >= TENTATIVE:
+        return "promising, but too few traces are labelled twice to be sure"
+    return "too little to rely on one person's labels; agree on the rules, then label again"

@@ -1,0 +1,150 @@
+"""Labels most likely wrong: gold against what the detectors together say, each trace judged by a fit without it."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calibrate.errors import BadInput
+from calibrate.stats.fitting import ridge
+from calibrate.stats.intervals import bootstrap
+from calibrate.stats.intervals.bootstrap import Units
+from calibrate.types import FlagWhen
+
+Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
+
+AT_LEAST = 10
+FOLDS = 10
+C = 0.3
+REASONS = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """A detector that speaks against a label. Of the other traces with the same label it puts `beyond`, 0 to 1, on the
+    label's side of this one: a clean trace more suspicious than 97% of the clean ones has 0.97."""
+
+    detector: str
+    value: float
+    beyond: float
+
+
+@dataclass(frozen=True, slots=True)
+class Doubt:
+    """A label that the detectors would not have given: `row` of the input, P(hallucinated), and who speaks against."""
+
+    row: int
+    probability: float
+    surprise: float
+    reasons: tuple[Reason, ...]
+
+
+@dataclass(frozen=True)
+class Doubts:
+    """Every label, the most surprising first: surprise is -log P(the label). `auroc` says how well the combination
+    tells the labels apart at all, out of fold; near 0.5 its doubts mean nothing."""
+
+    ranked: tuple[Doubt, ...]
+    auroc: float
+    detectors: tuple[str, ...]
+
+
+def doubts(
+    labels: Bools,
+    scores: Mapping[str, Floats],
+    *,
+    flag_when: Mapping[str, FlagWhen],
+    groups: Sequence[Hashable],
+    rng: np.random.Generator,
+) -> Doubts:
+    """Rank the labels (True is hallucinated) by how much a ridge logistic on all detectors is surprised by them.
+
+    `scores` are in the detectors' units, NaN for none; a missing score is a feature of its own. Traces of one group are
+    never split between fit and judgement. Raises BadInput without enough of both classes or without any spread.
+    """
+    positives = int(labels.sum())
+    if min(positives, len(labels) - positives) < AT_LEAST:
+        raise BadInput(
+            f"a second look needs at least {AT_LEAST} hallucinated and {AT_LEAST} clean gold labels with scores; "
+            f"there are {positives} and {len(labels) - positives}"
+        )
+    z = {name: _suspicion(values, flag_when[name]) for name, values in scores.items()}
+    z = {name: values for name, values in z.items() if np.nanmax(np.abs(values), initial=0.0) > 0}
+    if not z:
+        raise BadInput("no detector tells these traces apart: every score is missing, or they are all the same")
+    matrix = np.column_stack(list(z.values()))
+    probability, push = _out_of_fold(matrix, labels, groups, rng)
+    surprise = -np.log(np.where(labels, probability, 1 - probability))
+    beyond = _beyond(matrix, labels)
+    names = tuple(z)
+    ranked = [
+        Doubt(
+            row,
+            float(probability[row]),
+            float(surprise[row]),
+            _reasons(names, [scores[name][row] for name in names], beyond[row], push[row] * (1 - 2 * labels[row])),
+        )
+        for row in np.argsort(-surprise, kind="stable").tolist()
+    ]
+    area = bootstrap.auroc(labels, probability, np.ones((1, len(labels))))[0]
+    return Doubts(tuple(ranked), float(area), names)
+
+
+def _out_of_fold(
+    z: Floats, labels: Bools, groups: Sequence[Hashable], rng: np.random.Generator
+) -> tuple[Floats, Floats]:
+    """P(hallucinated) per row, and what each detector adds to its log odds, from a fit on the other folds."""
+    missing = np.isnan(z)
+    known = np.where(missing, 0.0, z)
+    features = np.concatenate([known, missing.astype(float)], axis=1)
+    fold = _folds(labels, Units.among(groups).of, rng)
+    outside = (fold[None, :] != np.arange(fold.max() + 1)[:, None]).astype(float)
+    # The intercept is held, lightly, for a fold may leave one class outside it only.
+    fitted = ridge.fit(features, np.broadcast_to(labels, outside.shape).astype(float), outside, c=C, c_free=100.0)
+    own = fitted.coefficients[fold]
+    terms = own[:, 1:] * features
+    probability = ridge.expit(own[:, 0] + terms.sum(axis=1))
+    return np.clip(probability, 1e-4, 1 - 1e-4), terms[:, : z.shape[1]]
+
+
+def _folds(labels: Bools, members: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.int64]:
+    """A fold per row, whole groups in one, those with most hallucinated labels dealt out first."""
+    hallucinated = np.bincount(members, labels)
+    order = rng.permutation(len(hallucinated))
+    order = order[np.argsort(-hallucinated[order], kind="stable")]
+    fold = np.empty(len(order), dtype=np.int64)
+    fold[order] = np.arange(len(order)) % min(FOLDS, len(order))
+    return np.asarray(fold[members])
+
+
+def _suspicion(values: Floats, flag_when: FlagWhen) -> Floats:
+    """Standardised, positive where suspicious, within 5 standard deviations; NaN stays, all 0 without spread."""
+    signed = values if flag_when == "above" else -values
+    finite = signed[np.isfinite(signed)]
+    spread = finite.std() if len(finite) else 0.0
+    if spread <= 1e-12 * max(1.0, abs(finite.mean()) if len(finite) else 1.0):
+        return np.asarray(np.where(np.isnan(signed), np.nan, 0.0))
+    return np.asarray(np.clip((signed - finite.mean()) / spread, -5.0, 5.0))
+
+
+def _beyond(z: Floats, labels: Bools) -> Floats:
+    """Of the traces with the same label, the share less suspicious than this one, where it is clean, or more, where it
+    is hallucinated; ties count half, NaN stays."""
+    found = np.full(z.shape, np.nan)
+    for own, sign in ((labels, -1.0), (~labels, 1.0)):
+        for j in range(z.shape[1]):
+            values = sign * z[own, j]
+            there = np.sort(values[~np.isnan(values)])
+            middle = (np.searchsorted(there, values, "left") + np.searchsorted(there, values, "right")) / 2
+            found[own, j] = np.where(np.isnan(values), np.nan, middle / max(len(there), 1))
+    return found
+
+
+def _reasons(names: Sequence[str], values: Sequence[float], beyond: Floats, away: Floats) -> tuple[Reason, ...]:
+    """The detectors that push furthest away from the label, where this trace is at the far end of its class."""
+    first = [j for j in np.argsort(-away, kind="stable").tolist() if away[j] > 0 and beyond[j] > 0.5]
+    return tuple(Reason(names[j], float(values[j]), float(beyond[j])) for j in first[:REASONS])

@@ -1,0 +1,1 @@
+"""After a release: drift of scores without labels, and sequential tests with labels."""

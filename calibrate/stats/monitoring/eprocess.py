@@ -1,0 +1,194 @@
+"""Whether a precision holds or fell below its target, from labels that come one by one, with a look after each.
+
+Two wealths are kept, each a bet against one hypothesis. Against "the precision is at least the target" the bet is that
+it is some q below it: a label multiplies the wealth by q / target when it is hallucinated and by (1 - q) / (1 - target)
+when it is clean, which earns nothing on average where the hypothesis is true. The bets on all q, spread by a beta
+distribution cut off at the target, are one non-negative supermartingale, so the chance that it ever reaches 1 / alpha
+is at most alpha (Ville 1939), however often one looks and whenever one stops. The bet against "at most the target" is
+its mirror image. In closed form, by incomplete beta functions: Robbins (1970); as confidence sequences: Howard, Ramdas,
+McAuliffe and Sekhon (2021), Waudby-Smith and Ramdas (2024).
+
+The spread is Beta(6 target, 6 - 6 target), cut off: of those worth one to ten labels and centred at the target it was
+the quickest at the precisions of `python -m calibrate simulate --drift` taken together. A flat one takes a quarter more
+labels where the precision is .6 and the target .7. No spread changes what Ville promises.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from calibrate.errors import BadInput
+from calibrate.stats.sweep.design import Bools, Floats
+from calibrate.types import Interval
+
+ALPHA = 0.05
+STRENGTH = 6.0  # labels that the prior of the bets is worth
+FAR = 2000  # labels beyond which no forecast is made
+TRIALS = 400  # of a forecast
+
+Decision = Literal["holds", "fell below", "go on"]
+
+
+@dataclass(frozen=True)
+class Path:
+    """What was known after each label, arrays of one length: natural logs of the e-values against "at most the target"
+    (`holds`) and against "at least" (`fell`), the measured precision of the definite labels and its confidence sequence
+    (NaN before the first definite label)."""
+
+    holds: Floats
+    fell: Floats
+    estimate: Floats
+    low: Floats
+    high: Floats
+
+
+@dataclass(frozen=True)
+class Standing:
+    """What is known after `labels` labels, `hallucinated` of them (unsure ones are neither). An e-value of 1 / alpha
+    decides: `log_needed` is its log. `estimate` is the precision with an interval that holds at all times at once, at
+    the confidence 1 - alpha. `more`: labels that a decision is likely to take, None where 2,000 would hardly do."""
+
+    decision: Decision
+    labels: int
+    hallucinated: int
+    log_holds: float
+    log_fell: float
+    log_needed: float
+    estimate: Interval
+    more: int | None
+
+
+def log_fell(k: ArrayLike, n: ArrayLike, target: float) -> Floats:
+    """The log e-value against "the precision is at least the target" after k hallucinated of n labels."""
+    k, n = np.asarray(k, dtype=np.float64), np.asarray(n, dtype=np.float64)
+    a, b = STRENGTH * target, STRENGTH * (1 - target)
+    wealth = _log_below(a + k, b + n - k, target) - _log_below(a, b, target)
+    return np.asarray(wealth - k * np.log(target) - (n - k) * np.log1p(-target))
+
+
+def log_holds(k: ArrayLike, n: ArrayLike, target: float) -> Floats:
+    """The log e-value against "the precision is at most the target" after k hallucinated of n labels."""
+    return log_fell(np.asarray(n) - np.asarray(k), n, 1 - target)
+
+
+def walk(labels: Sequence[bool | None], target: float, *, alpha: float = ALPHA) -> Path:
+    """The path of labels in the order they came: hallucinated, clean, or None for unsure. An unsure one counts against
+    each decision: as hallucinated where it might say that the precision fell, as clean where that it holds.
+
+    Raises BadInput for a target or alpha that is not between 0 and 1.
+    """
+    _check(target, alpha)
+    hits = np.cumsum([label is True for label in labels], dtype=np.int64)
+    doubts = np.cumsum([label is None for label in labels], dtype=np.int64)
+    n = np.arange(1, len(labels) + 1)
+    definite = n - doubts
+    low, high = confidence_sequence(hits, definite, alpha=alpha)
+    with np.errstate(invalid="ignore"):
+        estimate = np.where(definite > 0, hits / np.maximum(definite, 1), np.nan)
+    none = definite == 0
+    return Path(
+        holds=log_holds(hits, n, target),
+        fell=log_fell(hits + doubts, n, target),
+        estimate=estimate,
+        low=np.where(none, np.nan, low),
+        high=np.where(none, np.nan, high),
+    )
+
+
+def decided(path: Path, *, alpha: float = ALPHA) -> tuple[Decision, int]:
+    """The first decision on a path and the labels that it took; "go on" and all of them where there is none."""
+    bar = -np.log(alpha)
+    crossed: Bools = np.maximum(path.holds, path.fell) >= bar
+    if not crossed.any():
+        return "go on", len(crossed)
+    first = int(np.argmax(crossed))
+    return ("holds" if path.holds[first] >= path.fell[first] else "fell below"), first + 1
+
+
+def standing(
+    labels: Sequence[bool | None], target: float, *, alpha: float = ALPHA, rng: np.random.Generator
+) -> Standing:
+    """Where a recheck stands after these labels; what comes after the label that decided is left out. `rng` draws the
+    forecast."""
+    path = walk(labels, target, alpha=alpha)
+    decision, n = decided(path, alpha=alpha)
+    counted = labels[:n]
+    hits, definite = sum(one is True for one in counted), sum(one is not None for one in counted)
+    bounds = (float(path.low[n - 1]), float(path.high[n - 1])) if definite else (None, None)
+    return Standing(
+        decision=decision,
+        labels=n,
+        hallucinated=hits,
+        log_holds=float(path.holds[n - 1]) if n else 0.0,
+        log_fell=float(path.fell[n - 1]) if n else 0.0,
+        log_needed=float(-np.log(alpha)),
+        estimate=Interval(hits / definite if definite else None, *bounds),
+        more=0 if decision != "go on" else _more(hits, n, n - definite, target, alpha, rng),
+    )
+
+
+def confidence_sequence(k: ArrayLike, n: ArrayLike, *, alpha: float = ALPHA) -> tuple[Floats, Floats]:
+    """Bounds of the precision after k hallucinated of n labels that hold for all n at once with a probability of 1 -
+    alpha: the q against which a flat mixture of bets both ways has not won 1 / alpha (Robbins 1970)."""
+    from scipy.special import betaln
+
+    k, n = np.asarray(k, dtype=np.float64), np.asarray(n, dtype=np.float64)
+    # What the mixture weighs, and the bar: q is outside where k log q + (n - k) log(1 - q) is below this.
+    bar = betaln(k + 1, n - k + 1) + np.log(alpha)
+    middle = np.divide(k, n, out=np.full(np.broadcast(k, n).shape, 0.5), where=n > 0)
+
+    def inside(q: Floats) -> Bools:
+        with np.errstate(divide="ignore", invalid="ignore"):
+            likelihood = np.where(k > 0, k * np.log(q), 0.0) + np.where(n > k, (n - k) * np.log1p(-q), 0.0)
+        return np.asarray(likelihood >= bar)
+
+    return _edge(inside, middle, np.zeros_like(middle)), _edge(inside, middle, np.ones_like(middle))
+
+
+def _edge(inside: Callable[[Floats], Bools], good: Floats, bad: Floats) -> Floats:
+    """Between a place inside and one that may be outside, the last inside; one bisection for all."""
+    for _ in range(50):
+        middle = (good + bad) / 2
+        ok = inside(middle)
+        good, bad = np.where(ok, middle, good), np.where(ok, bad, middle)
+    return np.asarray(np.where(inside(bad), bad, (good + bad) / 2))
+
+
+def _log_below(a: ArrayLike, b: ArrayLike, t: float) -> Floats:
+    """log of the integral of x^(a - 1) (1 - x)^(b - 1) from 0 to t. Where the ratio of beta functions has no room in a
+    float, the first term of its series: a little too small, and so a bet that pays a little less."""
+    from scipy.special import betainc, betaln
+
+    a, b = np.asarray(a, dtype=np.float64), np.asarray(b, dtype=np.float64)
+    with np.errstate(divide="ignore"):
+        exact = betaln(a, b) + np.log(betainc(a, b, t))
+    return np.asarray(np.maximum(exact, a * np.log(t) + b * np.log1p(-t) - np.log(a)))
+
+
+def _more(hits: int, n: int, doubts: int, target: float, alpha: float, rng: np.random.Generator) -> int | None:
+    """The median of the labels still to come in paths drawn from what is known: a precision from the beta distribution
+    of the definite labels, after half a label each way, and labels by it. None where more than half do not end."""
+    definite = n - doubts
+    looks = np.unique(np.geomspace(1, FAR, 80).round()).astype(np.int64)
+    precision = rng.beta(hits + 0.5, definite - hits + 0.5, size=TRIALS)
+    hit = np.cumsum(rng.binomial(np.diff(looks, prepend=0), precision[:, None]), axis=1)
+    won = np.maximum(
+        log_holds(hits + hit, n + looks, target),
+        log_fell(hits + doubts + hit, n + looks, target),
+    )
+    over = won >= -np.log(alpha)
+    took = np.where(over.any(1), looks[over.argmax(1)], FAR + 1)
+    middle = int(np.median(took))
+    return middle if middle <= FAR else None
+
+
+def _check(target: float, alpha: float) -> None:
+    if not 0 < target < 1:
+        raise BadInput(f"a target of {target:g} cannot be tested: give a precision between 0 and 1, like 0.7")
+    if not 0 < alpha < 1:
+        raise BadInput(f"alpha {alpha:g} is no chance of an error: give one between 0 and 1, like 0.05")

@@ -1,0 +1,1 @@
+"""Designs of a sample: strata, allocation, inclusion probabilities and sample size."""

@@ -1,0 +1,106 @@
+"""Answers that share their sources err together: what the variances need of them at every threshold.
+
+Whole clusters are taken as drawn, with replacement (the ultimate cluster: Hansen, Hurwitz and Madow 1953; Wolter 2007,
+section 1.3). A cluster's flagged weights grow as the threshold loosens, so sums of their squares over clusters are
+running sums over sorted rows, for all thresholds at the price of a sort.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calibrate.errors import BadInput
+from calibrate.stats.sweep.design import Bools, Floats, Ints
+
+
+@dataclass(frozen=True)
+class Clusters:
+    """Sums over `count` clusters of products of their weights: hallucinated and flagged `t`, clean and flagged `f`, at
+    every point of a sweep, and all that is hallucinated `p`, clean `c`, or either `n`, scored or not."""
+
+    count: int
+    tt: Floats
+    ff: Floats
+    tf: Floats
+    tp: Floats
+    fc: Floats
+    fn: Floats
+    tn: Floats
+    pp: float
+    cc: float
+    nn: float
+
+    def at(self, points: NDArray[np.intp]) -> Clusters:
+        """The same at some of the points."""
+        some: dict[str, Any] = {name: getattr(self, name)[points] for name in _RUNNING}
+        return replace(self, **some)
+
+    def nothing(self) -> Clusters:
+        """The same at a point that flags nothing."""
+        none: dict[str, Any] = {name: np.zeros(1) for name in _RUNNING}
+        return replace(self, **none)
+
+
+_RUNNING = ("tt", "ff", "tf", "tp", "fc", "fn", "tn")
+
+
+def codes(groups: Sequence[Hashable]) -> Ints | None:
+    """A number for each row's cluster, None where no two rows share one. A group of None is a cluster of its own."""
+    named = [group for group in groups if group is not None]
+    if len(set(named)) == len(named):
+        return None
+    known: dict[Hashable, int] = {}
+    found = np.array([known.setdefault(("", i) if g is None else ("g", g), len(known)) for i, g in enumerate(groups)])
+    return found.astype(np.int64)
+
+
+def clusters(
+    keys: Floats, y: Bools, has_score: Bools, cluster: Ints, weights: Floats | None, distinct: Floats
+) -> Clusters:
+    """`keys` of the scored rows, ascending from strict to loose; `y`, `cluster` (numbered from 0) and `weights` of all
+    rows; `distinct` the keys at which a threshold can stand."""
+    if len(cluster) != len(y):
+        raise BadInput(f"{len(cluster)} groups for {len(y)} labels: give one per label, None for a trace on its own")
+    w = np.ones(len(y)) if weights is None else weights
+    many = int(cluster.max(initial=-1)) + 1
+    bad = np.bincount(cluster, weights=w * y, minlength=many)
+    clean = np.bincount(cluster, weights=w * ~y, minlength=many)
+    order = np.argsort(keys, kind="stable")
+    c, hit = cluster[has_score][order], y[has_score][order]
+    t = np.where(hit, w[has_score][order], 0.0)
+    f = np.where(hit, 0.0, w[has_score][order])
+    t_before, f_before = _before(c, t), _before(c, f)
+    last = np.searchsorted(keys[order], distinct, side="right") - 1
+
+    def run(steps: Floats) -> Floats:
+        return np.asarray(np.cumsum(steps)[last])
+
+    return Clusters(
+        count=many,
+        tt=run(t * (2 * t_before + t)),
+        ff=run(f * (2 * f_before + f)),
+        tf=run(t * f_before + f * t_before),
+        tp=run(t * bad[c]),
+        fc=run(f * clean[c]),
+        fn=run(f * (bad + clean)[c]),
+        tn=run(t * (bad + clean)[c]),
+        pp=float(bad @ bad),
+        cc=float(clean @ clean),
+        nn=float((bad + clean) @ (bad + clean)),
+    )
+
+
+def _before(cluster: Ints, steps: Floats) -> Floats:
+    """What each row's cluster had gathered before the row came."""
+    order = np.argsort(cluster, kind="stable")
+    total = np.cumsum(steps[order]) - steps[order]
+    first = np.flatnonzero(np.diff(cluster[order], prepend=-1))
+    sizes = np.diff(np.append(first, len(order)))
+    found = np.empty(len(steps))
+    found[order] = total - np.repeat(total[first], sizes)
+    return found

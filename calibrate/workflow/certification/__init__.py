@@ -1,0 +1,1 @@
+"""A threshold is certified in two stages."""

@@ -1,0 +1,223 @@
+"""Attempts to certify a threshold as the store keeps them: what was planned, how far it is, what came of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Literal
+
+from calibrate.orientation import SIGNS, flags
+from calibrate.stats.certification.certificates import Certified, NotCertifiable, Plan, Step
+from calibrate.stats.sampling.designs import Cut
+from calibrate.types import Guarantee, Sample, TraceFilter
+from calibrate.workflow.evidence import evidence, loading
+from db import Store
+from db.chosen import Certification
+from db.scores import Row
+
+Stage = Literal["planned", "drawn", "labelled", "certified", "not certifiable"]
+
+
+@dataclass(frozen=True)
+class Terms:
+    """What was fixed with a plan: the `samples` of its first labels (none: every label), the window that fresh traces
+    come from, the labels that it might have cost, the seed."""
+
+    samples: tuple[str, ...]
+    where: TraceFilter
+    budget: int
+    seed: int
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What came of an attempt: a `guarantee` for flagging at `cut`, or neither and `why` not.
+
+    `needed`: fresh labels that another attempt would take, None where no number is likely to do. `unsure` labels,
+    disputed ones among them, were counted as not hallucinated; `repeats` share their sources with an earlier label
+    and were not counted.
+    """
+
+    cut: float | None
+    guarantee: Guarantee | None
+    why: str | None
+    needed: int | None
+    unsure: int
+    repeats: int
+    walk: tuple[Step, ...]
+
+
+@dataclass(frozen=True)
+class Standing:
+    """Where an attempt stands. `fresh` is the sample drawn by the plan, of which `labelled` have a verdict."""
+
+    certification: Certification
+    plan: Plan
+    terms: Terms
+    fresh: Sample | None
+    labelled: int
+    outcome: Outcome | None
+
+    @property
+    def stage(self) -> Stage:
+        if self.outcome:
+            return "certified" if self.outcome.guarantee else "not certifiable"
+        if self.fresh is None:
+            return "planned"
+        return "labelled" if self.labelled == self.fresh.size else "drawn"
+
+    @property
+    def limit(self) -> str:
+        """The deepest cut in words: "≥ 0.62"."""
+        return limit(self.plan, self.plan.deepest)
+
+
+def standing(store: Store, detector: str, *, config_id: int | None = None) -> Standing | None:
+    """Where the newest attempt of a detector (of one of its configurations) stands; None before the first."""
+    known = store.certifications.of(detector)
+    newest = next((one for one in known if config_id is None or one.config_id == config_id), None)
+    return None if newest is None else standing_of(store, newest)
+
+
+def certified(store: Store, detector: str, config_id: int, target: float) -> Standing | None:
+    """The newest attempt of a configuration that certified this target; later ones at others do not undo it."""
+    for one in store.certifications.of(detector):
+        at = standing_of(store, one) if one.config_id == config_id and one.outcome is not None else None
+        if at and at.stage == "certified" and at.plan.target == target:
+            return at
+    return None
+
+
+def overturned(store: Store, detector: str, sure: Guarantee) -> str | None:
+    """Where labels that certified a threshold have changed since, what they say now; None where they stand."""
+    for one in store.certifications.of(detector):
+        at = standing_of(store, one)
+        if at.outcome is None or at.outcome.guarantee != sure or at.outcome.cut is None:
+            continue
+        cut, way = at.outcome.cut, at.plan.flag_when
+        rows = [row for row in fresh_rows(store, one) if row.value is not None and flags(row.value, cut, way)]
+        hits = sum(row.gold == "hallucinated" for row in rows)
+        if hits < sure.hallucinated:
+            return (
+                f"labels of {detector} have changed since it was certified: {sure.hallucinated:,} of {sure.labels:,} "
+                f"were hallucinated, {hits:,} are now. The certificate no longer holds: certify it anew"
+            )
+    return None
+
+
+def standing_of(store: Store, one: Certification) -> Standing:
+    labelled = sum(row.gold is not None for row in fresh_rows(store, one))
+    return Standing(one, plan_of(one), terms_of(one), fresh_of(store, one), labelled, outcome_of(one))
+
+
+def family(store: Store, detector: str, config_id: int, samples: Sequence[str]) -> list[Certification]:
+    """The attempts of one configuration on the same first labels, newest first."""
+    known = (one for one in store.certifications.of(detector) if one.config_id == config_id)
+    return [one for one in known if terms_of(one).samples == tuple(samples)]
+
+
+def siblings(store: Store, one: Certification) -> list[Certification]:
+    """The family that an attempt belongs to, itself included."""
+    return family(store, one.detector, one.config_id, terms_of(one).samples)
+
+
+def first_names(sample: Sample | None) -> tuple[str, ...]:
+    """The names by which the first labels are found again; several samples may stand as one."""
+    return tuple(sample.options.get("parts", (sample.name,))) if sample else ()
+
+
+def fresh_of(store: Store, one: Certification) -> Sample | None:
+    return next((sample for sample in store.samples.list() if sample.id == one.fresh_sample_id), None)
+
+
+def fresh_rows(store: Store, one: Certification) -> list[Row]:
+    """The fresh traces in the order drawn, with whatever verdict there is; none before the draw."""
+    return store.scores.members(one.config_id, one.fresh_sample_id) if one.fresh_sample_id is not None else []
+
+
+def first_labels(store: Store, one: Certification) -> evidence.Evidence:
+    """The labels that an attempt was planned on, as they stand now, without those of fresh traces."""
+    config = store.scores.get_config(one.config_id)
+    data = loading.load_evidence(store, one.detector, sample=terms_of(one).samples or None, config=config)
+    return without(data, [row for each in siblings(store, one) for row in fresh_rows(store, each)])
+
+
+def without(data: evidence.Evidence, rows: Sequence[Row]) -> evidence.Evidence:
+    taken = {row.pk for row in rows}
+    return replace(data, rows=tuple(row for row in data.rows if row.pk not in taken))
+
+
+def cut_of(one: Certification) -> Cut:
+    return Cut(one.config_id, plan_of(one).deepest)
+
+
+def kept(plan: Plan, terms: Terms) -> dict[str, Any]:
+    """A plan as the store keeps it: without the arrays it was made from, which its labels make again."""
+    fixed = {name: value for name, value in vars(plan).items() if name != "evidence"}
+    return {**fixed, **asdict(terms), "where": terms.where.to_json()}
+
+
+def plan_of(one: Certification) -> Plan:
+    fixed = {name: one.plan[name] for name in Plan.__dataclass_fields__ if name != "evidence"}
+    precision = tuple(tuple(expected) for expected in fixed["precision"])
+    return Plan(**{**fixed, "cuts": tuple(fixed["cuts"]), "shares": tuple(fixed["shares"]), "precision": precision})
+
+
+def terms_of(one: Certification) -> Terms:
+    given = one.plan
+    return Terms(tuple(given["samples"]), TraceFilter.from_json(given["where"]), given["budget"], given["seed"])
+
+
+def outcome_of(one: Certification) -> Outcome | None:
+    if one.outcome is None:
+        return None
+    sure: Mapping[str, Any] | None = one.outcome["guarantee"]
+    walk = tuple(Step(**step) for step in one.outcome["walk"])
+    return Outcome(**{**one.outcome, "guarantee": Guarantee(**sure) if sure else None, "walk": walk})
+
+
+def came_of(found: Certified | NotCertifiable, *, sample: str | None, unsure: int, repeats: int) -> Outcome:
+    """The outcome to keep of a test on the labels of a sample."""
+    if isinstance(found, NotCertifiable):
+        return Outcome(None, None, found.why, found.needed, unsure, repeats, found.walk)
+    sure = Guarantee("certified", found.target, 1 - found.alpha, found.bound, found.m, found.k, sample)
+    return Outcome(found.cut, sure, None, None, unsure, repeats, found.walk)
+
+
+def limit(plan: Plan, cut: float) -> str:
+    return f"{SIGNS[plan.flag_when]} {cut:.4g}"
+
+
+def said(one: Standing) -> str:
+    """What is known of an attempt, in sentences."""
+    plan, outcome = one.plan, one.outcome
+    if outcome is None:
+        promise = (
+            f"Attempt {plan.attempt}: label {plan.labels:,} fresh traces of those flagged at {one.limit}; "
+            f"chance to certify a precision of {_exact(plan.target)}: about {plan.chance:.0%}."
+        )
+        if one.fresh is None:
+            return promise + _hint(plan)
+        drawn = "" if one.fresh.size >= plan.labels else f" Only {one.fresh.size:,} were there to draw."
+        return f"{promise}{drawn} {one.labelled:,} of {one.fresh.size:,} are labelled."
+    counted = [f"{outcome.unsure:,} unsure or disputed counted as not hallucinated" if outcome.unsure else ""]
+    counted += [f"{outcome.repeats:,} that share sources with another were left out" if outcome.repeats else ""]
+    notes = "; ".join(note for note in counted if note)
+    notes = f" Of the labels, {notes}." if notes else ""
+    if outcome.guarantee is None or outcome.cut is None:
+        why = str(outcome.why)
+        return f"Not certified: {why}.{notes}"
+    sure = outcome.guarantee
+    return (
+        f"Certified: of what is flagged at {limit(plan, outcome.cut)}, at least {_exact(sure.target)} is hallucinated "
+        f"({_exact(sure.confidence)} certain; {sure.hallucinated:,} of {sure.labels:,} fresh labels were).{notes}"
+    )
+
+
+def _exact(share: float) -> str:
+    """A share that was asked for, in all its digits: rounded up it would claim more than is known."""
+    return f"{100 * share:.10g}%"
+
+
+def _hint(plan: Plan) -> str:
+    return " That is little: label more of the sample first, or allow more fresh labels." if plan.chance < 0.5 else ""

@@ -1,0 +1,297 @@
+"""Certify a threshold in two stages, which may be left at any step and resumed: plan, draw, label, test.
+
+`plan` fixes, on the first labels, which cuts will be tested and on how many fresh traces. `draw` draws these from what
+the deepest cut flags of traffic that nobody has labelled. People label them. `finish` tests once. What keeps the
+promise of 5%:
+
+- A plan is never rewritten. One that is not drawn yet costs nothing: a newer plan takes its place.
+- An attempt counts from its draw. Every further one on the same first labels may err less often, so that all of them
+  together err in 5%. New first labels (another sample) are a new calibration, with a 5% of their own.
+- Every trace drawn is labelled before the test, skipped ones too: who may stop early, stops when it looks good.
+  `unsure` is a verdict; unsure and disputed labels count as not hallucinated, which can only cost a certificate.
+"""
+
+from __future__ import annotations
+
+import math
+import secrets
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from datetime import datetime
+
+import numpy as np
+
+from calibrate.errors import BadInput
+from calibrate.stats.certification.certificates import Evidence, NotCertifiable, Plan
+from calibrate.stats.certification.certify import STAGE_A_SHARE, candidates, certify, first_of_each
+from calibrate.stats.certification.planning import AT_LEAST, ladder, local_weights
+from calibrate.stats.choosing.policies import Policy
+from calibrate.stats.intervals.sweep_intervals import wilson
+from calibrate.stats.sampling.designs import Cut
+from calibrate.stats.sweep.design import Bools, Floats
+from calibrate.types import FlagWhen, Interval, OperatingPoint, Sample, TraceFilter
+from calibrate.workflow.certification import attempts
+from calibrate.workflow.certification.attempts import Standing as Standing
+from calibrate.workflow.certification.attempts import Terms
+from calibrate.workflow.certification.attempts import said as said
+from calibrate.workflow.certification.attempts import standing as standing
+from calibrate.workflow.certification.attempts import standing_of as standing_of
+from calibrate.workflow.evidence import evidence
+from calibrate.workflow.sampling import sample as samples
+from calibrate.workflow.tuning import operating_points
+from db import Store
+from db.chosen import Certification
+from db.scores import Config, Row
+
+TARGET = 0.7
+
+
+def usual_budget(labels: int) -> int:
+    """Labels for the second stage that fit so many in the first."""
+    return max(AT_LEAST, round(labels * (1 - STAGE_A_SHARE) / STAGE_A_SHARE))
+
+
+def plan(
+    store: Store,
+    data: evidence.Evidence,
+    *,
+    target: float = TARGET,
+    budget: int | None = None,
+    seed: int | None = None,
+    by: str,
+    now: datetime,
+) -> Certification | NotCertifiable:
+    """Plans and keeps the next attempt on these labels; with labels of attempts before, on those too.
+
+    `budget`: fresh labels it may cost, default `usual_budget`, or what the attempt before said it would take. Where no
+    plan is likely to certify anything, nothing is kept. Raises BadInput while an attempt on these labels is under way,
+    and for labels or scores that cannot be planned on.
+    """
+    spent = _spent(store, data)
+    before = attempts.outcome_of(spent[0]) if spent else None
+    where = replace(data.sample.filter if data.sample else TraceFilter(), until=None, label="any")
+    terms = Terms(
+        samples=attempts.first_names(data.sample),
+        where=where,
+        budget=budget or (before and before.needed) or usual_budget(len(data.rows)),
+        seed=secrets.randbits(31) if seed is None else seed,
+    )
+    pool = _pool(store, data.config, where)
+    known = _known(store, data, spent, pool)
+    found = candidates(
+        known.scores,
+        known.labels,
+        known.weights,
+        pool,
+        target,
+        budget=terms.budget,
+        rng=np.random.default_rng(terms.seed),
+        fresh=_fresh_traffic(store, data, pool, where),
+        flag_when=data.flag_when,
+        attempt=len(spent) + 1,
+    )
+    if isinstance(found, NotCertifiable):
+        return found
+    return store.certifications.start(
+        data.config.name,
+        config_id=data.config.id,
+        sample_id=data.sample.id or None if data.sample else None,
+        plan=attempts.kept(found, terms),
+        by=by,
+        now=now,
+    )
+
+
+def available(store: Store, one: Certification) -> int:
+    """How many fresh traces the plan's deepest cut flags now: what `draw` can draw from."""
+    return samples.flagged_pool(store, attempts.cut_of(one), attempts.terms_of(one).where, fresh=True)
+
+
+def least(plan: Plan) -> int:
+    """Labels below which the test cannot pass even if all of them are hallucinated: target^m <= level."""
+    return math.ceil(math.log(plan.level) / math.log(plan.target))
+
+
+def draw(store: Store, one: Certification, *, fewer: bool = False, now: datetime) -> Certification:
+    """Draws the fresh traces that the plan asks for, once: asked again, it gives what was drawn.
+
+    Where there are not as many, it raises BadInput that says how many there are; with `fewer` it draws these. The test
+    is then as valid and less likely to pass.
+    """
+    if one.fresh_sample_id is not None:
+        return one
+    if attempts.siblings(store, one)[0].id != one.id:
+        raise BadInput("there is a newer plan on these labels: draw by that one")
+    fixed, terms = attempts.plan_of(one), attempts.terms_of(one)
+    name = f"{one.detector}-fresh-{fixed.attempt}"
+    drawn = store.samples.get(name)
+    if drawn is not None and not _drawn_by(store, one, drawn):
+        name = f"{name}-{one.id}"  # an attempt of the same number, on other first labels
+        drawn = store.samples.get(name)
+    if drawn is None:
+        there = available(store, one)
+        _check_enough(one.detector, fixed, there, fewer=fewer)
+        drawn = samples.draw(
+            store,
+            name,
+            size=min(fixed.labels, there),
+            design="fresh-flagged",
+            where=terms.where,
+            seed=terms.seed,
+            now=now,
+            cut=attempts.cut_of(one),
+            fresh=True,
+        )
+    return store.certifications.drawn(one.id, drawn.id)
+
+
+def _drawn_by(store: Store, one: Certification, drawn: Sample) -> bool:
+    """Whether a sample is what this plan drew, in a draw that was interrupted, or that somebody else just made."""
+    cut, terms = attempts.cut_of(one), attempts.terms_of(one)
+    same = (drawn.options.get("cut") or {}).get("config_id") == cut.config_id
+    same = same and drawn.options["cut"]["threshold"] == cut.threshold
+    same = same and (drawn.seed, drawn.filter) == (terms.seed, terms.where)
+    others = (each for each in store.certifications.of(one.detector) if each.id != one.id)
+    return same and all(each.fresh_sample_id != drawn.id for each in others)
+
+
+def finish(store: Store, one: Certification, *, now: datetime) -> Certification:
+    """Tests the plan on the labels of its fresh traces, once: asked again, it gives what came of it.
+
+    Raises BadInput, with their number, while any of them has no label.
+    """
+    if one.outcome is not None:
+        return one
+    rows, terms = attempts.fresh_rows(store, one), attempts.terms_of(one)
+    _check_labelled(rows)
+    earlier = [each for each in attempts.siblings(store, one) if each.id < one.id and each.outcome is not None]
+    data, pool = attempts.first_labels(store, one), _pool(store, store.scores.get_config(one.config_id), terms.where)
+    evidence = _known(store, data, earlier, pool).evidence(pool, data.flag_when)
+    groups = [row.group for row in rows]
+    found = certify(
+        replace(attempts.plan_of(one), evidence=evidence),
+        _values(rows),
+        _bad(rows),
+        groups=groups,
+        fresh=_fresh_traffic(store, data, pool, terms.where),
+        rng=np.random.default_rng(terms.seed),
+    )
+    drawn = attempts.fresh_of(store, one)
+    outcome = attempts.came_of(
+        found,
+        sample=drawn.name if drawn else None,
+        unsure=sum(row.gold not in ("clean", "hallucinated") for row in rows),
+        repeats=len(rows) - len(first_of_each(groups, len(rows))),
+    )
+    return store.certifications.finish(one.id, asdict(outcome), now=now)
+
+
+def point_of(store: Store, one: Certification) -> OperatingPoint:
+    """The certified operating point. Guarantee and precision are from the fresh labels; recall, false-positive and flag
+    rate are what the first labels measure at its cut. Raises BadInput where nothing is certified."""
+    outcome = attempts.outcome_of(one)
+    if outcome is None or outcome.guarantee is None or outcome.cut is None:
+        raise BadInput(f"nothing is certified for {one.detector}: there is no point to save")
+    sure = outcome.guarantee
+    point = operating_points.choose_point(attempts.first_labels(store, one), Policy("manual", outcome.cut))
+    measured = np.array([sure.hallucinated / sure.labels])
+    reach = wilson(measured, np.array([float(sure.labels)]))
+    precision = Interval(float(measured[0]), float(reach.low[0]), float(reach.high[0]))
+    policy = str(Policy("precision", sure.target))
+    return replace(point, policy=policy, precision=precision, guarantee=sure, why=None)
+
+
+def save(store: Store, one: Certification, *, by: str, now: datetime) -> OperatingPoint:
+    """Keeps the certified point, with the labels of both stages; it is then on offer for release."""
+    point, data = point_of(store, one), attempts.first_labels(store, one)
+    fresh = [row for row in attempts.fresh_rows(store, one) if row.gold in ("clean", "hallucinated")]
+    operating_points.save_point(store, replace(data, rows=(*data.rows, *fresh)), point, by=by, now=now)
+    return point
+
+
+@dataclass(frozen=True)
+class _Known:
+    """Scored labels with the weights that the fit takes them by."""
+
+    scores: Floats
+    labels: Bools
+    weights: Floats
+
+    def evidence(self, pool: Floats, flag_when: FlagWhen) -> Evidence:
+        rungs = ladder(pool, flag_when=flag_when)
+        return Evidence(rungs, rungs.describe(self.scores), self.labels.astype(np.float64), self.weights, flag_when)
+
+
+def _known(store: Store, data: evidence.Evidence, spent: Sequence[Certification], pool: Floats) -> _Known:
+    """The first labels, weighted within octaves by their design, and the fresh ones of attempts that were spent: drawn
+    uniformly, they weigh 1, as the first do on average, so that weighting all of them once more changes nothing."""
+    rows = [row for one in spent for row in _counted(attempts.fresh_rows(store, one))]
+    first = attempts.without(data, [row for one in spent for row in attempts.fresh_rows(store, one)])
+    there = ~np.isnan(first.scores)
+    design = evidence.design_of(first.sample, first.rows, first.refused)
+    weights = (design.weights if design else np.ones(len(first.rows)))[there]
+    positions = ladder(pool, flag_when=data.flag_when).positions(first.scores[there])
+    return _Known(
+        np.concatenate([first.scores[there], _values(rows)]),
+        np.concatenate([first.labels[there], _bad(rows)]),
+        np.concatenate([local_weights(positions, weights), np.ones(len(rows))]),
+    )
+
+
+def _spent(store: Store, data: evidence.Evidence) -> list[Certification]:
+    """The attempts on these labels that count, newest first: those whose traces were drawn."""
+    if data.sample is not None and data.sample.design == "fresh-flagged":
+        raise BadInput(f"{data.sample.name!r} holds flagged traces only: plan on a sample of all traffic")
+    known = attempts.family(store, data.config.name, data.config.id, attempts.first_names(data.sample))
+    spent = [one for one in known if one.fresh_sample_id is not None]
+    if spent and spent[0].outcome is None:
+        number = spent[0].plan["attempt"]
+        raise BadInput(f"attempt {number} on these labels is under way: label all of its traces and finish it first")
+    return spent
+
+
+def _pool(store: Store, config: Config, where: TraceFilter) -> Floats:
+    """The window's scores, NaN for a trace that the detector could not score."""
+    values = store.scores.window(config.id, where)
+    return np.array([np.nan if value is None else value for value in values], dtype=np.float64)
+
+
+def _fresh_traffic(store: Store, data: evidence.Evidence, pool: Floats, where: TraceFilter) -> int:
+    """Scored traces of the window without a label and in no sample: those that the loosest cut flags."""
+    if np.isnan(pool).all():
+        return 0
+    loosest = np.nanmin(pool) if data.flag_when == "above" else np.nanmax(pool)
+    return samples.flagged_pool(store, Cut(data.config.id, float(loosest)), where, fresh=True)
+
+
+def _check_enough(name: str, fixed: Plan, there: int, *, fewer: bool) -> None:
+    few = least(fixed)
+    if there >= fixed.labels or (fewer and there >= few):
+        return
+    remedy = f"score what came in since (`detect {name} --all`), or wait for traffic"
+    last = f"or draw these {there} (`certify {name} --fewer`): less likely to certify, and as valid"
+    if there < few:
+        last = f"fewer than {few} certify nothing, even if all of them are hallucinated"
+    raise BadInput(f"the plan asks for {fixed.labels} fresh flagged traces, and {there} are there: {remedy}; {last}")
+
+
+def _check_labelled(rows: Sequence[Row]) -> None:
+    if not rows:
+        raise BadInput("no fresh traces are drawn yet: draw them first")
+    if left := sum(row.gold is None for row in rows):
+        raise BadInput(
+            f"{left} of the {len(rows)} fresh traces have no label yet: label all of them (say unsure where you cannot "
+            "tell). A test that may be done early is done when it looks good, and then proves nothing"
+        )
+
+
+def _counted(rows: Sequence[Row]) -> list[Row]:
+    return [rows[place] for place in first_of_each([row.group for row in rows], len(rows))]
+
+
+def _values(rows: Sequence[Row]) -> Floats:
+    return np.array([np.nan if row.value is None else row.value for row in rows], dtype=np.float64)
+
+
+def _bad(rows: Sequence[Row]) -> Bools:
+    return np.array([row.gold == "hallucinated" for row in rows], dtype=bool)

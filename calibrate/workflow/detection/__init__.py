@@ -1,0 +1,1 @@
+"""Detectors run over traces."""

@@ -1,0 +1,172 @@
+"""Alternatives: further answers to a trace's question, drawn from a chat model, for detectors that compare answers."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter, deque
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from calibrate import registry
+from calibrate.backends import files
+from calibrate.backends.chat import Chat, ChatError, Estimate, Reply, Request, chat
+from calibrate.backends.chat.price import guessed_tokens
+from calibrate.backends.chat.prompts import render
+from calibrate.errors import BadInput, Unavailable
+from calibrate.types import Trace, Usage
+from calibrate.workflow.detection.detect import traces_of, utc_now, workspace_of
+from calibrate.workspace import using
+from db import Store
+
+PROMPT = "prompts/draw.txt"
+LEAST_TOKENS, MOST_TOKENS = 256, 2048  # of one alternative; between them, twice what the answer has
+
+
+@dataclass(slots=True)
+class Counts:
+    """What became of the traces. `known` have drawn alternatives already, `given` came with some, `no_question` cannot
+    be asked; `left` were not reached. `why` counts the reasons of failures."""
+
+    total: int = 0
+    drawn: int = 0
+    known: int = 0
+    given: int = 0
+    no_question: int = 0
+    failed: int = 0
+    usage: Usage = field(default_factory=Usage)
+    why: Counter[str] = field(default_factory=Counter)
+
+    @property
+    def done(self) -> int:
+        return self.drawn + self.known + self.given + self.no_question + self.failed
+
+    @property
+    def left(self) -> int:
+        return self.total - self.done
+
+    def to_json(self) -> dict[str, Any]:
+        return {**asdict(self), "why": dict(self.why.most_common(20)), "left": self.left}
+
+
+@dataclass(frozen=True, slots=True)
+class _Draw:
+    """How alternatives are drawn. `max_tokens` None: by the length of the answer."""
+
+    n: int
+    temperature: float
+    max_tokens: int | None
+
+    def __post_init__(self) -> None:
+        if not 2 <= self.n <= 50:
+            raise BadInput(f"{self.n} alternatives cannot be drawn; it takes 2 to compare, and 50 are the most")
+        if not 0 < self.temperature <= 2:
+            raise BadInput(f"the temperature cannot be {self.temperature:g}; above 0 (all would be alike) and up to 2")
+        if self.max_tokens is not None and self.max_tokens < 1:
+            raise BadInput(f"an alternative cannot have {self.max_tokens} tokens; --max-tokens is 1 or more")
+
+    def request(self, trace: Trace) -> Request:
+        prompt = render(PROMPT, {"question": trace.question or "", "source": trace.context_texts})
+        usual = min(MOST_TOKENS, max(LEAST_TOKENS, 2 * guessed_tokens([trace.answer])))
+        return Request(
+            prompt.messages, max_tokens=self.max_tokens or usual, temperature=float(self.temperature), n=self.n
+        )
+
+
+def draw(
+    store: Store,
+    scope: Mapping[str, Any],
+    *,
+    n: int = 5,
+    temperature: float = 1.0,
+    max_tokens: int | None = None,
+    budget: float | None = None,
+    on_progress: Callable[[Counts], bool] = lambda counts: True,
+) -> Counts:
+    """Draws `n` alternatives for every trace of the scope that has a question and none yet.
+
+    Each is kept as soon as it is there, so what was killed goes on where it was; scores of detectors that compare
+    answers are dropped for that trace and computed anew by the next run. `budget`: US dollars that may be spent; when
+    they are, the rest is left. `on_progress` hears of every trace done; it ends the draw by returning False.
+    Raises BadInput for impossible numbers, Unavailable without a chat endpoint.
+    """
+    how = _Draw(n, temperature, max_tokens)
+    if budget is not None and not 0 <= budget < math.inf:
+        raise BadInput(f"the budget cannot be {budget}; it is a number of US dollars, 0 or more")
+    model = _ready()
+    detectors = comparing()
+    counts = Counts()
+    with using(workspace_of(store, budget=budget)):
+        request = {**asdict(how), "model": model.model, "revision": model.revision(), "prompt": files.version(PROMPT)}
+        asked: deque[str] = deque()
+        with closing(model.ask(_requests(store, scope, how, counts, asked))) as replies:  # type: ignore[type-var]
+            for reply in replies:
+                content = asked.popleft()
+                texts, why = _alternatives(reply)
+                if why is None:
+                    store.drawn.save(content, texts, request, detectors=detectors, now=utc_now())
+                    counts.drawn += 1
+                elif isinstance(reply, ChatError) and reply.final:
+                    counts.why[why] += 1
+                    break
+                else:
+                    counts.failed += 1
+                    counts.why[why] += 1
+                if isinstance(reply, Reply):
+                    counts.usage += reply.usage
+                if not on_progress(counts):
+                    break
+    return counts
+
+
+def estimate(
+    store: Store, scope: Mapping[str, Any], *, n: int = 5, temperature: float = 1.0, max_tokens: int | None = None
+) -> Estimate:
+    """What `draw` would ask for, and its cost at most. Sends nothing. Raises as `draw` does."""
+    how, model = _Draw(n, temperature, max_tokens), _ready()
+    with using(workspace_of(store)):
+        return model.estimate(_requests(store, scope, how, Counts(), deque()))
+
+
+def comparing() -> list[str]:
+    """The detectors that need alternatives."""
+    return [name for name in registry.names() if "alternatives" in registry.get(name).needs]
+
+
+def _ready() -> Chat:
+    model = chat()
+    if (why := model.unavailable()) is not None:
+        raise Unavailable(why)
+    return model
+
+
+def _requests(
+    store: Store, scope: Mapping[str, Any], how: _Draw, counts: Counts, asked: deque[str]
+) -> Iterator[Request]:
+    """A request for every content that wants alternatives; its hash goes to `asked`, the others are counted."""
+    seen: set[str] = set()
+    counts.total, chunks = traces_of(store, scope)
+    for chunk in chunks:
+        have = store.drawn.known([content for _, content in chunk]) | seen
+        fresh = {content: pk for pk, content in reversed(chunk) if content not in have}
+        counts.known += len(chunk) - len(fresh)
+        seen |= fresh.keys()
+        contents = {pk: content for content, pk in fresh.items()}
+        pks = [pk for pk, _ in chunk if pk in contents]
+        for pk, trace in zip(pks, store.traces.load(pks), strict=True):
+            if trace.alternatives:
+                counts.given += 1
+            elif not (trace.question or "").strip():
+                counts.no_question += 1
+            else:
+                asked.append(contents[pk])
+                yield how.request(trace)
+
+
+def _alternatives(reply: Reply | ChatError) -> tuple[list[str], str | None]:
+    """The texts of a reply that are worth keeping, or why there are too few to compare."""
+    if isinstance(reply, ChatError):
+        return [], str(reply)
+    texts = [text.strip() for text in reply.texts if text.strip()]
+    return texts, None if len(texts) >= 2 else f"only {len(texts)} of the answers drawn had any text"

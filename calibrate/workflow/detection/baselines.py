@@ -1,0 +1,96 @@
+"""Baselines: what each model's clean answers look like, for the detectors that compare with that."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import get_args
+
+from calibrate.backends.logprobs import Aggregate, NoLogprobs, NotLogprobs, entropies, pool
+from calibrate.backends.text.refusals import refusal
+from calibrate.detectors.entropy_z import statistic
+from calibrate.stats.fitting import baselines as stats
+from calibrate.types import Baseline, Trace, TraceFilter
+from calibrate.workflow.detection.detect import workspace_of
+from calibrate.workspace import using
+from db import Store
+
+CHUNK = 256
+UNNAMED = "(none)"
+
+
+@dataclass(frozen=True, slots=True)
+class Skipped:
+    """A model for which a statistic has no baseline. `statistic` is None where it has none at all."""
+
+    model: str
+    statistic: str | None
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Fitted:
+    fitted: tuple[Baseline, ...]
+    skipped: tuple[Skipped, ...]
+
+
+def fit(store: Store, now: datetime) -> Fitted:
+    """Fits every statistic for every model from the traces whose gold verdict is clean, and keeps what it can.
+
+    Refusals are left out, as they are wherever detectors run: a model is sure of them, whatever it is of the rest. A
+    baseline that stood before and cannot be fitted anew stays.
+    """
+    values: dict[tuple[str, str], list[float]] = {}
+    unusable: dict[str, Counter[str]] = {}
+    with using(workspace_of(store)):
+        for trace in _clean(store):
+            model = trace.model or UNNAMED
+            why = unusable.setdefault(model, Counter())
+            try:
+                found = _statistics(trace)
+            except (NoLogprobs, NotLogprobs) as error:
+                why[str(error)] += 1
+                continue
+            for name, value in found.items():
+                values.setdefault((model, name), []).append(value)
+    fitted, skipped = [], []
+    for (model, name), some in sorted(values.items()):
+        try:
+            fitted.append(stats.fit(some, statistic=name, model=model, now=now))
+        except stats.NoBaseline as error:
+            skipped.append(Skipped(model, name, str(error)))
+    reached = {model for model, _ in values}
+    for model, counted in sorted(unusable.items()):
+        if model not in reached:
+            skipped.append(Skipped(model, None, _reasons(counted)))
+    store.baselines.save(fitted)
+    return Fitted(tuple(fitted), tuple(skipped))
+
+
+def age(baseline: Baseline, now: datetime) -> timedelta:
+    """How long ago it was fitted; never negative, whatever another machine's clock said."""
+    return max(now - baseline.fitted_at, timedelta(0))
+
+
+def _clean(store: Store) -> Iterator[Trace]:
+    for chunk in store.traces.keys(TraceFilter(label="clean"), chunk=CHUNK):
+        yield from store.traces.load([pk for pk, _ in chunk])
+
+
+def _statistics(trace: Trace) -> dict[str, float]:
+    """Every statistic of the trace by name. Raises NoLogprobs or NotLogprobs where it has none."""
+    if trace.model is None:
+        raise NoLogprobs("the traces do not say which model answered: a baseline belongs to one")
+    if not trace.answer.strip() or not trace.tokens:
+        raise NoLogprobs("no tokens with log-probabilities were logged: log them, with `top_logprobs` 5")
+    if refusal(trace.answer):
+        raise NoLogprobs("refusals are left out")
+    found = entropies(trace.tokens)
+    return {statistic(how, found.k): pool(found.values, how) for how in get_args(Aggregate)}
+
+
+def _reasons(counted: Counter[str]) -> str:
+    said = [f"{n:,} of {counted.total():,} clean traces: {why}" for why, n in counted.most_common(3)]
+    return "; ".join(said)

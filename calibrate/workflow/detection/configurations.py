@@ -1,0 +1,54 @@
+"""Which configuration of a detector is meant, and how several are told apart."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from calibrate import registry
+from calibrate.errors import BadInput
+from calibrate.workflow.detection.detect import config_id
+from db import Store
+from db.scores import Config
+
+
+def resolve_config(store: Store, name: str, params: Mapping[str, Any] | None = None) -> Config:
+    """The configuration that is meant: the one with these parameters, or else `meant`. Raises BadInput where the
+    detector is unknown or was never run."""
+    if params:
+        return store.scores.get_config(config_id(store, registry.make(name, params)))
+    registry.get(name)
+    configs = store.scores.configs(name)
+    if not configs:
+        raise BadInput(f"{name} has no scores yet: run it first (`detect {name} --labelled`, or the Detect page)")
+    return default_config(configs)
+
+
+def configs_by_detector(store: Store) -> dict[str, list[Config]]:
+    """Every known detector that has scores, with its configurations: the one that is meant unless another is named
+    comes last, before it the one used last."""
+    found = {name: store.scores.configs(name) for name in registry.names()}
+    return {
+        name: sorted(configs, key=lambda one: one == default_config(configs))
+        for name, configs in found.items()
+        if configs
+    }
+
+
+def default_config(configs: Sequence[Config]) -> Config:
+    """Of a detector's configurations, in the order they were used: the latest with the parameters it ships with, or
+    where those were never run the one that was run last."""
+    usual = registry.config_of(registry.make(configs[-1].name))
+    return next((one for one in reversed(configs) if dict(one.params) == usual), configs[-1])
+
+
+def distinguish_configs(configs: Sequence[Config]) -> list[str]:
+    """Each configuration by what differs among them: `variant plain`, `version 2`, `revision prompt-1f0c2d3e`."""
+    parts = [c.revision.split("+") for c in configs]
+    own = [" + ".join(part for part in mine if not all(part in others for others in parts)) for mine in parts]
+    facts = [
+        {"version": c.version, "revision": mine or "ours", **c.params} for c, mine in zip(configs, own, strict=True)
+    ]
+    keys = sorted({key for fact in facts for key in fact})
+    differ = [key for key in keys if len({str(fact.get(key)) for fact in facts}) > 1]
+    return [", ".join(f"{key} {fact.get(key, 'none')}" for key in differ) for fact in facts]

@@ -1,0 +1,311 @@
+"""Detectors: whether each can run here, what it has scored of the traces at hand, what a run would take."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Literal
+
+import numpy as np
+import sqlalchemy as sa
+from sqlalchemy import func, select
+
+from calibrate import registry
+from calibrate.backends import files
+from calibrate.backends.chat import Estimate, chat
+from calibrate.backends.text.refusals import refusal
+from calibrate.detectors.base import Detector
+from calibrate.errors import BadInput
+from calibrate.types import TraceFilter, Usage
+from calibrate.workflow.detection.detect import config_id, no_sample, scope_of, workspace_of
+from calibrate.workspace import use, using
+from db import Store
+from db.runs import Run
+from db.scores import Config
+from db.tables import ConfigRow, GoldRow, MemberRow, ScoreRow, TraceRow
+
+State = Literal["ready", "no model needed", "missing"]
+REASONS = 20
+RUNS = 100  # the newest runs in which a detector's speed is looked for
+ASKED = 1_500  # requests that an estimate is made from; the rest is taken to be like them
+
+
+@dataclass(frozen=True)
+class Coverage:
+    """The traces of a scope by what a detector's configuration made of them; `why` counts the reasons of the rest."""
+
+    total: int
+    scored: int = 0
+    abstained: int = 0
+    failed: int = 0
+    refusals: int = 0
+    why: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def share(self) -> float | None:
+        return self.scored / self.total if self.total else None
+
+    @property
+    def waiting(self) -> int:
+        """The traces that were not asked about yet."""
+        return self.total - self.scored - self.abstained - self.refusals - self.failed
+
+    @property
+    def to_do(self) -> int:
+        """What a run would compute: the traces not asked about yet, and those that failed."""
+        return self.waiting + self.failed
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What the newest run that scored anything with the detector took. `rate` is in scored traces a second."""
+
+    run: int
+    scored: int
+    seconds: float
+    usage: Usage
+    at: datetime
+
+    @property
+    def rate(self) -> float:
+        return self.scored / self.seconds
+
+
+@dataclass(frozen=True)
+class Status:
+    """Whether a detector can run here: `how` says how to get what is missing, `revision` which model it has."""
+
+    state: State
+    how: str | None = None
+    revision: str = ""
+
+
+@dataclass(frozen=True)
+class Overview:
+    """One detector: its newest configuration on these traces, and what that covers."""
+
+    detector: Detector
+    status: Status
+    config: Config | None
+    coverage: Coverage
+    measured: Measured | None
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a run over the `traces` that are missing would take; None where nobody knows.
+
+    `asked` is what it would ask of a chat endpoint, reckoned from `looked_at` of the traces.
+    """
+
+    traces: int
+    rate: float | None = None
+    asked: Estimate | None = None
+    looked_at: int = 0
+
+    @property
+    def seconds(self) -> float | None:
+        return self.traces / self.rate if self.rate else None
+
+
+def put_in_place(store: Store) -> None:
+    """The team's files and baselines count in this process from now on."""
+    use(workspace_of(store))
+
+
+def scope_at_hand(store: Store, sample: str | None) -> dict[str, Any]:
+    """The sample; without one the labelled traces; without labels every trace."""
+    if sample is not None:
+        return scope_of(sample=sample)
+    return scope_of(labelled=True) if store.labels.gold_counts() else scope_of(everything=True)
+
+
+def overview(store: Store, scope: Mapping[str, Any]) -> list[Overview]:
+    """Every detector there is, by name."""
+    newest: dict[str, tuple[datetime, int]] = {}
+    tallies = _tallies(store, scope)
+    configs = _configs(store, list(tallies))
+    for key, (at, _) in tallies.items():
+        name = configs[key].name
+        newest[name] = max(newest.get(name, (at, key)), (at, key))
+    total, runs = size_of(store, scope), store.runs.recent(RUNS)
+    found = []
+    with using(workspace_of(store)):
+        for name in registry.names():
+            config = configs[newest[name][1]] if name in newest else None
+            covered = _coverage(total, tallies[config.id][1]) if config else Coverage(total)
+            detector = registry.make(name)
+            found.append(Overview(detector, _status(detector), config, covered, measured(runs, name)))
+    return found
+
+
+def status(store: Store, detector: Detector) -> Status:
+    """Whether the detector can run here. Loads no model."""
+    with using(workspace_of(store)):
+        return _status(detector)
+
+
+def coverage(store: Store, detector: Detector, scope: Mapping[str, Any]) -> Coverage:
+    """What the detector with exactly these parameters, models and files has made of the traces."""
+    found = _tallies(store, scope, config_id(store, detector))
+    return _coverage(size_of(store, scope), *(counts for _, counts in found.values()))
+
+
+def _status(detector: Detector) -> Status:
+    if why := detector.unavailable():
+        return Status("missing", why)
+    revision = detector.revision()
+    return Status("ready" if revision else "no model needed", None, revision)
+
+
+def is_current(store: Store, config: Config) -> bool:
+    """False when a run with the configuration's parameters would begin anew: the model, the prompt, a list or the
+    detector itself is another by now."""
+    try:
+        return config_id(store, registry.make(config.name, config.params)) == config.id
+    except BadInput:  # a parameter that the detector no longer has
+        return False
+
+
+def size_of(store: Store, scope: Mapping[str, Any]) -> int:
+    """The number of traces. Raises BadInput for an unknown sample."""
+    if "sample" not in scope:
+        return store.traces.count(TraceFilter(label="labelled" if scope.get("labelled") else "any"))
+    sample = store.samples.get(scope["sample"])
+    if sample is None:
+        raise no_sample(store, scope["sample"])
+    return sample.size
+
+
+def measured(runs: Sequence[Run], name: str, params: Mapping[str, Any] | None = None) -> Measured | None:
+    """The newest of the runs that scored anything with the detector (with these parameters, where there is one)."""
+    found = [run for run in runs if (run.counts.get(name) or {}).get("scored") and run.counts[name]["seconds"] > 0]
+    same = [run for run in found if params is None or {"name": name, "params": dict(params)} in run.detectors]
+    for run in same or found:
+        tally = run.counts[name]
+        at = run.finished_at or run.heartbeat_at or run.created_at
+        return Measured(run.id, tally["scored"], tally["seconds"], Usage(**tally.get("usage", {})), at)
+    return None
+
+
+def asks_chat(detector: Detector) -> bool:
+    """True for a detector that sends requests to a chat endpoint."""
+    return callable(getattr(detector, "requests", None))
+
+
+def prompt_of(detector: Detector) -> str | None:
+    """The file with the detector's wording, or None."""
+    name = getattr(type(detector), "prompt", None)
+    return name if name in files.names() else None
+
+
+def plan(store: Store, detector: Detector, scope: Mapping[str, Any], covered: Coverage) -> Plan:
+    """What scoring the rest would take. Sends nothing. Raises BadInput for a price table that cannot be read."""
+    last = measured(store.runs.recent(RUNS), detector.name, registry.config_of(detector))
+    rate = last.rate if last else None
+    if not covered.to_do or not asks_chat(detector):
+        return Plan(covered.to_do, rate)
+    with using(workspace_of(store)):
+        return Plan(covered.to_do, rate, *_reckoned(store, detector, scope, covered.to_do))
+
+
+def _contents(store: Store, scope: Mapping[str, Any]) -> sa.Select[int, str]:
+    """(trace key, content hash) of the traces meant."""
+    query = select(TraceRow.id, TraceRow.content_hash)
+    if "sample" in scope:
+        sample = store.samples.get(scope["sample"])
+        if sample is None:
+            raise no_sample(store, scope["sample"])
+        return query.join(MemberRow, MemberRow.trace_pk == TraceRow.id).where(MemberRow.sample_id == sample.id)
+    return query.join(GoldRow, GoldRow.trace_pk == TraceRow.id) if scope.get("labelled") else query
+
+
+def _tallies(
+    store: Store, scope: Mapping[str, Any], config: int | None = None
+) -> dict[int, tuple[datetime, Counter[tuple[str, str | None]]]]:
+    """By configuration: when it last scored one of the traces, and how often each (status, reason)."""
+    contents = _contents(store, scope).subquery()
+    # Every refusal quotes its own sentence; they count as one.
+    reason = sa.case((ScoreRow.status == "refusal", None), else_=ScoreRow.reason).label("why")
+    query = select(ScoreRow.config_id, ScoreRow.status, reason, func.count(), func.max(ScoreRow.scored_at))
+    query = query.join(contents, contents.c.content_hash == ScoreRow.content_hash)
+    found: dict[int, tuple[datetime, Counter[tuple[str, str | None]]]] = {}
+    with store.engine.connect() as connection:
+        # Named one by one, they are looked up by key; otherwise every score of the store is read.
+        named = [config] if config is not None else connection.scalars(select(ConfigRow.id)).all()
+        query = query.where(ScoreRow.config_id.in_(named))
+        rows = connection.execute(query.group_by(ScoreRow.config_id, ScoreRow.status, reason)).tuples()
+        for key, state, why, n, at in rows:
+            before, counts = found.setdefault(key, (at, Counter()))
+            counts[state, why] += n
+            found[key] = (max(before, at), counts)
+    return found
+
+
+def _coverage(total: int, *counts: Counter[tuple[str, str | None]]) -> Coverage:
+    states: Counter[str] = Counter()
+    why: Counter[str] = Counter()
+    for counter in counts:
+        for (state, reason), n in counter.items():
+            states[state] += n
+            if state != "scored":
+                why["a refusal" if state == "refusal" else f"{reason or 'no reason given'}"] += n
+    return Coverage(
+        total,
+        scored=states["scored"],
+        abstained=states["abstained"],
+        failed=states["failed"],
+        refusals=states["refusal"],
+        why=dict(why.most_common(REASONS)),
+    )
+
+
+def _configs(store: Store, keys: Sequence[int]) -> dict[int, Config]:
+    columns = (ConfigRow.id, ConfigRow.name, ConfigRow.version, ConfigRow.params, ConfigRow.revision)
+    with store.engine.connect() as connection:
+        rows = connection.execute(select(*columns).where(ConfigRow.id.in_(keys))).tuples()
+        return {row[0]: Config(*row) for row in rows}
+
+
+def _reckoned(store: Store, detector: Detector, scope: Mapping[str, Any], to_do: int) -> tuple[Estimate, int]:
+    """What the traces to do would ask, from as many of them, drawn by chance, as it takes to have enough requests."""
+    looked_at = [0]
+
+    def requests() -> Iterator[Any]:
+        asked = 0
+        for trace in _drawn(store, _missing(store, detector, scope)):
+            looked_at[0] += 1
+            declines = not getattr(type(detector), "scores_refusals", False) and refusal(trace.answer)
+            made = [] if declines else detector.requests(trace)  # type: ignore[attr-defined]
+            yield from made
+            asked += len(made)
+            if asked >= ASKED:
+                return
+
+    found = chat(getattr(detector, "model", "")).estimate(requests())
+    times = to_do / looked_at[0] if looked_at[0] else 1.0
+    return Estimate(
+        requests=round(found.requests * times),
+        cached=round(found.cached * times),
+        prompt_tokens=round(found.prompt_tokens * times),
+        completion_tokens=round(found.completion_tokens * times),
+        cost=None if found.cost is None else found.cost * times,
+    ), looked_at[0]
+
+
+def _missing(store: Store, detector: Detector, scope: Mapping[str, Any]) -> Sequence[int]:
+    contents = _contents(store, scope).subquery()
+    known = select(ScoreRow.content_hash).where(
+        ScoreRow.config_id == config_id(store, detector), ScoreRow.status != "failed"
+    )
+    query = select(contents.c.id).where(contents.c.content_hash.not_in(known)).order_by(contents.c.id)
+    with store.engine.connect() as connection:
+        return connection.scalars(query).all()
+
+
+def _drawn(store: Store, pks: Sequence[int]) -> Iterator[Any]:
+    order = np.random.default_rng(0).permutation(len(pks))
+    for start in range(0, len(order), 20):
+        yield from store.traces.load([pks[place] for place in order[start : start + 20]])

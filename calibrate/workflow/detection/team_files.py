@@ -1,0 +1,115 @@
+"""The team's own prompts, lists and prices: what counts now, who saved it when, and saving another version."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from calibrate import registry
+from calibrate.backends import files
+from calibrate.backends.chat import price, prompts
+from calibrate.backends.text import refusals
+from calibrate.errors import BadInput
+from calibrate.workflow.detection.detect import workspace_of
+from calibrate.workflow.detection.detectors import prompt_of
+from calibrate.workspace import using
+from db import Store
+from db.team import TeamFile
+
+LONGEST = 200_000  # characters
+
+
+@dataclass(frozen=True)
+class File:
+    """A file with the text that counts, its version as scores are kept under, and its history, newest first.
+
+    `ours` is True for the text that comes with Touchstone. `used_by` names detectors; empty for what concerns all.
+    """
+
+    name: str
+    text: str
+    version: str
+    ours: bool
+    history: Sequence[TeamFile]
+    used_by: Sequence[str]
+
+
+def names() -> tuple[str, ...]:
+    """Every file there is, sorted."""
+    return files.names()
+
+
+def shared() -> list[str]:
+    """The files that are no single detector's."""
+    prompts_of = {prompt_of(registry.make(one)) for one in registry.names()}
+    return [name for name in files.names() if name not in prompts_of]
+
+
+def get(store: Store, name: str) -> File:
+    """Raises BadInput, with the names there are, for an unknown file."""
+    packaged = files.packaged(name)
+    history = store.files.history(name)
+    saved = history[0].text if history else None
+    text = packaged if saved is None else saved
+    return File(name, text, version_of(text), saved is None, history, _users(name))
+
+
+def version_of(text: str) -> str:
+    """As `calibrate.backends.files.version` has it for the text that counts."""
+    return hashlib.sha256(text.encode()).hexdigest()[:8]
+
+
+def save(store: Store, name: str, text: str, *, by: str, now: datetime) -> bool:
+    """Keeps the text as the team's version. False when it is what counts already; a text like ours is ours again.
+
+    Raises BadInput, with what is wrong, for a text that cannot be used.
+    """
+    text = text.replace("\r\n", "\n").replace("\r", "\n")
+    check(store, name, text)
+    if text == get(store, name).text:
+        return False
+    store.files.save(name, None if text == files.packaged(name) else text, by=by, now=now)
+    return True
+
+
+def reset(store: Store, name: str, *, by: str, now: datetime) -> bool:
+    """Ours counts again. False when it does already."""
+    if get(store, name).ours:
+        return False
+    store.files.save(name, None, by=by, now=now)
+    return True
+
+
+def check(store: Store, name: str, text: str) -> None:
+    """Raises BadInput where the text cannot be what the file is for: a prompt that lacks a placeholder, a price that
+    is no number, a section that is none."""
+    files.packaged(name)
+    if len(text) > LONGEST:
+        raise BadInput(f"{name} would have {len(text):,} characters; at most {LONGEST:,} are kept")
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise BadInput(f"{name}: character {error.start + 1} is a lone surrogate; take it out") from None
+    if "\0" in text:
+        raise BadInput(f"{name}: character {text.index(chr(0)) + 1} is NUL; take it out")
+    if name == price.FILE:
+        price.table(text)
+        return
+    if name.startswith("prompts/"):
+        if why := prompts.problem(name, text):
+            raise BadInput(why)
+        return
+    place = workspace_of(store)
+    with using(replace(place, files={**place.files, name: text})):
+        refusals.refusal("?")  # reads the lists
+        lines = [line for raw in text.splitlines() if (line := raw.partition("#")[0].strip())]
+        if lines[:1] != ["[declines]"] or len(lines) < 2:
+            raise BadInput(f"{name} has to begin with a line [declines] and a phrase below it, or nothing is a refusal")
+
+
+def _users(name: str) -> list[str]:
+    if not name.startswith("prompts/"):
+        return []
+    return [one for one in registry.names() if prompt_of(registry.make(one)) == name]

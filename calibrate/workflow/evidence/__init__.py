@@ -1,0 +1,1 @@
+"""Gold labels beside scores: what every sweep is made from."""

@@ -1,0 +1,166 @@
+"""The labelled scores of one detector, and what its charts and lists are made of, each worked out once."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calibrate.stats.intervals.sweep_intervals import Band, band, simultaneous_band
+from calibrate.stats.sampling.designs import must_speak_for_all
+from calibrate.stats.sweep.design import Design
+from calibrate.stats.sweep.sweep import Sweep, sweep
+from calibrate.thresholds.model import label_set_digest
+from calibrate.types import FlagWhen, Sample
+from calibrate.workflow.evidence.merging import MERGED, origins
+from db.scores import Config, Row
+
+BINS = 40  # of the histogram
+MOST_POINTS = 400
+"""Points that a drawn curve keeps: a million look the same and take seconds to draw."""
+
+
+@dataclass(frozen=True)
+class Histogram:
+    """Labels counted by score: bin i holds edges[i] <= score < edges[i + 1], the last one its upper edge too."""
+
+    edges: NDArray[np.float64]
+    clean: NDArray[np.int64]
+    hallucinated: NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Nearby:
+    """The labelled traces whose scores are nearest to a threshold, nearest first."""
+
+    flagged: tuple[Row, ...]
+    passed: tuple[Row, ...]
+
+
+@dataclass(frozen=True)
+class Outline:
+    """A sweep thinned for drawing, with its 95% bounds: pointwise, and for some 25 thresholds at once."""
+
+    sweep: Sweep
+    pointwise: Band
+    together: Band
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """The definite gold labels of a sample (or of the whole store) beside one detector configuration's scores.
+
+    `rows` are in labelling order. Figures are weighted by the sample's design; labels that belong to no sample are
+    taken as they are, as if drawn at random. Refusals are in no figure: `refused` holds them.
+    """
+
+    config: Config
+    flag_when: FlagWhen
+    sample: Sample | None
+    rows: tuple[Row, ...]
+    refused: tuple[Row, ...] = ()
+
+    @cached_property
+    def labels(self) -> NDArray[np.bool_]:
+        return np.array([row.gold == "hallucinated" for row in self.rows], dtype=bool)
+
+    @cached_property
+    def scores(self) -> NDArray[np.float64]:
+        return np.array([np.nan if row.value is None else row.value for row in self.rows], dtype=float)
+
+    @cached_property
+    def design(self) -> Design | None:
+        """How the rows were drawn; None for labels of no sample."""
+        return design_of(self.sample, self.rows, self.refused)
+
+    @cached_property
+    def sweep(self) -> Sweep:
+        return sweep(self.labels, self.scores, design=self.design, groups=self.groups, flag_when=self.flag_when)
+
+    @property
+    def groups(self) -> list[str | None]:
+        """The sources a trace shares with others; None for a trace on its own."""
+        return [row.group for row in self.rows]
+
+    @cached_property
+    def outline(self) -> Outline:
+        """What there is to draw of the sweep."""
+        thin = self.sweep.thin(MOST_POINTS)
+        return Outline(thin, band(thin), simultaneous_band(thin))
+
+    @cached_property
+    def histogram(self) -> Histogram:
+        """The scores by label in bins of equal width. Labels are counted, not weighted; traces without a score are left
+        out. Without any score the histogram has no bins."""
+        values, labels = self.scores, self.labels
+        there = ~np.isnan(values)
+        if not there.any():
+            nothing = np.zeros(0, dtype=np.int64)
+            return Histogram(np.zeros(1), nothing, nothing)
+        edges = np.histogram_bin_edges(values[there], bins=BINS)
+        clean, _ = np.histogram(values[there & ~labels], bins=edges)
+        hallucinated, _ = np.histogram(values[there & labels], bins=edges)
+        return Histogram(edges, clean, hallucinated)
+
+    def nearby(self, threshold: float, *, most: int = 3) -> Nearby:
+        """Up to `most` traces on each side of the threshold."""
+        side: Literal["left", "right"] = "left" if self.flag_when == "above" else "right"
+        place = int(np.searchsorted(self.scores, threshold, side=side, sorter=self._order))
+        above = [self.rows[i] for i in self._ascending[place : place + most]]
+        below = [self.rows[i] for i in self._ascending[max(0, place - most) : place][::-1]]
+        flagged, passed = (above, below) if self.flag_when == "above" else (below, above)
+        return Nearby(tuple(flagged), tuple(passed))
+
+    @cached_property
+    def _order(self) -> NDArray[np.intp]:
+        """The rows by score, lowest first, those without one last."""
+        return np.argsort(self.scores, kind="stable")
+
+    @cached_property
+    def _ascending(self) -> NDArray[np.intp]:
+        """The rows that have a score, lowest first."""
+        return self._order[: np.count_nonzero(~np.isnan(self.scores))]
+
+    @cached_property
+    def reasons(self) -> dict[str, int]:
+        """Why traces have no score, with counts, most first; "not run yet" where the detector was not asked."""
+        counts: dict[str, int] = {}
+        for row in self.rows:
+            if row.value is None:
+                why = "not run yet" if row.status is None else f"{row.status}: {row.reason}"
+                counts[why] = counts.get(why, 0) + 1
+        return dict(sorted(counts.items(), key=lambda item: -item[1]))
+
+    def digest(self) -> str:
+        """Names the label set: the same labels on the same contents have the same digest."""
+        return label_set_digest((row.content_hash, str(row.gold)) for row in self.rows)
+
+
+def design_of(sample: Sample | None, rows: Sequence[Row], refused: Sequence[Row]) -> Design | None:
+    """How the rows were drawn, as the estimates need it; None for labels of no sample.
+
+    Each stratum holds its traffic without refusals, whose share is taken from the labels. Raises BadInput for a sample
+    that cannot stand for its traffic.
+    """
+    if sample is None or not rows:
+        return None
+    if sample.design != MERGED:
+        must_speak_for_all(sample)
+    kept = Counter(row.stratum for row in rows)
+    labels: Counter[str] = Counter()
+    for row in (*rows, *refused):
+        labels.update(name for name, _ in origins(sample, row.stratum))
+    population = {name: size for name, (size, _) in sample.strata.items() if not labels[name]}
+    shares = {}
+    for stratum, n in kept.items():
+        drawn = origins(sample, stratum)
+        shares[stratum] = drawn[0][1] if len(drawn) == 1 else 1.0
+        # A label of one sample stands for its part of N_h / n_h; a label of several for the parts of all of them.
+        each = sum(sample.strata[name][0] / labels[name] * share for name, share in drawn)
+        population[stratum] = max(n, round(each * n / shares[stratum]))
+    return Design.of([row.stratum for row in rows], population, shares)

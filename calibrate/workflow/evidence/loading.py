@@ -1,0 +1,96 @@
+"""Evidence is loaded: the gold labels of a sample, or of several as one, beside a configuration's scores."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from sqlalchemy import func, select
+
+from calibrate import registry
+from calibrate.stats.labels.agreement import ENRICHED
+from calibrate.types import Sample
+from calibrate.workflow.detection.configurations import resolve_config
+from calibrate.workflow.detection.detect import no_sample
+from calibrate.workflow.evidence import merging
+from calibrate.workflow.evidence.evidence import Evidence
+from db import Store
+from db.scores import Config, Row
+from db.tables import LabelRow, ScoreRow
+
+EVEN = ("random", ENRICHED)  # designs whose labels, pooled, are no less like the traffic than before
+
+
+def load_evidence(
+    store: Store,
+    name: str,
+    *,
+    sample: str | Sequence[str] | None = None,
+    params: Mapping[str, Any] | None = None,
+    config: Config | None = None,
+) -> Evidence:
+    """The labels and scores of a detector.
+
+    `config` names one of its stored configurations, `params` the one with these parameters; without either it is the
+    one with the parameters it ships with, or where those were never run the one that was run last. Raises BadInput for
+    an unknown detector or sample, and for a detector that was never run, with what to do.
+    """
+    cls = registry.get(name)
+    drawn = resolve_sample(store, sample)
+    config = config or resolve_config(store, name, params)
+    rows = gold_rows(store, config, drawn)
+    refused = tuple(row for row in rows if row.status == "refusal")
+    return Evidence(config, cls.flag_when, drawn, tuple(row for row in rows if row.status != "refusal"), refused)
+
+
+def resolve_sample(store: Store, name: str | Sequence[str] | None) -> Sample | None:
+    """The sample of this name, or several as one; None for every label there is. Raises BadInput when there is none
+    such, or they cannot be merged."""
+    names = [name] if isinstance(name, str) else list(dict.fromkeys(name or ()))
+    samples = []
+    for one in names:
+        drawn = store.samples.get(one)
+        if drawn is None:
+            raise no_sample(store, one)
+        samples.append(drawn)
+    return merging.merged(store, samples) if len(samples) > 1 else next(iter(samples), None)
+
+
+def gold_rows(store: Store, config: Config, sample: Sample | None) -> list[Row]:
+    """The definite gold labels of a sample, or all, beside one configuration's scores, in labelling order."""
+    if sample is None:
+        return store.scores.labelled(config.id)
+    parts = merging.parts_of(store, sample)
+    if parts == [sample]:
+        return store.scores.labelled(config.id, sample_id=sample.id)
+    found = [(part, store.scores.labelled(config.id, sample_id=part.id)) for part in parts]
+    return merging.once(merging.told_apart(store, found))
+
+
+def caution(store: Store, sample: Sample | None) -> str | None:
+    """What to know of labels that are taken as if drawn at random: that they were not."""
+    if sample is not None:
+        return None
+    uneven = [one for one in store.samples.list() if one.design not in EVEN]
+    counts = {one.name: _definite(store.labels.gold_counts(one.id)) for one in uneven}
+    chosen, every = sum(counts.values()), _definite(store.labels.gold_counts())
+    if not chosen:
+        return None
+    designs = ", ".join(sorted({one.design for one in uneven if counts[one.name]}))
+    return (
+        f"These labels are taken as if drawn at random, but {min(chosen, every):,} of {every:,} were not "
+        f"(designs: {designs}): shares of the traffic, recall and flag rate among them, may be far off. Name the "
+        "samples that are meant"
+    )
+
+
+def _definite(counts: Mapping[str, int]) -> int:
+    return counts.get("clean", 0) + counts.get("hallucinated", 0)
+
+
+def revision(store: Store, config: Config) -> tuple[Any, ...]:
+    """Changes when a label or a score of this configuration does: the key under which `labelled` may be kept."""
+    scores = select(func.count(), func.max(ScoreRow.scored_at)).where(ScoreRow.config_id == config.id)
+    with store.engine.connect() as connection:
+        count, at = connection.execute(scores).one()
+        return connection.scalar(select(func.max(LabelRow.id))), count, at

@@ -1,0 +1,92 @@
+"""Several detectors' scores of the same labelled traces, side by side: what ensembles and scoreboard start from."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calibrate import registry
+from calibrate.errors import BadInput
+from calibrate.stats.sweep.design import Design
+from calibrate.types import FlagWhen, Sample
+from calibrate.workflow.detection import configurations
+from calibrate.workflow.evidence import evidence, loading
+from db import Store
+from db.scores import Config, Row
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class ScoreMatrix:
+    """The definite gold labels of a sample (or of the whole store) and the scores of several detectors.
+
+    `rows` are in labelling order, without the answers that any of the detectors calls a refusal, which are `refused`.
+    `scores` has one array a detector, in its own units, NaN where it could not score; `asked` is False for a row that
+    it was not run on.
+    """
+
+    sample: Sample | None
+    configs: Mapping[str, Config]
+    rows: tuple[Row, ...]
+    refused: tuple[Row, ...]
+    scores: Mapping[str, Floats]
+    asked: Mapping[str, NDArray[np.bool_]]
+
+    @cached_property
+    def labels(self) -> NDArray[np.bool_]:
+        return np.array([row.gold == "hallucinated" for row in self.rows], dtype=bool)
+
+    @property
+    def groups(self) -> list[str | None]:
+        """The sources a trace shares with others; None for a trace on its own."""
+        return [row.group for row in self.rows]
+
+    @property
+    def flag_when(self) -> dict[str, FlagWhen]:
+        return {name: registry.get(name).flag_when for name in self.configs}
+
+    @cached_property
+    def design(self) -> Design | None:
+        """How the rows were drawn; None when they are no sample, and taken as if drawn at random."""
+        return evidence.design_of(self.sample, self.rows, self.refused)
+
+    @property
+    def weights(self) -> Floats:
+        """How many traces of the traffic each row stands for; all 1 without a design."""
+        return np.ones(len(self.rows)) if self.design is None else self.design.weights
+
+    @property
+    def strata(self) -> NDArray[np.int64] | None:
+        """The code of each row's stratum; None without a design."""
+        return None if self.design is None else self.design.strata
+
+
+def load_score_matrix(
+    store: Store, names: Sequence[str] | None = None, *, sample: str | Sequence[str] | None = None
+) -> ScoreMatrix:
+    """The scores of these detectors, or of every one that has any, in the configuration that is meant of each.
+
+    Raises BadInput for a detector that was never run, and where there is nothing at all.
+    """
+    wanted = list(configurations.configs_by_detector(store)) if names is None else list(dict.fromkeys(names))
+    if not wanted:
+        raise BadInput("no detector has scores yet: run them first (`detect all --labelled`, or the Detect page)")
+    drawn = loading.resolve_sample(store, sample)
+    configs = {name: configurations.resolve_config(store, name) for name in wanted}
+    found = {name: loading.gold_rows(store, config, drawn) for name, config in configs.items()}
+    refused = {row.pk for rows in found.values() for row in rows if row.status == "refusal"}
+    first = next(iter(found.values()))
+    kept = tuple(row for row in first if row.pk not in refused)
+    scores, asked = {}, {}
+    for name, rows in found.items():
+        values = {row.pk: row.value for row in rows}
+        given = [values.get(row.pk) for row in kept]
+        scores[name] = np.array([np.nan if value is None else value for value in given], dtype=float)
+        run = {row.pk for row in rows if row.status is not None}
+        asked[name] = np.array([row.pk in run for row in kept], dtype=bool)
+    return ScoreMatrix(drawn, configs, kept, tuple(row for row in first if row.pk in refused), scores, asked)

@@ -1,0 +1,47 @@
+"""The traffic that labels stand for: a detector's scores of all of it, and how much comes a day."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+
+import numpy as np
+
+from calibrate.errors import BadInput
+from calibrate.stats.choosing.policies import Pool
+from calibrate.types import Sample, TraceFilter
+from calibrate.workflow.evidence.evidence import Evidence
+from db import Store
+
+NOT_RUN = 0.05  # the share of a window without a score above which its flags are not counted
+DAY = timedelta(days=1)
+
+
+def scored_traffic(store: Store, data: Evidence) -> Pool:
+    """The detector's scores of the traffic in the sample's window, or in the store, and how many traces come a day.
+
+    Raises BadInput while it was not run on nearly all of it: what was chosen to be labelled is not like the rest.
+    """
+    where = replace(data.sample.filter if data.sample else TraceFilter(), label="any")
+    total, waiting = store.traces.count(where), len(store.traces.lacking(where, [data.config.id]))
+    if waiting > NOT_RUN * total:
+        raise BadInput(
+            f"{data.config.name} was run on {total - waiting:,} of the window's {total:,} traces, too few to say what "
+            f"it flags a day: run it on all (`detect {data.config.name} --all`, or the Detect page)"
+        )
+    found = np.array([value for value in store.scores.window(data.config.id, where) if value is not None])
+    # What could not be scored, and refusals, are traffic that is not flagged.
+    scores = np.append(found, np.full(max(0, total - waiting - len(found)), np.nan))
+    return Pool(scores, traffic_per_day(store, data.sample))
+
+
+def traffic_per_day(store: Store, sample: Sample | None) -> float | None:
+    """Traces a day in the sample's window (or the whole store), for "flags a day": over the time from the first to the
+    last, as the first and the last date are seldom whole days. Within one day, what came. None for undated traffic."""
+    where = replace(sample.filter if sample else TraceFilter(), undated=False, label="any")
+    found = store.traces.span(where)
+    if found is None:
+        return None
+    n, first, last = found
+    # n traces have n - 1 pauses between them.
+    return n / max(1.0, (last - first) / DAY * n / max(1, n - 1))

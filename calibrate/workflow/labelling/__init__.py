@@ -1,0 +1,1 @@
+"""Labellers agree or do not; disputes are adjudicated."""

@@ -1,0 +1,255 @@
+"""Agreement: how far labellers agree, adjudication of what they dispute, and labels that deserve a second look."""
+
+from __future__ import annotations
+
+import secrets
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from itertools import combinations
+
+import numpy as np
+
+from calibrate.errors import BadInput
+from calibrate.stats.labels.agreement import CODES, ENRICHED, SHARE, Agreement, agreement
+from calibrate.stats.labels.second_look import Doubt, doubts
+from calibrate.stats.labels.sensitivity import Errors, Measured, WhatIf, measured, what_if
+from calibrate.stats.sampling.designs import default_name
+from calibrate.types import VERDICTS, Interval, Label, Member, OperatingPoint, Sample, TraceFilter, Verdict
+from calibrate.workflow.detection import configurations
+from calibrate.workflow.evidence import loading
+from calibrate.workflow.evidence.score_matrix import load_score_matrix
+from db import Store
+from db.labels import Reading
+from db.releases import SavedPoint
+from db.scores import Row
+
+SEED = 20_231  # the same labels, the same intervals
+DOUBLE = 100
+WEAK = 0.65  # an AUROC below this is close to guessing
+
+
+@dataclass(frozen=True)
+class Look:
+    """How labellers agree on a sample, or on everything. `readings` are the traces with more than one label; `pairs`
+    the pairs of labellers who share any, most traces first; `overall` is every labeller together, None with fewer than
+    two. `labellers` counts the traces each has labelled among `readings`."""
+
+    sample: Sample | None
+    readings: tuple[Reading, ...]
+    labellers: Mapping[str, int]
+    overall: Agreement | None
+    pairs: tuple[Agreement, ...]
+
+    @property
+    def disputed(self) -> tuple[Reading, ...]:
+        """What waits for an adjudication, in labelling order."""
+        return tuple(one for one in self.readings if one.gold == "disputed")
+
+    @property
+    def adjudicated(self) -> int:
+        return sum(one.adjudicated is not None for one in self.readings)
+
+
+@dataclass(frozen=True)
+class Suspect:
+    """A gold label that the detectors would not have given."""
+
+    row: Row
+    doubt: Doubt
+
+
+@dataclass(frozen=True)
+class SecondLook:
+    """Suspects, the most surprising first, adjudicated ones left out. `n` gold labels were looked at, `positives` of
+    them hallucinated; `auroc` is how well `detectors` together tell them apart, each judged by a fit without it."""
+
+    suspects: tuple[Suspect, ...]
+    n: int
+    positives: int
+    auroc: float
+    detectors: tuple[str, ...]
+
+
+def look(store: Store, sample: str | None = None) -> Look:
+    """The figures for a sample, or for every trace with more than one label."""
+    drawn = _any_sample(store, sample)
+    readings = tuple(store.labels.readings(drawn.id if drawn else None))
+    several = [one for one in readings if len(one.verdicts) > 1]
+    counts = Counter(who for one in several for who in one.verdicts)
+    names = sorted(counts)
+    codes = np.array([[CODES[one.verdicts.get(who)] for who in names] for one in several], dtype=np.int64)
+    codes = codes.reshape(len(several), len(names))
+    groups = [one.group for one in several]
+    pairs = []
+    for i, j in combinations(range(len(names)), 2):
+        both = np.flatnonzero((codes[:, i] >= 0) & (codes[:, j] >= 0))
+        if len(both):
+            theirs = [groups[row] for row in both.tolist()]
+            rng = np.random.default_rng(SEED)
+            pairs.append(agreement((names[i], names[j]), codes[both][:, [i, j]], groups=theirs, rng=rng))
+    pairs.sort(key=lambda pair: -pair.traces)
+    overall = agreement(names, codes, groups=groups, rng=np.random.default_rng(SEED)) if len(names) > 1 else None
+    return Look(drawn, readings, {who: counts[who] for who in names}, overall, tuple(pairs))
+
+
+def adjudicate(store: Store, pk: int, verdict: Verdict, *, by: str, now: datetime, note: str | None = None) -> bool:
+    """Decides the gold of a trace, whatever labellers say. False when this is what was decided last, by the same
+    person: nothing is written twice. Raises BadInput for an unknown verdict or a trace that nobody has labelled."""
+    if verdict not in VERDICTS:
+        raise BadInput(f"a verdict is one of {', '.join(VERDICTS)}, not {verdict!r}")
+    said = store.labels.of_trace(pk)
+    if not said:
+        raise BadInput("nobody has labelled this trace yet: label it first, there is nothing to decide between")
+    last = next((label for label in reversed(said) if label.adjudicates), None)
+    if last is not None and (last.labeller, last.verdict, last.note) == (by, verdict, note):
+        return False
+    label = Label(said[0].trace_id, by, verdict, note=note, adjudicates=True)
+    store.labels.add(pk, label, sample_id=None, now=now)
+    return True
+
+
+def double(
+    store: Store,
+    sample: str | None,
+    *,
+    size: int = DOUBLE,
+    name: str | None = None,
+    seed: int | None = None,
+    now: datetime,
+) -> Sample:
+    """Draws and keeps traces that one person has labelled, for a second one: 40% of them first called hallucinated, or
+    as many as there are, so that agreement on hallucinations becomes known.
+
+    It is drawn by its labels: no figure of the traffic can come from it, and its design says so.
+    """
+    drawn = _any_sample(store, sample)
+    seed = secrets.randbits(31) if seed is None else seed
+    if size < 2:
+        raise BadInput(f"to label twice take at least 2 traces, not {size}")
+    pools = _once_labelled(store, drawn)
+    total = sum(map(len, pools.values()))
+    if not total:
+        raise BadInput("no trace has exactly one person's clean or hallucinated label: there is nothing to label twice")
+    rng = np.random.default_rng(seed)
+    positives = min(len(pools["hallucinated"]), max(round(SHARE * size), size - len(pools["clean"])))
+    sizes = {"hallucinated": positives, "clean": min(len(pools["clean"]), size - positives)}
+    members = [
+        Member(pk, n / len(pools[kind]), kind)
+        for kind, n in sizes.items()
+        for pk in rng.choice(pools[kind], size=n, replace=False).tolist()
+    ]
+    return store.samples.add(
+        name or f"{drawn.name if drawn else default_name(now)}-double",
+        design=ENRICHED,
+        by=None,
+        seed=seed,
+        pool=total,
+        undated=0,
+        where=drawn.filter if drawn else TraceFilter(),
+        strata={kind: (len(pools[kind]), n) for kind, n in sizes.items()},
+        members=[members[i] for i in rng.permutation(len(members))],
+        now=now,
+        options={"of": drawn.name} if drawn else None,
+    )
+
+
+def second_look(store: Store, sample: str | None = None, *, limit: int = 20) -> SecondLook:
+    """The gold labels most likely wrong. Raises BadInput where detectors or labels are too few."""
+    data = load_score_matrix(store, sample=sample)
+    found = doubts(
+        data.labels, data.scores, flag_when=data.flag_when, groups=data.groups, rng=np.random.default_rng(SEED)
+    )
+    readings = store.labels.readings(data.sample.id if data.sample else None)
+    settled = {one.pk for one in readings if one.adjudicated is not None}
+    suspects = (Suspect(data.rows[one.row], one) for one in found.ranked)
+    kept = [one for one in suspects if one.row.pk not in settled]
+    return SecondLook(tuple(kept[:limit]), len(data.rows), int(data.labels.sum()), found.auroc, found.detectors)
+
+
+def revision(store: Store) -> tuple[object, ...]:
+    """Changes when a label or a score does: the key under which a second look may be kept."""
+    runs = configurations.configs_by_detector(store)
+    return tuple(loading.revision(store, configs[-1]) for configs in runs.values())
+
+
+def errors(store: Store, seen: Look) -> tuple[Measured, ...]:
+    """Each labeller's misses and false calls on settled traces: two definite verdicts that agree, or an adjudication.
+
+    Errors that two people share stay unseen, so these are a lower bound, and far too low while disputes wait. Traces
+    of an enriched sample count for those they were drawn from: without that, whom the draw favours would seem to miss
+    less.
+    """
+    settled = [
+        one
+        for one in seen.readings
+        if one.gold in ("clean", "hallucinated") and sum(said != "unsure" for said in one.verdicts.values()) > 1
+    ]
+    drawn = [one.id for one in store.samples.list() if one.design == ENRICHED]
+    chance = {member.trace_pk: member.inclusion_probability for key in drawn for member in store.samples.members(key)}
+    found = []
+    for who in seen.labellers:
+        mine = [one for one in settled if one.verdicts.get(who, "unsure") != "unsure"]
+        said = [one.verdicts[who] == "hallucinated" for one in mine]
+        gold = [one.gold == "hallucinated" for one in mine]
+        found.append(measured(who, said, gold, [1 / chance.get(one.pk, 1.0) for one in mine]))
+    return tuple(found)
+
+
+def if_labellers_err(point: OperatingPoint | SavedPoint, rates: Errors) -> WhatIf:
+    """What a point's figures would be. Raises BadInput for one without precision or recall."""
+    figures = (
+        point.point
+        if isinstance(point, SavedPoint)
+        else {name: {"value": getattr(point, name).value} for name in ("precision", "recall", "flag_rate")}
+    )
+    precision, recall, rate = (figures[name]["value"] for name in ("precision", "recall", "flag_rate"))
+    if not precision or not recall or not rate:
+        raise BadInput("this point finds no labelled hallucination, so there is nothing to correct: choose another one")
+    # flag rate x precision and prevalence x recall are both the share of traffic that is flagged and hallucinated.
+    return what_if(prevalence=rate * precision / recall, precision=precision, flag_rate=rate, errors=rates)
+
+
+def _once_labelled(store: Store, drawn: Sample | None) -> dict[str, list[int]]:
+    """The keys of traces with exactly one person's definite label, by what it says."""
+    pools: dict[str, list[int]] = {"hallucinated": [], "clean": []}
+    for one in store.labels.readings(drawn.id if drawn else None, least=1):
+        verdicts: Sequence[Verdict] = list(one.verdicts.values())
+        if len(verdicts) == 1 and verdicts[0] in pools and one.adjudicated is None:
+            pools[verdicts[0]].append(one.pk)
+    return {kind: sorted(keys) for kind, keys in pools.items()}
+
+
+def _any_sample(store: Store, name: str | None) -> Sample | None:
+    """As tune.sample_of, but an enriched sample is welcome here."""
+    drawn = store.samples.get(name) if name is not None else None
+    return drawn if drawn is not None else loading.resolve_sample(store, name)
+
+
+def reasons(suspect: Suspect) -> list[str]:
+    """Who speaks against a label: "token_overlap 0.12, more suspicious than 97% of the clean"."""
+    than = "less" if suspect.row.gold == "hallucinated" else "more"
+    return [
+        f"{one.detector} {one.value:.3g}, {than} suspicious than {one.beyond:.0%} of the {suspect.row.gold}"
+        for one in suspect.doubt.reasons
+    ]
+
+
+def standing(seen: SecondLook) -> str:
+    """What the doubts of a second look are worth."""
+    words = (
+        f"{len(seen.detectors)} detectors together, each trace judged by a fit without it, tell {seen.n:,} gold labels "
+        f"({seen.positives:,} hallucinated) apart with AUROC {seen.auroc:.2f}"
+    )
+    return f"{words}: close to guessing, so read these doubts lightly." if seen.auroc < WEAK else f"{words}."
+
+
+def coefficient(figure: Interval) -> str:
+    """α or AC1 with its interval: 0.79 (0.67 to 0.90)."""
+    if figure.value is None:
+        return "unknown"
+    if figure.low is None or figure.high is None:
+        return f"{figure.value:.2f} (unknown)"
+    value, low, high = (round(one, 2) + 0.0 for one in (figure.value, figure.low, figure.high))  # never -0.00
+    return f"{value:.2f} ({low:.2f} to {high:.2f})"

@@ -1,0 +1,1 @@
+"""Operating points become a numbered release of the thresholds file."""

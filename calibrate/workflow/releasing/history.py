@@ -1,0 +1,47 @@
+"""The releases there were: what each holds, which decide alike, and the precision a detector was released to hold."""
+
+from __future__ import annotations
+
+import json
+
+from calibrate.stats.choosing.policies import parse
+from calibrate.thresholds.model import DetectorEntry, ThresholdsFile, from_json, to_json
+from db import Store
+from db.releases import Release
+
+OF_ITS_OWN = ("version", "released_at", "released_by", "note", "replaces", "digest")
+"""What of a document belongs to its release and decides nothing."""
+
+
+def content(file: ThresholdsFile) -> dict[str, object]:
+    """The document without what belongs to its release alone: equal contents decide the same."""
+    return {name: value for name, value in to_json(file).items() if name not in OF_ITS_OWN}
+
+
+def releases_alike(store: Store, release: Release) -> list[Release]:
+    """The release and those before it that decide as it does, newest first: a roll back brings an older one back.
+    What the last of them was made without, this one was made without: traffic since then is new to its thresholds."""
+    wanted = _decides(release)
+    return [one for one in store.releases.list() if one.version <= release.version and _decides(one) == wanted]
+
+
+def _decides(row: Release) -> dict[str, object]:
+    """`content` of a document as it is kept: not checked again, as pages ask for it of the whole history."""
+    return {name: value for name, value in json.loads(row.document).items() if name not in OF_ITS_OWN}
+
+
+def read_release(row: Release) -> ThresholdsFile:
+    return from_json(json.loads(row.document))
+
+
+def live_release(store: Store) -> ThresholdsFile | None:
+    """The release that is live: the newest."""
+    rows = store.releases.list(limit=1)
+    return read_release(rows[0]) if rows else None
+
+
+def promised_precision(entry: DetectorEntry) -> float | None:
+    """The precision that a detector was released to hold: what was guaranteed, else what its policy asked for."""
+    policy = parse(entry.policy)
+    asked = policy.value if policy.kind == "precision" else None
+    return entry.guarantee.target if entry.guarantee else asked

@@ -1,0 +1,1 @@
+"""Samples are planned, drawn and topped up."""

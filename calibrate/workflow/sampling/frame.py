@@ -1,0 +1,219 @@
+"""The frame of a sample: every trace of its pool with its stratum, as the design tells them apart."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sqlalchemy.exc import NoResultFound
+
+from calibrate import registry
+from calibrate.errors import BadInput
+from calibrate.stats.sampling.designs import Cut
+from calibrate.stats.sampling.octaves import Octaves, Scale, mean_z, octaves, octaves_around, scale_of
+from calibrate.types import Sample, TraceFilter
+from calibrate.workflow.detection import configurations
+from db import Store, pools
+from db.pools import Flagged, Moment
+from db.scores import Config
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+EVERYTHING, FLAGGED = "all", "flagged"
+ENOUGH_SCORED = 0.5
+"""The share of the window that must have a score before octave is the design to take."""
+
+
+class NoStrata(BadInput):
+    """A design cannot tell the window's traces apart, or has more strata than labels were asked for."""
+
+
+@dataclass(frozen=True)
+class Frame:
+    """Trace keys in key order, the stratum of each as a code, and the strata's names; `options` is how a stored sample
+    remembers what told them apart."""
+
+    keys: Ints
+    codes: Ints
+    names: tuple[str, ...]
+    options: Mapping[str, Any]
+
+    @property
+    def strata(self) -> dict[str, int]:
+        """How many traces each stratum holds; one that holds none is no stratum."""
+        sizes = np.bincount(self.codes, minlength=len(self.names))
+        return {name: int(size) for name, size in zip(self.names, sizes, strict=True) if size}
+
+    def inside(self, stratum: str) -> Ints:
+        """The keys of one stratum."""
+        return np.asarray(self.keys[self.codes == self.names.index(stratum)])
+
+
+@dataclass(frozen=True)
+class Ranked:
+    """The mean z-score of every trace of a pool over the detectors that scored it, NaN where none did, and each
+    detector's own scores, which it is made of."""
+
+    keys: Ints
+    scores: Floats
+    configs: tuple[Config, ...]
+    scales: tuple[Scale, ...]
+
+    @property
+    def values(self) -> Floats:
+        return mean_z(self.scores, self.scales)
+
+
+def scored_configs(store: Store) -> list[Config]:
+    """The configuration that is meant of every detector that has scores, in the order of their ids."""
+    return sorted(
+        (configs[-1] for configs in configurations.configs_by_detector(store).values()), key=lambda config: config.id
+    )
+
+
+def ranked(store: Store, where: TraceFilter, at: Moment) -> Ranked:
+    """The window's traces in order of suspicion. Raises NoStrata where it is not scored, or the scores say nothing."""
+    configs = scored_configs(store)
+    keys, scores = pools.scores(store.engine, where, at, [config.id for config in configs])
+    if not len(keys) or np.isnan(scores).all():
+        raise NoStrata(
+            "no trace of the window has a score to rank it by: score the window first (`detect DETECTOR --all`, or "
+            "the Detect page), or draw with --design random"
+        )
+    _finite(scores)
+    found = [scale_of(scores[:, i], _sign(config)) for i, config in enumerate(configs)]
+    kept = [i for i, scale in enumerate(found) if scale is not None]
+    if not kept:
+        raise NoStrata("all scores of the window are equal, so nothing ranks its traces: draw with --design random")
+    scales = tuple(scale for scale in found if scale is not None)
+    return Ranked(keys, scores[:, kept], tuple(configs[i] for i in kept), scales)
+
+
+def octave(store: Store, where: TraceFilter, at: Moment) -> Frame:
+    """Strata by the mean z-score over all detectors."""
+    ranking = ranked(store, where, at)
+    values = ranking.values
+    options = {
+        "configs": [
+            {"id": config.id, "name": config.name, "sign": scale.sign, "mean": scale.mean, "sd": scale.sd}
+            for config, scale in zip(ranking.configs, ranking.scales, strict=True)
+        ]
+    }
+    return _banded(ranking.keys, values, octaves(values), options)
+
+
+def uncertain(store: Store, where: TraceFilter, at: Moment, cut: Cut) -> Frame:
+    """Strata by nearness to a threshold of one detector, in ranks."""
+    config = config_of(store, cut)
+    keys, values = _scores_of(store, where, at, config)
+    return _banded(keys, values, octaves_around(values, cut.threshold), {"cut": _cut(config, cut)})
+
+
+def flagged(store: Store, where: TraceFilter, at: Moment, cut: Cut, *, fresh: bool) -> Frame:
+    """The one stratum of what a threshold flags."""
+    config = config_of(store, cut)
+    keys = pools.flagged(store.engine, where, at, _flagged(config, cut, fresh=fresh))
+    return Frame(keys, _zeros(keys), (FLAGGED,), {"cut": _cut(config, cut), "fresh": fresh})
+
+
+def count_flagged(store: Store, where: TraceFilter, at: Moment, cut: Cut, *, fresh: bool) -> int:
+    return pools.count_flagged(store.engine, where, at, _flagged(config_of(store, cut), cut, fresh=fresh))
+
+
+def again(store: Store, sample: Sample) -> Frame:
+    """The frame that a stored sample was drawn from: the same traces, in the same strata.
+
+    Raises BadInput where the store no longer shows it, or the sample was drawn by a version that did not keep how.
+    """
+    options, where = sample.options, sample.filter
+    if "at" not in options:
+        raise BadInput(f"{sample.name!r} was drawn before samples could be topped up: draw a new one beside it")
+    at = Moment.from_json(options["at"])
+    frame = _again(store, sample, where, at)
+    then = {name: size for name, (size, _) in sample.strata.items()}
+    if frame.strata != then:
+        name = next(n for n in sorted({*then, *frame.strata}) if then.get(n) != frame.strata.get(n))
+        raise BadInput(
+            f"{sample.name!r} can no longer be topped up: its stratum {name!r} held {then.get(name, 0):,} traces when "
+            f"it was drawn and shows {frame.strata.get(name, 0):,} now, as labels, scores or other samples have "
+            "changed; draw a new sample"
+        )
+    return frame
+
+
+def _again(store: Store, sample: Sample, where: TraceFilter, at: Moment) -> Frame:
+    options = sample.options
+    if sample.design == "stratified":
+        keys, groups = pools.values(store.engine, where, at, str(sample.by))
+        names = tuple(sorted(set(groups)))
+        codes = {name: code for code, name in enumerate(names)}
+        return Frame(keys, np.array([codes[group] for group in groups], dtype=np.int64), names, options)
+    if sample.design == "fresh-flagged":
+        known = options["cut"]
+        cut = Cut(known["config_id"], known["threshold"], tuple(known.get("apart", ())))
+        return flagged(store, where, at, cut, fresh=options["fresh"])
+    if sample.design == "random":
+        keys = pools.keys(store.engine, where, at)
+        return Frame(keys, _zeros(keys), (EVERYTHING,), options)
+    bands = Octaves({name: (low, high) for name, (low, high) in options["bands"].items()})
+    if sample.design == "uncertain":
+        config = config_of(store, Cut(options["cut"]["config_id"], options["cut"]["threshold"]))
+        keys, values = _scores_of(store, where, at, config)
+    else:
+        keys, scores = pools.scores(store.engine, where, at, [one["id"] for one in options["configs"]])
+        values = mean_z(scores, [Scale(one["sign"], one["mean"], one["sd"]) for one in options["configs"]])
+    return _banded(keys, values, bands, {})
+
+
+def config_of(store: Store, cut: Cut) -> Config:
+    """The configuration of a cut. Raises BadInput for one that is not there, and a threshold that is no number."""
+    if not math.isfinite(cut.threshold):
+        raise BadInput(f"the threshold {cut.threshold} is no finite number, so it flags nothing or everything")
+    try:
+        return store.scores.get_config(cut.config_id)
+    except NoResultFound:
+        raise BadInput(f"the store has no detector configuration {cut.config_id}; run the detector first") from None
+
+
+def _scores_of(store: Store, where: TraceFilter, at: Moment, config: Config) -> tuple[Ints, Floats]:
+    keys, scores = pools.scores(store.engine, where, at, [config.id])
+    values = scores[:, 0]
+    if len(keys) and np.isnan(values).all():
+        raise BadInput(
+            f"{config.name} has scored no trace of the window: run it first (`detect {config.name} --all`, or the "
+            "Detect page)"
+        )
+    _finite(values)
+    return keys, values
+
+
+def _banded(keys: Ints, values: Floats, bands: Octaves, options: Mapping[str, Any]) -> Frame:
+    kept = {name: list(bounds) for name, bounds in bands.bounds.items()}
+    return Frame(keys, bands.codes(values), bands.names, {**options, "bands": kept})
+
+
+def _cut(config: Config, cut: Cut) -> dict[str, Any]:
+    found = {"config_id": config.id, "name": config.name, "threshold": cut.threshold}
+    return {**found, "apart": list(cut.apart)} if cut.apart else found
+
+
+def _flagged(config: Config, cut: Cut, *, fresh: bool) -> Flagged:
+    return Flagged(config.id, cut.threshold, registry.get(config.name).flag_when, fresh, cut.apart)
+
+
+def _sign(config: Config) -> float:
+    return 1.0 if registry.get(config.name).flag_when == "above" else -1.0
+
+
+def _finite(scores: Floats) -> None:
+    if np.isinf(scores).any():
+        raise BadInput("a score of the window is infinite: a detector that cannot score must abstain; run it again")
+
+
+def _zeros(keys: Ints) -> Ints:
+    return np.zeros(len(keys), dtype=np.int64)

@@ -1,0 +1,204 @@
+"""Sample: look at the pool, draw members with known inclusion probabilities, keep them."""
+
+from __future__ import annotations
+
+import secrets
+import unicodedata
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+import numpy as np
+
+from calibrate.errors import BadInput
+from calibrate.stats.sampling import designs
+from calibrate.stats.sampling.designs import Cut
+from calibrate.types import Member, Sample, TraceFilter
+from calibrate.workflow.sampling import frame
+from db import Store, pools
+from db.pools import Moment
+from db.traces import NONE
+
+
+@dataclass(frozen=True, slots=True)
+class Pool:
+    """What a sample would be drawn from. `undated` traces match the filter but carry no time; they are in `size` only
+    when the filter lets them in. `facets` counts the pool by attribute."""
+
+    size: int
+    undated: int
+    facets: Mapping[str, Mapping[str, int]]
+
+
+def look(store: Store, where: TraceFilter, *, by: tuple[str, ...] = ("model", "operation")) -> Pool:
+    """The pool that `where` makes."""
+    facets = {name: store.traces.facet(where, name) for name in by}
+    size = sum(next(iter(facets.values())).values()) if facets else store.traces.count(where)
+    return Pool(size, store.traces.undated(where), facets)
+
+
+def usual_design(store: Store, where: TraceFilter) -> str:
+    """Octave once half of the window's traces have a score of at least one detector, else random."""
+    total = store.traces.count(where)
+    return "octave" if total and scored(store, where) >= frame.ENOUGH_SCORED * total else "random"
+
+
+def scored(store: Store, where: TraceFilter) -> int:
+    """How many traces of the pool have a score of at least one detector."""
+    return pools.count_scored(store.engine, where, [config.id for config in frame.scored_configs(store)])
+
+
+def strata(
+    store: Store,
+    design: str,
+    where: TraceFilter,
+    *,
+    by: str | None = None,
+    cut: Cut | None = None,
+    fresh: bool = False,
+) -> Mapping[str, int]:
+    """How many traces each stratum of a design would hold. Raises BadInput as `draw` does."""
+    return _pool(store, design, where, pools.moment(store.engine), by=by, cut=cut, fresh=fresh).strata
+
+
+def flagged_pool(store: Store, cut: Cut, where: TraceFilter, fresh: bool = True) -> int:
+    """How many traces of the pool the cut flags; with `fresh`, of those without a label and in no sample."""
+    return frame.count_flagged(store, where, pools.moment(store.engine), cut, fresh=fresh)
+
+
+def draw(
+    store: Store,
+    name: str,
+    *,
+    size: int,
+    design: str,
+    by: str | None = None,
+    where: TraceFilter,
+    seed: int | None,
+    now: datetime,
+    cut: Cut | None = None,
+    fresh: bool = False,
+) -> Sample:
+    """Draws and keeps a sample; its members are in random order, so that labelling half of it is half a sample.
+
+    `design` is one of sampling.DESIGNS. `by` is what a stratified sample is stratified by; `cut` the threshold that an
+    uncertain sample is near to and that flags a fresh-flagged one; with `fresh`, of the flagged traces only those
+    without a label and in no sample. Raises BadInput for an unknown design, a bad size, a taken name, an empty pool;
+    NoStrata for a pool that is not scored, or holds more strata than `size`.
+    """
+    _check(name, size, design, by, seed, cut)
+    seed = secrets.randbits(31) if seed is None else seed
+    rng = np.random.default_rng(seed)
+    at = pools.moment(store.engine)
+    undated = store.traces.undated(where)
+    if not store.traces.count(where, limit=1):
+        raise BadInput(_empty(undated, where))
+    pool = _pool(store, design, where, at, by=by, cut=cut, fresh=fresh)
+    if size < len(pool.strata):
+        least = f"{len(pool.strata)} strata need at least {len(pool.strata)} labels, one each"
+        raise frame.NoStrata(f"{least}: --size {size} leaves some out")
+    strata = {}
+    members = []
+    for stratum, n in designs.allocate(pool.strata, size).items():
+        population = pool.strata[stratum]
+        drawn = pool.draw(stratum, n, rng)
+        strata[stratum] = (population, len(drawn))
+        members += [Member(pk, len(drawn) / population, stratum) for pk in drawn]
+    members = [members[i] for i in rng.permutation(len(members))]
+    return store.samples.add(
+        name,
+        design=design,
+        by=by,
+        seed=seed,
+        pool=sum(pool.strata.values()),
+        undated=undated,
+        where=where,
+        strata=strata,
+        members=members,
+        now=now,
+        options={**pool.options, "at": at.to_json()},
+    )
+
+
+@dataclass(frozen=True)
+class _Pool:
+    """Strata with their populations, how to draw from one, and what tells them apart."""
+
+    strata: Mapping[str, int]
+    draw: Callable[[str, int, np.random.Generator], list[int]]
+    options: Mapping[str, Any]
+
+
+def _pool(
+    store: Store, design: str, where: TraceFilter, at: Moment, *, by: str | None, cut: Cut | None, fresh: bool
+) -> _Pool:
+    """Without scores the traces are not even listed: the store draws among them."""
+    if design in ("random", "stratified"):
+        strata = store.traces.facet(where, by) if by else {frame.EVERYTHING: store.traces.count(where)}
+        if by and set(strata) == {NONE}:
+            raise BadInput(f"no trace of the pool has the attribute {by!r}, so there is nothing to stratify by")
+
+        def looked_up(stratum: str, n: int, rng: np.random.Generator) -> list[int]:
+            inside = (by, stratum) if by else None
+            return store.traces.draw(where, n, population=strata[stratum], rng=rng, stratum=inside)
+
+        return _Pool(strata, looked_up, {})
+    if cut is None:
+        found = frame.octave(store, where, at)
+    elif design == "uncertain":
+        found = frame.uncertain(store, where, at, cut)
+    else:
+        found = frame.flagged(store, where, at, cut, fresh=fresh)
+        if not len(found.keys):
+            raise BadInput(_nothing_flagged(store, where, at, cut, fresh=fresh))
+
+    def listed(stratum: str, n: int, rng: np.random.Generator) -> list[int]:
+        keys = found.inside(stratum)
+        return [int(key) for key in keys[designs.draw_ranks(rng, len(keys), n)]]
+
+    return _Pool(found.strata, listed, found.options)
+
+
+def _check(name: str, size: int, design: str, by: str | None, seed: int | None, cut: Cut | None) -> None:
+    if any(unicodedata.category(character) in ("Cc", "Cs", "Zl", "Zp") for character in name):
+        raise BadInput(f"the sample's name {name!r} holds a line end or a control character: leave it out")
+    if not name.strip() or len(name) > 200:
+        raise BadInput(f"a sample needs a name of 1 to 200 characters, not {name[:40]!r}")
+    if design not in designs.DESIGNS:
+        raise BadInput(f"there is no design {design!r}; the designs are {', '.join(designs.DESIGNS)}")
+    if design == "stratified" and not by:
+        raise BadInput("a stratified sample needs --by: model, operation or an attribute of the traces")
+    if design != "stratified" and by:
+        raise BadInput(f"--by {by} is for --design stratified; the strata of a sample by {design} are not by attribute")
+    if design in ("uncertain", "fresh-flagged") and cut is None:
+        raise BadInput(f"a sample by {design} needs a threshold of one detector: --cut DETECTOR=THRESHOLD")
+    if design not in ("uncertain", "fresh-flagged") and cut is not None:
+        raise BadInput(f"a threshold is for --design uncertain or fresh-flagged; a sample by {design} has none")
+    if seed is not None and not 0 <= seed < 2**63:
+        raise BadInput(f"a seed is a whole number from 0 to 2^63 - 1, not {seed}")
+    if size < 1:
+        raise BadInput(f"a sample has at least one trace; --size {size} has not")
+
+
+def _nothing_flagged(store: Store, where: TraceFilter, at: Moment, cut: Cut, *, fresh: bool) -> str:
+    name = frame.config_of(store, cut).name
+    known = frame.count_flagged(store, where, at, cut, fresh=False) if fresh else 0
+    if known:
+        return (
+            f"each of the {known:,} traces that {name} flags at {cut.threshold:g} has a label or is in a sample "
+            "already: import newer traces and score them, or widen the window"
+        )
+    return (
+        f"{name} flags no trace of the window at {cut.threshold:g}: score the window first (`detect {name} --all`, or "
+        "the Detect page), widen it, or loosen the threshold"
+    )
+
+
+def _empty(undated: int, where: TraceFilter) -> str:
+    if undated and not where.undated:
+        return (
+            f"no dated trace is in the window; {undated} traces have no time: include them with --since all, "
+            "or with 'Include undated traces' on the page"
+        )
+    return "no trace matches; widen the window (--since all) or the filters"

@@ -1,0 +1,226 @@
+"""Plan a sample: the labels each design needs for a wished precision, from the scores and labels at hand."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calibrate.errors import BadInput
+from calibrate.stats.fitting.ridge import probability_map
+from calibrate.stats.sampling.designs import OF_ALL
+from calibrate.stats.sampling.octaves import octaves
+from calibrate.stats.sampling.sizing import Stratum, halfwidth, labels_needed
+from calibrate.stats.sweep.cumulative import last_of_ties
+from calibrate.types import Sample, TraceFilter
+from calibrate.workflow.evidence import evidence, loading
+from calibrate.workflow.sampling import frame
+from calibrate.workflow.sampling.frame import Frame, Ranked
+from db import Store, pools
+
+Floats = NDArray[np.float64]
+FEW = 20  # labels of a sample, below which they are no guide
+FEWEST = 20  # traces flagged, below which nobody would set a threshold
+PREVALENCE = 0.05  # the share of hallucinated answers where no label says any
+
+
+@dataclass(frozen=True)
+class Expected:
+    """A threshold that a plan reckons with: it flags the first `flagged` traces in the order `order`, and `chance` is
+    each trace's P(hallucinated), in key order; None where only the share flagged is assumed."""
+
+    detector: str
+    order: NDArray[np.int64]
+    flagged: int
+    chance: Floats | None
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Labels needed by design, None where all the window's traces would not do, and half the width of the interval that
+    a number of labels somebody has in mind would give.
+
+    They are for a threshold that flags `flag_rate` of the traffic. `detector` is whose; None where nothing is scored.
+    `sample` names the labels that the rate was estimated from; None where it is assumed. `caution` says where labels
+    know of no such threshold.
+    """
+
+    labels: dict[str, int | None]
+    halfwidth: dict[str, float]
+    flag_rate: float
+    detector: str | None
+    sample: str | None
+    caution: str | None = None
+
+
+def plan(
+    store: Store,
+    where: TraceFilter,
+    *,
+    wish: float,
+    precision: float = 0.7,
+    prevalence: float,
+    by: str | None = None,
+    n: int = 300,
+) -> Plan:
+    """What each design needs until a precision around `precision` is known to +/- `wish`, and what `n` labels buy.
+
+    The threshold reckoned with is the loosest at which the newest labels put the precision, of the detector that finds
+    most there. Without such labels it flags as much as is assumed hallucinated, `prevalence`, and is that of the
+    detector that needs most. `by` adds a sample stratified by that.
+    """
+    if not 0 < prevalence <= 1:
+        raise BadInput(f"the share of hallucinated answers cannot be {prevalence:g}: give a number above 0, up to 1")
+    total = store.traces.count(where)
+    if not total:
+        raise BadInput("no trace matches, so there is nothing to plan for; widen the window (--since all)")
+    rate, detector, sample, caution = prevalence, None, None, None
+    designs: dict[str, dict[str, Stratum]] = {}
+    if ranking := _ranked(store, where):
+        pool = _octaves(ranking)
+        sample, expected = _fitted(store, ranking, precision)
+        caution = _caution(store, sample, expected, precision=precision, wish=wish)
+        each = [(_strata(pool, one), one) for one in ([expected] if expected else _assumed(ranking, prevalence))]
+        strata, worst = max(each, key=lambda pair: halfwidth(pair[0], min(n, total), precision=precision))
+        rate, detector, designs["octave"] = worst.flagged / total, worst.detector, strata
+    designs["random"] = {"all": Stratum(total, rate)}
+    if by:
+        designs["stratified"] = {name: Stratum(size, rate) for name, size in store.traces.facet(where, by).items()}
+    return Plan(
+        {name: labels_needed(strata, wish, precision=precision) for name, strata in designs.items()},
+        {name: halfwidth(strata, min(n, total), precision=precision) for name, strata in designs.items()},
+        rate,
+        detector,
+        sample.name if sample else None,
+        caution,
+    )
+
+
+def _caution(
+    store: Store, sample: Sample | None, expected: Expected | None, *, precision: float, wish: float
+) -> str | None:
+    """Why a plan reckons with a threshold that the labels do not know: none is so precise, or all are more so."""
+    if expected is None or sample is None or expected.chance is None:
+        guide = next(_guides(store), None)
+        said = "no threshold is known to reach a precision of"
+        return f"by the labels of {guide.name} {said} {precision:g}" if guide else None
+    whole = float(expected.chance[expected.order].mean())
+    if expected.flagged < len(expected.order) or whole <= precision + wish:
+        return None
+    return (
+        f"by the labels of {sample.name} flagging everything has a precision of {whole:.2g} already: no threshold is "
+        f"around {precision:g}"
+    )
+
+
+def _ranked(store: Store, where: TraceFilter) -> Ranked | None:
+    try:
+        return frame.ranked(store, where, pools.moment(store.engine))
+    except BadInput:  # not scored, or nothing to rank by: plan without
+        return None
+
+
+def _octaves(ranking: Ranked) -> Frame:
+    values = ranking.values
+    bands = octaves(values)
+    return Frame(ranking.keys, bands.codes(values), bands.names, {})
+
+
+def last_prevalence(store: Store) -> float | None:
+    """The share of hallucinated answers, weighted by the design, in the newest sample whose labels are a guide."""
+    for sample in _guides(store):
+        share = prevalence_of(store, sample)
+        if share:
+            return share
+    return None
+
+
+def prevalence_of(store: Store, sample: Sample) -> float | None:
+    """The estimated share of hallucinated answers in the traffic a sample was drawn from: what each stratum's definite
+    labels show, times what it holds. None without any; of a fresh-flagged sample it is the share of what is flagged."""
+    holds = hallucinated = 0.0
+    for stratum, gold in store.samples.gold(sample.id).items():
+        definite = gold.get("clean", 0) + gold.get("hallucinated", 0)
+        if definite and stratum in sample.strata:
+            size = sample.strata[stratum][0]
+            holds += size
+            hallucinated += size * gold.get("hallucinated", 0) / definite
+    return hallucinated / holds if holds else None
+
+
+def _guides(store: Store) -> Iterator[Sample]:
+    """The newest samples of all traffic that have labels enough."""
+    for sample in store.samples.list()[:3]:
+        gold = store.labels.gold_counts(sample.id)
+        if sample.design in OF_ALL and gold.get("clean", 0) + gold.get("hallucinated", 0) >= FEW:
+            yield sample
+
+
+def _strata(pool: Frame, expected: Expected) -> dict[str, Stratum]:
+    flagged = np.zeros(len(pool.keys), dtype=bool)
+    flagged[expected.order[: expected.flagged]] = True
+    found = {}
+    for name, size in pool.strata.items():
+        here = flagged & (pool.codes == pool.names.index(name))
+        many = int(np.count_nonzero(here))
+        own = float(expected.chance[here].mean()) if many and expected.chance is not None else None
+        found[name] = Stratum(size, many / size, own)
+    return found
+
+
+def _assumed(ranking: Ranked, prevalence: float) -> Iterator[Expected]:
+    """Every detector at the threshold that flags most nearly the share that is assumed hallucinated."""
+    for column, config in enumerate(ranking.configs):
+        order = _order(ranking, column)
+        reach = _reach(ranking, column, order)
+        flagged = reach[np.argmin(np.abs(reach - prevalence * len(ranking.keys)))]
+        yield Expected(config.name, order, int(flagged), None)
+
+
+def _fitted(store: Store, ranking: Ranked, precision: float) -> tuple[Sample | None, Expected | None]:
+    """The loosest threshold at which the newest labels that say anything put the precision, of the detector that finds
+    most by it. Where they say that none reaches it, older labels are not asked until some do."""
+    for sample in _guides(store):
+        best, found, known = None, 0.0, False
+        for column, config in enumerate(ranking.configs):
+            chance = _chance(store, sample, ranking, column)
+            if chance is None:
+                continue
+            known = True
+            order = _order(ranking, column)
+            reach = _reach(ranking, column, order)
+            hits = np.cumsum(chance[order])[reach - 1]
+            good = np.flatnonzero((hits / reach >= precision) & (reach >= FEWEST))
+            if len(good) and hits[good[-1]] > found:
+                found = float(hits[good[-1]])
+                best = Expected(config.name, order, int(reach[good[-1]]), chance)
+        if known:
+            return (sample, best) if best else (None, None)
+    return None, None
+
+
+def _chance(store: Store, sample: Sample, ranking: Ranked, column: int) -> Floats | None:
+    """P(hallucinated) of every trace by one detector's score, fitted to a sample; None where its labels allow none."""
+    config = ranking.configs[column]
+    data = loading.load_evidence(store, config.name, sample=sample.name, config=config)
+    design = evidence.design_of(data.sample, data.rows, data.refused)
+    weights = design.weights if design else None
+    try:
+        curve = probability_map(data.labels, data.scores, weights=weights, flag_when=data.flag_when)
+    except BadInput:  # one class, or nothing scored
+        return None
+    return curve.at(ranking.scores[:, column])
+
+
+def _order(ranking: Ranked, column: int) -> NDArray[np.int64]:
+    """The traces that a detector scored, the most suspicious first."""
+    suspicion = ranking.scales[column].sign * ranking.scores[:, column]
+    order = np.argsort(-suspicion, kind="stable")
+    return np.asarray(order[: int(np.count_nonzero(~np.isnan(suspicion)))])
+
+
+def _reach(ranking: Ranked, column: int, order: NDArray[np.int64]) -> NDArray[np.int64]:
+    """How many traces each threshold of a detector flags: those of one score, all or none."""
+    return np.asarray(last_of_ties(ranking.scores[order, column]) + 1, dtype=np.int64)

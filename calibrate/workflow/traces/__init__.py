@@ -1,0 +1,1 @@
+"""Traces come into the store."""

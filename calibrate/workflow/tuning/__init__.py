@@ -1,0 +1,1 @@
+"""Thresholds, detectors and ensembles are compared and chosen."""

@@ -1,0 +1,267 @@
+"""Curves side by side: detectors, settings of one, models, weeks; and whether they differ by more than chance."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calibrate.errors import BadInput
+from calibrate.report.sentences.figures import FEW_POSITIVES
+from calibrate.stats.intervals import bootstrap_intervals
+from calibrate.stats.intervals import ranking_differences as ranks
+from calibrate.stats.intervals.bootstrap import Areas, Units
+from calibrate.stats.intervals.ranking import Ranked, ranked
+from calibrate.stats.sweep.sweep import Sweep, sweep
+from calibrate.types import Interval
+from calibrate.workflow.evidence import loading
+from calibrate.workflow.evidence.evidence import Evidence
+from db import Store
+from db.scores import Config
+
+T = TypeVar("T")
+UNKNOWN = "no model"  # of traces that name none
+
+
+@dataclass(frozen=True)
+class Compared:
+    """Two configurations on the labels that both could score, and their curves there."""
+
+    result: ranks.Comparison
+    curves: tuple[Sweep, Sweep]
+
+
+@dataclass(frozen=True)
+class Series:
+    """One curve of several, and how well it ranks; the 95% intervals are a bootstrap over groups of shared sources."""
+
+    name: str
+    sweep: Sweep
+    auroc: Interval
+    average_precision: Interval
+
+
+@dataclass(frozen=True)
+class Difference:
+    """`name` against the first series: AUROC and average precision, theirs minus the first's, with 95% intervals.
+
+    `paired`: both on the same `n` labels, `positives` of them hallucinated; otherwise each on its own, and `n` is both
+    together; `shared` traces are then in both. `missing` says why there are no figures.
+    """
+
+    name: str
+    paired: bool
+    n: int
+    positives: int
+    auroc: Interval
+    average_precision: Interval
+    missing: str | None = None
+    shared: int = 0
+
+
+@dataclass(frozen=True)
+class Contrast:
+    """Several curves, and each but the first against the first."""
+
+    series: tuple[Series, ...]
+    differences: tuple[Difference, ...]
+
+
+def compare(
+    store: Store, first: Config, second: Config, *, sample: str | Sequence[str] | None = None, seed: int = 0
+) -> Compared:
+    """Two configurations on the definite labels that both have scored. The same seed, the same answer.
+
+    Traces that share their sources are drawn together.
+    """
+    one, other = (loading.load_evidence(store, config.name, sample=sample, config=config) for config in (first, second))
+    return _paired(one, other, seed=seed)
+
+
+def of_detectors(
+    store: Store, names: Sequence[str], *, sample: str | Sequence[str] | None = None, seed: int = 0
+) -> Contrast:
+    """Detectors, each in the configuration that is meant, on the same labels."""
+    data = [loading.load_evidence(store, name, sample=sample) for name in _several(names, "detectors")]
+    return _same_labels(names, data, seed=seed)
+
+
+def of_settings(
+    store: Store,
+    configs: Sequence[Config],
+    names: Sequence[str],
+    *,
+    sample: str | Sequence[str] | None = None,
+    seed: int = 0,
+) -> Contrast:
+    """Settings of one detector, `names` telling them apart, on the same labels."""
+    data = [loading.load_evidence(store, one.name, sample=sample, config=one) for one in _several(configs, "settings")]
+    return _same_labels(names, data, seed=seed)
+
+
+def of_models(
+    store: Store, name: str, models: Sequence[str], *, sample: str | Sequence[str] | None = None, seed: int = 0
+) -> Contrast:
+    """One detector on the answers of each model that was logged."""
+    data = loading.load_evidence(store, name, sample=sample)
+    given = np.array([row.model or UNKNOWN for row in data.rows], dtype=object)
+    parts = [_Part(model, data, np.flatnonzero(given == model)) for model in _several(models, "models")]
+    return _apart(parts, seed=seed)
+
+
+def of_samples(store: Store, name: str, samples: Sequence[str], *, seed: int = 0) -> Contrast:
+    """One detector on the labels of each sample: one week's and another's."""
+    data = [loading.load_evidence(store, name, sample=sample) for sample in _several(samples, "samples")]
+    return _apart([_Part(s, one, np.arange(len(one.rows))) for s, one in zip(samples, data, strict=True)], seed=seed)
+
+
+def cautions(found: Contrast) -> list[str]:
+    """What a reader of the intervals must know; empty when there is nothing to say."""
+    said = []
+    sets = [(one.name, one.sweep.n, one.sweep.positives) for one in found.series]
+    sets += [(one.name, one.n, one.positives) for one in found.differences if one.paired]
+    few = list(dict.fromkeys(name for name, n, positives in sets if min(positives, n - positives) < FEW_POSITIVES))
+    if few:
+        said.append(
+            f"{', '.join(few)}: one label more or less moves every figure. Label until there are at least "
+            f"{FEW_POSITIVES} hallucinated and {FEW_POSITIVES} clean ones"
+        )
+    said += [
+        f"Labelled traces that {found.series[0].name} and {one.name} share: {one.shared:,}. Their difference is taken "
+        "as that of separate traces, so its interval is too wide, if anything"
+        for one in found.differences
+        if one.shared
+    ]
+    return said
+
+
+def models_of(data: Evidence) -> list[str]:
+    """The models behind the labels, the one with most labels first."""
+    names, counts = np.unique([row.model or UNKNOWN for row in data.rows], return_counts=True)
+    return [str(names[i]) for i in np.argsort(-counts, kind="stable")]
+
+
+@dataclass(frozen=True)
+class _Part:
+    """Some rows of a labelled set. All of them keep its design; fewer keep their weights."""
+
+    name: str
+    data: Evidence
+    rows: NDArray[np.intp]
+
+    @property
+    def keys(self) -> set[int]:
+        return {self.data.rows[i].pk for i in self.rows}
+
+    @property
+    def whole(self) -> bool:
+        return len(self.rows) == len(self.data.rows)
+
+    def sweep(self) -> Sweep:
+        if self.whole:
+            return self.data.sweep
+        weights = None if self.data.design is None else self.data.design.weights[self.rows]
+        labels, scores = self.data.labels[self.rows], self.data.scores[self.rows]
+        groups = [self.data.groups[i] for i in self.rows]
+        return sweep(labels, scores, weights=weights, groups=groups, flag_when=self.data.flag_when)
+
+    @property
+    def verdicts(self) -> bootstrap_intervals.Verdicts:
+        """The groups of these rows that have a score."""
+        scored = self.rows[~np.isnan(self.data.scores[self.rows])]
+        units = Units.among([self.data.groups[i] for i in scored]).of
+        return bootstrap_intervals.Verdicts.of(self.data.labels[scored], units)
+
+    def ranked(self, curve: Sweep, seed: int) -> Ranked:
+        design, groups = self.data.design, self.data.groups
+        return ranked(
+            curve,
+            self.data.labels[self.rows],
+            self.data.scores[self.rows],
+            rng=np.random.default_rng(seed),
+            weights=None if design is None else design.weights[self.rows],
+            strata=None if design is None else design.strata[self.rows],
+            groups=[groups[i] for i in self.rows],
+        )
+
+
+def _same_labels(names: Sequence[str], data: Sequence[Evidence], *, seed: int) -> Contrast:
+    parts = [_Part(name, one, np.arange(len(one.rows))) for name, one in zip(names, data, strict=True)]
+    results = [_paired(data[0], one, seed=seed).result for one in data[1:]]
+    return Contrast(
+        tuple(_series(part, seed)[0] for part in parts),
+        tuple(
+            Difference(name, True, one.n, one.positives, one.auroc, one.average_precision, one.missing)
+            for name, one in zip(names[1:], results, strict=True)
+        ),
+    )
+
+
+def _apart(parts: Sequence[_Part], *, seed: int) -> Contrast:
+    """Labels of different traces, most of them: each is resampled for itself."""
+    series, draws = zip(*(_series(part, seed + i) for i, part in enumerate(parts)), strict=True)
+    shared = [len(parts[0].keys & part.keys) for part in parts]
+    verdicts = [part.verdicts for part in parts]
+    fewest = [min(verdicts[0], one, key=lambda some: some.few) for one in verdicts]
+    return Contrast(
+        series,
+        tuple(
+            replace(_difference(series[0], draws[0], one, drawn, few), shared=both)
+            for one, drawn, few, both in zip(series[1:], draws[1:], fewest[1:], shared[1:], strict=True)
+        ),
+    )
+
+
+def _series(part: _Part, seed: int) -> tuple[Series, Areas]:
+    curve = part.sweep()
+    found = part.ranked(curve, seed)
+    return Series(part.name, curve, found.auroc, found.average_precision), found.draws
+
+
+def _difference(
+    first: Series, before: Areas, second: Series, after: Areas, verdicts: bootstrap_intervals.Verdicts
+) -> Difference:
+    n, positives = (getattr(first.sweep, what) + getattr(second.sweep, what) for what in ("n", "positives"))
+    missing = next((f"{one.name}: {one.sweep.missing}" for one in (first, second) if one.sweep.missing), None)
+    if missing:
+        return Difference(second.name, False, n, positives, Interval(None), Interval(None), missing)
+    auroc = (second.sweep.auroc or 0.0) - (first.sweep.auroc or 0.0)
+    average = (second.sweep.average_precision or 0.0) - (first.sweep.average_precision or 0.0)
+    return Difference(
+        second.name,
+        False,
+        n,
+        positives,
+        bootstrap_intervals.figure(auroc, after.auroc - before.auroc, verdicts),
+        bootstrap_intervals.figure(average, after.average_precision - before.average_precision, verdicts),
+    )
+
+
+def _paired(one: Evidence, other: Evidence, *, seed: int) -> Compared:
+    weights = np.ones(len(one.rows)) if one.design is None else one.design.weights
+    values = {row.pk: row.value for row in other.rows if row.value is not None}
+    there = [i for i, row in enumerate(one.rows) if row.value is not None and row.pk in values]
+    rows = [one.rows[i] for i in there]
+    y = np.array([row.gold == "hallucinated" for row in rows], dtype=bool)
+    first = np.array([row.value for row in rows], dtype=float)
+    second = np.array([values[row.pk] for row in rows], dtype=float)
+    kept = weights[there]
+    groups = np.array([f"group {row.group}" if row.group else f"trace {row.pk}" for row in rows], dtype=object)
+    result = ranks.compare(
+        y, first, second, rng=np.random.default_rng(seed), flag_when=one.flag_when, second_flag_when=other.flag_when,
+        clusters=groups.astype(str), weights=kept,
+        strata=None if one.design is None else one.design.strata[there],
+    )  # fmt: skip
+    curves = [
+        sweep(y, scores, weights=kept, flag_when=data.flag_when) for scores, data in ((first, one), (second, other))
+    ]
+    return Compared(result, (curves[0], curves[1]))
+
+
+def _several(things: Sequence[T], what: str) -> Sequence[T]:
+    if len(things) < 2 or len(set(map(str, things))) < len(things):
+        raise BadInput(f"a comparison needs two {what} or more, each of them once")
+    return things

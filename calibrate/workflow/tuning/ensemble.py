@@ -1,0 +1,332 @@
+"""Ensemble: several detectors as one decision, what it finds beside the best single detector, and its two tiers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from datetime import datetime
+from typing import Any
+
+import numpy as np
+
+from calibrate.errors import BadInput
+from calibrate.report.sentences import ensembles
+from calibrate.report.sentences.figures import percent
+from calibrate.stats.choosing.bounded import NotBounded, bounded
+from calibrate.stats.ensembles import combine, nested_cv
+from calibrate.stats.ensembles.cascade import Frontier, frontier
+from calibrate.stats.ensembles.combine import FEW, KINDS, Kind, Material, Recipe
+from calibrate.stats.ensembles.joint import Correlation, Joint, correlation, joint
+from calibrate.stats.ensembles.performance import Drawn, Judged, Performance, difference, draw, performance, ranking
+from calibrate.stats.ensembles.rules import Fixed, Rule, from_json, to_json
+from calibrate.stats.fitting.ridge import expit
+from calibrate.stats.sweep.design import Floats, Ints
+from calibrate.stats.sweep.sweep import sweep
+from calibrate.thresholds.model import label_set_digest
+from calibrate.types import Interval, Strength
+from calibrate.workflow.detection import configurations
+from calibrate.workflow.evidence.score_matrix import load_score_matrix
+from calibrate.workflow.tuning.ensemble_data import Gathered, costliest, gather, prices, worth_a_filter
+from db import Store
+from db.chosen import SavedEnsemble
+
+BUDGET = 0.05
+TARGET = 0.7
+DEFAULT = 4  # detectors, when none is named
+COVERED = 0.5
+
+
+@dataclass(frozen=True)
+class Cut:
+    """From which score on the ensemble flags, and which `share` of the traffic that is; None: nothing, and `why`."""
+
+    threshold: float | None
+    share: float
+    strength: Strength
+    target: float | None = None
+    bound: float | None = None
+    why: str | None = None
+
+
+@dataclass(frozen=True)
+class Compared:
+    """One detector, or one kind of ensemble, at the same alert budget. `apart`: its recall minus the best single's."""
+
+    name: str
+    single: bool
+    figures: Performance
+    apart: Interval | None
+
+
+@dataclass(frozen=True)
+class Report:
+    """An ensemble and all that is known of it. Figures are out of fold: no label judges a rule it helped to make.
+
+    `best` names the detector that ranks best on all labels, of those that can flag so little; `best_figures` are those
+    of choosing it inside the folds. `each` are the thresholds at which every detector alone flags the budget's share of
+    the traffic, `joint` is of those that can.
+    """
+
+    recipe: Recipe
+    rule: Rule
+    budget: float
+    gathered: Gathered
+    signal: Cut
+    page: Cut
+    figures: Performance
+    auroc: Interval
+    best: str
+    best_figures: Performance
+    apart: Interval
+    compared: tuple[Compared, ...]
+    each: Mapping[str, float | None]
+    joint: tuple[Joint, ...]
+    correlation: Correlation
+    frontier: Frontier | None
+    notes: tuple[str, ...]
+
+    @property
+    def able(self) -> tuple[str, ...]:
+        """The detectors that can flag as little as the budget."""
+        return tuple(sorted(name for name, at in self.each.items() if at is not None))
+
+    @property
+    def n(self) -> int:
+        return len(self.gathered.material.labels)
+
+    @property
+    def positives(self) -> int:
+        return self.gathered.material.positives
+
+    @property
+    def sentence(self) -> str:
+        return ensembles.sentence(
+            self.signal.share,
+            self.figures.recall,
+            self.best,
+            self.best_figures.recall,
+            self.apart,
+            positives=self.positives,
+        )
+
+
+def build(
+    store: Store,
+    recipe: Recipe,
+    names: Sequence[str],
+    *,
+    sample: str | None = None,
+    budget: float = BUDGET,
+    target: float = TARGET,
+    saved_thresholds: bool = False,
+    seed: int = 0,
+) -> Report:
+    """Make the ensemble and judge it. The same seed, the same report.
+
+    `saved_thresholds`: any and k_of_n flag at the detectors' saved operating points, all else is then compared at the
+    share of traffic that this flags. Raises BadInput where it cannot be made.
+    """
+    if not 0 < budget < 1:
+        raise BadInput(f"a budget of {budget:g}: give the share of traffic to flag, like 0.05 for 5%")
+    gathered = gather(store, names, sample=sample)
+    material = gathered.material
+    priced = prices(store, gathered.data.configs)
+    recipe = replace(recipe, expensive=recipe.expensive or costliest(priced).detector)
+    if saved_thresholds and recipe.kind in ("any", "k_of_n"):
+        recipe = replace(recipe, thresholds=_saved_thresholds(store, gathered))
+    rule = combine.make(recipe, material)
+    if isinstance(rule, Fixed):
+        budget = max(_share(rule.score(material.traffic), rule.k, material), 1e-6)
+    rng = np.random.default_rng(seed)
+    folds, drawn = nested_cv.deal(material, rng=rng), draw(material, rng=rng)
+    best = nested_cv.judge_best_single(material, folds, budget=budget)
+    mine = nested_cv.judge(recipe, material, folds, budget=budget)
+    each = combine.each_at(material, budget)
+    threshold = nested_cv.budget_cut(rule, material, budget=budget)
+    signal = Cut(threshold, _share(rule.score(material.traffic), threshold, material), "measured")
+    return Report(
+        recipe=recipe,
+        rule=rule,
+        budget=budget,
+        gathered=gathered,
+        signal=signal,
+        page=_page_cut(rule, gathered, mine, signal, target=target),
+        figures=performance(material, mine),
+        auroc=ranking(material, mine, drawn),
+        best=nested_cv.best_single(material, budget=budget),
+        best_figures=performance(material, best),
+        apart=difference(material, mine, best, drawn),
+        compared=_compare(recipe, material, folds, best, drawn, budget=budget),
+        each=each,
+        joint=joint(material, combine.flags_at(material, {name: at for name, at in each.items() if at is not None})),
+        correlation=correlation(material),
+        frontier=frontier(material, costliest(priced), budget=budget) if worth_a_filter(priced) else None,
+        notes=tuple(_notes(recipe, gathered, each, budget)),
+    )
+
+
+def best_names(store: Store, *, sample: str | None = None, most: int = DEFAULT) -> list[str]:
+    """The detectors that rank best on these labels among those that score at least half of them."""
+    data = load_score_matrix(store, sample=sample)
+    areas = {}
+    for name, scores in data.scores.items():
+        one = sweep(data.labels, scores, design=data.design, groups=data.groups, flag_when=data.flag_when[name])
+        if one.auroc is not None and (one.coverage or 0.0) >= COVERED:
+            areas[name] = one.auroc
+    return sorted(areas, key=lambda name: -areas[name])[:most]
+
+
+def document_of(report: Report) -> dict[str, Any]:
+    """All of it that is worth keeping, as JSON: what a runtime needs, and what was known when it was made."""
+    data = report.gathered.data
+    return {
+        "kind": report.recipe.kind,
+        "rule": to_json(report.rule),
+        "detectors": {
+            name: {"version": c.version, "params": dict(c.params), "revision": c.revision}
+            for name, c in sorted(data.configs.items())
+        },
+        "budget": report.budget,
+        "cuts": {"page": asdict(report.page), "signal": asdict(report.signal)},
+        "figures": {**asdict(report.figures), "auroc": asdict(report.auroc)},
+        "best_single": {"detector": report.best, "figures": asdict(report.best_figures)},
+        "difference": asdict(report.apart),
+        "sentence": report.sentence,
+        "notes": list(report.notes),
+        "data": {
+            "sample": data.sample.name if data.sample else None,
+            "n": report.n,
+            "positives": report.positives,
+            "traffic": None if report.gathered.from_labels else report.gathered.traffic.n,
+            "label_set_digest": label_set_digest((row.content_hash, str(row.gold)) for row in data.rows),
+        },
+    }
+
+
+def save(store: Store, name: str, report: Report, *, by: str, now: datetime) -> None:
+    """Keeps the ensemble under a name; the latest of a name counts. Raises BadInput for a name it cannot have."""
+    clean = name.strip()
+    if not clean or len(clean) > 100 or not clean.isprintable():
+        raise BadInput("an ensemble needs a name of 1 to 100 printable characters, like grounding")
+    store.ensembles.save(clean, document_of(report), by=by, now=now)
+
+
+def saved(store: Store) -> list[SavedEnsemble]:
+    """The newest of each name, by name."""
+    return list(store.ensembles.latest().values())
+
+
+def rule_of(one: SavedEnsemble) -> Rule:
+    return from_json(one.document["rule"])
+
+
+def has_saved_thresholds(store: Store, names: Sequence[str]) -> bool:
+    """Whether each of these detectors has a saved operating point for the configuration that is meant."""
+    points = store.points.latest()
+    return all(
+        name in points and points[name].config_id == configurations.resolve_config(store, name).id for name in names
+    )
+
+
+def _saved_thresholds(store: Store, gathered: Gathered) -> dict[str, float]:
+    names = list(gathered.data.configs)
+    points = store.points.latest()
+    lacking = [name for name in names if not has_saved_thresholds(store, [name])]
+    if lacking:
+        raise BadInput(
+            f"{ensembles.names(lacking)} has no saved operating point for these scores: "
+            "choose one (`choose … --save`, or the Tune page), or let each flag an equal share of traffic"
+        )
+    return {name: float(points[name].point["threshold"]) for name in names}
+
+
+def _share(scores: Floats, threshold: float | None, material: Material) -> float:
+    """The share of the traffic that is flagged."""
+    return float(np.average(combine.at_cut(scores, threshold), weights=material.traffic_weights))
+
+
+def _page_cut(rule: Rule, gathered: Gathered, mine: Judged, signal: Cut, *, target: float) -> Cut:
+    """The loosest cut whose out-of-fold precision is at least the target by its lower bound, no looser than `signal`.
+
+    Never certified: that takes labels drawn among what the ensemble flags, after it was made.
+    """
+    material = gathered.material
+    # A refitted rule has one score a repeat, as log odds; the rule itself gives their probability.
+    scores = mine.scores[0] if mine.folds is None else np.asarray(expit(mine.scores).mean(axis=0))
+    curve = sweep(material.labels, scores, design=material.design, groups=material.groups)
+    found = bounded(curve, target)
+    if isinstance(found, NotBounded):
+        return Cut(None, 0.0, "measured", target, why=found.why)
+    if signal.threshold is None:
+        return Cut(None, 0.0, "measured", target, why="the budget's cut flags nothing")
+    at = max(found.threshold, signal.threshold)
+    return Cut(at, _share(rule.score(material.traffic), at, material), "bounded", target, found.bound)
+
+
+def _compare(
+    recipe: Recipe, material: Material, folds: Ints, best: Judged, drawn: Drawn, *, budget: float
+) -> tuple[Compared, ...]:
+    """Every detector alone and every kind of ensemble, at the same budget and on the same resamples."""
+    found = []
+    for name in material.names:
+        judged = nested_cv.judge_single(name, material, budget=budget)
+        found.append(Compared(name, True, performance(material, judged), None))
+    for kind in KINDS:
+        if kind == "k_of_n" and len(material.names) < 3:
+            continue
+        other = replace(recipe, kind=kind, k=min(recipe.k, len(material.names)), weights={}, thresholds={})
+        one = recipe if kind == recipe.kind else other
+        try:
+            judged = nested_cv.judge(one, material, folds, budget=budget)
+        except BadInput:  # a filter too coarse for a cascade
+            if kind == recipe.kind:
+                raise
+            continue
+        apart = difference(material, judged, best, drawn)
+        found.append(Compared(kind_name(one), False, performance(material, judged), apart))
+    return tuple(found)
+
+
+def kind_name(recipe: Recipe) -> str:
+    names: dict[Kind, str] = {
+        "any": "any of them",
+        "k_of_n": f"at least {recipe.k}",
+        "weighted": "weighted mean" if recipe.weights else "mean rank",
+        "logistic": "logistic",
+        "cascade": f"cascade, {recipe.expensive} last",
+    }
+    return names[recipe.kind]
+
+
+def _notes(recipe: Recipe, gathered: Gathered, each: Mapping[str, float | None], budget: float) -> list[str]:
+    """What a reader of the figures must know before relying on them."""
+    material, found = gathered.material, []
+    n, positives = len(material.labels), material.positives
+    if positives < FEW:
+        found.append(f"Only {positives} of {n} labels are hallucinated: one more or less moves every figure.")
+    if recipe.kind == "logistic" and positives < FEW:
+        found.append(f"With fewer than {FEW} hallucinated labels a logistic fit chases noise: this is the mean rank.")
+    prevalence = float(np.average(material.labels, weights=material.weights))
+    if budget < prevalence:
+        found.append(
+            f"About {percent(prevalence)} of the traffic is hallucinated: flagging {percent(budget)} of it finds "
+            f"{percent(budget / prevalence)} of the hallucinations at most."
+        )
+    if recipe.thresholds:
+        found.append(
+            "The thresholds are the saved operating points. Where these labels chose them, the figures flatter them."
+        )
+    if gathered.from_labels:
+        found.append(
+            f"Every detector was asked about only {gathered.traffic.n:,} of {gathered.traffic.window:,} traces, so the "
+            f"cut is read from the {n} labels, each counting for what it stands for. Run the detectors on all traces "
+            "(`detect … --all`) to read it from the traffic."
+        )
+    for name, at in sorted(each.items()):
+        if at is None:
+            found.append(f"{name} alone cannot flag as little as {budget:.1%}: more share its most suspicious score.")
+    for name, scores in material.scores.items():
+        share = float(np.average(np.isfinite(scores), weights=material.weights))
+        if share < COVERED:
+            found.append(f"{name} can score only {share:.0%} of the traffic.")
+    return found

@@ -1,0 +1,71 @@
+"""The operating point that a policy chooses on the evidence, how steady its elbow is, and saving it."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from datetime import datetime
+
+import numpy as np
+
+from calibrate.errors import BadInput
+from calibrate.stats.choosing.elbow import Elbow, elbow_spread, knee
+from calibrate.stats.choosing.policies import Policy, Pool, choose, choose_bounded
+from calibrate.types import OperatingPoint, Strength, TraceFilter
+from calibrate.workflow.evidence.evidence import Evidence
+from db import Store
+
+
+def choose_point(
+    data: Evidence, policy: Policy, *, strength: Strength = "measured", pool: Pool | None = None
+) -> OperatingPoint:
+    """The operating point that the policy chooses, measured or bounded; `pool` is the traffic, for `alerts`.
+
+    Raises BadInput where labels do not allow a choice, and for `certified`, which takes labels drawn for it.
+    """
+    if strength == "certified":
+        raise BadInput(
+            f"labels at hand cannot certify a threshold: `certify {data.config.name}`, or Certified on the Tune page, "
+            "draws fresh ones for it"
+        )
+    if strength == "bounded":
+        return choose_bounded(data.sweep, policy, detector=data.config.name)
+    return choose(data.sweep, policy, detector=data.config.name, pool=pool)
+
+
+def bootstrap_elbow(data: Evidence) -> Elbow:
+    """How steady the elbow of these labels is. The same labels, the same answer."""
+    spread = elbow_spread(
+        data.labels,
+        data.scores,
+        rng=np.random.default_rng(0),
+        design=data.design,
+        groups=data.groups if any(data.groups) else None,
+        flag_when=data.flag_when,
+    )
+    return Elbow(spread, knee(data.sweep))
+
+
+def save_point(store: Store, data: Evidence, point: OperatingPoint, *, by: str, now: datetime) -> None:
+    """Keeps a chosen point with what it was measured on; it is then on offer for release."""
+    where = data.sample.filter if data.sample else TraceFilter()
+    flagged_only = set() if data.sample else store.labels.of_flagged_only()
+    about = {
+        "sample": data.sample.name if data.sample else None,
+        "design": data.sample.design if data.sample else None,
+        "label_set_digest": data.digest(),
+        "n": len(data.rows),
+        "positives": int(data.labels.sum()),
+        "window": [where.since and where.since.isoformat(), where.until and where.until.isoformat()],
+        # Of a model of which only flagged answers are labelled, nothing is known of the rest.
+        "models": sorted({row.model for row in data.rows if row.model and row.pk not in flagged_only}),
+        "labels": sorted((row.content_hash, row.gold) for row in data.rows),
+    }
+    store.points.save(
+        point.detector,
+        config_id=data.config.id,
+        sample_id=data.sample.id or None if data.sample else None,  # several samples as one have no id
+        point=asdict(point),
+        data=about,
+        chosen_by=by,
+        now=now,
+    )

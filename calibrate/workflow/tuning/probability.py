@@ -1,0 +1,135 @@
+"""Probability map: what a detector's score says in percent, and how far that may be trusted."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from typing import Any
+
+import numpy as np
+
+from calibrate.errors import BadInput
+from calibrate.probability import JudgedMap, ProbabilityMap
+from calibrate.stats.choosing.policies import NotEnoughLabels
+from calibrate.stats.fitting.reliability import Fitted, Reliability, fit_map
+from calibrate.types import Interval
+from calibrate.workflow.evidence import evidence, loading
+from db import Store
+from db.releases import SavedPoint
+from db.scores import Config
+
+KEY = "probability_map"
+"""Where a saved operating point keeps its detector's map: SavedPoint.data[KEY]."""
+
+
+TURNS = (
+    "The map turns: somewhere a more suspicious score means a smaller probability. Look at the labels at that end "
+    "before relying on it."
+)
+
+
+@dataclass(frozen=True)
+class Mapped:
+    """The map of one configuration, on the labels of a sample or all."""
+
+    config: Config
+    sample: str | None
+    fitted: Fitted
+
+
+def fit(store: Store, name: str, *, sample: str | None = None, config: Config | None = None, seed: int = 0) -> Mapped:
+    """Fit a detector's map and judge it on traces it was not fitted on. The same seed, the same answer.
+
+    Raises BadInput for an unknown detector or sample, and where labels are too few to fit a map.
+    """
+    data = loading.load_evidence(store, name, sample=sample, config=config)
+    try:
+        found = fit_map(
+            data.labels,
+            data.scores,
+            flag_when=data.flag_when,
+            rng=np.random.default_rng(seed),
+            design=evidence.design_of(data.sample, data.rows, data.refused),
+            groups=data.groups,
+        )
+    except NotEnoughLabels as error:
+        raise NotEnoughLabels(f"{name}: {error}") from error
+    return Mapped(data.config, sample, found)
+
+
+def save(store: Store, mapped: Mapped, *, by: str, now: datetime) -> None:
+    """Keeps the map with the detector's saved operating point, from where a release takes it: the same point is saved
+    again, with the map. Raises BadInput where no point is saved, or one of another configuration."""
+    name = mapped.config.name
+    saved = store.points.latest().get(name)
+    if saved is None or saved.config_id != mapped.config.id:
+        other = "none is saved" if saved is None else "the saved one is of other parameters or another model"
+        raise BadInput(
+            f"a probability map is kept with the operating point of {name}, and {other}: save one first "
+            f"(`choose {name} --save`, or the Tune page)"
+        )
+    store.points.save(
+        name,
+        config_id=saved.config_id,
+        sample_id=saved.sample_id,
+        point=saved.point,
+        data={**saved.data, KEY: released(mapped.fitted).to_json()},
+        chosen_by=by,
+        now=now,
+    )
+
+
+def kept(saved: SavedPoint) -> ProbabilityMap | None:
+    """The map that is kept with a saved point."""
+    return ProbabilityMap.from_json(saved.data[KEY]) if KEY in saved.data else None
+
+
+def released(fitted: Fitted) -> JudgedMap:
+    """What a release says of a map: the map, and how it did on traces it was not fitted on."""
+    found = fitted.reliability
+    return JudgedMap(fitted.map, found.n, found.positives, found.brier, found.ece)
+
+
+def judged(found: Reliability) -> Mapping[str, Any]:
+    """The reliability as plain values."""
+    return {
+        "n": found.n,
+        "positives": found.positives,
+        "groups": found.clusters,
+        "brier": asdict(found.brier),
+        "brier_of_prevalence": found.base_brier,
+        "gain": asdict(found.gain),
+        "log_loss": found.log_loss,
+        "ece": asdict(found.ece),
+        "ece_plain": found.plain_ece,
+        "bins": [asdict(one) for one in found.bins],
+    }
+
+
+def sentence(mapped: Mapped) -> str:
+    """What is known of the map, in words with its numbers."""
+    found, apparent = mapped.fitted.reliability, mapped.fitted.apparent
+    better = found.gain.low is not None and found.gain.low > 0
+    worth = "better than" if better else "not clearly better than"
+    return (
+        f"On {found.n:,} labels it was not fitted on, {found.positives:,} hallucinated, {_off(found.ece)}. "
+        f"Its Brier score is {_figure(found.brier)}, {worth} the {found.base_brier:.3f} of always saying the same; "
+        f"on the labels it was fitted on it would look like {_value(apparent.brier)}."
+    )
+
+
+def _off(ece: Interval) -> str:
+    """What the calibration error comes to, in percentage points."""
+    value, low, high = (100 * (one or 0.0) for one in (ece.value, ece.low, ece.high))
+    if low < 0.05:
+        return f"no error of its probabilities shows beyond chance (up to {high:.0f} points is possible)"
+    return f"its probabilities are off by {value:.0f} points on average ({low:.0f}–{high:.0f})"
+
+
+def _figure(found: Interval) -> str:
+    return f"{_value(found)} ({found.low or 0:.3f}–{found.high or 0:.3f})"
+
+
+def _value(found: Interval) -> str:
+    return f"{found.value or 0:.3f}"

@@ -1,0 +1,258 @@
+"""Scoreboard: every detector on the same labels, with what it costs, beside the baselines that it must beat."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from sqlalchemy import func, select
+
+from calibrate import registry
+from calibrate.stats.choosing.policies import Policy, choose
+from calibrate.stats.intervals.bootstrap import Units
+from calibrate.stats.intervals.ranking import FEW, ranked
+from calibrate.stats.intervals.ranking_differences import Comparison, compare
+from calibrate.stats.intervals.sweep_intervals import figures
+from calibrate.stats.sweep.design import Floats, Ints
+from calibrate.stats.sweep.sweep import Sweep, sweep
+from calibrate.types import FlagWhen, Interval
+from calibrate.workflow.evidence import loading
+from calibrate.workflow.evidence.score_matrix import ScoreMatrix, load_score_matrix
+from calibrate.workflow.tuning.spending import Spent, spent_by
+from db import Store
+from db.releases import SavedPoint
+from db.scores import Config
+from db.tables import GoldRow, TraceRow
+
+DEFAULT = Policy("precision", 0.7)
+LENGTH, OVERLAP = "answer_length", "word_overlap"
+BASELINES = (LENGTH, OVERLAP)
+RESAMPLES = 1000
+HALF = 0.5
+
+
+@dataclass(frozen=True)
+class AtPoint:
+    """A detector at one threshold, measured on the scoreboard's labels, of which `flagged` are flagged.
+
+    `saved`: it is the operating point that was saved, else what `policy` chooses on these very labels, the
+    nearest one where nothing is `feasible`. `why` says what is to be known of it, where there is anything.
+    """
+
+    threshold: float
+    flag_when: FlagWhen
+    policy: str
+    saved: bool
+    feasible: bool
+    precision: Interval
+    recall: Interval
+    flagged: int
+    why: str | None = None
+
+    @property
+    def chosen(self) -> str:
+        """In a word: saved, here (on these labels), or nearest (on these labels, and not what the policy asks)."""
+        return "saved" if self.saved else "here" if self.feasible else "nearest"
+
+
+@dataclass(frozen=True)
+class Line:
+    """One detector. `n` labels, `scored` of them with a score, `positives` hallucinated; on `not_run` it was not run.
+    `coverage` is the estimated share of the traffic that it can score where it is run. The two areas are over
+    scored labels; None with fewer than 5 of either verdict."""
+
+    name: str
+    title: str
+    n: int
+    scored: int
+    positives: int
+    not_run: int
+    coverage: float
+    auroc: Interval
+    average_precision: Interval
+    point: AtPoint | None
+    spent: Spent
+
+    @property
+    def baseline(self) -> bool:
+        return self.name in BASELINES
+
+
+@dataclass(frozen=True)
+class Against:
+    """The leader against another on the labels that both scored: differences are leader minus `other`."""
+
+    other: str
+    result: Comparison
+
+    @property
+    def beyond(self) -> bool:
+        """Better by more than its interval: the interval of the difference in AUROC lies above 0."""
+        return self.result.auroc.low is not None and self.result.auroc.low > 0
+
+
+@dataclass(frozen=True)
+class Scoreboard:
+    """Detectors by AUROC, best first, then the baselines; `silent` are those that scored nothing, with why.
+
+    `leader` is the best of those that score at least half of the labels, None where no area is known.
+    """
+
+    sample: str | None
+    n: int
+    positives: int
+    refused: int
+    lines: tuple[Line, ...]
+    silent: Mapping[str, str]
+    leader: str | None
+    against: tuple[Against, ...]
+
+    def line(self, name: str) -> Line:
+        return next(line for line in self.lines if line.name == name)
+
+
+def scoreboard(store: Store, *, sample: str | None = None, seed: int = 0) -> Scoreboard:
+    """Every detector that has scores, in the configuration that is meant. The same seed, the same answer.
+
+    Traces that share their sources count as groups. Raises BadInput for an unknown sample, and where nothing has
+    scores.
+    """
+    data = load_score_matrix(store, sample=sample)
+    scores: dict[str, Floats] = {**data.scores, LENGTH: _lengths(store, data)}
+    flag_when: dict[str, FlagWhen] = {**data.flag_when, LENGTH: "above"}
+    saved = store.points.latest()
+    lines, silent = [], {}
+    for name, values in scores.items():
+        config = data.configs.get(name)
+        if not np.isfinite(values).any():
+            silent[name] = _why_silent(store, data, name)
+            continue
+        curve = sweep(data.labels, values, design=data.design, groups=data.groups, flag_when=flag_when[name])
+        spent = Spent(0.0, 0.0, 0.0, False) if config is None else spent_by(store, config, data.sample)
+        lines.append(_line(name, data, values, curve, _chosen(curve, config, saved.get(name)), spent, seed))
+    lines.sort(key=lambda line: (line.baseline, -(line.auroc.value or 0.0)))
+    leader = _leader(lines)
+    return Scoreboard(
+        sample,
+        len(data.rows),
+        int(data.labels.sum()),
+        len(data.refused),
+        tuple(lines),
+        silent,
+        leader,
+        tuple(_against(data, scores, flag_when, leader, lines, seed)) if leader else (),
+    )
+
+
+def _line(
+    name: str, data: ScoreMatrix, values: Floats, curve: Sweep, point: AtPoint | None, spent: Spent, seed: int
+) -> Line:
+    ranks = ranked(
+        curve,
+        data.labels,
+        values,
+        rng=np.random.default_rng(seed),
+        weights=data.weights,
+        strata=data.strata,
+        groups=data.groups,
+        count=RESAMPLES,
+    )
+    asked = data.asked.get(name, np.ones(len(values), dtype=bool))
+    there = np.isfinite(values)
+    rich = min(curve.scored_positives, curve.scored - curve.scored_positives) >= FEW
+    return Line(
+        name=name,
+        title=title_of(name),
+        n=curve.n,
+        scored=curve.scored,
+        positives=curve.positives,
+        not_run=int(np.count_nonzero(~asked)),
+        coverage=float(data.weights[there].sum() / data.weights[asked].sum()),
+        auroc=ranks.auroc if rich else Interval(None),
+        average_precision=ranks.average_precision if rich else Interval(None),
+        point=point,
+        spent=spent,
+    )
+
+
+def title_of(name: str) -> str:
+    return "Answer length" if name == LENGTH else registry.get(name).title
+
+
+def _chosen(curve: Sweep, config: Config | None, saved: SavedPoint | None) -> AtPoint | None:
+    """The saved threshold where it is of the same configuration, else what the default policy chooses here."""
+    if curve.missing:
+        return None
+    why = None
+    if saved is not None and config is not None:
+        if saved.config_id == config.id:
+            point = saved.point
+            return _at(curve, point["threshold"], str(point["policy"]), saved=True, why=point.get("why"))
+        why = "the saved point is of other parameters or another model"
+    found = choose(curve, DEFAULT)
+    made = _at(curve, found.threshold, found.policy, saved=False, why=found.why or why)
+    return replace(made, feasible=found.feasible)
+
+
+def _at(curve: Sweep, threshold: float, policy: str, *, saved: bool, why: str | None) -> AtPoint:
+    found = figures(curve, threshold)
+    flagged = found.true_positives + found.false_positives
+    return AtPoint(threshold, curve.flag_when, policy, saved, True, found.precision, found.recall, flagged, why)
+
+
+def _clusters(data: ScoreMatrix) -> Ints:
+    """The group of every row, numbered."""
+    return Units.among(data.groups).of
+
+
+def _lengths(store: Store, data: ScoreMatrix) -> Floats:
+    """The answers' lengths in characters: the longer, the more suspicious."""
+    query = select(TraceRow.id, func.length(TraceRow.answer)).join(GoldRow, GoldRow.trace_pk == TraceRow.id)
+    with store.engine.connect() as connection:
+        lengths: dict[int, int] = dict(connection.execute(query).tuples().all())
+    return np.array([lengths.get(row.pk, np.nan) for row in data.rows], dtype=np.float64)
+
+
+def _why_silent(store: Store, data: ScoreMatrix, name: str) -> str:
+    if name == LENGTH or not data.rows:
+        return "no labels: label some traces first"
+    sample = data.sample.name if data.sample else None
+    reasons = loading.load_evidence(store, name, config=data.configs[name], sample=sample).reasons
+    return next(iter(reasons), "every labelled answer is a refusal")
+
+
+def _leader(lines: Sequence[Line]) -> str | None:
+    able = [line for line in lines if not line.baseline and line.auroc.value is not None]
+    most = [line for line in able if line.scored >= HALF * line.n] or able
+    return max(most, key=lambda line: line.auroc.value or 0.0).name if most else None
+
+
+def _against(
+    data: ScoreMatrix,
+    scores: Mapping[str, Floats],
+    flag_when: Mapping[str, FlagWhen],
+    leader: str,
+    lines: Sequence[Line],
+    seed: int,
+) -> list[Against]:
+    """The leader against the next best detector and each baseline, all turned so that more is more suspicious."""
+    second = _leader([line for line in lines if line.name != leader])
+    others = [*([second] if second else []), *(line.name for line in lines if line.baseline)]
+    turned = {name: values if flag_when[name] == "above" else -values for name, values in scores.items()}
+    units = _clusters(data)
+    found = []
+    for other in others:
+        both = np.isfinite(turned[leader]) & np.isfinite(turned[other])
+        result = compare(
+            data.labels[both],
+            turned[other][both],
+            turned[leader][both],
+            rng=np.random.default_rng(seed),
+            clusters=units[both],
+            weights=data.weights[both],
+            strata=None if data.strata is None else data.strata[both],
+            resamples=RESAMPLES,
+        )
+        found.append(Against(other, result))
+    return found

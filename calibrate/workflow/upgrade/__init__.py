@@ -1,0 +1,1 @@
+"""A model or a detector changed: what is seen of it, and new thresholds."""

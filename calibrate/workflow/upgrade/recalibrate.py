@@ -1,0 +1,331 @@
+"""Recalibrate: after a detector or a model changed, the thresholds anew under the policies they were chosen by.
+
+The labels stay: a detector's new version is run on the traces that have gold labels already. Its old scores stay too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from copy import copy
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from calibrate import registry
+from calibrate.errors import BadInput
+from calibrate.stats.choosing.policies import Policy, parse
+from calibrate.stats.intervals.sweep_intervals import Figures, figures
+from calibrate.stats.sampling.designs import speaks_for_all
+from calibrate.thresholds import Change, diff
+from calibrate.thresholds.model import ThresholdsFile
+from calibrate.types import OperatingPoint, Sample, Strength
+from calibrate.workflow.certification import attempts
+from calibrate.workflow.detection import detect
+from calibrate.workflow.evidence import evidence, loading, traffic
+from calibrate.workflow.releasing import approval as approving
+from calibrate.workflow.releasing import history, regression_guard
+from calibrate.workflow.releasing import release as releasing
+from calibrate.workflow.releasing.impact import Impact, impact
+from calibrate.workflow.releasing.release import Out
+from calibrate.workflow.sampling.sizing import FEW
+from calibrate.workflow.tuning import operating_points
+from calibrate.workflow.upgrade.models_seen import NOBODY
+from calibrate.workflow.upgrade.upgraded import Due as Due
+from calibrate.workflow.upgrade.upgraded import due_of
+from calibrate.workflow.watching import recheck as rechecks
+from db import Store
+from db.proposals import Proposal
+from db.releases import Points, Release, SavedPoint
+from db.runs import Run
+
+SAME = "same"
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a recalibration would go by: the live release, its detectors, and the labels: a sample, several as one, or
+    (None) all there are. `new_labels` of its `labels` are unknown to the release, and so are `new_models`. `caution`:
+    what to know of labels that stand for the traffic and were not drawn to. `fallen`: what rechecks found to be below
+    its target, in sentences."""
+
+    release: Release
+    file: ThresholdsFile
+    sample: Sample | None
+    due: tuple[Due, ...]
+    labels: int
+    new_labels: int
+    new_models: tuple[str, ...]
+    caution: str | None
+    fallen: tuple[str, ...]
+
+    @property
+    def asked(self) -> list[str] | None:
+        """The names of the samples."""
+        return list(attempts.first_names(self.sample)) or None
+
+    @property
+    def upgraded(self) -> tuple[Due, ...]:
+        """The detectors that are no longer what the release was made with."""
+        return tuple(one for one in self.due if one.changes)
+
+    @property
+    def waiting(self) -> int:
+        """The scores that are missing before thresholds can be chosen."""
+        return sum(one.waiting for one in self.due)
+
+    @property
+    def why(self) -> tuple[str, ...]:
+        """The reasons to recalibrate, in words; none where all is as it was."""
+        said = [f"{one.name} is not what v{self.release.version} was made with: {', '.join(one.changes)}"
+                for one in self.upgraded]  # fmt: skip
+        said += [one.rstrip(".") for one in self.fallen]
+        if self.new_labels:
+            said.append(f"{self.new_labels:,} of {self.labels:,} labels are newer than v{self.release.version}")
+        if self.new_models:
+            said.append(f"{', '.join(self.new_models)}: labelled now, unknown to v{self.release.version}")
+        return tuple(said)
+
+
+@dataclass(frozen=True)
+class Redone:
+    """One detector, before and after, on the same labels. `stood` is what the release's threshold does on the old
+    scores there; None where those are not kept. `point` is the new one; without it `why` says why the detector stays as
+    it is. `remark` is what to know of the point."""
+
+    due: Due
+    before: evidence.Evidence | None
+    after: evidence.Evidence | None
+    stood: Figures | None
+    point: OperatingPoint | None
+    why: str | None = None
+    remark: str | None = None
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """`changes` are what the candidate changes against the live release; none: there is nothing to release. `impact`
+    says what that does to flags a day, and what gets worse. `left_out` are ensembles of the live release that were made
+    from scores which have changed."""
+
+    plan: Plan
+    redone: tuple[Redone, ...]
+    candidate: ThresholdsFile | None
+    changes: tuple[Change, ...]
+    impact: Impact | None
+    left_out: tuple[str, ...]
+
+    @property
+    def doubts(self) -> tuple[str, ...]:
+        """What asks for a reason before it is released."""
+        caution = self.plan.caution
+        return (*(self.impact.worse if self.impact else ()), *([caution] if caution and self.changes else []))
+
+
+def plan(store: Store, *, sample: str | Sequence[str] | None = None, params: Mapping[str, Any] | None = None) -> Plan:
+    """What stands to be recalibrated. Computes no score.
+
+    `params` are for those detectors that have a parameter of that name; without, they stay those of the release.
+    Without a `sample` the labels are the newest sample's if it is newer than the release's, else those of the release.
+    Raises BadInput where nothing is released, and for a parameter that no detector has.
+    """
+    release = next(iter(store.releases.list()), None)
+    if release is None:
+        raise BadInput("nothing is released yet, so there is nothing to recalibrate: `choose` and `release` come first")
+    file = history.read_release(release)
+    names = _as_list(sample) if sample else _labels_of(store, release, file)
+    due = tuple(due_of(store, name, entry, params or {}) for name, entry in sorted(file.detectors.items()))
+    for name in params or {}:
+        if not any(one.detector and name in registry.config_of(one.detector) for one in due):
+            raise BadInput(f"none of {', '.join(file.detectors)} has a parameter {name!r}; `detectors` lists them")
+    drawn = loading.resolve_sample(store, names)
+    rows = loading.gold_rows(store, NOBODY, drawn)
+    flagged_only = set() if drawn else store.labels.of_flagged_only()
+    models = {row.model for row in rows if row.model and row.pk not in flagged_only} - set(file.data.models)
+    fresh = store.labels.decided_since(release.released_at)
+    new = sum(row.pk in fresh for row in rows)
+    known = loading.caution(store, drawn), rechecks.fallen(store, release.version)
+    return Plan(release, file, drawn, due, len(rows), new, tuple(sorted(models)), *known)
+
+
+def queue(store: Store, plan: Plan, *, budget: float | None = None) -> Run | None:
+    """Puts the run in the store that gives every labelled trace its new scores; None where none is missing. `budget`:
+    US dollars that its requests to a chat endpoint may cost; None for no limit."""
+    if budget is not None and not 0 <= budget < float("inf"):
+        raise BadInput(f"the budget cannot be {budget}; it is a number of US dollars, 0 or more")
+    specs = [
+        {"name": one.name, "params": registry.config_of(one.detector)}
+        for one in plan.due
+        if one.detector is not None and one.waiting
+    ]
+    options = None if budget is None else {"budget": budget}
+    scope = detect.scope_of(labelled=True)
+    return store.runs.queue(specs, scope, options=options, now=detect.utc_now()) if specs else None
+
+
+def redo(store: Store, plan: Plan, *, policy: str = SAME) -> tuple[Redone, ...]:
+    """Chooses every detector's point anew, under the policy of its entry or under `policy` for all."""
+    chosen = None if policy == SAME else parse(policy)
+    return tuple(_redo(store, plan, one, chosen) for one in plan.due)
+
+
+def look(store: Store, plan: Plan, redone: Sequence[Redone], *, by: str, now: datetime) -> Outcome:
+    """What a release of the new points would hold and change. Keeps nothing."""
+    asked = _asked(plan)
+    left_out = tuple(sorted(set(plan.file.ensembles) - set(asked["ensembles"])))
+    if not any(one.point for one in redone):
+        return Outcome(plan, tuple(redone), None, (), None, left_out)
+    mind = _with_points_in_mind(store)
+    _save(mind, redone, by=by, now=now)
+    found = releasing.candidate(
+        mind,
+        **asked,
+        note="",
+        by=by,
+        now=now,
+        version=plan.release.version + 1,
+        replaces=plan.release.version,
+        before=plan.file,
+    )
+    changes = tuple(diff(plan.file, found))
+    seen = impact(mind, plan.file, found) if changes else None
+    return Outcome(plan, tuple(redone), found, changes, seen, left_out)
+
+
+def release(
+    store: Store,
+    outcome: Outcome,
+    *,
+    note: str,
+    reason: str = "",
+    by: str,
+    now: datetime,
+    out: Out | None = None,
+    approval: bool = False,
+) -> Release | Proposal:
+    """Keeps the new points and releases them, or with `approval` proposes them to a second person.
+
+    Raises BadInput, and keeps nothing, where nothing changes, somebody released in the meantime, or without a `reason`
+    where a point is worse than the live one on the same labels, or the labels were not drawn to stand for the traffic.
+    """
+    plan = outcome.plan
+    if outcome.candidate is None or not outcome.changes:
+        raise BadInput(f"nothing changes against v{plan.release.version}: it stands as it is")
+    if outcome.doubts and not reason:
+        remedy = "take other labels (`--sample`)" if plan.caution else "take another policy"
+        raise BadInput(f"{'; '.join(outcome.doubts)}; {remedy}, or say why it shall be so: `--reason TEXT`")
+    newest = store.releases.list(limit=1)[0].version
+    if newest != plan.release.version:
+        raise BadInput(f"version {newest} was released in the meantime: look at what it changed, then go on")
+    mind = _with_points_in_mind(store)
+    _save(mind, outcome.redone, by=by, now=now)
+    given = {**_asked(plan), "note": note, "reason": reason, "by": by, "now": now, "expect": newest + 1}
+    made = approving.propose(mind, **given) if approval else releasing.release(mind, **given, out=out)
+    _save(store, outcome.redone, by=by, now=now)  # now that nothing can refuse it: a later release takes what is saved
+    return made
+
+
+def _save(store: Store, redone: Sequence[Redone], *, by: str, now: datetime) -> None:
+    """Keeps the new points; they are then on offer for release."""
+    for one in redone:
+        if one.point is not None and one.after is not None:
+            operating_points.save_point(store, one.after, one.point, by=by, now=now)
+
+
+def _as_list(names: str | Sequence[str]) -> list[str]:
+    return [names] if isinstance(names, str) else list(names)
+
+
+def _labels_of(store: Store, release: Release, file: ThresholdsFile) -> list[str] | None:
+    """The samples whose labels count: the release's, or the newest where it is newer; None for every label."""
+    stood = [part for part in (file.data.sample or "").split(" + ") if part and store.samples.get(part)]
+    newest = next((one for one in store.samples.list() if speaks_for_all(one) and _definite(store, one) >= FEW), None)
+    if newest is None or newest.name in stood:
+        return stood or None
+    # Points of several samples name none; and where labels of no sample chose, an older sample is no better guide.
+    several = not stood and bool(file.data.samples)
+    return [newest.name] if several or newest.created_at > release.released_at else stood or None
+
+
+def _definite(store: Store, sample: Sample) -> int:
+    gold = store.labels.gold_counts(sample.id)
+    return gold.get("clean", 0) + gold.get("hallucinated", 0)
+
+
+def _redo(store: Store, plan: Plan, due: Due, policy: Policy | None) -> Redone:
+    before = _before(store, plan, due)
+    stood = figures(before.sweep, due.entry.threshold) if before and not before.sweep.missing else None
+    if due.config is None:
+        return Redone(due, before, None, stood, None, f"it cannot run here: {due.missing}")
+    after = loading.load_evidence(store, due.name, sample=plan.asked, config=due.config)
+    if due.entry.strength == "certified" and not due.changes and policy is None:
+        return Redone(due, before, after, stood, None, "nothing of it changed, and its certificate stands")
+    try:
+        point = _point(store, after, policy or parse(due.entry.policy), due.entry.strength)
+    except BadInput as error:
+        return Redone(due, before, after, stood, None, str(error))
+    if not point.feasible:
+        return Redone(due, before, after, stood, None, str(point.why))
+    return Redone(due, before, after, stood, point, None, _remark(due, point))
+
+
+def _point(store: Store, data: evidence.Evidence, policy: Policy, stood: Strength) -> OperatingPoint:
+    """As sure as the entry was; what was certified is bounded where the labels allow it, else measured."""
+    pool = traffic.scored_traffic(store, data) if policy.kind == "alerts" else None
+    if stood == "measured" or policy.kind != "precision":
+        return operating_points.choose_point(data, policy, pool=pool)
+    point = operating_points.choose_point(data, policy, strength="bounded")
+    return point if point.feasible or stood == "bounded" else operating_points.choose_point(data, policy)
+
+
+def _remark(due: Due, point: OperatingPoint) -> str | None:
+    if due.entry.strength == "certified":
+        return (
+            "its certificate was for the old scores and cannot be carried over: the new threshold is "
+            f"{point.strength}; `certify {due.name}` is next"
+        )
+    if due.changes and point.policy.startswith("manual"):
+        return (
+            "its threshold was set by hand for the old scores and is kept as it is: look whether it still means the "
+            "same, or choose by a rule (`--policy precision>=0.7`)"
+        )
+    return None
+
+
+def _before(store: Store, plan: Plan, due: Due) -> evidence.Evidence | None:
+    """The same labels with the scores that the release was made with."""
+    config = regression_guard.config_of(store, due.name, due.entry) if due.name in registry.names() else None
+    if config is None:
+        return None
+    found = loading.load_evidence(store, due.name, sample=plan.asked, config=config)
+    return found if any(row.value is not None for row in found.rows) else None
+
+
+def _asked(plan: Plan) -> dict[str, Any]:
+    """What to release: all that is live, but for ensembles that were made from scores which have changed."""
+    changed = {one.name for one in plan.upgraded}
+    kept = [name for name, entry in plan.file.ensembles.items() if not changed & set(entry.members)]
+    return {"detectors": sorted(plan.file.detectors), "ensembles": sorted(kept)}
+
+
+class _InMind(Points):
+    """Points that are chosen and not kept."""
+
+    def __init__(self, store: Store) -> None:
+        super().__init__(store.engine)
+        self._chosen: dict[str, SavedPoint] = {}
+
+    def save(
+        self, detector: str, *, config_id: int, sample_id: int | None, point: Mapping[str, Any],
+        data: Mapping[str, Any], chosen_by: str, now: datetime,
+    ) -> None:  # fmt: skip
+        self._chosen[detector] = SavedPoint(0, detector, config_id, sample_id, point, data, chosen_by, now)
+
+    def latest(self) -> dict[str, SavedPoint]:
+        return dict(sorted({**super().latest(), **self._chosen}.items()))
+
+
+def _with_points_in_mind(store: Store) -> Store:
+    """The same store, but for points that are saved to it: they are forgotten with it."""
+    found = copy(store)
+    found.points = _InMind(store)
+    return found

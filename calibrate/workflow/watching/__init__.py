@@ -1,0 +1,1 @@
+"""A release in production: decisions, drift, rechecks."""

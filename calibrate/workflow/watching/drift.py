@@ -1,0 +1,372 @@
+"""Drift: whether the scores of a release's detectors moved since the window that it was made on, without labels.
+
+Every detector is compared under the configuration that was released (its version, parameters and model revision), for
+every model: a model's traffic since the release with its own traffic before, an unseen model's with that of
+the models it was made on.
+A window of which not all was scored is compared by its samples that were drawn at random, as the choice of the rest
+might be what differs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calibrate.errors import BadInput
+from calibrate.report.sentences import drift as drift_sentences
+from calibrate.stats.fitting.prevalence import prevalence
+from calibrate.stats.monitoring.drift import ALPHA, ENOUGH, Moved, Shift, Window, compare, judge
+from calibrate.stats.sweep.clusters import codes
+from calibrate.thresholds.model import DetectorEntry, ThresholdsFile
+from calibrate.types import FlagWhen, Tier, TraceFilter
+from calibrate.workflow.releasing.history import promised_precision, read_release, releases_alike
+from calibrate.workflow.releasing.unknown_models import MIN_SHARE, UnknownModel, unknown_models
+from db import Store
+from db import windows as windows_db
+from db.releases import Release
+from db.scores import Config
+from db.traces import NONE
+
+CAP = 2000  # traces of a window that are compared at most, drawn by chance
+WHOLE = 0.95  # the share of a window that must be scored, to be taken as all of it
+OLD = timedelta(days=90)  # an entropy baseline
+BINS = 30
+MODELS = 12  # those with the most traffic
+
+State = Literal["recalibrate", "moved", "holds", "partly scored", "not scored", "too few", "no reference"]
+
+
+@dataclass(frozen=True)
+class Bins:
+    """Both windows' scores in bins of equal width, as shares of each window's scores: bin i holds edges[i] <= score <
+    edges[i + 1], the outer ones what lies beyond. Empty where there are no scores."""
+
+    edges: NDArray[np.float64]
+    before: NDArray[np.float64]
+    now: NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Line:
+    """One detector on one model's traffic.
+
+    `model` is "(none)" for traces that name none. Of `traces` since the release, `scored` were run by the detector
+    (refusals left out), `compared` of them drawn for the test, with as many as `compared_before` of the window before.
+    `shift`, `bins` and `moved` are None where nothing could be compared. `unseen`: the release was made without the
+    model. `baseline`: why its entropy baseline is stale, None where it is not or there is none to be. `prevalence`: the
+    estimated shares of hallucinated traces before and now, from the probability map without labels: advisory, None
+    without a map. `promised`: the precision it was released to hold, None where no number is known. `verdict` is the
+    plain sentence.
+    """
+
+    detector: str
+    model: str
+    tier: Tier
+    threshold: float
+    flag_when: FlagWhen
+    limit: str
+    state: State
+    unseen: bool
+    traces: int
+    scored: int
+    compared: int
+    compared_before: int
+    shift: Shift | None
+    moved: Moved | None
+    bins: Bins | None
+    baseline: str | None
+    prevalence: tuple[float, float] | None
+    promised: float | None
+    verdict: str
+
+
+@dataclass(frozen=True)
+class Report:
+    """All detectors of a release that may flag, by name, each on every model, most traffic first.
+
+    `before` and `now` are the windows compared; `traces` is how many `now` holds. `cap`: the traces of a window drawn
+    for a test at most. `alpha`: the chance that anything is said to have moved in a quiet week.
+    """
+
+    version: int
+    released_at: datetime
+    models: tuple[str, ...]
+    before: TraceFilter
+    now: TraceFilter
+    traces: int
+    unknown: tuple[UnknownModel, ...]
+    lines: tuple[Line, ...]
+    cap: int
+    seed: int
+    alpha: float
+    verdict: str
+    next: str
+
+    @property
+    def moved(self) -> tuple[Line, ...]:
+        """The lines that ask for something: moved, or a model that the release was made without."""
+        return tuple(line for line in self.lines if line.state in ("moved", "recalibrate"))
+
+    def of(self, detector: str) -> tuple[Line, ...]:
+        """A detector's lines."""
+        return tuple(line for line in self.lines if line.detector == detector)
+
+
+def drift(
+    store: Store,
+    *,
+    version: int | None = None,
+    since: datetime | None = None,
+    detectors: Collection[str] | None = None,
+    now: datetime,
+    seed: int = 0,
+    cap: int = CAP,
+) -> Report:
+    """The report on a release (default: the newest). `since`: where the live window begins, default the release, or
+    the first one that decides alike where that was rolled back to.
+
+    Raises BadInput where nothing was released, there is no such version, a detector is not in it, and for a seed below
+    0.
+    """
+    if seed < 0:
+        raise BadInput(f"a seed is a whole number, 0 or more, not {seed}")
+    release = _release(store, version)
+    file = read_release(release)
+    entries = _entries(file, detectors)
+    began = releases_alike(store, release)[-1].released_at
+    since = since or (began if began < release.released_at else None)
+    live = TraceFilter(since=since or release.released_at, undated=False)
+    before = _before(store, release, file, live)
+    traces = store.traces.facet(live, "model")
+    total = sum(traces.values())
+    models = [name for name, n in traces.items() if n >= MIN_SHARE * total][:MODELS]
+    unknown = unknown_models(store, release)
+    unseen = {one.name for one in unknown}
+    pairs = [
+        _Pair(name, entry, model, (file.data.models or (NONE,)) if model in unseen else ())
+        for name, entry in entries.items()
+        for model in models
+    ]
+    seen = [_look(store, pair, before, live, now=now, seed=seed, cap=cap, tests=3 * len(pairs)) for pair in pairs]
+    moved = iter(judge([one.shift for one in seen if one.shift is not None]))
+    lines = tuple(_line(one, next(moved) if one.shift else None, traces[one.pair.model]) for one in seen)
+    return Report(
+        version=release.version,
+        released_at=release.released_at,
+        models=file.data.models,
+        before=before,
+        now=live,
+        traces=total,
+        unknown=unknown,
+        lines=lines,
+        cap=cap,
+        seed=seed,
+        alpha=ALPHA,
+        verdict=drift_sentences.verdict(release.version, lines, total, since=since, left_out=len(traces) - len(models)),
+        next=drift_sentences.next_step(lines, total),
+    )
+
+
+NOTHING = Window(np.empty(0))
+
+
+@dataclass(frozen=True)
+class _Pair:
+    name: str
+    entry: DetectorEntry
+    model: str
+    instead: tuple[str, ...]  # the models that an unseen one is compared with
+
+    @property
+    def unseen(self) -> bool:
+        return bool(self.instead)
+
+
+@dataclass(frozen=True)
+class _Seen:
+    """A pair as the store shows it; without a `shift`, `why` says what is missing."""
+
+    pair: _Pair
+    state: State | None
+    why: str
+    baseline: str | None
+    scored: int = 0
+    before: Window = NOTHING
+    now: Window = NOTHING
+    shift: Shift | None = None
+
+
+def _release(store: Store, version: int | None) -> Release:
+    if version is None:
+        newest = store.releases.list()
+        if not newest:
+            raise BadInput("nothing was released yet, so nothing can have drifted: choose thresholds and release them")
+        return newest[0]
+    found = store.releases.get(version)
+    if found is None:
+        raise BadInput(f"there is no release {version}; the newest is {_release(store, None).version}")
+    return found
+
+
+def _entries(file: ThresholdsFile, wanted: Collection[str] | None) -> Mapping[str, DetectorEntry]:
+    """The detectors that the release asks, or those of them that are wanted."""
+    asked = {rule.detector: file.detectors[rule.detector] for rule in file.rules}
+    for name in wanted or ():
+        if name not in asked:
+            raise BadInput(f"{name} is not in release {file.version}, which asks {', '.join(asked) or 'no detector'}")
+    return {name: entry for name, entry in asked.items() if wanted is None or name in wanted}
+
+
+def _before(store: Store, release: Release, file: ThresholdsFile, live: TraceFilter) -> TraceFilter:
+    """The window the release was made on: the one its file names, else its sample's, else all there was; as far as the
+    live window has none of it."""
+    window, sample = file.data.window, store.samples.get(file.data.sample) if file.data.sample else None
+    where = replace(sample.filter, label="any") if sample else TraceFilter()
+    if window is not None:
+        where = replace(where, since=window.since, until=window.until)
+    ends = (where.until, release.released_at, live.since)
+    return replace(where, until=min(one for one in ends if one is not None))
+
+
+def _look(
+    store: Store, pair: _Pair, before: TraceFilter, live: TraceFilter, *, now: datetime, seed: int, cap: int, tests: int
+) -> _Seen:
+    """Both windows of a detector on a model, compared where they can be."""
+    entry, rng = pair.entry, np.random.default_rng([seed, *f"{pair.name} {pair.model}".encode()])
+    config = _config(store, pair, now)
+    stale = _stale(store, pair, now)
+    releases_alike = entry.sampling.only_when if entry.sampling else {}
+    windows = [replace(one, attributes={**one.attributes, **releases_alike}) for one in (before, live)]
+    windows[0] = replace(windows[0], models=pair.instead or (pair.model,))
+    windows[1] = replace(windows[1], models=(pair.model,))
+    known = [
+        _known(store, config, one, sampled=entry.sampling is not None and entry.sampling.rate < 1) for one in windows
+    ]
+    seen = _Seen(pair, None, "", stale, scored=known[1].scored)
+    if not known[1].scored:
+        return replace(seen, state="not scored", why="not scored since the release")
+    if not known[0].scored:
+        return replace(seen, state="no reference", why="there are no scores of it from before the release")
+    if partly := next((one for one in reversed(known) if one.partly), None):
+        when = "since the release" if partly is known[1] else "of the window before"
+        why = f"only {partly.scored:,} of {partly.traces:,} traces {when} were scored, and not drawn at random"
+        return replace(seen, state="partly scored", why=why)
+    drawn = [
+        _window(windows_db.draw(store.engine, config.id, where, cap, rng=rng, random=one.random))
+        for where, one in zip(windows, known, strict=True)
+    ]
+    shift = compare(drawn[0], drawn[1], threshold=entry.threshold, flag_when=entry.flag_when, rng=rng, tests=tests)
+    return replace(seen, before=drawn[0], now=drawn[1], shift=shift)
+
+
+@dataclass(frozen=True)
+class _Known:
+    """How many traces a window has and how many were run; `random`: only those of random samples stand for it."""
+
+    traces: int
+    scored: int
+    random: bool = False
+    partly: bool = False
+
+
+def _known(store: Store, config: Config, where: TraceFilter, *, sampled: bool) -> _Known:
+    scored = sum(windows_db.counts(store.engine, config.id, where).values())
+    refused = sum(windows_db.refusals(store.engine, config.id, where).values())
+    traces = store.traces.count(where)
+    if not scored or sampled or scored + refused >= WHOLE * traces:
+        return _Known(traces, scored)
+    random = sum(windows_db.counts(store.engine, config.id, where, random=True).values())
+    return _Known(traces, scored, random=True, partly=random < ENOUGH)
+
+
+def _window(drawn: windows_db.Drawn) -> Window:
+    return Window(drawn.scores, codes(drawn.groups))
+
+
+def _config(store: Store, pair: _Pair, now: datetime) -> Config:
+    entry = pair.entry
+    return store.scores.config(pair.name, entry.version, entry.params, entry.revision, now=now)
+
+
+def _stale(store: Store, pair: _Pair, now: datetime) -> str | None:
+    """Why the entropy baseline of a model is stale; None where it is not, or the detector has none."""
+    params = pair.entry.params
+    if pair.name != "entropy_z" or params.get("variant") == "plain":
+        return None
+    family = f"entropy/{params.get('aggregate', 'top_decile')}/"
+    known = [one for (name, model), one in store.baselines.current().items() if model == pair.model]
+    fitted = [one.fitted_at for one in known if one.statistic.startswith(family)]
+    if not fitted:
+        return f"{pair.model} has no entropy baseline"
+    age = now - max(fitted)
+    return f"the entropy baseline is {age.days} days old" if age > OLD else None
+
+
+def _line(seen: _Seen, moved: Moved | None, traces: int) -> Line:
+    pair, shift = seen.pair, seen.shift
+    state, stale = _state(seen, moved), seen.baseline
+    if stale is None and moved is not None and moved.scores and pair.name == "entropy_z":
+        stale = "the entropy baseline is stale"
+    line = Line(
+        detector=pair.name,
+        model=pair.model,
+        tier=pair.entry.tier,
+        threshold=pair.entry.threshold,
+        flag_when=pair.entry.flag_when,
+        limit=pair.entry.limit,
+        state=state,
+        unseen=pair.unseen,
+        traces=traces,
+        scored=seen.scored,
+        compared=len(seen.now.scores),
+        compared_before=len(seen.before.scores),
+        shift=shift,
+        moved=moved,
+        bins=_bins(seen.before.scores, seen.now.scores) if shift else None,
+        baseline=stale,
+        prevalence=_prevalence(pair.entry, seen) if shift else None,
+        promised=promised_precision(pair.entry),
+        verdict="",
+    )
+    return replace(line, verdict=drift_sentences.of_line(line, seen.why))
+
+
+def _state(seen: _Seen, moved: Moved | None) -> State:
+    if seen.pair.unseen:
+        return "recalibrate"
+    if seen.shift is None or moved is None:
+        return seen.state or "not scored"
+    if moved.any:
+        return "moved"
+    return "too few" if seen.shift.p_scores is None else "holds"
+
+
+def _bins(before: NDArray[np.float64], now: NDArray[np.float64]) -> Bins:
+    """From the 0.5% to the 99.5% point of both together: a stray score does not squeeze the rest."""
+    sides = [one[~np.isnan(one)] for one in (before, now)]
+    both = np.concatenate(sides)
+    if not len(both):
+        return Bins(np.zeros(1), np.zeros(0), np.zeros(0))
+    low, high = np.quantile(both, [0.005, 0.995])
+    edges = np.histogram_bin_edges(np.clip(both, low, high), bins=BINS)
+    shares = [np.histogram(np.clip(one, low, high), bins=edges)[0] / max(1, len(one)) for one in sides]
+    return Bins(edges, *shares)
+
+
+def _prevalence(entry: DetectorEntry, seen: _Seen) -> tuple[float, float] | None:
+    if entry.probability_map is None:
+        return None
+    one = entry.probability_map.map
+    mapped = [
+        [p for score in side.scores if (p := one.probability(float(score))) is not None]
+        for side in (seen.before, seen.now)
+    ]
+    if not all(mapped) or not 0 < float(np.mean(mapped[0])) < 1:
+        return None
+    prior = float(np.mean(mapped[0]))
+    return prior, prevalence(mapped[1], prior).value

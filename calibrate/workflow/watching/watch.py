@@ -1,0 +1,247 @@
+"""Watch: score the traces that the active release has not decided yet, decide, keep that, tell somebody.
+
+For teams whose program does not decide by itself. What is scored already is not scored again, and what is decided not
+decided again, so watching may be stopped and started at any time.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Container, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+
+from calibrate.errors import BadInput
+from calibrate.runtime import Decision, Scored, Scorer
+from calibrate.thresholds.model import ThresholdsFile
+from calibrate.types import Score, Tier, Trace, TraceFilter
+from calibrate.workflow.detection import detect
+from calibrate.workflow.releasing.history import read_release
+from calibrate.workspace import using
+from db import Store
+from db.decisions import FLAGGED, Decided
+
+BATCH = 64  # traces scored and decided together: what a kill may lose
+PATIENCE = 3  # batches in a row of which nothing could be decided, before a look ends
+
+Offer = Callable[[Trace, Decision], None]
+
+
+@dataclass(slots=True)
+class Look:
+    """What one look at the store did. `tiers` counts the decided traces; `made` and `reused` count scores; `failed`, by
+    detector, those that should have been there. `undecided` traces stay for the next look, `problems` says why."""
+
+    version: int
+    tiers: Counter[Tier] = field(default_factory=Counter)
+    made: int = 0
+    reused: int = 0
+    failed: Counter[str] = field(default_factory=Counter)
+    undecided: int = 0
+    problems: Counter[str] = field(default_factory=Counter)
+
+    @property
+    def decided(self) -> int:
+        return self.tiers.total()
+
+
+@dataclass(frozen=True, slots=True)
+class _Made:
+    """A scored trace. `owed` says, by detector, why a score is missing that could be made another time: it failed, or
+    its model is not here."""
+
+    scored: Scored
+    owed: dict[str, str]
+
+
+class Watcher:
+    """Looks, again and again, for traces that a release has not decided: the `pinned` one, else always the newest.
+
+    where        which traces it is about, asked at every look, because a window moves
+    offer        hears of every trace that is flagged for the first time, or more severely than by an earlier release
+    on_progress  hears how far a look is, after every batch: traces looked at, traces to look at
+    """
+
+    _file: ThresholdsFile
+    _scorer: Scorer
+    _seen: int  # every trace up to this key is decided, or outside of what is watched
+    _trouble: set[int]  # traces that could not be decided; the others come first
+    _configs: dict[str, int]
+
+    def __init__(
+        self,
+        store: Store,
+        *,
+        where: Callable[[], TraceFilter],
+        now: Callable[[], datetime],
+        pinned: ThresholdsFile | None = None,
+        offer: Offer | None = None,
+        on_progress: Callable[[int, int], None] | None = None,
+    ) -> None:
+        self._store, self._where, self._now = store, where, now
+        self._offer, self._on_progress = offer, on_progress
+        if pinned is not None:
+            _belongs(store, pinned)
+        self._pinned = pinned is not None
+        self._workspace = detect.workspace_of(store)
+        self._take(pinned or newest(store))
+
+    def look(self) -> Look:
+        """Decides what is lacking, newest first. A trace that makes trouble is said, left undecided and tried again at
+        the next look, after the others. A release that comes meanwhile is taken at once, and the look begun anew.
+        Raises what the database raises where it cannot be asked at all."""
+        self._follow()
+        if (workspace := detect.workspace_of(self._store)) != self._workspace:
+            self._workspace, self._scorer = workspace, Scorer(self._file)
+        look = Look(self._file.version)
+        last = self._store.decisions.newest_trace()
+        if last == self._seen:
+            return look
+        lacking = self._store.decisions.lacking(self._file.version, self._where(), after=self._seen)
+        todo = sorted(lacking, key=self._trouble.__contains__)
+        in_vain = 0
+        for start in range(0, len(todo), BATCH):
+            batch = todo[start : start + BATCH]
+            before = look.decided
+            self._survive(batch, look)
+            in_vain = in_vain + 1 if look.decided == before else 0
+            if self._on_progress:
+                self._on_progress(start + len(batch), len(todo))
+            if in_vain == PATIENCE:
+                break
+            if self._follow():
+                return self.look()
+        look.undecided = len(todo) - look.decided
+        if not look.undecided:
+            self._seen = last
+        return look
+
+    def _follow(self) -> bool:
+        """Takes a newer release, if there is one; True when it did."""
+        if self._pinned or (file := newest(self._store)).version == self._file.version:
+            return False
+        self._take(file)
+        return True
+
+    def _take(self, file: ThresholdsFile) -> None:
+        self._file, self._scorer = file, Scorer(file)
+        self._seen, self._trouble, self._configs = 0, set(), {}
+
+    def _survive(self, pks: Sequence[int], look: Look) -> None:
+        """Decides the batch; where that raises, its traces one by one, so that only the culprit is left."""
+        try:
+            self._decide(pks, look)
+        except Exception as error:
+            if len(pks) > 1:
+                for pk in pks:
+                    self._survive([pk], look)
+            else:
+                self._trouble.update(pks)
+                look.problems[f"{type(error).__name__}: {str(error)[:200]}"] += 1
+
+    def _decide(self, pks: Sequence[int], look: Look) -> None:
+        contents = dict(pair for some in self._store.traces.hashes(pks) for pair in some)
+        traces = dict(zip(pks, self._store.traces.load(pks), strict=True))
+        for some in _without_twins(pks, contents):
+            asked = {traces[pk].id: contents[pk] for pk in some}
+            made = self._score([traces[pk] for pk in some], asked, look)
+            self._keep(dict(zip(some, made, strict=True)), look)
+
+    def _score(self, traces: Sequence[Trace], contents: dict[str, str], look: Look) -> list[_Made]:
+        """The scores of these traces ({id: content hash}); what the store has is taken, what it has not is kept."""
+        there: set[tuple[str, str]] = set()
+
+        def known(name: str, asked: Sequence[Trace]) -> list[Score | None]:
+            kept = self._store.scores.kept(self._config(name), [contents[trace.id] for trace in asked])
+            found = [(trace.id, kept.get(contents[trace.id])) for trace in asked]
+            there.update((name, trace_id) for trace_id, score in found if score)
+            return [replace(score, trace_id=trace_id) if score else None for trace_id, score in found]
+
+        with using(self._workspace):
+            scored = self._scorer.score(traces, known=known)
+        fresh: dict[str, list[tuple[str, Score]]] = {}
+        for one in scored:
+            for name in one.seconds:  # of those that ran; what could not run here is no score to keep
+                fresh.setdefault(name, []).append((contents[one.trace.id], one.scores[name]))
+        for name, pairs in fresh.items():
+            self._store.scores.save(self._config(name), pairs, now=self._now())
+        look.reused += len(there)
+        look.made += sum(map(len, fresh.values()))
+        return [_Made(one, _owed(one, there)) for one in scored]
+
+    def _config(self, name: str) -> int:
+        """The key of the scores that the release was made from."""
+        if name not in self._configs:
+            entry = self._file.detectors[name]
+            config = self._store.scores.config(name, entry.version, entry.params, entry.revision, now=self._now())
+            self._configs[name] = config.id
+        return self._configs[name]
+
+    def _keep(self, made: dict[int, _Made], look: Look) -> None:
+        decisions = {}
+        for pk, one in made.items():
+            decision = one.scored.decision
+            look.failed.update(one.owed.keys())
+            if one.owed and not decision.scored:
+                # While an endpoint is down or a model missing, everything would pass: it can be judged later.
+                self._trouble.add(pk)
+                look.problems.update(f"{name}: {reason}" for name, reason in one.owed.items())
+            else:
+                decisions[pk] = decision
+        now = self._now()
+        kept = self._store.decisions.keep([_decided(pk, made[pk].scored, one, now) for pk, one in decisions.items()])
+        for pk, decision in decisions.items():
+            look.tiers[decision.tier] += 1
+            if self._offer and pk in kept and self._is_news(pk, decision):
+                self._offer(made[pk].scored.trace, decision)
+
+    def _is_news(self, pk: int, decision: Decision) -> bool:
+        """Whether it is flagged, and no earlier release said so at least as loud: after a release the whole window is
+        decided anew, and nobody is to be told twice."""
+        if decision.tier not in FLAGGED:
+            return False
+        loud = FLAGGED[: FLAGGED.index(decision.tier) + 1]
+        return not any(one.tier in loud for one in self._store.decisions.of(pk) if one.version != decision.version)
+
+
+def newest(store: Store) -> ThresholdsFile:
+    """The active release. Raises BadInput where there is none."""
+    rows = store.releases.list(limit=1)
+    if not rows:
+        raise BadInput(
+            "nothing to watch by: nothing was released yet; `python -m calibrate release`, or the Release page, makes "
+            "the first release"
+        )
+    return read_release(rows[0])
+
+
+def _belongs(store: Store, file: ThresholdsFile) -> None:
+    """Decisions are kept under a release's number: another file of that number would put words in its mouth."""
+    row = store.releases.get(file.version)
+    if row is None or read_release(row) != file:
+        raise BadInput(
+            f"this file is not release {file.version} of this store, under which its decisions would be kept: take the "
+            "file from the Release page or from `release --again`, or leave --file out to watch by the newest release"
+        )
+
+
+def _without_twins(pks: Sequence[int], contents: dict[int, str]) -> Iterable[Sequence[int]]:
+    """The first trace of every content, then the others, which find its scores kept."""
+    first = {content: pk for pk, content in reversed([(pk, contents[pk]) for pk in pks])}
+    leaders = [pk for pk in pks if first[contents[pk]] == pk]
+    others = [pk for pk in pks if first[contents[pk]] != pk]
+    return filter(None, (leaders, others))
+
+
+def _owed(one: Scored, there: Container[tuple[str, str]]) -> dict[str, str]:
+    """`there` are the (detector, trace id) whose score the store had: of what it was run on, not of this machine."""
+    return {
+        name: score.reason or "no reason given"
+        for name, score in one.scores.items()
+        if score.status == "failed" or (name not in one.seconds and (name, one.trace.id) not in there)
+    }
+
+
+def _decided(pk: int, scored: Scored, decision: Decision, now: datetime) -> Decided:
+    scores = {name: score.value for name, score in scored.scores.items()}
+    return Decided(pk, decision.version, decision.verdict, decision.tier, decision.flags, decision.reasons, scores, now)

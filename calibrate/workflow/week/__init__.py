@@ -1,0 +1,1 @@
+"""Where the week stands and what comes next."""

@@ -1,0 +1,156 @@
+"""A labeller at work on a sample: which trace is on the screen, what was said of it, where Back leads.
+
+What lasts is in the store; here is only what one visit needs. Every showing of a trace is a turn with a number, and
+a turn is answered once: a rerun, a second callback or a late click with an old number changes nothing.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+
+from calibrate.types import Label, Sample, Trace, Verdict
+from db import Store
+from db.labels import Place
+from pages.shell.workbench import now
+
+LONGEST_LOOK = 600.0  # seconds; a longer pause is not labelling
+
+
+@dataclass
+class Desk:
+    """One labeller's visit to one sample. `trail` holds the traces passed, oldest first; `back_at` the place in it
+    that Back has led to, None at the front of the queue. With `only_open`, traces that have a verdict of anybody are
+    passed over."""
+
+    sample: Sample
+    labeller: str
+    trail: list[int] = field(default_factory=list)
+    whole_trail: bool = False
+    back_at: int | None = None
+    turn: int = 0
+    open: bool = False
+    showing: int | None = None
+    trace_id: str = ""
+    shown_at: float = 0.0
+    said: str = ""
+    only_open: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """What the screen shows. `before` is this labeller's standing label when Back led here."""
+
+    number: int
+    pk: int | None
+    trace: Trace | None
+    before: Label | None
+    place: Place
+    can_go_back: bool
+
+
+def turn(store: Store, desk: Desk) -> Turn:
+    """The trace to show now; the clock starts when it is first shown."""
+    place = store.labels.place(desk.sample.id, desk.labeller, only_open=desk.only_open)
+    pk = desk.trail[desk.back_at] if desk.back_at is not None else _front(store, desk, place)
+    if not desk.open or pk != desk.showing:
+        desk.turn += 1
+        desk.open, desk.showing, desk.shown_at = True, pk, time.monotonic()
+    stored = store.traces.get(pk) if pk is not None else None
+    desk.trace_id = stored.trace.id if stored else ""
+    before = store.labels.latest(pk, desk.labeller) if pk is not None and desk.back_at is not None else None
+    back = desk.back_at is None or desk.back_at > 0 or not desk.whole_trail
+    can_go_back = back and (place.labelled > 0 or bool(desk.trail))
+    return Turn(desk.turn, pk, stored.trace if stored else None, before, place, can_go_back)
+
+
+def answer(
+    store: Store, desk: Desk, number: int, verdict: Verdict, *, kinds: tuple[str, ...] = (), note: str | None = None
+) -> None:
+    """Puts the verdict in the store, then lets the next trace come."""
+    if not _is_open(desk, number) or desk.showing is None:
+        return
+    label = Label(
+        trace_id=desk.trace_id,
+        labeller=desk.labeller,
+        verdict=verdict,
+        kinds=kinds if verdict == "hallucinated" else (),
+        note=note or None,
+        seconds=round(min(time.monotonic() - desk.shown_at, LONGEST_LOOK), 1),
+    )
+    store.labels.add(desk.showing, label, sample_id=desk.sample.id, now=now())
+    _leave(desk, f"{verdict}, saved ✓")
+
+
+def skip(store: Store, desk: Desk, number: int) -> None:
+    """Puts the trace at the end of the queue; a trace that Back led to stays as it was labelled."""
+    if not _is_open(desk, number) or desk.showing is None:
+        return
+    if desk.back_at is None:
+        store.labels.skip(desk.showing, sample_id=desk.sample.id, labeller=desk.labeller, now=now())
+    _leave(desk, "" if desk.back_at is None else "left as it was")
+
+
+def back(store: Store, desk: Desk, number: int) -> None:
+    """To the trace before this one, those of earlier visits included."""
+    if not _is_open(desk, number):
+        return
+    at = desk.back_at if desk.back_at is not None else len(desk.trail)
+    if at == 0 and not desk.whole_trail:
+        earlier = [pk for pk in _labelled_before(store, desk) if pk not in desk.trail]
+        desk.trail = earlier + desk.trail
+        desk.whole_trail = True
+        at = len(earlier)
+    if at > 0:
+        desk.back_at, desk.open, desk.said = at - 1, False, ""
+
+
+def tally(store: Store, desk: Desk) -> dict[str, int]:
+    """How often this labeller gave each verdict in the sample."""
+    latest = {one.trace_id: one.verdict for one in store.labels.export(desk.sample.id) if one.labeller == desk.labeller}
+    counts: dict[str, int] = {}
+    for verdict in latest.values():
+        counts[verdict] = counts.get(verdict, 0) + 1
+    return counts
+
+
+def progress(place: Place) -> str:
+    """ "182 / 300 · 14 s each · about 27 min left"."""
+    parts = [f"{place.labelled} / {place.size}"]
+    if place.seconds_each is not None and place.labelled < place.size:
+        parts += [f"{max(1, round(place.seconds_each))} s each"]
+        parts += [_left(place.seconds_each * (place.size - place.labelled))]
+    return " · ".join(parts)
+
+
+def _left(seconds: float) -> str:
+    if seconds < 90:
+        return "about a minute left"
+    minutes = round(seconds / 60)
+    return f"about {minutes} min left" if minutes < 100 else f"about {round(minutes / 60)} h left"
+
+
+def _is_open(desk: Desk, number: int) -> bool:
+    return desk.open and number == desk.turn
+
+
+def _leave(desk: Desk, said: str) -> None:
+    pk = desk.showing
+    if desk.back_at is None and pk is not None:
+        desk.trail = [*(one for one in desk.trail if one != pk), pk]
+    desk.back_at, desk.open, desk.said = None, False, said
+
+
+def _front(store: Store, desk: Desk, place: Place) -> int | None:
+    return None if place.position is None else store.samples.at(desk.sample.id, place.position)
+
+
+def _labelled_before(store: Store, desk: Desk) -> list[int]:
+    """The keys of this labeller's traces of the sample, in the order of their latest labels."""
+    mine: dict[str, None] = {}
+    for one in store.labels.export(desk.sample.id):
+        if one.labeller == desk.labeller:
+            mine.pop(one.trace_id, None)
+            mine[one.trace_id] = None
+    found = (store.traces.find(trace_id) for trace_id in mine)
+    return [pk for pk in found if pk is not None]

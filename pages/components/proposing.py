@@ -1,0 +1,69 @@
+"""Releases that wait for a second person: what each would change, approve, decline."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime
+
+import streamlit as st
+
+from calibrate.errors import TouchstoneError
+from calibrate.workflow.releasing import approval, history
+from calibrate.workflow.releasing import release as step
+from db import Store
+from db.proposals import Proposal
+from pages.components.release_diff import show_changes
+from pages.components.text import plain, visible
+from pages.components.words import ago
+from pages.shell import workbench
+
+
+def show_proposals(store: Store, now: datetime, approve: Callable[..., None], decline: Callable[..., None]) -> bool:
+    """Every proposal that waits, newest first, and whether there is any. Both callbacks take the store and the
+    proposal's number."""
+    found = approval.waiting(store)
+    for one in found:
+        with st.container(border=True, key=f"release-proposal-{one.id}"):
+            _proposal(store, one, now, approve, decline)
+    return bool(found)
+
+
+def heading(store: Store, one: Proposal, now: datetime) -> str:
+    """What waits, in Markdown."""
+    by = f"Proposed {ago(one.proposed_at, now)} by {plain(one.proposed_by, 60)}"
+    if approval.outlived(store, one, now):
+        return f"**A proposal was overtaken by another release** and can only be declined. {by}."
+    return f"**v{one.wanted['version']} waits for a second person.** {by}."
+
+
+def _proposal(
+    store: Store, one: Proposal, now: datetime, approve: Callable[..., None], decline: Callable[..., None]
+) -> None:
+    own = approval.same_person(one.proposed_by, workbench.user())
+    st.markdown(f":material/how_to_reg: {heading(store, one, now)}")
+    if note := step.noted(one.wanted["note"], one.wanted["reason"]):
+        st.text(visible(note, 500))
+    outlived = None
+    try:
+        show_changes(store, history.live_release(store), approval.preview(store, one, now))
+    except TouchstoneError as error:  # only to be declined
+        outlived = str(error)
+    with st.container(horizontal=True, vertical_alignment="center"):
+        if not outlived:
+            st.button(
+                f"Approve and release v{one.wanted['version']}",
+                type="primary",
+                icon=":material/verified:",
+                key=f"release_approve_{one.id}",
+                disabled=own,
+                on_click=approve,
+                args=(store, one.id),
+            )
+        st.button(
+            "Take it back" if own else "Decline",
+            key=f"release_decline_{one.id}",
+            on_click=decline,
+            args=(store, one.id),
+        )
+        if outlived or own:
+            st.caption(plain(outlived or "It is yours: somebody else approves it."))

@@ -1,0 +1,141 @@
+"""What a release changes against the live one, in sentences: on the form, in a proposal, in the history."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import streamlit as st
+
+from calibrate.errors import TouchstoneError
+from calibrate.report.sentences import figures as wording
+from calibrate.stats.choosing.policy import parse
+from calibrate.thresholds import Change, diff
+from calibrate.thresholds.canonical import digest_of
+from calibrate.thresholds.changes import guaranteed
+from calibrate.thresholds.model import ThresholdsFile
+from calibrate.types import Guarantee, Interval
+from calibrate.workflow.evidence import loading
+from calibrate.workflow.releasing import history, regression_guard
+from calibrate.workflow.releasing.impact import Impact, Row, figures, impact
+from db import Store
+from pages.components.text import plain, visible
+
+
+def impact_of(store: Store, before: ThresholdsFile, after: ThresholdsFile) -> Impact:
+    """What `after` does against `before`, worked out anew only when a label, score, point or tier has changed."""
+    saved = store.points.latest()
+    configs = [store.scores.get_config(saved[name].config_id) for name in after.detectors if name in saved]
+    configs += filter(
+        None, (regression_guard.config_of(store, name, entry) for name, entry in before.detectors.items())
+    )
+    seen = sorted({(one.id, *map(str, loading.revision(store, one))) for one in configs})
+    key = (store.url, digest_of(history.content(before)), digest_of(history.content(after)), tuple(seen))
+    points = tuple(sorted(point.id for point in saved.values()))
+    found = _impact((*key, points), store, before, after)
+    return replace(found, old=before.version, new=after.version)
+
+
+@st.cache_data(max_entries=50, show_spinner="Comparing with the live release…")
+def _impact(key: tuple[Any, ...], _store: Store, _before: ThresholdsFile, _after: ThresholdsFile) -> Impact:
+    return impact(_store, _before, _after)
+
+
+def show_changes(store: Store, before: ThresholdsFile | None, after: ThresholdsFile) -> Impact | None:
+    """What changes against the live release, or what the first one will hold."""
+    changes = diff(before, after)
+    if before is None:
+        st.markdown("**What it will hold**")
+        st.markdown("\n".join(f"- {line}" for line in lines_of(changes)))
+        return None
+    if not changes:
+        st.caption(f"Nothing changes against v{before.version}.")
+        return None
+    st.markdown(f"**What changes against v{before.version}**")
+    found = impact_of(store, before, after)
+    st.markdown(plain(found.sentence))
+    rows = {row.detector: row for row in found.rows}
+    st.markdown("\n".join(f"- {line}" for line in lines_of(changes, rows)))
+    for said in found.worse:
+        st.warning(plain(f"{said}."), icon=":material/trending_down:")
+    for said in found.missing:
+        st.caption(f":material/help: {plain(said.replace('`', ''))}.")
+    return found
+
+
+def lines_of(changes: Sequence[Change], rows: Mapping[str, Row] | None = None) -> list[str]:
+    """The changes in Markdown: one line about the labels, one a detector, its measured figures small; those of `rows`
+    are of the same labels on both sides."""
+    about: dict[str | None, list[Change]] = {}
+    for change in changes:
+        about.setdefault(change.detector, []).append(change)
+    data = about.pop(None, [])
+    lines = [
+        line for name, some in about.items() for line in _detector_lines(str(name), some, (rows or {}).get(str(name)))
+    ]
+    if data:
+        lines.append("Labels: " + ", ".join(_moved(_DATA.get(c.field, c.field), _said(c)) for c in data))
+    return lines
+
+
+_DATA = {
+    "data.sample": "sample", "data.design": "design", "data.samples": "samples", "data.n": "number",
+    "data.positives": "hallucinated",
+    "data.models": "models", "data.label_set_digest": "digest", "baselines": "baselines",
+}  # fmt: skip
+_FIGURES = {
+    "precision": "precision", "recall": "recall", "fpr": "false-positive rate", "flag_rate": "flag rate",
+    "coverage": "coverage",
+}  # fmt: skip
+
+
+def _detector_lines(name: str, changes: Sequence[Change], row: Row | None) -> Iterator[str]:
+    if changes[0].field == "detector":
+        new = changes[0].before is None
+        word = "comes in" if new else "leaves"
+        yield f"**{plain(name)}** {word}: {plain(str(changes[0].after if new else changes[0].before))}"
+        return
+    rules = [_moved(c.field.replace("params.", ""), _said(c)) for c in changes if c.field not in _FIGURES]
+    found = row.check.paired if row and row.check else None
+    if row and found:
+        words = ("precision", "recall", "flags a day")
+        sides = zip(words, figures(row, new=False)[1:], figures(row, new=True)[1:], strict=True)
+        measured = [_moved(word, (before, after)) for word, before, after in sides]
+        measured.append(f"both on the same {found.n:,} labels")
+    else:
+        measured = [_moved(_FIGURES[c.field], _said(c)) for c in changes if c.field in _FIGURES]
+    small = f"  \n:gray[:small[{', '.join(measured)}]]" if measured else ""
+    yield f"**{plain(name)}**: {', '.join(rules) or 'same threshold, measured anew'}{small}"
+
+
+def _moved(what: str, values: tuple[str, str]) -> str:
+    return f"{plain(what.replace('_', ' '))} {plain(values[0])} → {plain(values[1])}"
+
+
+def _said(change: Change) -> tuple[str, str]:
+    """The two values as people say them."""
+    before, after = (_value(value, change.field) for value in (change.before, change.after))
+    return before, after
+
+
+def _value(value: Any, field: str) -> str:
+    if isinstance(value, Interval):
+        return "unknown" if value.value is None else wording.percent(value.value)
+    if isinstance(value, Guarantee):
+        return guaranteed(value)
+    if field == "policy":
+        return policy_in_words(value)
+    if isinstance(value, float):
+        return f"{value:.4g}"
+    if isinstance(value, tuple | list):
+        return ", ".join(map(str, value)) or "none"
+    return "none" if value is None or value == "" else visible(str(value), 80)
+
+
+def policy_in_words(text: str) -> str:
+    """As people say it, where this version knows it."""
+    try:
+        return wording.policy_in_words(parse(text))
+    except TouchstoneError:
+        return visible(text, 80)

@@ -1,0 +1,119 @@
+"""Every version that was released: when, by whom, why, what it changed, its exact bytes, and the way back to it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from datetime import datetime
+
+import streamlit as st
+
+from calibrate.thresholds import diff
+from calibrate.workflow.releasing import history
+from calibrate.workflow.releasing.approval import APPROVED_BY
+from db import Store
+from db.releases import Release
+from pages.components.release_diff import lines_of
+from pages.components.text import plain, visible
+from pages.components.words import ago, day
+
+A_PAGE = 10
+
+
+def show_history(store: Store, now: datetime, back: Callable[[Store, int, int], None]) -> None:
+    """Newest first, some at a time. `back(store, version, live)` rolls back to a version."""
+    total = store.releases.count()
+    if not total:
+        return
+    st.subheader("Released so far", anchor=False)
+    shown = st.session_state.get("release_shown", A_PAGE)
+    versions = store.releases.list(limit=shown + 1)
+    for place, version in enumerate(versions[:shown]):
+        before = versions[place + 1] if place + 1 < len(versions) else None
+        with st.container(border=True, key=f"release-version-{version.version}"):
+            _version(store, version, before, now, live=versions[0], back=back)
+    if total > shown:
+        more = min(A_PAGE, total - shown)
+        st.button(
+            f"Show {more} older of {total - shown}",
+            on_click=lambda: st.session_state.update(release_shown=shown + A_PAGE),
+        )
+
+
+def download(version: Release, *, key: str) -> None:
+    """The exact bytes of a version."""
+    st.download_button(
+        f"Download v{version.version}",
+        version.document.encode(),
+        file_name=f"thresholds-v{version.version}.json",
+        mime="application/json",
+        icon=":material/download:",
+        on_click="ignore",
+        key=f"download_{key}_{version.version}",
+    )
+
+
+def show_reader(names: Sequence[str]) -> None:
+    """How a production process uses the file, with this release's own detectors."""
+    scores = ", ".join(f'"{name}": {"0.41" if place == 0 else "None"}' for place, name in enumerate(names[:2]))
+    with st.expander("How a runtime reads it"):
+        st.code(
+            "from calibrate.runtime import decide, load\n\n"
+            'thresholds = load("thresholds.json")        # refuses a changed or unknown file\n'
+            f"decision = decide(thresholds, {{{scores}}})  # None: could not score\n"
+            "decision.verdict, decision.tier, decision.reasons",
+            language="python",
+        )
+        st.caption("It imports no pandas, torch, Streamlit or database, and decides in microseconds.")
+
+
+def _version(
+    store: Store,
+    version: Release,
+    before: Release | None,
+    now: datetime,
+    *,
+    live: Release,
+    back: Callable[[Store, int, int], None],
+) -> None:
+    number = version.version
+    with st.container(horizontal=True, vertical_alignment="center"):
+        badge = " :gray-badge[live]" if number == live.version else ""
+        st.markdown(
+            f"**v{number}**{badge} &ensp; {day(version.released_at)} ({ago(version.released_at, now)}) "
+            f"by {plain(version.released_by, 60)}{_approved(version.sha256, version)}",
+            width="stretch",
+        )
+        if not _equal(version.sha256, live.sha256, version, live):
+            st.button(
+                f"Roll back to v{number}",
+                icon=":material/undo:",
+                key=f"release_back_{number}",
+                help=f"Releases v{live.version + 1}, which decides as v{number} did, and offers its points again.",
+                on_click=back,
+                args=(store, number, live.version),
+            )
+        download(version, key="history")
+    if version.note:
+        st.text(visible(version.note, 500))
+    with st.expander("What changed" if before else "What it holds"):
+        lines = _lines(version.sha256, before.sha256 if before else None, version, before)
+        st.markdown("\n".join(f"- {line}" for line in lines))
+        st.caption(f"sha256 {version.sha256}")
+
+
+@st.cache_data(max_entries=500, show_spinner=False)
+def _approved(sha256: str, _version: Release) -> str:
+    by = history.read_release(_version).extra.get(APPROVED_BY)
+    return f", approved by {plain(str(by), 60)}" if by else ""
+
+
+@st.cache_data(max_entries=500, show_spinner=False)
+def _equal(sha256: str, live_sha256: str, _version: Release, _live: Release) -> bool:
+    """Whether it decides as the live one does: there is nothing to roll back to."""
+    return history.content(history.read_release(_version)) == history.content(history.read_release(_live))
+
+
+@st.cache_data(max_entries=200, show_spinner=False)
+def _lines(sha256: str, before_sha256: str | None, _version: Release, _before: Release | None) -> list[str]:
+    changes = diff(history.read_release(_before) if _before else None, history.read_release(_version))
+    return lines_of(changes) or ["nothing but the note"]

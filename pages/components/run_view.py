@@ -1,0 +1,209 @@
+"""Runs: how far the one at hand is, what it did, and those before it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Any
+
+import streamlit as st
+
+from calibrate import registry
+from calibrate.detectors.base import Detector
+from calibrate.engines.local import is_starting, log_path, start_worker
+from calibrate.errors import TouchstoneError, UnknownDetector
+from calibrate.workflow.detection.detect import free_dead
+from db import Store
+from db.runs import STALE, Run
+from pages.components.text import plain, visible
+from pages.components.words import ago, count, listed, span
+from pages.shell import workbench
+
+GRACE = timedelta(seconds=20)  # a worker needs this long to start, its imports included
+WORDS = {"queued": "waiting", "running": "running", "done": "done", "stopped": "stopped", "failed": "failed"}
+
+
+def start(store: Store, run_id: int) -> None:
+    """A worker process for the run. A second one finds it claimed and ends."""
+    try:
+        start_worker(store.url, run_id)
+    except TouchstoneError as error:
+        st.session_state["detect_problem"] = error
+
+
+def queue(store: Store, detectors: Sequence[Detector], scope: Mapping[str, Any], budget: float | None) -> None:
+    """Queues the run and starts its worker, unless one is going already: a second press changes nothing.
+
+    `budget`: US dollars that its requests may cost.
+    """
+    if any(is_going(one) for one in store.runs.recent(1)):
+        return
+    specs = [{"name": detector.name, "params": registry.config_of(detector)} for detector in detectors]
+    options = None if budget is None else {"budget": budget}
+    try:
+        start(store, store.runs.queue(specs, scope, options=options, now=workbench.now()).id)
+    except TouchstoneError as error:
+        st.session_state["detect_problem"] = error
+
+
+def show_problem() -> None:
+    """What went wrong when a run was to be started, once."""
+    if problem := st.session_state.pop("detect_problem", None):
+        workbench.problem(problem)
+
+
+def stop(store: Store, run_id: int) -> None:
+    store.runs.stop(run_id, now=workbench.now())
+
+
+def is_going(run: Run) -> bool:
+    return run.status in ("queued", "running")
+
+
+@st.fragment(run_every=1)
+def show_progress(store: Store, run_id: int) -> None:
+    """The run's row, once a second, until it is over; then the whole page is drawn anew."""
+    free_dead(store)
+    run = store.runs.get(run_id)
+    if not is_going(run):
+        st.rerun()
+    now = workbench.now()
+    with st.container(border=True):
+        st.markdown(f"**Run {run.id}** &ensp; {scope_text(run)}")
+        if is_interrupted(store, run, now):
+            _interrupted(store, run)
+            return
+        st.progress(min(1.0, run.done / run.total) if run.total else 0.0, text=_progress_text(run, now))
+        st.button(
+            "Stopping …" if run.stop_requested else "Stop",
+            icon=":material/stop:",
+            disabled=run.stop_requested,
+            on_click=stop,
+            args=(store, run.id),
+        )
+
+
+def is_interrupted(store: Store, run: Run, now: datetime) -> bool:
+    """True when nobody works on the run: its worker is gone, or none took it up."""
+    if run.status == "running":
+        return run.heartbeat_at is not None and now - run.heartbeat_at > STALE
+    if run.status != "queued" or is_starting(store.url, run.id):
+        return False
+    return run.started_at is not None or now - run.created_at > GRACE
+
+
+def scope_text(run: Run) -> str:
+    if "sample" in run.scope:
+        return f"sample {plain(run.scope['sample'], 60)}"
+    return "all labelled traces" if run.scope.get("labelled") else "all traces"
+
+
+def show_result(run: Run) -> None:
+    """What the run did, a line for each detector, and in words what could not be scored."""
+    with st.container(border=True):
+        title = f"**Run {run.id} {WORDS[run.status]}** &ensp; {scope_text(run)}"
+        took = f", in {span((run.finished_at - run.started_at).total_seconds())}" if _took(run) else ""
+        st.markdown(f"{title}{took}")
+        if run.error:
+            st.text(visible(run.error, 2000))
+        silent = [line for name, tally in run.counts.items() if (line := _silent(name, tally))]
+        if silent:
+            st.caption("  \n".join(silent))
+        if run.counts:
+            st.dataframe(list(_rows(run)), hide_index=True, column_config=_COLUMNS, height="content")
+
+
+def show_history(runs: list[Run], now: datetime) -> None:
+    rows = []
+    for run in runs:
+        about = {"Run": run.id, "Started": ago(run.created_at, now), "Traces": _scope(run), "State": WORDS[run.status]}
+        rows += [{**about, **row} for row in _rows(run)] or [{**about, "Detector": visible(run.error, 200)}]
+    st.dataframe(rows, hide_index=True, column_config=_COLUMNS, height=min(38 + 35 * len(rows), 420))
+
+
+_COLUMNS: dict[str, Any] = {
+    "Run": st.column_config.NumberColumn(width=50),
+    "Settings": st.column_config.TextColumn(width=150, help="What differs from the detector's defaults"),
+    "Scored": st.column_config.NumberColumn(width=80),
+    "Reused": st.column_config.NumberColumn(width=80, help="Scored before, with the same settings; not computed again"),
+    "Abstained": st.column_config.NumberColumn(width=90),
+    "Refusals": st.column_config.NumberColumn(width=80, help="Answers that decline to answer: nothing to judge"),
+    "Failed": st.column_config.NumberColumn(width=80),
+    "Seconds": st.column_config.NumberColumn(width=80, format="%.1f"),
+    "Why": st.column_config.TextColumn(width="large"),
+}
+
+
+def _rows(run: Run) -> Any:
+    for name, tally in run.counts.items():
+        why = "; ".join(f"{reason} ({n:,})" for reason, n in tally.get("why", {}).items())
+        yield {
+            "Detector": name,
+            "Settings": visible(_changed(run, name), 200),
+            "Scored": tally["scored"],
+            "Reused": tally["reused"],
+            "Abstained": tally["abstained"],
+            "Refusals": tally.get("refusals", 0),
+            "Failed": tally["failed"],
+            "Seconds": tally["seconds"],
+            "Why": visible(why, 500),
+        }
+
+
+def _changed(run: Run, name: str) -> str:
+    """The parameters that the run set otherwise than the detector does; "" for none."""
+    params = next((spec["params"] for spec in run.detectors if spec["name"] == name), {})
+    try:
+        usual = {one.name: one.default for one in registry.parameters(registry.get(name))}
+    except UnknownDetector:
+        usual = {}
+    return ", ".join(f"{key}={value}" for key, value in params.items() if usual.get(key, ...) != value)
+
+
+def _silent(name: str, tally: Mapping[str, Any]) -> str | None:
+    """`schema` could score 0 of 300: no schema."""
+    missed = tally["abstained"] + tally["failed"] + tally.get("refusals", 0)
+    total = missed + tally["scored"]
+    if not total or tally["scored"] or tally["reused"]:
+        return None
+    why = plain(listed(list(tally["why"]), 2), 300)
+    return f":material/info: {plain(_title(name))} could score 0 of {total:,}: {why}."
+
+
+def _title(name: str) -> str:
+    try:
+        return registry.get(name).title
+    except UnknownDetector:  # of a package that is no longer installed
+        return name
+
+
+def _scope(run: Run) -> str:
+    return visible(str(run.scope["sample"]), 60) if "sample" in run.scope else scope_text(run)
+
+
+def _took(run: Run) -> bool:
+    return run.status == "done" and run.finished_at is not None and run.started_at is not None
+
+
+def _progress_text(run: Run, now: datetime) -> str:
+    if run.status == "queued" or not run.total:
+        return "Starting a worker …"
+    parts = [f"{run.done:,} of {count(run.total, 'score')}"]
+    elapsed = (now - run.started_at).total_seconds() if run.started_at else 0.0
+    if elapsed > 2 and run.done:
+        rate = run.done / elapsed
+        parts.append(f"{rate:,.0f} a second" if rate >= 10 else f"{rate:.2g} a second")
+        parts.append(f"about {span((run.total - run.done) * elapsed / run.done)} left")
+    return " · ".join(parts)
+
+
+def _interrupted(store: Store, run: Run) -> None:
+    kept = f" {run.done:,} of {count(run.total, 'score')} are kept; only the rest is computed." if run.total else ""
+    st.markdown(f":material/warning: **Interrupted.** No worker is on it.{kept}")
+    log = log_path(store.url, run.id)
+    if log.is_file() and (said := log.read_text(errors="replace").strip().splitlines()[-1:]):
+        st.caption("The last the worker said:")
+        st.text(visible(said[0], 300))
+    with st.container(horizontal=True):
+        st.button("Resume", type="primary", icon=":material/play_arrow:", on_click=start, args=(store, run.id))
+        st.button("Give up", on_click=stop, args=(store, run.id))

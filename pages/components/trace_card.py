@@ -1,0 +1,216 @@
+"""The trace card: question, answer and sources side by side, with what is known about their parts marked.
+
+Everything a trace says goes to the browser as JSON and is put there as text nodes, never as HTML or Markdown.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import streamlit as st
+
+from calibrate.backends.logprobs import NoLogprobs, NotLogprobs, logprobs, places
+from calibrate.backends.text.citations import citations
+from calibrate.sanitize import visible
+from calibrate.types import Evidence, Source, Span, Trace
+from pages.components.segments import Mark, segments
+
+HEIGHT = "max(26rem, calc(100dvh - 21rem))"
+MOST_SOURCES = 500
+MOST_ALTERNATIVES = 50
+HEATS = (0.5, 0.2, 0.05, 0.01)  # a token less likely than each of these is a shade darker
+
+_HERE = Path(__file__).parent
+_card = st.components.v2.component(
+    "touchstone_trace_card",
+    css=(_HERE / "trace_card.css").read_text(encoding="utf-8"),
+    js=(_HERE / "trace_card.js").read_text(encoding="utf-8"),
+)
+
+
+def show(
+    trace: Trace,
+    *,
+    evidence: Sequence[Evidence] = (),
+    spans: Sequence[Span] = (),
+    height: str = HEIGHT,
+    key: str,
+    blind: bool = False,
+    heat: bool = False,
+    scroll_keys: bool = False,
+) -> None:
+    """Shows a trace at a fixed height (a CSS length); long texts scroll inside it.
+
+    `blind` leaves out what might sway a labeller: the model, attributes, retrieval scores. `heat` colours the answer's
+    tokens by how unlikely the model found them. `scroll_keys` lets the arrow keys scroll the sources, and the answer
+    with Shift.
+    """
+    document = card(trace, evidence=evidence, spans=spans, blind=blind, heat=heat and not blind)
+    _card(key=key, data={"items": [document], "height": height, "scrollKeys": scroll_keys})
+
+
+@dataclass(frozen=True, slots=True)
+class Heading:
+    """Above a card of a list: a figure, and a word on it in a `tone`: good, alarm or missed."""
+
+    figure: str
+    word: str
+    tone: str
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """One card of a list."""
+
+    trace: Trace
+    evidence: Sequence[Evidence]
+    heading: Heading
+
+
+def show_list(items: Sequence[Shown | str], *, height: str, key: str) -> None:
+    """Traces below each other, with words of ours between them: one element of the page, in which what stays the same
+    is not drawn anew."""
+    documents = [
+        {"line": one} if isinstance(one, str)
+        else {**card(one.trace, evidence=one.evidence), "heading": asdict(one.heading)}
+        for one in items
+    ]  # fmt: skip
+    _card(key=key, data={"items": documents, "height": height, "scrollKeys": False})
+
+
+def card(
+    trace: Trace,
+    *,
+    evidence: Sequence[Evidence] = (),
+    spans: Sequence[Span] = (),
+    blind: bool = False,
+    heat: bool = False,
+) -> dict[str, Any]:
+    """What the browser is told: plain JSON, every text cut into segments."""
+    known = frozenset(source.number for source in trace.sources)
+    cites = citations(trace.answer, known=known)
+    cited = frozenset(number for mark in cites for number in mark.numbers)
+    marks = [Mark(mark.start, mark.end, "cite", {"cites": list(mark.numbers)}) for mark in cites]
+    marks += [Mark(span.start, span.end, "span", {"kinds": [visible(said(span.kind or "marked"))]}) for span in spans]
+    marks += [
+        Mark(one.start, one.end, "evidence", {"evidence": [number]})
+        for number, one in enumerate(evidence, 1)
+        if one.start is not None and one.end is not None
+    ]
+    hot = heats(trace) if heat else []
+    ordered = sorted(trace.sources[:MOST_SOURCES], key=lambda source: source.number not in cited)
+    return {
+        "id": trace.id,
+        "question": segments(trace.question or ""),
+        "answer": segments(trace.answer, [*marks, *hot]),
+        "code": trace.schema is not None,
+        "legend": _legend(
+            {mark.kind for mark in marks} | {"evidence" for one in evidence if one.window}, heat=bool(hot)
+        ),
+        "remarks": [_remark(number, one) for number, one in enumerate(evidence, 1)],
+        "sources": [_source(source, source.number in cited, evidence, blind) for source in ordered],
+        "counts": _counts(trace, len(cited & known)),
+        "context": _context(trace, evidence),
+        "more": _more(trace, blind),
+        "facts": _facts(trace, blind),
+    }
+
+
+def said(kind: str) -> str:
+    """A kind of error in words: wrong_citation as "wrong citation"."""
+    return kind.replace("_", " ")
+
+
+def heats(trace: Trace) -> list[Mark]:
+    """The tokens that the model found less likely than not, each with its probability; none where no usable
+    log-probabilities were logged."""
+    tokens = trace.tokens or ()
+    try:
+        values = logprobs(tokens)
+    except (NotLogprobs, NoLogprobs):
+        return []
+    marks = []
+    for where, value in zip(places(trace.answer, tokens), values, strict=True):
+        level = 0 if value is None else sum(math.exp(value) < most for most in HEATS)
+        if where is not None and value is not None and level:
+            about = {"heat": [f"p = {math.exp(value):.2g}, −log p = {-value:.2f}"]}
+            marks.append(Mark(where.start, where.end, f"heat h{level}", about))
+    return marks
+
+
+def _legend(kinds: Iterable[str], *, heat: bool = False) -> list[dict[str, str]]:
+    words = {"cite": "citation", "span": "marked by a labeller", "evidence": "evidence"}
+    there = [kind for kind in words if kind in set(kinds)]
+    if heat:
+        levels = [{"kind": f"heat h{level}", "text": f"p < {most:g}"} for level, most in enumerate(HEATS, 1)]
+        return [{"kind": kind, "text": words[kind]} for kind in there] + levels
+    return [{"kind": kind, "text": words[kind]} for kind in there] if there != ["cite"] else []
+
+
+def _remark(number: int, one: Evidence) -> dict[str, Any]:
+    value = None if one.value is None else f"{one.value:.3g}"
+    return {"number": number, "text": segments(one.text), "value": value}
+
+
+def _windows(evidence: Sequence[Evidence], number: str | None) -> list[Mark]:
+    return [
+        Mark(one.window[0], one.window[1], "evidence", {"evidence": [place]})
+        for place, one in enumerate(evidence, 1)
+        if one.window is not None and one.source == number
+    ]
+
+
+def _source(source: Source, cited: bool, evidence: Sequence[Evidence], blind: bool) -> dict[str, Any]:
+    score = None if blind or source.retrieval_score is None else f"retrieval score {source.retrieval_score:.3g}"
+    return {
+        "number": source.number,
+        "shown": visible(source.number),
+        "title": segments(source.title or ""),
+        "cited": cited,
+        "score": score,
+        "text": segments(source.text, _windows(evidence, source.number)),
+    }
+
+
+def _counts(trace: Trace, cited: int) -> str:
+    if not trace.sources:
+        return ""
+    many = f"{len(trace.sources)} source{'s' if len(trace.sources) != 1 else ''}"
+    more = f" · the first {MOST_SOURCES} are shown" if len(trace.sources) > MOST_SOURCES else ""
+    return f"{cited} of {many} cited{more}" if cited else f"{many}, none cited{more}"
+
+
+def _context(trace: Trace, evidence: Sequence[Evidence]) -> list[dict[str, Any]] | None:
+    """The context where it is all that was given. Beside sources it repeats them: see `_more`."""
+    if trace.sources or not trace.context:
+        return None
+    return segments(trace.context, _windows(evidence, None))
+
+
+def _more(trace: Trace, blind: bool) -> list[dict[str, Any]]:
+    """What is folded away below the texts."""
+    folds: list[dict[str, Any]] = []
+    if trace.sources and trace.context:
+        folds.append({"title": "Context as given", "items": [{"text": segments(trace.context)}]})
+    if trace.alternatives:
+        many = len(trace.alternatives)
+        items = [{"text": segments(text)} for text in trace.alternatives[:MOST_ALTERNATIVES]]
+        folds.append({"title": f"{many} alternative answer{'s' if many != 1 else ''}", "items": items})
+    if trace.schema is not None:
+        schema = json.dumps(trace.schema, indent=2, ensure_ascii=False)
+        folds.append({"title": "Output schema", "items": [{"text": segments(schema)}], "code": True})
+    if trace.attributes and not blind:
+        items = [{"name": segments(k), "text": segments(str(v))} for k, v in sorted(trace.attributes.items())]
+        folds.append({"title": f"{len(items)} attribute{'s' if len(items) != 1 else ''}", "items": items})
+    return folds
+
+
+def _facts(trace: Trace, blind: bool) -> list[list[dict[str, Any]]]:
+    when = f"{trace.timestamp:%d %b %Y, %H:%M} UTC" if trace.timestamp else None
+    model = None if blind else trace.model
+    return [segments(fact) for fact in (when, model, None if blind else trace.operation, trace.id) if fact]

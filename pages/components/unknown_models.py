@@ -1,0 +1,30 @@
+"""One line wherever a threshold is shown: the models of today's traffic that the live release was made without."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from calibrate.workflow.releasing.unknown_models import unknown_models
+from db import Store
+from pages.components.text import middle, plain, visible
+from pages.components.words import count, day, listed, share
+from pages.shell.navigation import page
+
+
+def show(store: Store, *, links: bool = True) -> None:
+    """Says nothing where the release knows every model, or nothing is released. `links`: to what can be done."""
+    release = next(iter(store.releases.list(limit=1)), None)
+    found = unknown_models(store, release) if release else ()
+    if release is None or not found:
+        return
+    names = listed([middle(visible(one.name, 200), 40) for one in found])
+    with st.container(border=True, key="unseen"):
+        text, *places = st.columns([5, 0.8, 1.1] if links else [1], vertical_alignment="center")
+        text.markdown(
+            f":material/warning: **{plain(names)}** {'answer' if len(found) > 1 else 'answers'} "
+            f"{share(sum(one.share for one in found))} of the {count(found[0].total, 'trace')} since "
+            f"{day(found[0].since)}. v{release.version} was made without: its thresholds are not known to hold there."
+        )
+        if links:
+            places[0].page_link(page("drift"), label="Drift", icon=":material/show_chart:")
+            places[1].page_link(page("recalibrate"), label="Recalibrate", icon=":material/autorenew:")

@@ -1,0 +1,1 @@
+"""Detect: run detectors, look at each."""

@@ -1,0 +1,117 @@
+"""Two settings of one detector on the same labels: figures, what can be said of the difference, and both curves."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import streamlit as st
+
+from calibrate.stats.intervals.ranking_differences import Comparison
+from calibrate.types import Interval
+from calibrate.workflow.detection import configurations
+from calibrate.workflow.evidence import loading
+from calibrate.workflow.tuning import compare as step
+from db import Store
+from db.scores import Config
+from pages.components import charts
+from pages.components.text import plain, visible
+from pages.components.words import count
+
+HOW = "Change the parameters above and run: every setting keeps its scores, and any two can be compared here."
+
+
+def show(store: Store, name: str, sample: str | None) -> None:
+    with st.expander("Compare two settings on the same labels", icon=":material/compare_arrows:"):
+        configs = list(reversed(store.scores.configs(name)))
+        if len(configs) < 2:
+            done = "It was run with one setting so far. " if configs else "It was not run yet. "
+            st.caption(done + HOW)
+            return
+        words = dict(zip((config.id for config in configs), configurations.distinguish_configs(configs), strict=True))
+        found = {config.id: config for config in configs}
+        first, second = (found[key] for key in _choose(name, words))
+        if first.id == second.id:
+            st.caption("Choose two different settings.")
+            return
+        compared = _compared(store, first, second, sample)
+        _say(compared.result, sample)
+        if compared.result.missing is None:
+            names = (f"A: {visible(words[first.id], 60)}", f"B: {visible(words[second.id], 60)}")
+            figure = charts.curves(list(zip(names, compared.curves, strict=True)))
+            st.plotly_chart(figure, key=f"compare_{name}", config=charts.CONFIG)
+        st.caption(HOW)
+
+
+def _choose(name: str, words: dict[int, str]) -> tuple[int, int]:
+    """The setting used before the last as A, the last one as B, unless chosen."""
+    keys = list(words)
+    left, right = st.columns(2)
+    chosen = [
+        place.selectbox(
+            letter, keys, index=index, format_func=lambda key: visible(words[key], 120), key=f"compare_{letter}_{name}"
+        )
+        for place, letter, index in ((left, "A", 1), (right, "B", 0))
+    ]
+    return chosen[0], chosen[1]
+
+
+def _say(result: Comparison, sample: str | None) -> None:
+    where = f"the sample {plain(sample, 60)}" if sample else "all labelled traces"
+    labels = f"{count(result.n, 'label')} of {where} that both scored"
+    if result.first is None or result.second is None:
+        st.markdown(f"**Nothing to compare yet.** {plain(str(result.missing))}.")
+        return
+    st.markdown(f"**{_verdict(result.auroc)}** {labels}, {result.positives:,} hallucinated.")
+    places = st.columns(2)
+    for place, title, figure, one, other in (
+        (places[0], "AUROC, A → B", result.auroc, result.first.auroc, result.second.auroc),
+        (
+            places[1],
+            "Average precision, A → B",
+            result.average_precision,
+            result.first.average_precision,
+            result.second.average_precision,
+        ),
+    ):
+        place.metric(title, f"{one:.3f} → {other:.3f}", _difference(figure), delta_color="off", delta_arrow="off")
+
+
+def _verdict(difference: Interval) -> str:
+    if difference.low is None or difference.high is None:
+        return "Too few labels to tell the two apart:"
+    if difference.low > 0:
+        return "B ranks better than A:"
+    if difference.high < 0:
+        return "A ranks better than B:"
+    return "These labels do not tell the two apart:"
+
+
+def _difference(figure: Interval) -> str:
+    if figure.value is None or figure.low is None or figure.high is None:
+        return "interval unknown"
+    return f"{_signed(figure.value)} (95%: {_signed(figure.low)} to {_signed(figure.high)})"
+
+
+def _signed(value: float) -> str:
+    text = f"{abs(value):.3f}"
+    return text if float(text) == 0 else f"{'+' if value > 0 else '−'}{text}"
+
+
+def _compared(store: Store, first: Config, second: Config, sample: str | None) -> step.Compared:
+    revisions = (loading.revision(store, first), loading.revision(store, second))
+    return _kept(store.url, first.id, second.id, sample, revisions, store, first, second)
+
+
+@st.cache_resource(max_entries=20, show_spinner="Comparing …")
+def _kept(
+    url: str,
+    first_id: int,
+    second_id: int,
+    sample: str | None,
+    revisions: tuple[Any, ...],
+    _store: Store,
+    _first: Config,
+    _second: Config,
+) -> step.Compared:
+    """Immutable, so one serves every session; two thousand resamples take a moment."""
+    return step.compare(_store, _first, _second, sample=sample)

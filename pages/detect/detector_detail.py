@@ -1,0 +1,186 @@
+"""One detector: what it measures, what it has scored, its model, its last run, and what the next one would take."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+import streamlit as st
+
+from calibrate import registry
+from calibrate.backends import files
+from calibrate.backends.chat import Estimate, chat
+from calibrate.detectors.base import Detector
+from calibrate.errors import TouchstoneError
+from calibrate.types import Usage
+from calibrate.workflow.detection import detectors as step
+from db import Store
+from pages.components.run_view import queue
+from pages.components.text import middle, plain
+from pages.components.words import ago, count, share, span
+from pages.detect.detector_form import about, choose_budget, fields, needs
+from pages.detect.detector_table import why_not
+
+STATES = {
+    "ready": ":material/check_circle: **Ready**",
+    "no model needed": ":material/check_circle: **No model needed**",
+    "missing": ":material/error: **Missing**",
+}
+
+
+def show(store: Store, one: step.Overview, now: datetime) -> None:
+    """The detector in words, and three facts of it side by side."""
+    detector = one.detector
+    with st.container(gap="small"):
+        st.subheader(plain(detector.title), anchor=False)
+        st.markdown(plain(about(detector)))
+        st.caption(
+            f"{plain(detector.name)} · needs {plain(needs(detector))} · flags {detector.flag_when} a threshold "
+            f"(the common recipe's is {detector.usual_threshold:g}) · value: {plain(detector.unit)}"
+        )
+    places = st.columns(3, gap="medium")
+    with places[0], st.container(gap=None):
+        st.caption("Coverage")
+        _coverage(store, one)
+    with places[1], st.container(gap=None):
+        st.caption("Model")
+        st.markdown(STATES[one.status.state])
+        if one.status.how or one.status.revision:
+            st.caption(plain(one.status.how or middle(one.status.revision, 70)))
+    with places[2], st.container(gap=None):
+        st.caption("Last run")
+        _last_run(one.measured, now)
+
+
+def _coverage(store: Store, one: step.Overview) -> None:
+    covered = one.coverage
+    if one.config is None:
+        st.markdown(f"**Not run yet** on these {count(covered.total, 'trace')}")
+        return
+    part = f" ({share(covered.share)})" if covered.share is not None else ""
+    st.markdown(f"**{covered.scored:,} of {covered.total:,} scored**{part}")
+    changed = {k: v for k, v in one.config.params.items() if registry.config_of(one.detector).get(k) != v}
+    if changed:
+        st.caption(plain("with " + ", ".join(f"{key} {value}" for key, value in changed.items()), 200))
+    if not step.is_current(store, one.config):
+        st.caption("with another model, prompt or list than now")
+    if covered.why or covered.waiting:
+        st.caption(f"Not scored: {plain(why_not(covered), 400)}")
+
+
+def _last_run(last: step.Measured | None, now: datetime) -> None:
+    if last is None:
+        st.markdown("**Never**")
+        st.caption("Its speed is known after the first run.")
+        return
+    st.markdown(f"**{_rate(last.rate)}**")
+    st.caption(f"{count(last.scored, 'trace')} scored in {_took(last.seconds)}, {ago(last.at, now)} (run {last.run})")
+    if last.usage.requests or last.usage.cached:
+        st.caption(plain(_used(last.usage)))
+
+
+def _took(seconds: float) -> str:
+    return span(seconds) if seconds >= 10 else f"{seconds:.2g} s"
+
+
+def _rate(rate: float) -> str:
+    return f"{rate:,.0f} traces/s" if rate >= 100 else f"{rate:.3g} traces/s"
+
+
+def _used(usage: Usage) -> str:
+    kept = f" ({usage.cached:,} more from the cache)" if usage.cached else ""
+    tokens = f"{usage.prompt_tokens:,} tokens read, {usage.completion_tokens:,} written"
+    cost = "cost not known" if usage.cost is None else dollars(usage.cost)
+    return f"{count(usage.requests, 'request')}{kept}, {tokens}, {cost}"
+
+
+def dollars(cost: float) -> str:
+    """$0.43; $0.0021; $12: two digits at least, so that a small cost is not shown as none."""
+    return f"${cost:,.2f}" if cost >= 0.095 or cost == 0 else f"${cost:.2g}"
+
+
+def settings(detector: Detector) -> Detector:
+    """The detector with the parameters of its form. Raises BadInput for parameters that do not fit together."""
+    if not registry.parameters(type(detector)):
+        return detector
+    with st.container(border=True):
+        st.markdown("**Parameters**")
+        return registry.make(detector.name, fields(detector, columns=3))
+
+
+def offer_run(store: Store, detector: Detector, scope: Mapping[str, Any], *, known: str | None) -> None:
+    """The run over what is missing, what it would take, and where it is to stop. `known` is what the page has said of
+    a missing model."""
+    if why := detector.unavailable():
+        st.caption(f":material/block: It cannot run here: {'see “Model” above' if why == known else plain(why)}.")
+        return
+    covered = step.coverage(store, detector, scope)
+    if not covered.to_do:
+        scored = f"{covered.scored:,} of {count(covered.total, 'trace')} scored, nothing left to do"
+        st.markdown(f":material/check: With these settings: {scored}.")
+        return
+    budget = choose_budget([detector])
+    with st.container(horizontal=True, vertical_alignment="center"):
+        st.button(
+            f"Run over {count(covered.to_do, 'trace')}",
+            type="primary",
+            icon=":material/play_arrow:",
+            on_click=queue,
+            args=(store, [detector], scope, budget),
+        )
+        with st.container(gap=None, width="stretch"):
+            try:
+                _say(detector, _planned(store, detector, scope, covered), covered)
+            except TouchstoneError as error:  # a price table or a prompt that cannot be used
+                st.caption(f":material/warning: {plain(str(error), 500)}")
+
+
+def _say(detector: Detector, plan: step.Plan, covered: step.Coverage) -> None:
+    parts = [f"{covered.waiting:,} not run yet"] if covered.waiting else []
+    parts += [f"{covered.failed:,} that failed"] if covered.failed else []
+    # The coverage further up is that of the settings used last.
+    what = f"{' and '.join(parts)} with these settings"
+    if plan.seconds is None or plan.rate is None:
+        st.caption(f"{what}. How long it takes is known after the first run.")
+    else:
+        st.caption(f"{what}: about {span(plan.seconds)}, at the last run's {_rate(plan.rate)}.")
+    if plan.asked is not None:
+        st.caption(plain(f"{_asked(plan.asked, getattr(detector, 'model', ''))}{_basis(plan)}"))
+
+
+def _asked(asked: Estimate, model: str) -> str:
+    kept = f", {asked.cached:,} more are answered already" if asked.cached else ""
+    tokens = f"about {_about(asked.prompt_tokens)} tokens read, at most {_about(asked.completion_tokens)} written"
+    if asked.cost is None:
+        said = chat(model).model
+        cost = f"What it costs is not known: no price of {said or 'the model'} in prices.csv, below"
+    else:
+        cost = f"At most {dollars(asked.cost)}"
+    return f"{count(asked.requests, 'request')}{kept}; {tokens}. {cost}."
+
+
+def _basis(plan: step.Plan) -> str:
+    return f" Reckoned from {plan.looked_at:,} of the traces." if plan.looked_at < plan.traces else ""
+
+
+def _about(tokens: int) -> str:
+    """12,300; 1.2 million: three digits are all that a guess is worth."""
+    rounded = float(f"{tokens:.3g}")
+    return f"{rounded / 1e6:.3g} million" if rounded >= 1e6 else f"{rounded:,.0f}"
+
+
+def _planned(store: Store, detector: Detector, scope: Mapping[str, Any], covered: step.Coverage) -> step.Plan:
+    about_it = json.dumps([detector.name, registry.config_of(detector), detector.revision(), dict(scope)], default=str)
+    newest = [run.id for run in store.runs.recent(1)]
+    key = (store.url, about_it, covered.to_do, newest, files.version("prices.csv"))
+    return _plan(key, store, detector, scope, covered)
+
+
+@st.cache_data(max_entries=100, show_spinner="Reckoning what it would ask …")
+def _plan(
+    key: tuple[Any, ...], _store: Store, _detector: Detector, _scope: Mapping[str, Any], _covered: step.Coverage
+) -> step.Plan:
+    """Making a thousand prompts takes a moment, and a page is drawn often."""
+    return step.plan(_store, _detector, _scope, _covered)

@@ -1,0 +1,75 @@
+"""Every detector in a row: what it has scored of the traces at hand, how fast, whether it can run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import streamlit as st
+
+from calibrate.workflow.detection.detectors import Coverage, Measured, Overview
+from pages.components.text import visible
+from pages.components.words import listed
+
+SEEN = 9  # rows; the rest scrolls
+TABLE = "detectors_table"
+
+
+def choose(rows: Sequence[Overview]) -> Overview:
+    """The table; the detector whose row is selected, kept across pages and in the address. The first one unless
+    chosen."""
+    names = [row.detector.name for row in rows]
+    wanted = st.query_params.get("detector") or st.session_state.get("detector_at_hand")
+    place = names.index(wanted) if wanted in names else 0
+    event = st.dataframe(
+        [_cells(row) for row in rows],
+        hide_index=True,
+        placeholder="–",
+        column_config=_COLUMNS,
+        height=40 + 35 * min(len(rows), SEEN),
+        key=TABLE,
+        on_select="rerun",
+        selection_mode="single-row-required",
+        selection_default={"selection": {"rows": [place]}},
+    )
+    selected: Mapping[str, Any] = event["selection"]
+    place = int((selected["rows"] or [place])[0])
+    st.session_state["detector_at_hand"] = st.query_params["detector"] = names[place]
+    return rows[place]
+
+
+def why_not(covered: Coverage, most: int = 3) -> str:
+    """no sources (12), a refusal (3) and 2 more."""
+    waiting = {"not run yet": covered.waiting} if covered.waiting else {}
+    return listed([f"{reason} ({n:,})" for reason, n in {**waiting, **covered.why}.items()], most)
+
+
+def speed(last: Measured | None) -> float | None:
+    """Traces a second, three digits of it."""
+    return None if last is None else float(f"{last.rate:.3g}")
+
+
+_COLUMNS: dict[str, Any] = {
+    "Detector": st.column_config.TextColumn(width=175),
+    "Model": st.column_config.TextColumn(width=115, help="Whether it can run here"),
+    "Coverage": st.column_config.NumberColumn(
+        width=85, format="percent", help="Share of these traces that it scored, with the settings it last ran with"
+    ),
+    "Scored": st.column_config.NumberColumn(width=75, format="localized"),
+    "Traces/s": st.column_config.NumberColumn(
+        width=80, format="localized", help="Measured in the last run that scored anything"
+    ),
+    "Why not scored": st.column_config.TextColumn(width=520),
+}
+
+
+def _cells(row: Overview) -> dict[str, Any]:
+    covered, ran = row.coverage, row.config is not None
+    return {
+        "Detector": visible(row.detector.title, 60),
+        "Model": row.status.state,
+        "Coverage": None if covered.share is None or not ran else round(covered.share, 2),
+        "Scored": covered.scored if ran else None,
+        "Traces/s": speed(row.measured),
+        "Why not scored": visible(why_not(covered), 300) if ran else "not run yet",
+    }

@@ -1,0 +1,1 @@
+"""Label: draw a sample, label it, see how far labellers agree."""

@@ -1,0 +1,128 @@
+"""One trace with what everybody said of it, and the buttons that decide its gold. Not blind: names are shown."""
+
+from __future__ import annotations
+
+import time
+
+import streamlit as st
+
+from calibrate.errors import TouchstoneError
+from calibrate.types import Label, Verdict
+from calibrate.workflow.labelling import agreement as step
+from db import Store
+from pages.components import trace_card
+from pages.components.text import plain, visible
+from pages.components.verdict_bar import BUTTONS
+from pages.components.words import ago, count
+from pages.shell import workbench
+
+HEIGHT = "26rem"
+EARLY = 0.4  # seconds; a press this soon was meant for the trace before
+COLOURS = {"hallucinated": "orange", "clean": "blue", "unsure": "gray"}
+
+
+def show_disputed(store: Store, seen: step.Look) -> None:
+    """What waits for a decision, one trace at a time."""
+    waiting = [one.pk for one in seen.disputed]
+    again = st.session_state.get("agree_again")
+    if again is not None:
+        st.button("To the next dispute", icon=":material/arrow_forward:", on_click=_reopen, args=(None,))
+        bench(store, again)
+        return
+    if not waiting:
+        so_far = f" {count(seen.adjudicated, 'trace')} adjudicated so far." if seen.adjudicated else ""
+        st.markdown(f"**Nothing is disputed.**{so_far}")
+        st.caption(
+            "A trace that one person calls clean and another hallucinated waits here. Until it is decided, no detector "
+            "is measured on it."
+        )
+        return
+    passed = [pk for pk in st.session_state.setdefault("agree_later", []) if pk in waiting]
+    pk = next((one for one in waiting if one not in passed), passed[0] if passed else waiting[0])
+    with st.container(horizontal=True, vertical_alignment="center"):
+        st.markdown(
+            f"**{count(len(waiting), 'trace')} to decide.** Until then no detector is measured on them.",
+            width="content",
+        )
+        if len(waiting) > 1:
+            st.button("Later", type="tertiary", icon=":material/low_priority:", on_click=_later, args=(pk,))
+    bench(store, pk)
+
+
+def bench(store: Store, pk: int) -> None:
+    """The trace, who said what, and the decision."""
+    stored, labels = store.traces.get(pk), store.labels.of_trace(pk)
+    if stored is None:
+        return
+    if st.session_state.get("agree_shown", (None, 0.0))[0] != pk:
+        st.session_state["agree_shown"] = (pk, time.monotonic())
+    with st.container(gap="xsmall"):
+        for said in _latest(labels):
+            _line(said)
+    with st.container(horizontal=True, vertical_alignment="bottom", key="agree-bar"):
+        for verdict, text, _ in BUTTONS:
+            st.button(text, key=f"agree-{verdict}-{pk}", on_click=_decide, args=(store, pk, stored.trace.id, verdict))
+        st.text_input(
+            "Why (optional)", key=f"agree-note-{pk}", max_chars=2000, placeholder="Why (optional)",
+            label_visibility="collapsed",
+        )  # fmt: skip
+    spans = [span for one in _latest(labels) for span in one.spans]
+    trace_card.show(stored.trace, spans=spans, height=HEIGHT, key="agree-card")
+
+
+def show_decided() -> None:
+    """What the last press did, with the way back to it; or why it did nothing."""
+    if error := st.session_state.pop("agree_problem", None):
+        workbench.problem(error)
+    decided = st.session_state.get("agree_decided")
+    if decided is None:
+        return
+    pk, trace_id, verdict = decided
+    with st.container(horizontal=True, vertical_alignment="center", key="agree-decided"):
+        st.markdown(f":material/check: Gold of **{plain(trace_id, 60)}** is **{verdict}**, saved", width="content")
+        st.button("Change it", type="tertiary", icon=":material/undo:", on_click=_reopen, args=(pk,))
+
+
+def _latest(labels: list[Label]) -> list[Label]:
+    """The last word of each labeller and each adjudicator, adjudications last."""
+    last = {(one.labeller, one.adjudicates): one for one in labels}
+    return sorted(last.values(), key=lambda one: one.adjudicates)
+
+
+def _line(said: Label) -> None:
+    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+        st.badge(said.verdict, color=COLOURS[said.verdict])  # type: ignore[arg-type]
+        st.markdown(f"**{plain(said.labeller)}**" + (" decided" if said.adjudicates else ""), width="content")
+        about = ", ".join(trace_card.said(kind) for kind in said.kinds)
+        when = ago(said.created_at, workbench.now()) if said.created_at else ""
+        st.text(" · ".join(part for part in (about, when, visible(said.note, 500)) if part), width="stretch")
+
+
+def _decide(store: Store, pk: int, trace_id: str, verdict: Verdict) -> None:
+    showing, since = st.session_state["agree_shown"]
+    if showing != pk or time.monotonic() - since < EARLY:
+        return
+    note = str(st.session_state.get(f"agree-note-{pk}") or "").strip() or None
+    try:
+        step.adjudicate(store, pk, verdict, by=workbench.user(), now=workbench.now(), note=note)
+    except TouchstoneError as error:
+        st.session_state["agree_problem"] = error
+        return
+    except Exception:
+        workbench.log.exception("an adjudication was not saved")
+        st.session_state["agree_problem"] = TouchstoneError("This was not saved: press again. The log has the details.")
+        return
+    st.session_state["agree_decided"] = (pk, trace_id, verdict)
+    st.session_state["agree_again"] = None
+
+
+def _reopen(pk: int | None) -> None:
+    st.session_state["agree_again"] = pk
+    if pk is not None:
+        st.session_state["agree_decided"] = None
+        st.session_state["agree_view"] = "disputed"
+
+
+def _later(pk: int) -> None:
+    """To the end of the queue."""
+    st.session_state["agree_later"] = [*(one for one in st.session_state["agree_later"] if one != pk), pk]

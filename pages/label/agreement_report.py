@@ -1,0 +1,293 @@
+"""What the Agreement page shows: how labellers agree, which labels to doubt, what errors would do to the figures."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import streamlit as st
+
+from calibrate.errors import BadInput, TouchstoneError
+from calibrate.report.sentences.figures import interval, percent
+from calibrate.stats.labels.agreement import ENRICHED, SHARE, WHY_THEY_DIFFER, Agreement, sentence
+from calibrate.stats.labels.sensitivity import AT_LEAST, Corrected, Errors, Measured
+from calibrate.types import Interval, Sample
+from calibrate.workflow.labelling import agreement as step
+from db import Store
+from pages.components.text import plain, visible
+from pages.components.words import count, share
+from pages.label.adjudicating import bench
+from pages.shell import workbench
+from pages.shell.navigation import page
+
+EVERYTHING = "All labelled traces"
+FEW_POSITIVES = 0.2  # a smaller share of hallucinated verdicts leaves alpha hardly known
+MOST = 10
+RATES = {"misses": ("Misses, of hallucinated answers", 0.5), "false_calls": ("False calls, of clean answers", 0.3)}
+
+
+def choose_labels(store: Store) -> Sample | None:
+    """Whose labels are meant; the newest sample drawn for labelling twice that has such labels, else everything."""
+    samples = {one.name: one for one in store.samples.list() if store.labels.gold_counts(one.id)}
+    names = [*samples, EVERYTHING]
+    wanted = st.query_params.get("sample") or st.session_state.get("agree_sample")
+    if wanted not in names:
+        twice = (n for n, one in samples.items() if one.design == ENRICHED and store.labels.readings(one.id))
+        wanted = next(twice, EVERYTHING)
+    name = st.selectbox("Labels", names, index=names.index(wanted), format_func=lambda n: _title(n, samples))
+    st.session_state["agree_sample"] = st.query_params["sample"] = name
+    return samples.get(name)
+
+
+def show_figures(seen: step.Look) -> None:
+    """The sentence, the set it speaks of, every pair in a row."""
+    figures = seen.overall if len(seen.labellers) > 2 else seen.pairs[0]
+    assert figures is not None
+    first, _, rest = sentence(figures).partition("). ")
+    st.markdown(f"**{plain(first)})**. {plain(rest)}" if rest else f"**{plain(first)}**")
+    st.caption(_set(seen, figures))
+    st.dataframe(
+        [_cells(pair) for pair in seen.pairs],
+        hide_index=True,
+        placeholder="–",
+        column_config=_COLUMNS,
+        height=40 + 35 * min(len(seen.pairs), 8),
+    )
+    st.caption(WHY_THEY_DIFFER + " 95%: the interval. Unsure is no verdict, and counted by itself.")
+
+
+def offer_double(store: Store, seen: step.Look) -> None:
+    """Drawing traces for a second person, and where to label them."""
+    drawn = st.session_state.get("agree_drawn")
+    if drawn is not None:
+        name, size, hallucinated = drawn
+        st.markdown(
+            f":material/check: **{plain(name, 80)}** is drawn: {count(size, 'trace')} with one person's label, "
+            f"{hallucinated:,} first called hallucinated. Now a second person labels them, blind."
+        )
+        if st.button("Label them", type="primary", icon=":material/check_box:"):
+            st.session_state["sample_at_hand"] = name
+            st.switch_page(page("label"))
+        return
+    if seen.sample is not None and seen.sample.design == ENRICHED:
+        return
+    primary = not seen.pairs and not seen.disputed
+    st.button(
+        f"Draw {step.DOUBLE} to double-label",
+        type="primary" if primary else "secondary",
+        icon=":material/casino:",
+        on_click=_draw,
+        args=(store, seen.sample.name if seen.sample else None),
+        help=f"About {SHARE:.0%} of them first called hallucinated. Nothing else is ever estimated from such a sample.",
+    )
+
+
+def show_nothing_yet(store: Store, seen: step.Look) -> None:
+    """Fewer than two people, or two who never met on a trace."""
+    people = store.labels.labellers()
+    with st.container(border=True):
+        if not people:
+            st.markdown(
+                "**Nobody has labelled yet.** Here you would see how far two people agree, and what they dispute."
+            )
+            st.page_link(page("label"), label="Label traces", icon=":material/check_box:")
+            return
+        one = (
+            f"Only one person ({plain(people[0])}) has labelled"
+            if len(people) == 1
+            else "No trace has two people's labels here"
+        )
+        st.markdown(f"**{one}: agreement needs two.**")
+        offer_double(store, seen)
+
+
+@st.cache_resource(max_entries=20, show_spinner="Fitting the detectors together…")
+def _second_look(url: str, sample: str | None, revision: tuple[Any, ...], _store: Store) -> step.SecondLook:
+    return step.second_look(_store, sample, limit=MOST)
+
+
+def show_second_look(store: Store, seen: step.Look) -> None:
+    """The labels that the detectors would not have given, the chosen one readable below."""
+    name = seen.sample.name if seen.sample else None
+    try:
+        found = _second_look(store.url, name, step.revision(store), store)
+    except BadInput as error:
+        with st.container(border=True):
+            st.markdown("**No second look yet.** Here you would see the labels that the detectors doubt most.")
+            st.text(str(error))
+            st.page_link(page("detect"), label="Run detectors", icon=":material/play_circle:")
+        return
+    st.caption(plain(step.standing(found)) + " Adjudicated traces are left out.")
+    if not found.suspects:
+        st.markdown("**Every label has been looked at twice.**")
+        return
+    rows = [
+        {
+            "Trace": visible(one.row.trace_id, 60),
+            "Gold": one.row.gold,
+            "P(hallucinated)": round(one.doubt.probability, 2),
+            "Most of all": visible(next(iter(step.reasons(one)), ""), 200),
+        }
+        for one in found.suspects
+    ]
+    event = st.dataframe(
+        rows,
+        hide_index=True,
+        column_config=_SUSPECT_COLUMNS,
+        height=40 + 35 * min(len(rows), 6),
+        key=f"agree_suspects_{found.suspects[0].row.pk}_{len(rows)}",
+        on_select="rerun",
+        selection_mode="single-row-required",
+        selection_default={"selection": {"rows": [0]}},
+    )
+    picked = found.suspects[min((event["selection"]["rows"] or [0])[0], len(rows) - 1)]
+    st.text("Against the label: " + visible("; ".join(step.reasons(picked)) or "nothing single", 600))
+    bench(store, picked.row.pk)
+
+
+def show_sensitivity(store: Store, seen: step.Look) -> None:
+    """What a saved point's figures would be, did labellers err this often."""
+    points = {
+        name: saved for name, saved in store.points.latest().items() if saved.point.get("recall", {}).get("value")
+    }
+    if not points:
+        with st.container(border=True):
+            st.markdown("**No operating point yet.** Here you would see what wrong labels do to its figures.")
+            st.page_link(page("tune"), label="Choose one", icon=":material/tune:")
+        return
+    left, right = st.columns([1, 2], gap="large")
+    with left:
+        name = st.selectbox("Operating point of", list(points))
+        for key, (text, most) in RATES.items():
+            st.slider(text, 0.0, most, key=f"agree_{key}", step=0.005, format="percent")
+        rates = Errors(st.session_state["agree_misses"], st.session_state["agree_false_calls"])
+    with right:
+        found = step.if_labellers_err(points[name], rates)
+        for place, key in zip(st.columns(3), ("prevalence", "precision", "recall"), strict=True):
+            _corrected(place, key.capitalize(), getattr(found, key))
+        n, positives = points[name].data.get("n", 0), points[name].data.get("positives", 0)
+        st.caption(
+            f"Measured on {count(n, 'label')}, {positives:,} hallucinated. A what-if, not an estimate: it holds where "
+            "one labeller made the labels and errs alike on flagged traces and others. At 2% prevalence, 10% misses "
+            "and 2% false calls make a recall of 60% look like 29%: confirm hallucinated labels by a second look."
+        )
+        for why in dict.fromkeys(one.why for one in (found.prevalence, found.precision, found.recall) if one.why):
+            st.warning(plain(why[:1].upper() + why[1:]) + ".", icon=":material/block:")
+        _show_measured(step.errors(store, seen), len(seen.disputed))
+
+
+def _show_measured(found: tuple[Measured, ...], waiting: int) -> None:
+    if waiting:
+        st.caption(f"Decide the {count(waiting, 'disputed trace')} first: then measured rates show here.")
+        return
+    ready = [one for one in found if one.errors is not None]
+    if not ready:
+        st.caption(
+            f"Measured rates show here once {AT_LEAST} hallucinated and {AT_LEAST} clean traces are labelled twice and "
+            "settled."
+        )
+        return
+    st.markdown("**As measured** on traces labelled twice, disputes decided")
+    for one in ready:
+        assert one.errors is not None
+        with st.container(horizontal=True, vertical_alignment="center"):
+            st.markdown(
+                f"{plain(one.labeller)}: misses {share(one.errors.misses)} of {one.hallucinated:,}, "
+                f"false calls {share(one.errors.false_calls)} of {one.clean:,}",
+                width="content",
+            )
+            st.button("Use", type="tertiary", key=f"agree-use-{one.labeller}", on_click=_use, args=(one.errors,))
+    st.caption("Errors that both people make stay unseen, so the true rates are higher.")
+
+
+def _use(rates: Errors) -> None:
+    for key, (_, most) in RATES.items():
+        st.session_state[f"agree_{key}"] = min(most, round(getattr(rates, key) / 0.005) * 0.005)
+
+
+def _draw(store: Store, sample: str | None) -> None:
+    try:
+        drawn = step.double(store, sample, now=workbench.now())
+    except TouchstoneError as error:
+        st.session_state["agree_problem"] = error
+    else:
+        st.session_state["agree_drawn"] = (drawn.name, drawn.size, drawn.strata["hallucinated"][1])
+
+
+def _corrected(place: Any, name: str, figure: Corrected) -> None:
+    value = "impossible" if figure.value is None else percent(figure.value)
+    place.metric(name, value, f"labels say {percent(figure.apparent)}", delta_color="off", delta_arrow="off")
+
+
+def _set(seen: step.Look, figures: Agreement) -> str:
+    """Which traces the figures come from: alpha means something else on another set."""
+    positive = figures.hallucinated or 0.0
+    of = "all traces labelled more than once" if seen.sample is None else f"{plain(seen.sample.name, 60)}"
+    if seen.sample is not None and seen.sample.design == ENRICHED:
+        of += ", drawn for this with many hallucinated"
+    words = f"From {of}: {share(positive)} of the verdicts say hallucinated"
+    words += f", {count(figures.unsure, 'trace')} unsure." if figures.unsure else "."
+    if positive < FEW_POSITIVES:
+        words += " With so few hallucinated, α is only roughly known: double-label a set that holds more of them."
+    return words
+
+
+def _title(name: str, samples: dict[str, Sample]) -> str:
+    if name not in samples:
+        return name
+    return f"{name} · {samples[name].size} traces · {samples[name].design}"
+
+
+def _cells(pair: Agreement) -> dict[str, Any]:
+    cells: dict[str, Any] = {
+        "Labellers": visible(" / ".join(pair.labellers), 80),
+        "Traces": pair.traces,
+        "Differ": pair.differ,
+        "Unsure": pair.unsure,
+    }
+    for name, figure in (("Agree", pair.raw), ("Halluc. too", pair.positive), ("Clean too", pair.negative)):
+        cells[name], cells[f"{name} 95%"] = (
+            _rounded(figure),
+            None if figure.value is None else interval(figure, unit=""),
+        )
+    for name, figure in (("α", pair.alpha), ("AC1", pair.ac1)):
+        cells[name], cells[f"{name} 95%"] = _rounded(figure), step.coefficient(figure).partition(" (")[2].rstrip(")")
+        cells[f"{name} 95%"] = cells[f"{name} 95%"] or "unknown"
+    return cells
+
+
+def _rounded(figure: Interval) -> float | None:
+    return None if figure.value is None else round(figure.value, 2) + 0.0  # never -0.00
+
+
+def _number(help: str, form: str = "percent", width: int = 68) -> Any:
+    return st.column_config.NumberColumn(format=form, width=width, help=help)  # type: ignore[arg-type]
+
+
+def _reach(width: int = 62) -> Any:
+    return st.column_config.TextColumn("95%", width=width)
+
+
+_COLUMNS: dict[str, Any] = {
+    "Labellers": st.column_config.TextColumn(width=165),
+    "Traces": _number("With a clean or hallucinated verdict of both", "localized"),
+    "Differ": _number("One says clean, the other hallucinated", "localized"),
+    "Unsure": _number("Both looked, and at least one could not tell: no verdict, in no figure", "localized"),
+    "Agree": _number("Share of these traces on which both say the same"),
+    "Agree 95%": _reach(),
+    "Halluc. too": _number("Where one says hallucinated, how often the other does", width=88),
+    "Halluc. too 95%": _reach(),
+    "Clean too": _number("Where one says clean, how often the other does", width=80),
+    "Clean too 95%": _reach(),
+    "α": _number("Krippendorff's alpha: 1 perfect, 0 chance", "%.2f", 55),
+    "α 95%": _reach(98),
+    "AC1": _number("Gwet's AC1: 1 perfect, 0 chance, lenient where hallucinated is rare", "%.2f", 55),
+    "AC1 95%": _reach(98),
+}
+_SUSPECT_COLUMNS: dict[str, Any] = {
+    "Trace": st.column_config.TextColumn(width=300),  # a UUID is seen whole
+    "Gold": st.column_config.TextColumn(width=95),
+    "P(hallucinated)": st.column_config.NumberColumn(
+        format="percent", width=115, help="By all detectors together, fitted without this trace"
+    ),
+    "Most of all": st.column_config.TextColumn(width=490),
+}

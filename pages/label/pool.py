@@ -1,0 +1,138 @@
+"""The pool a sample is drawn from: choosing its window and filters, and what it looks like."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import UTC, date, datetime, time, timedelta
+
+import streamlit as st
+
+from calibrate.types import TraceFilter
+from calibrate.workflow.sampling.sample import look
+from calibrate.workflow.week.week import WINDOW
+from db import Store
+from db.traces import NONE
+from pages.components import bars
+from pages.components.text import visible
+from pages.components.words import count, day
+from pages.shell import workbench
+
+LAST, UP_TO_NEWEST, ALL, CUSTOM = "Last 14 days", "14 days up to the newest", "All", "Custom"
+DAY = timedelta(days=1)
+
+
+@dataclass(frozen=True, slots=True)
+class PoolView:
+    """What the page shows of a pool: counts by facet, by label state and by day."""
+
+    size: int
+    undated: int
+    facets: Mapping[str, Mapping[str, int]]
+    labels: Mapping[str, int]
+    days: Mapping[str, int]
+
+
+def choose_pool(store: Store, newest: datetime | None) -> TraceFilter:
+    """Window, undated traces and filters."""
+    where = _window(newest)
+    undated = store.traces.undated(TraceFilter())
+    if undated and where.since is not None:
+        kept = st.checkbox(f"Include undated traces ({undated:,})", key="draw_undated", value=newest is None)
+        where = replace(where, undated=kept)
+    with st.expander("Filters", expanded=bool(st.query_params.get("model")), icon=":material/filter_list:"):
+        return _filters(store, where)
+
+
+@st.cache_data(max_entries=64, show_spinner="Counting the pool …")
+def view(_store: Store, name: str, revision: tuple[int, int], where: TraceFilter, by: tuple[str, ...]) -> PoolView:
+    """Counted once for a store's state: `revision` changes with its traces and labels."""
+    pool = look(_store, where, by=by)
+    labelled = {
+        s: _store.traces.count(replace(where, label=s)) for s in ("clean", "hallucinated", "unsure", "disputed")
+    }
+    rest = pool.size - sum(labelled.values())
+    labels = {state: n for state, n in {**labelled, "unlabelled": rest}.items() if n}
+    return PoolView(pool.size, pool.undated, pool.facets, labels, _store.traces.per_day(where))
+
+
+def view_of(store: Store, where: TraceFilter, by: str | None) -> PoolView:
+    names = ("model", "operation", *([by] if by and by not in ("model", "operation") else []))
+    revision = (store.traces.count(TraceFilter()), sum(store.labels.gold_counts().values()))
+    return view(store, store.url, revision, where, names)
+
+
+def show_pool(pool: PoolView, where: TraceFilter) -> None:
+    dated = f"{count(pool.undated, 'undated trace')} {'in' if where.undated else 'left out'}" if pool.undated else ""
+    st.markdown(f"**The pool: {count(pool.size, 'trace')}**" + (f" &ensp; :gray[{dated}]" if dated else ""))
+    if pool.days:
+        bars.days({"traces": pool.days}, height=120, key="pool_days")
+    bars.shares("By label", pool.labels)
+    for name, counts in pool.facets.items():
+        if set(counts) != {NONE}:
+            bars.shares(f"By {name}", counts)
+
+
+def _window(newest: datetime | None) -> TraceFilter:
+    now = workbench.now()
+    stale = newest is not None and newest < now - WINDOW
+    options = [UP_TO_NEWEST if stale else LAST, ALL, CUSTOM]
+    default = ALL if newest is None else options[0]
+    if stale and newest:
+        st.caption(f"The newest trace is from {day(newest)}; the last 14 days hold none.")
+    window = st.segmented_control("Window", options, default=default, required=True, key=f"draw_window_{default}")
+    if window == LAST:
+        return TraceFilter(since=_midnight(now.date()) - WINDOW + DAY, undated=False)
+    if window == UP_TO_NEWEST and newest:
+        end = _midnight(newest.date()) + DAY
+        return TraceFilter(since=end - WINDOW, until=end, undated=False)
+    if window == CUSTOM:
+        last = (newest or now).date()
+        chosen = st.date_input("From and to (UTC, both included)", (last - WINDOW + DAY, last), key="draw_dates")
+        return _between(chosen)
+    return TraceFilter()
+
+
+def _between(chosen: tuple[date, ...] | date | None) -> TraceFilter:
+    """While only the first day is picked, the window is open to the right."""
+    dates = chosen if isinstance(chosen, tuple) else (chosen,)
+    since = _midnight(dates[0]) if dates and dates[0] else None
+    until = _midnight(dates[1]) + DAY if len(dates) > 1 and dates[1] else None
+    return TraceFilter(since=since, until=until, undated=False)
+
+
+def _filters(store: Store, where: TraceFilter) -> TraceFilter:
+    models = list(store.traces.facet(where, "model"))
+    operations = list(store.traces.facet(where, "operation"))
+    wanted = [name for name in [st.query_params.get("model")] if name in models]
+    one, two = st.columns(2)
+    with one:
+        model = st.multiselect(
+            "Model", models, default=wanted, format_func=_named, placeholder="Any", key="draw_models"
+        )
+    with two:
+        operation = st.multiselect(
+            "Operation", operations, format_func=_named, placeholder="Any", key="draw_operations"
+        )
+    where = replace(where, models=tuple(model), operations=tuple(operation))
+    names = store.traces.attribute_names()
+    if not names:
+        return where
+    with one:
+        attribute = st.selectbox(
+            "Attribute", names, index=None, placeholder="Any", format_func=_named, key="draw_attribute"
+        )
+    if attribute is None:
+        return where
+    with two:
+        values = list(store.traces.facet(where, attribute))
+        value = st.selectbox("is", values, index=None, format_func=_named, key=f"draw_value_{attribute}")
+    return replace(where, attributes={attribute: value}) if value is not None else where
+
+
+def _named(name: str) -> str:
+    return "not given" if name == NONE else visible(name, 80)
+
+
+def _midnight(day: date) -> datetime:
+    return datetime.combine(day, time(), UTC)

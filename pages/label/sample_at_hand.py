@@ -1,0 +1,60 @@
+"""The sample at hand: its strata, what one label of each stands for, and further traces for it."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from calibrate.errors import TouchstoneError
+from calibrate.types import Sample
+from calibrate.workflow.sampling.topup import top_up
+from db import Store
+from pages.components.text import plain
+from pages.components.words import count
+from pages.label.sample_design import in_words
+from pages.label.sample_plan import show_strata
+from pages.shell import workbench
+
+MORE = 50
+
+
+def show_at_hand(store: Store) -> None:
+    """One sample of those there are, chosen, and topped up on demand."""
+    left, right = st.columns([5, 4], gap="large")
+    with left:
+        sample = workbench.choose_sample(store, label="Sample at hand")
+        if sample is None:
+            return
+        st.markdown(
+            f"**{plain(sample.name)}**: {sample.size:,} of {count(sample.pool, 'trace')}, {plain(in_words(sample))}."
+        )
+        _more(sample)
+    with right:
+        show_strata({name: (size, n) for name, (size, n) in sample.strata.items()})
+
+
+def _more(sample: Sample) -> None:
+    if sample.size >= sample.pool:
+        st.caption("It holds every trace of its pool: there are no more.")
+        return
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        most = sample.pool - sample.size
+        st.number_input(
+            "More traces", min_value=1, max_value=most, value=min(MORE, most), step=10, key="more", width=140
+        )
+        n = int(st.session_state.get("more") or min(MORE, most))
+        st.button(f"Draw {n:,} more", icon=":material/add:", on_click=_draw_more, args=(sample.name, sample.size, n))
+    st.caption("From the traces it was drawn from, by the same strata; those imported since take no part.")
+    if problem := st.session_state.pop("more_problem", None):
+        workbench.problem(problem)
+
+
+def _draw_more(name: str, seen: int, more: int) -> None:
+    """Pressed twice, the second finds a larger sample than it saw and draws nothing."""
+    store = workbench.store()
+    sample = store.samples.get(name)
+    if sample is None or sample.size != seen:
+        return
+    try:
+        top_up(store, name, more=more, seed=None, now=workbench.now())
+    except TouchstoneError as error:
+        st.session_state["more_problem"] = error

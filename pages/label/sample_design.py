@@ -1,0 +1,131 @@
+"""Choosing how the traces are drawn: the design, and what the design asks for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import streamlit as st
+
+from calibrate import registry
+from calibrate.orientation import SIGNS
+from calibrate.stats.sampling.designs import Cut
+from calibrate.types import Sample, TraceFilter
+from calibrate.workflow.sampling import sample as step
+from calibrate.workflow.sampling.frame import ENOUGH_SCORED, scored_configs
+from db import Store, pools
+from db.pools import Moment
+from db.scores import Config
+from pages.components.text import visible
+from pages.components.words import count
+from pages.shell.navigation import page
+
+RANDOM, STRATIFIED, OCTAVE, UNCERTAIN, FLAGGED = "random", "stratified", "octave", "uncertain", "fresh-flagged"
+NAMES = {
+    RANDOM: "Random",
+    STRATIFIED: "Stratified",
+    OCTAVE: "Octave",
+    UNCERTAIN: "Near a threshold",
+    FLAGGED: "Flagged",
+}
+ABOUT = {
+    RANDOM: "Every trace is equally likely. Needs no scores; few of its labels are hallucinated where few answers are.",
+    STRATIFIED: "Every group gets labels, small ones more than their share. The figures are weighted back.",
+    OCTAVE: "The more suspicious a trace is to the detectors, the likelier it is drawn; none is left out. The figures "
+    "are weighted back.",
+    UNCERTAIN: "The nearer a trace scores to the threshold, the likelier it is drawn; none is left out.",
+    FLAGGED: "Of what a threshold flags, traces without a label and in no sample. Tells its precision and nothing of "
+    "what it misses.",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """A design with what it needs. `scored` traces of the window have a score; `ready` is False where it needs some."""
+
+    design: str
+    scored: int
+    by: str | None = None
+    cut: Cut | None = None
+    ready: bool = True
+
+    @property
+    def fresh(self) -> bool:
+        return self.design == FLAGGED
+
+
+def choose_design(store: Store, where: TraceFilter, size: int) -> Choice:
+    """The design, octave first once enough of the window is scored."""
+    scored = _scored(store, store.url, pools.moment(store.engine), where)
+    usual = OCTAVE if size and scored >= ENOUGH_SCORED * size else RANDOM
+    design = st.segmented_control(
+        "Design", list(NAMES), default=usual, required=True, format_func=NAMES.__getitem__, key=f"draw_design_{usual}"
+    )
+    st.caption(ABOUT[design])
+    if design == STRATIFIED:
+        names = ["model", "operation", *store.traces.attribute_names()]
+        by = st.selectbox("By", names, format_func=lambda name: visible(name, 60), key="draw_by")
+        return Choice(design, scored, by=by)
+    if design == RANDOM:
+        if usual == RANDOM and size:
+            _score_first(
+                f"{scored:,} of {count(size, 'trace')} have a score; once half have, octave needs fewer labels."
+            )
+        return Choice(design, scored)
+    if not scored:
+        _score_first("**Score the window first:** no trace of it has a score to draw by.")
+        return Choice(design, scored, ready=False)
+    return Choice(design, scored) if design == OCTAVE else Choice(design, scored, cut=_choose_cut(store))
+
+
+def strata_of(store: Store, where: TraceFilter, choice: Choice) -> Mapping[str, int]:
+    """How many traces each stratum of the design holds; ranked once for a state of the store."""
+    return _strata(store, store.url, pools.moment(store.engine), where, choice)
+
+
+def in_words(sample: Sample) -> str:
+    """The design of a sample: octave, stratified by model, near token_overlap ≤ 0.4."""
+    if sample.by:
+        return f"{sample.design} by {visible(sample.by, 40)}"
+    cut = sample.options.get("cut")
+    if not cut:
+        return sample.design
+    sign = SIGNS[registry.get(cut["name"]).flag_when] if cut["name"] in registry.names() else "at"
+    at = f"{visible(cut['name'], 40)} {sign} {cut['threshold']:.4g}"
+    if sample.design == UNCERTAIN:
+        return f"near {at}"
+    return f"{'fresh, ' if sample.options.get('fresh') else ''}flagged by {at}"
+
+
+def _choose_cut(store: Store) -> Cut:
+    """A detector and a threshold; to begin with the chosen one, or where none is, the usual recipe's."""
+    left, right = st.columns([3, 2])
+    configs = {config.name: config for config in scored_configs(store)}
+    name = left.selectbox("Detector", list(configs), key="draw_detector")
+    config = configs[name]
+    sign = SIGNS[registry.get(name).flag_when]
+    threshold = right.number_input(
+        f"Threshold (flags {sign})", value=_first(store, config), step=0.01, format="%.4g", key=f"draw_cut_{name}"
+    )
+    return Cut(config.id, float(threshold))
+
+
+def _first(store: Store, config: Config) -> float:
+    chosen = store.points.latest().get(config.name)
+    return float(chosen.point["threshold"] if chosen else registry.get(config.name).usual_threshold)
+
+
+def _score_first(why: str) -> None:
+    with st.container(horizontal=True, vertical_alignment="center"):
+        st.caption(why, width="content")
+        st.page_link(page("detect"), label="Score all traces", icon=":material/play_circle:", width="content")
+
+
+@st.cache_data(max_entries=64, show_spinner="Counting scores …")
+def _scored(_store: Store, name: str, moment: Moment, where: TraceFilter) -> int:
+    return step.scored(_store, where)
+
+
+@st.cache_data(max_entries=64, show_spinner="Ranking the window …")
+def _strata(_store: Store, name: str, moment: Moment, where: TraceFilter, choice: Choice) -> Mapping[str, int]:
+    return step.strata(_store, choice.design, where, by=choice.by, cut=choice.cut, fresh=choice.fresh)

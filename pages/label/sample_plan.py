@@ -1,0 +1,184 @@
+"""What a sample of n labels will buy, what it will hold, and the samples there are."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+
+import streamlit as st
+
+from calibrate.stats.intervals.sweep_intervals import expected_precision_halfwidth
+from calibrate.stats.sampling import designs
+from calibrate.stats.sampling.sizing import Stratum, halfwidth
+from calibrate.types import Sample, TraceFilter
+from calibrate.workflow.sampling.sizing import PREVALENCE, Plan, last_prevalence, plan, prevalence_of
+from db import Store, pools
+from db.pools import Moment
+from db.traces import NONE
+from pages.components.text import label, visible
+from pages.components.words import ago, count, share, span
+from pages.label.sample_design import FLAGGED, RANDOM, UNCERTAIN, Choice, in_words
+
+PREVALENCES = (0.01, 0.02, 0.05, 0.1, 0.2)
+AROUND, WISH = 0.7, 0.1  # the precision a plan is for, and how closely it should be known
+
+
+def free_name(store: Store, now: datetime) -> str:
+    """The ISO week's name, with a number where it is taken."""
+    week = designs.default_name(now)
+    taken = {sample.name for sample in store.samples.list()}
+    number = 2
+    name = week
+    while name in taken:
+        name, number = f"{week}-{number}", number + 1
+    return name
+
+
+def show_plan(store: Store, where: TraceFilter, choice: Choice, n: int, size: int) -> None:
+    """One sentence on what the labels will tell, for an assumed share of hallucinated answers."""
+    if choice.design == FLAGGED:
+        width = halfwidth({"flagged": Stratum(size, 1.0)}, n, precision=AROUND)
+        st.markdown(
+            f"**{count(n, 'label')}** of what is flagged: a precision around {AROUND:.0%} known to **±{width:.2f}**."
+        )
+        _show_pace(store, n)
+        return
+    prevalence = _choose_prevalence(store)
+    known = expected_precision_halfwidth(n, prevalence)
+    positives = "about 1 positive" if round(known.expected_positives) == 1 else (
+        f"about {known.expected_positives:.0f} positives" if known.expected_positives >= 1 else "probably no positive"
+    )  # fmt: skip
+    sentence = f"At {share(prevalence)} hallucinated, **{count(n, 'label')}** "
+    if choice.design == UNCERTAIN:
+        sentence += f"at random would hold {positives}; near the threshold they tell its figures, and others less well."
+    elif not choice.scored:
+        sentence += f"hold **{positives}**: precision known to **±{known.halfwidth:.2f}**."
+    else:
+        plan = _planned(store, where, choice, WISH, AROUND, prevalence, n)
+        # Where labels tell how much a threshold flags, no share is assumed.
+        sentence = f"**{count(n, 'label')}** " if plan.sample else sentence
+        other = "" if choice.design == RANDOM else f", at random to ±{plan.halfwidth['random']:.2f}"
+        width = plan.halfwidth.get(choice.design, plan.halfwidth["random"])
+        sentence += f"make a precision around {AROUND:.0%} known to **±{width:.2f}**{other}, {_threshold_of(plan)}"
+    st.markdown(sentence)
+    _show_pace(store, n)
+    if st.toggle("How many labels for a wished precision?", key="draw_wish"):
+        _show_wish(store, where, choice, prevalence, n)
+
+
+def _show_wish(store: Store, where: TraceFilter, choice: Choice, prevalence: float, n: int) -> None:
+    """Labels needed by design, and how long they take."""
+    left, right = st.columns(2)
+    around = left.number_input("A precision of", 0.05, 0.95, AROUND, 0.05, format="%.2f", key="wish_precision")
+    wish = right.number_input("known to ±", 0.01, 0.49, WISH, 0.01, format="%.2f", key="wish_width")
+    plan = _planned(store, where, choice, float(wish), float(around), prevalence, n)
+    pace = _pace(store)
+    rows = [
+        {
+            "Design": name,
+            "Labels needed": f"{need:,}" if need is not None else "more than there are",
+            **({"Takes": span(need * pace) if need is not None else ""} if pace else {}),
+        }
+        for name, need in sorted(plan.labels.items(), key=lambda item: (item[1] is None, item[1]))
+    ]
+    st.dataframe(rows, hide_index=True)
+    sentence = _threshold_of(plan)
+    st.caption(sentence[0].upper() + sentence[1:])
+    if plan.caution:
+        st.caption(f":material/info: {label(plan.caution[:1].upper() + plan.caution[1:], 300)}.")
+
+
+def _threshold_of(plan: Plan) -> str:
+    whose = f" of {plan.detector}" if plan.detector else ""
+    basis = f"by the labels of {label(plan.sample, 60)}" if plan.sample else "the share assumed hallucinated"
+    return f"for a threshold{whose} that flags {share(plan.flag_rate)} of the window, {basis}."
+
+
+def _choose_prevalence(store: Store) -> float:
+    seen = last_prevalence(store)
+    seen = round(seen, 3) if seen else None
+    options = sorted({*PREVALENCES, *([seen] if seen else [])})
+    return st.segmented_control(
+        "If this share is hallucinated",
+        options,
+        default=seen or PREVALENCE,
+        required=True,
+        format_func=lambda p: f"{share(p)} (last sample)" if p == seen else share(p),
+        key="draw_prevalence",
+    )
+
+
+def _show_pace(store: Store, n: int) -> None:
+    if pace := _pace(store):
+        st.caption(f"About {span(n * pace)} of labelling at {max(1, round(pace))} s each, the pace of the last sample.")
+
+
+def _planned(
+    store: Store, where: TraceFilter, choice: Choice, wish: float, around: float, prevalence: float, n: int
+) -> Plan:
+    labels = sum(store.labels.gold_counts().values())
+    return _plan(store, store.url, (pools.moment(store.engine), labels), where, choice.by, wish, around, prevalence, n)
+
+
+@st.cache_data(max_entries=64, show_spinner="Planning …")
+def _plan(
+    _store: Store,
+    name: str,
+    revision: tuple[Moment, int],
+    where: TraceFilter,
+    by: str | None,
+    wish: float,
+    around: float,
+    prevalence: float,
+    n: int,
+) -> Plan:
+    return plan(_store, where, wish=wish, precision=around, prevalence=prevalence, by=by, n=n)
+
+
+def show_strata(strata: Mapping[str, tuple[int, int]]) -> None:
+    """The strata, each with its traces and how many are drawn, and what one label of each stands for."""
+    rows = [
+        {
+            "Stratum": "not given" if name == NONE else visible(name, 60),
+            "Traces": size,
+            "Drawn": n,
+            "Chance": 100 * n / size if size else None,
+            "One label stands for": size / n if n else None,
+        }
+        for name, (size, n) in strata.items()
+    ]
+    columns = {
+        "Chance": st.column_config.NumberColumn(format="%.2g%%", help="How likely each trace of it was to be drawn"),
+        "One label stands for": st.column_config.NumberColumn(format="%.1f traces"),
+    }
+    st.dataframe(rows, hide_index=True, height=38 + 35 * min(len(rows), 10), column_config=columns)
+
+
+def show_samples(store: Store, samples: list[Sample], now: datetime) -> None:
+    rows = [_row(store, sample, now) for sample in samples]
+    progress = st.column_config.ProgressColumn("Labelled", format="%.0f%%", min_value=0, max_value=100)
+    st.dataframe(rows, hide_index=True, height=min(38 + 35 * len(rows), 400), column_config={"Labelled": progress})
+
+
+def _row(store: Store, sample: Sample, now: datetime) -> dict[str, object]:
+    gold = store.labels.gold_counts(sample.id)
+    hallucinated = prevalence_of(store, sample)
+    of = " of flagged" if sample.design == FLAGGED else ""
+    return {
+        "Sample": visible(sample.name, 80),
+        "Labelled": 100 * sum(gold.values()) / sample.size if sample.size else 0.0,
+        "Traces": sample.size,
+        "Hallucinated": "" if hallucinated is None else share(hallucinated) + of,
+        "Of a pool of": sample.pool,
+        "Design": in_words(sample),
+        "Seed": str(sample.seed),
+        "Drawn": ago(sample.created_at, now),
+    }
+
+
+def _pace(store: Store) -> float | None:
+    """Seconds a label, in the newest sample that was labelled here."""
+    from pages.shell.workbench import user
+
+    paces = (store.labels.place(sample.id, user()).seconds_each for sample in store.samples.list()[:3])
+    return next((pace for pace in paces if pace), None)

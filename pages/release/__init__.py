@@ -1,0 +1,1 @@
+"""Release: the saved points become the next version of the thresholds file."""

@@ -1,0 +1,118 @@
+"""What the buttons of the Release page do: each once, whatever is pressed twice, and what there is to tell after."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+
+import streamlit as st
+
+from calibrate import settings
+from calibrate.errors import BadInput, TouchstoneError
+from calibrate.thresholds import diff
+from calibrate.workflow.releasing import approval, history, offer
+from calibrate.workflow.releasing import release as step
+from calibrate.workflow.releasing.announce import announce
+from db import Store
+from db.releases import Release
+from pages.components import release_history
+from pages.components.text import plain
+from pages.release import releasing
+from pages.shell import workbench
+
+DONE, PROBLEM, MADE, OFFER = "release_done", "release_problem", "release_made", "release_offer"
+
+
+def carried_out(does: Callable[[], Release | str | None]) -> bool:
+    """Does what a button asks for, and keeps what there is to tell. A release is announced; a text is told."""
+    try:
+        found = does()
+        if isinstance(found, Release):
+            st.session_state[DONE] = found.version, releasing.place(), announce(found, settings.releases())
+            st.session_state[MADE] = found.version
+        elif found:
+            st.session_state[DONE] = found
+    except TouchstoneError as error:
+        st.session_state[PROBLEM] = error
+        return False
+    return found is not None
+
+
+def release(store: Store, seen: Collection[int], version: int) -> None:
+    """Releases or proposes `version`, or nothing: a second press finds that number taken, or nothing left to change.
+
+    What is ticked and written is asked of the widgets now: what the page was last drawn with may be a key press old.
+    """
+
+    def does() -> Release | str | None:
+        chosen, before = releasing.chosen(store, seen), history.live_release(store)
+        if before and not diff(before, releasing.candidate_of(store, chosen, before, workbench.now())):
+            if st.session_state.get(MADE) == before.version:  # pressed twice
+                return None
+            raise BadInput(f"v{before.version} was released in the meantime, and is what you chose")
+        wanted = {
+            "detectors": list(chosen.tiers),
+            "tiers": chosen.tiers,
+            "ensembles": chosen.ensembles,
+            "note": chosen.note,
+            "reason": chosen.reason,
+            "by": workbench.user(),
+            "now": workbench.now(),
+            "expect": version,
+        }
+        if settings.releases().approval:
+            approval.propose(store, **wanted)
+            return f"v{version} is proposed. Another person approves it."
+        return step.release(store, **wanted, out=chosen.out)
+
+    if carried_out(does):
+        st.session_state.update(release_note="", release_reason="")
+
+
+def roll_back(store: Store, version: int, live: int) -> None:
+    """A second press finds another version live, and does nothing. What is on offer afterwards is told too."""
+
+    def does() -> Release | None:
+        now = history.live_release(store)
+        if now is None or now.version != live:
+            if now is None or st.session_state.get(MADE) == now.version:  # pressed twice
+                return None
+            raise BadInput(f"v{now.version} was released in the meantime: look at what it changed, then go on")
+        by, at = workbench.user(), workbench.now()
+        return step.rollback(store, version, by=by, now=at, out=releasing.place(), expect=live + 1)
+
+    if carried_out(does) and (back := history.live_release(store)):
+        st.session_state[OFFER] = offer.said(store, version, back)
+        for key in ("release_ensembles", *(f"release_tier_{name}" for name in back.detectors)):
+            st.session_state.pop(key, None)  # the form starts from what is live
+
+
+def approve(store: Store, key: int) -> None:
+    carried_out(lambda: approval.approve(store, key, by=workbench.user(), now=workbench.now(), out=releasing.place()))
+
+
+def decline(store: Store, key: int) -> None:
+    def does() -> str:
+        approval.decline(store, key, by=workbench.user(), now=workbench.now())
+        return f"Proposal {key} is declined."
+
+    carried_out(does)
+
+
+def tell(store: Store) -> None:
+    """What the last press did."""
+    if problem := st.session_state.pop(PROBLEM, None):
+        workbench.problem(problem)
+    done = st.session_state.pop(DONE, None)
+    if isinstance(done, str):
+        st.success(plain(done.replace("`", "")), icon=":material/how_to_reg:")
+    elif done:
+        number, path, problems = done
+        with st.container(border=True, horizontal=True, vertical_alignment="center"):
+            where = f" It is also in {plain(path)}." if path else ""
+            st.markdown(f":material/verified: **v{number} is released.**{where}", width="stretch")
+            if version := store.releases.get(number):
+                release_history.download(version, key="new")
+        for said in st.session_state.pop(OFFER, ()):
+            st.caption(plain(f"{said}."))
+        for said in problems:
+            st.warning(plain(said), icon=":material/sync_problem:")

@@ -1,0 +1,192 @@
+"""What the Release page offers: the saved points and ensembles, and what of them is taken."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import streamlit as st
+
+from calibrate.errors import BadInput
+from calibrate.report.sentences import figures
+from calibrate.thresholds import files
+from calibrate.thresholds.model import ThresholdsFile
+from calibrate.types import Guarantee, Interval, Tier
+from calibrate.workflow.certification.attempts import overturned
+from calibrate.workflow.evidence import traffic
+from calibrate.workflow.releasing import release as step
+from db import Store
+from db.releases import SavedPoint
+from pages.components.release_diff import policy_in_words
+from pages.components.text import label, plain, visible
+from pages.components.words import count, day
+from pages.shell import workbench
+
+TIERS: tuple[Tier, ...] = ("signal", "page", "off")
+ABOUT_TIERS = "page: wakes somebody. signal: is recorded and counted. off: stays in the file, is not asked."
+WIDTHS = (2.2, 1.6, 2.2, 1.2, 1.1, 2, 1.2)
+STYLE = """<style>
+[class*="st-key-release-row-"] {border-top: 1px solid rgba(138,143,152,.25); padding-top: .6rem}
+</style>"""
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """What is ticked, by detector with its tier, and the saved ensembles that come in too."""
+
+    tiers: Mapping[str, Tier]
+    ensembles: tuple[str, ...]
+    note: str
+    reason: str
+    out: str | None
+
+
+def choose_points(store: Store, saved: Mapping[str, SavedPoint], live: Mapping[str, Tier]) -> dict[str, Tier]:
+    """A line for every saved point, ticked or not; the ticked ones with their tiers."""
+    st.html(STYLE)
+    _heads(["Detector", "Flags at", "Precision", "Recall", "Flags a day", "Measured on", "Tier"])
+    chosen: dict[str, Tier] = {}
+    for name, point in saved.items():
+        tier = _row(store, point, live.get(name, "signal"))
+        if tier is not None:
+            chosen[name] = tier
+    return chosen
+
+
+def choose_ensembles(store: Store, live: Collection[str]) -> None:
+    """The saved ensembles, those in the live release ticked. `chosen` reads what was taken."""
+    names = list(store.ensembles.latest())
+    if names:
+        st.session_state.setdefault("release_ensembles", [name for name in names if name in live])
+        st.multiselect(
+            "Ensembles",
+            names,
+            format_func=lambda name: visible(name, 60),
+            placeholder="none",
+            key="release_ensembles",
+            help="Their detectors must be ticked, as they were when the ensemble was saved.",
+        )
+
+
+def chosen(store: Store, seen: Collection[int]) -> Chosen:
+    """What the widgets of the form say at this moment. `seen` are the saved points that the page shows.
+
+    Raises BadInput when somebody has saved another point since: nobody has looked at it here.
+    """
+    saved, state = store.points.latest(), st.session_state
+    if {point.id for point in saved.values()} != set(seen):
+        raise BadInput("another operating point was saved in the meantime: look at it, then release")
+    ticked = [name for name, point in saved.items() if state.get(f"release_tick_{point.id}")]
+    tiers = {name: state.get(f"release_tier_{name}", TIERS[0]) for name in ticked}
+    note, reason = (str(state.get(key) or "").strip() for key in ("release_note", "release_reason"))
+    return Chosen(tiers, tuple(state.get("release_ensembles") or ()), note, reason, place())
+
+
+def place() -> str | None:
+    """Where the file is to be written too: a path on this machine, or a URL."""
+    given = str(st.session_state.get("release_out") or "").strip()
+    return None if not given else given if files.scheme_of(given) else str(Path(given).expanduser())
+
+
+def candidate_of(store: Store, chosen: Chosen, before: ThresholdsFile | None, now: datetime) -> ThresholdsFile:
+    """What a release of the chosen points would hold."""
+    return step.candidate(
+        store,
+        detectors=list(chosen.tiers),
+        tiers=chosen.tiers,
+        ensembles=chosen.ensembles,
+        note=chosen.note,
+        by=workbench.user(),
+        now=now,
+        version=before.version + 1 if before else 1,
+        replaces=before.version if before else None,
+        before=before,
+    )
+
+
+def _row(store: Store, saved: SavedPoint, tier: Tier) -> Tier | None:
+    """One saved point; its tier when it is ticked. One that meets no policy cannot be ticked and says why."""
+    point = saved.point
+    feasible = bool(point["feasible"])
+    with st.container(key=f"release-row-{saved.detector}"):
+        tick, *places, last = st.columns(WIDTHS, vertical_alignment="center")
+        ticked = tick.checkbox(
+            label(saved.detector), value=feasible, disabled=not feasible, key=f"release_tick_{saved.id}"
+        )
+        for place, text in zip(places, _cells(store, saved), strict=True):
+            place.markdown(text)
+        if not feasible:
+            last.markdown(":gray[:small[cannot be released]]")
+            why = str(point["why"] or "no threshold meets the policy")
+            st.caption(
+                f":material/block: {plain(why[:1].upper() + why[1:])}. Save another choice for it on the Tune page."
+            )
+            return None
+        st.session_state.setdefault(f"release_tier_{saved.detector}", tier)  # so that a rollback can set it back
+        chosen: Tier = last.selectbox(
+            f"Tier of {saved.detector}",
+            TIERS,
+            key=f"release_tier_{saved.detector}",
+            label_visibility="collapsed",
+            disabled=not ticked,
+        )
+        sure = step.guarantee_of(saved)
+        if ticked and sure and (said := overturned(store, saved.detector, sure)):
+            st.warning(plain(said), icon=":material/gavel:")
+        if ticked and (said := step.caution(saved.detector, chosen, sure.strength if sure else "measured")):
+            st.caption(f":material/warning: {plain(said.replace('`', ''))}.")
+        return chosen if ticked else None
+
+
+def _cells(store: Store, saved: SavedPoint) -> Iterator[str]:
+    """What is known of a point, a cell each: its limit, precision, recall, flags a day, labels."""
+    point, about = saved.point, saved.data
+    yield f"{_limit(point)}  \n{_small(policy_in_words(str(point['policy'])))}"
+    yield _precision(point, step.guarantee_of(saved))
+    yield _figure(Interval(**point["recall"]))
+    yield _flags_a_day(store, point, about["sample"])
+    labels = count(about["n"], "label")
+    sure = step.guarantee_of(saved)
+    proof = f" and {plain(sure.sample, 40)}" if sure and sure.sample and sure.sample != about["sample"] else ""
+    sample = f"{plain(about['sample'], 40)}{proof}, {labels}" if about["sample"] else f"all {labels}"
+    yield f"{sample}  \n{_small(f'{visible(saved.chosen_by, 30)}, {day(saved.chosen_at)}')}"
+
+
+def _small(text: str) -> str:
+    return f":gray[:small[{plain(text)}]]"
+
+
+def _heads(words: Sequence[str]) -> None:
+    for place, word in zip(st.columns(WIDTHS), words, strict=True):
+        place.caption(word, help=ABOUT_TIERS if word == "Tier" else None)
+
+
+def _limit(point: Mapping[str, Any]) -> str:
+    return f"**{'≥' if point['flag_when'] == 'above' else '≤'} {point['threshold']:.4g}**"
+
+
+def _figure(figure: Interval, strength: str = "") -> str:
+    if figure.value is None:
+        return "unknown"
+    return f"**{figures.percent(figure.value)}**  \n{_small(figures.interval(figure) + strength)}"
+
+
+def _precision(point: Mapping[str, Any], sure: Guarantee | None) -> str:
+    """The figure, and how sure it is: with a guarantee what it guarantees, and from how many flagged labels."""
+    if sure is None:
+        flagged = int(point["true_positives"]) + int(point["false_positives"])
+        return _figure(Interval(**point["precision"]), f", {flagged:,} flagged, measured")
+    known = f"{sure.strength}, {count(sure.labels, 'flagged label')}"
+    return f"**at least {100 * sure.target:.10g}%**  \n{_small(known)}"
+
+
+def _flags_a_day(store: Store, point: Mapping[str, Any], sample: str | None) -> str:
+    drawn = store.samples.get(sample) if sample else None
+    per_day = traffic.traffic_per_day(store, drawn)
+    rate = point["flag_rate"]["value"]
+    if per_day is None or rate is None:
+        return "unknown"
+    return f"**{rate * per_day:,.1f}**" if rate * per_day < 10 else f"**{rate * per_day:,.0f}**"

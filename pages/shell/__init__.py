@@ -1,0 +1,1 @@
+"""What stands around every page: navigation, the store at hand, the server."""

@@ -1,0 +1,1 @@
+"""Thresholds: tune, compare, combine, and see which detector is best."""

@@ -1,0 +1,198 @@
+"""The Compare page's choices and what it shows: sentences first, then curves, then figures."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import streamlit as st
+
+from calibrate.stats.sampling.designs import speaks_for_all
+from calibrate.types import Interval
+from calibrate.workflow.detection import configurations
+from calibrate.workflow.evidence import loading
+from calibrate.workflow.tuning import compare as step
+from db import Store
+from db.scores import Config
+from pages.components import charts, which_labels
+from pages.components.text import plain, visible
+from pages.components.words import count, share
+
+DETECTORS, SETTINGS, MODELS, WEEKS = "Detectors", "Settings", "Models", "Weeks"
+AT_FIRST = 3  # curves shown before anybody chooses
+MOST = 6  # more cannot be told apart
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What is compared: `keys` of one kind, told apart by `names`, in this order; the first is what others are held
+    against. `detector` is None where detectors themselves are compared."""
+
+    kind: str
+    detector: str | None
+    sample: str | None
+    keys: tuple[Any, ...]
+    names: tuple[str, ...]
+
+
+def choose_kind() -> str:
+    kinds = [DETECTORS, SETTINGS, MODELS, WEEKS]
+    return str(st.segmented_control("Compare", kinds, default=DETECTORS, required=True, key="compare_kind"))
+
+
+def choose_series(
+    store: Store, kind: str, runs: Mapping[str, Sequence[Config]], sample: str | None, place: Any
+) -> Asked | None:
+    """What to compare; None, with what is missing said, where there are not two of the kind."""
+    detector = None
+    if kind != DETECTORS:
+        detector = str(place.selectbox("Detector", list(runs), format_func=which_labels.title, key="compare_detector"))
+    options = _OPTIONS[kind](store, runs, detector or "", sample)
+    if len(options) < 2:
+        with st.container(border=True):
+            st.markdown(f"**Nothing to compare yet.** {_FEW[kind]}")
+        return None
+    chosen = st.multiselect(
+        f"{kind}, the first is what the others are held against",
+        list(options),
+        default=list(options)[:AT_FIRST],
+        format_func=lambda key: visible(options[key], 80),
+        max_selections=MOST,
+        key=f"compare_{kind}_{detector}_{sample}",
+    )
+    if len(chosen) < 2:
+        st.caption("Choose two or more.")
+        return None
+    return Asked(kind, detector, sample, tuple(chosen), tuple(options[key] for key in chosen))
+
+
+def contrast(store: Store, asked: Asked) -> step.Contrast:
+    ids = [*asked.keys] if asked.kind == SETTINGS else []
+    used = [store.scores.get_config(key) for key in ids]
+    if not used:
+        names = asked.keys if asked.detector is None else (asked.detector,)
+        used = [configurations.resolve_config(store, str(name)) for name in names]
+    return _kept(store.url, asked, tuple(loading.revision(store, config) for config in used), store)
+
+
+@st.cache_resource(max_entries=30, show_spinner="Comparing …")
+def _kept(url: str, asked: Asked, revisions: tuple[Any, ...], _store: Store) -> step.Contrast:
+    """Immutable, so one serves every session; thousands of resamples take a moment."""
+    if asked.detector is None:
+        return step.of_detectors(_store, asked.keys, sample=asked.sample)
+    if asked.kind == SETTINGS:
+        configs = [_store.scores.get_config(key) for key in asked.keys]
+        return step.of_settings(_store, configs, asked.names, sample=asked.sample)
+    if asked.kind == MODELS:
+        return step.of_models(_store, asked.detector, asked.keys, sample=asked.sample)
+    return step.of_samples(_store, asked.detector, asked.keys)
+
+
+def show_sentences(contrast: step.Contrast, asked: Asked) -> None:
+    """Whether each differs from the first by more than chance, with the labels it rests on."""
+    first = plain(visible(contrast.series[0].name, 60))
+    for one in contrast.differences:
+        name = plain(visible(one.name, 60))
+        if one.missing:
+            st.markdown(f"**{name}** cannot be compared with {first}: {plain(one.missing)}.")
+            continue
+        on = "that both scored" if one.paired else "of both together"
+        st.markdown(
+            f"**{name}** {_verdict(one.auroc)} **{first}**: AUROC {_difference(one.auroc)}, "
+            f"{count(one.n, 'label')} {on}, {one.positives:,} hallucinated."
+        )
+    for caution in step.cautions(contrast):
+        st.warning(f"{plain(visible(caution, 400))}.", icon=":material/balance:")
+    if asked.kind in (MODELS, WEEKS):
+        st.caption(
+            "Other traces, other difficulty: a difference between models or weeks may come from what was asked as well "
+            "as from the detector."
+        )
+
+
+def show_curves(contrast: step.Contrast) -> None:
+    curves = [(visible(one.name, 60), one.sweep) for one in contrast.series if not one.sweep.missing]
+    if curves:
+        st.plotly_chart(charts.curves(curves), key="compare_curves", config=charts.CONFIG)
+
+
+def show_table(contrast: step.Contrast) -> None:
+    rows = [
+        {
+            "": visible(one.name, 80),
+            "AUROC": one.auroc.value,
+            "AUROC, 95%": _reach(one.auroc),
+            "Average precision": one.average_precision.value,
+            "AP, 95%": _reach(one.average_precision),
+            "Labels": one.sweep.n,
+            "Hallucinated": one.sweep.positives,
+            "Of traffic": share(one.sweep.prevalence) if one.sweep.prevalence is not None else "",
+            "Coverage": one.sweep.coverage,
+        }
+        for one in contrast.series
+    ]
+    number = st.column_config.NumberColumn
+    st.dataframe(
+        rows,
+        hide_index=True,
+        placeholder="–",
+        column_config={
+            "AUROC": number(format="%.3f"),
+            "Average precision": number(format="%.3f", help="To be read against the share that is hallucinated"),
+            "Of traffic": st.column_config.TextColumn(help="The estimated share of the traffic that is hallucinated"),
+            "Coverage": number(format="percent"),
+        },
+    )
+
+
+def _verdict(difference: Interval) -> str:
+    if difference.low is None or difference.high is None:
+        return "cannot be told from"
+    if difference.low > 0:
+        return "ranks better than"
+    return "ranks worse than" if difference.high < 0 else "is not shown to differ from"
+
+
+def _difference(figure: Interval) -> str:
+    if figure.value is None or figure.low is None or figure.high is None:
+        return "difference not known"
+    return f"{figure.value:+.3f} (95%: {figure.low:+.3f} to {figure.high:+.3f})".replace("-", "−")
+
+
+def _reach(figure: Interval) -> str:
+    return "" if figure.low is None or figure.high is None else f"{figure.low:.3f}–{figure.high:.3f}"
+
+
+def _detectors(_: Store, runs: Mapping[str, Sequence[Config]], __: str, ___: str | None) -> dict[Any, str]:
+    return {name: name for name in runs}
+
+
+def _settings(_: Store, runs: Mapping[str, Sequence[Config]], detector: str, __: str | None) -> dict[Any, str]:
+    configs = list(reversed(runs[detector]))
+    words = configurations.distinguish_configs(configs) if len(configs) > 1 else [""]
+    return {config.id: word for config, word in zip(configs, words, strict=True)}
+
+
+def _models(store: Store, runs: Mapping[str, Sequence[Config]], detector: str, sample: str | None) -> dict[Any, str]:
+    data = which_labels.labelled(store, runs[detector][-1], sample)
+    return {name: name for name in step.models_of(data)}
+
+
+def _weeks(store: Store, _: Mapping[str, Sequence[Config]], __: str, ___: str | None) -> dict[Any, str]:
+    labelled = (one for one in store.samples.list() if speaks_for_all(one) and store.labels.gold_counts(one.id))
+    return {one.name: one.name for one in labelled}
+
+
+_OPTIONS: dict[str, Callable[..., dict[Any, str]]] = {
+    DETECTORS: _detectors,
+    SETTINGS: _settings,
+    MODELS: _models,
+    WEEKS: _weeks,
+}
+_FEW = {
+    DETECTORS: "One detector has scores. Run another on the Detect page.",
+    SETTINGS: "This detector was run with one setting. Run it with other parameters on the Detect page.",
+    MODELS: "All labelled traces are of one model.",
+    WEEKS: "There are not two samples with labels yet.",
+}

@@ -1,0 +1,259 @@
+"""What the Ensemble page shows: the choices, the sentence, figures with intervals, charts, what is saved."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import streamlit as st
+
+from calibrate.errors import TouchstoneError
+from calibrate.report.sentences import ensembles as wording
+from calibrate.report.sentences.figures import interval, percent
+from calibrate.stats.ensembles.combine import KINDS, PASS, Kind, Recipe
+from calibrate.types import Interval
+from calibrate.workflow.detection import configurations
+from calibrate.workflow.evidence import loading
+from calibrate.workflow.tuning import ensemble as step
+from calibrate.workflow.tuning.ensemble_data import revision
+from db import Store
+from pages.components import charts, which_labels
+from pages.components.text import plain, visible
+from pages.components.words import ago, count, listed
+from pages.shell import workbench
+from pages.thresholds import ensemble_charts
+
+KIND_WORDS: dict[Kind, str] = {
+    "logistic": "Logistic",
+    "weighted": "Mean rank",
+    "any": "Any flags",
+    "k_of_n": "At least k flag",
+    "cascade": "Cascade",
+}
+ABOUT = (
+    "Logistic: probabilities fitted to the labels. Mean rank: the mean of each score's rank in the traffic; nothing is "
+    "fitted. Any, at least k: each detector flags an equal share. Cascade: cheap ones first, the costliest on the rest."
+)
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What the controls say. Hashable: the key under which a report is kept."""
+
+    names: tuple[str, ...]
+    kind: Kind
+    budget: float
+    k: int
+    expensive: str
+    pass_share: float
+    saved_thresholds: bool
+
+
+def choose(store: Store, offered: Sequence[str], default: Sequence[str]) -> Choice:
+    names = st.multiselect(
+        "Detectors",
+        offered,
+        default=list(default),
+        format_func=which_labels.title,
+        key="ensemble_names",
+        max_selections=12,
+    )
+    with st.container(horizontal=True, vertical_alignment="top"):
+        kind: Kind = st.segmented_control(
+            "Kind", sorted(KINDS, key=list(KIND_WORDS).index), default="logistic", required=True,
+            format_func=KIND_WORDS.__getitem__, key="ensemble_kind", help=ABOUT,
+        )  # fmt: skip
+        budget = st.number_input(
+            "Budget, % of traffic", 0.1, 50.0, 5.0, 1.0, format="%.1f", key="ensemble_budget", width=170,
+            help="The share of traffic that may be flagged",
+        )  # fmt: skip
+        k, share, last, saved = 2, PASS, "", False
+        if kind == "k_of_n":
+            k = st.number_input("How many must flag", 1, max(len(names), 1), min(2, max(len(names), 1)), width=170)
+        if kind == "cascade" and names:
+            last = st.selectbox("Asked last", ["", *names], format_func=lambda n: n or "the costliest", width=220)
+            share = st.number_input("Reaches it, % of traffic", 1, 100, round(100 * PASS), 5, width=190) / 100
+        if kind in ("any", "k_of_n") and len(names) > 1 and step.has_saved_thresholds(store, names):
+            saved = st.toggle("Saved thresholds", help="Each flags at its saved operating point; no budget then")
+    return Choice(tuple(sorted(names)), kind, budget / 100, k, last, share, saved)
+
+
+def report(store: Store, choice: Choice, sample: str | None) -> step.Report:
+    configs = [configurations.resolve_config(store, name) for name in choice.names]
+    key = (revision(store, configs), tuple(loading.revision(store, one) for one in configs[:1]))
+    return _kept(store.url, choice, sample, key, store)
+
+
+@st.cache_resource(max_entries=30, show_spinner="Judging the ensemble on labels it has not seen …")
+def _kept(url: str, choice: Choice, sample: str | None, key: tuple[Any, ...], _store: Store) -> step.Report:
+    """Immutable, so one serves every session; fifty fits and a thousand resamples take a second."""
+    return step.build(
+        _store,
+        Recipe(choice.kind, k=choice.k, expensive=choice.expensive, pass_share=choice.pass_share),
+        choice.names,
+        sample=sample,
+        budget=choice.budget,
+        saved_thresholds=choice.saved_thresholds,
+    )
+
+
+def show_sentence(found: step.Report) -> None:
+    first, _, rest = found.sentence.partition(". ")
+    st.markdown(f"**{plain(first)}{'.' if rest else ''}** {plain(rest)}")
+    basis = f"{count(found.n, 'label')}, {found.positives:,} hallucinated"
+    traffic = found.gathered.traffic
+    cut = "from the labels" if found.gathered.from_labels else f"from {count(traffic.n, 'trace')}"
+    st.caption(
+        f"{basis}; the cut is read {cut}. Figures are out of fold: 10 times 5 folds, traces that share sources kept "
+        "together, and the best single detector chosen inside each fold as well."
+    )
+    for note in found.notes:
+        st.caption(f":material/info: {plain(note.replace('`', ''))}")
+
+
+def show_figures(found: step.Report) -> None:
+    figures, n = found.figures, f"n = {found.n:,}"
+    named = (
+        ("Recall", figures.recall, f"Share of {count(found.positives, 'labelled hallucination')} that is flagged"),
+        ("Precision", figures.precision, "Share of flags that is right"),
+        ("Difference, points", found.apart, f"In recall, against {found.best}, on the same folds and resamples"),
+    )
+    places = st.columns(4)
+    for place, (name, figure, about) in zip(places, named, strict=False):
+        apart = figure is found.apart
+        value = "–" if figure.value is None else wording.points(figure.value) if apart else percent(figure.value)
+        place.metric(name, value, _reach(figure, apart), delta_color="off", delta_arrow="off", help=f"{about}; {n}")
+    area = found.auroc
+    reach = "unknown" if area.low is None or area.high is None else f"{area.low:.2f}–{area.high:.2f}"
+    value = "–" if area.value is None else f"{area.value:.3f}"
+    about = f"The chance that a hallucinated trace is ranked above a clean one, within folds; {n}"
+    places[3].metric("AUROC", value, reach, delta_color="off", delta_arrow="off", help=about)
+
+
+def show_charts(found: step.Report) -> None:
+    left, right = st.columns(2, gap="medium")
+    with left:
+        st.subheader(f"What each finds when it flags {percent(found.budget)} of traffic", anchor=False)
+        chosen = step.kind_name(found.recipe)
+        figure = ensemble_charts.recalls(found.compared, chosen, found.best_figures.recall)
+        st.plotly_chart(figure, key="ensemble_recalls", config=charts.CONFIG)
+        st.caption(
+            f"95% intervals, {count(found.positives, 'hallucinated label')}. Grey: one detector; blue: ensembles; "
+            "gold: the one chosen. Dotted: the best single detector, chosen by AUROC inside the folds. The highest of "
+            "many, picked here by eye, is flattered."
+        )
+    with right:
+        st.subheader("How alike the detectors are", anchor=False)
+        st.plotly_chart(ensemble_charts.heat_map(found.correlation), key="ensemble_heat", config=charts.CONFIG)
+        st.caption(
+            f"Rank correlation among {count(found.n - found.positives, 'clean label')}, pair by pair where both have "
+            "a score. Near 1, the second detector adds little."
+        )
+
+
+def show_joint(found: step.Report) -> None:
+    """The measured joint false-positive rate beside what independence would have."""
+    if not found.joint:
+        return
+    st.subheader("False alarms together", anchor=False)
+    st.markdown(plain(wording.joint_sentence(found.joint[0], found.able, found.budget)))
+    rows = [
+        {
+            "Flagged by": "any of them" if one.k == 1 else f"at least {one.k}",
+            "Measured": _percent(one.measured),
+            "95%": interval(one.measured),
+            "Were they independent": _percent(Interval(one.assumed)),
+            "Clean labels": found.n - found.positives,
+        }
+        for one in found.joint
+    ]
+    st.dataframe(rows, hide_index=True)
+
+
+def show_frontier(found: step.Report) -> None:
+    if (frontier := found.frontier) is None:
+        return
+    price = frontier.price
+    st.subheader(f"What asking {plain(price.detector)} about less traffic costs in recall", anchor=False)
+    st.plotly_chart(ensemble_charts.frontier(frontier), key="ensemble_frontier", config=charts.CONFIG)
+    cost = []
+    if price.calls is not None:
+        cost.append(f"{price.calls:g} {'call' if price.calls == 1 else 'calls'} a trace")
+    if price.dollars is not None:
+        cost.append(f"${1000 * price.dollars:.2f} per 1,000 traces")
+    if price.seconds:
+        cost.append(f"{price.seconds:.2g} s a trace")
+    st.caption(
+        f"{listed(list(frontier.filters), 6)} let the most suspicious traces through. Median of "
+        f"{count(price.n, 'score')}: {', '.join(cost)}. Recall on {count(found.positives, 'hallucinated label')} at "
+        f"{percent(found.budget)} of traffic flagged; nothing is fitted."
+    )
+
+
+def show_tiers(found: step.Report) -> None:
+    st.subheader("Two tiers", anchor=False)
+    signal, page = found.signal, found.page
+    if signal.threshold is not None:
+        st.markdown(f"**Signal** from {signal.threshold:.4g}: {percent(signal.share)} of traffic, the alert budget.")
+    if page.threshold is not None and page.target is not None:
+        st.markdown(
+            f"**Page** from {page.threshold:.4g}: {percent(page.share)} of traffic, at least {page.target:.0%} of it "
+            "hallucinated by its lower bound. Approximate: no certificate, which takes labels drawn among its flags."
+        )
+    else:
+        why = str(page.why)
+        st.markdown(f"**Page**: no cut yet. {plain(why[:1].upper() + why[1:])}.")
+
+
+def offer_save(store: Store, found: step.Report) -> None:
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        st.text_input("Name", key="ensemble_name", placeholder="grounding", max_chars=100, width=260)
+        st.button(
+            "Save ensemble", type="primary", icon=":material/bookmark_add:", on_click=_save, args=(store, found),
+            disabled=found.signal.threshold is None,
+        )  # fmt: skip
+        if done := st.session_state.pop("ensemble_saved", None):
+            st.markdown(f":material/check: {plain(done)}", width="content")
+    if problem := st.session_state.pop("ensemble_problem", None):
+        workbench.problem(problem)
+
+
+def show_saved(store: Store) -> None:
+    saved = step.saved(store)
+    if not saved:
+        return
+    with st.expander(count(len(saved), "saved ensemble")):
+        rows = [
+            {
+                "Name": visible(one.name, 100),
+                "Kind": KIND_WORDS.get(one.document["kind"], one.document["kind"]),
+                "Detectors": ", ".join(one.document["detectors"]),
+                "What was known": one.document["sentence"],
+                "By": visible(one.saved_by, 60),
+                "When": ago(one.saved_at, workbench.now()),
+            }
+            for one in saved
+        ]
+        st.dataframe(rows, hide_index=True)
+
+
+def _save(store: Store, found: step.Report) -> None:
+    """Pressed twice, the same ensemble is saved again: the latest of a name counts, and it is the same."""
+    name = str(st.session_state.get("ensemble_name") or "")
+    try:
+        step.save(store, name, found, by=workbench.user(), now=workbench.now())
+    except TouchstoneError as error:
+        st.session_state["ensemble_problem"] = error
+    else:
+        st.session_state["ensemble_saved"] = f"Saved: {visible(name.strip(), 100)}."
+
+
+def _reach(figure: Interval, apart: bool) -> str:
+    if figure.low is None or figure.high is None:
+        return "interval unknown"
+    return f"{wording.points(figure.low)} to {wording.points(figure.high)}" if apart else interval(figure)
+
+
+def _percent(figure: Interval) -> str:
+    return "–" if figure.value is None else percent(figure.value)

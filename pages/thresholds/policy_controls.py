@@ -1,0 +1,172 @@
+"""The controls that ask for a threshold: by a policy, by typing, dragging or a click."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import streamlit as st
+
+from calibrate.stats.choosing.policies import Policy
+from calibrate.stats.choosing.policy import Kind
+from calibrate.types import Strength
+from calibrate.workflow.evidence import evidence
+from db import Store
+from pages.thresholds import tuning
+
+POLICIES: dict[Kind, str] = {
+    "precision": "Precision at least",
+    "recall": "Recall at least",
+    "f-beta": "F-beta",
+    "cost": "Cost",
+    "alerts": "Flags a day",
+    "elbow": "Elbow",
+    "manual": "By hand",
+}
+ABOUT = """
+- *Precision at least*: most recall among the thresholds whose precision reaches the target.
+- *Recall at least*: most precision among those whose recall reaches it, end to end.
+- *F-beta*: the highest F-beta; a beta of 2 counts recall twice as much as precision.
+- *Cost*: the cheapest, given what a false alarm and a miss cost.
+- *Flags a day*: most recall among those that flag no more of the traffic.
+- *Elbow*: the highest F1 on a smoothed curve.
+- *By hand*: drag the slider, click a chart or type a threshold.
+"""
+ABOUT_STRENGTH = """
+- *Measured*: the target is met on these labels. They chose the threshold too, so on new traffic about half of such
+  thresholds fall short.
+- *Bounded*: a lower bound on these labels meets it. Approximate.
+- *Certified*: an exact test on fresh labels, drawn for it, meets it.
+"""
+
+
+def choose_policy(store: Store, data: evidence.Evidence, setting: tuning.Setting) -> None:
+    """The controls that move the threshold, and their numbers."""
+    state, moved = st.session_state, {"on_change": _set_policy, "args": (store, data)}
+    state["tune_policy"], state["tune_strength"] = setting.policy.kind, setting.strength
+    with st.container(horizontal=True, vertical_alignment="top", key="tune-policy"):
+        st.segmented_control(
+            "Policy",
+            list(POLICIES),
+            required=True,
+            format_func=POLICIES.__getitem__,
+            key="tune_policy",
+            help=ABOUT,
+            **moved,
+        )
+        for number in NUMBERS.get(setting.policy.kind, ()):
+            state[number.key] = number.shown(setting.rule)
+            st.number_input(
+                number.title,
+                number.low,
+                number.high,
+                value=None,
+                key=number.key,
+                step=number.step,
+                format="%g",
+                width=130,
+                **moved,
+            )
+        if setting.policy.kind == "precision":
+            st.segmented_control(
+                "How sure",
+                list(tuning.STRENGTHS),
+                required=True,
+                format_func=tuning.STRENGTHS.__getitem__,
+                key="tune_strength",
+                help=ABOUT_STRENGTH,
+                **moved,
+            )
+
+
+@dataclass(frozen=True)
+class Number:
+    """One number of a policy as it is typed: a `part` of it, times `scale`."""
+
+    key: str
+    title: str
+    part: Literal["value", "miss"] = "value"
+    scale: float = 1.0
+    low: float = 0.01
+    high: float = 1e9
+    step: float = 1.0
+
+    def shown(self, policy: Policy) -> float:
+        return round(float(getattr(policy, self.part)) * self.scale, 6)
+
+
+NUMBERS: dict[Kind, tuple[Number, ...]] = {
+    "precision": (Number("tune_precision", "Target, %", scale=100.0, low=1.0, high=100.0, step=5.0),),
+    "recall": (Number("tune_recall", "Target, %", scale=100.0, low=1.0, high=100.0, step=5.0),),
+    "f-beta": (Number("tune_beta", "Beta", low=0.1, high=10.0, step=0.5),),
+    "cost": (Number("tune_alarm", "Of a false alarm"), Number("tune_miss", "Of a miss", "miss")),
+    "alerts": (Number("tune_alerts", "At most", step=5.0),),
+}
+
+
+def type_in(data: evidence.Evidence, setting: tuning.Setting) -> None:
+    st.session_state["tune_exact"] = setting.threshold
+    st.number_input(
+        "Threshold", key="tune_exact", on_change=_by_hand, args=("tune_exact",), step=tuning.step_of(data),
+        format="%.5g", width=160, label_visibility="collapsed", value=None,
+    )  # fmt: skip
+
+
+def slide(data: evidence.Evidence, setting: tuning.Setting) -> None:
+    low, high = tuning.span_of(data)
+    st.session_state["tune_slider"] = min(max(setting.threshold, low), high)
+    digits = max(0, -math.floor(math.log10(tuning.step_of(data))))
+    st.slider(
+        "Threshold",
+        low,
+        high,
+        step=tuning.step_of(data),
+        format=f"%.{digits}f",
+        key="tune_slider",
+        on_change=_by_hand,
+        args=("tune_slider",),
+        label_visibility="collapsed",
+    )
+
+
+def clicked(key: str) -> None:
+    """A click on a chart: the point says which threshold it stands for."""
+    state = st.session_state
+    points, where = state[key]["selection"]["points"], state["tune_setting"].where
+    if points and (given := points[0].get("customdata")) is not None:
+        # The browser sends a list as it is, or as a mapping by place.
+        state["tune_clicked"] = (key, where, float(next(iter(given.values() if isinstance(given, Mapping) else given))))
+    # A second click on the same point takes the selection back, and means the same threshold.
+    if (last := state.get("tune_clicked")) and last[:2] == (key, where):
+        _hand(last[2])
+
+
+def take_by_hand(threshold: float) -> None:
+    _hand(threshold, said=True)
+
+
+def _set_policy(store: Store, data: evidence.Evidence) -> None:
+    state = st.session_state
+    known: tuning.Setting = state["tune_setting"]
+    kind: Kind = state["tune_policy"]
+    strength: Strength = state.get("tune_strength") or known.strength
+    if kind == "manual":
+        state["tune_setting"] = replace(known, by_hand=True)
+        return
+    rule = known.rule if known.rule.kind == kind else tuning.FIRST[kind]
+    given = {one.part: state[one.key] / one.scale for one in NUMBERS.get(kind, ()) if state.get(one.key) is not None}
+    if rule is known.rule:  # the numbers on the page are this policy's
+        rule = replace(rule, **given)
+    state["tune_setting"] = tuning.moved(store, data, replace(known, rule=rule, strength=strength, by_hand=False))
+
+
+def _by_hand(key: str) -> None:
+    if (value := st.session_state[key]) is not None:
+        _hand(float(value), said=key == "tune_exact")
+
+
+def _hand(threshold: float, *, said: bool = False) -> None:
+    known: tuning.Setting = st.session_state["tune_setting"]
+    st.session_state["tune_setting"] = replace(known, by_hand=True, threshold=threshold, said=said)

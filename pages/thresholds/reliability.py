@@ -1,0 +1,150 @@
+"""What a detector's score says in percent: the reliability diagram, the map itself, and the way into a release."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import plotly.graph_objects as go
+import streamlit as st
+
+from calibrate import registry
+from calibrate.errors import TouchstoneError
+from calibrate.stats.choosing.policies import NotEnoughLabels
+from calibrate.stats.fitting.reliability import MapCurve, Reliability
+from calibrate.workflow.detection import configurations
+from calibrate.workflow.evidence import loading
+from calibrate.workflow.tuning import probability as step
+from db import Store
+from pages.components import charts
+from pages.components.text import plain
+from pages.shell import workbench
+from pages.shell.navigation import page
+
+HEIGHT = 340
+
+
+def show(store: Store, name: str, sample: str | None) -> None:
+    """The detector's probability map on these labels, judged on traces it was not fitted on."""
+    detector = registry.get(name)
+    st.subheader(f"What a score of {plain(detector.title)} says in percent", anchor=False)
+    try:
+        mapped = _fitted(store, name, sample)
+    except NotEnoughLabels as error:
+        st.markdown("**No probability can be read from its scores yet.**")
+        st.text(str(error))
+        st.page_link(page("label"), label="Label traces", icon=":material/check_box:")
+        return
+    fitted = mapped.fitted
+    st.markdown(plain(step.sentence(mapped)))
+    if not fitted.curve.monotone:
+        st.warning(step.TURNS, icon=":material/trending_down:")
+    left, right = st.columns(2, gap="medium")
+    with left:
+        st.plotly_chart(diagram(fitted.reliability), key=f"reliability_{name}", config=charts.CONFIG)
+    with right:
+        st.plotly_chart(curve(fitted.curve, unit=detector.unit), key=f"map_{name}", config=charts.CONFIG)
+    _offer(store, mapped)
+
+
+def diagram(found: Reliability) -> go.Figure:
+    """Share hallucinated against predicted probability, one point a bin with its 95% interval; on the line, a
+    probability is what it says."""
+    shares = [one.hallucinated for one in found.bins]
+    values = np.array([one.value for one in shares], dtype=float)
+    low, high = (np.array([getattr(one, end) for one in shares], dtype=float) for end in ("low", "high"))
+    line = {
+        "type": "scatter",
+        "x": [0, 1],
+        "y": [0, 1],
+        "mode": "lines",
+        "line": {"color": charts.GREY, "width": 1, "dash": "dot"},
+        "hoverinfo": "skip",
+        "name": "as predicted",
+    }
+    points = {
+        "type": "scatter",
+        "x": [one.predicted for one in found.bins],
+        "y": values,
+        "error_y": {
+            "type": "data",
+            "symmetric": False,
+            "array": high - values,
+            "arrayminus": values - low,
+            "color": charts.GREY,
+            "thickness": 1.5,
+            "width": 0,
+        },
+        "mode": "markers",
+        "marker": {"size": 9, "color": charts.VERMILLION},
+        "customdata": np.stack([low, high, [one.n for one in found.bins]], axis=-1),
+        "hovertemplate": (
+            "predicted %{x:.0%}<br>hallucinated %{y:.0%} (%{customdata[0]:.0%} to %{customdata[1]:.0%})<br>"
+            "%{customdata[2]:,} labels<extra></extra>"
+        ),
+        "name": "labels it was not fitted on, 95%",
+    }
+    layout = {
+        **charts.template(height=HEIGHT),
+        "xaxis": charts.share_axis("Predicted probability"),
+        "yaxis": charts.share_axis("Share hallucinated"),
+    }
+    return go.Figure({"data": [line, points], "layout": layout})
+
+
+def curve(found: MapCurve, *, unit: str) -> go.Figure:
+    """The map: P(hallucinated) at every score."""
+    data = {
+        "type": "scatter",
+        "x": found.scores,
+        "y": found.probabilities,
+        "mode": "lines",
+        "line": {"color": charts.VERMILLION, "width": 2},
+        "hovertemplate": "score %{x:.4~g}: %{y:.0%}<extra></extra>",
+        "name": "P(hallucinated)",
+        "showlegend": False,
+    }
+    layout = {
+        **charts.template(height=HEIGHT),
+        "xaxis": charts.axis(f"Score: {unit}", showgrid=False),
+        "yaxis": charts.share_axis("P(hallucinated)"),
+    }
+    return go.Figure({"data": [data], "layout": layout})
+
+
+def _fitted(store: Store, name: str, sample: str | None) -> step.Mapped:
+    config = configurations.resolve_config(store, name)
+    return _kept(store.url, name, sample, (config.id, loading.revision(store, config)), store)
+
+
+@st.cache_resource(max_entries=50, show_spinner="Fitting the probability map …")
+def _kept(url: str, name: str, sample: str | None, changes: tuple[Any, ...], _store: Store) -> step.Mapped:
+    """Immutable, so one serves every session."""
+    return step.fit(_store, name, sample=sample)
+
+
+def _save(store: Store, mapped: step.Mapped) -> None:
+    """Pressed twice, the same map is kept again."""
+    try:
+        step.save(store, mapped, by=workbench.user(), now=workbench.now())
+    except TouchstoneError as error:
+        st.session_state["map_problem"] = error
+
+
+def _offer(store: Store, mapped: step.Mapped) -> None:
+    """Keep the map with the saved operating point; without one, the way to it."""
+    if problem := st.session_state.pop("map_problem", None):
+        workbench.problem(problem)
+    saved = store.points.latest().get(mapped.config.name)
+    with st.container(horizontal=True, vertical_alignment="center"):
+        if saved is None or saved.config_id != mapped.config.id:
+            if st.button("Choose its threshold", type="primary", icon=":material/tune:"):
+                st.switch_page(page("tune"))
+            st.caption("A map goes into a release with the detector's operating point; none is saved for this one.")
+        elif step.kept(saved) == mapped.fitted.map:
+            st.markdown(":material/check: Kept with the operating point", width="content")
+            st.page_link(page("release"), label="Release it", icon=":material/verified:")
+        else:
+            label, icon = "Keep with the operating point", ":material/bookmark_add:"
+            st.button(label, type="primary", icon=icon, on_click=_save, args=(store, mapped))
+            st.caption("The next release then carries it, and runtimes can say how likely a flagged answer is wrong.")

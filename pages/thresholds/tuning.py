@@ -1,0 +1,195 @@
+"""What is asked of a threshold, and what is known of it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
+
+import numpy as np
+import streamlit as st
+
+from calibrate.errors import BadInput, TouchstoneError
+from calibrate.stats.choosing.chance import chance_below
+from calibrate.stats.choosing.policies import Policy, Pool
+from calibrate.stats.choosing.policy import parse
+from calibrate.types import OperatingPoint, Strength
+from calibrate.workflow.certification import attempts, certify
+from calibrate.workflow.evidence import evidence, loading
+from calibrate.workflow.evidence.traffic import scored_traffic
+from calibrate.workflow.tuning import operating_points
+from db import Store
+from pages.components.text import plain
+
+T = TypeVar("T")
+IGNORED = "tune_ignored"
+STRENGTHS: dict[Strength, str] = {"measured": "Measured", "bounded": "Bounded", "certified": "Certified"}
+FIRST = {"precision": Policy("precision", 0.7), "recall": Policy("recall", 0.9), "f-beta": Policy("f-beta", 1.0),
+         "cost": Policy("cost", 1.0, 20.0), "alerts": Policy("alerts", 20.0), "elbow": Policy("elbow")}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Setting:
+    """Where the threshold stands, kept for the session. `where` is the configuration and sample it was set for; `rule`
+    the last policy but `manual`, which keeps its numbers while the threshold is moved by hand. `said`: the threshold
+    was typed or taken from a sentence, not dragged; only such a one goes to the address, as every change of that is one
+    more press of the browser's Back."""
+
+    where: tuple[int, str | None]
+    rule: Policy
+    strength: Strength
+    by_hand: bool
+    threshold: float
+    said: bool = False
+
+    @property
+    def policy(self) -> Policy:
+        return Policy("manual", self.threshold) if self.by_hand else self.rule
+
+    @property
+    def asked(self) -> Strength:
+        """Only a precision can be more than measured."""
+        return self.strength if self.policy.kind == "precision" else "measured"
+
+
+def setting_for(store: Store, data: evidence.Evidence) -> Setting:
+    """The setting at hand, begun anew for another detector or sample: the default policy's choice."""
+    where = (data.config.id, data.sample.name if data.sample else None)
+    known: Setting | None = st.session_state.get("tune_setting")
+    if known is None or known.where != where:
+        begun = Setting(where, known.rule, known.strength, False, 0.0) if known else _addressed(where, span_of(data))
+        known = moved(store, data, begun)
+        st.session_state["tune_setting"] = known
+    return known
+
+
+def _addressed(where: tuple[int, str | None], span: tuple[float, float]) -> Setting:
+    """What the address asks for, as it was before a reload; else what one begins with."""
+    strength = next((one for one in STRENGTHS if one == st.query_params.get("strength")), "measured")
+    try:
+        rule = parse(st.query_params.get("policy") or "")
+    except BadInput:
+        rule = FIRST["precision"]
+    rule = FIRST["precision"] if rule.kind == "manual" else rule
+    text = st.query_params.get("threshold")
+    by_hand = None if text is None else threshold_in(text, span)
+    if text is not None and by_hand is None:
+        st.session_state[IGNORED] = f"The address asks for the threshold {text[:40]!r}"
+    return Setting(where, rule, strength, by_hand is not None, by_hand or 0.0, said=by_hand is not None)
+
+
+def moved(store: Store, data: evidence.Evidence, setting: Setting) -> Setting:
+    """The setting with the threshold where its policy puts it."""
+    if setting.by_hand or data.sweep.missing:
+        return setting
+    try:
+        return replace(setting, threshold=point_of(store, data, setting).threshold)
+    except TouchstoneError:
+        return setting
+
+
+def threshold_in(text: str, span: tuple[float, float]) -> float | None:
+    """The threshold that an address holds; None for what is no number within the span of the scores."""
+    try:
+        value = float(text)
+    except ValueError:
+        return None
+    return value if span[0] <= value <= span[1] else None  # nan is within nothing
+
+
+def tell_ignored(data: evidence.Evidence) -> None:
+    """Says so where the threshold in the address could not be taken."""
+    if asked := st.session_state.pop(IGNORED, None):
+        low, high = span_of(data)
+        said = f"{asked}, which is no number from {low:.4g} to {high:.4g}: shown is what the policy chooses."
+        st.info(plain(said), icon=":material/link_off:")
+
+
+def address(setting: Setting) -> None:
+    """Keeps the policy in the address, and a threshold that was said."""
+    said = setting.by_hand and setting.said
+    kept = {"policy": str(setting.rule), "strength": setting.strength}
+    kept |= {"threshold": repr(setting.threshold)} if said else {}
+    if any(st.query_params.get(key) != value for key, value in kept.items()):
+        st.query_params.update(kept)
+    if not said:
+        st.query_params.pop("threshold", None)
+
+
+def point_of(store: Store, data: evidence.Evidence, setting: Setting) -> OperatingPoint:
+    """The point that the setting chooses; where it is to be certified, the certified one, or until there is one what
+    the labels at hand make of it."""
+    if setting.asked == "certified":
+        at = attempts.certified(store, data.config.name, data.config.id, setting.rule.number)
+        if at:
+            return certify.point_of(store, at.certification)
+    if setting.by_hand:
+        return operating_points.choose_point(data, setting.policy)
+    strength: Strength = "bounded" if setting.asked == "bounded" else "measured"
+    return once(data, ("point", setting.policy, strength), lambda: _chosen(store, data, setting.policy, strength))
+
+
+def _chosen(store: Store, data: evidence.Evidence, policy: Policy, strength: Strength) -> OperatingPoint:
+    pool = traffic(store, data) if policy.kind == "alerts" else None
+    return operating_points.choose_point(data, policy, strength=strength, pool=pool)
+
+
+def once(data: evidence.Evidence, key: Hashable, make: Callable[[], T]) -> T:
+    """What `make` gives, kept for the session while it is about these labels: a threshold that moves asks again, and a
+    million labels are not gone through for it."""
+    kept = st.session_state.get("tune_kept")
+    if kept is None or kept[0] is not data:
+        kept = st.session_state["tune_kept"] = (data, {})
+    found: dict[Hashable, T] = kept[1]
+    if key not in found:
+        found[key] = make()
+    return found[key]
+
+
+def flags_a_day(store: Store, data: evidence.Evidence, setting: Setting, point: OperatingPoint) -> float | None:
+    """As counted in the traffic, where the policy is about that."""
+    if setting.policy.kind != "alerts":
+        return None
+    return traffic(store, data).flags_a_day(point.threshold, point.flag_when)
+
+
+def chance(data: evidence.Evidence, setting: Setting, point: OperatingPoint) -> float | None:
+    """The chance that a measured precision, chosen on labels like these, is short of its target; None where more than
+    measured is known."""
+    if setting.asked == "bounded" or point.guarantee:
+        return None
+    policy = setting.policy
+    return once(data, ("chance", policy), lambda: chance_below(data.sweep, policy, rng=np.random.default_rng(0)))
+
+
+def traffic(store: Store, data: evidence.Evidence) -> Pool:
+    sample = data.sample.name if data.sample else None
+    return _traffic(store.url, data.config.id, sample, loading.revision(store, data.config), store, data)
+
+
+@st.cache_resource(max_entries=20, show_spinner="Reading the traffic's scores …")
+def _traffic(
+    url: str, config_id: int, sample: str | None, revision: tuple[Any, ...], _store: Store, _data: evidence.Evidence
+) -> Pool:
+    return scored_traffic(_store, _data)
+
+
+def span_of(data: evidence.Evidence) -> tuple[float, float]:
+    """The scores there are, with a little room on both sides, so that a threshold may flag nothing or everything."""
+    thresholds = data.sweep.thresholds
+    low, high = float(thresholds.min()), float(thresholds.max())
+    room = 0.03 * (high - low) or max(abs(low) * 0.5, 0.5)
+    return low - room, high + room
+
+
+def step_of(data: evidence.Evidence) -> float:
+    """A round step, 300 to 750 of them in the span: as fine as a drag can be, and still quick by arrow key."""
+    low, high = span_of(data)
+    most = (high - low) / 300
+    power = 10.0 ** math.floor(math.log10(most))
+    return float(max(nice for nice in (power, 2 * power, 5 * power) if nice <= most))
+
+
+def at(point: OperatingPoint) -> str:
+    return f"{'≥' if point.flag_when == 'above' else '≤'} {point.threshold:.4g}"

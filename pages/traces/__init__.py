@@ -1,0 +1,1 @@
+"""Traces: browse them, import more."""

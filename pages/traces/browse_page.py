@@ -1,0 +1,154 @@
+"""Traces: page through all there are, filter, read one with its scores and labels."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from datetime import datetime
+from typing import Any
+
+import streamlit as st
+
+from calibrate.types import TraceFilter
+from db import Store
+from db.traces import Page
+from pages.components.text import visible
+from pages.shell import navigation, workbench
+from pages.traces import trace_detail, trace_filter
+
+ROWS = 50
+MOST_COUNTED = 10_000
+
+
+def main() -> None:
+    with workbench.page("Traces", "Everything that was imported, newest first."):
+        store = workbench.store()
+        if not store.traces.count(TraceFilter(), limit=1):
+            _empty()
+            return
+        where = trace_filter.draw(store)
+        pages = _pages(where)
+        with st.spinner("Looking through the traces…", show_time=True):
+            page = store.traces.page(where, limit=ROWS, after=pages[-1])
+            total = _count(store.url, json.dumps(where.to_json(), sort_keys=True), store)
+        if not page.lines:
+            st.info("No trace matches. Take a filter away, or press Clear.", icon=":material/filter_alt:")
+        else:
+            _turn_pages(page, pages, total)
+            _table(page, _flags(store, page), _key(where, len(pages)))
+        if wanted := st.query_params.get("trace"):
+            trace_detail.show(store, wanted)
+        elif page.lines:
+            st.caption("Tick a row to read the trace, its scores and its labels here.")
+
+
+def _pages(where: TraceFilter) -> list[tuple[datetime | None, int] | None]:
+    """Where each page seen so far begins, the current one last; a new filter starts at the first."""
+    key = _key(where, 0)
+    if st.session_state.get("browse_filter") != key:
+        if "browse_filter" in st.session_state:
+            st.query_params.pop("trace", None)
+        st.session_state["browse_filter"] = key
+        st.session_state["browse_pages"] = [None]
+    found: list[tuple[datetime | None, int] | None] = st.session_state["browse_pages"]
+    return found
+
+
+def _turn_pages(page: Page, pages: list[Any], total: int) -> None:
+    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+        first = (len(pages) - 1) * ROWS + 1
+        many = f"{MOST_COUNTED:,}+" if total > MOST_COUNTED else f"{total:,}"
+        st.markdown(f"**{first:,} to {first + len(page.lines) - 1:,}** of {many}", width="stretch")
+        at_start = len(pages) == 1
+        st.button("First", icon=":material/first_page:", type="tertiary", disabled=at_start, on_click=_first)
+        st.button("Newer", icon=":material/chevron_left:", disabled=at_start, on_click=_newer)
+        st.button(
+            "Older", icon=":material/chevron_right:", disabled=not page.after, on_click=_older, args=(page.after,)
+        )
+
+
+def _first() -> None:
+    st.session_state["browse_pages"] = [None]
+
+
+def _newer() -> None:
+    st.session_state["browse_pages"] = st.session_state["browse_pages"][:-1] or [None]
+
+
+def _older(after: tuple[datetime | None, int]) -> None:
+    pages = st.session_state["browse_pages"]
+    if pages[-1] != after:
+        st.session_state["browse_pages"] = [*pages, after]
+
+
+def _flags(store: Store, page: Page) -> dict[int, str]:
+    """What the newest release that looked at a trace flagged, by key: "page: rouge_l (v3)"; "none (v3)"."""
+    return {
+        pk: f"{one.tier}: {', '.join(one.flags)} (v{one.version})" if one.flags else f"none (v{one.version})"
+        for pk, one in store.decisions.newest([line.pk for line in page.lines]).items()
+    }
+
+
+def _table(page: Page, flags: dict[int, str], key: str) -> None:
+    rows = [
+        {
+            "Time (UTC)": f"{line.timestamp:%Y-%m-%d %H:%M}" if line.timestamp else "–",
+            "Model": visible(line.model, 60) or "–",
+            "Question": visible(line.question, 200).replace("\n", " "),
+            "Answer": visible(line.answer, 200).replace("\n", " "),
+            "Gold": (line.gold or "").capitalize(),
+            **({"Flags": visible(flags.get(line.pk), 200)} if flags else {}),
+        }
+        for line in page.lines
+    ]
+    chosen = st.query_params.get("trace")
+    at = next((place for place, line in enumerate(page.lines) if line.id == chosen), None)
+    st.dataframe(
+        rows,
+        key=key,
+        height=min(36 + 35 * len(rows), 286),
+        hide_index=True,
+        on_select=lambda: _select(key, [line.id for line in page.lines]),
+        selection_mode="single-row",
+        selection_default={"selection": {"rows": [at]}} if at is not None else None,
+        column_config={
+            "Time (UTC)": st.column_config.TextColumn(width=125),
+            "Model": st.column_config.TextColumn(width=140),
+            "Question": st.column_config.TextColumn(width=250 if flags else 310),
+            "Answer": st.column_config.TextColumn(width=245 if flags else 385),
+            "Gold": st.column_config.TextColumn(width=105),
+            "Flags": st.column_config.TextColumn(width=200, help="Of the newest release that looked at the trace"),
+        },
+    )
+
+
+def _select(key: str, ids: list[str]) -> None:
+    rows = st.session_state[key]["selection"]["rows"]
+    if rows:
+        st.query_params["trace"] = ids[rows[0]]
+    else:
+        st.query_params.pop("trace", None)
+
+
+def _key(where: TraceFilter, page: int) -> str:
+    text = json.dumps([where.to_json(), page], sort_keys=True)
+    return "traces-" + hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
+
+
+@st.cache_data(ttl=30, max_entries=50, show_spinner=False)
+def _count(url: str, where: str, _store: Store) -> int:
+    return _store.traces.count(TraceFilter.from_json(json.loads(where)), limit=MOST_COUNTED + 1)
+
+
+def _empty() -> None:
+    with st.container(border=True):
+        st.subheader("No traces yet", anchor=False)
+        st.write(
+            "Here you read what your application answered, with the sources it had, what the detectors say of it "
+            "and how it was labelled. Bring in a file of logged questions and answers to begin."
+        )
+        if st.button("Import traces", type="primary", icon=":material/upload:"):
+            st.switch_page(navigation.page("import"))
+
+
+main()

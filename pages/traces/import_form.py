@@ -1,0 +1,159 @@
+"""Choosing files and saying what their columns are."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import streamlit as st
+
+from calibrate.errors import TouchstoneError
+from calibrate.ingest import Preview, Record, preview
+from calibrate.ingest.formats import formats
+from calibrate.ingest.record import KNOWN
+from pages.components.text import plain, visible
+from pages.components.words import count
+from pages.shell import workbench
+from pages.traces.import_job import Wanted
+
+UPLOAD, PATH = "Upload", "A path on this machine"
+MAIN_FIELDS = ("question", "context", "answer")
+MORE_FIELDS = ("sources", "trace_id", "timestamp", "model", "operation", "label")
+MOST_LOOKED_AT = 10
+NO_COLUMN = "not in this file"
+
+
+def choose_files() -> list[Wanted]:
+    """The files that were uploaded or named, as paths on this machine."""
+    ways = [UPLOAD, PATH]
+    way = st.segmented_control("Where are the traces?", ways, default=UPLOAD, required=True, key="import_way")
+    if way == UPLOAD:
+        uploads = st.file_uploader(
+            "Trace files",
+            accept_multiple_files=True,
+            key=f"import_files_{st.session_state.get('import_round', 0)}",
+            label_visibility="collapsed",
+        )
+        return [_spooled(upload) for upload in uploads or []]
+    path = st.text_input(
+        "Path", key="import_path", placeholder="/var/log/app/traces.jsonl.gz", label_visibility="collapsed"
+    ).strip()
+    return [Wanted(Path(path).name, Path(path).expanduser())] if path else []
+
+
+def look(wanted: list[Wanted], format: str) -> tuple[list[Wanted], bool, bool]:
+    """Shows the beginning of each file and asks for its columns where they are in doubt.
+
+    Returns the files with their columns, whether they can be imported, and whether labels were seen in them.
+    """
+    ready, able, labels = [], True, False
+    for number, one in enumerate(wanted):
+        if number >= MOST_LOOKED_AT:
+            ready.append(replace(one, format=format))
+            continue
+        with st.container(border=True, key=f"import_look_{number}"):
+            try:
+                found = preview(one.path, format=format)
+                st.markdown(f"**{plain(one.name, 120)}** &ensp; :gray[{found.format}, {_size(one.path)}]")
+                columns = _columns(found, number) if _in_doubt(found) else None
+                seen = found if columns is None else preview(one.path, format=format, columns=columns)
+            except TouchstoneError as error:
+                workbench.problem(type(error)(str(error).replace(str(one.path), one.name)))
+                able = False
+                continue
+            _show(seen)
+            able = able and seen.problem is None
+            labels = labels or any(isinstance(record, Record) and record.labels for record in seen.records)
+            ready.append(replace(one, format=seen.format, columns=columns))
+    if len(wanted) > MOST_LOOKED_AT:
+        st.caption(f"{count(len(wanted) - MOST_LOOKED_AT, 'more file')}, read like the others by their own columns.")
+    return ready, able, labels
+
+
+def format_names() -> list[str]:
+    return ["auto", *(one.name for one in formats())]
+
+
+def _spooled(upload: Any) -> Wanted:
+    """The upload as a file, written once a session: reading it takes a path."""
+    spooled: dict[str, Wanted] = st.session_state.setdefault("import_spooled", {})
+    if upload.file_id not in spooled:
+        folder = tempfile.TemporaryDirectory(prefix="touchstone-upload-")
+        path = Path(folder.name) / (Path(upload.name).name[-100:] or "upload")
+        upload.seek(0)
+        with path.open("wb") as file:
+            shutil.copyfileobj(upload, file, 1 << 20)
+        spooled[upload.file_id] = Wanted(upload.name, path, keep=folder)
+    return spooled[upload.file_id]
+
+
+def _in_doubt(found: Preview) -> bool:
+    """Tables name their columns as they please; JSON lines are asked about only where they have no answer."""
+    return found.format in ("csv", "parquet") or "answer" not in found.columns
+
+
+def _columns(found: Preview, number: int) -> dict[str, str]:
+    """Asks which column holds which field, the likely ones chosen."""
+    st.markdown("Which column is what?")
+    names = ["", *found.columns]
+    chosen = {}
+    fields = [*MAIN_FIELDS, *MORE_FIELDS]
+    for start in range(0, len(fields), 3):
+        for column, field in zip(st.columns(3), fields[start : start + 3], strict=True):
+            likely = found.suggested.get(field, "")
+            with column:
+                name = st.selectbox(
+                    field.replace("_", " ").capitalize(),
+                    names,
+                    index=names.index(likely),
+                    format_func=lambda name: visible(name, 60) or NO_COLUMN,
+                    key=f"import_{number}_{field}_{hash(found.columns)}",
+                )
+            if name:
+                chosen[field] = name
+    rest = [visible(name, 40) for name in found.columns if name not in chosen.values() and name.lower() not in KNOWN]
+    if rest:
+        st.caption(f"Kept as attributes: {plain(', '.join(rest[:12]), 500)}{' …' if len(rest) > 12 else ''}")
+    return chosen
+
+
+def _show(found: Preview) -> None:
+    if found.problem:
+        workbench.problem(TouchstoneError(found.problem))
+        return
+    widths = {"Trace": 130, "Question": 220, "Answer": 300, "Given": 85, "Time": 130, "Model": 110, "Label": 95}
+    columns = {name: st.column_config.TextColumn(width=width) for name, width in widths.items()}
+    lines = list(_lines(found))
+    st.dataframe(lines, hide_index=True, height="content", column_order=list(widths), column_config=columns)
+
+
+def _lines(found: Preview) -> Iterator[dict[str, str]]:
+    for one in found.records:
+        if not isinstance(one, Record):
+            rejected = {"Trace": f"line {one.line} is rejected", "Answer": visible(one.reason, 300)}
+            yield {"Question": "", "Given": "", "Time": "", "Model": "", "Label": "", **rejected}
+            continue
+        trace = one.trace
+        given = count(len(trace.sources), "source") if trace.sources else "context" if trace.context else "none"
+        yield {
+            "Trace": visible(trace.id, 40),
+            "Question": visible(trace.question, 200),
+            "Answer": visible(trace.answer, 300),
+            "Given": given,
+            "Time": f"{trace.timestamp:%Y-%m-%d %H:%M}" if trace.timestamp else "undated",
+            "Model": visible(trace.model, 40),
+            "Label": ", ".join(label.verdict for label in one.labels),
+        }
+
+
+def _size(path: Path) -> str:
+    size = float(path.stat().st_size)
+    for unit in ("bytes", "kB", "MB"):
+        if size < 1000:
+            return f"{size:.0f} {unit}" if unit == "bytes" else f"{size:.1f} {unit}"
+        size /= 1000
+    return f"{size:.1f} GB"

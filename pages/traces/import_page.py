@@ -1,0 +1,66 @@
+"""Import traces: choose files, check what their columns are, take them in."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from pages.components.words import count
+from pages.shell import workbench
+from pages.shell.navigation import page
+from pages.traces.import_form import choose_files, format_names, look
+from pages.traces.import_job import ImportJob, Wanted
+from pages.traces.import_report import show_progress, show_report
+
+
+def start(files: list[Wanted], labels_as: str | None, strict: bool) -> None:
+    """One job a session; pressing twice starts nothing twice, and the store takes no trace twice anyway."""
+    job = st.session_state.get("import_job")
+    if job is None or not job.running:
+        traces = workbench.store().traces
+        st.session_state["import_job"] = ImportJob(traces, files, labels_as=labels_as, strict=strict)
+
+
+def again() -> None:
+    for key in ("import_job", "import_spooled"):
+        st.session_state.pop(key, None)
+    st.session_state["import_round"] = st.session_state.get("import_round", 0) + 1
+
+
+def form() -> None:
+    files = choose_files()
+    if not files:
+        st.caption(
+            "JSON lines (one trace a line), CSV or Parquet; .gz too. A trace needs an answer; question, context or "
+            "sources, time and model make it more useful. Importing a file twice adds nothing."
+        )
+        return
+    with st.popover("Options", icon=":material/tune:", type="tertiary"):
+        format = st.selectbox(
+            "Format", format_names(), format_func=lambda name: "By name and content" if name == "auto" else name
+        )
+        strict = st.toggle("All or nothing", help="Refuse a file in which any line cannot be taken.")
+    ready, able, labels = look(files, format)
+    labels_as = None
+    if labels or len(files) > 10:
+        labels_as = st.text_input(
+            "These traces carry labels. Keep them as the labels of",
+            placeholder="a name; leave empty to leave the labels out",
+            width=480,
+        ).strip()
+    text = "Import" if len(files) == 1 else f"Import {count(len(files), 'file')}"
+    arguments = (ready, labels_as or None, strict)
+    st.button(text, type="primary", icon=":material/upload:", disabled=not able, on_click=start, args=arguments)
+
+
+with workbench.page("Import", "Bring in the questions and answers your app has logged."):
+    job: ImportJob | None = st.session_state.get("import_job")
+    if job is None:
+        form()
+    elif job.running:
+        show_progress(job)
+    else:
+        show_report(job)
+        with st.container(horizontal=True):
+            if st.button("Draw a sample", type="primary", icon=":material/arrow_forward:", icon_position="right"):
+                st.switch_page(page("sample"))
+            st.button("Import more", on_click=again)

@@ -1,0 +1,111 @@
+"""How far an import is, and what it did."""
+
+from __future__ import annotations
+
+import pandas as pd
+import streamlit as st
+
+from calibrate.sanitize import cell
+from pages.components.text import plain, visible
+from pages.components.words import count, listed, span
+from pages.traces.import_job import FileState, ImportJob
+
+
+@st.fragment(run_every=0.5)
+def show_progress(job: ImportJob) -> None:
+    """Bar, rate, time left and Stop; the whole page is drawn anew once it is over."""
+    if not job.running:
+        st.rerun()
+    done = job.total("imported") + job.total("duplicates") + job.total("rejected")
+    rate = done / max(job.elapsed, 0.1)
+    parts = [count(done, "trace") + " read"]
+    if job.elapsed > 1:
+        parts.append(f"{rate:,.0f} a second")
+    if 0.02 < job.share < 1 and job.elapsed > 2:
+        parts.append(f"about {span(job.elapsed * (1 - job.share) / job.share)} left")
+    with st.container(border=True):
+        current = next((one for one in job.files if one.report.share < 1 and not one.problem), job.files[-1])
+        st.text(visible(current.wanted.name, 120))
+        st.progress(job.share, text=" · ".join(parts))
+        st.button("Stop", icon=":material/stop:", on_click=job.stop, disabled=job.stopped)
+
+
+def show_report(job: ImportJob) -> None:
+    with st.container(border=True):
+        st.markdown(_headline(job))
+        for line in _details(job):
+            st.caption(line)
+        for one in job.files:
+            if one.problem:
+                st.markdown(f":material/error: **{plain(one.wanted.name, 120)}** was not imported")
+                st.text(one.problem)
+        if len(job.files) > 1:
+            st.dataframe([_row(one) for one in job.files], hide_index=True)
+    if job.total("rejected"):
+        _rejections(job)
+
+
+def _headline(job: ImportJob) -> str:
+    imported, there = job.total("imported"), job.total("duplicates")
+    if job.stopped:
+        return f"**Stopped.** {count(imported, 'trace')} imported before that; importing again adds only the rest."
+    if imported:
+        return f"**{count(imported, 'trace')} imported** in {span(job.seconds)}."
+    if there:
+        verb = "was" if there == 1 else "were"
+        return f"**Nothing new.** {count(there, 'trace')} {verb} in the store already."
+    return "**Nothing was imported.**"
+
+
+def _details(job: ImportJob) -> list[str]:
+    lines = []
+    if job.total("imported") and job.total("duplicates"):
+        lines.append(f"{count(job.total('duplicates'), 'trace')} already in the store, left as it is.")
+    if job.total("labels"):
+        lines.append(f"{count(job.total('labels'), 'label')} kept.")
+    if job.total("repaired"):
+        lines.append(f"{count(job.total('repaired'), 'character')} that no database can hold became \ufffd.")
+    left_out = sorted({name for one in job.files for name in one.report.left_out})
+    lines += [
+        f":material/warning: {plain(one.wanted.name, 120)} is damaged and could not be read to its end: what stands "
+        "before that is kept."
+        for one in job.files
+        if one.report.cut
+    ]
+    if left_out:
+        lines.append(f"Not kept: {plain(listed(left_out, 8), 300)}.")
+    return lines
+
+
+def _row(one: FileState) -> dict[str, object]:
+    report = one.report
+    return {
+        "File": visible(one.wanted.name, 120),
+        "Imported": report.imported,
+        "There already": report.duplicates,
+        "Rejected": report.rejected,
+        "Labels": report.labels,
+    }
+
+
+def _rejections(job: ImportJob) -> None:
+    rows = [
+        {"File": visible(one.wanted.name, 120), "Line": error.line, "Reason": visible(error.reason)}
+        for one in job.files
+        for error in one.report.errors
+    ]
+    table = pd.DataFrame(rows, columns=["File", "Line", "Reason"])
+    total = job.total("rejected")
+    first = f", the first {len(rows):,} of them here" if len(rows) < total else ""
+    with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
+        st.markdown(f"**{count(total, 'line')} rejected**{first}")
+        st.download_button(
+            "Download",
+            table.map(cell).to_csv(index=False),
+            "rejected.csv",
+            "text/csv",
+            icon=":material/download:",
+            type="tertiary",
+        )
+    shown = table if len(job.files) > 1 else table.drop(columns="File")
+    st.dataframe(shown, hide_index=True, column_config={"Line": st.column_config.NumberColumn(width="small")})

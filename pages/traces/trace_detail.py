@@ -1,0 +1,160 @@
+"""One trace with everything known of it: the card, each detector's score with its evidence, gold, label history."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import streamlit as st
+
+from calibrate.thresholds.model import ThresholdsFile
+from calibrate.types import Label, Score
+from calibrate.workflow.releasing import history
+from db import Store
+from db.scores import Config
+from pages.components import trace_card
+from pages.components.text import plain, visible
+
+HEIGHT = "34rem"
+HEAT = "token probabilities"
+
+
+def show(store: Store, trace_id: str) -> None:
+    """The trace with this id; a sentence where there is none."""
+    pk = store.traces.find(trace_id)
+    stored = store.traces.get(pk) if pk is not None else None
+    if pk is None or stored is None:
+        st.warning(f"There is no trace {plain(trace_id, 100)} in this store.", icon=":material/search_off:")
+        return
+    scores = _newest(store.scores.of_trace(pk))
+    labels = store.labels.of_trace(pk)
+    with st.container(horizontal=True, vertical_alignment="center", gap="small", key="trace-head"):
+        st.subheader(plain(trace_id, 80), anchor=False, width="stretch")
+        st.markdown(_gold(stored.gold), width="content")
+    _decision(store, pk)
+    chosen = _chosen(scores, heat=bool(trace_card.heats(stored.trace)), key=f"evidence-{pk}")
+    evidence = scores[chosen][1].evidence if chosen in scores else ()
+    spans = [span for label in labels for span in label.spans]
+    heat = chosen == HEAT
+    trace_card.show(stored.trace, evidence=evidence, spans=spans, heat=heat, height=HEIGHT, key="browse-card")
+    left, right = st.columns([2, 3])
+    with left:
+        _scores(scores, history.live_release(store))
+    with right:
+        _labels(labels)
+
+
+def _newest(found: Sequence[tuple[Config, Score]]) -> dict[str, tuple[Config, Score]]:
+    """Each detector's newest configuration."""
+    return {config.name: (config, score) for config, score in found}
+
+
+def _decision(store: Store, pk: int) -> None:
+    """What the newest release that looked at it decided; nothing where none has."""
+    decided = store.decisions.newest([pk]).get(pk)
+    if decided is None:
+        return
+    live = store.releases.list(limit=1)[0].version
+    by = f"v{decided.version}" + (f" (v{live} is live now)" if decided.version != live else "")
+    if not decided.flags:
+        st.caption(f":material/flag: {by} decided **{decided.verdict}**: no flag")
+        for reason in decided.reasons:
+            st.text(visible(reason, 300))
+        return
+    with st.container(border=True, gap="xsmall", key="trace-decision"):
+        st.markdown(f":material/flag: {by} decided **{decided.verdict}** · tier **{decided.tier}**")
+        for reason in decided.reasons:
+            st.text(visible(reason, 300))
+
+
+def _gold(gold: str | None) -> str:
+    return f"Gold: **{gold}**" if gold else ":gray[No gold verdict]"
+
+
+def _chosen(scores: dict[str, tuple[Config, Score]], *, heat: bool, key: str) -> str | None:
+    """Which detector's evidence the card marks; HEAT for how likely each of the answer's tokens was."""
+    names = [name for name, (_, score) in scores.items() if score.evidence]
+    names += [HEAT] if heat else []
+    if not names:
+        return None
+    return st.segmented_control(
+        "Evidence of",
+        names,
+        default=names[0],
+        format_func=lambda n: n if n == HEAT else f"{plain(n)} :gray[{_value(scores[n][1])}]",
+        key=key,
+        label_visibility="collapsed",
+    )
+
+
+def _value(score: Score) -> str:
+    return score.status if score.value is None else f"{score.value:.3f}"
+
+
+def _scores(scores: dict[str, tuple[Config, Score]], live: ThresholdsFile | None) -> None:
+    st.markdown("**Scores**")
+    if not scores:
+        st.caption("No detector has scored this trace. Run them on the Detect page.")
+        return
+    rows = [
+        {
+            "Detector": config.name,
+            "Score": score.value,
+            "Flags at": _limit(live, config),
+            "Why not": visible(score.reason, 200),
+        }
+        for config, score in scores.values()
+    ]
+    if not any(row["Flags at"] for row in rows):
+        rows = [{name: cell for name, cell in row.items() if name != "Flags at"} for row in rows]
+    st.dataframe(
+        rows,
+        hide_index=True,
+        placeholder="–",
+        column_config={
+            "Detector": st.column_config.TextColumn(width=170),
+            "Score": st.column_config.NumberColumn(format="%.4f", width=80),
+            "Flags at": st.column_config.TextColumn(width=80, help="The live release's threshold"),
+            "Why not": st.column_config.TextColumn(width=170),
+        },
+    )
+
+
+def _limit(live: ThresholdsFile | None, config: Config) -> str | None:
+    """Where the live release flags, if it is about scores like these."""
+    entry = live.detectors.get(config.name) if live else None
+    if entry is None or (entry.version, dict(entry.params)) != (config.version, dict(config.params)):
+        return None
+    return entry.limit
+
+
+def _labels(labels: Sequence[Label]) -> None:
+    st.markdown("**Labels, newest first**")
+    if not labels:
+        st.caption("Nobody has labelled this trace.")
+        return
+    rows = [
+        {
+            "When (UTC)": f"{label.created_at:%Y-%m-%d %H:%M}" if label.created_at else "–",
+            "Who": visible(label.labeller, 60) + (" (decided)" if label.adjudicates else ""),
+            "Verdict": label.verdict,
+            "Kinds": visible(", ".join(trace_card.said(kind) for kind in label.kinds), 200),
+            "Note": visible(label.note, 500),
+            "Time": label.seconds,
+            "Sample": visible(label.sample, 60),
+        }
+        for label in reversed(labels)
+    ]
+    st.dataframe(
+        rows,
+        hide_index=True,
+        placeholder="",
+        column_config={
+            "When (UTC)": st.column_config.TextColumn(width=125),
+            "Who": st.column_config.TextColumn(width=80),
+            "Verdict": st.column_config.TextColumn(width=95),
+            "Kinds": st.column_config.TextColumn(width=110),
+            "Note": st.column_config.TextColumn(width=130),
+            "Time": st.column_config.NumberColumn(format="%.0f s", width=60),
+            "Sample": st.column_config.TextColumn(width=80),
+        },
+    )

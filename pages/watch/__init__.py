@@ -1,0 +1,1 @@
+"""Watch: models, drift, rechecks and recalibration after a release."""

@@ -1,0 +1,77 @@
+"""Drift: whether the scores of the released detectors moved since the window that the release was made on."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from calibrate.report.weekly_html import urgency
+from calibrate.workflow.watching import drift as step
+from db import Store
+from pages.components import unknown_models
+from pages.components.text import plain
+from pages.shell import workbench
+from pages.shell.navigation import page
+from pages.watch import drifting, unreleased
+
+EVERY = "All detectors"
+
+
+def verdict(found: step.Report) -> None:
+    """The plain verdict and the one next step."""
+    urgent = bool(found.moved)
+    lacking = [line for line in found.lines if line.state in ("not scored", "partly scored")]
+    with st.container(border=True):
+        quiet = found.traces and not lacking
+        icon = ":material/warning:" if urgent else ":material/check:" if quiet else ":material/info:"
+        st.markdown(f"### {icon} {plain(found.verdict, 600)}")
+        with st.container(horizontal=True):
+            if not found.traces:
+                _go("Import traces", "import", ":material/upload:", first=True)
+            if lacking:
+                _go("Score the traffic", "detect", ":material/play_circle:", first=True)
+            if urgent:
+                first = min(found.moved, key=urgency)
+                which = {"detector": first.detector, **({"model": first.model} if first.model != "(none)" else {})}
+                _go("Recheck what is flagged", "recheck", ":material/fact_check:", first=not lacking, which=which)
+                _go("Recalibrate", "recalibrate", ":material/autorenew:", first=False)
+
+
+def _go(text: str, key: str, icon: str, *, first: bool, which: dict[str, str] | None = None) -> None:
+    if st.button(text, type="primary" if first else "secondary", icon=icon, key=f"drift-go-{key}"):
+        st.switch_page(page(key), query_params=which)
+
+
+def show(store: Store) -> None:
+    found = drifting.report(store)
+    verdict(found)
+    drifting.show_facts(found)
+    if not found.lines:
+        unknown_models.show(store, links=False)
+        return
+    names = list(dict.fromkeys(line.detector for line in found.lines))
+    chosen = EVERY
+    if len(names) > 1:
+        wanted = st.query_params.get("detector")
+        options = [EVERY, *names]
+        left, _ = st.columns([1, 2])
+        with left:
+            chosen = st.selectbox("Detector", options, index=options.index(wanted) if wanted in options else 0)
+        if chosen == EVERY:
+            st.query_params.pop("detector", None)
+        else:
+            st.query_params["detector"] = chosen
+    lines = found.lines if chosen == EVERY else found.of(chosen)
+    drifting.show_charts(lines)
+    with st.expander("All tests, with their figures", expanded=not any(line.bins for line in lines)):
+        drifting.show_table(lines)
+
+
+with workbench.page(
+    "Drift", "Have the scores moved since the release? This needs no labels: it compares windows of traffic."
+) as opened:
+    if opened.releases.list():
+        show(opened)
+    else:
+        unreleased.show(
+            "Once thresholds are live, this page says whether the scores they were chosen on still look the same."
+        )

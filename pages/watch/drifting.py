@@ -1,0 +1,134 @@
+"""The Drift page's parts: the verdict, a table of the tests, small charts of both windows' scores."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import streamlit as st
+from sqlalchemy import func, select
+
+from calibrate.report.sentences.figures import percent
+from calibrate.report.weekly_html import WORDS, figure, unit, urgency
+from calibrate.workflow.watching import drift as step
+from db import Store
+from db.tables import ScoreRow, TraceRow
+from pages.components.charts import CONFIG
+from pages.components.text import middle, plain, visible
+from pages.components.words import count, listed
+from pages.shell import workbench
+
+EACH_ROW = 3
+MOST = 12  # charts
+KEY = """<style>
+.ts-key {font-size: .875rem; opacity: .8}
+.ts-key i {display: inline-block; width: 1rem; height: .4rem; border-radius: 2px; margin: 0 .4rem 0 1.2rem}
+.ts-key i:first-child {margin-left: 0}
+</style><div class="ts-key"><i style="background:#8A8F98"></i>the window before
+<i style="background:#009E73"></i>since the release <i style="background:#C8941A"></i>threshold
+&emsp; The height is the share of a window's scores.</div>"""
+
+
+def report(store: Store) -> step.Report:
+    """Made anew when traces or scores came."""
+    newest = store.releases.list()[0]
+    with store.engine.connect() as connection:
+        traces = connection.scalar(select(func.max(TraceRow.id)))
+        scored = connection.execute(select(func.count(), func.max(ScoreRow.scored_at))).one()
+    return _kept(store.url, (newest.version, traces, *scored), store)
+
+
+@st.cache_resource(max_entries=20, show_spinner="Comparing the traffic since the release with the window before …")
+def _kept(url: str, changes: tuple[Any, ...], _store: Store) -> step.Report:
+    """Immutable, so one serves every session."""
+    return step.drift(_store, now=workbench.now())
+
+
+def show_facts(found: step.Report) -> None:
+    models = plain(listed([middle(visible(name, 200), 40) for name in found.models], 6)) or "no model that is named"
+    st.caption(
+        f"v{found.version} was made on {models}. Since then {count(found.traces, 'trace')}; of each window at most "
+        f"{found.cap:,} were drawn. In a quiet week the chance that something is said to have moved "
+        f"is {found.alpha:.0%}."
+    )
+
+
+def show_charts(lines: Sequence[step.Line]) -> None:
+    """Small multiples, those that ask for something first."""
+    drawn = [line for line in sorted(lines, key=urgency) if line.bins is not None]
+    if not drawn:
+        return
+    st.html(KEY)
+    for start in range(0, min(len(drawn), MOST), EACH_ROW):
+        for place, line in zip(st.columns(EACH_ROW), drawn[start : start + EACH_ROW], strict=False):
+            with place, st.container(border=True, height="stretch"):
+                _chart(line)
+    if len(drawn) > MOST:
+        st.caption(f"{count(len(drawn) - MOST, 'more chart')}: choose a detector above.")
+
+
+def _chart(line: step.Line) -> None:
+    st.markdown(f"**{plain(line.detector)}**{_badge(line)}  \n:gray[:small[{_model(line)}]]")
+    st.plotly_chart(figure(line), config=CONFIG, key=f"drift-{line.detector}-{line.model}")
+    said = unit(line.detector)  # as a title of its axis a narrow card would cut it
+    st.caption(f"Score: {plain(said)}\n\n{plain(line.verdict, 400)}" if said else plain(line.verdict, 400))
+
+
+def _badge(line: step.Line) -> str:
+    colour = "orange" if line.state in ("moved", "recalibrate") else "gray"
+    return f" :{colour}-badge[{WORDS[line.state]}]"
+
+
+def _model(line: step.Line) -> str:
+    name = "model not given" if line.model == "(none)" else middle(visible(line.model, 200), 40)
+    return plain(name)
+
+
+def show_table(lines: Sequence[step.Line]) -> None:
+    """Every test with its figures, the ones that ask for something first."""
+    st.dataframe(
+        [_row(line) for line in sorted(lines, key=urgency)], hide_index=True, placeholder="–", column_config=_COLUMNS
+    )
+
+
+def _row(line: step.Line) -> dict[str, Any]:
+    shift, moved = line.shift, line.moved
+    row: dict[str, Any] = {
+        "Detector": line.detector,
+        "Model": "not given" if line.model == "(none)" else visible(line.model, 80),
+        "Verdict": WORDS[line.state],
+        "Compared": f"{line.compared_before:,} / {line.compared:,}",
+    }
+    if shift is None or moved is None:
+        return {**row, "Says": visible(line.verdict, 300)}
+    return {
+        **row,
+        "Median": _pair(shift.before.median, shift.now.median, "{:.3g}"),
+        "Flagged": _pair(shift.before.flag_rate, shift.now.flag_rate, None),
+        "Scored": _pair(shift.before.coverage, shift.now.coverage, None),
+        "p scores": shift.p_scores,
+        "p flags": shift.p_flags,
+        "p scored": shift.p_coverage,
+        "Says": visible(line.verdict, 300),
+    }
+
+
+def _pair(before: float | None, now: float | None, form: str | None) -> str:
+    said = ["–" if one is None else form.format(one) if form else percent(one) for one in (before, now)]
+    return " → ".join(said)
+
+
+def _p(about: str) -> Any:
+    return st.column_config.NumberColumn(width=70, format="%.3f", help=f"{about}; each test alone, before correction")
+
+
+_COLUMNS: dict[str, Any] = {
+    "Compared": st.column_config.TextColumn(help="Traces of the window before, and since the release"),
+    "Median": st.column_config.TextColumn(help="Of the scores, in the detector's units"),
+    "Flagged": st.column_config.TextColumn(help="At the live threshold"),
+    "Scored": st.column_config.TextColumn(help="Share of the traces that it could score"),
+    "p scores": _p("Energy distance between the scores, permutation test"),
+    "p flags": _p("Share flagged"),
+    "p scored": _p("Share it could score"),
+    "Says": st.column_config.TextColumn(width="large"),
+}

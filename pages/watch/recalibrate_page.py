@@ -1,0 +1,157 @@
+"""Recalibrate: after an upgrade, the same policies on the new scores, the difference, and the next release."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from calibrate import settings
+from calibrate.errors import TouchstoneError
+from calibrate.workflow.releasing.announce import announce
+from calibrate.workflow.releasing.unknown_models import unknown_models
+from calibrate.workflow.upgrade import recalibrate as step
+from db import Store
+from db.releases import Release
+from db.runs import Run
+from pages.components import run_view
+from pages.components import unknown_models as unseen
+from pages.components.release_diff import lines_of
+from pages.components.release_history import download
+from pages.components.text import middle, plain, visible
+from pages.components.words import count
+from pages.shell import workbench
+from pages.shell.navigation import page
+from pages.watch import recalibrating, unreleased
+
+
+def rescore(store: Store) -> None:
+    """Queues what is missing and starts a worker, unless a run is going already."""
+    if any(run_view.is_going(one) for one in store.runs.recent(1)):
+        return
+    try:
+        if queued := step.queue(store, step.plan(store)):
+            run_view.start(store, queued.id)
+    except TouchstoneError as error:
+        st.session_state["recalibrate_problem"] = error
+
+
+def release(store: Store, found: step.Outcome) -> None:
+    """Releases what the page shows, or nothing: a second press finds that number taken."""
+    state = st.session_state
+    note, reason = (str(state.get(f"recalibrate_{key}") or "").strip() for key in ("note", "reason"))
+    after = settings.releases()
+    try:
+        made = step.release(
+            store, found, note=note or f"Recalibrated after v{found.plan.release.version}.", reason=reason,
+            by=workbench.user(), now=workbench.now(), approval=after.approval,
+        )  # fmt: skip
+    except TouchstoneError as error:
+        state["recalibrate_problem"] = error
+        return
+    problems = announce(made, after) if isinstance(made, Release) else []
+    state["recalibrate_done"] = (made.version if isinstance(made, Release) else None, made, problems)
+    state["recalibrate_note"] = state["recalibrate_reason"] = ""
+
+
+def tell() -> None:
+    """What the last press did."""
+    if problem := st.session_state.pop("recalibrate_problem", None):
+        workbench.problem(problem)
+    if done := st.session_state.pop("recalibrate_done", None):
+        version, made, problems = done
+        with st.container(border=True, horizontal=True, vertical_alignment="center"):
+            said = f"v{version} is released." if version else f"Proposal {made.id} waits for a second person."
+            st.markdown(f":material/verified: **{said}**", width="stretch")
+            if version:
+                download(made, key="recalibrated")
+            st.page_link(page("release"), label="See it", icon=":material/verified:")
+        for one in problems:
+            st.warning(plain(one, 400), icon=":material/cloud_off:")
+
+
+def _stands(found: step.Outcome) -> None:
+    if not found.plan.fallen:
+        st.markdown(f":material/check: Nothing changes: v{found.plan.release.version} stands.")
+        return
+    st.warning(
+        "The same policies on these labels give the same thresholds, and a recheck says that they no longer do what "
+        "they did. Choose a stricter threshold, label a new sample of the traffic, or put the detector into tier off.",
+        icon=":material/trending_down:",
+    )
+    with st.container(horizontal=True):
+        st.page_link(page("tune"), label="Choose a threshold", icon=":material/tune:")
+        st.page_link(page("sample"), label="Draw a sample", icon=":material/casino:")
+        st.page_link(page("release"), label="Change a tier, or roll back", icon=":material/verified:")
+
+
+def offer(store: Store, found: step.Outcome) -> None:
+    """The note, the reason where something gets worse, and the one button."""
+    if not found.changes:
+        _stands(found)
+        for one in unknown_models(store, found.plan.release)[:3]:
+            with st.container(horizontal=True, vertical_alignment="center"):
+                st.markdown(f"To bring **{plain(middle(visible(one.name, 200), 40))}** in, label some of its answers.")
+                st.page_link(
+                    page("sample"), label="Sample it", icon=":material/casino:", query_params={"model": one.name}
+                )
+        return
+    recalibrating.show_impact(found)
+    with st.expander("Everything that changes"):
+        st.markdown("\n".join(f"- {line}" for line in lines_of(found.changes)))
+    st.text_input("Note", key="recalibrate_note", placeholder="Why this release, for those who read it later")
+    lacks = False
+    if found.doubts:
+        st.caption(plain(f"Asks for a reason: {'; '.join(found.doubts)}.", 600))
+        reason = st.text_input("Reason", key="recalibrate_reason", placeholder="Why it shall be released all the same")
+        lacks = not reason.strip()
+    does = "Propose" if settings.releases().approval else "Release"
+    st.button(
+        f"{does} v{found.plan.release.version + 1}",
+        type="primary",
+        icon=":material/verified:",
+        disabled=lacks,
+        on_click=release,
+        args=(store, found),
+    )
+
+
+def _tried(plan: step.Plan, newest: Run | None) -> bool:
+    """Whether the last run was for what is missing: what failed in it is not waited for."""
+    waiting = {one.name for one in plan.due if one.waiting}
+    ran = {spec["name"] for spec in newest.detectors} if newest and newest.status == "done" else set()
+    return waiting <= ran
+
+
+def show(store: Store) -> None:
+    unseen.show(store, links=False)
+    plan = step.plan(store)
+    recalibrating.show_why(plan)
+    newest = next(iter(store.runs.recent(1)), None)
+    if plan.waiting and newest and run_view.is_going(newest):
+        run_view.show_progress(store, newest.id)
+        return
+    if plan.waiting:
+        tried = _tried(plan, newest)
+        st.button(
+            f"Run {count(plan.waiting, 'missing score')}",
+            type="secondary" if tried else "primary",
+            icon=":material/play_circle:",
+            on_click=rescore,
+            args=(store,),
+        )
+        st.caption("On the traces that are labelled already. Old scores stay; no label is needed.")
+        if not tried:
+            return
+    found = recalibrating.outcome(store, plan, step.SAME)
+    recalibrating.show_points(found)
+    recalibrating.show_curves(found.redone)
+    offer(store, found)
+
+
+with workbench.page(
+    "Recalibrate", "A model, prompt or detector changed: the same policies on the new scores, and the next release."
+) as opened:
+    tell()
+    if opened.releases.list():
+        show(opened)
+    else:
+        unreleased.show("Once thresholds are live, this page brings them up to date after an upgrade.")

@@ -1,0 +1,146 @@
+"""The Recalibrate page's parts: why, old and new curves side by side, the new points, what a release would change."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+import streamlit as st
+from sqlalchemy import func, select
+
+from calibrate.errors import TouchstoneError
+from calibrate.orientation import SIGNS
+from calibrate.report.sentences.figures import interval, percent, policy_in_words
+from calibrate.stats.choosing.policy import parse
+from calibrate.types import Interval
+from calibrate.workflow.upgrade import recalibrate as step
+from db import Store
+from db.tables import LabelRow, PointRow, ScoreRow
+from pages.components.charts import CONFIG, curves
+from pages.components.text import plain, visible
+from pages.components.words import count
+from pages.shell import workbench
+
+Asked = str | tuple[str, ...] | None
+EACH_ROW = 2
+SIDES = "On the same labels: the live threshold by the old scores, and the new one by the new scores (95% interval)"
+
+
+def outcome(store: Store, plan: step.Plan, policy: str) -> step.Outcome:
+    """What recalibrating would give, worked out anew when a label, a score, a point or a release came."""
+    with store.engine.connect() as connection:
+        label, point = (connection.scalar(select(func.max(row.id))) for row in (LabelRow, PointRow))
+        scores = connection.execute(select(func.count(), func.max(ScoreRow.scored_at))).one()
+    configs = tuple(one.config.id if one.config else None for one in plan.due)
+    key = (plan.release.version, tuple(plan.asked or ()), configs, label, point, *scores, policy)
+    return _kept(store.url, key, store, plan, policy, workbench.user(), workbench.now())
+
+
+@st.cache_resource(max_entries=20, show_spinner="Choosing every threshold anew …")
+def _kept(
+    url: str, key: tuple[Any, ...], _store: Store, _plan: step.Plan, policy: str, _by: str, _now: datetime
+) -> step.Outcome:
+    """Immutable, so one serves every session."""
+    return step.look(_store, _plan, step.redo(_store, _plan, policy=policy), by=_by, now=_now)
+
+
+def show_why(plan: step.Plan) -> None:
+    """The reasons, or that there is none."""
+    labels = f"{count(plan.labels, 'label')} of {plain(plan.sample.name, 60)}" if plan.sample else (
+        f"all {count(plan.labels, 'label')}"
+    )  # fmt: skip
+    if plan.why:
+        st.markdown("\n".join(f"- {plain(why, 400)}." for why in plan.why))
+    else:
+        st.markdown(f"No detector changed since v{plan.release.version}, and none of these labels is new.")
+    st.caption(f"Thresholds are chosen on {labels}.")
+    if plan.caution:
+        st.warning(f"{plain(plan.caution, 400)}: choose them on the Tune page.", icon=":material/balance:")
+
+
+def show_points(found: step.Outcome) -> None:
+    """Every detector before and after."""
+    st.dataframe([_row(one) for one in found.redone], hide_index=True, placeholder="–", column_config=_COLUMNS)
+    for one in found.redone:
+        if one.remark:
+            st.caption(f":material/gavel: **{plain(one.due.name)}**: {plain(one.remark.replace('`', ''), 400)}.")
+
+
+def _row(one: step.Redone) -> dict[str, Any]:
+    old = one.due.entry
+    row: dict[str, Any] = {
+        "Detector": one.due.name,
+        "What changed": visible(", ".join(one.due.changes), 200) or "nothing",
+        "Flagged at": old.limit,
+        "Policy": _policy(old.policy),
+    }
+    if one.point is None:
+        return {**row, "Flags at": "stays", "Says": visible(one.why, 300)}
+    stood = one.stood.precision if one.stood else Interval(None), one.stood.recall if one.stood else Interval(None)
+    return {
+        **row,
+        "Flags at": f"{SIGNS[one.point.flag_when]} {one.point.threshold:.4g}",
+        "Policy": _policy(one.point.policy),
+        "Precision": _pair(stood[0], one.point.precision),
+        "Recall": _pair(stood[1], one.point.recall),
+        "Strength": one.point.strength,
+    }
+
+
+def _policy(text: str) -> str:
+    try:
+        return policy_in_words(parse(text))
+    except TouchstoneError:
+        return visible(text, 60)
+
+
+def _pair(before: Interval, after: Interval) -> str:
+    said = ["–" if one.value is None else percent(one.value) for one in (before, after)]
+    return f"{' → '.join(said)} ({interval(after)})" if after.value is not None else " → ".join(said)
+
+
+_COLUMNS: dict[str, Any] = {
+    "What changed": st.column_config.TextColumn(width="medium"),
+    "Flagged at": st.column_config.TextColumn(help="The live release's threshold"),
+    "Precision": st.column_config.TextColumn(help=SIDES),
+    "Recall": st.column_config.TextColumn(help=SIDES),
+    "Says": st.column_config.TextColumn(width="large"),
+}
+
+
+def show_curves(redone: Sequence[step.Redone]) -> None:
+    """Old and new sweeps of what changed, side by side; none where only labels came."""
+    drawn = [one for one in redone if one.due.changes and one.after is not None and not one.after.sweep.missing]
+    if not drawn:
+        return
+    st.markdown("**Old and new scores on the same labels**")
+    for start in range(0, len(drawn), EACH_ROW):
+        for place, one in zip(st.columns(EACH_ROW), drawn[start : start + EACH_ROW], strict=False):
+            with place, st.container(border=True, height="stretch"):
+                _curve(one)
+
+
+def _curve(one: step.Redone) -> None:
+    assert one.after is not None
+    st.markdown(f"**{plain(one.due.name)}**  \n:gray[:small[{plain(', '.join(one.due.changes), 200)}]]")
+    named = [("now", one.after.sweep)]
+    if one.before is not None and not one.before.sweep.missing:
+        named.insert(0, ("as released", one.before.sweep))
+    st.plotly_chart(curves(named), config=CONFIG, key=f"recalibrate-{one.due.name}")
+    areas = [f"{name} {sweep.auroc:.2f}" for name, sweep in named if sweep.auroc is not None]
+    missing = "" if len(named) > 1 else " The scores it was released with are not kept for these labels."
+    st.caption(f"AUROC {', '.join(areas)}, {count(one.after.sweep.n, 'label')}.{missing}")
+
+
+def show_impact(found: step.Outcome) -> None:
+    """What the release would do to those who act on it."""
+    if found.impact:
+        st.markdown(f"**{plain(found.impact.sentence, 600)}**")
+        for said in found.impact.worse:
+            st.warning(f"{plain(said, 400)}.", icon=":material/trending_down:")
+    for name in found.left_out:
+        st.caption(
+            f":material/warning: The ensemble {plain(name, 60)} was made from scores that have changed, and is left "
+            "out: make it again and save it on the Ensemble page."
+        )

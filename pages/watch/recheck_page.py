@@ -1,0 +1,117 @@
+"""Recheck: flagged traces one by one, until it is known whether a released threshold still holds."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from calibrate.stats.choosing.policies import parse
+from calibrate.thresholds.model import DetectorEntry
+from calibrate.workflow.releasing.history import read_release
+from calibrate.workflow.watching import recheck as step
+from db import Store
+from pages.components import unknown_models
+from pages.components.text import plain
+from pages.shell import workbench
+from pages.shell.navigation import page
+from pages.watch import rechecking, unreleased
+
+
+def begin(store: Store, detector: str, model: str | None) -> None:
+    """Pressed twice, the second finds the recheck under way."""
+    with rechecking.told():
+        target = st.session_state.get("recheck_target")
+        step.begin(
+            store, detector, model=model, target=None if target is None else target / 100,
+            by=workbench.user(), now=workbench.now(),
+        )  # fmt: skip
+
+
+def more(store: Store, detector: str, model: str | None) -> None:
+    with rechecking.told():
+        if one := step.open_one(store, detector, model=model):
+            step.more(store, one, now=workbench.now())
+
+
+def offer(store: Store, entry: DetectorEntry, detector: str, model: str | None, *, again: bool) -> None:
+    """The start: what it will hold the precision against, and what it costs."""
+    policy = parse(entry.policy)
+    known = entry.guarantee.target if entry.guarantee else policy.value if policy.kind == "precision" else None
+    if not again:
+        st.markdown(
+            "You label what it flags, one trace at a time. After each label this page says whether it is decided: you "
+            "may look and stop whenever you like, and it is wrong in at most 5 of 100 rechecks."
+        )
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        target = st.number_input(
+            "Precision to hold, %", min_value=5, max_value=95, step=5, width=170,
+            value=None if known is None else min(95, max(5, round(100 * known))), key="recheck_target",
+            placeholder="say which",
+        )  # fmt: skip
+        st.button(
+            f"Recheck {plain(detector)} again" if again else f"Recheck {plain(detector)}",
+            type="secondary" if again else "primary",
+            icon=":material/fact_check:",
+            disabled=target is None,
+            on_click=begin,
+            args=(store, detector, model),
+        )
+    if known is None:
+        st.caption(
+            f"No precision was promised for it. When it was released, {rechecking.when_released(entry.metrics)}."
+        )
+
+
+def decided(at: step.State) -> None:
+    """What to do now that it is known."""
+    with st.container(horizontal=True):
+        fell = at.decision == "fell below"
+        key, text, icon = (
+            ("recalibrate", "Recalibrate", ":material/autorenew:")
+            if fell
+            else ("drift", "Back to drift", ":material/show_chart:")
+        )
+        if st.button(text, type="primary", icon=icon):
+            st.switch_page(page(key))
+    st.caption(f"Decided with {at.counted:,} labels. It is kept: labels that come later do not undo it.")
+
+
+def show(store: Store) -> None:
+    file = read_release(store.releases.list()[0])
+    detector, model = rechecking.choose(store, file)
+    one = step.newest(store, detector, model=model)
+    if one is None:
+        if error := st.session_state.pop(rechecking.PROBLEM, None):
+            workbench.problem(error)
+        unknown_models.show(store)
+        offer(store, file.detectors[detector], detector, model, again=False)
+        return
+    at = step.state(store, one, now=workbench.now())
+    if at.left and not at.done:
+        rechecking.screen(store, one)
+        return
+    rechecking.show_evidence(at)
+    if error := st.session_state.pop(rechecking.PROBLEM, None):
+        workbench.problem(error)
+    if at.done:
+        decided(at)
+        offer(store, file.detectors[detector], detector, model, again=True)
+    elif at.exhausted:
+        st.markdown("Every flagged trace there was is labelled, and they do not decide it. New traffic will.")
+        offer(store, file.detectors[detector], detector, model, again=True)
+    else:
+        st.button(
+            "Draw more flagged traces", type="primary", icon=":material/casino:", on_click=more,
+            args=(store, detector, model),
+        )  # fmt: skip
+
+
+with workbench.page(
+    "Recheck", "Does a released threshold still hold? Label what it flags until that is known."
+) as opened:
+    if opened.releases.list():
+        show(opened)
+    else:
+        unreleased.show(
+            "Once thresholds are live, a few dozen labels of what they flag tell here whether they still do what they "
+            "promised."
+        )

@@ -1,0 +1,184 @@
+"""The Recheck page's parts: which detector, how far the evidence is, the flagged trace to label now."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from math import log
+
+import numpy as np
+import plotly.graph_objects as go
+import streamlit as st
+
+from calibrate.errors import TouchstoneError
+from calibrate.report.sentences.figures import interval, percent
+from calibrate.thresholds.model import Metrics, ThresholdsFile
+from calibrate.types import TraceFilter, Verdict
+from calibrate.workflow.watching import recheck as step
+from db import Store
+from db.rechecks import Recheck
+from pages.components import labelling, trace_card, verdict_bar
+from pages.components.charts import BLUE, CONFIG, GREY, HERE, VERMILLION, axis, template
+from pages.components.labelling import Desk
+from pages.components.text import middle, plain, visible
+from pages.components.words import count, labelled
+from pages.shell import workbench
+
+EVERY = "All traffic"
+CARD_HEIGHT = "max(20rem, calc(100dvh - 27rem))"
+DESK, PROBLEM = "recheck_desk", "recheck_problem"
+
+
+def choose(store: Store, file: ThresholdsFile) -> tuple[str, str | None]:
+    """The detector and the model of whose traffic flags are rechecked, both kept in the address."""
+    names = [rule.detector for rule in file.rules]
+    models = [name for name in store.traces.facet(TraceFilter(), "model") if name != "(none)"]
+    left, right, _ = st.columns([1, 1, 1])
+    wanted, model = st.query_params.get("detector"), st.query_params.get("model")
+    known = [name for name in names if step.newest(store, name)]
+    first = wanted if wanted in names else next(iter(known), names[0])
+    with left:
+        name = st.selectbox("Detector", names, index=names.index(first))
+    with right:
+        options = [EVERY, *models]
+        chosen = st.selectbox(
+            "Traffic of",
+            options,
+            index=options.index(model) if model in options else 0,
+            format_func=lambda one: one if one == EVERY else middle(visible(one, 200), 48),
+        )
+    st.query_params["detector"] = name
+    if chosen == EVERY:
+        st.query_params.pop("model", None)
+        return name, None
+    st.query_params["model"] = chosen
+    return name, chosen
+
+
+def when_released(found: Metrics) -> str:
+    """The precision of a release, and on what: it knows how many labels there were, not how many of them it flagged."""
+    value = found.precision
+    if value.value is None:
+        return f"its precision was unknown, from {labelled(found.n, found.positives)}"
+    known = f"its precision was {percent(value.value)} ({interval(value)})"
+    return f"{known}, measured on {labelled(found.n, found.positives)}, flagged or not"
+
+
+def evidence(at: step.State) -> go.Figure:
+    """Both e-values after every label; whichever reaches the line first decides."""
+    n = np.arange(len(at.path.holds) + 1)
+    needed = float(np.exp(at.standing.log_needed))
+    series = (("it fell below", at.path.fell, VERMILLION, "solid"), ("it holds", at.path.holds, BLUE, "dash"))
+    figure = go.Figure()
+    for name, logs, colour, dash in series:
+        figure.add_scatter(
+            x=n,
+            y=np.exp(np.clip(np.concatenate([[0.0], logs]), -12, 40)),
+            mode="lines",
+            line={"color": colour, "width": 2, "dash": dash},
+            name=f"Evidence that {name}",
+            hovertemplate=f"after %{{x}} labels: %{{y:.3~g}} to 1 that {name}<extra></extra>",
+        )
+    figure.add_hline(y=needed, line={"color": HERE, "width": 2, "dash": "dot"})
+    figure.add_annotation(
+        x=1, xref="paper", y=log(needed, 10), text=f"decided at {needed:.0f} to 1", showarrow=False,
+        xanchor="right", yanchor="bottom", font={"size": 12, "color": GREY},
+    )  # fmt: skip
+    figure.update_layout(
+        **template(height=260),
+        xaxis=axis("Labels", rangemode="tozero", range=[0, max(20, len(n) * 1.15)]),
+        yaxis=axis("Evidence", type="log", tickvals=[0.01, 0.1, 1, 10, 100], range=[-2.2, 2.2]),
+        showlegend=True,
+    )
+    return figure
+
+
+def show_evidence(at: step.State) -> None:
+    measured = at.standing.estimate
+    with st.container(border=True):
+        st.markdown(f"**{plain(at.verdict, 500)}**")
+        left, right = st.columns([3, 1], vertical_alignment="center")
+        with left:
+            st.plotly_chart(evidence(at), config=CONFIG, key="recheck_evidence")
+        with right:
+            known = "unknown" if measured.value is None else percent(measured.value)
+            st.metric(f"Precision, target {at.plan.target:.0%}", known)
+            definite = at.hallucinated + at.clean
+            st.caption(f"{interval(measured)}, {count(definite, 'label')}" if definite else "no label yet")
+            st.caption(f"Flagged {plain(at.plan.limit)}; {at.sample.size:,} of {count(at.pool, 'flagged trace')} drawn")
+            if at.repeats:
+                st.caption(f"{at.repeats:,} share their sources with an earlier one and do not count twice")
+            if at.waiting:
+                st.caption(f"{count(at.waiting, 'label')} wait for one before them that has none")
+
+
+@st.fragment
+def screen(store: Store, one: Recheck) -> None:
+    """All that changes from one trace to the next; the whole page is drawn anew once it is decided."""
+    with workbench.guarded():
+        at = step.state(store, one, now=workbench.now())
+        if at.done or not at.left:
+            st.session_state.pop(DESK, None)
+            st.rerun()
+        st.markdown(_status(at))
+        if error := st.session_state.pop(PROBLEM, None):
+            workbench.problem(error)
+        desk: Desk | None = st.session_state.get(DESK)
+        if desk is None or desk.sample != at.sample or desk.labeller != workbench.user():
+            desk = Desk(at.sample, workbench.user(), turn=desk.turn if desk else 0, only_open=True)
+            st.session_state[DESK] = desk
+        turn = labelling.turn(store, desk)
+        if turn.pk is None or turn.trace is None:
+            st.markdown("You have labelled all that were drawn; the rest waits for another labeller.")
+            show_evidence(at)
+            return
+        trace_card.show(turn.trace, height=CARD_HEIGHT, key="recheck-card", blind=True, scroll_keys=True)
+        verdict_bar.show(
+            turn.number,
+            before=turn.before,
+            went_back=desk.back_at is not None,
+            can_go_back=turn.can_go_back,
+            on_verdict=_on_verdict,
+            on_skip=_on_skip,
+            on_back=_on_back,
+        )
+        # Below the trace: who judges it need not look at what it would prove.
+        show_evidence(at)
+
+
+def _status(at: step.State) -> str:
+    """ "9 labels, about 4 more · 30 flagged traces drawn and not labelled, 12 more to draw"."""
+    ahead = f", about {at.standing.more:,} more" if at.standing.more else ""
+    left = f"{count(at.left, 'flagged trace')} drawn and not labelled, {at.pool - at.sample.size:,} more to draw"
+    return f"**{count(at.counted, 'label')}{ahead}** · {left}"
+
+
+def _on_verdict(number: int, verdict: Verdict) -> None:
+    picked = verdict_bar.chosen(number)
+    with told():
+        desk = st.session_state[DESK]
+        labelling.answer(workbench.store(), desk, number, verdict, kinds=picked.kinds, note=picked.note)
+
+
+def _on_skip(number: int) -> None:
+    with told():
+        labelling.skip(workbench.store(), st.session_state[DESK], number)
+
+
+def _on_back(number: int) -> None:
+    with told():
+        labelling.back(workbench.store(), st.session_state[DESK], number)
+
+
+@contextmanager
+def told() -> Iterator[None]:
+    """What goes wrong in a callback is shown above the trace, which stays until its label is in the store."""
+    try:
+        yield
+    except TouchstoneError as error:
+        st.session_state[PROBLEM] = error
+    except Exception:
+        workbench.log.exception("a recheck's callback failed")
+        st.session_state[PROBLEM] = TouchstoneError(
+            "This was not saved. Nothing is lost: press again. The log of the server has the details."
+        )

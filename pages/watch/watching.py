@@ -1,0 +1,142 @@
+"""The Models page's parts: traffic by model or prompt over time, and how often each hallucinated."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import plotly.graph_objects as go
+import streamlit as st
+from sqlalchemy import func, select
+
+from calibrate.report.sentences.figures import interval
+from calibrate.workflow.upgrade import models_seen as step
+from db import Store
+from db.tables import LabelRow, TraceRow
+from pages.components.charts import CONFIG, GREY, axis, share_axis, template
+from pages.components.text import charted, middle, plain, visible
+from pages.components.words import count, day, share
+
+NONE = "(none)"
+MOST = 6  # values with a colour of their own
+# Okabe and Ito's colours, but for those that mean hallucinated and clean.
+COLOURS = ("#009E73", "#E69F00", "#56B4E9", "#CC79A7", "#7A5195", "#B8860B")
+
+
+def choose_by(store: Store) -> str:
+    """What traces are told apart by, kept in the address; a prompt's version, where there is one, is easily found."""
+    names = step.offered(store)
+    wanted = st.query_params.get("by") or "model"
+    by = st.selectbox(
+        "By", names, index=names.index(wanted) if wanted in names else 0, format_func=lambda name: visible(name, 60)
+    )
+    st.query_params["by"] = by
+    return str(by)
+
+
+def registry(store: Store, by: str, sample: str | Sequence[str] | None) -> step.Registry:
+    """Read anew when a trace, a label or a release came."""
+    with store.engine.connect() as connection:
+        newest = tuple(connection.scalar(select(func.max(row.id))) for row in (TraceRow, LabelRow))
+    asked = sample if isinstance(sample, str) or sample is None else tuple(sample)
+    return _kept(store.url, by, asked, (*newest, len(store.releases.list())), store)
+
+
+@st.cache_resource(max_entries=50, show_spinner="Counting traces …")
+def _kept(
+    url: str, by: str, sample: str | tuple[str, ...] | None, changes: tuple[Any, ...], _store: Store
+) -> step.Registry:
+    """Immutable, so one serves every session."""
+    return step.registry(_store, by=by, sample=sample)
+
+
+def show_traffic(found: step.Registry) -> None:
+    """The share of the traffic that each value had, by day or week; the oldest at the bottom."""
+    dated = [one.name for one in reversed(found.values) if one.name in found.traffic]
+    if not dated:
+        st.caption("These traces carry no time, so there is no traffic to show.")
+        return
+    st.markdown(f"**Share of the traffic by {found.per}**")
+    st.plotly_chart(traffic(found, dated), config=CONFIG, key="models_traffic")
+
+
+def traffic(found: step.Registry, names: Sequence[str]) -> go.Figure:
+    """Stacked shares. Names come from traces and show as they are written."""
+    most = sorted(names, key=lambda name: -sum(found.traffic[name].values()))[:MOST]
+    days = sorted({day for counts in found.traffic.values() for day in counts})
+    totals = [sum(counts.get(day, 0) for counts in found.traffic.values()) for day in days]
+    series = {name: [found.traffic[name].get(day, 0) for day in days] for name in names if name in most}
+    if rest := [name for name in names if name not in most]:
+        series[f"{len(rest)} more"] = [sum(found.traffic[name].get(day, 0) for name in rest) for day in days]
+    figure = go.Figure()
+    for place, (name, counts) in enumerate(series.items()):
+        figure.add_bar(
+            x=days,
+            y=[n / total for n, total in zip(counts, totals, strict=True)],
+            customdata=counts,
+            name=named(name),
+            marker={"color": COLOURS[place] if place < MOST else GREY, "line": {"width": 0}},
+            hovertemplate="%{x|%d %b}: %{y:.0%}, %{customdata:,} traces, %{fullData.name}<extra></extra>",
+        )
+    figure.update_layout(
+        **template(height=300),
+        barmode="stack",
+        bargap=0.12,
+        xaxis=axis("", type="date", showgrid=False, tickformat="%d %b", nticks=10),
+        yaxis=share_axis("", range=[0, 1]),
+        showlegend=True,
+    )
+    return figure
+
+
+def named(name: str) -> str:
+    whole = "not given" if name == NONE else visible(name, 200)
+    return charted(middle(whole, 32))
+
+
+def show_table(found: step.Registry) -> None:
+    """Every value, newest first, with its labels and what they say."""
+    st.dataframe([_row(found, one) for one in found.values], hide_index=True, column_config=_columns(found))
+    known = (
+        f"from the labels of {plain(found.sample, 60)}, weighted by its design" if found.sample else "from all labels"
+    )
+    beyond = f" {count(found.beyond, 'value')} with fewer traces are left out." if found.beyond else ""
+    st.caption(f"Hallucinated: {known}; intervals are 95%.{beyond}")
+    if found.caution:
+        st.caption(f":material/warning: {plain(found.caution)}.")
+
+
+def _row(found: step.Registry, one: step.Seen) -> dict[str, Any]:
+    row: dict[str, Any] = {
+        "Name": "not given" if one.name == NONE else visible(one.name, 80),
+        "Traces": one.traces,
+        "Share": share(one.share),
+        "First seen": day(one.first) if one.first else "undated",
+        "Last seen": day(one.last) if one.last else "undated",
+    }
+    if one.released is not None:
+        row["Release"] = f"v{found.version} made on it" if one.released else f"v{found.version} made without it"
+    low_high = interval(one.prevalence) if one.labels else None
+    shown = None if one.prevalence.value is None else f"{one.prevalence.value:.0%} ({low_high})"
+    return {**row, "Hallucinated": shown or "no labels", "Labels": one.labels}
+
+
+def _columns(found: step.Registry) -> dict[str, Any]:
+    column = st.column_config
+    name = "Model" if found.by == "model" else visible(found.by, 40)
+    return {
+        "Name": column.TextColumn(name, width="medium"),
+        "Traces": column.NumberColumn(format="localized"),
+        "Hallucinated": column.TextColumn(help="Share of the labelled answers that are hallucinated"),
+        "Labels": column.NumberColumn(format="localized", help="Definite gold labels: clean or hallucinated"),
+    }
+
+
+def show_step(found: step.Registry) -> None:
+    """Whether the newest hallucinates less than the one before it."""
+    if found.step is None:
+        st.caption(f"{plain(found.no_step[:1].upper() + found.no_step[1:], 300)}.")
+        return
+    with st.container(border=True):
+        st.markdown(f"**{plain(step.sentence(found.step), 600)}**")
+        st.caption("Each answered its own traffic: this compares what was, and is no experiment.")

@@ -1,0 +1,1 @@
+"""This week: where the loop stands and the one thing to do next."""

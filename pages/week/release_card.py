@@ -1,0 +1,79 @@
+"""The live release on the home page: what it holds, how old it is, and which models it knows nothing of."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+
+import streamlit as st
+
+from calibrate.orientation import SIGNS
+from calibrate.thresholds.model import DetectorEntry
+from calibrate.types import Interval
+from calibrate.workflow.releasing.history import read_release
+from calibrate.workflow.releasing.unknown_models import UnknownModel
+from db.releases import Release
+from pages.components.text import plain, visible
+from pages.components.words import ago, count, day, labelled, share
+from pages.shell.navigation import page
+
+
+def show_release(release: Release | None, now: datetime) -> None:
+    if release is None:
+        st.markdown("**Live thresholds**")
+        st.caption("Nothing is released yet. A release is the thresholds file that your runtimes read.")
+        return
+    file = read_release(release)
+    st.markdown(f"**Live thresholds: v{release.version}**")
+    labels = labelled(file.data.n, file.data.positives)
+    st.caption(f"Released {ago(release.released_at, now)} by {plain(release.released_by, 60)}, from {labels}.")
+    if release.note:
+        st.text(visible(release.note, 200))
+    rows = [_row(name, entry) for name, entry in sorted(file.detectors.items())]
+    st.dataframe(rows, hide_index=True, height=min(38 + 35 * len(rows), 300), key="live_thresholds")
+
+
+def show_unknown_models(models: Sequence[UnknownModel], release: Release | None) -> None:
+    """A model that the release's labels do not know: thresholds are not known to hold for it."""
+    for model in models[:3] if release else ():
+        with st.container(border=True):
+            text, link = st.columns([5, 1], vertical_alignment="center")
+            name = f"**{plain(model.name, 60)}**"
+            rate = f"{share(model.share)} of the traffic since {day(model.since)}"
+            seen = f"appeared on {model.appeared:%A %d %b} ({rate})" if model.appeared else f"answers {rate}"
+            text.markdown(
+                f":material/warning: {name} {seen}. v{release.version} was made without it: "
+                "its thresholds are not known to hold there."
+            )
+            link.page_link(
+                page("sample"), label="Sample it", icon=":material/casino:", query_params={"model": model.name}
+            )
+    if len(models) > 3:
+        more = len(models) - 3
+        are = "is" if more == 1 else "are"
+        st.caption(f"{count(more, 'more model')} of today's traffic {are} not in its labels either.")
+
+
+def _row(name: str, entry: DetectorEntry) -> dict[str, str]:
+    return {
+        "Detector": name,
+        "Flags at": f"{SIGNS[entry.flag_when]} {entry.threshold:.4g}",
+        "Precision": _known(entry.metrics.precision),
+        "Strength": _strength(entry),
+        "Recall": _known(entry.metrics.recall),
+        "Tier": entry.tier,
+    }
+
+
+def _strength(entry: DetectorEntry) -> str:
+    """How sure its precision is: "certified ≥ 70%", "measured"."""
+    sure = entry.guarantee
+    return f"{entry.strength} ≥ {100 * sure.target:.10g}%" if sure else entry.strength
+
+
+def _known(figure: Interval) -> str:
+    if figure.value is None:
+        return "unknown"
+    if figure.low is None or figure.high is None:
+        return f"{figure.value:.0%}"
+    return f"{figure.value:.0%} ({100 * figure.low:.0f}–{figure.high:.0%})"

@@ -1,0 +1,179 @@
+"""The two charts of the home page: how often the live release flags, and how well its precision is known."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime, timedelta
+
+import plotly.graph_objects as go
+import streamlit as st
+
+from calibrate.thresholds.ensembles import EnsembleMetrics
+from calibrate.thresholds.model import Metrics, ThresholdsFile
+from calibrate.types import Guarantee, Interval, Tier
+from db import Store
+from pages.components import charts
+from pages.components.text import charted, visible
+from pages.components.words import count, day, labelled
+
+MONTH = timedelta(days=30)
+HEIGHT = 230
+MOST_ROWS = 8
+_SMALL = '<span style="font-size:11px">{}</span>'
+_TIERS: tuple[tuple[Tier, str], ...] = (("page", charts.VERMILLION), ("signal", "#E69F00"))
+
+
+@dataclass(frozen=True)
+class Known:
+    """How well the precision of a detector or an ensemble is known, from `labels` labels, flagged or not, of which
+    `positives` are hallucinated."""
+
+    name: str
+    precision: Interval
+    labels: int
+    positives: int
+    guarantee: Guarantee | None = None
+
+
+def show_flags(store: Store, file: ThresholdsFile, newest: datetime | None) -> None:
+    """Flags a day by tier, the 30 days up to the newest trace."""
+    st.markdown("**Flags a day, by tier**")
+    if newest is None:
+        st.caption("These traces carry no time, so their flags are on no day.")
+        return
+    found = store.decisions.per_day(since=newest - MONTH)
+    flags = sum(n for counts in found.values() for n in counts.values())
+    decided = sum(store.decisions.counts(file.version).values())
+    if not flags:
+        _no_flags(file.version, decided)
+        return
+    seen = f"v{file.version} has decided {count(decided, 'trace')} so far" if decided else _unasked(file.version)
+    st.caption(f"{count(flags, 'trace')} flagged in the 30 days up to {day(newest)}, by the trace's day; {seen}")
+    st.plotly_chart(flags_a_day(found, last=newest.date()), key="flags-a-day", config=charts.CONFIG)
+
+
+def _no_flags(version: int, decided: int) -> None:
+    if decided:
+        st.caption(f"v{version} decided {count(decided, 'trace')} and flagged none of the last 30 days.")
+        return
+    said = _unasked(version)
+    st.caption(f"{said}. Run on the server, this scores new traces as they come and decides:")
+    st.code("python -m calibrate watch", language=None)
+
+
+def _unasked(version: int) -> str:
+    return f"v{version} has decided no trace of this store yet"
+
+
+def show_precision(file: ThresholdsFile) -> None:
+    """How well the precision of each detector that may flag is known."""
+    st.markdown("**Precision known to**")
+    rows = known_of(file)
+    if not rows:
+        st.caption(f"Nothing in v{file.version} may flag: every tier is off.")
+        return
+    more = f"; {len(rows) - MOST_ROWS} more are on the Release page" if len(rows) > MOST_ROWS else ""
+    st.caption(
+        f"Of what v{file.version} flags, the share that is hallucinated{more}. Below a name: all labels that it was "
+        "measured on, flagged or not"
+    )
+    st.plotly_chart(precision_known(rows[:MOST_ROWS]), key="precision-known", config=charts.CONFIG)
+
+
+def known_of(file: ThresholdsFile) -> list[Known]:
+    """The detectors and ensembles of a release that may flag, by name, detectors first."""
+    entries = [(name, entry) for name, entry in sorted(file.detectors.items()) if entry.tier != "off"]
+    alone = [_known(name, one.metrics, one.guarantee) for name, one in entries]
+    return alone + [_known(name, one.metrics) for name, one in file.live_ensembles]
+
+
+def _known(name: str, found: Metrics | EnsembleMetrics, guarantee: Guarantee | None = None) -> Known:
+    return Known(name, found.precision, found.n, found.positives, guarantee)
+
+
+def flags_a_day(found: Mapping[Tier, Mapping[str, int]], *, last: date) -> go.Figure:
+    """Stacked bars of flagged traces, for the 30 days up to `last`."""
+    data = [
+        {
+            "type": "bar",
+            "x": list(found[tier]),
+            "y": list(found[tier].values()),
+            "name": tier,
+            "marker": {"color": colour},
+            "hovertemplate": f"%{{x|%a %d %b}}: %{{y:,}} {tier}<extra></extra>",
+        }
+        for tier, colour in _TIERS
+        if found.get(tier)
+    ]
+    half = timedelta(hours=12)
+    span = [datetime.combine(last, datetime.min.time()) + move for move in (half - MONTH, half)]
+    layout = {
+        **charts.template(height=HEIGHT),
+        "barmode": "stack",
+        "bargap": 0.25,
+        "showlegend": True,
+        "xaxis": charts.axis("Day (UTC)", type="date", range=span, showgrid=False, tickformat="%d %b", nticks=8),
+        # The margin grows with the ticks, so that they do not touch the title.
+        "yaxis": charts.axis(
+            "Flagged traces", standoff=16, automargin=True, rangemode="tozero", nticks=4, tickformat=",d"
+        ),
+    }
+    return go.Figure({"data": data, "layout": layout})
+
+
+def precision_known(rows: Sequence[Known]) -> go.Figure:
+    """One line a detector: its measured precision with the 95% interval, and what is bounded or certified."""
+    names = [
+        f"{charted(visible(row.name, 40))}<br>{_SMALL.format(labelled(row.labels, row.positives))}" for row in rows
+    ]
+    data = [_measured(names, rows)]
+    for strength, symbol in (("bounded", "line-ns-open"), ("certified", "triangle-right")):
+        at = [(name, row.guarantee) for name, row in zip(names, rows, strict=True)]
+        sure = [(name, given) for name, given in at if given and given.strength == strength]
+        if sure:
+            data.append(
+                {
+                    "type": "scatter",
+                    "mode": "markers",
+                    "x": [given.target for _, given in sure],
+                    "y": [name for name, _ in sure],
+                    "customdata": [given.confidence for _, given in sure],
+                    "marker": {"symbol": symbol, "size": 13, "color": charts.HERE, "line": {"width": 2}},
+                    "name": f"{strength}: at least",
+                    "hovertemplate": f"{strength}: at least %{{x:.0%}}, %{{customdata:.0%}} certain<extra></extra>",
+                }
+            )
+    layout = {
+        **charts.template(height=max(HEIGHT, 96 + 40 * len(rows))),
+        "showlegend": True,
+        "xaxis": charts.share_axis("Precision"),
+        "yaxis": charts.axis(
+            "", ticklabelstandoff=8, range=[len(rows) - 0.4, -0.6], automargin=True, type="category", showgrid=False
+        ),
+    }
+    return go.Figure({"data": data, "layout": layout})
+
+
+def _measured(names: Sequence[str], rows: Sequence[Known]) -> dict[str, object]:
+    figures = [(name, row.precision) for name, row in zip(names, rows, strict=True)]
+    seen = [(name, one.value, one.low, one.high) for name, one in figures if one.value is not None]
+    return {
+        "type": "scatter",
+        "mode": "markers",
+        "x": [value for _, value, _, _ in seen],
+        "y": [name for name, *_ in seen],
+        "customdata": [[low, high] if low is not None else [value, value] for _, value, low, high in seen],
+        "marker": {"size": 9, "color": charts.BLUE},
+        "error_x": {
+            "type": "data",
+            "symmetric": False,
+            "array": [high - value if high is not None else 0 for _, value, _, high in seen],
+            "arrayminus": [value - low if low is not None else 0 for _, value, low, _ in seen],
+            "color": charts.BLUE,
+            "thickness": 2,
+            "width": 5,
+        },
+        "name": "measured, with its 95% interval",
+        "hovertemplate": "%{x:.0%} (%{customdata[0]:.0%} to %{customdata[1]:.0%})<extra></extra>",
+    }

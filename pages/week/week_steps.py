@@ -1,0 +1,145 @@
+"""The week on the home page: six steps with their state, and the one thing to do next."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+import streamlit as st
+
+from calibrate.workflow.week.week import Step, Week
+from pages.components.text import plain
+from pages.components.words import ago, count, share, span
+from pages.shell.navigation import page
+
+_DONE, _NOW, _TODO = ":primary[:material/check:]", ":material/arrow_forward:", ""
+
+
+@dataclass(frozen=True, slots=True)
+class Card:
+    """One step as it stands: a headline, a quiet second line, and how far it is (0 to 1) where that is known."""
+
+    step: Step
+    title: str
+    done: bool
+    headline: str
+    detail: str = ""
+    progress: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Next:
+    sentence: str
+    button: str
+    page: str
+
+
+def show_next(state: Week) -> None:
+    """What to do now, with the page's one primary button."""
+    todo = next_of(state)
+    with st.container(border=True, horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
+        st.markdown(f"**Next** &ensp; {todo.sentence}", width="content")
+        if st.button(todo.button, type="primary", icon=":material/arrow_forward:", icon_position="right"):
+            st.switch_page(page(todo.page))
+
+
+def show_cards(state: Week, now: datetime) -> None:
+    st.html("<style>.st-key-week_steps [data-testid='stPageLink-NavLink'] {padding: 0; background: none}</style>")
+    with st.container(key="week_steps"):
+        _show_cards(state, now)
+
+
+def _show_cards(state: Week, now: datetime) -> None:
+    for column, (number, card) in zip(st.columns(6, gap="small"), enumerate(cards(state, now), 1), strict=True):
+        mark = _DONE if card.done else _NOW if card.step == state.next else _TODO
+        with column, st.container(border=True, height="stretch", gap="xsmall"):
+            st.page_link(page(card.step), label=f"{number} &ensp;**{card.title}** {mark}", icon=None)
+            st.markdown(card.headline)
+            if card.progress is not None:
+                st.progress(card.progress)
+            if card.detail:
+                st.caption(card.detail)
+
+
+def next_of(state: Week) -> Next:
+    version = 1 if state.release is None else state.release.version + 1
+    finished = state.place is None or state.place.position is None
+    if state.next == "label" and state.aside and (finished or state.sample is None):
+        return Next(f"The sample {plain(state.aside.name)} is not all labelled yet.", "Label it", "label")
+    if state.next == "label" and state.sample and state.place:
+        left = state.sample.size - state.labelled
+        pace = state.place.seconds_each
+        time = f", about {span(left * pace)} at your pace" if pace else ""
+        begun = "Continue labelling" if state.labelled else "Start labelling"
+        return Next(f"{count(left, 'trace')} of {plain(state.sample.name)} left to label{time}.", begun, "label")
+    if state.next == "detect":
+        if state.run and state.run.status in ("queued", "running"):
+            return Next(f"Run {state.run.id} is scoring the sample.", "Watch the run", "detect")
+        return Next("The labels are in. Run the detectors over the same traces.", "Run detectors", "detect")
+    if state.next == "tune":
+        scored = count(len(state.scored_detectors), "detector")
+        return Next(f"{scored} scored the traces. Choose where each should flag.", "Tune thresholds", "tune")
+    if state.next == "release":
+        chosen = count(len(state.saved_points), "threshold is", "thresholds are")
+        return Next(f"{chosen} chosen. Release them for your runtimes to read.", f"Release v{version}", "release")
+    if state.release is not None:
+        return Next(f"This round is done: v{state.release.version} is out.", "Draw the next sample", "sample")
+    return Next("Draw the traces to label this week.", "Draw a sample", "sample")
+
+
+def cards(state: Week, now: datetime) -> list[Card]:
+    return [_import(state), _sample(state), _label(state), _detect(state), _tune(state), _release(state, now)]
+
+
+def _import(state: Week) -> Card:
+    fresh = f"{state.new_this_week:,} since Monday" if state.new_this_week else "none since Monday"
+    return Card("import", "Import", state.traces > 0, count(state.traces, "trace"), fresh)
+
+
+def _sample(state: Week) -> Card:
+    if state.sample is None:
+        return Card("sample", "Sample", False, "Nothing drawn yet")
+    drawn = f"{state.sample.size:,} of {state.sample.pool:,}"
+    return Card("sample", "Sample", True, drawn, plain(state.sample.name, 40))
+
+
+def _label(state: Week) -> Card:
+    rate = "" if state.prevalence is None else f"about {share(state.prevalence)} of the traffic hallucinated"
+    if state.sample is None:
+        found = f"{count(state.labelled, 'trace')}" if state.labelled else "No labels yet"
+        return Card("label", "Label", False, found, "labelled outside a sample" if state.labelled else "")
+    size = state.sample.size
+    nothing_left = state.place is not None and state.place.position is None
+    done = state.labelled >= size or nothing_left
+    progress = None if done or not state.labelled else state.labelled / size
+    return Card("label", "Label", done, f"{state.labelled:,} of {size:,}", rate, progress)
+
+
+def _detect(state: Week) -> Card:
+    run = state.run
+    if run and run.status in ("queued", "running"):
+        part = run.done / run.total if run.total else 0.0
+        interrupted = run.status == "queued" and run.started_at is not None
+        return Card(
+            "detect", "Detect", False, f"Run {run.id} {'was interrupted' if interrupted else 'is going'}", "", part
+        )
+    if not state.scored_detectors:
+        return Card("detect", "Detect", False, "No scores yet")
+    silent = len(state.silent_detectors)
+    detail = f"{silent} could score nothing" if silent else "all of them scored"
+    return Card("detect", "Detect", True, count(len(state.scored_detectors), "detector"), detail)
+
+
+def _tune(state: Week) -> Card:
+    chosen = len(state.saved_points)
+    if not chosen:
+        return Card("tune", "Tune", False, "No threshold yet")
+    return Card("tune", "Tune", True, count(chosen, "threshold"), plain(", ".join(state.saved_points), 60))
+
+
+def _release(state: Week, now: datetime) -> Card:
+    release = state.release
+    if release is None:
+        return Card("release", "Release", False, "Nothing released yet")
+    current = state.sample is None or release.released_at >= state.sample.created_at
+    return Card("release", "Release", current, f"v{release.version}", ago(release.released_at, now))

@@ -1,0 +1,326 @@
+"""Certification against scipy's exact tests, closed forms, and the properties a certificate must have."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose
+from scipy.stats import binom, binomtest, norm
+
+from calibrate.errors import BadInput
+from calibrate.stats.certification.certificates import Certified, NotCertifiable, Plan
+from calibrate.stats.certification.certify import candidates, certify
+from calibrate.stats.certification.planning import best_walk, ladder, local_weights, rings
+from calibrate.stats.intervals.exact_tests import binomial_p, critical, level, lower_bound, walk_down
+
+MU, SPREAD, PREVALENCE = 1.87, 1.5, 0.1
+
+
+def traffic(seed: int, n: int = 20_000) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    truth = rng.random(n) < PREVALENCE
+    z = rng.standard_normal(n)
+    return np.where(truth, MU + SPREAD * z, z), truth
+
+
+def true_precision(cut: float) -> float:
+    found, false = norm.sf((cut - MU) / SPREAD), norm.sf(cut)
+    return PREVALENCE * found / (PREVALENCE * found + (1 - PREVALENCE) * false)
+
+
+def labelled(seed: int, n: int = 200) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Scores and truth of `n` traces, half of them from the top, and their weights."""
+    scores, truth = traffic(seed)
+    order = np.argsort(-scores)
+    rng = np.random.default_rng(seed)
+    top, rest = rng.choice(2_000, n // 2, replace=False), 2_000 + rng.choice(18_000, n // 2, replace=False)
+    rows = order[np.concatenate([top, rest])]
+    return scores[rows], truth[rows], np.repeat([2_000 / (n // 2), 18_000 / (n // 2)], n // 2)
+
+
+def planned(seed: int = 1, **more: object) -> Plan:
+    scores, truth, weights = labelled(seed)
+    rng = np.random.default_rng(0)
+    plan = candidates(scores, truth, weights, traffic(seed)[0], 0.7, budget=180, rng=rng, **more)  # type: ignore[arg-type]
+    assert isinstance(plan, Plan)
+    return plan
+
+
+def by_hand(cuts: tuple[float, ...], target: float = 0.7) -> Plan:
+    shares = tuple(np.linspace(0.01, 0.1, len(cuts)).tolist())
+    return Plan(target, cuts, shares, ((0.8, 0.7, 0.9),) * len(cuts), 100, 0.9, 0.05, 0.04, 1, "above")
+
+
+def test_p_values_are_scipys() -> None:
+    m, k = (grid.ravel() for grid in np.meshgrid(np.arange(80), np.arange(81)))
+    for target in (0.05, 0.7, 0.95):
+        assert_allclose(binomial_p(k, m, target), binom.sf(k - 1, m, target), atol=1e-12)
+
+
+@pytest.mark.parametrize(("target", "alpha"), [(0.7, 0.05), (0.7, 0.008), (0.3, 0.04), (0.95, 0.04)])
+def test_critical_counts_are_the_first_that_pass(target: float, alpha: float) -> None:
+    for m, k in enumerate(critical(150, target, alpha)):
+        assert k == m + 1 or binom.sf(k - 1, m, target) <= alpha
+        assert k == 0 or binom.sf(k - 2, m, target) > alpha
+
+
+@settings(deadline=None, max_examples=50)
+@given(st.integers(1, 200), st.data())
+def test_the_bound_is_the_exact_one_and_agrees_with_the_test(m: int, data: st.DataObject) -> None:
+    k = data.draw(st.integers(0, m))
+    ours = float(lower_bound(np.array([k]), np.array([m]), 0.04)[0])
+    theirs = binomtest(k, m, alternative="greater").proportion_ci(0.96, method="exact").low
+    assert ours == pytest.approx(theirs, abs=1e-9)
+    assert (ours >= 0.7) == (binom.sf(k - 1, m, 0.7) <= 0.04)
+
+
+def test_all_attempts_together_spend_alpha() -> None:
+    assert sum(level(attempt, 0.05) for attempt in range(1, 40)) == pytest.approx(0.05)
+    assert level(1) > level(2) > level(3)
+
+
+@settings(deadline=None)
+@given(st.lists(st.tuples(st.booleans(), st.floats(0, 1)), min_size=1, max_size=12))
+def test_a_walk_passes_over_what_is_not_eligible_and_ends_at_the_first_failure(steps: list[tuple[bool, float]]) -> None:
+    last = -1
+    for i, (eligible, p) in enumerate(steps):
+        if eligible and p > 0.3:
+            break
+        last = i if eligible else last
+    found = walk_down(np.array([[p for _, p in steps]]), np.array([[e for e, _ in steps]]), 0.3)
+    assert found.tolist() == [last]
+
+
+def test_a_ladder_says_how_much_each_cut_flags() -> None:
+    rng = np.random.default_rng(4)
+    pool = np.round(rng.standard_normal(3_000), 1)
+    pool[rng.random(3_000) < 0.3] = np.nan
+    for flag_when, sign in (("above", 1), ("below", -1)):
+        found = ladder(pool, flag_when=flag_when)  # type: ignore[arg-type]
+        flagged = [(sign * pool >= sign * cut).sum() / 3_000 for cut in found.thresholds]
+        assert_allclose(found.shares, flagged)
+        assert (np.diff(found.shares) > 0).all()
+        assert found.rings.sum() == pytest.approx((~np.isnan(pool)).mean())
+        cut = found.thresholds[5]
+        expected = ((sign * pool > sign * cut).sum() + (pool == cut).sum() / 2) / 3_000
+        assert found.positions(np.array([cut]))[0] == pytest.approx(expected)
+
+
+def test_local_weights_average_one_within_an_octave_and_keep_their_ratios() -> None:
+    positions = np.array([0.001, 0.002, 0.3, 0.4, 0.49, 0.9])
+    weights = np.array([2.0, 4.0, 10.0, 30.0, 20.0, 100.0])
+    assert_allclose(local_weights(positions, weights), [2 / 3, 4 / 3, 0.5, 1.5, 1.0, 1.0])
+    assert_allclose(local_weights(positions, 50 * weights), local_weights(positions, weights))
+
+
+def test_the_fitted_curve_finds_the_true_precision_from_many_labels() -> None:
+    scores, truth = traffic(3, n=60_000)
+    rungs = ladder(scores)
+    rng = np.random.default_rng(5)
+    rows = rng.choice(60_000, 12_000, replace=False)
+    draws = rings(
+        rungs, rungs.describe(scores[rows])[None], truth[rows][None] * 1.0, np.ones((1, 12_000)), draws=200, rng=rng
+    )
+    precision = (np.cumsum(draws[0] * rungs.rings, axis=-1) / rungs.shares).mean(0)
+    for cut, share, ours in zip(rungs.thresholds, rungs.shares, precision, strict=True):
+        if share > 0.01:
+            assert ours == pytest.approx(true_precision(cut), abs=0.05)
+
+
+def test_the_predicted_chance_is_the_power_of_the_binomial_test() -> None:
+    rungs = ladder(np.random.default_rng(0).standard_normal(20_000))
+    curves = np.broadcast_to(np.where(rungs.shares < 0.05, 0.85, 0.1), (1, 20_000, len(rungs.shares)))
+    walk = best_walk(rungs, curves, labels=120, fresh=20_000, target=0.7, level=0.04, rng=np.random.default_rng(1))
+    share = rungs.shares[walk.start[0]] / rungs.shares[walk.deepest[0]]
+    m = round(int(walk.labels[0]) * share)
+    power = binom.sf(critical(200, 0.7, 0.04)[m] - 1, m, 0.85)
+    assert walk.chance[0] == pytest.approx(power, abs=0.03)
+    assert 0.03 < rungs.shares[walk.deepest[0]] < 0.08
+
+
+def test_a_plan_is_strict_to_loose_within_budget_and_near_the_target() -> None:
+    plan = planned()
+    assert list(plan.cuts) == sorted(plan.cuts, reverse=True)
+    assert list(plan.shares) == sorted(plan.shares)
+    assert plan.labels <= 180
+    assert 0.5 < true_precision(plan.deepest) < 0.85
+    assert plan.level == pytest.approx(0.04)
+    scores, _ = traffic(1)
+    assert_allclose(plan.shares, [(scores >= cut).mean() for cut in plan.cuts])
+    assert all(low < expected < high for expected, low, high in plan.precision)
+
+
+def test_a_plan_cannot_ask_for_more_than_fresh_traffic_flags() -> None:
+    plan = planned(fresh=1_500)
+    assert plan.labels <= plan.shares[-1] * 1_500
+
+
+def test_what_must_not_matter_to_a_plan_does_not() -> None:
+    scores, truth, weights = labelled(1)
+    pool, _ = traffic(1)
+
+    def cuts(s: np.ndarray, y: np.ndarray, w: np.ndarray, p: np.ndarray, **more: str) -> np.ndarray:
+        found = candidates(s, y, w, p, 0.7, budget=180, rng=np.random.default_rng(0), **more)  # type: ignore[arg-type]
+        assert isinstance(found, Plan)
+        return np.array(found.cuts)
+
+    expected = cuts(scores, truth, weights, pool)
+    order = np.random.default_rng(2).permutation(len(scores))
+    assert_allclose(cuts(scores[order], truth[order], weights[order], pool), expected)
+    assert_allclose(cuts(scores, truth, weights, np.random.default_rng(3).permutation(pool)), expected)
+    assert_allclose(cuts(-scores, truth, weights, -pool, flag_when="below"), -expected)
+    assert_allclose(cuts(100 * scores - 7, truth, weights, 100 * pool - 7), 100 * expected - 7)
+    assert_allclose(cuts(scores, truth, 1000 * weights, pool), expected)
+    more = (np.append(scores, np.nan), np.append(truth, True), np.append(weights, 5.0))
+    assert_allclose(cuts(*more, pool), expected)
+
+
+def test_a_certificate_is_the_last_cut_passed_and_its_exact_figures() -> None:
+    scores = np.repeat([3.0, 2.0, 1.0], [30, 30, 40])
+    truth = np.r_[np.arange(30) < 29, np.arange(30) < 26, np.arange(40) < 18]
+    found = certify(by_hand((3.0, 2.0, 1.0)), scores, truth, rng=np.random.default_rng(0))
+    assert isinstance(found, Certified)
+    assert (found.cut, found.m, found.k) == (2.0, 60, 55)
+    assert found.p_value == pytest.approx(binom.sf(54, 60, 0.7))
+    assert found.bound == pytest.approx(binomtest(55, 60, alternative="greater").proportion_ci(0.96).low)
+    assert [step.outcome for step in found.walk] == ["passed", "passed", "failed"]
+    assert [(step.labels, step.hallucinated) for step in found.walk] == [(30, 29), (60, 55), (100, 73)]
+
+
+def test_nothing_behind_a_failed_cut_is_certified_however_good() -> None:
+    scores = np.repeat([3.0, 2.0], [30, 300])
+    truth = np.r_[np.arange(30) < 15, np.ones(300)]
+    found = certify(by_hand((3.0, 2.0)), scores, truth, rng=np.random.default_rng(0))
+    assert isinstance(found, NotCertifiable)
+    assert [step.outcome for step in found.walk] == ["failed", "not tested"]
+    assert found.walk[1].p_value < 1e-6
+    assert not hasattr(found, "cut")
+    assert "of the 30 labels flagged at 3, 15 are hallucinated" in found.why
+
+
+def test_a_higher_target_never_certifies_a_looser_cut() -> None:
+    rng = np.random.default_rng(6)
+    scores = rng.choice([5.0, 4.0, 3.0, 2.0, 1.0], 300)
+    truth = rng.random(300) < 0.45 + 0.1 * scores
+    cuts = []
+    for target in (0.4, 0.5, 0.6, 0.7, 0.8):
+        found = certify(replace(by_hand((5.0, 4.0, 3.0, 2.0, 1.0)), target=target), scores, truth, rng=rng)
+        cuts.append(found.cut if isinstance(found, Certified) else np.inf)
+    assert cuts == sorted(cuts)
+    assert len(set(cuts)) > 2
+
+
+def test_order_and_direction_do_not_matter_to_a_certificate() -> None:
+    scores = np.repeat([3.0, 2.0, 1.0], [30, 30, 40])
+    truth = np.r_[np.arange(30) < 29, np.arange(30) < 26, np.arange(40) < 18]
+    rng = np.random.default_rng(1)
+    found = certify(by_hand((3.0, 2.0, 1.0)), scores, truth, rng=rng)
+    order = rng.permutation(100)
+    assert certify(by_hand((3.0, 2.0, 1.0)), scores[order], truth[order], rng=rng) == found
+    below = replace(by_hand((-3.0, -2.0, -1.0)), flag_when="below")
+    flipped = certify(below, -scores, truth, rng=rng)
+    assert isinstance(found, Certified)
+    assert isinstance(flipped, Certified)
+    assert (flipped.cut, flipped.m, flipped.k) == (-found.cut, found.m, found.k)
+
+
+def test_of_answers_that_share_sources_only_the_first_counts() -> None:
+    scores, truth = np.full(60, 2.0), np.r_[np.ones(50), np.zeros(10)].astype(bool)
+    plan = by_hand((2.0,))
+    assert isinstance(certify(plan, scores, truth, rng=np.random.default_rng(0)), Certified)
+    shared = ["one source"] * 45 + [None] * 15
+    found = certify(plan, scores, truth, groups=shared, rng=np.random.default_rng(0))
+    assert isinstance(found, NotCertifiable)
+    assert (found.walk[0].labels, found.walk[0].hallucinated) == (16, 6)
+
+
+def test_a_failure_that_more_labels_would_mend_says_how_many_and_plans_them() -> None:
+    plan = planned()
+    # Unlucky labels at the strictest cut, too few to outweigh what stage A saw.
+    found = certify(plan, np.full(25, plan.cuts[0]), np.arange(25) < 20, rng=np.random.default_rng(3))
+    assert isinstance(found, NotCertifiable)
+    assert found.needed is not None
+    assert found.next is not None
+    assert f"about {found.needed} more flagged labels would do" in found.why
+    assert found.next.labels == found.needed
+    assert found.next.attempt == 2
+    assert found.next.level == pytest.approx(0.008)
+    assert found.next.chance >= 0.75
+
+
+def test_a_detector_that_tells_nothing_is_out_of_reach() -> None:
+    rng = np.random.default_rng(7)
+    scores, pool = rng.standard_normal(400), rng.standard_normal(20_000)
+    found = candidates(scores, rng.random(400) < 0.1, None, pool, 0.7, budget=200, rng=rng)
+    if isinstance(found, Plan):
+        assert found.chance < 0.3
+        rows = rng.choice(pool[pool >= found.deepest], found.labels)
+        found = certify(found, rows, rng.random(len(rows)) < 0.1, rng=rng)
+    assert isinstance(found, NotCertifiable)
+    assert found.needed is None
+    assert "not reachable with this detector" in found.why
+
+
+def test_both_stages_together_certify_good_cuts_from_300_labels() -> None:
+    runs, certified, wrong = 40, 0, 0
+    for seed in range(runs):
+        scores, truth, weights = labelled(seed, n=120)
+        rng = np.random.default_rng(seed)
+        plan = candidates(scores, truth, weights, traffic(seed)[0], 0.7, budget=180, rng=rng)
+        assert isinstance(plan, Plan)
+        fresh, fresh_truth = traffic(1_000 + seed)
+        rows = rng.choice(np.flatnonzero(fresh >= plan.deepest), plan.labels, replace=False)
+        found = certify(plan, fresh[rows], fresh_truth[rows], rng=rng)
+        if isinstance(found, Certified):
+            certified += 1
+            wrong += true_precision(found.cut) < 0.7
+            assert found.bound >= 0.7
+    assert certified >= 34
+    assert wrong <= binom.isf(0.001, runs, 0.05)
+
+
+def test_the_same_seed_gives_the_same_plan() -> None:
+    first, second = planned(), planned()
+    assert replace(first, evidence=None) == replace(second, evidence=None)
+
+
+@pytest.mark.parametrize(
+    ("changed", "says"),
+    [
+        ({"target": 1.0}, "a precision of 1 cannot be certified"),
+        ({"target": 0.0}, "cannot be certified"),
+        ({"labels": np.zeros(40)}, "all 40 scored labels are clean"),
+        ({"labels": np.ones(40)}, "all 40 scored labels are hallucinated"),
+        ({"scores": np.array([1.0, 2, 3]), "labels": np.array([0, 1, 0])}, "3 scored labels are too few"),
+        ({"scores": np.append(np.arange(39.0), np.inf)}, "1 scores are infinite"),
+        ({"pool_scores": np.append(np.arange(39.0), np.inf)}, "1 scores are infinite"),
+        ({"pool_scores": np.full(50, 2.0)}, "all 50 scores are 2: there is nothing to cut"),
+        ({"pool_scores": np.full(50, np.nan)}, "no trace has a score"),
+        ({"weights": np.zeros(40)}, "above 0"),
+        ({"scores": np.arange(39.0)}, "40 labels and 39 scores"),
+        ({"budget": 10}, "10 labels cannot certify anything"),
+    ],
+)
+def test_bad_input_is_a_sentence(changed: dict[str, object], says: str) -> None:
+    good: dict[str, object] = {
+        "scores": np.arange(40.0),
+        "labels": np.arange(40) % 2,
+        "weights": None,
+        "pool_scores": np.arange(400.0),
+        "target": 0.7,
+        "budget": 100,
+        "rng": np.random.default_rng(0),
+    }
+    with pytest.raises(BadInput, match=says):
+        candidates(**{**good, **changed})  # type: ignore[arg-type]
+
+
+def test_labels_from_elsewhere_are_refused() -> None:
+    with pytest.raises(BadInput, match="2 of the 3 labels are not flagged at 1"):
+        certify(by_hand((2.0, 1.0)), [3.0, 0.5, np.nan], [1, 1, 1], rng=np.random.default_rng(0))
+    with pytest.raises(BadInput, match="2 groups for 3 labels"):
+        certify(by_hand((2.0, 1.0)), [3.0, 3.0, 3.0], [1, 1, 1], groups=["a", "b"], rng=np.random.default_rng(0))

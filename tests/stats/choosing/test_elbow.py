@@ -1,0 +1,61 @@
+"""How steady an elbow is, against elbows chosen on resampled labels, and Kneedle's knee."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from calibrate.stats.choosing.elbow import Elbow, elbow_spread, knee
+from calibrate.stats.choosing.policies import Policy, choose
+from calibrate.stats.sweep.sweep import sweep
+
+
+def drawn(n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    labels = rng.random(n) < 0.2
+    return labels, np.where(labels, rng.normal(1.5, 1.0, n), rng.normal(0.0, 1.0, n))
+
+
+def test_the_quartiles_are_those_of_elbows_chosen_on_resampled_labels() -> None:
+    labels, scores = drawn(300, 1)
+    found = elbow_spread(labels, scores, rng=np.random.default_rng(2))
+    rng = np.random.default_rng(3)
+    picks = (rng.integers(0, 300, 300) for _ in range(200))
+    chosen = [choose(sweep(labels[rows], scores[rows]), Policy("elbow")).threshold for rows in picks]
+    assert found is not None
+    assert (found.low, found.median, found.high) == pytest.approx(np.quantile(chosen, (0.25, 0.5, 0.75)), abs=0.08)
+
+
+def test_more_labels_make_it_steadier_and_the_same_seed_the_same() -> None:
+    few, many = (
+        elbow_spread(*drawn(n, 1), rng=np.random.default_rng(2)) for n in (150, 2400)
+    )  # four standard deviations less
+    assert few is not None
+    assert many is not None
+    assert many.high - many.low < 0.6 * (few.high - few.low)
+    assert many == elbow_spread(*drawn(2400, 1), rng=np.random.default_rng(2))
+
+
+def test_flipping_the_side_mirrors_it() -> None:
+    labels, scores = drawn(200, 4)
+    above = elbow_spread(labels, scores, rng=np.random.default_rng(0))
+    below = elbow_spread(labels, -scores, rng=np.random.default_rng(0), flag_when="below")
+    assert above is not None
+    assert below is not None
+    assert (-below.high, -below.median, -below.low) == pytest.approx((above.low, above.median, above.high))
+
+
+def test_one_positive_is_in_too_few_resamples_to_tell() -> None:
+    labels = np.arange(30) == 0
+    assert elbow_spread(np.zeros(30, dtype=bool), np.arange(30.0), rng=np.random.default_rng(0)) is None
+    assert "cannot be told" in Elbow(None, None).sentence
+    assert elbow_spread(labels, np.arange(30.0), rng=np.random.default_rng(0)) is not None  # in 64% of them
+
+
+def test_the_knee_is_furthest_above_the_chord() -> None:
+    # Of four hallucinated traces three score on top: after them recall costs five false flags.
+    labels = np.array([1, 1, 1, 0, 0, 0, 0, 0, 1, 0], dtype=bool)
+    curve = sweep(labels, -np.arange(10.0))
+    assert knee(curve) == -2.0
+    assert knee(sweep(np.ones(4, dtype=bool), np.arange(4.0))) is None
+    assert "Kneedle's knee of the unsmoothed curve, which is less steady: -2" in Elbow(None, knee(curve)).sentence

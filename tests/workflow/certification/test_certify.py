@@ -1,0 +1,411 @@
+"""A certificate through the store: in any number of visits, once, on fresh labels, against scipy's exact test."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterator
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.stats import binom, binomtest
+
+from calibrate.cli import main
+from calibrate.errors import BadInput
+from calibrate.stats.certification.certificates import NotCertifiable
+from calibrate.stats.certification.planning import ladder, local_weights
+from calibrate.stats.choosing import policy
+from calibrate.types import Label
+from calibrate.workflow.certification import attempts, certify
+from calibrate.workflow.evidence import evidence, loading
+from calibrate.workflow.releasing import release
+from calibrate.workflow.sampling import sample
+from calibrate.workflow.tuning import operating_points
+from db import Store, open_store
+from db.chosen import Certification
+from tests.workflow.certifying import WINDOW, Traffic, traffic
+from tests.workflow.making import ABOVE, NOW
+
+
+@pytest.fixture(scope="module")
+def template(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Traffic]:
+    """A store with traffic and first labels, to be copied: most tests need no second database, and none its making."""
+    path = tmp_path_factory.mktemp("certify") / "store.db"
+    world = traffic(open_store(f"sqlite:///{path}"))
+    world.first()
+    world.store.close()
+    return path, world
+
+
+@pytest.fixture
+def world(template: tuple[Path, Traffic], tmp_path: Path) -> Iterator[Traffic]:
+    path, made = template
+    shutil.copytree(path.parent, tmp_path / "copy")
+    store = open_store(f"sqlite:///{tmp_path / 'copy' / path.name}")
+    yield replace(made, store=store)
+    store.close()
+
+
+@pytest.fixture
+def lite(sqlite_url: str) -> Iterator[Store]:
+    store = open_store(sqlite_url)
+    yield store
+    store.close()
+
+
+def planned(store: Store, data: evidence.Evidence, **given: Any) -> Certification:
+    found = certify.plan(store, data, **{"seed": 5, "by": "ann", "now": NOW, **given})
+    assert isinstance(found, Certification)
+    return found
+
+
+def standing(store: Store) -> certify.Standing:
+    found = certify.standing(store, ABOVE)
+    assert found is not None
+    return found
+
+
+def test_a_walk_that_is_left_after_every_step_is_resumed_and_ends_in_a_saved_point(
+    store: Store, store_url: str
+) -> None:
+    world = traffic(store)
+    data = world.first()
+    assert certify.standing(store, ABOVE) is None
+    fixed = planned(store, data).plan
+
+    def resumed() -> certify.Standing:
+        other = open_store(store_url)  # another process, later
+        found = standing(other)
+        other.close()
+        assert found.certification.plan == fixed
+        return found
+
+    assert (resumed().stage, resumed().plan.labels) == ("planned", 180)
+    certify.draw(store, resumed().certification, now=NOW)
+    drawn = resumed().fresh
+    assert drawn is not None
+    assert (resumed().stage, drawn.size, drawn.design) == ("drawn", 180, "fresh-flagged")
+    world.label(drawn, leave=40)
+    assert (resumed().stage, resumed().labelled) == ("drawn", 140)
+    world.label(drawn)
+    assert resumed().stage == "labelled"
+    certify.finish(store, resumed().certification, now=NOW)
+    done = resumed()
+    assert done.stage == "certified"
+    point = certify.save(store, done.certification, by="ann", now=NOW)
+    assert point.strength == "certified"
+    saved = store.points.latest()[ABOVE]
+    assert (saved.point["guarantee"]["sample"], saved.data["sample"]) == (drawn.name, "w47")
+    assert saved.data["n"] == 120 + 180
+
+
+def test_the_certificate_is_scipys_exact_test_on_the_fresh_labels(world: Traffic) -> None:
+    store = world.store
+    data = loading.load_evidence(store, ABOVE, sample="w47")
+    one = certify.draw(store, planned(store, data), now=NOW)
+    drawn = standing(store).fresh
+    assert drawn is not None
+    world.label(drawn)
+    done = certify.finish(store, one, now=NOW)
+    point = certify.point_of(store, done)
+    assert point.guarantee is not None
+    rows = store.scores.members(done.config_id, drawn.id)
+    flagged = [row for row in rows if row.value is not None and row.value >= point.threshold]
+    hits = sum(world.truth[row.trace_id] for row in flagged)
+    assert (point.guarantee.labels, point.guarantee.hallucinated) == (len(flagged), hits)
+    exact = binomtest(hits, len(flagged), alternative="greater").proportion_ci(0.96, method="exact").low
+    assert point.guarantee.bound == pytest.approx(exact, abs=1e-9)
+    assert binom.sf(hits - 1, len(flagged), 0.7) <= 0.04
+    assert (point.guarantee.target, point.guarantee.confidence, point.policy) == (0.7, 0.95, "precision>=0.7")
+    # What the first labels measure at that cut, and nothing of the fresh ones, which hold flagged traces only.
+    assert (point.recall, point.fpr, point.flag_rate, point.n) == (
+        *(getattr(operating_points.choose_point(data, policy.Policy("manual", point.threshold)), name) for name in
+          ("recall", "fpr", "flag_rate")), 120,
+    )  # fmt: skip
+    assert point.precision.value == pytest.approx(hits / len(flagged))
+    certify.save(store, done, by="ann", now=NOW)
+    file = release.candidate(store, tiers={ABOVE: "page"}, note="", by="ann", now=NOW, version=1, replaces=None)
+    assert file.detectors[ABOVE].guarantee == point.guarantee
+    assert release.cautions(file) == []
+
+
+def test_fresh_traces_are_flagged_and_nobody_has_seen_them(store: Store) -> None:
+    world = traffic(store)
+    data = world.first()
+    seen = {row.pk for row in data.rows}
+    some = [pk for pk, _ in next(store.traces.keys(WINDOW))][:300]
+    for pk in some:  # labelled without a sample
+        store.labels.add(pk, Label("", "bob", "clean"), sample_id=None, now=NOW)
+    one = certify.draw(store, planned(store, data, budget=100), now=NOW)
+    cut = attempts.plan_of(one).deepest
+    rows = attempts.fresh_rows(store, one)
+    assert len(rows) == 100
+    assert all(row.value is not None and row.value >= cut for row in rows)
+    assert not {row.pk for row in rows} & (seen | set(some))
+
+
+def test_the_same_seed_plans_and_draws_alike(world: Traffic) -> None:
+    store = world.store
+    data = loading.load_evidence(store, ABOVE, sample="w47")
+    one, other = planned(store, data), planned(store, data)
+    assert one.plan == other.plan
+    with pytest.raises(BadInput, match="there is a newer plan"):
+        certify.draw(store, one, now=NOW)
+    assert planned(store, data, seed=6).plan != one.plan
+    assert attempts.plan_of(one).attempt == 1  # what is not drawn costs nothing
+
+
+def test_nothing_is_tested_while_a_label_is_missing_not_even_a_skipped_one(world: Traffic) -> None:
+    store = world.store
+    one = planned(store, loading.load_evidence(store, ABOVE, sample="w47"))
+    with pytest.raises(BadInput, match="no fresh traces are drawn yet"):
+        certify.finish(store, one, now=NOW)
+    one = certify.draw(store, one, now=NOW)
+    drawn = standing(store).fresh
+    assert drawn is not None
+    world.label(drawn, leave=3)
+    for member in store.samples.members(drawn.id)[-3:]:
+        store.labels.skip(member.trace_pk, sample_id=drawn.id, labeller="ann", now=NOW)
+    with pytest.raises(BadInput, match="3 of the 180 fresh traces have no label yet"):
+        certify.finish(store, one, now=NOW)
+    with pytest.raises(BadInput, match="attempt 1 on these labels is under way"):
+        planned(store, loading.load_evidence(store, ABOVE, sample="w47"))
+    assert standing(store).stage == "drawn"
+    with pytest.raises(BadInput, match="nothing is certified"):
+        certify.save(store, one, by="ann", now=NOW)
+    world.label(drawn, verdicts=dict.fromkeys(range(177, 180), "unsure"))
+    outcome = attempts.outcome_of(certify.finish(store, one, now=NOW))
+    assert outcome is not None
+    assert outcome.unsure == 3
+
+
+def test_drawing_and_finishing_twice_give_what_stands(world: Traffic) -> None:
+    store = world.store
+    one = planned(store, loading.load_evidence(store, ABOVE, sample="w47"))
+    drawn = certify.draw(store, one, now=NOW)
+    assert certify.draw(store, one, now=NOW) == drawn == certify.draw(store, drawn, now=NOW)
+    sample_of = standing(store).fresh
+    assert sample_of is not None
+    world.label(sample_of)
+    first = certify.finish(store, drawn, now=NOW)
+    # Were the labels better now, the outcome is still that of the one test.
+    world.label(sample_of, verdicts=dict.fromkeys(range(180), "clean"))
+    assert certify.finish(store, drawn, now=NOW) == first == certify.finish(store, first, now=NOW)
+    assert len(store.samples.list()) == 2
+
+
+def test_a_certificate_outlives_later_attempts_and_not_its_labels(world: Traffic) -> None:
+    store = world.store
+    data = loading.load_evidence(store, ABOVE, sample="w47")
+    one = certify.draw(store, planned(store, data), now=NOW)
+    drawn = certify.standing_of(store, one).fresh
+    assert drawn is not None
+    world.label(drawn)
+    sure = certify.point_of(store, certify.finish(store, one, now=NOW)).guarantee
+    assert sure is not None
+    other = planned(store, world.first(name="w48", seed=2), target=0.8)
+    assert standing(store).certification.id == other.id
+    kept = attempts.certified(store, ABOVE, data.config.id, 0.7)
+    assert kept is not None
+    assert kept.certification.id == one.id
+    assert attempts.certified(store, ABOVE, data.config.id, 0.8) is None
+    assert attempts.overturned(store, ABOVE, sure) is None
+    world.label(drawn, verdicts=dict.fromkeys(range(drawn.size), "clean"))
+    said = attempts.overturned(store, ABOVE, sure)
+    assert said is not None
+    assert f"{sure.hallucinated} of {sure.labels} were hallucinated, 0 are now" in said
+
+
+def test_unsure_and_disputed_labels_count_as_not_hallucinated(world: Traffic) -> None:
+    store = world.store
+    one = certify.draw(store, planned(store, loading.load_evidence(store, ABOVE, sample="w47")), now=NOW)
+    drawn = standing(store).fresh
+    assert drawn is not None
+    world.label(drawn, verdicts=dict.fromkeys(range(60), "unsure"))
+    for member in store.samples.members(drawn.id)[60:70]:
+        for who, verdict in (("bob", "clean"), ("cat", "hallucinated")):
+            store.labels.add(member.trace_pk, Label("", who, verdict), sample_id=drawn.id, now=NOW)  # type: ignore[arg-type]
+    outcome = attempts.outcome_of(certify.finish(store, one, now=NOW))
+    assert outcome is not None
+    assert outcome.unsure == 70
+    rows = attempts.fresh_rows(store, one)
+    for step in outcome.walk:
+        flagged = [row for row in rows if row.value is not None and row.value >= step.cut]
+        definite = sum(row.gold == "hallucinated" for row in flagged)
+        assert (step.labels, step.hallucinated) == (len(flagged), definite)
+    assert "70 unsure or disputed counted as not hallucinated" in certify.said(standing(store))
+
+
+def test_of_traces_that_share_sources_one_counts(lite: Store) -> None:
+    world = traffic(lite, grouped=True)  # neighbours in score share sources
+    one = certify.draw(lite, planned(lite, world.first()), now=NOW)
+    drawn = standing(lite).fresh
+    assert drawn is not None
+    world.label(drawn)
+    outcome = attempts.outcome_of(certify.finish(lite, one, now=NOW))
+    assert outcome is not None
+    rows = attempts.fresh_rows(lite, one)
+    assert outcome.repeats == len(rows) - len({row.group for row in rows}) > 20
+    assert outcome.walk[-1].labels == len({row.group for row in rows})
+
+
+def test_a_failed_attempt_says_what_another_takes_and_that_one_spends_the_next_level(store: Store) -> None:
+    world = traffic(store)
+    data = world.first()
+    one = certify.draw(store, planned(store, data, budget=60), now=NOW)
+    drawn = standing(store).fresh
+    assert drawn is not None
+    rows = attempts.fresh_rows(store, one)
+    # The labels of a bad day: at the strictest cut a seventh is clean whatever it is.
+    start = attempts.plan_of(one).cuts[0]
+    top = [place for place, row in enumerate(rows) if row.value is not None and row.value >= start]
+    world.label(drawn, verdicts=dict.fromkeys(top[::7], "clean"))
+    failed = certify.finish(store, one, now=NOW)
+    outcome = attempts.outcome_of(failed)
+    assert outcome is not None
+    assert (outcome.cut, outcome.guarantee, standing(store).stage) == (None, None, "not certifiable")
+    assert outcome.needed is not None
+    assert f"about {outcome.needed} more flagged labels would do" in certify.said(standing(store))
+    again = planned(store, data)
+    second = attempts.plan_of(again)
+    assert (second.attempt, second.alpha, second.level) == (2, 0.05, pytest.approx(0.008))
+    assert second.labels <= outcome.needed == attempts.terms_of(again).budget
+    assert second.chance > 0.5
+    assert again.plan["precision"] != one.plan["precision"]  # it has learnt of the labels in between
+    again = certify.draw(store, again, fewer=True, now=NOW)
+    assert not {row.pk for row in attempts.fresh_rows(store, again)} & {row.pk for row in rows}
+    assert [one.id for one in attempts.siblings(store, again)] == [again.id, failed.id]
+    assert attempts.outcome_of(failed) == outcome
+
+
+def test_another_sample_is_a_new_calibration(world: Traffic) -> None:
+    store = world.store
+    one = certify.draw(store, planned(store, loading.load_evidence(store, ABOVE, sample="w47"), budget=40), now=NOW)
+    assert one.plan["attempt"] == 1
+    other = planned(store, world.first(name="w48", seed=9), budget=40)
+    assert other.plan["attempt"] == 1
+    certify.draw(store, other, now=NOW)
+    assert [one.name for one in store.samples.list()][::-1] == [
+        "w47", f"{ABOVE}-fresh-1", "w48", f"{ABOVE}-fresh-1-{other.id}"
+    ]  # fmt: skip
+
+
+def test_weighting_the_first_labels_twice_changes_nothing() -> None:
+    # Fresh labels weigh 1, as the first do on average within an octave: so they may be weighted again together.
+    rng = np.random.default_rng(8)
+    rungs = ladder(rng.standard_normal(4000))
+    first, fresh = rungs.positions(rng.standard_normal(200)), rungs.positions(1 + rng.standard_normal(90))
+    once = np.concatenate([local_weights(first, rng.uniform(0.1, 90, 200)), np.ones(90)])
+    assert np.allclose(local_weights(np.concatenate([first, fresh]), once), once)
+
+
+def test_too_little_fresh_traffic_says_how_much_there_is_and_what_may_be_done(world: Traffic) -> None:
+    store = world.store
+    one = planned(store, loading.load_evidence(store, ABOVE, sample="w47"))
+    there = certify.available(store, one)
+    keep = there - 30
+    sample.draw(
+        store, "others", size=keep, design="fresh-flagged", where=WINDOW, seed=1, now=NOW,
+        cut=attempts.cut_of(one), fresh=True,
+    )  # fmt: skip
+    with pytest.raises(BadInput, match=r"asks for 180 fresh flagged traces, and 30 are there: .*detect .* --all"):
+        certify.draw(store, one, now=NOW)
+    one = certify.draw(store, one, fewer=True, now=NOW)
+    assert len(attempts.fresh_rows(store, one)) == 30
+    assert "Only 30 were there" in certify.said(standing(store))
+
+
+def test_fewer_than_can_ever_pass_are_not_drawn(world: Traffic) -> None:
+    store = world.store
+    one = planned(store, loading.load_evidence(store, ABOVE, sample="w47"))
+    few = certify.least(attempts.plan_of(one))
+    assert binom.sf(few - 1, few, 0.7) <= 0.04 < binom.sf(few - 2, few - 1, 0.7)
+    sample.draw(
+        store, "others", size=certify.available(store, one) - few + 1, design="fresh-flagged", where=WINDOW, seed=1,
+        now=NOW, cut=attempts.cut_of(one), fresh=True,
+    )  # fmt: skip
+    with pytest.raises(BadInput, match=f"fewer than {few} certify nothing"):
+        certify.draw(store, one, fewer=True, now=NOW)
+    assert standing(store).stage == "planned"
+
+
+def test_a_detector_that_knows_nothing_gets_no_plan_worth_labelling_for(lite: Store) -> None:
+    world = traffic(lite, good=False)
+    found = certify.plan(lite, world.first(), target=0.9, seed=5, by="ann", now=NOW)
+    if isinstance(found, NotCertifiable):
+        assert certify.standing(lite, ABOVE) is None
+        assert "not reachable with this detector" in found.why
+    else:
+        assert attempts.plan_of(found).chance < 0.2
+
+
+def test_labels_of_no_sample_are_planned_on_without_the_fresh_ones(world: Traffic) -> None:
+    store = world.store
+    loading.load_evidence(store, ABOVE, sample="w47")
+    data = loading.load_evidence(store, ABOVE)
+    one = certify.draw(store, planned(store, data, budget=50), now=NOW)
+    drawn = standing(store).fresh
+    assert drawn is not None
+    world.label(drawn)
+    assert len(loading.load_evidence(store, ABOVE).rows) == 120 + drawn.size
+    assert len(attempts.first_labels(store, one).rows) == 120
+    fresh = {row.pk for row in attempts.fresh_rows(store, one)}
+    rows = [row for row in loading.load_evidence(store, ABOVE).rows if row.pk not in fresh]
+    assert list(attempts.first_labels(store, one).rows) == rows
+    certify.finish(store, one, now=NOW)
+    assert standing(store).outcome is not None
+
+
+def test_flagged_traces_alone_are_no_first_labels(world: Traffic) -> None:
+    store = world.store
+    one = certify.draw(store, planned(store, loading.load_evidence(store, ABOVE, sample="w47"), budget=40), now=NOW)
+    drawn = standing(store).fresh
+    assert drawn is not None
+    world.label(drawn)
+    with pytest.raises(BadInput, match="holds flagged traces only"):
+        planned(store, loading.load_evidence(store, ABOVE, sample=drawn.name))
+    assert asdict(attempts.terms_of(one))["samples"] == ("w47",)
+
+
+def test_the_command_does_one_step_a_call_and_says_what_is_next(
+    world: Traffic, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def call(*given: str) -> tuple[int, dict[str, Any]]:
+        code = main(["certify", ABOVE, "--store", world.store.url, "--json", *given])
+        return code, json.loads(capsys.readouterr().out)
+
+    steps = [call("--sample", "w47", "--seed", "5"), call("--sample", "w47", "--seed", "5"), call()]
+    assert [(code, found["stage"], found["did"]) for code, found in steps] == [
+        (0, "planned", "planned"), (0, "drawn", "drawn"), (0, "drawn", None)
+    ]  # fmt: skip
+    code, refused = call("--target", "0.8")
+    assert (code, "is under way" in refused["error"]) == (2, True)
+    assert call("--save")[0] == 2
+    drawn = standing(world.store).fresh
+    assert drawn is not None
+    world.label(drawn)
+    code, tested = call()
+    assert (code, tested["stage"], tested["did"]) == (0, "certified", "tested")
+    assert call()[1]["outcome"] == tested["outcome"]
+    assert call("--save")[1]["saved"]
+    assert world.store.points.latest()[ABOVE].point["guarantee"] == tested["outcome"]["guarantee"]
+    assert main(["certify", ABOVE, "--store", world.store.url]) == 0
+    assert "Certified: of what is flagged at" in capsys.readouterr().out
+
+
+def test_a_plan_that_cannot_go_on_says_how_it_can(lite: Store, capsys: pytest.CaptureFixture[str]) -> None:
+    world = traffic(lite, n=400)
+    world.first(60)
+    here = ("certify", ABOVE, "--store", lite.url)
+    assert main([*here, "--sample", "w47", "--labels", "300", "--seed", "5"]) == 0
+    at = standing(lite)
+    there = certify.available(lite, at.certification)
+    assert certify.least(at.plan) <= there < at.plan.labels
+    assert f"or `certify {ABOVE} --fewer` draws these" in capsys.readouterr().out
+    assert main(here) == 2
+    assert f"draw these {there} (`certify {ABOVE} --fewer`)" in capsys.readouterr().err
+    assert main([*here, "--fewer"]) == 0
+    assert standing(lite).stage == "drawn"

@@ -1,0 +1,121 @@
+"""A rollback lasts: what the version was made from is on offer again, so that the next release starts from it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sqlalchemy import text
+
+from calibrate.errors import TouchstoneError
+from calibrate.stats.choosing.policies import parse
+from calibrate.thresholds import diff
+from calibrate.thresholds.model import ThresholdsFile
+from calibrate.types import Interval
+from calibrate.workflow.evidence import loading
+from calibrate.workflow.releasing import history, offer
+from calibrate.workflow.releasing import release as step
+from calibrate.workflow.tuning import operating_points
+from db import Store
+from tests.workflow.making import ABOVE, DETECTOR, NOW, draw, fill, give_scores, keep_sample, save
+
+LATER = NOW + timedelta(hours=1)
+TWO = "both of them"
+
+
+def chosen(store: Store, policy: str, name: str, at: datetime, *, sample: str | None = None, by: str = "ann") -> None:
+    data = loading.load_evidence(store, name, sample=sample)
+    operating_points.save_point(store, data, operating_points.choose_point(data, parse(policy)), by=by, now=at)
+
+
+def combined(store: Store, k: int) -> None:
+    """An ensemble of the two as it is saved: `k` of them flag."""
+    config = {"version": "1", "params": {"variant": "default"}, "revision": ""}
+    document = {
+        "rule": {"form": "fixed", "k": k, "thresholds": {DETECTOR: ["below", 0.4], ABOVE: ["above", 0.6]}},
+        "detectors": {DETECTOR: config, ABOVE: config},
+        "budget": 0.2,
+        "cuts": {"page": {"threshold": 2.0}, "signal": {"threshold": float(k)}},
+        "figures": {name: asdict(Interval(0.5, 0.4, 0.6)) for name in ("precision", "recall", "flag_rate")},
+        "data": {"sample": None, "n": 60, "positives": 20},
+    }
+    store.ensembles.save(TWO, document, by="ann", now=NOW)
+
+
+def release(store: Store, *, at: datetime = LATER, ensembles: Sequence[str] = (TWO,), **given: Any) -> ThresholdsFile:
+    row = step.release(store, ensembles=ensembles, note="", by="ann", now=at, reason="a test", **given)
+    return history.read_release(row)
+
+
+@pytest.fixture
+def ready(store: Store) -> Store:
+    """Two detectors and an ensemble of them are live as v1, and all of them otherwise as v2."""
+    labels, scores = draw()
+    fill(store, labels, scores)
+    traces = store.traces.load([row.pk for row in loading.load_evidence(store, DETECTOR).rows])
+    give_scores(store, traces, [None if s is None else 1 - s for s in scores], name=ABOVE)
+    keep_sample(store, ["all"] * 30, {"all": 600})
+    combined(store, 1)
+    chosen(store, "manual:0.5", DETECTOR, NOW)
+    chosen(store, "manual:0.5", ABOVE, NOW)
+    release(store, at=NOW, tiers={TWO: "signal"})
+    combined(store, 2)
+    chosen(store, "manual:0.5", DETECTOR, LATER, sample="w47", by="bob")  # the same threshold, on other labels
+    chosen(store, "manual:0.9", ABOVE, LATER, by="bob")
+    release(store)
+    return store
+
+
+def test_the_next_release_starts_from_the_version_that_came_back(ready: Store) -> None:
+    row = step.rollback(ready, 1, by="cid", now=LATER, reason="Pages all night.")
+    assert row.note == "Back to v1.\nReason: Pages all night."
+    for name in (DETECTOR, ABOVE):
+        saved = ready.points.latest()[name]
+        assert (saved.point["threshold"], saved.data["sample"], saved.chosen_by, saved.chosen_at) == (
+            0.5, None, "ann", NOW,
+        )  # fmt: skip
+    back = history.read_release(row)
+    assert offer.said(ready, 1, back) == [
+        "v1's points and ensembles are on offer again: the next release starts from them"
+    ]
+    changed = diff(back, release(ready, tiers={ABOVE: "off"}))
+    assert [(one.detector, one.field) for one in changed] == [(ABOVE, "tier")]
+
+
+def test_a_rollback_can_be_rolled_back(ready: Store) -> None:
+    second = ready.points.latest()
+    step.rollback(ready, 1, by="cid", now=LATER)
+    back = history.read_release(step.rollback(ready, 2, by="cid", now=LATER + timedelta(hours=1)))
+    now = ready.points.latest()
+    assert {name: (one.point, one.data) for name, one in now.items()} == {
+        name: (one.point, one.data) for name, one in second.items()
+    }  # the threshold of the detector is that of v1, but not what was measured of it
+    assert ready.ensembles.latest()[TWO].document["rule"]["k"] == 2
+    assert diff(back, release(ready, tiers={ABOVE: "page"}))[0].field == "tier"
+
+
+def test_what_is_newer_or_more_than_the_version_is_said(ready: Store) -> None:
+    with ready.engine.begin() as connection:
+        connection.execute(text("DELETE FROM operating_points WHERE chosen_by = 'ann' AND detector = :a"), {"a": ABOVE})
+    save(ready, "elbow")
+    back = history.read_release(step.rollback(ready, 1, by="cid", now=LATER))
+    assert offer.said(ready, 1, back) == [
+        f"{ABOVE}: what is saved is newer than the live release, whose own is no longer in the store; the next release "
+        "would bring it, unless another is chosen and saved"
+    ]
+    alone = release(ready, detectors=[DETECTOR], ensembles=())
+    assert offer.said(ready, alone.version, alone)[1:] == [
+        f"v{alone.version} has no {ABOVE}, on offer with a saved point: leave out what shall not come back"
+    ]
+
+
+def test_a_rollback_that_fails_offers_nothing_either(ready: Store, tmp_path: Path) -> None:
+    before = ready.points.latest(), ready.ensembles.latest()
+    with pytest.raises(TouchstoneError, match="could not be written"):
+        step.rollback(ready, 1, by="cid", now=LATER, out=tmp_path / "no such folder" / "t.json")
+    assert (ready.points.latest(), ready.ensembles.latest()) == before
+    assert ready.releases.count() == 2

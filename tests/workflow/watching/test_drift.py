@@ -1,0 +1,205 @@
+"""Drift through the store: what moved is said of its detector and model, and what cannot be known is not."""
+
+from __future__ import annotations
+
+import json
+from datetime import timedelta
+
+import numpy as np
+import pytest
+from scipy.stats import energy_distance, fisher_exact
+
+from calibrate.cli import main
+from calibrate.errors import BadInput
+from calibrate.types import TraceFilter
+from calibrate.workflow.sampling import sample
+from calibrate.workflow.watching import drift
+from db import Store, open_store, windows
+from tests.workflow.aftermath import RELEASED, THRESHOLD, add, released, scores_of
+from tests.workflow.making import ABOVE, NOW, give_scores
+
+LATER = RELEASED + timedelta(hours=1)
+
+
+@pytest.fixture
+def lite(sqlite_url: str) -> Store:
+    return open_store(sqlite_url)
+
+
+def test_a_quiet_week_holds_and_says_what_it_would_have_seen(store: Store) -> None:
+    released(store)
+    add(store, "new", scores_of(300, seed=2), start=LATER)
+    report = drift.drift(store, now=NOW)
+    (line,) = report.lines
+    assert (line.detector, line.model, line.state, line.unseen) == (ABOVE, "m1", "holds", False)
+    assert line.shift is not None
+    assert (line.shift.before.traces, line.shift.now.traces) == (600, 300)
+    assert "would have been seen" in line.verdict
+    assert "holds as far as scores tell" in line.verdict
+    assert report.verdict.startswith("Release v1 holds as far as scores tell (300 traces")
+    assert report.next == "nothing to do"
+    assert line.shift == drift.drift(store, now=NOW).lines[0].shift  # the same seed, the same answer
+
+
+def test_no_trace_is_in_both_windows(lite: Store) -> None:
+    released(lite)
+    began = RELEASED - timedelta(days=14)
+    since = began + timedelta(minutes=400)  # before the release: 200 of its 600 traces are looked at as new
+    (line,) = drift.drift(lite, since=since, now=NOW).lines
+    assert line.shift is not None
+    assert (line.shift.before.traces, line.shift.now.traces) == (400, 200)
+
+
+def test_models_with_little_traffic_are_left_out_and_that_is_said(lite: Store) -> None:
+    released(lite)
+    add(lite, "new", scores_of(300, seed=2), start=LATER)
+    add(lite, "odd", scores_of(2, seed=3), start=LATER, model="m9")
+    report = drift.drift(lite, now=NOW)
+    assert [line.model for line in report.lines] == ["m1"]
+    assert "1 model with little traffic left out." in report.verdict
+
+
+def test_scores_that_moved_are_said_with_figures_that_others_compute_too(store: Store) -> None:
+    released(store)
+    old, new = scores_of(600), scores_of(300, away=0.6, seed=2)
+    add(store, "new", new, start=LATER)
+    report = drift.drift(store, now=NOW)
+    (line,) = report.lines
+    x, y = (np.array([score for score in some if score is not None]) for some in (old, new))
+    assert line.state == "moved"
+    assert line.shift is not None
+    assert line.moved is not None
+    assert line.moved.scores
+    assert line.shift.before.median == pytest.approx(float(np.median(x)))
+    assert line.shift.difference == pytest.approx(float(np.median(y) - np.median(x)))
+    apart = float(np.abs(x[:, None] - y).mean())
+    assert line.shift.size == pytest.approx(energy_distance(x, y) ** 2 / (2 * apart))
+    table = [
+        [int((side >= THRESHOLD).sum()), len(all_) - int((side >= THRESHOLD).sum())]
+        for side, all_ in ((x, old), (y, new))
+    ]
+    assert line.shift.p_flags == pytest.approx(fisher_exact(table).pvalue)
+    assert f"scores moved: {ABOVE} is higher by" in line.verdict
+    assert line.verdict.endswith("the threshold is not known to hold")
+    assert report.verdict == f"Scores moved ({ABOVE}); thresholds are not known to hold."
+    assert report.next.endswith(f"`recheck {ABOVE} --target 0.7`, or whatever precision is to hold")
+    assert line.bins is not None
+    assert line.bins.before.sum() == pytest.approx(1)
+    assert line.bins.now.sum() == pytest.approx(1)
+
+
+def test_an_unseen_model_asks_to_recalibrate_whatever_its_scores_say(store: Store) -> None:
+    released(store)
+    add(store, "before", scores_of(200, away=4, seed=4), start=RELEASED - timedelta(days=1), model="m2")
+    add(store, "new", scores_of(300, seed=2), start=LATER)
+    add(store, "other", scores_of(200, seed=3), start=LATER, model="m2")
+    report = drift.drift(store, now=NOW)
+    states = {line.model: line.state for line in report.lines}
+    assert states == {"m1": "holds", "m2": "recalibrate"}
+    (unseen,) = report.moved
+    assert unseen.compared_before == 600  # the traffic of m1: what the release was made on
+    assert report.verdict.startswith("Release v1 was made without m2")
+    assert report.next.endswith(f"`recheck {ABOVE} --model m2 --target 0.7`, or whatever precision is to hold")
+
+
+def test_traffic_without_scores_is_not_said_to_hold(store: Store) -> None:
+    released(store)
+    add(store, "new", scores_of(100, seed=2), start=LATER, detector=None)
+    report = drift.drift(store, now=NOW)
+    assert [line.state for line in report.lines] == ["not scored"]
+    assert f"not scored since the release: run `detect {ABOVE} --all`" in report.lines[0].verdict
+    assert report.next == f"score the traffic: `detect {ABOVE} --all`"
+    assert "holds as far" not in report.lines[0].verdict
+
+
+def test_scores_of_chosen_traces_stand_for_nothing_those_of_a_random_sample_do(lite: Store) -> None:
+    released(lite)
+    traces = add(lite, "new", scores_of(300, seed=2), start=LATER, detector=None)
+    high = [(trace, 3.0) for trace in traces[:40]]
+    give_scores(lite, [trace for trace, _ in high], [score for _, score in high], name=ABOVE)
+    (line,) = drift.drift(lite, now=NOW).lines
+    assert line.state == "partly scored"
+    assert "only 40 of 300 traces since the release were scored" in line.verdict
+    where = TraceFilter(since=RELEASED, undated=False)
+    drawn = sample.draw(lite, "r", size=60, design="random", where=where, seed=3, now=NOW)
+    members = lite.traces.load([member.trace_pk for member in lite.samples.members(drawn.id)])
+    give_scores(lite, members, scores_of(60, seed=5), name=ABOVE)
+    (line,) = drift.drift(lite, now=NOW).lines
+    assert (line.state, line.compared) == ("holds", 60)
+
+
+def test_few_scores_and_no_traffic_are_said(lite: Store) -> None:
+    with pytest.raises(BadInput, match="nothing was released yet"):
+        drift.drift(lite, now=NOW)
+    released(lite)
+    report = drift.drift(lite, now=NOW)
+    assert (report.lines, report.traces) == ((), 0)
+    assert "nothing to compare" in report.verdict
+    add(lite, "new", scores_of(12, seed=2), start=LATER)
+    (line,) = drift.drift(lite, now=NOW).lines
+    assert line.state == "too few"
+    later = drift.drift(lite, since=NOW + timedelta(days=1), now=NOW)
+    assert later.verdict == "No dated traces since 2026-11-21 12:00 UTC: nothing to compare yet."
+    for call in (["--since", "all"], ["--seed", "-1"]):
+        assert main(["drift", "--store", lite.url, *call]) == 2
+    with pytest.raises(BadInput, match="no release 7"):
+        drift.drift(lite, version=7, now=NOW)
+    with pytest.raises(BadInput, match="nli is not in release 1"):
+        drift.drift(lite, detectors=["nli"], now=NOW)
+
+
+def test_a_window_is_drawn_by_chance_and_by_seed(store: Store) -> None:
+    traces = add(store, "new", scores_of(500, seed=2), start=LATER, group=5)
+    config = give_scores(store, traces[:1], [1.0])
+    where = TraceFilter(since=RELEASED)
+    rngs = [np.random.default_rng(seed) for seed in (1, 1, 2)]
+    config = store.scores.config(ABOVE, "1", {"variant": "default"}, "", now=NOW)
+    one, same, other = (windows.draw(store.engine, config.id, where, 100, rng=rng) for rng in rngs)
+    assert len(one.scores) == 100
+    assert np.array_equal(one.scores, same.scores, equal_nan=True)
+    assert set(one.scores) != set(other.scores)
+    everything = windows.draw(store.engine, config.id, where, 5000, rng=rngs[0])
+    assert len(everything.scores) == 500
+    assert len(set(everything.groups)) == 100
+    # Traces early and late in the window are drawn alike: the hash knows nothing of time.
+    late = {f"group new {place}" for place in range(50, 100)}
+    share = np.mean(
+        [
+            sum(group in late for group in windows.draw(store.engine, config.id, where, 100, rng=rngs[2]).groups)
+            for _ in range(20)
+        ]
+    )
+    assert 40 < share < 60
+
+
+def test_an_old_or_missing_entropy_baseline_is_stale() -> None:
+    from types import SimpleNamespace
+
+    from calibrate.types import Baseline
+
+    def store_with(*known: Baseline) -> Store:
+        current = {(one.statistic, one.model): one for one in known}
+        return SimpleNamespace(baselines=SimpleNamespace(current=lambda: current))  # type: ignore[return-value]
+
+    entry = SimpleNamespace(params={"aggregate": "mean"})
+    pair = drift._Pair("entropy_z", entry, "m", False)  # type: ignore[arg-type]
+    fresh = Baseline("entropy/mean/top5", "m", 1.0, 0.1, 50, NOW - timedelta(days=10))
+    old = Baseline("entropy/mean/top5", "m", 1.0, 0.1, 50, NOW - timedelta(days=100))
+    other = Baseline("entropy/max/top5", "m", 1.0, 0.1, 50, NOW)
+    assert drift._stale(store_with(fresh), pair, NOW) is None
+    assert drift._stale(store_with(old), pair, NOW) == "the entropy baseline is 100 days old"
+    assert drift._stale(store_with(other), pair, NOW) == "m has no entropy baseline"
+
+
+def test_the_verb_prints_the_report_and_its_json(lite: Store, capsys: pytest.CaptureFixture[str]) -> None:
+    released(lite)
+    add(lite, "new", scores_of(300, away=0.8, seed=2), start=LATER)
+    assert main(["drift", "--store", lite.url]) == 0
+    text = capsys.readouterr().out
+    assert f"Scores moved ({ABOVE})" in text
+    assert "next: " in text
+    assert main(["drift", "--store", lite.url, "--json", "--since", "2026-11-13"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["lines"][0]["moved"]["scores"] is True
+    assert found["now"]["since"].startswith("2026-11-13")
+    assert main(["drift", "--store", lite.url, "--release", "9"]) == 2

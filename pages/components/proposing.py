@@ -8,13 +8,13 @@ from datetime import datetime
 import streamlit as st
 
 from calibrate.errors import TouchstoneError
+from calibrate.report.numbers import ago
 from calibrate.workflow.releasing import approval, history
 from calibrate.workflow.releasing import release as step
 from db import Store
 from db.proposals import Proposal
 from pages.components.release_diff import show_changes
 from pages.components.text import plain, visible
-from pages.components.words import ago
 from pages.shell import workbench
 
 

@@ -7,6 +7,7 @@ from datetime import datetime
 
 import streamlit as st
 
+from calibrate.report.numbers import ago, day
 from calibrate.thresholds import diff
 from calibrate.workflow.releasing import history
 from calibrate.workflow.releasing.approval import APPROVED_BY
@@ -14,7 +15,6 @@ from db import Store
 from db.releases import Release
 from pages.components.release_diff import lines_of
 from pages.components.text import plain, visible
-from pages.components.words import ago, day
 
 A_PAGE = 10
 

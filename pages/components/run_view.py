@@ -12,11 +12,11 @@ from calibrate import registry
 from calibrate.detectors.base import Detector
 from calibrate.engines.local import is_starting, log_path, start_worker
 from calibrate.errors import TouchstoneError, UnknownDetector
+from calibrate.report.numbers import ago, count, duration, listed
 from calibrate.workflow.detection.detect import free_dead
 from db import Store
 from db.runs import STALE, Run
 from pages.components.text import plain, visible
-from pages.components.words import ago, count, listed, span
 from pages.shell import workbench
 
 GRACE = timedelta(seconds=20)  # a worker needs this long to start, its imports included
@@ -102,7 +102,7 @@ def show_result(run: Run) -> None:
     """What the run did, a line for each detector, and in words what could not be scored."""
     with st.container(border=True):
         title = f"**Run {run.id} {WORDS[run.status]}** &ensp; {scope_text(run)}"
-        took = f", in {span((run.finished_at - run.started_at).total_seconds())}" if _took(run) else ""
+        took = f", in {duration((run.finished_at - run.started_at).total_seconds())}" if _took(run) else ""
         st.markdown(f"{title}{took}")
         if run.error:
             st.text(visible(run.error, 2000))
@@ -193,7 +193,7 @@ def _progress_text(run: Run, now: datetime) -> str:
     if elapsed > 2 and run.done:
         rate = run.done / elapsed
         parts.append(f"{rate:,.0f} a second" if rate >= 10 else f"{rate:.2g} a second")
-        parts.append(f"about {span((run.total - run.done) * elapsed / run.done)} left")
+        parts.append(f"about {duration((run.total - run.done) * elapsed / run.done)} left")
     return " · ".join(parts)
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import streamlit as st
 
+from calibrate.report.numbers import count, day, listed, share
 from calibrate.workflow.releasing.unknown_models import unknown_models
 from db import Store
 from pages.components.text import middle, plain, visible
-from pages.components.words import count, day, listed, share
 from pages.shell.navigation import page
 
 

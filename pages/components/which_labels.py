@@ -8,6 +8,7 @@ from typing import Any
 import streamlit as st
 
 from calibrate import registry
+from calibrate.report.numbers import count
 from calibrate.stats.sampling.designs import speaks_for_all
 from calibrate.types import Sample
 from calibrate.workflow.certification import attempts
@@ -16,7 +17,6 @@ from calibrate.workflow.evidence import evidence, loading
 from db import Store
 from db.scores import Config
 from pages.components.text import visible
-from pages.components.words import count
 
 EVERYTHING = "All labelled traces"
 TOGETHER = "All samples together"

@@ -6,13 +6,13 @@ from typing import Any
 
 import streamlit as st
 
+from calibrate.report.numbers import count
 from calibrate.types import TraceFilter
 from calibrate.workflow.detection.detect import scope_of
 from calibrate.workflow.detection.detectors import put_in_place
 from db import Store
 from db.runs import Run
 from pages.components.run_view import is_going, queue, show_history, show_problem, show_progress, show_result
-from pages.components.words import count
 from pages.detect.detector_form import choose_budget, choose_detectors
 from pages.shell import workbench
 from pages.shell.navigation import page

@@ -6,6 +6,7 @@ from typing import Any
 
 import streamlit as st
 
+from calibrate.report.numbers import count
 from calibrate.stats.intervals.ranking_differences import Comparison
 from calibrate.types import Interval
 from calibrate.workflow.detection import configurations
@@ -15,7 +16,6 @@ from db import Store
 from db.scores import Config
 from pages.components import charts
 from pages.components.text import plain, visible
-from pages.components.words import count
 
 HOW = "Change the parameters above and run: every setting keeps its scores, and any two can be compared here."
 

@@ -14,12 +14,12 @@ from calibrate.backends import files
 from calibrate.backends.chat import Estimate, chat
 from calibrate.detectors.base import Detector
 from calibrate.errors import TouchstoneError
+from calibrate.report.numbers import ago, count, duration, share
 from calibrate.types import Usage
 from calibrate.workflow.detection import detectors as step
 from db import Store
 from pages.components.run_view import queue
 from pages.components.text import middle, plain
-from pages.components.words import ago, count, share, span
 from pages.detect.detector_form import about, choose_budget, fields, needs
 from pages.detect.detector_table import why_not
 
@@ -82,7 +82,7 @@ def _last_run(last: step.Measured | None, now: datetime) -> None:
 
 
 def _took(seconds: float) -> str:
-    return span(seconds) if seconds >= 10 else f"{seconds:.2g} s"
+    return duration(seconds) if seconds >= 10 else f"{seconds:.2g} s"
 
 
 def _rate(rate: float) -> str:
@@ -145,7 +145,7 @@ def _say(detector: Detector, plan: step.Plan, covered: step.Coverage) -> None:
     if plan.seconds is None or plan.rate is None:
         st.caption(f"{what}. How long it takes is known after the first run.")
     else:
-        st.caption(f"{what}: about {span(plan.seconds)}, at the last run's {_rate(plan.rate)}.")
+        st.caption(f"{what}: about {duration(plan.seconds)}, at the last run's {_rate(plan.rate)}.")
     if plan.asked is not None:
         st.caption(plain(f"{_asked(plan.asked, getattr(detector, 'model', ''))}{_basis(plan)}"))
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import streamlit as st
 
+from calibrate.report.numbers import listed
 from calibrate.workflow.detection.detectors import Coverage, Measured, Overview
 from pages.components.text import visible
-from pages.components.words import listed
 
 SEEN = 9  # rows; the rest scrolls
 TABLE = "detectors_table"

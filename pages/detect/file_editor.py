@@ -8,10 +8,10 @@ from datetime import datetime
 import streamlit as st
 
 from calibrate.errors import TouchstoneError
+from calibrate.report.numbers import ago
 from calibrate.workflow.detection import team_files as step
 from db import Store
 from pages.components.text import label, plain
-from pages.components.words import ago
 from pages.shell import workbench
 
 SHOWN = 5  # versions

@@ -7,13 +7,13 @@ import time
 import streamlit as st
 
 from calibrate.errors import TouchstoneError
+from calibrate.report.numbers import ago, count
 from calibrate.types import Label, Verdict
 from calibrate.workflow.labelling import agreement as step
 from db import Store
 from pages.components import trace_card
 from pages.components.text import plain, visible
 from pages.components.verdict_bar import BUTTONS
-from pages.components.words import ago, count
 from pages.shell import workbench
 
 HEIGHT = "26rem"

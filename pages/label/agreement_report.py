@@ -7,6 +7,7 @@ from typing import Any
 import streamlit as st
 
 from calibrate.errors import BadInput, TouchstoneError
+from calibrate.report.numbers import count, share
 from calibrate.report.sentences.figures import interval, percent
 from calibrate.stats.labels.agreement import ENRICHED, SHARE, WHY_THEY_DIFFER, Agreement, sentence
 from calibrate.stats.labels.sensitivity import AT_LEAST, Corrected, Errors, Measured
@@ -14,7 +15,6 @@ from calibrate.types import Interval, Sample
 from calibrate.workflow.labelling import agreement as step
 from db import Store
 from pages.components.text import plain, visible
-from pages.components.words import count, share
 from pages.label.adjudicating import bench
 from pages.shell import workbench
 from pages.shell.navigation import page

@@ -8,6 +8,7 @@ from datetime import UTC, date, datetime, time, timedelta
 
 import streamlit as st
 
+from calibrate.report.numbers import count, day
 from calibrate.types import TraceFilter
 from calibrate.workflow.sampling.sample import look
 from calibrate.workflow.week.week import WINDOW
@@ -15,7 +16,6 @@ from db import Store
 from db.traces import NONE
 from pages.components import bars
 from pages.components.text import visible
-from pages.components.words import count, day
 from pages.shell import workbench
 
 LAST, UP_TO_NEWEST, ALL, CUSTOM = "Last 14 days", "14 days up to the newest", "All", "Custom"

@@ -5,11 +5,11 @@ from __future__ import annotations
 import streamlit as st
 
 from calibrate.errors import TouchstoneError
+from calibrate.report.numbers import count
 from calibrate.types import Sample
 from calibrate.workflow.sampling.topup import top_up
 from db import Store
 from pages.components.text import plain
-from pages.components.words import count
 from pages.label.sample_design import in_words
 from pages.label.sample_plan import show_strata
 from pages.shell import workbench

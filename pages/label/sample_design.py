@@ -9,6 +9,7 @@ import streamlit as st
 
 from calibrate import registry
 from calibrate.orientation import SIGNS
+from calibrate.report.numbers import count
 from calibrate.stats.sampling.designs import Cut
 from calibrate.types import Sample, TraceFilter
 from calibrate.workflow.sampling import sample as step
@@ -17,7 +18,6 @@ from db import Store, pools
 from db.pools import Moment
 from db.scores import Config
 from pages.components.text import visible
-from pages.components.words import count
 from pages.shell.navigation import page
 
 RANDOM, STRATIFIED, OCTAVE, UNCERTAIN, FLAGGED = "random", "stratified", "octave", "uncertain", "fresh-flagged"

@@ -7,6 +7,7 @@ from datetime import datetime
 
 import streamlit as st
 
+from calibrate.report.numbers import ago, count, duration, share
 from calibrate.stats.intervals.sweep_intervals import expected_precision_halfwidth
 from calibrate.stats.sampling import designs
 from calibrate.stats.sampling.sizing import Stratum, halfwidth
@@ -16,7 +17,6 @@ from db import Store, pools
 from db.pools import Moment
 from db.traces import NONE
 from pages.components.text import label, visible
-from pages.components.words import ago, count, share, span
 from pages.label.sample_design import FLAGGED, RANDOM, UNCERTAIN, Choice, in_words
 
 PREVALENCES = (0.01, 0.02, 0.05, 0.1, 0.2)
@@ -77,7 +77,7 @@ def _show_wish(store: Store, where: TraceFilter, choice: Choice, prevalence: flo
         {
             "Design": name,
             "Labels needed": f"{need:,}" if need is not None else "more than there are",
-            **({"Takes": span(need * pace) if need is not None else ""} if pace else {}),
+            **({"Takes": duration(need * pace) if need is not None else ""} if pace else {}),
         }
         for name, need in sorted(plan.labels.items(), key=lambda item: (item[1] is None, item[1]))
     ]
@@ -110,7 +110,9 @@ def _choose_prevalence(store: Store) -> float:
 
 def _show_pace(store: Store, n: int) -> None:
     if pace := _pace(store):
-        st.caption(f"About {span(n * pace)} of labelling at {max(1, round(pace))} s each, the pace of the last sample.")
+        st.caption(
+            f"About {duration(n * pace)} of labelling at {max(1, round(pace))} s each, the pace of the last sample."
+        )
 
 
 def _planned(

@@ -5,11 +5,11 @@ from __future__ import annotations
 import streamlit as st
 
 from calibrate import settings
+from calibrate.report.numbers import count
 from calibrate.thresholds import diff
 from calibrate.workflow.releasing import history
 from db import Store
 from pages.components import proposing, release_diff, release_history, unknown_models
-from pages.components.words import count
 from pages.release import release_acts, releasing
 from pages.shell import workbench
 from pages.shell.navigation import page

@@ -11,6 +11,7 @@ from typing import Any
 import streamlit as st
 
 from calibrate.errors import BadInput
+from calibrate.report.numbers import count, day
 from calibrate.report.sentences import figures
 from calibrate.thresholds import files
 from calibrate.thresholds.model import ThresholdsFile
@@ -22,7 +23,6 @@ from db import Store
 from db.releases import SavedPoint
 from pages.components.release_diff import policy_in_words
 from pages.components.text import label, plain, visible
-from pages.components.words import count, day
 from pages.shell import workbench
 
 TIERS: tuple[Tier, ...] = ("signal", "page", "off")

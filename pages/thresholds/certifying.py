@@ -7,6 +7,7 @@ from collections.abc import Callable
 import streamlit as st
 
 from calibrate.errors import TouchstoneError
+from calibrate.report.numbers import count
 from calibrate.report.sentences import figures
 from calibrate.stats.certification.certificates import NotCertifiable
 from calibrate.workflow.certification import attempts, certify
@@ -14,7 +15,6 @@ from calibrate.workflow.certification.certify import Standing
 from calibrate.workflow.evidence import evidence
 from db import Store
 from pages.components.text import plain
-from pages.components.words import count
 from pages.shell import workbench
 from pages.shell.navigation import page
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import streamlit as st
 
+from calibrate.report.numbers import count, share
 from calibrate.stats.sampling.designs import speaks_for_all
 from calibrate.types import Interval
 from calibrate.workflow.detection import configurations
@@ -17,7 +18,6 @@ from db import Store
 from db.scores import Config
 from pages.components import charts, which_labels
 from pages.components.text import plain, visible
-from pages.components.words import count, share
 
 DETECTORS, SETTINGS, MODELS, WEEKS = "Detectors", "Settings", "Models", "Weeks"
 AT_FIRST = 3  # curves shown before anybody chooses

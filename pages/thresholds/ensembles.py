@@ -9,6 +9,7 @@ from typing import Any
 import streamlit as st
 
 from calibrate.errors import TouchstoneError
+from calibrate.report.numbers import ago, count, listed
 from calibrate.report.sentences import ensembles as wording
 from calibrate.report.sentences.figures import interval, percent
 from calibrate.stats.ensembles.combine import KINDS, PASS, Kind, Recipe
@@ -20,7 +21,6 @@ from calibrate.workflow.tuning.ensemble_data import revision
 from db import Store
 from pages.components import charts, which_labels
 from pages.components.text import plain, visible
-from pages.components.words import ago, count, listed
 from pages.shell import workbench
 from pages.thresholds import ensemble_charts
 

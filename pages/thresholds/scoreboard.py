@@ -9,6 +9,7 @@ import pandas as pd
 import streamlit as st
 
 from calibrate.orientation import SIGNS
+from calibrate.report.numbers import count, listed
 from calibrate.report.sentences import scoreboard
 from calibrate.types import Interval
 from calibrate.workflow.detection import configurations
@@ -17,7 +18,6 @@ from calibrate.workflow.tuning import scoreboard as step
 from db import Store
 from pages.components.charts import GREY
 from pages.components.text import plain, visible
-from pages.components.words import count, listed
 
 TABLE = "scoreboard_table"
 SEEN = 14  # rows; the rest scrolls

@@ -10,6 +10,7 @@ from typing import Any
 import streamlit as st
 
 from calibrate import registry
+from calibrate.report.numbers import count, listed, share
 from calibrate.report.sentences import figures as wording
 from calibrate.stats.choosing.policy import parse
 from calibrate.stats.intervals.sweep_intervals import AT_ONCE, figures
@@ -19,7 +20,6 @@ from db import Store
 from db.scores import Config, Row
 from pages.components import charts, trace_card, which_labels
 from pages.components.text import plain
-from pages.components.words import count, listed, share
 from pages.shell.navigation import page
 from pages.thresholds import policy_controls, threshold_mark, tuning
 

@@ -15,8 +15,8 @@ from calibrate.errors import TouchstoneError
 from calibrate.ingest import Preview, Record, preview
 from calibrate.ingest.formats import formats
 from calibrate.ingest.record import KNOWN
+from calibrate.report.numbers import count
 from pages.components.text import plain, visible
-from pages.components.words import count
 from pages.shell import workbench
 from pages.traces.import_job import Wanted
 

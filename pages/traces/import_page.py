@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 
-from pages.components.words import count
+from calibrate.report.numbers import count
 from pages.shell import workbench
 from pages.shell.navigation import page
 from pages.traces.import_form import choose_files, format_names, look

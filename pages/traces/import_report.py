@@ -5,9 +5,9 @@ from __future__ import annotations
 import pandas as pd
 import streamlit as st
 
+from calibrate.report.numbers import count, duration, listed
 from calibrate.sanitize import cell
 from pages.components.text import plain, visible
-from pages.components.words import count, listed, span
 from pages.traces.import_job import FileState, ImportJob
 
 
@@ -22,7 +22,7 @@ def show_progress(job: ImportJob) -> None:
     if job.elapsed > 1:
         parts.append(f"{rate:,.0f} a second")
     if 0.02 < job.share < 1 and job.elapsed > 2:
-        parts.append(f"about {span(job.elapsed * (1 - job.share) / job.share)} left")
+        parts.append(f"about {duration(job.elapsed * (1 - job.share) / job.share)} left")
     with st.container(border=True):
         current = next((one for one in job.files if one.report.share < 1 and not one.problem), job.files[-1])
         st.text(visible(current.wanted.name, 120))
@@ -50,7 +50,7 @@ def _headline(job: ImportJob) -> str:
     if job.stopped:
         return f"**Stopped.** {count(imported, 'trace')} imported before that; importing again adds only the rest."
     if imported:
-        return f"**{count(imported, 'trace')} imported** in {span(job.seconds)}."
+        return f"**{count(imported, 'trace')} imported** in {duration(job.seconds)}."
     if there:
         verb = "was" if there == 1 else "were"
         return f"**Nothing new.** {count(there, 'trace')} {verb} in the store already."

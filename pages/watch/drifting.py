@@ -8,6 +8,7 @@ from typing import Any
 import streamlit as st
 from sqlalchemy import func, select
 
+from calibrate.report.numbers import count, listed
 from calibrate.report.sentences.figures import percent
 from calibrate.report.weekly_html import WORDS, figure, unit, urgency
 from calibrate.workflow.watching import drift as step
@@ -15,7 +16,6 @@ from db import Store
 from db.tables import ScoreRow, TraceRow
 from pages.components.charts import CONFIG
 from pages.components.text import middle, plain, visible
-from pages.components.words import count, listed
 from pages.shell import workbench
 
 EACH_ROW = 3

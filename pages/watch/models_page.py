@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import streamlit as st
 
+from calibrate.report.numbers import listed
 from calibrate.types import TraceFilter
 from calibrate.workflow.upgrade import models_seen as step
 from db import Store
 from pages.components import which_labels
 from pages.components.text import middle, plain, visible
-from pages.components.words import listed
 from pages.shell import workbench
 from pages.shell.navigation import page
 from pages.watch import watching

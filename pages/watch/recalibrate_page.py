@@ -6,6 +6,7 @@ import streamlit as st
 
 from calibrate import settings
 from calibrate.errors import TouchstoneError
+from calibrate.report.numbers import count
 from calibrate.workflow.releasing.announce import announce
 from calibrate.workflow.releasing.unknown_models import unknown_models
 from calibrate.workflow.upgrade import recalibrate as step
@@ -17,7 +18,6 @@ from pages.components import unknown_models as unseen
 from pages.components.release_diff import lines_of
 from pages.components.release_history import download
 from pages.components.text import middle, plain, visible
-from pages.components.words import count
 from pages.shell import workbench
 from pages.shell.navigation import page
 from pages.watch import recalibrating, unreleased

@@ -11,6 +11,7 @@ from sqlalchemy import func, select
 
 from calibrate.errors import TouchstoneError
 from calibrate.orientation import SIGNS
+from calibrate.report.numbers import count
 from calibrate.report.sentences.figures import interval, percent, policy_in_words
 from calibrate.stats.choosing.policy import parse
 from calibrate.types import Interval
@@ -19,7 +20,6 @@ from db import Store
 from db.tables import LabelRow, PointRow, ScoreRow
 from pages.components.charts import CONFIG, curves
 from pages.components.text import plain, visible
-from pages.components.words import count
 from pages.shell import workbench
 
 Asked = str | tuple[str, ...] | None

@@ -11,6 +11,7 @@ import plotly.graph_objects as go
 import streamlit as st
 
 from calibrate.errors import TouchstoneError
+from calibrate.report.numbers import count, labelled
 from calibrate.report.sentences.figures import interval, percent
 from calibrate.thresholds.model import Metrics, ThresholdsFile
 from calibrate.types import TraceFilter, Verdict
@@ -21,7 +22,6 @@ from pages.components import labelling, trace_card, verdict_bar
 from pages.components.charts import BLUE, CONFIG, GREY, HERE, VERMILLION, axis, template
 from pages.components.labelling import Desk
 from pages.components.text import middle, plain, visible
-from pages.components.words import count, labelled
 from pages.shell import workbench
 
 EVERY = "All traffic"

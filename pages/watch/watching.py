@@ -9,13 +9,13 @@ import plotly.graph_objects as go
 import streamlit as st
 from sqlalchemy import func, select
 
+from calibrate.report.numbers import count, day, share
 from calibrate.report.sentences.figures import interval
 from calibrate.workflow.upgrade import models_seen as step
 from db import Store
 from db.tables import LabelRow, TraceRow
 from pages.components.charts import CONFIG, GREY, axis, share_axis, template
 from pages.components.text import charted, middle, plain, visible
-from pages.components.words import count, day, share
 
 NONE = "(none)"
 MOST = 6  # values with a colour of their own

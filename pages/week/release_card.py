@@ -8,13 +8,13 @@ from datetime import datetime
 import streamlit as st
 
 from calibrate.orientation import SIGNS
+from calibrate.report.numbers import ago, count, day, labelled, share
 from calibrate.thresholds.model import DetectorEntry
 from calibrate.types import Interval
 from calibrate.workflow.releasing.history import read_release
 from calibrate.workflow.releasing.unknown_models import UnknownModel
 from db.releases import Release
 from pages.components.text import plain, visible
-from pages.components.words import ago, count, day, labelled, share
 from pages.shell.navigation import page
 
 

@@ -9,13 +9,13 @@ from datetime import date, datetime, timedelta
 import plotly.graph_objects as go
 import streamlit as st
 
+from calibrate.report.numbers import count, day, labelled
 from calibrate.thresholds.ensembles import EnsembleMetrics
 from calibrate.thresholds.model import Metrics, ThresholdsFile
 from calibrate.types import Guarantee, Interval, Tier
 from db import Store
 from pages.components import charts
 from pages.components.text import charted, visible
-from pages.components.words import count, day, labelled
 
 MONTH = timedelta(days=30)
 HEIGHT = 230

@@ -7,9 +7,9 @@ from datetime import datetime
 
 import streamlit as st
 
+from calibrate.report.numbers import ago, count, duration, share
 from calibrate.workflow.week.week import Step, Week
 from pages.components.text import plain
-from pages.components.words import ago, count, share, span
 from pages.shell.navigation import page
 
 _DONE, _NOW, _TODO = ":primary[:material/check:]", ":material/arrow_forward:", ""
@@ -69,7 +69,7 @@ def next_of(state: Week) -> Next:
     if state.next == "label" and state.sample and state.place:
         left = state.sample.size - state.labelled
         pace = state.place.seconds_each
-        time = f", about {span(left * pace)} at your pace" if pace else ""
+        time = f", about {duration(left * pace)} at your pace" if pace else ""
         begun = "Continue labelling" if state.labelled else "Start labelling"
         return Next(f"{count(left, 'trace')} of {plain(state.sample.name)} left to label{time}.", begun, "label")
     if state.next == "detect":

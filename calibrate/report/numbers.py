@@ -1,0 +1,185 @@
+"""How numbers, times and lists become text. Nothing else in the product formats a figure.
+
+The rules, each held by tests/report/test_numbers.py:
+
+- A share has one decimal below 10% and above 99%, none between, and no trailing ".0": 0.05 is always "5%".
+- A share that is not all is never "100%", and one that is not nothing is never "0%": "over 99.9%", "under 0.1%".
+- Bounds are joined by an en dash, or by "to" where one may be negative. A negative number has a true minus sign.
+- What is not known is "unknown".
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+
+UNKNOWN = "unknown"
+# Sums of weights miss the whole by a rounding error of about this size.
+_ROUNDING = 1e-11
+
+
+def share(value: float | None) -> str:
+    """Write a share from 0 to 1 as percent: "3.1%", "5%", "31%", "under 0.1%", "over 99.9%"."""
+    if value is None or math.isnan(value):
+        return UNKNOWN
+    if value <= _ROUNDING or value >= 1 - _ROUNDING:
+        return f"{100 * round(value):.0f}%"
+    if value < 0.001:
+        return "under 0.1%"
+    if value > 0.999:
+        return "over 99.9%"
+    tenths = value < 0.0995 or value > 0.99
+    return f"{_trimmed(100 * value, 1 if tenths else 0)}%"
+
+
+def exact_share(value: float) -> str:
+    """Write a share that somebody asked for, as a target, in all its digits: "72.95%". Rounding up would overclaim."""
+    return f"{100 * value:.10g}%"
+
+
+def interval(low: float | None, high: float | None, unit: str = "%") -> str:
+    """Write an interval of a share: "58–81%".
+
+    Whole percents; tenths where both bounds are below 1% ("0.2–0.6%") or above 99% ("99.2–99.8%").
+    """
+    if low is None or high is None:
+        return UNKNOWN
+    if 0 < high < 0.0095:
+        return f"{_trimmed(100 * low, 1)}–{max(100 * high, 0.1):.1f}{unit}"
+    if 0.9905 < low < 1:
+        return f"{min(100 * low, 99.9):.1f}–{_trimmed(100 * high, 1)}{unit}"
+    return f"{100 * low:.0f}–{100 * high:.0f}{unit}"
+
+
+def estimate(value: float | None, low: float | None, high: float | None) -> str:
+    """Write a share with its interval: "34% (22–48%)"; without one just "34%"."""
+    return share(value) if value is None or low is None or high is None else f"{share(value)} ({interval(low, high)})"
+
+
+def difference(value: float | None, low: float | None, high: float | None, places: int = 3) -> str:
+    """Write a difference with its 95% interval: "+0.005, 95% −0.011 to +0.023"."""
+    if value is None:
+        return UNKNOWN
+    if low is None or high is None:
+        return signed(value, places)
+    return f"{signed(value, places)}, 95% {signed(low, places)} to {signed(high, places)}"
+
+
+def points(value: float | None, low: float | None, high: float | None) -> str:
+    """Write a difference of shares in percentage points: "+4 points (−6 to +13)".
+
+    The bounds get as many decimals (at most 3) as keep an interval that excludes 0 from looking as if it held it.
+    """
+    if value is None:
+        return UNKNOWN
+    noun = "point" if abs(round(100 * value)) == 1 else "points"
+    text = f"{signed(100 * value, 0)} {noun}"
+    if low is None or high is None:
+        return text
+    places, nearest = 0, 100 * min(abs(low), abs(high))
+    while low * high > 0 and places < 3 and not round(nearest, places):
+        places += 1
+    return f"{text} ({signed(100 * low, places)} to {signed(100 * high, places)})"
+
+
+def number(value: float | None, digits: int = 4) -> str:
+    """Write a score or a threshold in `digits` significant digits: "0.8125", "−1.25", "12,346"."""
+    if value is None or math.isnan(value):
+        return UNKNOWN
+    if math.isinf(value):
+        return "∞" if value > 0 else "−∞"
+    text = f"{value:,.0f}" if abs(value) >= 10**digits else f"{value:.{digits}g}"
+    return _signs(text)
+
+
+def decimals(value: float | None, places: int = 3) -> str:
+    """Write a figure with no unit (an AUROC, a Brier score, an α) with a fixed number of decimals: "0.940"."""
+    return UNKNOWN if value is None or math.isnan(value) else _signs(f"{value:.{places}f}")
+
+
+def decimal_interval(low: float | None, high: float | None, places: int = 3) -> str:
+    """Write an interval of a figure with no unit: "0.911–0.958", or "−0.02 to 0.31"."""
+    if low is None or high is None:
+        return UNKNOWN
+    return f"{decimals(low, places)}{'–' if low >= 0 else ' to '}{decimals(high, places)}"
+
+
+def signed(value: float, places: int = 3) -> str:
+    """Write a number with its sign: "+0.031", "−0.002"; what rounds to nothing is "0" without a sign."""
+    text = f"{value:+,.{places}f}"
+    return "0" if not text.strip("+-0.") else _signs(text)
+
+
+def about(value: float) -> str:
+    """Write an estimate in the two digits that it is worth: "260", "1,200", "7", "0.43"."""
+    return f"{float(f'{value:.2g}'):,.0f}" if abs(value) >= 9.95 else _signs(f"{value:.2g}")
+
+
+def count(n: int, noun: str = "", plural: str | None = None) -> str:
+    """Write a count: "1 trace", "1,204 traces"; without a noun "1,204"."""
+    text = _signs(f"{n:,}")
+    return text if not noun else f"{text} {noun if n == 1 else plural or noun + 's'}"
+
+
+def labelled(n: int, positives: int) -> str:
+    """Say what a figure was measured on: "340 labels, 61 of them hallucinated"."""
+    return f"{count(n, 'label')}, {count(positives)} of them hallucinated"
+
+
+def money(dollars: float | None) -> str:
+    """Write an amount of dollars: "$0.42", "$1,204.50", "under $0.01"."""
+    if dollars is None or math.isnan(dollars):
+        return UNKNOWN
+    return "under $0.01" if 0 < dollars < 0.005 else f"${dollars:,.2f}"
+
+
+def duration(seconds: float) -> str:
+    """Write how long something takes: "40 s", "12 min", "1 h 20 min", "3 days"."""
+    if seconds < 90:
+        return f"{max(1, round(seconds))} s"
+    minutes = round(seconds / 60)
+    if minutes < 60:
+        return f"{minutes} min"
+    hours, minutes = divmod(minutes, 60)
+    if hours < 48:
+        return f"{hours} h {minutes} min" if minutes and hours < 10 else f"{hours} h"
+    return f"{hours // 24} days"
+
+
+def ago(moment: datetime, now: datetime) -> str:
+    """Say how long ago a moment was: "just now", "5 min ago", "yesterday", "12 days ago"."""
+    past = now - moment
+    if past < timedelta(minutes=1):
+        return "just now"
+    days = (now.date() - moment.date()).days
+    if days == 0 or past < timedelta(hours=6):
+        return f"{duration(past.total_seconds())} ago"
+    return "yesterday" if days == 1 else f"{days} days ago"
+
+
+def day(moment: datetime) -> str:
+    """Write a date: "20 Nov 2026"."""
+    return f"{moment.day} {moment:%b %Y}"
+
+
+def minute(moment: datetime) -> str:
+    """Write a moment: "20 Nov 2026, 14:05 UTC"."""
+    return f"{day(moment)}, {moment:%H:%M} UTC"
+
+
+def listed(names: Sequence[str], most: int = 3) -> str:
+    """Join names as people do: "a, b and c", or "a, b, c and 4 more"."""
+    if len(names) > most:
+        return f"{', '.join(names[:most])} and {count(len(names) - most)} more"
+    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
+
+
+def _trimmed(value: float, places: int) -> str:
+    text = f"{value:.{places}f}"
+    return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def _signs(text: str) -> str:
+    """Replace a leading hyphen by a true minus sign; a number that rounds to nothing has none."""
+    return text.lstrip("-") if not text.strip("-0.") else text.replace("-", "−", 1) if text[0] == "-" else text

@@ -1,4 +1,4 @@
-"""The laws of docs/architecture.md that a reading of the source can hold. Imports are import-linter's (pyproject.toml)."""
+"""The laws of docs/architecture.md that the source can show. Imports are import-linter's (pyproject.toml)."""
 
 from __future__ import annotations
 

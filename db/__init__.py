@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from db import revision
 from db.chosen import Certifications, Ensembles
 from db.decisions import Decisions
 from db.engine import connect, shown
@@ -9,6 +10,7 @@ from db.labels import Labels
 from db.proposals import Proposals
 from db.rechecks import Rechecks
 from db.releases import Points, Releases
+from db.revision import Group, Revision
 from db.runs import Runs
 from db.samples import Samples
 from db.scores import Scores
@@ -44,6 +46,11 @@ class Store:
         """The URL without its password."""
         return shown(self.url)
 
+    def revision(self, *groups: Group) -> Revision:
+        """A key that changes with every write to one of these groups of tables, of any process; without groups, with
+        every write. One query."""
+        return revision.read(self.engine, groups)
+
     def close(self) -> None:
         self.engine.dispose()
 
@@ -53,4 +60,4 @@ def open_store(url: str, *, create: bool = True) -> Store:
     return Store(url, create=create)
 
 
-__all__ = ["Store", "open_store"]
+__all__ = ["Group", "Revision", "Store", "open_store"]

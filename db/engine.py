@@ -12,9 +12,10 @@ from sqlalchemy import URL, Connection, Engine, create_engine, event, inspect, m
 from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError, SQLAlchemyError
 
 from calibrate.errors import BadInput, StoreError, TouchstoneError
+from db import revision
 
 MIGRATIONS = Path(__file__).parent / "migrations"
-HEAD = "0004"  # the newest migration; a test compares it with the folder
+HEAD = "0005"  # the newest migration; a test compares it with the folder
 # Serialises writers that assign keys, on databases with more than one writer at a time.
 WRITE_LOCK = 0x70C57
 NO_STORE = ("SQLITE_NOTADB", "SQLITE_CANTOPEN")  # what is wrong with the file, not with its state
@@ -32,6 +33,7 @@ def connect(url: str, *, create: bool = True) -> Engine:
     engine = create_engine(parsed, **_options(parsed))
     if parsed.get_backend_name() == "sqlite":
         _sqlite_rules(engine)
+    revision.watch(engine)
     try:
         _migrate(engine, create=create)
     except SQLAlchemyError as error:
@@ -62,11 +64,14 @@ def reason(error: Exception) -> str:
 
 @contextmanager
 def writing(engine: Engine) -> Iterator[Connection]:
-    """One write transaction: all of it is kept or none. On SQLite the write lock is taken at once, so that two
-    processes wait for each other instead of failing half-way. A database error leaves as a StoreError."""
+    """One write transaction: all of it is kept or none, and the groups of tables it wrote to get a new revision. On
+    SQLite the write lock is taken at once, so that two processes wait for each other instead of failing half-way. A
+    database error leaves as a StoreError."""
+    touched: set[revision.Group] = set()
     try:
-        with engine.connect().execution_options(immediate=True) as connection, connection.begin():
+        with engine.connect().execution_options(immediate=True, touched=touched) as connection, connection.begin():
             yield connection
+            revision.stamp(connection, touched)
     except DBAPIError as error:
         raise StoreError(f"the store could not be written: {reason(error)}; nothing of this step was kept") from error
 
@@ -153,7 +158,7 @@ def _migrate(engine: Engine, *, create: bool) -> None:
             f"the store {shown(str(engine.url))} is of a newer Touchstone (schema {at}, this one knows {HEAD}): "
             "upgrade Touchstone, or choose another store with --store"
         )
-    with engine.connect().execution_options(immediate=True) as connection, connection.begin():
+    with engine.connect().execution_options(immediate=True, touched=set()) as connection, connection.begin():
         serialise(connection)
         config.attributes["connection"] = connection
         command.upgrade(config, "head")

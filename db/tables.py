@@ -356,3 +356,11 @@ class RecheckRow(Base):
     started_by: Mapped[str]
     started_at: Mapped[datetime]
     finished_at: Mapped[datetime | None]
+
+
+class RevisionRow(Base):
+    """The revision of a group of tables: another with every write to one of them (db.revision)."""
+
+    __tablename__ = "revisions"
+    name: Mapped[str] = mapped_column(String(40), primary_key=True)
+    stamp: Mapped[int] = mapped_column(BigInteger)

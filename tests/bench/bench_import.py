@@ -21,6 +21,7 @@ from sqlalchemy import insert, select
 
 from calibrate.ingest import import_file
 from db import open_store
+from db.engine import writing
 from db.tables import SourceRow, TextRow, TraceRow, table
 
 TARGET, GROWTH_MB = 0.4, 150
@@ -69,7 +70,7 @@ def main(count: int) -> int:
                 rows[row] = [dict(one) for one in connection.execute(select(table(row))).mappings()]
         bare = open_store(f"sqlite:///{folder}/bare.db")
         began = time.perf_counter()
-        with bare.engine.begin() as connection:
+        with writing(bare.engine) as connection:
             for row, given in rows.items():
                 connection.execute(insert(table(row)), given)
         bare_seconds = time.perf_counter() - began

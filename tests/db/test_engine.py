@@ -11,15 +11,17 @@ import time
 from pathlib import Path
 
 import pytest
-from sqlalchemy import inspect, text
+from sqlalchemy import create_engine, inspect, make_url, text
 
 from calibrate.errors import BadInput, StoreError, TouchstoneError
-from calibrate.types import TraceFilter
+from calibrate.types import Label, TraceFilter
 from db import Store, open_store
-from db.engine import HEAD
+from db.engine import HEAD, MIGRATIONS
 from db.tables import Base
+from tests.db.make import NOW
 
 ROOT = Path(__file__).parent.parent.parent
+DRIVERS = {"sqlite": "sqlite", "postgresql": "postgresql+psycopg"}
 
 
 def write_traces(path: Path, count: int, *, first: int = 0) -> None:
@@ -134,3 +136,34 @@ def test_a_killed_import_keeps_whole_batches_and_goes_on_where_it_was(store_url:
     again = start_import(store_url, tmp_path / "a.jsonl")
     report = json.loads(again.communicate(timeout=120)[0])
     assert (report["imported"], report["duplicates"]) == (40_000 - kept, kept)
+
+
+@pytest.mark.parametrize("version", ["0001", "0002", "0003", "0004"])
+def test_a_store_of_every_older_schema_opens_and_reads(store_url: str, version: str) -> None:
+    from alembic import command
+    from alembic.config import Config
+
+    config = Config()
+    config.set_main_option("script_location", str(MIGRATIONS))
+    engine = create_engine(make_url(store_url).set(drivername=DRIVERS[store_url.partition(":")[0]]))
+    with engine.begin() as connection:
+        config.attributes["connection"] = connection
+        command.upgrade(config, version)
+        at = NOW.replace(tzinfo=None)
+        for row in (
+            f"INSERT INTO traces (id, trace_id, content_hash, answer, imported_at) VALUES (1, 't1', '', 'yes', '{at}')",
+            f"INSERT INTO labels (trace_pk, labeller, verdict, created_at) VALUES (1, 'ann', 'clean', '{at}')",
+            f"INSERT INTO gold (trace_pk, verdict, labellers, decided_at) VALUES (1, 'clean', 1, '{at}')",
+        ):
+            connection.execute(text(row))
+    engine.dispose()
+    store = open_store(store_url, create=False)
+    stored = store.traces.get(1)
+    assert stored is not None
+    assert (stored.trace.id, stored.trace.answer, stored.gold) == ("t1", "yes", "clean")
+    assert [(label.labeller, label.adjudicates) for label in store.labels.of_trace(1)] == [("ann", False)]
+    assert {stamp for _, stamp in store.revision()} == {0}
+    store.labels.add(1, Label("t1", "bob", "hallucinated"), sample_id=None, now=NOW)
+    assert store.labels.gold_counts() == {"disputed": 1}
+    assert store.revision("labels") != (("labels", 0),)
+    store.close()

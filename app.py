@@ -1,4 +1,4 @@
-"""The workbench. `streamlit run app.py`, or `make app`, which sets everything up first."""
+"""The shell. `streamlit run app.py`, or `make app`, which sets everything up first."""
 
 from __future__ import annotations
 

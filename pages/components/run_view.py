@@ -16,8 +16,8 @@ from calibrate.report.numbers import ago, count, duration, listed
 from calibrate.workflow.detection.detect import free_dead
 from db import Store
 from db.runs import STALE, Run
+from pages import shell
 from pages.components.text import plain, visible
-from pages.shell import workbench
 
 GRACE = timedelta(seconds=20)  # a worker needs this long to start, its imports included
 WORDS = {"queued": "waiting", "running": "running", "done": "done", "stopped": "stopped", "failed": "failed"}
@@ -41,7 +41,7 @@ def queue(store: Store, detectors: Sequence[Detector], scope: Mapping[str, Any],
     specs = [{"name": detector.name, "params": registry.config_of(detector)} for detector in detectors]
     options = None if budget is None else {"budget": budget}
     try:
-        start(store, store.runs.queue(specs, scope, options=options, now=workbench.now()).id)
+        start(store, store.runs.queue(specs, scope, options=options, now=shell.now()).id)
     except TouchstoneError as error:
         st.session_state["detect_problem"] = error
 
@@ -49,11 +49,11 @@ def queue(store: Store, detectors: Sequence[Detector], scope: Mapping[str, Any],
 def show_problem() -> None:
     """What went wrong when a run was to be started, once."""
     if problem := st.session_state.pop("detect_problem", None):
-        workbench.problem(problem)
+        shell.show_error(problem)
 
 
 def stop(store: Store, run_id: int) -> None:
-    store.runs.stop(run_id, now=workbench.now())
+    store.runs.stop(run_id, now=shell.now())
 
 
 def is_going(run: Run) -> bool:
@@ -67,7 +67,7 @@ def show_progress(store: Store, run_id: int) -> None:
     run = store.runs.get(run_id)
     if not is_going(run):
         st.rerun()
-    now = workbench.now()
+    now = shell.now()
     with st.container(border=True):
         st.markdown(f"**Run {run.id}** &ensp; {scope_text(run)}")
         if is_interrupted(store, run, now):

@@ -7,8 +7,8 @@ import streamlit as st
 from calibrate.report.numbers import count, day, listed, share
 from calibrate.workflow.releasing.unknown_models import unknown_models
 from db import Store
+from pages import shell
 from pages.components.text import middle, plain, visible
-from pages.shell.navigation import page
 
 
 def show(store: Store, *, links: bool = True) -> None:
@@ -26,5 +26,5 @@ def show(store: Store, *, links: bool = True) -> None:
             f"{day(found[0].since)}. v{release.version} was made without: its thresholds are not known to hold there."
         )
         if links:
-            places[0].page_link(page("drift"), label="Drift", icon=":material/show_chart:")
-            places[1].page_link(page("recalibrate"), label="Recalibrate", icon=":material/autorenew:")
+            places[0].page_link(shell.page("drift"), label="Drift", icon=":material/show_chart:")
+            places[1].page_link(shell.page("recalibrate"), label="Recalibrate", icon=":material/autorenew:")

@@ -12,10 +12,10 @@ from calibrate.workflow.detection.detect import scope_of
 from calibrate.workflow.detection.detectors import put_in_place
 from db import Store
 from db.runs import Run
+from pages import shell
+from pages.components import sample_choice
 from pages.components.run_view import is_going, queue, show_history, show_problem, show_progress, show_result
 from pages.detect.detector_form import choose_budget, choose_detectors
-from pages.shell import workbench
-from pages.shell.navigation import page
 
 SAMPLE, LABELLED, ALL = "The sample", "All labelled", "All"
 
@@ -37,7 +37,7 @@ def choose_scope(store: Store) -> tuple[dict[str, Any], int]:
         )
     if traces == SAMPLE:
         with right:
-            sample = workbench.choose_sample(store)
+            sample = sample_choice.choose_sample(store)
         assert sample is not None
         return scope_of(sample=sample.name), sample.size
     if traces == LABELLED:
@@ -70,7 +70,9 @@ def form(store: Store, *, again: bool) -> None:
         st.caption("Scores are kept: running again computes only what is missing.", width="content")
 
 
-with workbench.page("Detect", "Let each detector score the traces. A threshold comes later, from the labels.") as store:
+with shell.page_frame(
+    "Detect", "Let each detector score the traces. A threshold comes later, from the labels."
+) as store:
     put_in_place(store)
     show_problem()
     runs = store.runs.recent()
@@ -78,7 +80,7 @@ with workbench.page("Detect", "Let each detector score the traces. A threshold c
     if not store.traces.count(TraceFilter(), limit=1):
         st.markdown("There are no traces to score yet.")
         if st.button("Import traces", type="primary", icon=":material/upload:"):
-            st.switch_page(page("import"))
+            st.switch_page(shell.page("import"))
     elif newest and is_going(newest):
         show_progress(store, newest.id)
     else:
@@ -88,7 +90,7 @@ with workbench.page("Detect", "Let each detector score the traces. A threshold c
         if done and st.button(
             "Tune thresholds", type="primary", icon=":material/arrow_forward:", icon_position="right"
         ):
-            st.switch_page(page("tune"))
+            st.switch_page(shell.page("tune"))
         if done:
             with st.expander("Run again, or with other detectors, settings or traces", icon=":material/replay:"):
                 form(store, again=True)
@@ -97,4 +99,4 @@ with workbench.page("Detect", "Let each detector score the traces. A threshold c
     if len(runs) > 1:
         st.space("small")
         st.markdown("**Runs before**")
-        show_history(runs[1:], workbench.now())
+        show_history(runs[1:], shell.now())

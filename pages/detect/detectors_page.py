@@ -11,24 +11,24 @@ from calibrate.types import Sample, TraceFilter
 from calibrate.workflow.detection import detectors as step
 from calibrate.workflow.detection import team_files
 from db import Store
+from pages import shell
+from pages.components import sample_choice
 from pages.components.run_view import is_going, show_problem, show_progress, show_result
 from pages.detect import detector_compare, detector_detail, detector_table, file_editor
-from pages.shell import workbench
-from pages.shell.navigation import page
 
 
 def choose_traces(store: Store) -> tuple[Sample | None, dict[str, Any]]:
     """The sample at hand; without one, the labelled traces, or all."""
     left, right = st.columns([2, 3], vertical_alignment="bottom")
     with left:
-        sample = workbench.choose_sample(store)
+        sample = sample_choice.choose_sample(store)
     scope = step.scope_at_hand(store, sample.name if sample else None)
     if sample is None:
         with left:
             what = "all labelled traces" if scope.get("labelled") else "all traces, for none is labelled yet"
             st.markdown(f"There is no sample yet; figures are of {what}.")
         with right:
-            st.page_link(page("sample"), label="Draw a sample", icon=":material/casino:")
+            st.page_link(shell.page("sample"), label="Draw a sample", icon=":material/casino:")
     return sample, scope
 
 
@@ -43,25 +43,25 @@ def show_run(store: Store, one: step.Overview, scope: dict[str, Any]) -> None:
     try:
         made = detector_detail.settings(one.detector)
     except TouchstoneError as error:
-        workbench.problem(error)
+        shell.show_error(error)
         return
     detector_detail.offer_run(store, made, scope, known=one.status.how)
 
 
-with workbench.page("Detectors", "What each one measures, whether it can run here, and what it has scored.") as found:
+with shell.page_frame("Detectors", "What each one measures, whether it can run here, and what it has scored.") as found:
     step.put_in_place(found)
     show_problem()
     if not found.traces.count(TraceFilter(), limit=1):
         st.markdown("There are no traces yet. Here you would see what each detector could score of them.")
         if st.button("Import traces", type="primary", icon=":material/upload:"):
-            st.switch_page(page("import"))
+            st.switch_page(shell.page("import"))
         st.stop()
     sample, scope = choose_traces(found)
     chosen = detector_table.choose(step.overview(found, scope))
-    detector_detail.show(found, chosen, workbench.now())
+    detector_detail.show(found, chosen, shell.now())
     show_run(found, chosen, scope)
     if (prompt := step.prompt_of(chosen.detector)) is not None:
         with st.expander("Prompt", icon=":material/chat:"):
-            file_editor.edit(found, team_files.get(found, prompt), workbench.now())
+            file_editor.edit(found, team_files.get(found, prompt), shell.now())
     detector_compare.show(found, chosen.detector.name, sample.name if sample else None)
-    file_editor.show_lists(found, workbench.now())
+    file_editor.show_lists(found, shell.now())

@@ -11,8 +11,8 @@ from calibrate.errors import TouchstoneError
 from calibrate.report.numbers import ago
 from calibrate.workflow.detection import team_files as step
 from db import Store
+from pages import shell
 from pages.components.text import label, plain
-from pages.shell import workbench
 
 SHOWN = 5  # versions
 HEIGHT = 340
@@ -34,7 +34,7 @@ def edit(store: Store, file: step.File, now: datetime) -> None:
         st.markdown(f"**{plain(file.name)}** &ensp; :gray[version {file.version}, {plain(_who(file, now))}]")
         text, error = st.session_state.get(REFUSED, {}).get(file.name, (None, None))
         if error is not None and st.session_state.get(key) == text:
-            workbench.problem(error)
+            shell.show_error(error)
         st.text_area(f"Text of {label(file.name)}", file.text, height=HEIGHT, key=key, label_visibility="collapsed")
         with st.container(horizontal=True, vertical_alignment="center"):
             st.button("Save", icon=":material/save:", key=f"{key}_save", on_click=_save, args=(store, file.name, key))
@@ -72,10 +72,10 @@ def _save(store: Store, name: str, key: str) -> None:
     refused: dict[str, tuple[str, TouchstoneError]] = st.session_state.setdefault(REFUSED, {})
     refused.pop(name, None)
     try:
-        step.save(store, name, text, by=workbench.user(), now=workbench.now())
+        step.save(store, name, text, by=shell.user(), now=shell.now())
     except TouchstoneError as error:
         refused[name] = (text, error)
 
 
 def _reset(store: Store, name: str) -> None:
-    step.reset(store, name, by=workbench.user(), now=workbench.now())
+    step.reset(store, name, by=shell.user(), now=shell.now())

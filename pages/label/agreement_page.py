@@ -5,12 +5,12 @@ from __future__ import annotations
 import streamlit as st
 
 from calibrate.workflow.labelling import agreement as step
-from pages.label import adjudicating, agreement_report
-from pages.shell import workbench
+from pages import shell
+from pages.label import adjudication, agreement_report
 
 VIEWS = {"disputed": "Disputed", "second": "Second look", "errors": "If labellers err"}
 
-with workbench.page(
+with shell.page_frame(
     "Agreement", "How far labellers agree, what they dispute, and which labels deserve a second look."
 ) as found:
     with st.columns([2, 3])[0]:
@@ -21,7 +21,7 @@ with workbench.page(
         agreement_report.offer_double(found, seen)
     else:
         agreement_report.show_nothing_yet(found, seen)
-    adjudicating.show_decided()
+    adjudication.show_decided()
     if not found.labels.labellers():
         st.stop()
     # A widget's state ends with its page; the address keeps it.
@@ -39,7 +39,7 @@ with workbench.page(
     )
     st.query_params["view"] = view
     if view == "disputed":
-        adjudicating.show_disputed(found, seen)
+        adjudication.show_disputed(found, seen)
     elif view == "second":
         agreement_report.show_second_look(found, seen)
     else:

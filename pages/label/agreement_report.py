@@ -14,10 +14,9 @@ from calibrate.stats.labels.sensitivity import AT_LEAST, Corrected, Errors, Meas
 from calibrate.types import Interval, Sample
 from calibrate.workflow.labelling import agreement as step
 from db import Store
+from pages import shell
 from pages.components.text import plain, visible
-from pages.label.adjudicating import bench
-from pages.shell import workbench
-from pages.shell.navigation import page
+from pages.label.adjudication import bench
 
 EVERYTHING = "All labelled traces"
 FEW_POSITIVES = 0.2  # a smaller share of hallucinated verdicts leaves alpha hardly known
@@ -66,7 +65,7 @@ def offer_double(store: Store, seen: step.Look) -> None:
         )
         if st.button("Label them", type="primary", icon=":material/check_box:"):
             st.session_state["sample_at_hand"] = name
-            st.switch_page(page("label"))
+            st.switch_page(shell.page("label"))
         return
     if seen.sample is not None and seen.sample.design == ENRICHED:
         return
@@ -89,7 +88,7 @@ def show_nothing_yet(store: Store, seen: step.Look) -> None:
             st.markdown(
                 "**Nobody has labelled yet.** Here you would see how far two people agree, and what they dispute."
             )
-            st.page_link(page("label"), label="Label traces", icon=":material/check_box:")
+            st.page_link(shell.page("label"), label="Label traces", icon=":material/check_box:")
             return
         one = (
             f"Only one person ({plain(people[0])}) has labelled"
@@ -114,7 +113,7 @@ def show_second_look(store: Store, seen: step.Look) -> None:
         with st.container(border=True):
             st.markdown("**No second look yet.** Here you would see the labels that the detectors doubt most.")
             st.text(str(error))
-            st.page_link(page("detect"), label="Run detectors", icon=":material/play_circle:")
+            st.page_link(shell.page("detect"), label="Run detectors", icon=":material/play_circle:")
         return
     st.caption(plain(step.standing(found)) + " Adjudicated traces are left out.")
     if not found.suspects:
@@ -152,7 +151,7 @@ def show_sensitivity(store: Store, seen: step.Look) -> None:
     if not points:
         with st.container(border=True):
             st.markdown("**No operating point yet.** Here you would see what wrong labels do to its figures.")
-            st.page_link(page("tune"), label="Choose one", icon=":material/tune:")
+            st.page_link(shell.page("tune"), label="Choose one", icon=":material/tune:")
         return
     left, right = st.columns([1, 2], gap="large")
     with left:
@@ -206,7 +205,7 @@ def _use(rates: Errors) -> None:
 
 def _draw(store: Store, sample: str | None) -> None:
     try:
-        drawn = step.double(store, sample, now=workbench.now())
+        drawn = step.double(store, sample, now=shell.now())
     except TouchstoneError as error:
         st.session_state["agree_problem"] = error
     else:

@@ -9,13 +9,12 @@ from calibrate.stats.sampling import designs
 from calibrate.types import TraceFilter
 from calibrate.workflow.sampling import sample as step
 from db import Store
+from pages import shell
 from pages.components.text import plain
 from pages.label.pool import PoolView, choose_pool, show_pool, view_of
 from pages.label.sample_at_hand import show_at_hand
 from pages.label.sample_design import Choice, choose_design, strata_of
 from pages.label.sample_plan import free_name, show_plan, show_samples, show_strata
-from pages.shell import workbench
-from pages.shell.navigation import page
 
 SIZE = 300
 
@@ -25,14 +24,14 @@ def draw(where: TraceFilter, choice: Choice) -> None:
     state = st.session_state
     try:
         drawn = step.draw(
-            workbench.store(),
+            shell.store(),
             state["draw_name"].strip(),
             size=int(state["draw_size"] or SIZE),
             design=choice.design,
             by=choice.by,
             where=where,
             seed=state["draw_seed"],
-            now=workbench.now(),
+            now=shell.now(),
             cut=choice.cut,
             fresh=choice.fresh,
         )
@@ -50,13 +49,13 @@ def form(store: Store, *, primary: bool) -> None:
         where = choose_pool(store, store.traces.summary().last)
         choice = choose_design(store, where, store.traces.count(where))
         name, size, seed = st.columns([2, 1, 1])
-        st.session_state.setdefault("draw_name", free_name(store, workbench.now()))
+        st.session_state.setdefault("draw_name", free_name(store, shell.now()))
         name.text_input("Name", key="draw_name", max_chars=200)
         size.number_input("Traces", min_value=1, max_value=100_000, value=SIZE, step=50, key="draw_size")
         about = "The same seed draws the same sample from the same store."
         seed.number_input("Seed", min_value=0, value=None, step=1, placeholder="random", help=about, key="draw_seed")
         pool = view_of(store, where, choice.by)
-        with workbench.guarded():
+        with shell.guarded():
             finish(store, pool, where, choice, primary=primary)
     with right:
         show_pool(pool, where)
@@ -64,7 +63,7 @@ def form(store: Store, *, primary: bool) -> None:
 
 def finish(store: Store, pool: PoolView, where: TraceFilter, choice: Choice, *, primary: bool) -> None:
     if problem := st.session_state.pop("draw_problem", None):
-        workbench.problem(problem)
+        shell.show_error(problem)
     if not pool.size:
         st.info("No trace is in this pool. Widen the window or the filters.", icon=":material/filter_list_off:")
         return
@@ -81,13 +80,15 @@ def finish(store: Store, pool: PoolView, where: TraceFilter, choice: Choice, *, 
     st.button(text, type="primary" if primary else "secondary", icon=":material/casino:", on_click=draw, args=args)
 
 
-with workbench.page("Sample", "Draw the traces to label, each with a known chance, so that the figures hold.") as store:
+with shell.page_frame(
+    "Sample", "Draw the traces to label, each with a known chance, so that the figures hold."
+) as store:
     samples = store.samples.list()
     fresh = next((one for one in samples if one.name == st.session_state.get("draw_done")), None)
     if not store.traces.count(TraceFilter(), limit=1):
         st.markdown("There are no traces to draw from yet.")
         if st.button("Import traces", type="primary", icon=":material/upload:"):
-            st.switch_page(page("import"))
+            st.switch_page(shell.page("import"))
     else:
         if fresh:
             with st.container(
@@ -97,10 +98,10 @@ with workbench.page("Sample", "Draw the traces to label, each with a known chanc
                     f"**{plain(fresh.name)}** is drawn: {fresh.size:,} of {fresh.pool:,} traces.", width="content"
                 )
                 if st.button("Label them", type="primary", icon=":material/arrow_forward:", icon_position="right"):
-                    st.switch_page(page("label"))
+                    st.switch_page(shell.page("label"))
         form(store, primary=fresh is None)
         if samples:
             st.space("small")
             st.markdown("**Samples**")
-            show_samples(store, samples, workbench.now())
+            show_samples(store, samples, shell.now())
             show_at_hand(store)

@@ -9,17 +9,17 @@ import streamlit as st
 
 from calibrate.errors import TouchstoneError
 from calibrate.types import Sample, Verdict
-from pages.components import labelling, trace_card, verdict_bar
-from pages.components.labelling import Desk, Turn
+from pages import shell
+from pages.components import labelling_desk, sample_choice, trace_card, verdict_bar
+from pages.components.labelling_desk import Desk, Turn
 from pages.components.text import plain
-from pages.shell import navigation, workbench
 
 CARD_HEIGHT = "max(24rem, calc(100dvh - 16.5rem))"
 
 
 def main() -> None:
-    with workbench.guarded():
-        store = workbench.store()
+    with shell.guarded():
+        store = shell.store()
         if "user" in st.query_params and "user" not in st.session_state:
             st.session_state["user"] = st.query_params["user"][:100]
         if not store.samples.list():
@@ -27,24 +27,24 @@ def main() -> None:
             return
         head = st.container(horizontal=True, vertical_alignment="center", key="label-head")
         status = head.container()
-        with head.popover(plain(workbench.user(), 30), icon=":material/person:", type="tertiary"):
-            sample = workbench.choose_sample(store)
-            st.text_input("Your name", value=workbench.user(), key="label_name", max_chars=100, on_change=_rename)
+        with head.popover(plain(shell.user(), 30), icon=":material/person:", type="tertiary"):
+            sample = sample_choice.choose_sample(store)
+            st.text_input("Your name", value=shell.user(), key="label_name", max_chars=100, on_change=_rename)
             st.caption("Each labeller's verdicts are kept under their name.")
         assert sample is not None
-        st.session_state["desk"] = _desk(sample, workbench.user())
+        st.session_state["desk"] = _desk(sample, shell.user())
         _screen(status)
 
 
 @st.fragment
 def _screen(status: st.delta_generator.DeltaGenerator) -> None:
     """All that changes from one trace to the next."""
-    with workbench.guarded():
+    with shell.guarded():
         desk: Desk = st.session_state["desk"]
-        turn = labelling.turn(workbench.store(), desk)
+        turn = labelling_desk.turn(shell.store(), desk)
         status.markdown(_status(desk, turn))
         if error := st.session_state.pop("label_error", None):
-            workbench.problem(error)
+            shell.show_error(error)
         if turn.pk is None or turn.trace is None:
             _done(desk, turn)
             return
@@ -72,7 +72,7 @@ def _desk(sample: Sample, name: str) -> Desk:
 
 def _status(desk: Desk, turn: Turn) -> str:
     place = turn.place
-    parts = [f"**{plain(desk.sample.name, 60)}**", labelling.progress(place)]
+    parts = [f"**{plain(desk.sample.name, 60)}**", labelling_desk.progress(place)]
     if desk.back_at is not None:
         said = f"you said {turn.before.verdict}" if turn.before else "you skipped it"
         parts.append(f"back: {said}")
@@ -86,7 +86,7 @@ def _status(desk: Desk, turn: Turn) -> str:
 
 
 def _done(desk: Desk, turn: Turn) -> None:
-    counts = labelling.tally(workbench.store(), desk)
+    counts = labelling_desk.tally(shell.store(), desk)
     with st.container(border=True):
         st.subheader(f"All {turn.place.size} are labelled", anchor=False)
         words = (f"{counts[verdict]} {verdict}" for verdict in ("hallucinated", "clean", "unsure") if verdict in counts)
@@ -94,7 +94,7 @@ def _done(desk: Desk, turn: Turn) -> None:
         st.caption("Next, the detectors score the same traces; then you choose their thresholds.")
         with st.container(horizontal=True, key="verdicts"):
             if st.button("Run the detectors", type="primary", icon=":material/play_circle:", key="go-detect"):
-                st.switch_page(navigation.page("detect"))
+                st.switch_page(shell.page("detect"))
             verdict_bar.back(turn.number, can_go_back=turn.can_go_back, on_back=_on_back)
     verdict_bar.guard(was=None)
 
@@ -107,24 +107,24 @@ def _no_sample() -> None:
             "Draw one, and its traces come here one at a time."
         )
         if st.button("Draw a sample", type="primary", icon=":material/casino:"):
-            st.switch_page(navigation.page("sample"))
+            st.switch_page(shell.page("sample"))
 
 
 def _on_verdict(number: int, verdict: Verdict) -> None:
     desk: Desk = st.session_state["desk"]
     picked = verdict_bar.chosen(number)
     with _told():
-        labelling.answer(workbench.store(), desk, number, verdict, kinds=picked.kinds, note=picked.note)
+        labelling_desk.answer(shell.store(), desk, number, verdict, kinds=picked.kinds, note=picked.note)
 
 
 def _on_skip(number: int) -> None:
     with _told():
-        labelling.skip(workbench.store(), st.session_state["desk"], number)
+        labelling_desk.skip(shell.store(), st.session_state["desk"], number)
 
 
 def _on_back(number: int) -> None:
     with _told():
-        labelling.back(workbench.store(), st.session_state["desk"], number)
+        labelling_desk.back(shell.store(), st.session_state["desk"], number)
 
 
 @contextmanager
@@ -135,7 +135,7 @@ def _told() -> Iterator[None]:
     except TouchstoneError as error:
         st.session_state["label_error"] = error
     except Exception:
-        workbench.log.exception("a label was not saved")
+        shell.log.exception("a label was not saved")
         st.session_state["label_error"] = TouchstoneError(
             "This was not saved. The trace is still here: press again. The log of the server has the details."
         )

@@ -14,9 +14,9 @@ from calibrate.workflow.sampling.sample import look
 from calibrate.workflow.week.week import WINDOW
 from db import Store
 from db.traces import NONE
+from pages import shell
 from pages.components import bars
 from pages.components.text import visible
-from pages.shell import workbench
 
 LAST, UP_TO_NEWEST, ALL, CUSTOM = "Last 14 days", "14 days up to the newest", "All", "Custom"
 DAY = timedelta(days=1)
@@ -74,7 +74,7 @@ def show_pool(pool: PoolView, where: TraceFilter) -> None:
 
 
 def _window(newest: datetime | None) -> TraceFilter:
-    now = workbench.now()
+    now = shell.now()
     stale = newest is not None and newest < now - WINDOW
     options = [UP_TO_NEWEST if stale else LAST, ALL, CUSTOM]
     default = ALL if newest is None else options[0]

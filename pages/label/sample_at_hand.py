@@ -9,10 +9,11 @@ from calibrate.report.numbers import count
 from calibrate.types import Sample
 from calibrate.workflow.sampling.topup import top_up
 from db import Store
+from pages import shell
+from pages.components import sample_choice
 from pages.components.text import plain
 from pages.label.sample_design import in_words
 from pages.label.sample_plan import show_strata
-from pages.shell import workbench
 
 MORE = 50
 
@@ -21,7 +22,7 @@ def show_at_hand(store: Store) -> None:
     """One sample of those there are, chosen, and topped up on demand."""
     left, right = st.columns([5, 4], gap="large")
     with left:
-        sample = workbench.choose_sample(store, label="Sample at hand")
+        sample = sample_choice.choose_sample(store, label="Sample at hand")
         if sample is None:
             return
         st.markdown(
@@ -45,16 +46,16 @@ def _more(sample: Sample) -> None:
         st.button(f"Draw {n:,} more", icon=":material/add:", on_click=_draw_more, args=(sample.name, sample.size, n))
     st.caption("From the traces it was drawn from, by the same strata; those imported since take no part.")
     if problem := st.session_state.pop("more_problem", None):
-        workbench.problem(problem)
+        shell.show_error(problem)
 
 
 def _draw_more(name: str, seen: int, more: int) -> None:
     """Pressed twice, the second finds a larger sample than it saw and draws nothing."""
-    store = workbench.store()
+    store = shell.store()
     sample = store.samples.get(name)
     if sample is None or sample.size != seen:
         return
     try:
-        top_up(store, name, more=more, seed=None, now=workbench.now())
+        top_up(store, name, more=more, seed=None, now=shell.now())
     except TouchstoneError as error:
         st.session_state["more_problem"] = error

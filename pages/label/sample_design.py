@@ -17,8 +17,8 @@ from calibrate.workflow.sampling.frame import ENOUGH_SCORED, scored_configs
 from db import Store, pools
 from db.pools import Moment
 from db.scores import Config
+from pages import shell
 from pages.components.text import visible
-from pages.shell.navigation import page
 
 RANDOM, STRATIFIED, OCTAVE, UNCERTAIN, FLAGGED = "random", "stratified", "octave", "uncertain", "fresh-flagged"
 NAMES = {
@@ -118,7 +118,7 @@ def _first(store: Store, config: Config) -> float:
 def _score_first(why: str) -> None:
     with st.container(horizontal=True, vertical_alignment="center"):
         st.caption(why, width="content")
-        st.page_link(page("detect"), label="Score all traces", icon=":material/play_circle:", width="content")
+        st.page_link(shell.page("detect"), label="Score all traces", icon=":material/play_circle:", width="content")
 
 
 @st.cache_data(max_entries=64, show_spinner="Counting scores …")

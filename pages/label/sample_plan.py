@@ -16,6 +16,7 @@ from calibrate.workflow.sampling.sizing import PREVALENCE, Plan, last_prevalence
 from db import Store, pools
 from db.pools import Moment
 from db.traces import NONE
+from pages import shell
 from pages.components.text import label, visible
 from pages.label.sample_design import FLAGGED, RANDOM, UNCERTAIN, Choice, in_words
 
@@ -180,7 +181,5 @@ def _row(store: Store, sample: Sample, now: datetime) -> dict[str, object]:
 
 def _pace(store: Store) -> float | None:
     """Seconds a label, in the newest sample that was labelled here."""
-    from pages.shell.workbench import user
-
-    paces = (store.labels.place(sample.id, user()).seconds_each for sample in store.samples.list()[:3])
+    paces = (store.labels.place(sample.id, shell.user()).seconds_each for sample in store.samples.list()[:3])
     return next((pace for pace in paces if pace), None)

@@ -9,10 +9,9 @@ from calibrate.report.numbers import count
 from calibrate.thresholds import diff
 from calibrate.workflow.releasing import history
 from db import Store
-from pages.components import proposing, release_diff, release_history, unknown_models
-from pages.release import release_acts, releasing
-from pages.shell import workbench
-from pages.shell.navigation import page
+from pages import shell
+from pages.components import proposals, release_diff, release_history, unknown_models
+from pages.release import release_actions, release_form
 
 
 def form(store: Store, *, quiet: bool) -> None:
@@ -20,26 +19,26 @@ def form(store: Store, *, quiet: bool) -> None:
     before, saved = history.live_release(store), store.points.latest()
     number = before.version + 1 if before else 1
     live = {name: entry.tier for name, entry in before.detectors.items()} if before else {}
-    tiers = releasing.choose_points(store, saved, live)
-    releasing.choose_ensembles(store, before.ensembles if before else ())
+    tiers = release_form.choose_points(store, saved, live)
+    release_form.choose_ensembles(store, before.ensembles if before else ())
     left, right = st.columns(2, gap="large")
     seen, found, changes = [point.id for point in saved.values()], None, False
     with right:
         if tiers:
-            file = releasing.candidate_of(store, releasing.chosen(store, seen), before, workbench.now())
+            file = release_form.candidate_of(store, release_form.chosen(store, seen), before, shell.now())
             changes = bool(diff(before, file))
             found = release_diff.show_changes(store, before, file)
         else:
             st.caption("Tick at least one detector.")
     with left:
-        workbench.restore("release_note")
+        shell.restore("release_note")
         st.text_area("Note", key="release_note", placeholder="Why this release, for those who read it later")
-        workbench.keep("release_note")
+        shell.keep("release_note")
         lacks = False
         if found and found.worse:
-            workbench.restore("release_reason")
+            shell.restore("release_reason")
             st.text_area("Reason", key="release_reason", placeholder="Why it may be worse than the live release")
-            workbench.keep("release_reason")
+            shell.keep("release_reason")
             lacks = not str(st.session_state.get("release_reason") or "").strip()
         st.text_input("Also write to a file here, or a URL", placeholder="not written", key="release_out")
         does = "Propose" if settings.releases().approval else "Release"
@@ -49,23 +48,23 @@ def form(store: Store, *, quiet: bool) -> None:
             icon=":material/verified:",
             disabled=not changes or lacks,
             help="A point got worse: give the reason first." if lacks else None,
-            on_click=release_acts.release,
+            on_click=release_actions.release,
             args=(store, seen, number),
         )
 
 
-with workbench.page(
+with shell.page_frame(
     "Release", "Turn the saved operating points into the next version of the thresholds file."
 ) as found:
-    release_acts.tell(found)
+    release_actions.tell(found)
     unknown_models.show(found)
-    waiting = proposing.show_proposals(found, workbench.now(), release_acts.approve, release_acts.decline)
+    waiting = proposals.show_proposals(found, shell.now(), release_actions.approve, release_actions.decline)
     if found.points.latest():
         form(found, quiet=waiting)
     else:
         with st.container(border=True):
             st.markdown("**No operating point is saved yet.** Save a threshold for a detector, and it is offered here.")
-            st.page_link(page("tune"), label="Choose thresholds", icon=":material/tune:")
-    release_history.show_history(found, workbench.now(), release_acts.roll_back)
+            st.page_link(shell.page("tune"), label="Choose thresholds", icon=":material/tune:")
+    release_history.show_history(found, shell.now(), release_actions.roll_back)
     if live := history.live_release(found):
         release_history.show_reader(list(live.detectors))

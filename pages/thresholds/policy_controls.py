@@ -14,7 +14,7 @@ from calibrate.stats.choosing.policy import Kind
 from calibrate.types import Strength
 from calibrate.workflow.evidence import evidence
 from db import Store
-from pages.thresholds import tuning
+from pages.thresholds import tune_setting
 
 POLICIES: dict[Kind, str] = {
     "precision": "Precision at least",
@@ -42,7 +42,7 @@ ABOUT_STRENGTH = """
 """
 
 
-def choose_policy(store: Store, data: evidence.Evidence, setting: tuning.Setting) -> None:
+def choose_policy(store: Store, data: evidence.Evidence, setting: tune_setting.Setting) -> None:
     """The controls that move the threshold, and their numbers."""
     state, moved = st.session_state, {"on_change": _set_policy, "args": (store, data)}
     state["tune_policy"], state["tune_strength"] = setting.policy.kind, setting.strength
@@ -72,9 +72,9 @@ def choose_policy(store: Store, data: evidence.Evidence, setting: tuning.Setting
         if setting.policy.kind == "precision":
             st.segmented_control(
                 "How sure",
-                list(tuning.STRENGTHS),
+                list(tune_setting.STRENGTHS),
                 required=True,
-                format_func=tuning.STRENGTHS.__getitem__,
+                format_func=tune_setting.STRENGTHS.__getitem__,
                 key="tune_strength",
                 help=ABOUT_STRENGTH,
                 **moved,
@@ -106,23 +106,23 @@ NUMBERS: dict[Kind, tuple[Number, ...]] = {
 }
 
 
-def type_in(data: evidence.Evidence, setting: tuning.Setting) -> None:
+def type_in(data: evidence.Evidence, setting: tune_setting.Setting) -> None:
     st.session_state["tune_exact"] = setting.threshold
     st.number_input(
-        "Threshold", key="tune_exact", on_change=_by_hand, args=("tune_exact",), step=tuning.step_of(data),
+        "Threshold", key="tune_exact", on_change=_by_hand, args=("tune_exact",), step=tune_setting.step_of(data),
         format="%.5g", width=160, label_visibility="collapsed", value=None,
     )  # fmt: skip
 
 
-def slide(data: evidence.Evidence, setting: tuning.Setting) -> None:
-    low, high = tuning.span_of(data)
+def slide(data: evidence.Evidence, setting: tune_setting.Setting) -> None:
+    low, high = tune_setting.span_of(data)
     st.session_state["tune_slider"] = min(max(setting.threshold, low), high)
-    digits = max(0, -math.floor(math.log10(tuning.step_of(data))))
+    digits = max(0, -math.floor(math.log10(tune_setting.step_of(data))))
     st.slider(
         "Threshold",
         low,
         high,
-        step=tuning.step_of(data),
+        step=tune_setting.step_of(data),
         format=f"%.{digits}f",
         key="tune_slider",
         on_change=_by_hand,
@@ -149,17 +149,17 @@ def take_by_hand(threshold: float) -> None:
 
 def _set_policy(store: Store, data: evidence.Evidence) -> None:
     state = st.session_state
-    known: tuning.Setting = state["tune_setting"]
+    known: tune_setting.Setting = state["tune_setting"]
     kind: Kind = state["tune_policy"]
     strength: Strength = state.get("tune_strength") or known.strength
     if kind == "manual":
         state["tune_setting"] = replace(known, by_hand=True)
         return
-    rule = known.rule if known.rule.kind == kind else tuning.FIRST[kind]
+    rule = known.rule if known.rule.kind == kind else tune_setting.FIRST[kind]
     given = {one.part: state[one.key] / one.scale for one in NUMBERS.get(kind, ()) if state.get(one.key) is not None}
     if rule is known.rule:  # the numbers on the page are this policy's
         rule = replace(rule, **given)
-    state["tune_setting"] = tuning.moved(store, data, replace(known, rule=rule, strength=strength, by_hand=False))
+    state["tune_setting"] = tune_setting.moved(store, data, replace(known, rule=rule, strength=strength, by_hand=False))
 
 
 def _by_hand(key: str) -> None:
@@ -168,5 +168,5 @@ def _by_hand(key: str) -> None:
 
 
 def _hand(threshold: float, *, said: bool = False) -> None:
-    known: tuning.Setting = st.session_state["tune_setting"]
+    known: tune_setting.Setting = st.session_state["tune_setting"]
     st.session_state["tune_setting"] = replace(known, by_hand=True, threshold=threshold, said=said)

@@ -16,10 +16,9 @@ from calibrate.workflow.detection import configurations
 from calibrate.workflow.evidence import loading
 from calibrate.workflow.tuning import probability as step
 from db import Store
+from pages import shell
 from pages.components import charts
 from pages.components.text import plain
-from pages.shell import workbench
-from pages.shell.navigation import page
 
 HEIGHT = 340
 
@@ -33,7 +32,7 @@ def show(store: Store, name: str, sample: str | None) -> None:
     except NotEnoughLabels as error:
         st.markdown("**No probability can be read from its scores yet.**")
         st.text(str(error))
-        st.page_link(page("label"), label="Label traces", icon=":material/check_box:")
+        st.page_link(shell.page("label"), label="Label traces", icon=":material/check_box:")
         return
     fitted = mapped.fitted
     st.markdown(plain(step.sentence(mapped)))
@@ -126,7 +125,7 @@ def _kept(url: str, name: str, sample: str | None, changes: tuple[Any, ...], _st
 def _save(store: Store, mapped: step.Mapped) -> None:
     """Pressed twice, the same map is kept again."""
     try:
-        step.save(store, mapped, by=workbench.user(), now=workbench.now())
+        step.save(store, mapped, by=shell.user(), now=shell.now())
     except TouchstoneError as error:
         st.session_state["map_problem"] = error
 
@@ -134,16 +133,16 @@ def _save(store: Store, mapped: step.Mapped) -> None:
 def _offer(store: Store, mapped: step.Mapped) -> None:
     """Keep the map with the saved operating point; without one, the way to it."""
     if problem := st.session_state.pop("map_problem", None):
-        workbench.problem(problem)
+        shell.show_error(problem)
     saved = store.points.latest().get(mapped.config.name)
     with st.container(horizontal=True, vertical_alignment="center"):
         if saved is None or saved.config_id != mapped.config.id:
             if st.button("Choose its threshold", type="primary", icon=":material/tune:"):
-                st.switch_page(page("tune"))
+                st.switch_page(shell.page("tune"))
             st.caption("A map goes into a release with the detector's operating point; none is saved for this one.")
         elif step.kept(saved) == mapped.fitted.map:
             st.markdown(":material/check: Kept with the operating point", width="content")
-            st.page_link(page("release"), label="Release it", icon=":material/verified:")
+            st.page_link(shell.page("release"), label="Release it", icon=":material/verified:")
         else:
             label, icon = "Keep with the operating point", ":material/bookmark_add:"
             st.button(label, type="primary", icon=icon, on_click=_save, args=(store, mapped))

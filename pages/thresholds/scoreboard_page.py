@@ -5,12 +5,11 @@ from __future__ import annotations
 import streamlit as st
 
 from calibrate.workflow.detection import configurations
-from pages.components import unknown_models, which_labels
-from pages.shell import workbench
-from pages.shell.navigation import page
+from pages import shell
+from pages.components import evidence_choice, unknown_models
 from pages.thresholds import reliability, scoreboard
 
-with workbench.page(
+with shell.page_frame(
     "Scoreboard", "Every detector on the same labels, beside the baselines it must beat, and what each costs."
 ) as found:
     if not configurations.configs_by_detector(found):
@@ -19,18 +18,18 @@ with workbench.page(
                 "**No detector has scored anything yet.** Here you would see them side by side: how well each tells "
                 "hallucinated from clean, how sure that is, what it costs."
             )
-            st.page_link(page("detect"), label="Run detectors", icon=":material/play_circle:")
+            st.page_link(shell.page("detect"), label="Run detectors", icon=":material/play_circle:")
         st.stop()
     unknown_models.show(found)
     left, _ = st.columns([1, 2])
     with left:
-        sample = which_labels.choose_labels(found)
+        sample = evidence_choice.choose_labels(found)
     name = sample.name if sample else None
     board = scoreboard.made(found, name)
     if not board.n:
         with st.container(border=True):
             st.markdown("**No labels yet.** A scoreboard needs traces labelled hallucinated and clean.")
-            st.page_link(page("label"), label="Label traces", icon=":material/check_box:")
+            st.page_link(shell.page("label"), label="Label traces", icon=":material/check_box:")
         st.stop()
     scoreboard.say(board)
     chosen = scoreboard.choose(board)

@@ -14,11 +14,10 @@ from calibrate.workflow.evidence import evidence, traffic
 from calibrate.workflow.releasing import history
 from calibrate.workflow.tuning import operating_points
 from db import Store
-from pages.components import unknown_models, which_labels
+from pages import shell
+from pages.components import evidence_choice, unknown_models
 from pages.components.text import plain
-from pages.shell import workbench
-from pages.shell.navigation import page
-from pages.thresholds import certifying, policy_controls, tuned, tuning
+from pages.thresholds import certify_panel, policy_controls, tune_charts, tune_setting
 
 
 def save(store: Store, data: evidence.Evidence) -> None:
@@ -27,15 +26,15 @@ def save(store: Store, data: evidence.Evidence) -> None:
     Pressed twice, the second press saves the same point again: the latest counts, and it is the same.
     """
     try:
-        point = tuning.point_of(store, data, tuning.setting_for(store, data))
+        point = tune_setting.point_of(store, data, tune_setting.setting_for(store, data))
         if not point.feasible:
             raise BadInput(f"{point.why}: nothing was saved")
-        operating_points.save_point(store, data, point, by=workbench.user(), now=workbench.now())
+        operating_points.save_point(store, data, point, by=shell.user(), now=shell.now())
     except TouchstoneError as error:
         st.session_state["tune_problem"] = error
     else:
         st.session_state["tune_stale"] = True
-        st.session_state["tune_saved"] = f"Saved: {point.detector} flags at {tuning.at(point)}."
+        st.session_state["tune_saved"] = f"Saved: {point.detector} flags at {tune_setting.at(point)}."
 
 
 def live_threshold(store: Store, data: evidence.Evidence) -> float | None:
@@ -60,45 +59,45 @@ def offer_save(store: Store, data: evidence.Evidence, point: OperatingPoint) -> 
             st.button("Take the nearest by hand", on_click=policy_controls.take_by_hand, args=(point.threshold,))
         if done := st.session_state.pop("tune_saved", None):
             st.markdown(f":material/check: {plain(done)}", width="content")
-            st.page_link(page("release"), label="Release it", icon=":material/verified:")
+            st.page_link(shell.page("release"), label="Release it", icon=":material/verified:")
     if problem := st.session_state.pop("tune_problem", None):
-        workbench.problem(problem)
+        shell.show_error(problem)
 
 
 @st.fragment
 def explore(store: Store, data: evidence.Evidence, per_day: float | None, drawn: tuple[bool, bool]) -> None:
     """Everything that follows the threshold. Moving it redraws this and reads no labels anew. `drawn` is what the part
     above, which stands, was drawn for: a threshold set by hand, and which bounds."""
-    with workbench.guarded():
-        setting = tuning.setting_for(store, data)
+    with shell.guarded():
+        setting = tune_setting.setting_for(store, data)
         stale = st.session_state.pop("tune_stale", False)  # the table of all detectors, above, shows what is saved
         if stale or drawn != (setting.by_hand, bounds()):
             st.rerun()
-        tuning.address(setting)
-        point = tuning.point_of(store, data, setting)
-        tuned.show_threshold(data, setting, point)
-        flags, chance = tuning.flags_a_day(store, data, setting, point), tuning.chance(data, setting, point)
-        tuned.show_figures(point, per_day, flags=flags, chance=chance)
+        tune_setting.address(setting)
+        point = tune_setting.point_of(store, data, setting)
+        tune_charts.show_threshold(data, setting, point)
+        flags, chance = tune_setting.flags_a_day(store, data, setting, point), tune_setting.chance(data, setting, point)
+        tune_charts.show_figures(point, per_day, flags=flags, chance=chance)
         if setting.policy.kind == "elbow":
-            st.caption(plain(tuning.once(data, "elbow", lambda: operating_points.bootstrap_elbow(data)).sentence))
+            st.caption(plain(tune_setting.once(data, "elbow", lambda: operating_points.bootstrap_elbow(data)).sentence))
         if setting.asked != "certified":
             offer_save(store, data, point)
-        if setting.asked == "certified" or certifying.under_way(store, data):
-            certifying.show(store, data, target=setting.rule.value if setting.rule.kind == "precision" else None)
-        tuned.show_nearby(store, data, point)
+        if setting.asked == "certified" or certify_panel.under_way(store, data):
+            certify_panel.show(store, data, target=setting.rule.value if setting.rule.kind == "precision" else None)
+        tune_charts.show_nearby(store, data, point)
 
 
 def bounds() -> bool:
     """Whether bounds for all thresholds at once are asked for."""
-    return bool(st.session_state.get(tuned.BAND, False))
+    return bool(st.session_state.get(tune_charts.BAND, False))
 
 
 def choose(store: Store, data: evidence.Evidence, live: float | None) -> tuple[bool, bool]:
     """The policy and the charts, and what they were drawn for. They stand while the threshold moves."""
-    setting = tuning.setting_for(store, data)
-    tuning.tell_ignored(data)
+    setting = tune_setting.setting_for(store, data)
+    tune_setting.tell_ignored(data)
     policy_controls.choose_policy(store, data, setting)
-    ruled = tuning.point_of(store, data, replace(setting, by_hand=False))
+    ruled = tune_setting.point_of(store, data, replace(setting, by_hand=False))
     if not setting.by_hand and not ruled.feasible:
         why = str(ruled.why)
         st.warning(f"{plain(why[:1].upper() + why[1:])}. Shown is that nearest point.", icon=":material/block:")
@@ -108,11 +107,11 @@ def choose(store: Store, data: evidence.Evidence, live: float | None) -> tuple[b
             icon=":material/verified:",
         )
     elbow, together = operating_points.choose_point(data, Policy("elbow")), bounds()
-    tuned.show_charts(data, tuned.marks_of(data, ruled, elbow, live), together=together)
+    tune_charts.show_charts(data, tune_charts.marks_of(data, ruled, elbow, live), together=together)
     return setting.by_hand, together
 
 
-with workbench.page(
+with shell.page_frame(
     "Tune", "See what a detector would flag at every threshold, read the traces next to it, and choose."
 ) as found:
     runs = configurations.configs_by_detector(found)
@@ -121,21 +120,21 @@ with workbench.page(
             st.markdown(
                 "**No detector has scored anything yet.** Here you would see each detector's precision and recall."
             )
-            st.page_link(page("detect"), label="Run detectors", icon=":material/play_circle:")
+            st.page_link(shell.page("detect"), label="Run detectors", icon=":material/play_circle:")
         st.stop()
     unknown_models.show(found)
     places = st.columns([2, 2, 2])
     with places[0]:
-        sample = which_labels.choose_labels(found, merge=True)
-    runs = which_labels.best_first(found, runs, which_labels.asked(sample))
-    config = which_labels.choose_config(runs, places[1:])
-    labelled = which_labels.labelled(found, config, which_labels.asked(sample))
-    tuned.show_facts(found, labelled)
-    tuned.show_overview(found, runs, which_labels.asked(sample))
+        sample = evidence_choice.choose_labels(found, merge=True)
+    runs = evidence_choice.best_first(found, runs, evidence_choice.asked(sample))
+    config = evidence_choice.choose_config(runs, places[1:])
+    labelled = evidence_choice.labelled(found, config, evidence_choice.asked(sample))
+    tune_charts.show_facts(found, labelled)
+    tune_charts.show_overview(found, runs, evidence_choice.asked(sample))
     if labelled.sweep.missing:
-        tuned.show_missing(labelled)
-        if certifying.under_way(found, labelled):
-            certifying.show(found, labelled)
+        tune_charts.show_missing(labelled)
+        if certify_panel.under_way(found, labelled):
+            certify_panel.show(found, labelled)
     else:
         drawn = choose(found, labelled, live_threshold(found, labelled))
         explore(found, labelled, traffic.traffic_per_day(found, sample), drawn)

@@ -12,8 +12,8 @@ import streamlit as st
 from calibrate.types import TraceFilter
 from db import Store
 from db.traces import Page
+from pages import shell
 from pages.components.text import visible
-from pages.shell import navigation, workbench
 from pages.traces import trace_detail, trace_filter
 
 ROWS = 50
@@ -21,8 +21,8 @@ MOST_COUNTED = 10_000
 
 
 def main() -> None:
-    with workbench.page("Traces", "Everything that was imported, newest first."):
-        store = workbench.store()
+    with shell.page_frame("Traces", "Everything that was imported, newest first."):
+        store = shell.store()
         if not store.traces.count(TraceFilter(), limit=1):
             _empty()
             return
@@ -148,7 +148,7 @@ def _empty() -> None:
             "and how it was labelled. Bring in a file of logged questions and answers to begin."
         )
         if st.button("Import traces", type="primary", icon=":material/upload:"):
-            st.switch_page(navigation.page("import"))
+            st.switch_page(shell.page("import"))
 
 
 main()

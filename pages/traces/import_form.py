@@ -16,8 +16,8 @@ from calibrate.ingest import Preview, Record, preview
 from calibrate.ingest.formats import formats
 from calibrate.ingest.record import KNOWN
 from calibrate.report.numbers import count
+from pages import shell
 from pages.components.text import plain, visible
-from pages.shell import workbench
 from pages.traces.import_job import Wanted
 
 UPLOAD, PATH = "Upload", "A path on this machine"
@@ -62,7 +62,7 @@ def look(wanted: list[Wanted], format: str) -> tuple[list[Wanted], bool, bool]:
                 columns = _columns(found, number) if _in_doubt(found) else None
                 seen = found if columns is None else preview(one.path, format=format, columns=columns)
             except TouchstoneError as error:
-                workbench.problem(type(error)(str(error).replace(str(one.path), one.name)))
+                shell.show_error(type(error)(str(error).replace(str(one.path), one.name)))
                 able = False
                 continue
             _show(seen)
@@ -123,7 +123,7 @@ def _columns(found: Preview, number: int) -> dict[str, str]:
 
 def _show(found: Preview) -> None:
     if found.problem:
-        workbench.problem(TouchstoneError(found.problem))
+        shell.show_error(TouchstoneError(found.problem))
         return
     widths = {"Trace": 130, "Question": 220, "Answer": 300, "Given": 85, "Time": 130, "Model": 110, "Label": 95}
     columns = {name: st.column_config.TextColumn(width=width) for name, width in widths.items()}

@@ -5,8 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from calibrate.report.numbers import count
-from pages.shell import workbench
-from pages.shell.navigation import page
+from pages import shell
 from pages.traces.import_form import choose_files, format_names, look
 from pages.traces.import_job import ImportJob, Wanted
 from pages.traces.import_report import show_progress, show_report
@@ -16,7 +15,7 @@ def start(files: list[Wanted], labels_as: str | None, strict: bool) -> None:
     """One job a session; pressing twice starts nothing twice, and the store takes no trace twice anyway."""
     job = st.session_state.get("import_job")
     if job is None or not job.running:
-        traces = workbench.store().traces
+        traces = shell.store().traces
         st.session_state["import_job"] = ImportJob(traces, files, labels_as=labels_as, strict=strict)
 
 
@@ -52,7 +51,7 @@ def form() -> None:
     st.button(text, type="primary", icon=":material/upload:", disabled=not able, on_click=start, args=arguments)
 
 
-with workbench.page("Import", "Bring in the questions and answers your app has logged."):
+with shell.page_frame("Import", "Bring in the questions and answers your app has logged."):
     job: ImportJob | None = st.session_state.get("import_job")
     if job is None:
         form()
@@ -62,5 +61,5 @@ with workbench.page("Import", "Bring in the questions and answers your app has l
         show_report(job)
         with st.container(horizontal=True):
             if st.button("Draw a sample", type="primary", icon=":material/arrow_forward:", icon_position="right"):
-                st.switch_page(page("sample"))
+                st.switch_page(shell.page("sample"))
             st.button("Import more", on_click=again)

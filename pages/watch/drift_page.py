@@ -7,11 +7,10 @@ import streamlit as st
 from calibrate.report.weekly_html import urgency
 from calibrate.workflow.watching import drift as step
 from db import Store
+from pages import shell
 from pages.components import unknown_models
 from pages.components.text import plain
-from pages.shell import workbench
-from pages.shell.navigation import page
-from pages.watch import drifting, unreleased
+from pages.watch import drift_report, unreleased
 
 EVERY = "All detectors"
 
@@ -38,13 +37,13 @@ def verdict(found: step.Report) -> None:
 
 def _go(text: str, key: str, icon: str, *, first: bool, which: dict[str, str] | None = None) -> None:
     if st.button(text, type="primary" if first else "secondary", icon=icon, key=f"drift-go-{key}"):
-        st.switch_page(page(key), query_params=which)
+        st.switch_page(shell.page(key), query_params=which)
 
 
 def show(store: Store) -> None:
-    found = drifting.report(store)
+    found = drift_report.report(store)
     verdict(found)
-    drifting.show_facts(found)
+    drift_report.show_facts(found)
     if not found.lines:
         unknown_models.show(store, links=False)
         return
@@ -61,12 +60,12 @@ def show(store: Store) -> None:
         else:
             st.query_params["detector"] = chosen
     lines = found.lines if chosen == EVERY else found.of(chosen)
-    drifting.show_charts(lines)
+    drift_report.show_charts(lines)
     with st.expander("All tests, with their figures", expanded=not any(line.bins for line in lines)):
-        drifting.show_table(lines)
+        drift_report.show_table(lines)
 
 
-with workbench.page(
+with shell.page_frame(
     "Drift", "Have the scores moved since the release? This needs no labels: it compares windows of traffic."
 ) as opened:
     if opened.releases.list():

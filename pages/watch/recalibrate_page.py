@@ -13,14 +13,13 @@ from calibrate.workflow.upgrade import recalibrate as step
 from db import Store
 from db.releases import Release
 from db.runs import Run
+from pages import shell
 from pages.components import run_view
 from pages.components import unknown_models as unseen
 from pages.components.release_diff import lines_of
 from pages.components.release_history import download
 from pages.components.text import middle, plain, visible
-from pages.shell import workbench
-from pages.shell.navigation import page
-from pages.watch import recalibrating, unreleased
+from pages.watch import recalibration, unreleased
 
 
 def rescore(store: Store) -> None:
@@ -42,7 +41,7 @@ def release(store: Store, found: step.Outcome) -> None:
     try:
         made = step.release(
             store, found, note=note or f"Recalibrated after v{found.plan.release.version}.", reason=reason,
-            by=workbench.user(), now=workbench.now(), approval=after.approval,
+            by=shell.user(), now=shell.now(), approval=after.approval,
         )  # fmt: skip
     except TouchstoneError as error:
         state["recalibrate_problem"] = error
@@ -55,7 +54,7 @@ def release(store: Store, found: step.Outcome) -> None:
 def tell() -> None:
     """What the last press did."""
     if problem := st.session_state.pop("recalibrate_problem", None):
-        workbench.problem(problem)
+        shell.show_error(problem)
     if done := st.session_state.pop("recalibrate_done", None):
         version, made, problems = done
         with st.container(border=True, horizontal=True, vertical_alignment="center"):
@@ -63,7 +62,7 @@ def tell() -> None:
             st.markdown(f":material/verified: **{said}**", width="stretch")
             if version:
                 download(made, key="recalibrated")
-            st.page_link(page("release"), label="See it", icon=":material/verified:")
+            st.page_link(shell.page("release"), label="See it", icon=":material/verified:")
         for one in problems:
             st.warning(plain(one, 400), icon=":material/cloud_off:")
 
@@ -78,9 +77,9 @@ def _stands(found: step.Outcome) -> None:
         icon=":material/trending_down:",
     )
     with st.container(horizontal=True):
-        st.page_link(page("tune"), label="Choose a threshold", icon=":material/tune:")
-        st.page_link(page("sample"), label="Draw a sample", icon=":material/casino:")
-        st.page_link(page("release"), label="Change a tier, or roll back", icon=":material/verified:")
+        st.page_link(shell.page("tune"), label="Choose a threshold", icon=":material/tune:")
+        st.page_link(shell.page("sample"), label="Draw a sample", icon=":material/casino:")
+        st.page_link(shell.page("release"), label="Change a tier, or roll back", icon=":material/verified:")
 
 
 def offer(store: Store, found: step.Outcome) -> None:
@@ -91,10 +90,10 @@ def offer(store: Store, found: step.Outcome) -> None:
             with st.container(horizontal=True, vertical_alignment="center"):
                 st.markdown(f"To bring **{plain(middle(visible(one.name, 200), 40))}** in, label some of its answers.")
                 st.page_link(
-                    page("sample"), label="Sample it", icon=":material/casino:", query_params={"model": one.name}
+                    shell.page("sample"), label="Sample it", icon=":material/casino:", query_params={"model": one.name}
                 )
         return
-    recalibrating.show_impact(found)
+    recalibration.show_impact(found)
     with st.expander("Everything that changes"):
         st.markdown("\n".join(f"- {line}" for line in lines_of(found.changes)))
     st.text_input("Note", key="recalibrate_note", placeholder="Why this release, for those who read it later")
@@ -124,7 +123,7 @@ def _tried(plan: step.Plan, newest: Run | None) -> bool:
 def show(store: Store) -> None:
     unseen.show(store, links=False)
     plan = step.plan(store)
-    recalibrating.show_why(plan)
+    recalibration.show_why(plan)
     newest = next(iter(store.runs.recent(1)), None)
     if plan.waiting and newest and run_view.is_going(newest):
         run_view.show_progress(store, newest.id)
@@ -141,13 +140,13 @@ def show(store: Store) -> None:
         st.caption("On the traces that are labelled already. Old scores stay; no label is needed.")
         if not tried:
             return
-    found = recalibrating.outcome(store, plan, step.SAME)
-    recalibrating.show_points(found)
-    recalibrating.show_curves(found.redone)
+    found = recalibration.outcome(store, plan, step.SAME)
+    recalibration.show_points(found)
+    recalibration.show_curves(found.redone)
     offer(store, found)
 
 
-with workbench.page(
+with shell.page_frame(
     "Recalibrate", "A model, prompt or detector changed: the same policies on the new scores, and the next release."
 ) as opened:
     tell()

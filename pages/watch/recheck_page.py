@@ -9,27 +9,26 @@ from calibrate.thresholds.model import DetectorEntry
 from calibrate.workflow.releasing.history import read_release
 from calibrate.workflow.watching import recheck as step
 from db import Store
+from pages import shell
 from pages.components import unknown_models
 from pages.components.text import plain
-from pages.shell import workbench
-from pages.shell.navigation import page
-from pages.watch import rechecking, unreleased
+from pages.watch import recheck_screen, unreleased
 
 
 def begin(store: Store, detector: str, model: str | None) -> None:
     """Pressed twice, the second finds the recheck under way."""
-    with rechecking.told():
+    with recheck_screen.told():
         target = st.session_state.get("recheck_target")
         step.begin(
             store, detector, model=model, target=None if target is None else target / 100,
-            by=workbench.user(), now=workbench.now(),
+            by=shell.user(), now=shell.now(),
         )  # fmt: skip
 
 
 def more(store: Store, detector: str, model: str | None) -> None:
-    with rechecking.told():
+    with recheck_screen.told():
         if one := step.open_one(store, detector, model=model):
-            step.more(store, one, now=workbench.now())
+            step.more(store, one, now=shell.now())
 
 
 def offer(store: Store, entry: DetectorEntry, detector: str, model: str | None, *, again: bool) -> None:
@@ -57,7 +56,7 @@ def offer(store: Store, entry: DetectorEntry, detector: str, model: str | None, 
         )
     if known is None:
         st.caption(
-            f"No precision was promised for it. When it was released, {rechecking.when_released(entry.metrics)}."
+            f"No precision was promised for it. When it was released, {recheck_screen.when_released(entry.metrics)}."
         )
 
 
@@ -71,27 +70,27 @@ def decided(at: step.State) -> None:
             else ("drift", "Back to drift", ":material/show_chart:")
         )
         if st.button(text, type="primary", icon=icon):
-            st.switch_page(page(key))
+            st.switch_page(shell.page(key))
     st.caption(f"Decided with {at.counted:,} labels. It is kept: labels that come later do not undo it.")
 
 
 def show(store: Store) -> None:
     file = read_release(store.releases.list()[0])
-    detector, model = rechecking.choose(store, file)
+    detector, model = recheck_screen.choose(store, file)
     one = step.newest(store, detector, model=model)
     if one is None:
-        if error := st.session_state.pop(rechecking.PROBLEM, None):
-            workbench.problem(error)
+        if error := st.session_state.pop(recheck_screen.PROBLEM, None):
+            shell.show_error(error)
         unknown_models.show(store)
         offer(store, file.detectors[detector], detector, model, again=False)
         return
-    at = step.state(store, one, now=workbench.now())
+    at = step.state(store, one, now=shell.now())
     if at.left and not at.done:
-        rechecking.screen(store, one)
+        recheck_screen.screen(store, one)
         return
-    rechecking.show_evidence(at)
-    if error := st.session_state.pop(rechecking.PROBLEM, None):
-        workbench.problem(error)
+    recheck_screen.show_evidence(at)
+    if error := st.session_state.pop(recheck_screen.PROBLEM, None):
+        shell.show_error(error)
     if at.done:
         decided(at)
         offer(store, file.detectors[detector], detector, model, again=True)
@@ -105,7 +104,7 @@ def show(store: Store) -> None:
         )  # fmt: skip
 
 
-with workbench.page(
+with shell.page_frame(
     "Recheck", "Does a released threshold still hold? Label what it flags until that is known."
 ) as opened:
     if opened.releases.list():

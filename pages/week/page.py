@@ -17,10 +17,9 @@ from calibrate.workflow.watching.recheck import fallen
 from calibrate.workflow.week.week import week
 from db import Store
 from db.releases import Release
-from pages.components import bars, proposing
+from pages import shell
+from pages.components import bars, proposals
 from pages.components.text import plain
-from pages.shell import workbench
-from pages.shell.navigation import page
 from pages.week.release_card import show_release, show_unknown_models
 from pages.week.week_charts import show_flags, show_precision
 from pages.week.week_steps import show_cards, show_next
@@ -32,7 +31,7 @@ def fill() -> None:
     """A second press finds a store that is not empty, and changes nothing."""
     try:
         with st.spinner("Loading the sample traces …"):
-            demo.fill(workbench.store(), workbench.now())
+            demo.fill(shell.store(), shell.now())
     except TouchstoneError as error:
         st.session_state["home_problem"] = error
 
@@ -44,13 +43,13 @@ def begin() -> None:
         "and how sure you may be of it."
     )
     if problem := st.session_state.pop("home_problem", None):
-        workbench.problem(problem)
+        shell.show_error(problem)
     own, sample = st.columns(2, gap="medium")
     with own, st.container(border=True, height="stretch"):
         st.markdown("**Start with your traces**")
         st.caption("Questions and answers your app has logged, as JSON lines, CSV or Parquet. They stay in this store.")
         if st.button("Import traces", type="primary", icon=":material/upload:"):
-            st.switch_page(page("import"))
+            st.switch_page(shell.page("import"))
     with sample, st.container(border=True, height="stretch"):
         st.markdown("**Look around first**")
         st.caption("A fictional support bot: three weeks, two model versions, two thirds of the answers labelled.")
@@ -75,8 +74,8 @@ def show_proposals(store: Store, now: datetime) -> None:
     """Releases that wait for a second person."""
     for one in store.proposals.list(waiting=True):
         with st.container(border=True, horizontal=True, vertical_alignment="center"):
-            st.markdown(f":material/how_to_reg: {proposing.heading(store, one, now)}", width="stretch")
-            st.page_link(page("release"), label="Look at it", icon=":material/verified:")
+            st.markdown(f":material/how_to_reg: {proposals.heading(store, one, now)}", width="stretch")
+            st.page_link(shell.page("release"), label="Look at it", icon=":material/verified:")
 
 
 def show_fallen(store: Store, release: Release | None) -> None:
@@ -84,7 +83,7 @@ def show_fallen(store: Store, release: Release | None) -> None:
     for said in fallen(store, release.version) if release else ():
         with st.container(border=True, horizontal=True, vertical_alignment="center"):
             st.markdown(f":material/trending_down: {plain(said, 400)}", width="stretch")
-            st.page_link(page("recalibrate"), label="Recalibrate", icon=":material/autorenew:")
+            st.page_link(shell.page("recalibrate"), label="Recalibrate", icon=":material/autorenew:")
 
 
 def live(store: Store, file: ThresholdsFile) -> None:
@@ -96,11 +95,11 @@ def live(store: Store, file: ThresholdsFile) -> None:
         show_precision(file)
 
 
-name = designs.default_name(workbench.now())
-about = f"{plain(workbench.store().name)} · you are {plain(workbench.user())}"
-with workbench.page(f"Week {name}", about) as store:
-    now = workbench.now()
-    state = week(store, name=name, labeller=workbench.user(), now=now)
+name = designs.default_name(shell.now())
+about = f"{plain(shell.store().name)} · you are {plain(shell.user())}"
+with shell.page_frame(f"Week {name}", about) as store:
+    now = shell.now()
+    state = week(store, name=name, labeller=shell.user(), now=now)
     if not state.traces:
         begin()
     else:

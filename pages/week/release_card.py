@@ -14,8 +14,8 @@ from calibrate.types import Interval
 from calibrate.workflow.releasing.history import read_release
 from calibrate.workflow.releasing.unknown_models import UnknownModel
 from db.releases import Release
+from pages import shell
 from pages.components.text import plain, visible
-from pages.shell.navigation import page
 
 
 def show_release(release: Release | None, now: datetime) -> None:
@@ -46,7 +46,7 @@ def show_unknown_models(models: Sequence[UnknownModel], release: Release | None)
                 "its thresholds are not known to hold there."
             )
             link.page_link(
-                page("sample"), label="Sample it", icon=":material/casino:", query_params={"model": model.name}
+                shell.page("sample"), label="Sample it", icon=":material/casino:", query_params={"model": model.name}
             )
     if len(models) > 3:
         more = len(models) - 3

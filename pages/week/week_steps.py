@@ -9,8 +9,8 @@ import streamlit as st
 
 from calibrate.report.numbers import ago, count, duration, share
 from calibrate.workflow.week.week import Step, Week
+from pages import shell
 from pages.components.text import plain
-from pages.shell.navigation import page
 
 _DONE, _NOW, _TODO = ":primary[:material/check:]", ":material/arrow_forward:", ""
 
@@ -40,7 +40,7 @@ def show_next(state: Week) -> None:
     with st.container(border=True, horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
         st.markdown(f"**Next** &ensp; {todo.sentence}", width="content")
         if st.button(todo.button, type="primary", icon=":material/arrow_forward:", icon_position="right"):
-            st.switch_page(page(todo.page))
+            st.switch_page(shell.page(todo.page))
 
 
 def show_cards(state: Week, now: datetime) -> None:
@@ -53,7 +53,7 @@ def _show_cards(state: Week, now: datetime) -> None:
     for column, (number, card) in zip(st.columns(6, gap="small"), enumerate(cards(state, now), 1), strict=True):
         mark = _DONE if card.done else _NOW if card.step == state.next else _TODO
         with column, st.container(border=True, height="stretch", gap="xsmall"):
-            st.page_link(page(card.step), label=f"{number} &ensp;**{card.title}** {mark}", icon=None)
+            st.page_link(shell.page(card.step), label=f"{number} &ensp;**{card.title}** {mark}", icon=None)
             st.markdown(card.headline)
             if card.progress is not None:
                 st.progress(card.progress)

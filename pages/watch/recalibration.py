@@ -18,9 +18,9 @@ from calibrate.types import Interval
 from calibrate.workflow.upgrade import recalibrate as step
 from db import Store
 from db.tables import LabelRow, PointRow, ScoreRow
+from pages import shell
 from pages.components.charts import CONFIG, curves
 from pages.components.text import plain, visible
-from pages.shell import workbench
 
 Asked = str | tuple[str, ...] | None
 EACH_ROW = 2
@@ -34,7 +34,7 @@ def outcome(store: Store, plan: step.Plan, policy: str) -> step.Outcome:
         scores = connection.execute(select(func.count(), func.max(ScoreRow.scored_at))).one()
     configs = tuple(one.config.id if one.config else None for one in plan.due)
     key = (plan.release.version, tuple(plan.asked or ()), configs, label, point, *scores, policy)
-    return _kept(store.url, key, store, plan, policy, workbench.user(), workbench.now())
+    return _kept(store.url, key, store, plan, policy, shell.user(), shell.now())
 
 
 @st.cache_resource(max_entries=20, show_spinner="Choosing every threshold anew …")

@@ -18,11 +18,11 @@ from calibrate.types import TraceFilter, Verdict
 from calibrate.workflow.watching import recheck as step
 from db import Store
 from db.rechecks import Recheck
-from pages.components import labelling, trace_card, verdict_bar
+from pages import shell
+from pages.components import labelling_desk, trace_card, verdict_bar
 from pages.components.charts import BLUE, CONFIG, GREY, HERE, VERMILLION, axis, template
-from pages.components.labelling import Desk
+from pages.components.labelling_desk import Desk
 from pages.components.text import middle, plain, visible
-from pages.shell import workbench
 
 EVERY = "All traffic"
 CARD_HEIGHT = "max(20rem, calc(100dvh - 27rem))"
@@ -115,19 +115,19 @@ def show_evidence(at: step.State) -> None:
 @st.fragment
 def screen(store: Store, one: Recheck) -> None:
     """All that changes from one trace to the next; the whole page is drawn anew once it is decided."""
-    with workbench.guarded():
-        at = step.state(store, one, now=workbench.now())
+    with shell.guarded():
+        at = step.state(store, one, now=shell.now())
         if at.done or not at.left:
             st.session_state.pop(DESK, None)
             st.rerun()
         st.markdown(_status(at))
         if error := st.session_state.pop(PROBLEM, None):
-            workbench.problem(error)
+            shell.show_error(error)
         desk: Desk | None = st.session_state.get(DESK)
-        if desk is None or desk.sample != at.sample or desk.labeller != workbench.user():
-            desk = Desk(at.sample, workbench.user(), turn=desk.turn if desk else 0, only_open=True)
+        if desk is None or desk.sample != at.sample or desk.labeller != shell.user():
+            desk = Desk(at.sample, shell.user(), turn=desk.turn if desk else 0, only_open=True)
             st.session_state[DESK] = desk
-        turn = labelling.turn(store, desk)
+        turn = labelling_desk.turn(store, desk)
         if turn.pk is None or turn.trace is None:
             st.markdown("You have labelled all that were drawn; the rest waits for another labeller.")
             show_evidence(at)
@@ -157,17 +157,17 @@ def _on_verdict(number: int, verdict: Verdict) -> None:
     picked = verdict_bar.chosen(number)
     with told():
         desk = st.session_state[DESK]
-        labelling.answer(workbench.store(), desk, number, verdict, kinds=picked.kinds, note=picked.note)
+        labelling_desk.answer(shell.store(), desk, number, verdict, kinds=picked.kinds, note=picked.note)
 
 
 def _on_skip(number: int) -> None:
     with told():
-        labelling.skip(workbench.store(), st.session_state[DESK], number)
+        labelling_desk.skip(shell.store(), st.session_state[DESK], number)
 
 
 def _on_back(number: int) -> None:
     with told():
-        labelling.back(workbench.store(), st.session_state[DESK], number)
+        labelling_desk.back(shell.store(), st.session_state[DESK], number)
 
 
 @contextmanager
@@ -178,7 +178,7 @@ def told() -> Iterator[None]:
     except TouchstoneError as error:
         st.session_state[PROBLEM] = error
     except Exception:
-        workbench.log.exception("a recheck's callback failed")
+        shell.log.exception("a recheck's callback failed")
         st.session_state[PROBLEM] = TouchstoneError(
             "This was not saved. Nothing is lost: press again. The log of the server has the details."
         )

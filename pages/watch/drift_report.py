@@ -14,9 +14,9 @@ from calibrate.report.weekly_html import WORDS, figure, unit, urgency
 from calibrate.workflow.watching import drift as step
 from db import Store
 from db.tables import ScoreRow, TraceRow
+from pages import shell
 from pages.components.charts import CONFIG
 from pages.components.text import middle, plain, visible
-from pages.shell import workbench
 
 EACH_ROW = 3
 MOST = 12  # charts
@@ -41,7 +41,7 @@ def report(store: Store) -> step.Report:
 @st.cache_resource(max_entries=20, show_spinner="Comparing the traffic since the release with the window before …")
 def _kept(url: str, changes: tuple[Any, ...], _store: Store) -> step.Report:
     """Immutable, so one serves every session."""
-    return step.drift(_store, now=workbench.now())
+    return step.drift(_store, now=shell.now())
 
 
 def show_facts(found: step.Report) -> None:

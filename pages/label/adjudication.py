@@ -11,10 +11,10 @@ from calibrate.report.numbers import ago, count
 from calibrate.types import Label, Verdict
 from calibrate.workflow.labelling import agreement as step
 from db import Store
+from pages import shell
 from pages.components import trace_card
 from pages.components.text import plain, visible
 from pages.components.verdict_bar import BUTTONS
-from pages.shell import workbench
 
 HEIGHT = "26rem"
 EARLY = 0.4  # seconds; a press this soon was meant for the trace before
@@ -73,7 +73,7 @@ def bench(store: Store, pk: int) -> None:
 def show_decided() -> None:
     """What the last press did, with the way back to it; or why it did nothing."""
     if error := st.session_state.pop("agree_problem", None):
-        workbench.problem(error)
+        shell.show_error(error)
     decided = st.session_state.get("agree_decided")
     if decided is None:
         return
@@ -94,7 +94,7 @@ def _line(said: Label) -> None:
         st.badge(said.verdict, color=COLOURS[said.verdict])  # type: ignore[arg-type]
         st.markdown(f"**{plain(said.labeller)}**" + (" decided" if said.adjudicates else ""), width="content")
         about = ", ".join(trace_card.said(kind) for kind in said.kinds)
-        when = ago(said.created_at, workbench.now()) if said.created_at else ""
+        when = ago(said.created_at, shell.now()) if said.created_at else ""
         st.text(" · ".join(part for part in (about, when, visible(said.note, 500)) if part), width="stretch")
 
 
@@ -104,12 +104,12 @@ def _decide(store: Store, pk: int, trace_id: str, verdict: Verdict) -> None:
         return
     note = str(st.session_state.get(f"agree-note-{pk}") or "").strip() or None
     try:
-        step.adjudicate(store, pk, verdict, by=workbench.user(), now=workbench.now(), note=note)
+        step.adjudicate(store, pk, verdict, by=shell.user(), now=shell.now(), note=note)
     except TouchstoneError as error:
         st.session_state["agree_problem"] = error
         return
     except Exception:
-        workbench.log.exception("an adjudication was not saved")
+        shell.log.exception("an adjudication was not saved")
         st.session_state["agree_problem"] = TouchstoneError("This was not saved: press again. The log has the details.")
         return
     st.session_state["agree_decided"] = (pk, trace_id, verdict)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pages.thresholds.tuning import threshold_in
+from pages.thresholds.tune_setting import threshold_in
 
 SPAN = (-0.5, 2.0)
 

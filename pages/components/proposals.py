@@ -13,9 +13,9 @@ from calibrate.workflow.releasing import approval, history
 from calibrate.workflow.releasing import release as step
 from db import Store
 from db.proposals import Proposal
+from pages import shell
 from pages.components.release_diff import show_changes
 from pages.components.text import plain, visible
-from pages.shell import workbench
 
 
 def show_proposals(store: Store, now: datetime, approve: Callable[..., None], decline: Callable[..., None]) -> bool:
@@ -39,7 +39,7 @@ def heading(store: Store, one: Proposal, now: datetime) -> str:
 def _proposal(
     store: Store, one: Proposal, now: datetime, approve: Callable[..., None], decline: Callable[..., None]
 ) -> None:
-    own = approval.same_person(one.proposed_by, workbench.user())
+    own = approval.same_person(one.proposed_by, shell.user())
     st.markdown(f":material/how_to_reg: {heading(store, one, now)}")
     if note := step.noted(one.wanted["note"], one.wanted["reason"]):
         st.text(visible(note, 500))

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from calibrate.types import Label, Sample, Trace, Verdict
 from db import Store
 from db.labels import Place
-from pages.shell.workbench import now
+from pages import shell
 
 LONGEST_LOOK = 600.0  # seconds; a longer pause is not labelling
 
@@ -78,7 +78,7 @@ def answer(
         note=note or None,
         seconds=round(min(time.monotonic() - desk.shown_at, LONGEST_LOOK), 1),
     )
-    store.labels.add(desk.showing, label, sample_id=desk.sample.id, now=now())
+    store.labels.add(desk.showing, label, sample_id=desk.sample.id, now=shell.now())
     _leave(desk, f"{verdict}, saved ✓")
 
 
@@ -87,7 +87,7 @@ def skip(store: Store, desk: Desk, number: int) -> None:
     if not _is_open(desk, number) or desk.showing is None:
         return
     if desk.back_at is None:
-        store.labels.skip(desk.showing, sample_id=desk.sample.id, labeller=desk.labeller, now=now())
+        store.labels.skip(desk.showing, sample_id=desk.sample.id, labeller=desk.labeller, now=shell.now())
     _leave(desk, "" if desk.back_at is None else "left as it was")
 
 

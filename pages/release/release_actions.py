@@ -14,10 +14,10 @@ from calibrate.workflow.releasing import release as step
 from calibrate.workflow.releasing.announce import announce
 from db import Store
 from db.releases import Release
+from pages import shell
 from pages.components import release_history
 from pages.components.text import plain
-from pages.release import releasing
-from pages.shell import workbench
+from pages.release import release_form
 
 DONE, PROBLEM, MADE, OFFER = "release_done", "release_problem", "release_made", "release_offer"
 
@@ -27,7 +27,7 @@ def carried_out(does: Callable[[], Release | str | None]) -> bool:
     try:
         found = does()
         if isinstance(found, Release):
-            st.session_state[DONE] = found.version, releasing.place(), announce(found, settings.releases())
+            st.session_state[DONE] = found.version, release_form.place(), announce(found, settings.releases())
             st.session_state[MADE] = found.version
         elif found:
             st.session_state[DONE] = found
@@ -44,8 +44,8 @@ def release(store: Store, seen: Collection[int], version: int) -> None:
     """
 
     def does() -> Release | str | None:
-        chosen, before = releasing.chosen(store, seen), history.live_release(store)
-        if before and not diff(before, releasing.candidate_of(store, chosen, before, workbench.now())):
+        chosen, before = release_form.chosen(store, seen), history.live_release(store)
+        if before and not diff(before, release_form.candidate_of(store, chosen, before, shell.now())):
             if st.session_state.get(MADE) == before.version:  # pressed twice
                 return None
             raise BadInput(f"v{before.version} was released in the meantime, and is what you chose")
@@ -55,8 +55,8 @@ def release(store: Store, seen: Collection[int], version: int) -> None:
             "ensembles": chosen.ensembles,
             "note": chosen.note,
             "reason": chosen.reason,
-            "by": workbench.user(),
-            "now": workbench.now(),
+            "by": shell.user(),
+            "now": shell.now(),
             "expect": version,
         }
         if settings.releases().approval:
@@ -77,8 +77,8 @@ def roll_back(store: Store, version: int, live: int) -> None:
             if now is None or st.session_state.get(MADE) == now.version:  # pressed twice
                 return None
             raise BadInput(f"v{now.version} was released in the meantime: look at what it changed, then go on")
-        by, at = workbench.user(), workbench.now()
-        return step.rollback(store, version, by=by, now=at, out=releasing.place(), expect=live + 1)
+        by, at = shell.user(), shell.now()
+        return step.rollback(store, version, by=by, now=at, out=release_form.place(), expect=live + 1)
 
     if carried_out(does) and (back := history.live_release(store)):
         st.session_state[OFFER] = offer.said(store, version, back)
@@ -87,12 +87,12 @@ def roll_back(store: Store, version: int, live: int) -> None:
 
 
 def approve(store: Store, key: int) -> None:
-    carried_out(lambda: approval.approve(store, key, by=workbench.user(), now=workbench.now(), out=releasing.place()))
+    carried_out(lambda: approval.approve(store, key, by=shell.user(), now=shell.now(), out=release_form.place()))
 
 
 def decline(store: Store, key: int) -> None:
     def does() -> str:
-        approval.decline(store, key, by=workbench.user(), now=workbench.now())
+        approval.decline(store, key, by=shell.user(), now=shell.now())
         return f"Proposal {key} is declined."
 
     carried_out(does)
@@ -101,7 +101,7 @@ def decline(store: Store, key: int) -> None:
 def tell(store: Store) -> None:
     """What the last press did."""
     if problem := st.session_state.pop(PROBLEM, None):
-        workbench.problem(problem)
+        shell.show_error(problem)
     done = st.session_state.pop(DONE, None)
     if isinstance(done, str):
         st.success(plain(done.replace("`", "")), icon=":material/how_to_reg:")

@@ -19,9 +19,9 @@ from calibrate.workflow.evidence import loading
 from calibrate.workflow.tuning import ensemble as step
 from calibrate.workflow.tuning.ensemble_data import revision
 from db import Store
-from pages.components import charts, which_labels
+from pages import shell
+from pages.components import charts, evidence_choice
 from pages.components.text import plain, visible
-from pages.shell import workbench
 from pages.thresholds import ensemble_charts
 
 KIND_WORDS: dict[Kind, str] = {
@@ -55,7 +55,7 @@ def choose(store: Store, offered: Sequence[str], default: Sequence[str]) -> Choi
         "Detectors",
         offered,
         default=list(default),
-        format_func=which_labels.title,
+        format_func=evidence_choice.title,
         key="ensemble_names",
         max_selections=12,
     )
@@ -216,7 +216,7 @@ def offer_save(store: Store, found: step.Report) -> None:
         if done := st.session_state.pop("ensemble_saved", None):
             st.markdown(f":material/check: {plain(done)}", width="content")
     if problem := st.session_state.pop("ensemble_problem", None):
-        workbench.problem(problem)
+        shell.show_error(problem)
 
 
 def show_saved(store: Store) -> None:
@@ -231,7 +231,7 @@ def show_saved(store: Store) -> None:
                 "Detectors": ", ".join(one.document["detectors"]),
                 "What was known": one.document["sentence"],
                 "By": visible(one.saved_by, 60),
-                "When": ago(one.saved_at, workbench.now()),
+                "When": ago(one.saved_at, shell.now()),
             }
             for one in saved
         ]
@@ -242,7 +242,7 @@ def _save(store: Store, found: step.Report) -> None:
     """Pressed twice, the same ensemble is saved again: the latest of a name counts, and it is the same."""
     name = str(st.session_state.get("ensemble_name") or "")
     try:
-        step.save(store, name, found, by=workbench.user(), now=workbench.now())
+        step.save(store, name, found, by=shell.user(), now=shell.now())
     except TouchstoneError as error:
         st.session_state["ensemble_problem"] = error
     else:

@@ -18,10 +18,10 @@ from calibrate.types import Evidence, Interval, OperatingPoint, Trace
 from calibrate.workflow.evidence import evidence, loading
 from db import Store
 from db.scores import Config, Row
-from pages.components import charts, trace_card, which_labels
+from pages import shell
+from pages.components import charts, evidence_choice, trace_card
 from pages.components.text import plain
-from pages.shell.navigation import page
-from pages.thresholds import policy_controls, threshold_mark, tuning
+from pages.thresholds import policy_controls, threshold_mark, tune_setting
 
 NEAR = 3
 CARD_HEIGHT = "18rem"
@@ -78,17 +78,17 @@ def show_missing(data: evidence.Evidence) -> None:
         if no_scores and not not_run:
             st.caption("It abstains on what it cannot judge, and says why above. Choose another detector for these.")
         elif no_scores:
-            st.page_link(page("detect"), label="Run detectors", icon=":material/play_circle:")
+            st.page_link(shell.page("detect"), label="Run detectors", icon=":material/play_circle:")
         else:
-            st.page_link(page("label"), label="Label traces", icon=":material/check_box:")
+            st.page_link(shell.page("label"), label="Label traces", icon=":material/check_box:")
 
 
-def show_overview(store: Store, runs: Mapping[str, Sequence[Config]], sample: which_labels.Asked) -> None:
+def show_overview(store: Store, runs: Mapping[str, Sequence[Config]], sample: evidence_choice.Asked) -> None:
     """Every detector that has scores, in the order given, with the point that is saved for it."""
     saved = store.points.latest()
     rows = []
     for name, configs in runs.items():
-        sweep = which_labels.labelled(store, configs[-1], sample).sweep
+        sweep = evidence_choice.labelled(store, configs[-1], sample).sweep
         point = saved[name].point if name in saved else None
         rows.append(
             {
@@ -143,7 +143,7 @@ def _legend(point: OperatingPoint) -> str:
 def show_charts(data: evidence.Evidence, marks: Sequence[charts.Mark], *, together: bool) -> None:
     """The charts are the same wherever the threshold stands, so the browser does not draw them anew. `together`: with
     bounds for all thresholds at once."""
-    curve, bars = tuning.once(data, ("charts", together, tuple(marks)), lambda: _charts(data, together, marks))
+    curve, bars = tune_setting.once(data, ("charts", together, tuple(marks)), lambda: _charts(data, together, marks))
     with st.container(key="tune-charts"):
         left, right = st.columns(2, gap="medium")
     with left:
@@ -152,7 +152,7 @@ def show_charts(data: evidence.Evidence, marks: Sequence[charts.Mark], *, togeth
         _chart(bars, "tune_bars")
 
 
-def show_threshold(data: evidence.Evidence, setting: tuning.Setting, point: OperatingPoint) -> None:
+def show_threshold(data: evidence.Evidence, setting: tune_setting.Setting, point: OperatingPoint) -> None:
     """Below the charts: where the threshold stands, to be typed or dragged."""
     with st.container(key="tune-slide"):
         left, right = st.columns(2, gap="medium")
@@ -166,14 +166,14 @@ def show_threshold(data: evidence.Evidence, setting: tuning.Setting, point: Oper
         )
     with right, st.container(key="tune-slider", gap=None):
         policy_controls.slide(data, setting)
-        threshold_mark.show(point, tuning.span_of(data))
+        threshold_mark.show(point, tune_setting.span_of(data))
 
 
 def _charts(data: evidence.Evidence, together: bool, marks: Sequence[charts.Mark]) -> tuple[Any, Any]:
     band = data.outline.together if together else data.outline.pointwise
     words = f"95%, {AT_ONCE} thresholds at once" if together else "95%, pointwise"
     curve = charts.precision_recall(data.outline.sweep, band, marks, band_name=words)
-    unit, span = registry.get(data.config.name).unit, tuning.span_of(data)
+    unit, span = registry.get(data.config.name).unit, tune_setting.span_of(data)
     return curve, charts.scores_by_label(data.histogram, data.outline.sweep, unit=unit, span=span)
 
 
@@ -209,7 +209,7 @@ def show_nearby(store: Store, data: evidence.Evidence, point: OperatingPoint) ->
     cards = [
         trace_card.Shown(*known[row.pk], _heading(row, flagged=i < len(near.flagged))) for i, row in enumerate(rows)
     ]
-    line = f"↑ flagged · threshold {tuning.at(point)} · not flagged ↓"
+    line = f"↑ flagged · threshold {tune_setting.at(point)} · not flagged ↓"
     between = [line] if rows else []
     st.subheader("Either side of the threshold", anchor=False)
     items = [*cards[: len(near.flagged)], *between, *cards[len(near.flagged) :]]

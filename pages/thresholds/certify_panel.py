@@ -14,9 +14,8 @@ from calibrate.workflow.certification import attempts, certify
 from calibrate.workflow.certification.certify import Standing
 from calibrate.workflow.evidence import evidence
 from db import Store
+from pages import shell
 from pages.components.text import plain
-from pages.shell import workbench
-from pages.shell.navigation import page
 
 STEPS = ("Plan", "Draw", "Label", "Certify")
 ABOUT = (
@@ -39,7 +38,7 @@ def show(store: Store, data: evidence.Evidence, *, target: float | None = None) 
     with."""
     if st.session_state.pop("certify_stale", False):
         st.rerun()  # what is certified and saved is shown elsewhere on the page as well
-    with st.container(border=True, key="certify"), workbench.guarded():
+    with st.container(border=True, key="certify"), shell.guarded():
         at = certify.standing(store, data.config.name, config_id=data.config.id)
         here = at if at and _about_these(at, data) else None
         with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
@@ -55,7 +54,7 @@ def show(store: Store, data: evidence.Evidence, *, target: float | None = None) 
         if told := st.session_state.pop("certify_told", None):
             st.info(plain(told), icon=":material/block:")
         if problem := st.session_state.pop("certify_problem", None):
-            workbench.problem(problem)
+            shell.show_error(problem)
 
 
 def _about_these(at: Standing, data: evidence.Evidence) -> bool:
@@ -88,16 +87,16 @@ def _planned(store: Store, data: evidence.Evidence, at: Standing) -> None:
             f"Draw {count(wanted, 'fresh trace')}",
             type="primary",
             icon=":material/casino:",
-            on_click=_told(lambda: certify.draw(store, at.certification, now=workbench.now())),
+            on_click=_told(lambda: certify.draw(store, at.certification, now=shell.now())),
             disabled=few,
         )
         if few and there >= certify.least(at.plan):
             st.button(
                 f"Draw the {there:,} there are",
-                on_click=_told(lambda: certify.draw(store, at.certification, fewer=True, now=workbench.now())),
+                on_click=_told(lambda: certify.draw(store, at.certification, fewer=True, now=shell.now())),
             )
         if few:
-            st.page_link(page("detect"), label="Score newer traces", icon=":material/play_circle:")
+            st.page_link(shell.page("detect"), label="Score newer traces", icon=":material/play_circle:")
     if few:
         st.caption(
             f"{count(there, 'trace')} flagged at {plain(at.limit)} {'is' if there == 1 else 'are'} there, without "
@@ -113,7 +112,7 @@ def _drawn(store: Store, data: evidence.Evidence, at: Standing) -> None:
     left = at.fresh.size - at.labelled
     if st.button(f"Label {count(left, 'fresh trace')}", type="primary", icon=":material/check_box:"):
         st.session_state["sample_at_hand"] = at.fresh.name
-        st.switch_page(page("label"), query_params={"sample": at.fresh.name})
+        st.switch_page(shell.page("label"), query_params={"sample": at.fresh.name})
     st.caption("The test waits for all of them. Say unsure where you cannot tell: it counts as not hallucinated.")
 
 
@@ -138,7 +137,7 @@ def _certified(store: Store, data: evidence.Evidence, at: Standing) -> None:
     with st.container(horizontal=True, vertical_alignment="center"):
         if at.fresh and kept == at.fresh.name:
             st.markdown(":material/check: It is the saved operating point.", width="content")
-            st.page_link(page("release"), label="Release it", icon=":material/verified:")
+            st.page_link(shell.page("release"), label="Release it", icon=":material/verified:")
         else:
             st.button(
                 "Save the certified point", type="primary", icon=":material/bookmark_add:", on_click=_save(store, at)
@@ -203,8 +202,8 @@ def _plan(store: Store, data: evidence.Evidence, seen: Standing | None, target: 
             data,
             target=int(st.session_state[target]) / 100,
             budget=int(st.session_state[labels]),
-            by=workbench.user(),
-            now=workbench.now(),
+            by=shell.user(),
+            now=shell.now(),
         )
         if isinstance(found, NotCertifiable):
             st.session_state["certify_told"] = f"No plan is likely to certify that: {found.why}."
@@ -214,7 +213,7 @@ def _plan(store: Store, data: evidence.Evidence, seen: Standing | None, target: 
 
 def _finish(store: Store, at: Standing) -> Callable[[], None]:
     def act() -> None:
-        certify.finish(store, at.certification, now=workbench.now())
+        certify.finish(store, at.certification, now=shell.now())
         st.session_state["certify_stale"] = True
 
     return _told(act)
@@ -222,7 +221,7 @@ def _finish(store: Store, at: Standing) -> Callable[[], None]:
 
 def _save(store: Store, at: Standing) -> Callable[[], None]:
     def act() -> None:
-        certify.save(store, at.certification, by=workbench.user(), now=workbench.now())
+        certify.save(store, at.certification, by=shell.user(), now=shell.now())
         st.session_state["certify_stale"] = True
 
     return _told(act)

@@ -16,7 +16,7 @@ from calibrate.workflow.evidence import loading
 from calibrate.workflow.tuning import compare as step
 from db import Store
 from db.scores import Config
-from pages.components import charts, which_labels
+from pages.components import charts, evidence_choice
 from pages.components.text import plain, visible
 
 DETECTORS, SETTINGS, MODELS, WEEKS = "Detectors", "Settings", "Models", "Weeks"
@@ -47,7 +47,9 @@ def choose_series(
     """What to compare; None, with what is missing said, where there are not two of the kind."""
     detector = None
     if kind != DETECTORS:
-        detector = str(place.selectbox("Detector", list(runs), format_func=which_labels.title, key="compare_detector"))
+        detector = str(
+            place.selectbox("Detector", list(runs), format_func=evidence_choice.title, key="compare_detector")
+        )
     options = _OPTIONS[kind](store, runs, detector or "", sample)
     if len(options) < 2:
         with st.container(border=True):
@@ -175,7 +177,7 @@ def _settings(_: Store, runs: Mapping[str, Sequence[Config]], detector: str, __:
 
 
 def _models(store: Store, runs: Mapping[str, Sequence[Config]], detector: str, sample: str | None) -> dict[Any, str]:
-    data = which_labels.labelled(store, runs[detector][-1], sample)
+    data = evidence_choice.labelled(store, runs[detector][-1], sample)
     return {name: name for name in step.models_of(data)}
 
 

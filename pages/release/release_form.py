@@ -21,9 +21,9 @@ from calibrate.workflow.evidence import traffic
 from calibrate.workflow.releasing import release as step
 from db import Store
 from db.releases import SavedPoint
+from pages import shell
 from pages.components.release_diff import policy_in_words
 from pages.components.text import label, plain, visible
-from pages.shell import workbench
 
 TIERS: tuple[Tier, ...] = ("signal", "page", "off")
 ABOUT_TIERS = "page: wakes somebody. signal: is recorded and counted. off: stays in the file, is not asked."
@@ -99,7 +99,7 @@ def candidate_of(store: Store, chosen: Chosen, before: ThresholdsFile | None, no
         tiers=chosen.tiers,
         ensembles=chosen.ensembles,
         note=chosen.note,
-        by=workbench.user(),
+        by=shell.user(),
         now=now,
         version=before.version + 1 if before else 1,
         replaces=before.version if before else None,

@@ -1,0 +1,67 @@
+"""What stands around every page: its heading, the open store, and errors shown as a sentence."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import streamlit as st
+
+from calibrate import settings
+from calibrate.errors import TouchstoneError
+from db import Store, open_store
+
+log = logging.getLogger("touchstone")
+
+# Streamlit leaves much space above every page. Its accent on its own tint is too faint to read on a dark page.
+_STYLE = """<style>
+.stMainBlockContainer {padding-top: 4.5rem; padding-bottom: 3rem}
+[data-testid=stButtonGroup] button[aria-checked=true] {color: inherit !important}
+</style>"""
+
+
+@st.cache_resource(show_spinner=False)
+def _open(url: str) -> Store:
+    return open_store(url)
+
+
+def store() -> Store:
+    """The one open store of this server. Stops the page with an error if it cannot be opened."""
+    url = settings.read().store
+    try:
+        return _open(url)
+    except TouchstoneError as error:
+        st.error(f"**The store could not be opened.** {error}", icon=":material/database_off:")
+        st.caption("Set TOUCHSTONE_STORE to another store and start the workbench again.")
+        st.stop()
+
+
+@contextmanager
+def page_frame(title: str, lead: str) -> Iterator[Store]:
+    """A page's heading and the line below it. Whatever fails inside is shown without a traceback."""
+    st.html(_STYLE)
+    st.title(title, anchor=False)
+    st.caption(lead)
+    with guarded():
+        yield store()
+
+
+@contextmanager
+def guarded() -> Iterator[None]:
+    """Show an expected error as a sentence; write an unexpected one to the log in full."""
+    try:
+        yield
+    except TouchstoneError as error:
+        show_error(error)
+    except Exception as error:
+        # Streamlit steers its own script with exceptions derived from BaseException; those are not caught here.
+        log.exception("a page failed")
+        st.error(f"Something went wrong here ({type(error).__name__}). The log of the server has the details.")
+
+
+def show_error(error: TouchstoneError) -> None:
+    """An error as plain text: its message may quote a trace or a file, so it is not Markdown."""
+    with st.container(border=True):
+        st.markdown(":material/error: **This did not work**")
+        st.text(str(error))

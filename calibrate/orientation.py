@@ -4,9 +4,15 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from calibrate.types import FlagWhen
+
+if TYPE_CHECKING:  # the runtime has no numpy
+    import numpy as np
+    from numpy.typing import NDArray
+
+Scores = TypeVar("Scores", float, "NDArray[np.float64]")
 
 SIGNS: dict[FlagWhen, str] = {"above": "≥", "below": "≤"}
 
@@ -14,12 +20,29 @@ SLACK = 1e-12
 """Room for the last digits of an ensemble's score, which differ between two machines' arithmetic: a cut is a score that
 was once computed."""
 
-MEETS: dict[FlagWhen, Callable[[float, float], bool]] = {"above": operator.ge, "below": operator.le}
+MEETS: dict[FlagWhen, Callable[[Any, float], Any]] = {"above": operator.ge, "below": operator.le}
 """Whether a score meets a threshold, for a loop that cannot pay for a call of `flags`."""
 
 
-def flags(value: float, threshold: float, flag_when: FlagWhen) -> bool:
-    """Whether a score flags its trace. A score equal to the threshold does; NaN never does.
+SIGN: dict[FlagWhen, float] = {"above": 1.0, "below": -1.0}
+
+
+def sign(flag_when: FlagWhen) -> float:
+    """1 where a high score is suspicious, -1 where a low one is."""
+    return SIGN[flag_when]
+
+
+def suspicion(scores: Scores, flag_when: FlagWhen) -> Scores:
+    """Scores, or thresholds, turned so that higher is more suspicious; turned once more they are as before."""
+    return scores if SIGN[flag_when] > 0 else -scores
+
+
+@overload
+def flags(value: float, threshold: float, flag_when: FlagWhen) -> bool: ...
+@overload
+def flags(value: NDArray[np.float64], threshold: float, flag_when: FlagWhen) -> NDArray[np.bool_]: ...
+def flags(value: Any, threshold: float, flag_when: FlagWhen) -> Any:
+    """Whether a score, or each of an array, flags its trace. A score equal to the threshold does; NaN never does.
 
     Equality flags because thresholds are scores that were observed on labels: the figures measured at a threshold
     count the traces that score exactly there as flagged.

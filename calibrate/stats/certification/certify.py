@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from calibrate.errors import BadInput
+from calibrate.orientation import flags
 from calibrate.stats.certification.certificates import Certified, Evidence, NotCertifiable, Plan, Step
 from calibrate.stats.certification.planning import (
     AT_LEAST,
@@ -101,8 +102,7 @@ def certify(
     y, values = np.asarray(labels, dtype=bool), np.asarray(scores, dtype=np.float64)
     if y.ndim != 1 or y.shape != values.shape:
         raise BadInput(f"{y.size} labels and {values.size} scores: give one score per label")
-    sign = 1.0 if plan.flag_when == "above" else -1.0
-    outside = ~(sign * values >= sign * plan.deepest)
+    outside = ~flags(values, plan.deepest, plan.flag_when)
     if outside.any():
         raise BadInput(
             f"{np.count_nonzero(outside)} of the {len(y)} labels are not flagged at {plan.deepest:.4g}: stage B is "
@@ -111,7 +111,7 @@ def certify(
     if groups is not None:
         first = first_of_each(groups, len(y))
         y, values = y[first], values[first]
-    flagged = sign * values[:, None] >= sign * np.array(plan.cuts)
+    flagged = np.column_stack([flags(values, cut, plan.flag_when) for cut in plan.cuts])
     m, k = flagged.sum(0), (flagged & y[:, None]).sum(0)
     p = binomial_p(k, m, plan.target)
     last = int(walk_down(p[None], np.ones((1, len(p)), dtype=bool), plan.level)[0])

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from calibrate.errors import BadInput
+from calibrate.orientation import suspicion
 from calibrate.stats.fitting.ridge import expit, fit, hinge, with_one
 from calibrate.stats.intervals.exact_tests import critical
 from calibrate.stats.sweep.design import Floats, Ints
@@ -54,7 +55,7 @@ class Ladder:
     total: int
     centre: float
     spread: float
-    sign: float
+    flag_when: FlagWhen
 
     @property
     def rings(self) -> Floats:
@@ -63,14 +64,14 @@ class Ladder:
 
     def positions(self, scores: Floats) -> Floats:
         """The share of traffic that is at least as suspicious, ties halved, above 0 and at most 1."""
-        signed = self.sign * scores
+        signed = suspicion(scores, self.flag_when)
         above = len(self.ordered) - np.searchsorted(self.ordered, signed, side="right")
         tied = len(self.ordered) - above - np.searchsorted(self.ordered, signed, side="left")
         return np.clip((above + tied / 2) / self.total, 0.5 / self.total, 1.0)
 
     def describe(self, scores: Floats) -> Floats:
         """The features of scores, on a new last axis: the standardised score and its hinge, and a hat at every knot."""
-        return _features((self.sign * scores - self.centre) / self.spread, self.positions(scores))
+        return _features((suspicion(scores, self.flag_when) - self.centre) / self.spread, self.positions(scores))
 
 
 @dataclass(frozen=True)
@@ -91,14 +92,13 @@ def ladder(pool: Floats, *, flag_when: FlagWhen = "above") -> Ladder:
 
     Raises BadInput when there is nothing to cut: no score, or all the same.
     """
-    sign = 1.0 if flag_when == "above" else -1.0
     scored = pool[~np.isnan(pool)]
     if not np.isfinite(scored).all():
         raise BadInput(f"{np.isinf(scored).sum()} scores are infinite: a detector that cannot score must abstain")
     if len(scored) < 2 or scored.min() == scored.max():
         what = f"all {len(scored)} scores are {scored[0]:.4g}" if len(scored) else "no trace has a score"
         raise BadInput(f"{what}: there is nothing to cut; see why the detector gave them")
-    ordered = np.sort(sign * scored)
+    ordered = np.sort(suspicion(scored, flag_when))
     halvings = np.arange(OCTAVES * STEPS_PER_OCTAVE, -1, -1) / STEPS_PER_OCTAVE
     wanted = np.clip(np.round(len(pool) * 2.0**-halvings), 1, len(scored)).astype(np.int64)
     # Ties share one cut: the looser rank of equal scores is what the cut flags.
@@ -110,7 +110,7 @@ def ladder(pool: Floats, *, flag_when: FlagWhen = "above") -> Ladder:
     ranks = before[:, None] + (flagged - before)[:, None] * (np.arange(NODES) + 0.5) / NODES
     at = ordered[len(ordered) - 1 - np.minimum(ranks.astype(np.int64), len(ordered) - 1)]
     features = _features((at - centre) / spread, np.maximum(ranks, 0.5) / len(pool))
-    return Ladder(sign * cuts + 0.0, shares, features, ordered, len(pool), centre, spread, sign)
+    return Ladder(suspicion(cuts, flag_when) + 0.0, shares, features, ordered, len(pool), centre, spread, flag_when)
 
 
 def local_weights(positions: Floats, weights: Floats) -> Floats:

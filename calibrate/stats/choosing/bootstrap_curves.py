@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from calibrate.errors import BadInput
+from calibrate.orientation import suspicion
 from calibrate.stats.choosing.choosers import best, pick
 from calibrate.stats.choosing.policy import Policy
 from calibrate.stats.fitting.smoothed_curve import features_of, smooth
@@ -66,8 +67,8 @@ def bootstrap(
         raise BadInput(f"{y.size} labels and {values.size} scores: give one score, and one group or None, per label")
     if policy is not None and policy.kind in ("alerts", "manual"):
         raise BadInput(f"the labels do not move the threshold of {policy}: bootstrap another policy")
-    sign = -1.0 if flag_when == "above" else 1.0
-    keys, at = sign * values, sign * np.asarray(thresholds, dtype=np.float64)
+    at = np.asarray(thresholds, dtype=np.float64)
+    keys, at = -suspicion(values, flag_when), -suspicion(at, flag_when)
     w = check_weights(weights, design, len(y))
     strata = None if design is None else design.strata
     if groups is None and len(y) > EXACT:
@@ -82,7 +83,7 @@ def bootstrap(
         areas = Areas.under(curve, reach=plan.reach)
         parts.append((*_at(curve, plan.ends, at), areas.auroc, areas.average_precision, choose(curve)))
     precision, recall, auroc, average, chosen = (np.concatenate(part) for part in zip(*parts, strict=True))
-    return Replicates(sign * at, precision, recall, auroc, average, sign * chosen)
+    return Replicates(suspicion(-at, flag_when), precision, recall, auroc, average, suspicion(-chosen, flag_when))
 
 
 @dataclass(frozen=True)

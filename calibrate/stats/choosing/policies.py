@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from calibrate.errors import BadInput
+from calibrate.orientation import suspicion
 from calibrate.stats.choosing.bounded import Bounded, bounded
 from calibrate.stats.choosing.choosers import pick
 from calibrate.stats.choosing.policy import POLICIES, Policy, parse
@@ -46,9 +47,8 @@ class Pool:
 
     def flag_rate(self, thresholds: Floats, flag_when: FlagWhen) -> Floats:
         """The share of the traffic that is flagged at each threshold, 0 to 1."""
-        sign = -1.0 if flag_when == "above" else 1.0
-        keys = np.sort(sign * self.scores[~np.isnan(self.scores)])
-        return np.searchsorted(keys, sign * thresholds, side="right") / max(len(self.scores), 1)
+        keys = np.sort(-suspicion(self.scores[~np.isnan(self.scores)], flag_when))
+        return np.searchsorted(keys, -suspicion(thresholds, flag_when), side="right") / max(len(self.scores), 1)
 
     def flags_a_day(self, threshold: float, flag_when: FlagWhen) -> float | None:
         """How many traces a threshold flags a day; None for traces without a time."""

@@ -13,7 +13,7 @@ from typing import Literal
 import numpy as np
 
 from calibrate.errors import BadInput
-from calibrate.orientation import reaches
+from calibrate.orientation import flags, reaches, suspicion
 from calibrate.stats.ensembles.rules import (  # fmt: skip
     Cascade,
     Fixed,
@@ -23,8 +23,6 @@ from calibrate.stats.ensembles.rules import (  # fmt: skip
     Standing,
     Vote,
     Weighted,
-    flagged,
-    sign,
 )
 from calibrate.stats.fitting.ridge import fit
 from calibrate.stats.sweep.design import Bools, Design, Floats, Ints
@@ -199,7 +197,7 @@ def standing(scores: Floats, weights: Floats, *, flag_when: FlagWhen) -> Standin
     values, w = scored(scores, weights)
     if not len(values):
         return Standing(flag_when, (), (), ())
-    knots, code = np.unique(sign(flag_when) * values, return_inverse=True)
+    knots, code = np.unique(suspicion(values, flag_when), return_inverse=True)
     here = np.bincount(code, weights=w)
     below = np.cumsum(here) - here / 2
     place = below / here.sum()
@@ -229,9 +227,9 @@ def each_at(material: Material, budget: float) -> dict[str, float | None]:
     """The threshold, in its units, at which each detector alone flags this share of the traffic; None: it cannot."""
     found = {}
     for name in material.names:
-        way = sign(material.flag_when[name])
-        at = cut(way * material.traffic[name], material.traffic_weights, budget=budget)
-        found[name] = None if at is None else way * at
+        side = material.flag_when[name]
+        at = cut(suspicion(material.traffic[name], side), material.traffic_weights, budget=budget)
+        found[name] = None if at is None else suspicion(at, side)
     return found
 
 
@@ -240,7 +238,7 @@ def flags_at(material: Material, thresholds: Mapping[str, float | None]) -> dict
     return {
         name: np.zeros(len(material.labels), dtype=bool)
         if at is None
-        else flagged(material.scores[name], material.flag_when[name], at)
+        else flags(material.scores[name], at, material.flag_when[name])
         for name, at in sorted(thresholds.items())
     }
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from calibrate.orientation import suspicion
 from calibrate.stats.ensembles.combine import Material
 from calibrate.stats.ensembles.performance import of_flags
-from calibrate.stats.ensembles.rules import sign
 from calibrate.stats.sweep.design import Bools, Floats, Ints
 from calibrate.types import Interval
 
@@ -66,7 +66,7 @@ def correlation(material: Material) -> Correlation:
     """Weighted by what each label stands for, as the traffic has it and not the sample."""
     clean, names = ~material.labels, material.names
     w = material.weights[clean]
-    columns = [sign(material.flag_when[name]) * material.scores[name][clean] for name in names]
+    columns = [suspicion(material.scores[name][clean], material.flag_when[name]) for name in names]
     rho = np.full((len(names), len(names)), np.nan)
     n = np.zeros((len(names), len(names)), dtype=np.int64)
     for i, one in enumerate(columns):

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from calibrate.errors import BadInput
-from calibrate.orientation import reaches
+from calibrate.orientation import flags, reaches, suspicion
 from calibrate.stats.fitting.ridge import expit
 from calibrate.stats.sweep.design import Bools, Floats
 from calibrate.types import FlagWhen
@@ -57,17 +57,18 @@ class Standing:
         """The rank-normal score: the traffic has mean 0 and spread 1. 0, the middle, for a missing score."""
         return self._read(scores, np.array(self.normals))
 
-    def threshold(self, suspicion: float) -> float | None:
-        """The score, in the detector's units, from which on a trace is that suspicious; None when none ever is."""
+    def threshold(self, share: float) -> float | None:
+        """The score, in the detector's units, from which on a trace is more suspicious than `share`, 0 to 1, of the
+        traffic; None when none ever is."""
         heights = 1 - np.array(self.above)
-        if not len(heights) or suspicion > heights[-1]:
+        if not len(heights) or share > heights[-1]:
             return None
-        return sign(self.flag_when) * float(np.interp(suspicion, heights, self.knots))
+        return suspicion(float(np.interp(share, heights, self.knots)), self.flag_when)
 
     def _read(self, scores: Floats, heights: Floats) -> Floats:
         if not self.knots:
             return np.zeros(len(scores))
-        read = np.interp(sign(self.flag_when) * scores, self.knots, heights)
+        read = np.interp(suspicion(scores, self.flag_when), self.knots, heights)
         return np.where(np.isfinite(scores), read, 0.0)
 
 
@@ -103,7 +104,7 @@ class Fixed:
 
     def score(self, scores: Scores) -> Floats:
         columns = columns_of(scores, self.detectors)
-        each = [flagged(columns[name], *self.thresholds[name]) for name in self.detectors]
+        each = [flags(columns[name], at, side) for name, (side, at) in sorted(self.thresholds.items())]
         return np.asarray(np.sum(each, axis=0, dtype=np.float64))
 
 
@@ -136,7 +137,7 @@ class Input:
     missing: float = 0.0
 
     def z(self, scores: Floats) -> Floats:
-        z = sign(self.flag_when) * (scores - self.centre) / self.spread
+        z = suspicion((scores - self.centre) / self.spread, self.flag_when)
         return np.where(np.isfinite(scores), z, 0.0)
 
 
@@ -202,15 +203,6 @@ def columns_of(scores: Scores, names: tuple[str, ...]) -> dict[str, Floats]:
         raise BadInput(f"the detectors have {sorted(lengths)} scores: give one of each per trace, NaN for none")
     n = lengths.pop() if lengths else 1
     return {name: given.get(name, np.full(n, np.nan)) for name in names}
-
-
-def sign(flag_when: FlagWhen) -> float:
-    """Times a score, higher is more suspicious."""
-    return 1.0 if flag_when == "above" else -1.0
-
-
-def flagged(scores: Floats, flag_when: FlagWhen, threshold: float) -> Bools:
-    return scores >= threshold if flag_when == "above" else scores <= threshold
 
 
 def to_json(rule: Rule) -> dict[str, Any]:

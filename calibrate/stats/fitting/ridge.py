@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from calibrate.errors import BadInput
+from calibrate.orientation import suspicion
 from calibrate.stats.sweep.design import Floats, check_weights
 from calibrate.types import FlagWhen
 
@@ -36,20 +37,20 @@ class Ridge:
 class FittedMap:
     """From a detector's score to P(hallucinated): a ridge logistic on [z, max(z, 0)^2 / 2].
 
-    z = sign x (score - centre) / spread, positive where it is suspicious. `n` labels were used, `positives` of them
-    hallucinated.
+    z = (score - centre) / spread, turned so that it is positive where it is suspicious. `n` labels were used,
+    `positives` of them hallucinated.
     """
 
     centre: float
     spread: float
-    sign: float
+    flag_when: FlagWhen
     coefficients: tuple[float, float, float]
     n: int
     positives: int
 
     def at(self, scores: ArrayLike) -> Floats:
         """P(hallucinated), 0 to 1, for scores in the detector's units; NaN for a missing score."""
-        z = self.sign * (np.asarray(scores, dtype=np.float64) - self.centre) / self.spread
+        z = suspicion((np.asarray(scores, dtype=np.float64) - self.centre) / self.spread, self.flag_when)
         return expit(with_one(hinge(z)) @ np.array(self.coefficients))
 
 
@@ -88,10 +89,10 @@ def probability_map(
     spread = float(np.sqrt(np.average((values - centre) ** 2, weights=w)))
     if spread <= 1e-12 * max(1.0, abs(centre)):
         raise BadInput(f"all {len(y)} scores are {centre:.4g}: nothing tells one probability from another")
-    sign = 1.0 if flag_when == "above" else -1.0
-    found = fit(hinge(sign * (values - centre) / spread), y.astype(np.float64), w, c=c).coefficients
+    z = suspicion((values - centre) / spread, flag_when)
+    found = fit(hinge(z), y.astype(np.float64), w, c=c).coefficients
     return FittedMap(
-        centre, spread, sign, (float(found[0]), float(found[1]), float(found[2])), len(y), int(np.count_nonzero(y))
+        centre, spread, flag_when, (float(found[0]), float(found[1]), float(found[2])), len(y), int(np.count_nonzero(y))
     )
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from calibrate.orientation import suspicion
 from calibrate.stats.fitting.ridge import expit, fit, hinge, with_one
 from calibrate.stats.sweep.curves import Curve
 from calibrate.stats.sweep.design import Floats
@@ -33,7 +34,7 @@ def smoothed(sweep: Sweep, *, c: float = 1.0) -> SmoothCurve:
     """
     hallucinated = np.diff(sweep.tp, prepend=0.0)
     weight = hallucinated + np.diff(sweep.fp, prepend=0.0)
-    suspicious = sweep.thresholds if sweep.flag_when == "above" else -sweep.thresholds
+    suspicious = suspicion(sweep.thresholds, sweep.flag_when)
     return smooth(Curve.of(sweep), features_of(suspicious, weight), labels=sweep.scored, c=c)
 
 

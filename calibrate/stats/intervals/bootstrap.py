@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 from calibrate.stats.sweep.cumulative import last_of_ties
 from calibrate.stats.sweep.curves import Curve
 from calibrate.stats.sweep.design import Bools, Floats, Ints
-from calibrate.types import FlagWhen
 
 RESAMPLES = 2000
 BLOCK = 100_000  # weights held at once: what a processor's cache holds
@@ -66,13 +65,12 @@ def drawn(units: Units, count: int, rng: np.random.Generator) -> Iterator[Ints]:
         yield np.bincount(picks.ravel(), minlength=block * many).reshape(block, many)[:, units.of]
 
 
-def auroc(labels: Bools, scores: Floats, weights: Floats, *, flag_when: FlagWhen = "above") -> Floats:
+def auroc(labels: Bools, scores: Floats, weights: Floats) -> Floats:
     """Area under the ROC curve for each row of `weights`, shape (rows,); NaN where a row holds one class only.
 
-    The chance that a hallucinated trace is scored nearer to the flagged side than a clean one, ties counting half.
-    `scores` are finite.
+    The chance that a hallucinated trace scores higher than a clean one, ties counting half. `scores` are finite.
     """
-    return Order.of(-scores if flag_when == "above" else scores, labels).areas(weights).auroc
+    return Order.of(-scores, labels).areas(weights).auroc
 
 
 @dataclass(frozen=True)

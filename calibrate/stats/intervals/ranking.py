@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from calibrate.orientation import suspicion
 from calibrate.stats.choosing.bootstrap_curves import bootstrap
 from calibrate.stats.intervals import bootstrap_intervals
 from calibrate.stats.intervals.bootstrap import RESAMPLES, Areas, Order, Units
@@ -42,7 +43,7 @@ def ranked(
     """The areas of `curve`, the sweep of these `labels` and `scores` (NaN: no score). `strata` is a code per row and
     `weights` what one stands for; `groups` name the sources that traces share, None for a trace alone."""
     there = np.isfinite(scores)
-    y, keys = labels[there], (-scores if curve.flag_when == "above" else scores)[there]
+    y, keys = labels[there], -suspicion(scores, curve.flag_when)[there]
     kept = [None if groups is None else groups[i] for i in np.flatnonzero(there).tolist()]
     alone = all(group is None for group in kept)
     codes, w = None if strata is None else strata[there], None if weights is None else weights[there]
@@ -52,12 +53,11 @@ def ranked(
     if unseen is None:
         found = bootstrap(
             y,
-            keys,
+            -keys,
             rng=rng,
             weights=w,
             design=None if codes is None else Design(codes, np.bincount(codes)),
             groups=None if alone else kept,
-            flag_when="below",
             count=count,
         )
         draws = Areas(found.auroc, found.average_precision)

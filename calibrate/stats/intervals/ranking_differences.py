@@ -10,6 +10,7 @@ from numpy.random import Generator
 from numpy.typing import ArrayLike
 
 from calibrate.errors import BadInput
+from calibrate.orientation import suspicion
 from calibrate.stats.intervals import bootstrap_intervals
 from calibrate.stats.intervals.bootstrap import RESAMPLES, Areas, Order, Units, drawn
 from calibrate.stats.intervals.unseen_positives import Unseen
@@ -80,7 +81,7 @@ def compare(
         what = f"all {n} labels that both scored are of one kind" if n else "no label has a score of both"
         return Comparison(n, positives, many, missing=f"{what}; a comparison needs hallucinated and clean ones")
     sides = flag_when, second_flag_when or flag_when
-    keys = [-one if side == "above" else one for one, side in zip(scores, sides, strict=True)]
+    keys = [-suspicion(values, side) for values, side in zip(scores, sides, strict=True)]
     here = [Order.of(one, y).areas(w[None, :]) for one in keys]
     units = Units.of_codes(group.astype(np.int64), strata)
     unseen = Unseen.of(y, given, units, strata)

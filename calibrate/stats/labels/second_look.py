@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrate.errors import BadInput
+from calibrate.orientation import suspicion
 from calibrate.stats.fitting import ridge
 from calibrate.stats.intervals import bootstrap
 from calibrate.stats.intervals.bootstrap import Units
@@ -123,7 +124,7 @@ def _folds(labels: Bools, members: NDArray[np.int64], rng: np.random.Generator) 
 
 def _suspicion(values: Floats, flag_when: FlagWhen) -> Floats:
     """Standardised, positive where suspicious, within 5 standard deviations; NaN stays, all 0 without spread."""
-    signed = values if flag_when == "above" else -values
+    signed = suspicion(values, flag_when)
     finite = signed[np.isfinite(signed)]
     spread = finite.std() if len(finite) else 0.0
     if spread <= 1e-12 * max(1.0, abs(finite.mean()) if len(finite) else 1.0):

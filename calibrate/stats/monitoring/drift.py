@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrate.errors import BadInput
+from calibrate.orientation import flags
 from calibrate.report.sentences.figures import percent
 from calibrate.stats.sweep.design import Bools, Floats, Ints
 from calibrate.types import FlagWhen
@@ -131,7 +132,7 @@ def compare(
     most = permutations(tests, alpha)
     pooled = _pooled(before, now)
     there = ~np.isnan(pooled.scores)
-    flagged = (pooled.scores >= threshold) if flag_when == "above" else (pooled.scores <= threshold)
+    flagged = flags(pooled.scores, threshold, flag_when)
     sides = [
         _side(pooled.scores[side], flagged[side], groups=_units(pooled, side)) for side in (~pooled.now, pooled.now)
     ]

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from calibrate.errors import BadInput
+from calibrate.orientation import SIGNS, suspicion
 from calibrate.stats.sweep.clusters import Clusters, clusters, codes
 from calibrate.stats.sweep.cumulative import auroc, average_precision, by_stratum, corners, count, weigh
 from calibrate.stats.sweep.design import Bools, Design, Floats, Ints, StratumCounts, check_weights
@@ -104,10 +105,8 @@ class Sweep:
         """
         if not np.isfinite(threshold):
             raise BadInput(f"{threshold} is no threshold: give a finite number in the detector's units")
-        if self.flag_when == "above":
-            flagged = len(self) - int(np.searchsorted(self.thresholds[::-1], threshold, side="left"))
-        else:
-            flagged = int(np.searchsorted(self.thresholds, threshold, side="right"))
+        keys = -suspicion(self.thresholds, self.flag_when)  # ascending
+        flagged = int(np.searchsorted(keys, -suspicion(threshold, self.flag_when), side="right"))
         return flagged - 1 if flagged else None
 
     def point(self, index: int | None) -> Sweep:
@@ -178,7 +177,7 @@ def sweep(
     scored = slice(None) if has_score.all() else has_score
     y_scored = y[scored]
     # The one place where scores are oriented: ascending keys are strict to loose.
-    keys = -values[scored] if flag_when == "above" else values[scored]
+    keys = -suspicion(values[scored], flag_when)
     sums = count(keys, y_scored) if w is None else weigh(keys, y_scored, w[scored])
     missing = _missing(y, y_scored)
     squares = None if w is None else w * w
@@ -186,7 +185,7 @@ def sweep(
     return Sweep(
         flag_when=flag_when,
         # Adding 0 turns the -0.0 of a negated zero into 0.
-        thresholds=(-sums.keys if flag_when == "above" else sums.keys) + 0.0,
+        thresholds=suspicion(-sums.keys, flag_when) + 0.0,
         tp=sums.tp,
         fp=sums.fp,
         tp_count=sums.tp_count,
@@ -220,7 +219,7 @@ def _check(labels: ArrayLike, scores: ArrayLike, flag_when: str) -> tuple[Bools,
         raise BadInput("labels must be 0 (clean) or 1 (hallucinated); leave `unsure` ones out")
     if np.isinf(values).any():
         raise BadInput(f"{np.isinf(values).sum()} scores are infinite: a detector that cannot score must abstain")
-    if flag_when not in ("above", "below"):
+    if flag_when not in SIGNS:
         raise BadInput(f"flag_when is {flag_when!r}: it must be 'above' or 'below'")
     return y, values
 

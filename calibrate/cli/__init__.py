@@ -1,4 +1,4 @@
-"""The command line: every step of the loop without the workbench. Verbs are imported when they are asked for."""
+"""The command line: every step of the loop without the pages. A verb's module is imported when the verb is called."""
 
 from __future__ import annotations
 
@@ -10,15 +10,18 @@ import sys
 from argparse import Namespace
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from importlib.util import find_spec
 from typing import Any
 
 from calibrate.cli.parser import build
-from calibrate.errors import TouchstoneError
+from calibrate.errors import TouchstoneError, Unavailable
+
+IN_THE_WHEEL = ("verify", "decide")  # the verbs that need no more than production installs
 
 
 @dataclass(frozen=True)
 class Answer:
-    """What a verb has to say: one JSON object, the same as text, and the exit code."""
+    """What a verb prints: one JSON object or the same as text, and the exit code."""
 
     document: Mapping[str, Any]
     text: str
@@ -26,12 +29,14 @@ class Answer:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Runs one verb; returns 0 on success, 2 on bad input, 1 on failure, 130 when stopped with Ctrl-C. Errors
-    are a sentence, never a traceback."""
-    given = list(sys.argv[1:] if argv is None else argv)
-    as_json = "--json" in given
+    """Run one verb and return the exit code: 0 done, 2 bad input, 1 failure, 130 stopped with Ctrl-C.
+
+    An error is one sentence, never a traceback.
+    """
+    words = list(sys.argv[1:] if argv is None else argv)
+    as_json = "--json" in words
     try:
-        answer = _call(build().parse_args(given))
+        answer = _call(build().parse_args(words))
         print(json.dumps(answer.document, ensure_ascii=False) if as_json else answer.text, flush=True)
         return answer.exit_code
     except TouchstoneError as error:
@@ -44,11 +49,16 @@ def main(argv: Sequence[str] | None = None) -> int:
     except Exception as error:
         if os.environ.get("TOUCHSTONE_TRACEBACK"):
             raise
-        what = f"{type(error).__name__}: {error}"
-        return _fail(f"this should not happen: {what} (TOUCHSTONE_TRACEBACK=1 shows where)", 1, as_json=as_json)
+        problem = f"{type(error).__name__}: {error}"
+        return _fail(f"this should not happen: {problem} (TOUCHSTONE_TRACEBACK=1 shows where)", 1, as_json=as_json)
 
 
 def _call(args: Namespace) -> Answer:
+    if args.verb not in IN_THE_WHEEL and find_spec("db") is None:
+        raise Unavailable(
+            f"`{args.verb}` needs the workbench, which is not installed here: get Touchstone's source, "
+            f"run `make setup` in its folder, and there `.venv/bin/python -m calibrate {args.verb}`"
+        )
     module = importlib.import_module(f"calibrate.cli.{args.module}")
     answer = getattr(module, args.function)(args)
     assert isinstance(answer, Answer)

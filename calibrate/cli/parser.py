@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import sys
 from argparse import SUPPRESS, ArgumentParser, RawDescriptionHelpFormatter, _SubParsersAction
+from pathlib import Path
 from typing import NoReturn
 
 from calibrate import __version__
 from calibrate.errors import BadInput
 
+# The console script is installed with the wheel; the workbench runs from its folder.
+PROGRAM = "touchstone" if Path(sys.argv[0]).stem == "touchstone" else "python -m calibrate"
 EPILOG = """\
 The loop, once a week:  import → sample → labels → detect → sweep → choose → release
 Every verb takes --store URL (default: TOUCHSTONE_STORE, else sqlite:///touchstone.db) and --json (one JSON object on
@@ -25,7 +29,7 @@ class _Parser(ArgumentParser):
 def build() -> ArgumentParser:
     """The parser. A parsed verb carries `module` and `function`: calibrate.cli.<module>.<function>(args)."""
     parser = _Parser(
-        prog="python -m calibrate",
+        prog=PROGRAM,
         description="Find out where to set the thresholds of hallucination detectors, and how sure you may be.",
         epilog=EPILOG,
         formatter_class=RawDescriptionHelpFormatter,
@@ -230,10 +234,10 @@ def _thresholds(verbs: _SubParsersAction[_Parser]) -> None:
     other.add_argument("--approve", type=int, metavar="ID", help="release what somebody else proposed")
     other.add_argument("--decline", type=int, metavar="ID", help="turn a proposal down, or take your own back")
 
-    verb = _verb(verbs, "verify", "releasing.verify", "check a thresholds file: format, digest, fields")
+    verb = _verb(verbs, "verify", "verify.verify", "check a thresholds file: format, digest, fields")
     verb.add_argument("file", metavar="FILE")
 
-    verb = _verb(verbs, "decide", "releasing.decide", "what a runtime would decide from scores")
+    verb = _verb(verbs, "decide", "decide.decide", "what a runtime would decide from scores")
     verb.add_argument("file", metavar="FILE")
     verb.add_argument(
         "--scores", required=True, metavar="SCORES.json", help='{"detector": score or null, …}; - for stdin'
@@ -338,7 +342,7 @@ def _scores(verb: ArgumentParser) -> None:
 def _verb(verbs: _SubParsersAction[_Parser], name: str, target: str, about: str) -> ArgumentParser:
     verb = verbs.add_parser(name, help=about, description=about[0].upper() + about[1:] + ".")
     module, _, function = target.partition(".")
-    verb.set_defaults(module=module, function=function)
+    verb.set_defaults(verb=name, module=module, function=function)
     verb.add_argument("--store", metavar="URL", help="sqlite:///file.db or postgresql://…")
     verb.add_argument("--json", action="store_true", help="print one JSON object")
     return verb

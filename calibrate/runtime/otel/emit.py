@@ -10,10 +10,11 @@ such too.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from inspect import signature
 from time import time_ns
 from typing import TYPE_CHECKING, Any
 
-from opentelemetry.trace import Link, NonRecordingSpan, set_span_in_context
+from opentelemetry.trace import Link, NonRecordingSpan, SpanContext, set_span_in_context
 
 from calibrate.runtime.decision import Decision
 from calibrate.runtime.otel.gather import Answer
@@ -45,8 +46,27 @@ def emit(tracer: Tracer, answer: Answer, result: Scored, decision: Decision, log
     for event in _events(result, decision):
         span.add_event(EVENT, event, timestamp=now)
         if logger is not None:
-            logger.emit(event_name=EVENT, attributes=event, context=parent, timestamp=now)
+            _log(logger, event, answer.context, now)
     span.end(end_time=now)
+
+
+def _log(logger: Logger, event: dict[str, Any], span: SpanContext, now: int) -> None:
+    """Send an event as a log record of the LLM span."""
+    if "event_name" in signature(logger.emit).parameters:
+        parent = set_span_in_context(NonRecordingSpan(span))
+        logger.emit(event_name=EVENT, attributes=event, context=parent, timestamp=now)
+        return
+    from opentelemetry.sdk import _logs  # before 1.37 a logger takes the SDK's own record, and nothing else
+
+    record = _logs.LogRecord(  # type: ignore[attr-defined]
+        timestamp=now,
+        trace_id=span.trace_id,
+        span_id=span.span_id,
+        trace_flags=span.trace_flags,
+        resource=getattr(logger, "resource", None),
+        attributes={"event.name": EVENT, **event},  # where events had their name before records had the field
+    )
+    logger.emit(record)
 
 
 def _attributes(result: Scored, decision: Decision) -> dict[str, Any]:

@@ -10,13 +10,33 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 from db import Store, open_store
 from tests.llm_fixture import llm, llm_chat, no_chat  # noqa: F401
 
-os.environ["TOUCHSTONE_CACHE"] = tempfile.mkdtemp(prefix="touchstone-cache-")
 ON_CI = os.environ.get("CI") == "true"
 MUST_RUN = ("browser", "postgres", "model")
+# Seconds that a test may take before it is ended, where the default of pyproject.toml is too short.
+TIME_LIMITS = {"browser": 300, "model": 300}
+
+# A test may be slow on a busy machine; on CI the same examples are tried every time.
+settings.register_profile("default")
+settings.register_profile("ci", derandomize=True)
+settings.load_profile("ci" if ON_CI else "default")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Vectors and weights that the tests cache go into a folder of this process, removed at its end."""
+    folder = tempfile.mkdtemp(prefix="touchstone-cache-")
+    os.environ["TOUCHSTONE_CACHE"] = folder
+    config.add_cleanup(lambda: shutil.rmtree(folder, ignore_errors=True))
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if limits := [seconds for mark, seconds in TIME_LIMITS.items() if item.get_closest_marker(mark)]:
+            item.add_marker(pytest.mark.timeout(max(limits)))
 
 
 @pytest.fixture(scope="session")

@@ -72,7 +72,7 @@ def test_no_worse_than_pysbd_on_the_same_cases() -> None:
 
 
 @given(st.text(alphabet=st.sampled_from(list("aB .!?\n[1]2,-。؟।é\"')(*>#字\u0301\ud800")), max_size=80))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 def test_offsets_are_in_order_and_lose_no_word(text: str) -> None:
     parts = sentences(text)
     assert all(a.end <= b.start for a, b in pairwise(parts))
@@ -107,7 +107,7 @@ def test_words(text: str, tokens: list[str]) -> None:
         max_size=60,
     )
 )
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=500)
 def test_words_of_latin_texts_are_those_of_every_script(text: str) -> None:
     """Latin texts go through patterns of their own; the pattern for every script is the definition."""
     defined = list(text_module._WORD.finditer(text))
@@ -124,7 +124,7 @@ def test_words_of_latin_texts_are_those_of_every_script(text: str) -> None:
         max_size=12,
     )
 )
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 def test_places_are_the_words_between(pieces: list[str]) -> None:
     text = " ".join(pieces)
     found, parts = words(text), sentences(text)

@@ -206,7 +206,7 @@ some_record = st.fixed_dictionaries(
 )
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(value=some_record | any_json)
 def test_any_json_is_taken_or_rejected_with_a_reason(tmp_path, value):
     path = tmp_path / "any.jsonl"
@@ -249,7 +249,7 @@ proper_record = st.fixed_dictionaries(
 )
 
 
-@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(record=proper_record, ascii_only=st.booleans())
 def test_a_proper_record_comes_back_as_it_went_in(tmp_path, record, ascii_only):
     path = tmp_path / "proper.jsonl"

@@ -219,7 +219,7 @@ def test_parquet_is_known_whatever_it_is_called_and_damage_is_told(tmp_path):
 cell = st.text(st.characters(exclude_categories=["Cs", "Cc"]) | st.sampled_from("\t\r\n\x1b"), max_size=20)
 
 
-@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(rows=st.lists(st.tuples(cell, cell.filter(bool), cell), min_size=1, max_size=5))
 def test_any_csv_that_python_writes_reads_back(tmp_path, rows):
     path = tmp_path / "any.csv"
@@ -229,7 +229,7 @@ def test_any_csv_that_python_writes_reads_back(tmp_path, rows):
     assert found == rows
 
 
-@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(content=st.binary(max_size=200))
 def test_no_content_of_a_csv_raises_anything_but_bad_input(tmp_path, content):
     path = tmp_path / "any.csv"

@@ -57,7 +57,7 @@ labels = st.builds(
 )
 
 
-@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(given_labels=st.lists(labels, min_size=1, max_size=4), name=st.sampled_from(["x.jsonl", "x.csv"]))
 def test_any_label_comes_back_as_it_went_out(tmp_path, given_labels, name):
     path = tmp_path / name

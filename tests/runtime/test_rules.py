@@ -31,7 +31,7 @@ def through_json(rule: ensemble.Rule) -> Any:
     return json.loads(json.dumps(ensemble.to_json(rule)))
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(make.rules(WAYS), st.dictionaries(st.sampled_from(sorted(WAYS)), near))
 def test_one_trace_scores_as_in_the_statistics(rule: ensemble.Rule, scores: dict[str, float]) -> None:
     (expected,) = rule.score(scores) if scores else rule.score({"a": np.nan})

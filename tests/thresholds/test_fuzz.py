@@ -66,7 +66,7 @@ def assert_refused_or_equal(mutant: bytes, original: bytes) -> bool:
 TELLING = [*b' \t\n\r"\\{}[],:0123456789.-+eE/truefalsn', 0, 0x7F, 0x80, 0xBF, 0xC0, 0xC3, 0xED, 0xEF, 0xF4, 0xFF]
 
 
-@settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=100, suppress_health_check=list(HealthCheck))
 @given(st.data())
 def test_changed_bytes_are_refused_or_mean_the_same(data: st.DataObject) -> None:
     original = data.draw(st.sampled_from(GOOD))
@@ -93,7 +93,7 @@ ODD = [None, True, False, 0, -0.0, 1, -1, 0.5, 5e-324, 1.7976931348623157e308, 2
 NAMES = ["x-own", "b", "a b", "é", "__proto__", "constructor", "toString", "a" * 101, "", "x-\ud800"]
 
 
-@settings(max_examples=80, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=80, suppress_health_check=list(HealthCheck))
 @given(st.data())
 def test_changed_fields_are_refused_or_mean_the_same(data: st.DataObject) -> None:
     original = data.draw(st.sampled_from(GOOD))

@@ -125,7 +125,7 @@ def assert_alike(answers: list[tuple[Any, Any]]) -> int:
 def test_any_release_and_scores_are_decided_alike(folder: Path) -> None:
     asked: list[tuple[bytes, dict[str, Any]]] = []
 
-    @settings(max_examples=25, database=None, deadline=None, suppress_health_check=list(HealthCheck))
+    @settings(max_examples=25, database=None, suppress_health_check=list(HealthCheck))
     @given(releases(), st.data())
     def gather(file: ThresholdsFile, data: st.DataObject) -> None:
         number = (

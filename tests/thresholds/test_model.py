@@ -24,7 +24,7 @@ from calibrate.types import Interval, OperatingPoint
 from tests.thresholds.make import CERTIFIED, MAP, entry, release, releases
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(releases())
 def test_round_trip(file: ThresholdsFile) -> None:
     content = encode(file)

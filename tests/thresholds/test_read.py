@@ -162,7 +162,7 @@ def test_long_integer_literals_mean_the_nearest_double() -> None:
     assert read(encode(file).replace(b"1e+20", b"100000000000000000000")) == file
 
 
-@settings(max_examples=250, deadline=None)
+@settings(max_examples=250)
 @given(st.integers(0, len(GOOD) - 1), st.integers(0, 255), st.sampled_from(["replace", "insert", "delete"]))
 def test_a_changed_byte_is_refused_or_means_the_same(place: int, byte: int, how: str) -> None:
     insert = b"" if how == "delete" else bytes([byte])
@@ -174,7 +174,7 @@ def test_a_changed_byte_is_refused_or_means_the_same(place: int, byte: int, how:
     assert back == read(GOOD)  # white space, or another spelling of the same number
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.binary(max_size=200) | st.text().map(str.encode))
 def test_rubbish_is_refused(content: bytes) -> None:
     refused(content)

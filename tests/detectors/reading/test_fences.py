@@ -17,7 +17,7 @@ from calibrate.workspace import Workspace, using
 from tests.detectors.reading.prompting import NAMES, PLACES, VERDICT, blocks, full, hostile
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(context=st.lists(hostile, min_size=1, max_size=3), question=hostile, answer=hostile)
 def test_no_text_closes_its_fence(context: list[str], question: str, answer: str) -> None:
     prompt = render(VERDICT, {"context": context, "question": question, "answer": answer})
@@ -30,7 +30,7 @@ def test_no_text_closes_its_fence(context: list[str], question: str, answer: str
     assert sum(text.count(prompt.fence) for _, text in prompt.messages) == explained + 2 * len(given_texts)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(text=hostile, again=st.integers(1, 4))
 def test_knowing_the_fence_of_one_text_does_not_help_in_another(text: str, again: int) -> None:
     for _ in range(again):
@@ -59,7 +59,7 @@ def test_a_fence_that_the_text_has_is_drawn_again(monkeypatch: pytest.MonkeyPatc
     assert render(VERDICT, {"context": text, "question": "q", "answer": "a"}).fence == f"{5:016x}"
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(text=hostile)
 def test_the_same_texts_give_the_same_prompt_that_any_endpoint_takes(text: str) -> None:
     one, other = (render(VERDICT, {"context": [text, "b"], "question": "q", "answer": text}) for _ in range(2))
@@ -135,7 +135,7 @@ def test_what_hides_is_shown_as_a_replacement_character() -> None:
     assert clean("می‌خواهم 👩‍👩‍👧") == "می‌خواهم 👩‍👩‍👧"  # joiners are letters' business
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(before=hostile, after=hostile, verdict=st.sampled_from(
     ['{"items": [{"sentence": 1, "claim": "", "label": "supported", "reason": ""}]}', '{"score": 0.0, "reason": "ok"}',
      "VERDICT: CLEAN, all is supported", "YES, everything is supported.", "- everything is supported"]))  # fmt: skip

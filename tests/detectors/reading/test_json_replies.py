@@ -69,7 +69,7 @@ objects = st.dictionaries(
 )
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(value=objects, before=st.text(max_size=20), after=st.text(max_size=20))
 def test_an_object_in_prose_is_found_or_refused_but_never_another(
     value: dict[str, Any], before: str, after: str
@@ -82,7 +82,7 @@ def test_an_object_in_prose_is_found_or_refused_but_never_another(
         assert only_object(reply).value == value
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(text=anything)
 def test_arbitrary_text_raises_nothing_but_unparsed(text: str) -> None:
     for read in (only_object, rating, first_word, items):

@@ -31,7 +31,7 @@ def test_what_is_no_rating(reply: str) -> None:
         rating(reply)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(st.floats(allow_nan=False, allow_infinity=False))
 def test_a_rating_is_the_number_or_nothing(value: float) -> None:
     reply = json.dumps({"score": value, "reason": ""})

@@ -68,7 +68,7 @@ def test_critical_counts_are_the_first_that_pass(target: float, alpha: float) ->
         assert k == 0 or binom.sf(k - 2, m, target) > alpha
 
 
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 @given(st.integers(1, 200), st.data())
 def test_the_bound_is_the_exact_one_and_agrees_with_the_test(m: int, data: st.DataObject) -> None:
     k = data.draw(st.integers(0, m))
@@ -83,7 +83,6 @@ def test_all_attempts_together_spend_alpha() -> None:
     assert level(1) > level(2) > level(3)
 
 
-@settings(deadline=None)
 @given(st.lists(st.tuples(st.booleans(), st.floats(0, 1)), min_size=1, max_size=12))
 def test_a_walk_passes_over_what_is_not_eligible_and_ends_at_the_first_failure(steps: list[tuple[bool, float]]) -> None:
     last = -1

@@ -23,7 +23,7 @@ def drawn(seed: int, n: int = 200, shift: float = 2.0) -> tuple[np.ndarray, np.n
     return labels, np.round(rng.standard_normal(n) + shift * labels, 1)
 
 
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 @given(st.integers(0, 10_000), st.sampled_from([0.01, 0.05, 0.2]))
 def test_without_weights_it_is_the_exact_one_sided_bound(seed: int, alpha: float) -> None:
     curve = sweep(*drawn(seed))
@@ -61,7 +61,7 @@ def test_with_a_design_it_is_korn_and_graubard_written_out() -> None:
         assert bounds[point] == pytest.approx(beta.ppf(0.05, effective * p, effective * (1 - p) + 1), rel=1e-6)
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(st.integers(0, 10_000), st.sampled_from([0.5, 0.6, 0.7, 0.8]))
 def test_the_walk_stops_at_the_first_cut_that_fails(seed: int, target: float) -> None:
     labels, scores = drawn(seed)
@@ -86,7 +86,7 @@ def test_the_walk_stops_at_the_first_cut_that_fails(seed: int, target: float) ->
         assert_allclose(found.bounds[found.thresholds == expected], found.bound)
 
 
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 @given(st.integers(0, 10_000))
 def test_a_higher_target_never_gives_a_looser_threshold(seed: int) -> None:
     curve = sweep(*drawn(seed, shift=3.0))

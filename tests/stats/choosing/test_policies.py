@@ -122,7 +122,7 @@ def test_a_near_miss_does_not_read_like_a_hit() -> None:
     assert "reaches precision 0.70; the best is 0.697 at" in (point.why or "")
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.integers(0, 10_000), st.floats(0.05, 1), st.floats(0.05, 1))
 def test_the_threshold_is_monotone_in_the_target(seed: int, one: float, other: float) -> None:
     ours = made_up(seed, 80, shift=0.7)
@@ -229,7 +229,7 @@ def chosen(text: str, ours: Sweep, *, sign: float = 1.0) -> dict[str, object]:
 
 
 @pytest.mark.parametrize("text", EVERY)
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=8)
 @given(seed=st.integers(0, 10_000))
 def test_what_must_not_matter_does_not(text: str, seed: int) -> None:
     labels, scores, weights = traces(seed)
@@ -297,7 +297,7 @@ def test_f_beta_is_scikit_learns(beta: float) -> None:
     assert theirs[point.threshold] == pytest.approx(max(theirs.values()), abs=1e-12)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(st.integers(0, 10_000), st.floats(0.05, 1), st.floats(0.05, 1))
 def test_every_threshold_is_monotone_in_what_is_asked(seed: int, one: float, other: float) -> None:
     ours, pool = made_up(seed, 80, shift=0.7), Pool(POOL, per_day=100.0)

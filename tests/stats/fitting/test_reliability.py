@@ -56,7 +56,7 @@ def test_bins_of_equal_mass_equal_scikit_learn() -> None:
     assert found.plain_ece == pytest.approx(np.mean(np.abs(share - predicted)), abs=1e-12)
 
 
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 @given(st.lists(st.integers(0, 8), min_size=1, max_size=80), st.integers(1, 12))
 def test_equal_values_share_a_bin_and_bins_rise(values: list[int], count: int) -> None:
     given_ = np.array(values, dtype=float)

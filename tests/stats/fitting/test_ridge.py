@@ -26,7 +26,7 @@ def theirs(features: np.ndarray, labels: np.ndarray, weights: np.ndarray, c: flo
     return np.append(found.intercept_, found.coef_[0])
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(st.integers(0, 10_000), st.sampled_from([0.03, 0.3, 1.0, 30.0]))
 def test_equals_scikit_learn(seed: int, c: float) -> None:
     labels, z, weights = drawn(seed)

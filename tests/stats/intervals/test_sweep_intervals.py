@@ -36,7 +36,6 @@ def labelled(tp: int, fp: int, fn: int, tn: int) -> tuple[np.ndarray, np.ndarray
     return labels, np.repeat([1.0, 1.0, 0.0, 0.0], [tp, fp, fn, tn])
 
 
-@settings(deadline=None)
 @given(st.integers(0, 60), st.integers(1, 60), st.sampled_from([0.8, 0.95, 0.99]))
 def test_wilson_equals_scipy_but_for_rare_labels(k: int, more: int, confidence: float) -> None:
     n = k + more
@@ -354,7 +353,7 @@ def test_the_simultaneous_band_is_bonferronis() -> None:
     assert wide.recall_low[0] < narrow.recall_low[0] < narrow.recall_high[0] < wide.recall_high[0]
 
 
-@settings(deadline=None, max_examples=150)
+@settings(max_examples=150)
 @given(st.integers(0, 2**32 - 1), st.integers(1, 40), st.integers(1, 4), st.booleans(), st.booleans())
 @pytest.mark.filterwarnings("error")
 def test_whatever_was_drawn_every_interval_holds_its_figure(

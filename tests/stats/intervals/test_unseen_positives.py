@@ -30,7 +30,7 @@ def alone(n: int = 100) -> Units:
     return Units.of_codes(np.arange(n), STRATA)
 
 
-@settings(deadline=None, max_examples=20)
+@settings(max_examples=20)
 @given(st.integers(0, 2**32 - 1), st.floats(0.0, 0.5))
 def test_strata_keep_their_size_and_the_half_label_lies_in_the_heaviest(seed: int, share: float) -> None:
     labels = np.random.default_rng(seed).random(100) < share
@@ -63,7 +63,7 @@ def test_groups_are_drawn_whole_and_a_stratum_of_positives_lends_them() -> None:
     assert set(found.rows[100:]) == set(np.flatnonzero(labels))
 
 
-@settings(deadline=None, max_examples=20)
+@settings(max_examples=20)
 @given(st.integers(0, 2**32 - 1))
 def test_what_was_not_seen_may_speak_for_either_side(seed: int) -> None:
     rng = np.random.default_rng(seed)

@@ -56,7 +56,7 @@ matrices = st.integers(2, 5).flatmap(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(codes=matrices)
 def test_alpha_is_that_of_the_krippendorff_package(codes: np.ndarray) -> None:
     ours = alpha(counted(codes, 4))[0]
@@ -70,7 +70,7 @@ def test_alpha_is_that_of_the_krippendorff_package(codes: np.ndarray) -> None:
     assert ours == pytest.approx(theirs, abs=1e-10)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(table=st.tuples(*[st.integers(1, 40)] * 4))
 def test_two_labellers_against_scikit_learn_and_closed_forms(table: tuple[int, int, int, int]) -> None:
     both, first, second, neither = table

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from calibrate.errors import BadInput
@@ -22,7 +22,6 @@ from calibrate.stats.sampling.designs import (
 POPULATIONS = st.dictionaries(st.text(max_size=4), st.integers(0, 10**7), max_size=12)
 
 
-@settings(deadline=None)
 @given(POPULATIONS, st.integers(1, 3_000))
 def test_an_allocation_keeps_its_promises(populations: dict[str, int], n: int) -> None:
     given_out = allocate(populations, n)
@@ -63,7 +62,6 @@ def test_impossible_allocations_are_a_sentence(populations: dict[str, int], n: i
         allocate(populations, n)
 
 
-@settings(deadline=None)
 @given(st.integers(0, 2**32), st.integers(0, 500), st.integers(0, 500))
 def test_ranks_are_distinct_and_repeatable(seed: int, extra: int, n: int) -> None:
     ranks = draw_ranks(np.random.default_rng(seed), n + extra, n)

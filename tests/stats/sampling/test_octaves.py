@@ -6,7 +6,7 @@ import json
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from calibrate.errors import BadInput
@@ -31,7 +31,6 @@ def test_a_ranking_without_ties_is_cut_at_every_halving() -> None:
     assert set(values[bands.codes(values) == 0]) == set(range(10_200, 10_240))
 
 
-@settings(deadline=None)
 @given(VALUES)
 def test_equal_values_share_a_stratum_and_higher_ones_are_never_in_a_looser_one(given: list[float]) -> None:
     values = np.array(given)
@@ -48,7 +47,6 @@ def test_equal_values_share_a_stratum_and_higher_ones_are_never_in_a_looser_one(
         assert np.count_nonzero(codes <= code) <= there.sum() / int(name.rpartition("/")[2])
 
 
-@settings(deadline=None)
 @given(VALUES, st.floats(-6, 6))
 def test_bounds_kept_as_json_tell_the_same_strata(given: list[float], at: float) -> None:
     values = np.array(given)

@@ -15,7 +15,7 @@ from calibrate.stats.intervals.variance import false_positive_rate, flag_rate, p
 from calibrate.stats.sweep.sweep import sweep
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.integers(2, 40), st.integers(0, 2**32 - 1), st.booleans())
 def test_the_variance_is_the_squared_residuals_of_whole_clusters(n: int, seed: int, below: bool) -> None:
     rng = np.random.default_rng(seed)

@@ -83,7 +83,6 @@ def test_counts_by_hand() -> None:
     assert (ours.n, ours.positives, ours.scored, ours.coverage) == (6, 3, 4, pytest.approx(4 / 6))
 
 
-@settings(deadline=None)
 @given(rows(), st.randoms(use_true_random=False))
 def test_permuting_changes_nothing(data: tuple[np.ndarray, ...], random: object) -> None:
     labels, scores, weights = data
@@ -93,7 +92,6 @@ def test_permuting_changes_nothing(data: tuple[np.ndarray, ...], random: object)
     assert_same(sweep(labels, scores), sweep(labels[order], scores[order]))
 
 
-@settings(deadline=None)
 @given(rows())
 def test_every_trace_twice_at_half_weight_changes_nothing(data: tuple[np.ndarray, ...]) -> None:
     labels, scores, weights = data
@@ -101,14 +99,12 @@ def test_every_trace_twice_at_half_weight_changes_nothing(data: tuple[np.ndarray
     assert_same(sweep(labels, scores, weights=weights), twice)
 
 
-@settings(deadline=None)
 @given(rows())
 def test_equal_weights_are_no_weights(data: tuple[np.ndarray, ...]) -> None:
     labels, scores, _ = data
     assert_same(sweep(labels, scores), sweep(labels, scores, weights=np.full(len(labels), 7.0)))
 
 
-@settings(deadline=None)
 @given(rows(), st.booleans())
 def test_an_abstaining_trace_moves_only_what_is_end_to_end(data: tuple[np.ndarray, ...], verdict: bool) -> None:
     labels, scores, weights = data
@@ -122,7 +118,6 @@ def test_an_abstaining_trace_moves_only_what_is_end_to_end(data: tuple[np.ndarra
         assert_allclose(one.recall, more.recall, rtol=1e-12)
 
 
-@settings(deadline=None)
 @given(rows())
 def test_flag_when_and_the_sign_of_the_scores_cancel(data: tuple[np.ndarray, ...]) -> None:
     labels, scores, weights = data
@@ -132,7 +127,6 @@ def test_flag_when_and_the_sign_of_the_scores_cancel(data: tuple[np.ndarray, ...
     assert_same(above, below, but=("thresholds",))
 
 
-@settings(deadline=None)
 @given(rows(), st.floats(-2e3, 2e3), st.sampled_from(["above", "below"]))
 def test_at_any_threshold_flags_what_a_runtime_would(data: tuple[np.ndarray, ...], threshold: float, when: str) -> None:
     labels, scores, _ = data
@@ -232,7 +226,7 @@ def test_bad_designs_are_a_sentence() -> None:
         sweep([0, 1], [1.0, 2.0]).at(float("nan"))
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(st.integers(0, 10_000))
 def test_large_scores_lose_no_threshold(seed: int) -> None:
     labels, scores, _ = made_up(seed, 200, decimals=2)

@@ -120,7 +120,7 @@ def test_a_version_that_comes_back_decides_as_it_did(ready: Store, tmp_path: Any
     one, two, three = (history.read_release(found) for number in (1, 2, 3) if (found := ready.releases.get(number)))
     differed = []
 
-    @settings(max_examples=150, suppress_health_check=list(HealthCheck), deadline=None)
+    @settings(max_examples=150, suppress_health_check=list(HealthCheck))
     @given(st.dictionaries(st.sampled_from([DETECTOR, ABOVE, "unknown"]), SCORES))
     def same(scores: dict[str, float | None]) -> None:
         then, now = decide(one, scores), decide(three, scores)

@@ -7,7 +7,7 @@ from datetime import timedelta
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from calibrate.errors import BadInput
@@ -78,7 +78,6 @@ def test_later_traces_labels_and_scores_take_no_part(store: Store) -> None:
     assert other.id != config.id
 
 
-@settings(deadline=None)
 @given(
     st.dictionaries(st.text(max_size=3), st.integers(0, 5_000), min_size=1, max_size=9),
     st.integers(1, 400),

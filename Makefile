@@ -10,7 +10,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check
 TORCH_INDEX ?= $(if $(filter Linux,$(shell uname -s)),https://download.pytorch.org/whl/cpu)
 export HF_HUB_OFFLINE ?= 1
 
-.PHONY: setup app test coverage bench lint docs browser clean
+.PHONY: setup app test test-fast mutants coverage bench lint docs browser clean
 
 setup: $(VENV)/ready
 
@@ -45,6 +45,15 @@ app: setup
 test: $(VENV)/ready-tests browser
 	@$(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadfile -m "not browser" $(ARGS) || [ $$? = 5 ]
 	@$(BIN)/python -m pytest -m browser $(ARGS) || [ $$? = 5 ]
+
+# What needs neither a browser, PostgreSQL, a model nor ../shared/data: minutes, for the work in between.
+test-fast: $(VENV)/ready-tests
+	@$(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadfile -m "not (browser or postgres or model or shared)" $(ARGS)
+
+# Changes the code in SAMPLE places an area, one at a time, and counts the changes that no test notices.
+mutants: $(VENV)/ready-tests
+	@$(PIP) install -q -r tests/mutants/requirements.txt
+	@$(BIN)/python -m tests.mutants.run $(ARGS)
 
 coverage: $(VENV)/ready-tests browser  # half as slow again
 	@$(BIN)/python -m pytest --cov --cov-report=term:skip-covered $(ARGS)

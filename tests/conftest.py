@@ -35,6 +35,8 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
+        if "llm" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.model)
         if limits := [seconds for mark, seconds in TIME_LIMITS.items() if item.get_closest_marker(mark)]:
             item.add_marker(pytest.mark.timeout(max(limits)))
 

@@ -17,6 +17,7 @@ import pytest
 from scipy.stats import ks_2samp
 
 from calibrate.ingest.base import Record
+from calibrate.report.sentences import drift as sentences
 from calibrate.runtime import decide, load
 from calibrate.stats.choosing.policies import choose, parse
 from calibrate.stats.sweep.sweep import sweep
@@ -93,7 +94,7 @@ def test_the_upgrade_is_rehearsed_from_drift_to_the_way_back(live: Rehearsal, tm
     report = drift.drift(store, now=now)
     assert {one.name for one in report.unknown} == set(AFTER)
     assert {line.state for line in report.lines} == {"recalibrate"}
-    assert "label some of those answers, then recalibrate" in report.verdict
+    assert "label some of those answers, then recalibrate" in sentences.verdict(report)
     moved = {(line.detector, line.model): bool(line.moved and line.moved.scores) for line in report.lines}
     for name in NAMES:
         old = live.scores(name, BEFORE)
@@ -106,7 +107,7 @@ def test_the_upgrade_is_rehearsed_from_drift_to_the_way_back(live: Rehearsal, tm
     # The old thresholds are marked unknown wherever the week is told.
     home = week.week(store, name="2026-W47", labeller="ann", now=now)
     assert {one.name for one in home.unknown_models} == set(AFTER)
-    assert all("not known" in line.verdict for line in report.lines)
+    assert all("not known" in sentences.line_verdict(line) for line in report.lines)
 
     # A recheck decides, label by label; the data set stands in for the labeller.
     one = recheck.begin(store, "rouge_l", target=TARGET, labels=40, seed=3, by="ann", now=now)

@@ -9,8 +9,9 @@ from typing import Any
 from calibrate.cli import Answer
 from calibrate.cli.common import now, store, table, user
 from calibrate.errors import BadInput
+from calibrate.report.sentences import agreement as sentences
 from calibrate.report.sentences.figures import interval, percent
-from calibrate.stats.labels.agreement import UNSURE, WHY_THEY_DIFFER, Agreement, sentence
+from calibrate.stats.labels.agreement import Agreement
 from calibrate.types import Interval
 from calibrate.workflow.labelling import agreement as step
 from db import Store
@@ -42,9 +43,9 @@ def _show(found: Store, args: Namespace) -> Answer:
         return Answer(document, f"{who}: agreement needs two; `agreement double` draws {step.DOUBLE} to label twice")
     head = ("labellers", "traces", "unsure", "differ", "agree", "hallucinated too", "clean too", "alpha", "AC1")
     rows = [head, *map(_row, seen.pairs)]
-    lines = [sentence(seen.overall), table(rows, right=range(1, len(head)))]
-    lines += [f"{percent(seen.overall.hallucinated or 0.0)} of these verdicts say hallucinated. {UNSURE}."]
-    lines += [WHY_THEY_DIFFER]
+    lines = [sentences.sentence(seen.overall), table(rows, right=range(1, len(head)))]
+    lines += [f"{percent(seen.overall.hallucinated or 0.0)} of these verdicts say hallucinated. {sentences.UNSURE}."]
+    lines += [sentences.WHY_THEY_DIFFER]
     if seen.disputed:
         shown = ", ".join(one.trace_id for one in seen.disputed[:10])
         lines.append(f"{len(seen.disputed)} wait for `agreement adjudicate`: {shown}")
@@ -87,10 +88,10 @@ def _second_look(found: Store, args: Namespace) -> Answer:
     }
     rows: list[tuple[str, ...]] = [("trace", "gold", "P(hallucinated)", "why")]
     rows += [
-        (one.row.trace_id, str(one.row.gold), percent(one.doubt.probability), "; ".join(step.reasons(one)))
+        (one.row.trace_id, str(one.row.gold), percent(one.doubt.probability), "; ".join(sentences.doubts(one)))
         for one in seen.suspects
     ]
-    return Answer(document, f"{table(rows, right=(2,))}\n{step.standing(seen)}")
+    return Answer(document, f"{table(rows, right=(2,))}\n{sentences.second_look(seen)}")
 
 
 def _double(found: Store, args: Namespace) -> Answer:
@@ -112,7 +113,7 @@ def _row(pair: Agreement) -> tuple[str, ...]:
         f"{pair.unsure:,}",
         f"{pair.differ:,}",
         *("-" if one.value is None else f"{percent(one.value)} ({interval(one)})" for one in shares),
-        *(step.coefficient(one) for one in (pair.alpha, pair.ac1)),
+        *(sentences.coefficient(one) for one in (pair.alpha, pair.ac1)),
     )
 
 

@@ -10,10 +10,12 @@ from calibrate import registry
 from calibrate.cli import Answer
 from calibrate.cli.common import now, store, table, user
 from calibrate.errors import BadInput
+from calibrate.report.sentences import drift as drift_sentences
+from calibrate.report.sentences import recheck as recheck_sentences
 from calibrate.stats.sampling.designs import parse_since, window_start
 from calibrate.workflow.watching import drift as drifting
 from calibrate.workflow.watching import recheck as rechecking
-from calibrate.workflow.watching.drift import Line, Report
+from calibrate.workflow.watching.drift import DetectorDrift, Report
 from db.rechecks import Recheck
 
 
@@ -24,10 +26,13 @@ def drift(args: Namespace) -> Answer:
         raise BadInput("drift is about the traffic since a moment: give --since a date or a length of time, not all")
     report = drifting.drift(store(args), version=args.release, since=since, now=at, seed=args.seed)
     lines = [("detector", "model", "median", "flags", "scored", "n", ""), *(_row(line) for line in report.lines)]
-    parts = [report.verdict]
+    parts = [drift_sentences.verdict(report)]
     if report.lines:
-        parts += [table(lines, right=(2, 3, 4, 5)), "\n".join(line.verdict for line in report.moved)]
-    parts += [f"next: {report.next}"]
+        parts += [
+            table(lines, right=(2, 3, 4, 5)),
+            "\n".join(drift_sentences.line_verdict(line) for line in report.moved),
+        ]
+    parts += [f"next: {drift_sentences.next_step(report)}"]
     return Answer(_document(report), "\n\n".join(part for part in parts if part))
 
 
@@ -56,8 +61,8 @@ def recheck(args: Namespace) -> Answer:
         if not state.done and not state.left:
             one, did = rechecking.more(found, one, labels=args.labels, now=at), "drawn more"
     state = rechecking.state(found, one, now=at)
-    text = f"{state.verdict}\nnext: {state.next}"
-    return Answer({**rechecking.document(state), "did": did}, text)
+    text = f"{recheck_sentences.verdict(state)}\nnext: {recheck_sentences.next_step(state)}"
+    return Answer({**recheck_sentences.document(state), "did": did}, text)
 
 
 def _as_it_was_begun(args: Namespace, one: Recheck) -> None:
@@ -72,7 +77,7 @@ def _as_it_was_begun(args: Namespace, one: Recheck) -> None:
         raise BadInput(f"--labels {args.labels} draws nothing: ask for at least 1")
 
 
-def _row(line: Line) -> tuple[str, ...]:
+def _row(line: DetectorDrift) -> tuple[str, ...]:
     shift = line.shift
     if shift is None:
         return line.detector, line.model, "", "", "", f"{line.scored:,}", line.state
@@ -107,19 +112,20 @@ def _document(report: Report) -> dict[str, Any]:
         "cap": report.cap,
         "seed": report.seed,
         "alpha": report.alpha,
-        "verdict": report.verdict,
-        "next": report.next,
+        "verdict": drift_sentences.verdict(report),
+        "next": drift_sentences.next_step(report),
         "lines": [_line(line) for line in report.lines],
     }
 
 
-def _line(line: Line) -> dict[str, Any]:
-    names = ("detector", "model", "tier", "threshold", "flag_when", "state", "unseen", "traces", "scored", "baseline")
+def _line(line: DetectorDrift) -> dict[str, Any]:
+    names = ("detector", "model", "tier", "threshold", "flag_when", "state", "unseen", "traces", "scored")
     shown = {name: getattr(line, name) for name in names}
     return {
         **shown,
+        "baseline": drift_sentences.baseline(line) or None,
         "shift": asdict(line.shift) if line.shift else None,
         "moved": asdict(line.moved) if line.moved else None,
         "prevalence": list(line.prevalence) if line.prevalence else None,
-        "verdict": line.verdict,
+        "verdict": drift_sentences.line_verdict(line),
     }

@@ -11,6 +11,7 @@ from calibrate import settings
 from calibrate.cli import Answer
 from calibrate.cli.common import now, outfile, pairs, store, table, user
 from calibrate.errors import BadInput, TouchstoneError
+from calibrate.report.sentences import recalibration
 from calibrate.report.sentences.figures import interval, percent
 from calibrate.sanitize import visible
 from calibrate.thresholds.files import put, scheme_of
@@ -101,10 +102,10 @@ def _carry_out(found: Store, run_id: int) -> None:
 
 
 def _told(outcome: Any) -> Iterator[str]:
-    plan = outcome.plan
+    plan, reasons = outcome.plan, recalibration.reasons(outcome.plan)
     labels = f"{plan.labels:,} labels" + (f" of {plan.sample.name}" if plan.sample else "")
     yield f"Against v{plan.release.version}, on {labels}. " + (
-        "; ".join(plan.why) + "." if plan.why else "No detector changed, and none of these labels is new."
+        "; ".join(reasons) + "." if reasons else "No detector changed, and none of these labels is new."
     )
     if plan.caution:
         yield f"caution: {plan.caution}."
@@ -146,7 +147,7 @@ def _document(outcome: Any) -> dict[str, Any]:
         "against": plan.release.version,
         "sample": plan.sample.name if plan.sample else None,
         "labels": plan.labels,
-        "why": list(plan.why),
+        "why": recalibration.reasons(plan),
         "caution": plan.caution,
         "detectors": [
             {
@@ -170,18 +171,15 @@ def _document(outcome: Any) -> dict[str, Any]:
 
 
 def weekly(args: Namespace) -> Answer:
+    from calibrate.report.sentences import weekly as sentences
     from calibrate.workflow.week import weekly as step
 
     if args.size < 1:
         raise BadInput(f"a sample of {args.size} traces holds nothing: ask for at least 1")
     out = None if args.out is None else outfile(args.out, replace=True)
-    done = step.weekly(store(args), size=args.size, by=user(), now=now())
-    lines = [f"{done.week}: {done.report.verdict if done.report else 'nothing is released yet'}"]
-    for one in done.scored:
-        missing = f", {one.missing:,} could not be scored" if one.missing else ""
-        lines.append(
-            f"{one.detector}: {f'not run: {one.why}' if one.why else f'{one.scored:,} new traces scored{missing}'}"
-        )
+    done = step.weekly(store(args), size=args.size, now=now())
+    lines = [f"{done.week}: {sentences.verdict(done)}"]
+    lines += [f"{row.detector}: {sentences.scored(row)}" for row in done.scored]
     if done.sample:
         word = "drawn" if done.drawn else "there already"
         lines.append(f"sample {done.sample.name} {word}: {done.sample.size:,} of {done.sample.pool:,} traces")
@@ -190,5 +188,5 @@ def weekly(args: Namespace) -> Answer:
 
         put(page(done).encode(), str(out))
         lines.append(f"the report is in {out}")
-    lines += [f"Next: {visible(one, 500)}" for one in done.next]
-    return Answer({**step.document(done), "path": str(out) if out else None}, "\n".join(lines))
+    lines += [f"Next: {visible(one, 500)}" for one in sentences.next_steps(done)]
+    return Answer({**sentences.document(done), "path": str(out) if out else None}, "\n".join(lines))

@@ -13,26 +13,23 @@ from typing import Any
 import numpy as np
 
 from calibrate import registry
-from calibrate.report.sentences.figures import percent
+from calibrate.report.numbers import UNKNOWN, count, minute, number, share
+from calibrate.report.sentences import drift, weekly
 from calibrate.sanitize import visible
-from calibrate.workflow.watching.drift import Line
+from calibrate.workflow.watching.drift import DetectorDrift
 from calibrate.workflow.week.weekly import Weekly
 
 BEFORE, NOW, LIMIT = "#8A8F98", "#009E73", "#C8941A"
 _FILL = "rgba(138,143,152,.28)"
 _GRID = "rgba(138,143,152,.18)"
-WORDS = {
-    "moved": "moved", "recalibrate": "unknown model", "holds": "no change seen", "too few": "too few to tell",
-    "not scored": "not scored", "partly scored": "partly scored", "no reference": "nothing to compare with",
-}  # fmt: skip
 
 
-def urgency(line: Line) -> tuple[int, bool]:
+def urgency(line: DetectorDrift) -> tuple[int, bool]:
     """A key that sorts the lines that ask for something first."""
-    return list(WORDS).index(line.state), not (line.moved and line.moved.any)
+    return list(drift.STATES).index(line.state), not (line.moved and line.moved.any)
 
 
-def figure(line: Line, *, height: int = 170) -> dict[str, Any] | None:
+def figure(line: DetectorDrift, *, height: int = 170) -> dict[str, Any] | None:
     """Both windows' scores as shares, the threshold marked, as plotly's JSON; None where nothing was compared."""
     bins = line.bins
     if bins is None or not len(bins.before):
@@ -76,15 +73,14 @@ def page(done: Weekly) -> str:
     from plotly.offline import get_plotlyjs
 
     title = f"Touchstone, {done.week}"
-    parts = [f"<h1>{html.escape(title)}</h1>", f"<p class=quiet>{done.now:%d %b %Y, %H:%M} UTC</p>"]
+    parts = [f"<h1>{html.escape(title)}</h1>", f"<p class=quiet>{minute(done.now)}</p>"]
     if done.report is None:
         parts.append("<p><strong>Nothing is released yet, so there is nothing that could drift.</strong></p>")
     else:
-        parts.append(f"<p class=verdict>{_text(done.report.verdict)}</p>")
-    if done.next:
-        parts.append(
-            "<h2>Next</h2><ul>" + "".join(f"<li>{_text(one[:1].upper() + one[1:])}</li>" for one in done.next) + "</ul>"
-        )
+        parts.append(f"<p class=verdict>{_text(drift.verdict(done.report))}</p>")
+    if steps := weekly.next_steps(done):
+        items = "".join(f"<li>{_text(step[:1].upper() + step[1:])}</li>" for step in steps)
+        parts.append(f"<h2>Next</h2><ul>{items}</ul>")
     parts += [*_done(done), *_lines(done)]
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
@@ -98,11 +94,11 @@ def _done(done: Weekly) -> Iterator[str]:
     yield "<h2>Done</h2><ul>"
     if done.sample:
         word = "drawn" if done.drawn else "there already"
-        size = f"{done.sample.size:,} of {done.sample.pool:,} traces, by {done.sample.design.replace('-', ' ')}"
+        traces = f"{count(done.sample.size)} of {count(done.sample.pool, 'trace')}"
+        size = f"{traces}, by {done.sample.design.replace('-', ' ')}"
         yield f"<li>Sample {_text(done.sample.name)} {word}: {size}</li>"
-    for one in done.scored:
-        missing = f", {one.missing:,} could not be scored" if one.missing else ""
-        yield f"<li>{_text(one.detector)}: {_text(one.why or f'{one.scored:,} new traces scored{missing}')}</li>"
+    for row in done.scored:
+        yield f"<li>{_text(row.detector)}: {_text(weekly.scored(row))}</li>"
     yield "</ul>"
 
 
@@ -114,43 +110,40 @@ def _lines(done: Weekly) -> Iterator[str]:
         '<p class=quiet><i style="background:#8A8F98"></i> the window before &ensp; '
         '<i style="background:#009E73"></i> since the release &ensp; <i style="background:#C8941A"></i> threshold</p>'
     )
-    for number, line in enumerate(sorted(done.report.lines, key=urgency)):
-        yield f"<section><h3>{_text(line.detector)} · {_text(line.model)} <small>{WORDS[line.state]}</small></h3>"
-        yield f"<p>{_text(line.verdict)}</p>{_chart(line, number)}{_table(line)}</section>"
+    for place, line in enumerate(sorted(done.report.lines, key=urgency)):
+        title = f"{_text(line.detector)} · {_text(line.model)} <small>{drift.STATES[line.state]}</small>"
+        verdict = _text(drift.line_verdict(line))
+        yield f"<section><h3>{title}</h3><p>{verdict}</p>{_chart(line, place)}{_table(line)}</section>"
 
 
-def _chart(line: Line, number: int) -> str:
+def _chart(line: DetectorDrift, place: int) -> str:
     import plotly.graph_objects as go
 
-    found = figure(line)
-    if found is None:
+    chart = figure(line)
+    if chart is None:
         return ""
-    drawn = go.Figure(found).to_html(
-        full_html=False, include_plotlyjs=False, div_id=f"chart-{number}", config={"displayModeBar": False}
+    drawn = go.Figure(chart).to_html(
+        full_html=False, include_plotlyjs=False, div_id=f"chart-{place}", config={"displayModeBar": False}
     )
-    said = unit(line.detector)
-    return str(drawn) + (f"<p class=quiet>Score: {_text(said)}</p>" if said else "")
+    score = unit(line.detector)
+    return str(drawn) + (f"<p class=quiet>Score: {_text(score)}</p>" if score else "")
 
 
-def _table(line: Line) -> str:
+def _table(line: DetectorDrift) -> str:
     if line.shift is None:
         return ""
     sides = (("before", line.shift.before), ("since the release", line.shift.now))
     rows = "".join(
-        f"<tr><th>{name}</th><td>{one.traces:,}</td><td>{_figure(one.median)}</td>"
-        f"<td>{_share(one.flag_rate)}</td><td>{_share(one.coverage)}</td></tr>"
-        for name, one in sides
+        f"<tr><th>{name}</th><td>{count(side.traces)}</td><td>{_or_dash(number(side.median, 3))}</td>"
+        f"<td>{_or_dash(share(side.flag_rate))}</td><td>{_or_dash(share(side.coverage))}</td></tr>"
+        for name, side in sides
     )
     head = "<tr><th></th><th>traces</th><th>median</th><th>flagged</th><th>scored</th></tr>"
     return f"<table>{head}{rows}</table>"
 
 
-def _figure(value: float | None) -> str:
-    return "–" if value is None else f"{value:.3g}"
-
-
-def _share(value: float | None) -> str:
-    return "–" if value is None else percent(value)
+def _or_dash(text: str) -> str:
+    return "–" if text == UNKNOWN else text
 
 
 def _text(text: str | None) -> str:

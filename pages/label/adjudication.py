@@ -21,7 +21,7 @@ EARLY = 0.4  # seconds; a press this soon was meant for the trace before
 COLOURS = {"hallucinated": "orange", "clean": "blue", "unsure": "gray"}
 
 
-def show_disputed(store: Store, seen: step.Look) -> None:
+def show_disputed(store: Store, seen: step.AgreementReport) -> None:
     """What waits for a decision, one trace at a time."""
     waiting = [one.pk for one in seen.disputed]
     again = st.session_state.get("agree_again")

@@ -8,8 +8,9 @@ import streamlit as st
 
 from calibrate.errors import BadInput, TouchstoneError
 from calibrate.report.numbers import count, share
+from calibrate.report.sentences import agreement as sentences
 from calibrate.report.sentences.figures import interval, percent
-from calibrate.stats.labels.agreement import ENRICHED, SHARE, WHY_THEY_DIFFER, Agreement, sentence
+from calibrate.stats.labels.agreement import ENRICHED, SHARE, Agreement
 from calibrate.stats.labels.sensitivity import AT_LEAST, Corrected, Errors, Measured
 from calibrate.types import Interval, Sample
 from calibrate.workflow.labelling import agreement as step
@@ -37,12 +38,12 @@ def choose_labels(store: Store) -> Sample | None:
     return samples.get(name)
 
 
-def show_figures(seen: step.Look) -> None:
+def show_figures(seen: step.AgreementReport) -> None:
     """The sentence, the set it speaks of, every pair in a row."""
     figures = seen.overall if len(seen.labellers) > 2 else seen.pairs[0]
     assert figures is not None
-    first, _, rest = sentence(figures).partition("). ")
-    st.markdown(f"**{plain(first)})**. {plain(rest)}" if rest else f"**{plain(first)}**")
+    headline, *rest = sentences.sentences(figures)
+    st.markdown(f"**{plain(headline)}** {plain(' '.join(rest))}")
     st.caption(_set(seen, figures))
     st.dataframe(
         [_cells(pair) for pair in seen.pairs],
@@ -51,10 +52,10 @@ def show_figures(seen: step.Look) -> None:
         column_config=_COLUMNS,
         height=40 + 35 * min(len(seen.pairs), 8),
     )
-    st.caption(WHY_THEY_DIFFER + " 95%: the interval. Unsure is no verdict, and counted by itself.")
+    st.caption(sentences.WHY_THEY_DIFFER + " 95%: the interval. Unsure is no verdict, and counted by itself.")
 
 
-def offer_double(store: Store, seen: step.Look) -> None:
+def offer_double(store: Store, seen: step.AgreementReport) -> None:
     """Drawing traces for a second person, and where to label them."""
     drawn = st.session_state.get("agree_drawn")
     if drawn is not None:
@@ -80,7 +81,7 @@ def offer_double(store: Store, seen: step.Look) -> None:
     )
 
 
-def show_nothing_yet(store: Store, seen: step.Look) -> None:
+def show_nothing_yet(store: Store, seen: step.AgreementReport) -> None:
     """Fewer than two people, or two who never met on a trace."""
     people = store.labels.labellers()
     with st.container(border=True):
@@ -104,7 +105,7 @@ def _second_look(url: str, sample: str | None, revision: tuple[Any, ...], _store
     return step.second_look(_store, sample, limit=MOST)
 
 
-def show_second_look(store: Store, seen: step.Look) -> None:
+def show_second_look(store: Store, seen: step.AgreementReport) -> None:
     """The labels that the detectors would not have given, the chosen one readable below."""
     name = seen.sample.name if seen.sample else None
     try:
@@ -115,7 +116,7 @@ def show_second_look(store: Store, seen: step.Look) -> None:
             st.text(str(error))
             st.page_link(shell.page("detect"), label="Run detectors", icon=":material/play_circle:")
         return
-    st.caption(plain(step.standing(found)) + " Adjudicated traces are left out.")
+    st.caption(plain(sentences.second_look(found)) + " Adjudicated traces are left out.")
     if not found.suspects:
         st.markdown("**Every label has been looked at twice.**")
         return
@@ -124,7 +125,7 @@ def show_second_look(store: Store, seen: step.Look) -> None:
             "Trace": visible(one.row.trace_id, 60),
             "Gold": one.row.gold,
             "P(hallucinated)": round(one.doubt.probability, 2),
-            "Most of all": visible(next(iter(step.reasons(one)), ""), 200),
+            "Most of all": visible(next(iter(sentences.doubts(one)), ""), 200),
         }
         for one in found.suspects
     ]
@@ -139,11 +140,11 @@ def show_second_look(store: Store, seen: step.Look) -> None:
         selection_default={"selection": {"rows": [0]}},
     )
     picked = found.suspects[min((event["selection"]["rows"] or [0])[0], len(rows) - 1)]
-    st.text("Against the label: " + visible("; ".join(step.reasons(picked)) or "nothing single", 600))
+    st.text("Against the label: " + visible("; ".join(sentences.doubts(picked)) or "nothing single", 600))
     bench(store, picked.row.pk)
 
 
-def show_sensitivity(store: Store, seen: step.Look) -> None:
+def show_sensitivity(store: Store, seen: step.AgreementReport) -> None:
     """What a saved point's figures would be, did labellers err this often."""
     points = {
         name: saved for name, saved in store.points.latest().items() if saved.point.get("recall", {}).get("value")
@@ -169,8 +170,8 @@ def show_sensitivity(store: Store, seen: step.Look) -> None:
             "one labeller made the labels and errs alike on flagged traces and others. At 2% prevalence, 10% misses "
             "and 2% false calls make a recall of 60% look like 29%: confirm hallucinated labels by a second look."
         )
-        for why in dict.fromkeys(one.why for one in (found.prevalence, found.precision, found.recall) if one.why):
-            st.warning(plain(why[:1].upper() + why[1:]) + ".", icon=":material/block:")
+        for why in sentences.impossible(found, rates):
+            st.warning(plain(why), icon=":material/block:")
         _show_measured(step.errors(store, seen), len(seen.disputed))
 
 
@@ -217,7 +218,7 @@ def _corrected(place: Any, name: str, figure: Corrected) -> None:
     place.metric(name, value, f"labels say {percent(figure.apparent)}", delta_color="off", delta_arrow="off")
 
 
-def _set(seen: step.Look, figures: Agreement) -> str:
+def _set(seen: step.AgreementReport, figures: Agreement) -> str:
     """Which traces the figures come from: alpha means something else on another set."""
     positive = figures.hallucinated or 0.0
     of = "all traces labelled more than once" if seen.sample is None else f"{plain(seen.sample.name, 60)}"
@@ -249,8 +250,7 @@ def _cells(pair: Agreement) -> dict[str, Any]:
             None if figure.value is None else interval(figure, unit=""),
         )
     for name, figure in (("α", pair.alpha), ("AC1", pair.ac1)):
-        cells[name], cells[f"{name} 95%"] = _rounded(figure), step.coefficient(figure).partition(" (")[2].rstrip(")")
-        cells[f"{name} 95%"] = cells[f"{name} 95%"] or "unknown"
+        cells[name], cells[f"{name} 95%"] = _rounded(figure), sentences.coefficient_interval(figure)
     return cells
 
 

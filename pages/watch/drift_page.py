@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 
+from calibrate.report.sentences import drift as sentences
 from calibrate.report.weekly_html import urgency
 from calibrate.workflow.watching import drift as step
 from db import Store
@@ -22,7 +23,7 @@ def verdict(found: step.Report) -> None:
     with st.container(border=True):
         quiet = found.traces and not lacking
         icon = ":material/warning:" if urgent else ":material/check:" if quiet else ":material/info:"
-        st.markdown(f"### {icon} {plain(found.verdict, 600)}")
+        st.markdown(f"### {icon} {plain(sentences.verdict(found), 600)}")
         with st.container(horizontal=True):
             if not found.traces:
                 _go("Import traces", "import", ":material/upload:", first=True)

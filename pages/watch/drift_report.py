@@ -9,8 +9,9 @@ import streamlit as st
 from sqlalchemy import func, select
 
 from calibrate.report.numbers import count, listed
+from calibrate.report.sentences import drift as sentences
 from calibrate.report.sentences.figures import percent
-from calibrate.report.weekly_html import WORDS, figure, unit, urgency
+from calibrate.report.weekly_html import figure, unit, urgency
 from calibrate.workflow.watching import drift as step
 from db import Store
 from db.tables import ScoreRow, TraceRow
@@ -53,7 +54,7 @@ def show_facts(found: step.Report) -> None:
     )
 
 
-def show_charts(lines: Sequence[step.Line]) -> None:
+def show_charts(lines: Sequence[step.DetectorDrift]) -> None:
     """Small multiples, those that ask for something first."""
     drawn = [line for line in sorted(lines, key=urgency) if line.bins is not None]
     if not drawn:
@@ -67,40 +68,41 @@ def show_charts(lines: Sequence[step.Line]) -> None:
         st.caption(f"{count(len(drawn) - MOST, 'more chart')}: choose a detector above.")
 
 
-def _chart(line: step.Line) -> None:
+def _chart(line: step.DetectorDrift) -> None:
     st.markdown(f"**{plain(line.detector)}**{_badge(line)}  \n:gray[:small[{_model(line)}]]")
     st.plotly_chart(figure(line), config=CONFIG, key=f"drift-{line.detector}-{line.model}")
     said = unit(line.detector)  # as a title of its axis a narrow card would cut it
-    st.caption(f"Score: {plain(said)}\n\n{plain(line.verdict, 400)}" if said else plain(line.verdict, 400))
+    verdict = plain(sentences.line_verdict(line), 400)
+    st.caption(f"Score: {plain(said)}\n\n{verdict}" if said else verdict)
 
 
-def _badge(line: step.Line) -> str:
+def _badge(line: step.DetectorDrift) -> str:
     colour = "orange" if line.state in ("moved", "recalibrate") else "gray"
-    return f" :{colour}-badge[{WORDS[line.state]}]"
+    return f" :{colour}-badge[{sentences.STATES[line.state]}]"
 
 
-def _model(line: step.Line) -> str:
+def _model(line: step.DetectorDrift) -> str:
     name = "model not given" if line.model == "(none)" else middle(visible(line.model, 200), 40)
     return plain(name)
 
 
-def show_table(lines: Sequence[step.Line]) -> None:
+def show_table(lines: Sequence[step.DetectorDrift]) -> None:
     """Every test with its figures, the ones that ask for something first."""
     st.dataframe(
         [_row(line) for line in sorted(lines, key=urgency)], hide_index=True, placeholder="–", column_config=_COLUMNS
     )
 
 
-def _row(line: step.Line) -> dict[str, Any]:
+def _row(line: step.DetectorDrift) -> dict[str, Any]:
     shift, moved = line.shift, line.moved
     row: dict[str, Any] = {
         "Detector": line.detector,
         "Model": "not given" if line.model == "(none)" else visible(line.model, 80),
-        "Verdict": WORDS[line.state],
+        "Verdict": sentences.STATES[line.state],
         "Compared": f"{line.compared_before:,} / {line.compared:,}",
     }
     if shift is None or moved is None:
-        return {**row, "Says": visible(line.verdict, 300)}
+        return {**row, "Says": visible(sentences.line_verdict(line), 300)}
     return {
         **row,
         "Median": _pair(shift.before.median, shift.now.median, "{:.3g}"),
@@ -109,7 +111,7 @@ def _row(line: step.Line) -> dict[str, Any]:
         "p scores": shift.p_scores,
         "p flags": shift.p_flags,
         "p scored": shift.p_coverage,
-        "Says": visible(line.verdict, 300),
+        "Says": visible(sentences.line_verdict(line), 300),
     }
 
 

@@ -12,6 +12,7 @@ from sqlalchemy import func, select
 from calibrate.errors import TouchstoneError
 from calibrate.orientation import SIGNS
 from calibrate.report.numbers import count
+from calibrate.report.sentences import recalibration
 from calibrate.report.sentences.figures import interval, percent, policy_in_words
 from calibrate.stats.choosing.policy import parse
 from calibrate.types import Interval
@@ -50,8 +51,8 @@ def show_why(plan: step.Plan) -> None:
     labels = f"{count(plan.labels, 'label')} of {plain(plan.sample.name, 60)}" if plan.sample else (
         f"all {count(plan.labels, 'label')}"
     )  # fmt: skip
-    if plan.why:
-        st.markdown("\n".join(f"- {plain(why, 400)}." for why in plan.why))
+    if reasons := recalibration.reasons(plan):
+        st.markdown("\n".join(f"- {plain(reason, 400)}." for reason in reasons))
     else:
         st.markdown(f"No detector changed since v{plan.release.version}, and none of these labels is new.")
     st.caption(f"Thresholds are chosen on {labels}.")

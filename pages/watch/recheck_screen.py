@@ -12,6 +12,7 @@ import streamlit as st
 
 from calibrate.errors import TouchstoneError
 from calibrate.report.numbers import count, labelled
+from calibrate.report.sentences import recheck as sentences
 from calibrate.report.sentences.figures import interval, percent
 from calibrate.thresholds.model import Metrics, ThresholdsFile
 from calibrate.types import TraceFilter, Verdict
@@ -96,7 +97,7 @@ def evidence(at: step.State) -> go.Figure:
 def show_evidence(at: step.State) -> None:
     measured = at.standing.estimate
     with st.container(border=True):
-        st.markdown(f"**{plain(at.verdict, 500)}**")
+        st.markdown(f"**{plain(sentences.verdict(at), 500)}**")
         left, right = st.columns([3, 1], vertical_alignment="center")
         with left:
             st.plotly_chart(evidence(at), config=CONFIG, key="recheck_evidence")

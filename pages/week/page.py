@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 import streamlit as st
 
 from calibrate.errors import TouchstoneError
+from calibrate.report.sentences import recheck
 from calibrate.stats.sampling import designs
 from calibrate.thresholds.model import ThresholdsFile
 from calibrate.types import TraceFilter
@@ -80,9 +81,9 @@ def show_proposals(store: Store, now: datetime) -> None:
 
 def show_fallen(store: Store, release: Release | None) -> None:
     """Thresholds of the live release that a recheck found to be below their target."""
-    for said in fallen(store, release.version) if release else ():
+    for state in fallen(store, release.version) if release else ():
         with st.container(border=True, horizontal=True, vertical_alignment="center"):
-            st.markdown(f":material/trending_down: {plain(said, 400)}", width="stretch")
+            st.markdown(f":material/trending_down: {plain(recheck.verdict(state), 400)}", width="stretch")
             st.page_link(shell.page("recalibrate"), label="Recalibrate", icon=":material/autorenew:")
 
 

@@ -5,39 +5,41 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import asdict
 from shlex import quote
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from calibrate.report.sentences.figures import interval, percent
+from calibrate.report.numbers import count, exact_share, interval, share
 from calibrate.sanitize import visible
-
-if TYPE_CHECKING:
-    from calibrate.workflow.watching.recheck import State
+from calibrate.workflow.watching.recheck import State
 
 
-def said(at: State) -> str:
-    """What is known, in sentences."""
-    name, plan, n = at.recheck.detector, at.plan, at.hallucinated + at.clean
-    target = f"{100 * plan.target:.10g}%"
-    measured = at.standing.estimate
-    known = "no flagged trace is labelled yet"
-    if measured.value is not None:
-        known = f"{at.hallucinated:,} of {n:,} flagged traces were hallucinated: {percent(measured.value)}"
-        # The interval is of another test, in both directions: it may hold the target that this one has ruled out.
-        known += "" if at.done else f", {interval(measured)} at whatever time one looks"
-    unsure = f"; {at.unsure:,} unsure" if at.unsure else ""
+def verdict(at: State) -> str:
+    """Say what is known of the precision."""
+    name, plan = at.recheck.detector, at.plan
+    target, known = exact_share(plan.target), _evidence(at)
+    unsure = f"; {count(at.unsure)} unsure" if at.unsure else ""
     if at.decision == "holds":
         return f"{name} holds: its precision is above {target} ({known}{unsure})."
     if at.decision == "fell below":
         return f"{name} fell below {target} ({known}{unsure})."
     ahead = at.standing.more
     rest = at.left + at.pool - at.sample.size
-    only = f", and only {rest:,} flagged traces are left" if ahead and ahead > rest else ""
+    only = f", and only {_are(rest, 'flagged trace')} left" if ahead and ahead > rest else ""
     many = (
-        f"about {ahead:,} more labels{only}"
+        f"about {count(ahead, 'more label')}{only}"
         if ahead
         else "it is so near the target that 2,000 more labels may not tell"
     )
     return f"Not decided whether {name} {plan.limit} has a precision of {target}: {known}{unsure}; {many}."
+
+
+def _evidence(at: State) -> str:
+    estimate = at.standing.estimate
+    if estimate.value is None:
+        return "no flagged trace is labelled yet"
+    flagged = count(at.hallucinated + at.clean, "flagged trace")
+    precision = f"{count(at.hallucinated)} of {flagged} were hallucinated: {share(estimate.value)}"
+    # The interval is of another test, in both directions: it may hold the target that this one has ruled out.
+    return precision if at.done else f"{precision}, {interval(estimate.low, estimate.high)} at whatever time one looks"
 
 
 def document(at: State) -> Mapping[str, Any]:
@@ -66,13 +68,13 @@ def document(at: State) -> Mapping[str, Any]:
         "log_e_fell": standing.log_fell,
         "log_e_needed": standing.log_needed,
         "more": standing.more,
-        "verdict": at.verdict,
-        "next": at.next,
+        "verdict": verdict(at),
+        "next": next_step(at),
     }
 
 
 def next_step(at: State) -> str:
-    """What to do now."""
+    """Say what to do now."""
     name = at.recheck.detector
     model = f" --model {quote(visible(at.plan.model, 100))}" if at.plan.model is not None else ""
     if at.decision == "holds":
@@ -82,18 +84,17 @@ def next_step(at: State) -> str:
     if at.waiting:
         return (
             f"label the first trace of {at.sample.name} that has no label (unsure, if you cannot tell): "
-            f"{at.waiting:,} labels wait behind it"
+            f"{count(at.waiting, 'label')} {'waits' if at.waiting == 1 else 'wait'} behind it"
         )
     if at.left:
-        return f"label the sample {at.sample.name} in its order (the Label page): {at.left:,} traces are left"
+        return f"label the sample {at.sample.name} in its order (the Label page): {_are(at.left, 'trace')} left"
     if at.sample.size < at.pool:
         return f"`recheck {name}{model}` draws further traces"
-    return exhausted(at)
-
-
-def exhausted(at: State) -> str:
-    """What to do when there is nothing left to draw."""
     return (
-        f"all {at.pool:,} traces that were flagged when it began are labelled, and they do not decide it: "
+        f"all {count(at.pool, 'trace')} that were flagged when it began are labelled, and they do not decide it: "
         f"score newer traffic (`detect {at.recheck.detector} --all`), then `recheck {at.recheck.detector}` begins anew"
     )
+
+
+def _are(n: int, noun: str) -> str:
+    return f"{count(n, noun)} {'is' if n == 1 else 'are'}"

@@ -15,8 +15,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from calibrate.errors import BadInput
-from calibrate.report.sentences.figures import interval as bounds
-from calibrate.report.sentences.figures import percent
 from calibrate.stats.intervals.bootstrap import RESAMPLES, Units
 from calibrate.stats.intervals.sweep_intervals import wilson
 from calibrate.types import Interval, Verdict
@@ -29,14 +27,6 @@ ENRICHED = "enriched"
 """The design of a sample drawn by its labels, to be labelled a second time. Its figures say nothing of the traffic."""
 SHARE = 0.4
 """Of an enriched sample, the share that was first called hallucinated."""
-
-RELIABLE, TENTATIVE = 0.8, 0.667
-"""Krippendorff's customary levels of alpha: rely on the labels, and draw tentative conclusions."""
-WHY_THEY_DIFFER = (
-    "α and AC1 part where hallucinated is rare: α asks whether the few hallucinated traces are the same for both, "
-    "AC1 gives credit for agreeing on the many clean ones."
-)
-UNSURE = "Unsure counts as no verdict"
 
 
 @dataclass(frozen=True)
@@ -222,33 +212,3 @@ def _draws(counts: Ints, groups: Sequence[Hashable], rng: np.random.Generator) -
         np.repeat(LARGE * parts, [len(kind) for kind in kinds], axis=1),
         n,
     )
-
-
-def sentence(figures: Agreement) -> str:
-    """What is known, with its n: "ann and bob agree on 84% of 100 traces (76–90%). Where one says hallucinated …"."""
-    who = " and ".join(figures.labellers) if len(figures.labellers) == 2 else f"{len(figures.labellers)} labellers"
-    if not figures.traces:
-        return f"No trace has a definite verdict of two of {who}."
-    parts = [
-        f"{who} agree on {percent(figures.raw.value or 0.0)} of {figures.traces:,} traces ({bounds(figures.raw)})."
-    ]
-    if figures.positive.value is not None:
-        said = f"{percent(figures.positive.value)} of the time ({bounds(figures.positive)})"
-        parts.append(f"Where one says hallucinated, another does {said}.")
-    if figures.alpha.value is None:
-        why = "every verdict is the same" if figures.hallucinated in (0.0, 1.0) else "these traces share their sources"
-        why = "it is one trace" if figures.traces == 1 else why
-        parts.append(f"Agreement beyond chance cannot be told: {why}.")
-    else:
-        known = f"{figures.alpha.low:.2f} to {figures.alpha.high:.2f}"
-        parts.append(f"Beyond chance, α is {figures.alpha.value:.2f} ({known}): {_level(figures)}.")
-    return " ".join(parts)
-
-
-def _level(figures: Agreement) -> str:
-    value, low = figures.alpha.value or 0.0, figures.alpha.low or 0.0
-    if low >= TENTATIVE:
-        return "labels of one person can be relied on" if value >= RELIABLE else "enough for tentative conclusions"
-    if value >= TENTATIVE:
-        return "promising, but too few traces are labelled twice to be sure"
-    return "too little to rely on one person's labels; agree on the rules, then label again"

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -36,14 +37,24 @@ class Errors:
         return 1 - self.misses - self.false_calls
 
 
+class Impossible(StrEnum):
+    """Why error rates cannot have made the labels."""
+
+    UNINFORMATIVE = "uninformative"  # such a labeller tells nothing apart
+    FALSE_CALLS = "false calls"  # they alone would make more hallucinated labels
+    MISSES = "misses"  # so many missed would leave fewer hallucinated labels
+    NOTHING_LEFT = "nothing left"  # nothing would be hallucinated
+    MORE_FLAGGED = "more flagged"  # more hallucinated traces would be flagged than there are
+
+
 @dataclass(frozen=True, slots=True)
 class Corrected:
     """A share as the labels show it, and as it would be. `value` is None, or cut off at 0 or 1, where these error rates
-    cannot have made these labels; `why` then says so."""
+    cannot have made these labels, as `why` says."""
 
     apparent: float
     value: float | None
-    why: str | None = None
+    why: Impossible | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,15 +69,12 @@ class WhatIf:
 def rogan_gladen(share: float, errors: Errors) -> Corrected:
     """The true share of hallucinated traces behind an apparent one: (share - f) / (1 - m - f)."""
     if errors.told_apart <= 0:
-        why = "a labeller who misses and wrongly calls this often tells nothing apart: the labels would mean nothing"
-        return Corrected(share, None, why)
+        return Corrected(share, None, Impossible.UNINFORMATIVE)
     value = (share - errors.false_calls) / errors.told_apart
     if value < 0:
-        why = f"false calls of {errors.false_calls:.1%} alone would make more than {share:.1%}: fewer must be false"
-        return Corrected(share, 0.0, why)
+        return Corrected(share, 0.0, Impossible.FALSE_CALLS)
     if value > 1:
-        why = f"with {errors.misses:.1%} missed, no more than {1 - errors.misses:.1%} could be called hallucinated"
-        return Corrected(share, 1.0, why)
+        return Corrected(share, 1.0, Impossible.MISSES)
     return Corrected(share, value)
 
 
@@ -83,15 +91,12 @@ def what_if(*, prevalence: float, precision: float, flag_rate: float, errors: Er
 
 def _recall(apparent: float, flag_rate: float, of_all: Corrected, of_flagged: Corrected) -> Corrected:
     if of_all.value is None or of_flagged.value is None:
-        return Corrected(apparent, None, of_all.why)
+        return Corrected(apparent, None, Impossible.UNINFORMATIVE)
     if of_all.value == 0:
-        return Corrected(apparent, None, "nothing would be hallucinated, so there would be nothing to find")
+        return Corrected(apparent, None, Impossible.NOTHING_LEFT)
     value = flag_rate * of_flagged.value / of_all.value
-    if value > 1 + 1e-9:
-        return Corrected(
-            apparent, 1.0, "more would be flagged than there is: these error rates do not fit these labels"
-        )
-    return Corrected(apparent, min(1.0, value), of_all.why or of_flagged.why)
+    why = Impossible.MORE_FLAGGED if value > 1 + 1e-9 else of_all.why or of_flagged.why
+    return Corrected(apparent, min(1.0, value), why)
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,6 @@ from numpy.typing import NDArray
 
 from calibrate.errors import BadInput
 from calibrate.orientation import flags
-from calibrate.report.sentences.figures import percent
 from calibrate.stats.sweep.design import Bools, Floats, Ints
 from calibrate.types import FlagWhen
 
@@ -193,35 +192,6 @@ def coefficient(x: Floats, y: Floats) -> float:
     return energy(x, y) / (2 * apart) if apart > 0 else 0.0
 
 
-def said(name: str, shift: Shift, moved: Moved, *, unit: str = "") -> str:
-    """A sentence: "scores moved: citation_grounding is lower by 0.08 (median 0.61 → 0.53, n = 2,000 → 300)"."""
-    before, now = shift.before, shift.now
-    n = f"n = {before.scored:,} → {now.scored:,}"
-    traces = f"n = {before.traces:,} → {now.traces:,}"
-    parts = []
-    if moved.scores and shift.difference is not None:
-        parts.append(f"scores moved: {name} {_how(shift, n)}")
-    if moved.flags and before.flag_rate is not None and now.flag_rate is not None:
-        parts.append(
-            f"{'it' if parts else name} flags {percent(now.flag_rate)} of traffic, {percent(before.flag_rate)} "
-            f"before ({traces})"
-        )
-    if moved.coverage and before.coverage is not None and now.coverage is not None:
-        parts.append(
-            f"{'it' if parts else name} could score {percent(now.coverage)} of traces, {percent(before.coverage)} "
-            f"before ({traces})"
-        )
-    if parts:
-        return "; ".join(parts)
-    if min(before.groups, now.groups) < GROUPS <= ENOUGH <= min(before.scored, now.scored):
-        few = f"the traces come from {before.groups:,} → {now.groups:,} sources; {GROUPS} on each side at least"
-        return f"{name}: too few sources to tell ({few})"
-    if shift.p_scores is None:
-        return f"{name}: too few scores to tell ({n}; {ENOUGH} on each side at least)"
-    seen = f": a shift of {shift.visible:.2g}{unit} would have been seen" if shift.visible else ""
-    return f"{name}: no change seen ({n}{seen})"
-
-
 @dataclass(frozen=True)
 class _Pooled:
     scores: Floats
@@ -335,15 +305,3 @@ def _mean_apart(x: Floats, y: Floats) -> float:
     f = np.cumsum(np.bincount(steps[: len(x)], minlength=len(values)))[:-1] / len(x)
     g = np.cumsum(np.bincount(steps[len(x) :], minlength=len(values)))[:-1] / len(y)
     return float(np.diff(values) @ (f * (1 - g) + g * (1 - f)))
-
-
-def _how(shift: Shift, n: str) -> str:
-    before, now, difference = shift.before, shift.now, shift.difference
-    spread = (before.high or 0.0) - (before.low or 0.0)
-    if difference and abs(difference) >= 0.01 * spread:
-        way = "lower" if difference < 0 else "higher"
-        return f"is {way} by {abs(difference):.2g} (median {before.median:.3g} → {now.median:.3g}, {n})"
-    return (
-        f"is spread differently (median {now.median:.3g}; 80% of scores in {before.low:.3g} to {before.high:.3g} → "
-        f"{now.low:.3g} to {now.high:.3g}, {n})"
-    )

@@ -16,7 +16,7 @@ from calibrate.stats.labels.agreement import CODES, ENRICHED, SHARE, Agreement, 
 from calibrate.stats.labels.second_look import Doubt, doubts
 from calibrate.stats.labels.sensitivity import Errors, Measured, WhatIf, measured, what_if
 from calibrate.stats.sampling.designs import default_name
-from calibrate.types import VERDICTS, Interval, Label, Member, OperatingPoint, Sample, TraceFilter, Verdict
+from calibrate.types import VERDICTS, Label, Member, OperatingPoint, Sample, TraceFilter, Verdict
 from calibrate.workflow.detection import configurations
 from calibrate.workflow.evidence import loading
 from calibrate.workflow.evidence.score_matrix import load_score_matrix
@@ -27,11 +27,10 @@ from db.scores import Row
 
 SEED = 20_231  # the same labels, the same intervals
 DOUBLE = 100
-WEAK = 0.65  # an AUROC below this is close to guessing
 
 
 @dataclass(frozen=True)
-class Look:
+class AgreementReport:
     """How labellers agree on a sample, or on everything. `readings` are the traces with more than one label; `pairs`
     the pairs of labellers who share any, most traces first; `overall` is every labeller together, None with fewer than
     two. `labellers` counts the traces each has labelled among `readings`."""
@@ -72,7 +71,7 @@ class SecondLook:
     detectors: tuple[str, ...]
 
 
-def look(store: Store, sample: str | None = None) -> Look:
+def look(store: Store, sample: str | None = None) -> AgreementReport:
     """The figures for a sample, or for every trace with more than one label."""
     drawn = _any_sample(store, sample)
     readings = tuple(store.labels.readings(drawn.id if drawn else None))
@@ -91,7 +90,7 @@ def look(store: Store, sample: str | None = None) -> Look:
             pairs.append(agreement((names[i], names[j]), codes[both][:, [i, j]], groups=theirs, rng=rng))
     pairs.sort(key=lambda pair: -pair.traces)
     overall = agreement(names, codes, groups=groups, rng=np.random.default_rng(SEED)) if len(names) > 1 else None
-    return Look(drawn, readings, {who: counts[who] for who in names}, overall, tuple(pairs))
+    return AgreementReport(drawn, readings, {who: counts[who] for who in names}, overall, tuple(pairs))
 
 
 def adjudicate(store: Store, pk: int, verdict: Verdict, *, by: str, now: datetime, note: str | None = None) -> bool:
@@ -174,7 +173,7 @@ def revision(store: Store) -> tuple[object, ...]:
     return tuple(loading.revision(store, configs[-1]) for configs in runs.values())
 
 
-def errors(store: Store, seen: Look) -> tuple[Measured, ...]:
+def errors(store: Store, seen: AgreementReport) -> tuple[Measured, ...]:
     """Each labeller's misses and false calls on settled traces: two definite verdicts that agree, or an adjudication.
 
     Errors that two people share stay unseen, so these are a lower bound, and far too low while disputes wait. Traces
@@ -225,31 +224,3 @@ def _any_sample(store: Store, name: str | None) -> Sample | None:
     """As tune.sample_of, but an enriched sample is welcome here."""
     drawn = store.samples.get(name) if name is not None else None
     return drawn if drawn is not None else loading.resolve_sample(store, name)
-
-
-def reasons(suspect: Suspect) -> list[str]:
-    """Who speaks against a label: "token_overlap 0.12, more suspicious than 97% of the clean"."""
-    than = "less" if suspect.row.gold == "hallucinated" else "more"
-    return [
-        f"{one.detector} {one.value:.3g}, {than} suspicious than {one.beyond:.0%} of the {suspect.row.gold}"
-        for one in suspect.doubt.reasons
-    ]
-
-
-def standing(seen: SecondLook) -> str:
-    """What the doubts of a second look are worth."""
-    words = (
-        f"{len(seen.detectors)} detectors together, each trace judged by a fit without it, tell {seen.n:,} gold labels "
-        f"({seen.positives:,} hallucinated) apart with AUROC {seen.auroc:.2f}"
-    )
-    return f"{words}: close to guessing, so read these doubts lightly." if seen.auroc < WEAK else f"{words}."
-
-
-def coefficient(figure: Interval) -> str:
-    """α or AC1 with its interval: 0.79 (0.67 to 0.90)."""
-    if figure.value is None:
-        return "unknown"
-    if figure.low is None or figure.high is None:
-        return f"{figure.value:.2f} (unknown)"
-    value, low, high = (round(one, 2) + 0.0 for one in (figure.value, figure.low, figure.high))  # never -0.00
-    return f"{value:.2f} ({low:.2f} to {high:.2f})"

@@ -45,8 +45,8 @@ SAME = "same"
 class Plan:
     """What a recalibration would go by: the live release, its detectors, and the labels: a sample, several as one, or
     (None) all there are. `new_labels` of its `labels` are unknown to the release, and so are `new_models`. `caution`:
-    what to know of labels that stand for the traffic and were not drawn to. `fallen`: what rechecks found to be below
-    its target, in sentences."""
+    what to know of labels that stand for the traffic and were not drawn to. `fallen`: the rechecks that found its
+    precision below the target."""
 
     release: Release
     file: ThresholdsFile
@@ -56,7 +56,7 @@ class Plan:
     new_labels: int
     new_models: tuple[str, ...]
     caution: str | None
-    fallen: tuple[str, ...]
+    fallen: tuple[rechecks.State, ...]
 
     @property
     def asked(self) -> list[str] | None:
@@ -72,18 +72,6 @@ class Plan:
     def waiting(self) -> int:
         """The scores that are missing before thresholds can be chosen."""
         return sum(one.waiting for one in self.due)
-
-    @property
-    def why(self) -> tuple[str, ...]:
-        """The reasons to recalibrate, in words; none where all is as it was."""
-        said = [f"{one.name} is not what v{self.release.version} was made with: {', '.join(one.changes)}"
-                for one in self.upgraded]  # fmt: skip
-        said += [one.rstrip(".") for one in self.fallen]
-        if self.new_labels:
-            said.append(f"{self.new_labels:,} of {self.labels:,} labels are newer than v{self.release.version}")
-        if self.new_models:
-            said.append(f"{', '.join(self.new_models)}: labelled now, unknown to v{self.release.version}")
-        return tuple(said)
 
 
 @dataclass(frozen=True)

@@ -12,13 +12,12 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from typing import Literal
+from enum import StrEnum
 
 import numpy as np
 from numpy.typing import NDArray
 
 from calibrate.errors import BadInput
-from calibrate.report.sentences import drift as drift_sentences
 from calibrate.stats.fitting.prevalence import prevalence
 from calibrate.stats.monitoring.drift import ALPHA, ENOUGH, Moved, Shift, Window, compare, judge
 from calibrate.stats.sweep.clusters import codes
@@ -38,7 +37,53 @@ OLD = timedelta(days=90)  # an entropy baseline
 BINS = 30
 MODELS = 12  # those with the most traffic
 
-State = Literal["recalibrate", "moved", "holds", "partly scored", "not scored", "too few", "no reference"]
+
+class DriftState(StrEnum):
+    """What is known of a detector on a model's traffic. RECALIBRATE: the release was made without the model."""
+
+    RECALIBRATE = "recalibrate"
+    MOVED = "moved"
+    HOLDS = "holds"
+    PARTLY_SCORED = "partly scored"
+    NOT_SCORED = "not scored"
+    TOO_FEW = "too few"
+    NO_REFERENCE = "no reference"
+
+
+class NextStep(StrEnum):
+    """What a drift report asks people to do."""
+
+    IMPORT = "import"
+    RECHECK = "recheck"
+    DETECT = "detect"
+    NOTHING = "nothing"
+
+
+class Stale(StrEnum):
+    """Why an entropy baseline cannot be relied on."""
+
+    MISSING = "missing"
+    OLD = "old"
+    MOVED = "moved"
+
+
+@dataclass(frozen=True)
+class StaleBaseline:
+    """An entropy baseline that cannot be relied on; `days` is its age where that is the reason."""
+
+    reason: Stale
+    days: int | None = None
+
+
+@dataclass(frozen=True)
+class Gap:
+    """Scores that are missing for a comparison: of a window's `traces` only `scored` were run. `live`: in the window
+    since the release, else in the one before it."""
+
+    state: DriftState
+    traces: int = 0
+    scored: int = 0
+    live: bool = True
 
 
 @dataclass(frozen=True)
@@ -52,16 +97,16 @@ class Bins:
 
 
 @dataclass(frozen=True)
-class Line:
+class DetectorDrift:
     """One detector on one model's traffic.
 
     `model` is "(none)" for traces that name none. Of `traces` since the release, `scored` were run by the detector
     (refusals left out), `compared` of them drawn for the test, with as many as `compared_before` of the window before.
-    `shift`, `bins` and `moved` are None where nothing could be compared. `unseen`: the release was made without the
-    model. `baseline`: why its entropy baseline is stale, None where it is not or there is none to be. `prevalence`: the
-    estimated shares of hallucinated traces before and now, from the probability map without labels: advisory, None
-    without a map. `promised`: the precision it was released to hold, None where no number is known. `verdict` is the
-    plain sentence.
+    `shift`, `bins` and `moved` are None where nothing could be compared; `gap` then says which scores are missing.
+    `unseen`: the release was made without the model. `baseline`: why its entropy baseline is stale, None where it is
+    not or the detector has none. `prevalence`: the estimated shares of hallucinated traces before and now, from the
+    probability map without labels: advisory, None without a map. `promised`: the precision it was released to hold,
+    None where no number is known.
     """
 
     detector: str
@@ -70,7 +115,7 @@ class Line:
     threshold: float
     flag_when: FlagWhen
     limit: str
-    state: State
+    state: DriftState
     unseen: bool
     traces: int
     scored: int
@@ -79,10 +124,15 @@ class Line:
     shift: Shift | None
     moved: Moved | None
     bins: Bins | None
-    baseline: str | None
+    gap: Gap | None
+    baseline: StaleBaseline | None
     prevalence: tuple[float, float] | None
     promised: float | None
-    verdict: str
+
+    @property
+    def urgent(self) -> bool:
+        """Whether it asks for something: it moved, or the release was made without the model."""
+        return self.state in (DriftState.MOVED, DriftState.RECALIBRATE)
 
 
 @dataclass(frozen=True)
@@ -90,7 +140,8 @@ class Report:
     """All detectors of a release that may flag, by name, each on every model, most traffic first.
 
     `before` and `now` are the windows compared; `traces` is how many `now` holds. `cap`: the traces of a window drawn
-    for a test at most. `alpha`: the chance that anything is said to have moved in a quiet week.
+    for a test at most. `alpha`: the chance that anything is said to have moved in a quiet week. `since`: where the live
+    window begins, None where that is the release. `left_out`: how many models had too little traffic to compare.
     """
 
     version: int
@@ -100,19 +151,34 @@ class Report:
     now: TraceFilter
     traces: int
     unknown: tuple[UnknownModel, ...]
-    lines: tuple[Line, ...]
+    lines: tuple[DetectorDrift, ...]
     cap: int
     seed: int
     alpha: float
-    verdict: str
-    next: str
+    since: datetime | None = None
+    left_out: int = 0
 
     @property
-    def moved(self) -> tuple[Line, ...]:
-        """The lines that ask for something: moved, or a model that the release was made without."""
-        return tuple(line for line in self.lines if line.state in ("moved", "recalibrate"))
+    def next(self) -> NextStep:
+        """The step to take now."""
+        if not self.traces:
+            return NextStep.IMPORT
+        if any(line.shift for line in self.moved):
+            return NextStep.RECHECK
+        return NextStep.DETECT if self.waiting else NextStep.NOTHING
 
-    def of(self, detector: str) -> tuple[Line, ...]:
+    @property
+    def waiting(self) -> tuple[str, ...]:
+        """The detectors that must score the traffic before they can be compared, by name."""
+        compared = (DriftState.HOLDS, DriftState.TOO_FEW, DriftState.NO_REFERENCE)
+        return tuple(sorted({line.detector for line in self.lines if line.state not in compared}))
+
+    @property
+    def moved(self) -> tuple[DetectorDrift, ...]:
+        """The lines that ask for something: moved, or a model that the release was made without."""
+        return tuple(line for line in self.lines if line.urgent)
+
+    def of(self, detector: str) -> tuple[DetectorDrift, ...]:
         """A detector's lines."""
         return tuple(line for line in self.lines if line.detector == detector)
 
@@ -167,8 +233,8 @@ def drift(
         cap=cap,
         seed=seed,
         alpha=ALPHA,
-        verdict=drift_sentences.verdict(release.version, lines, total, since=since, left_out=len(traces) - len(models)),
-        next=drift_sentences.next_step(lines, total),
+        since=since,
+        left_out=len(traces) - len(models),
     )
 
 
@@ -189,12 +255,11 @@ class _Pair:
 
 @dataclass(frozen=True)
 class _Seen:
-    """A pair as the store shows it; without a `shift`, `why` says what is missing."""
+    """A pair as the store shows it; without a `shift`, `gap` says what is missing."""
 
     pair: _Pair
-    state: State | None
-    why: str
-    baseline: str | None
+    gap: Gap | None
+    baseline: StaleBaseline | None
     scored: int = 0
     before: Window = NOTHING
     now: Window = NOTHING
@@ -247,15 +312,14 @@ def _look(
     known = [
         _known(store, config, one, sampled=entry.sampling is not None and entry.sampling.rate < 1) for one in windows
     ]
-    seen = _Seen(pair, None, "", stale, scored=known[1].scored)
+    seen = _Seen(pair, None, stale, scored=known[1].scored)
     if not known[1].scored:
-        return replace(seen, state="not scored", why="not scored since the release")
+        return replace(seen, gap=Gap(DriftState.NOT_SCORED))
     if not known[0].scored:
-        return replace(seen, state="no reference", why="there are no scores of it from before the release")
+        return replace(seen, gap=Gap(DriftState.NO_REFERENCE))
     if partly := next((one for one in reversed(known) if one.partly), None):
-        when = "since the release" if partly is known[1] else "of the window before"
-        why = f"only {partly.scored:,} of {partly.traces:,} traces {when} were scored, and not drawn at random"
-        return replace(seen, state="partly scored", why=why)
+        gap = Gap(DriftState.PARTLY_SCORED, partly.traces, partly.scored, live=partly is known[1])
+        return replace(seen, gap=gap)
     drawn = [
         _window(windows_db.draw(store.engine, config.id, where, cap, rng=rng, random=one.random))
         for where, one in zip(windows, known, strict=True)
@@ -293,7 +357,7 @@ def _config(store: Store, pair: _Pair, now: datetime) -> Config:
     return store.scores.config(pair.name, entry.version, entry.params, entry.revision, now=now)
 
 
-def _stale(store: Store, pair: _Pair, now: datetime) -> str | None:
+def _stale(store: Store, pair: _Pair, now: datetime) -> StaleBaseline | None:
     """Why the entropy baseline of a model is stale; None where it is not, or the detector has none."""
     params = pair.entry.params
     if pair.name != "entropy_z" or params.get("variant") == "plain":
@@ -302,17 +366,17 @@ def _stale(store: Store, pair: _Pair, now: datetime) -> str | None:
     known = [one for (name, model), one in store.baselines.current().items() if model == pair.model]
     fitted = [one.fitted_at for one in known if one.statistic.startswith(family)]
     if not fitted:
-        return f"{pair.model} has no entropy baseline"
+        return StaleBaseline(Stale.MISSING)
     age = now - max(fitted)
-    return f"the entropy baseline is {age.days} days old" if age > OLD else None
+    return StaleBaseline(Stale.OLD, age.days) if age > OLD else None
 
 
-def _line(seen: _Seen, moved: Moved | None, traces: int) -> Line:
+def _line(seen: _Seen, moved: Moved | None, traces: int) -> DetectorDrift:
     pair, shift = seen.pair, seen.shift
     state, stale = _state(seen, moved), seen.baseline
     if stale is None and moved is not None and moved.scores and pair.name == "entropy_z":
-        stale = "the entropy baseline is stale"
-    line = Line(
+        stale = StaleBaseline(Stale.MOVED)
+    return DetectorDrift(
         detector=pair.name,
         model=pair.model,
         tier=pair.entry.tier,
@@ -328,22 +392,21 @@ def _line(seen: _Seen, moved: Moved | None, traces: int) -> Line:
         shift=shift,
         moved=moved,
         bins=_bins(seen.before.scores, seen.now.scores) if shift else None,
+        gap=seen.gap,
         baseline=stale,
         prevalence=_prevalence(pair.entry, seen) if shift else None,
         promised=promised_precision(pair.entry),
-        verdict="",
     )
-    return replace(line, verdict=drift_sentences.of_line(line, seen.why))
 
 
-def _state(seen: _Seen, moved: Moved | None) -> State:
+def _state(seen: _Seen, moved: Moved | None) -> DriftState:
     if seen.pair.unseen:
-        return "recalibrate"
-    if seen.shift is None or moved is None:
-        return seen.state or "not scored"
-    if moved.any:
-        return "moved"
-    return "too few" if seen.shift.p_scores is None else "holds"
+        return DriftState.RECALIBRATE
+    if seen.gap is not None:
+        return seen.gap.state
+    if moved is not None and moved.any:
+        return DriftState.MOVED
+    return DriftState.HOLDS if seen.shift and seen.shift.p_scores is not None else DriftState.TOO_FEW
 
 
 def _bins(before: NDArray[np.float64], now: NDArray[np.float64]) -> Bins:

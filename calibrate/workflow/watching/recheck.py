@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from datetime import datetime
 from itertools import takewhile
 from typing import Literal
@@ -27,9 +27,6 @@ from typing import Literal
 import numpy as np
 
 from calibrate.errors import BadInput
-from calibrate.report.sentences.recheck import document as document
-from calibrate.report.sentences.recheck import exhausted, next_step
-from calibrate.report.sentences.recheck import said as said
 from calibrate.stats.certification.certify import first_of_each
 from calibrate.stats.monitoring.eprocess import Path, Standing, standing, walk
 from calibrate.stats.sampling.designs import Cut
@@ -91,8 +88,6 @@ class State:
     pool: int
     standing: Standing
     path: Path
-    verdict: str
-    next: str
 
     @property
     def done(self) -> bool:
@@ -176,13 +171,13 @@ def newest(store: Store, detector: str, *, version: int | None = None, model: st
     return next((one for one in known if one.plan["model"] == model), None)
 
 
-def fallen(store: Store, version: int) -> tuple[str, ...]:
-    """What the newest rechecks of a release found to be below its target, a sentence each."""
+def fallen(store: Store, version: int) -> tuple[State, ...]:
+    """The newest rechecks of a release that found its precision to be below the target."""
     newest_of: dict[tuple[str, str | None], Recheck] = {}
     for one in store.rechecks.of(version=version):
         newest_of.setdefault((one.detector, one.plan["model"]), one)
     fell = [one for one in newest_of.values() if one.outcome and one.outcome["decision"] == "fell below"]
-    return tuple(state(store, one, now=one.started_at).verdict for one in fell)
+    return tuple(state(store, one, now=one.started_at) for one in fell)
 
 
 def state(store: Store, one: Recheck, *, now: datetime) -> State:
@@ -198,7 +193,7 @@ def state(store: Store, one: Recheck, *, now: datetime) -> State:
         outcome = {"decision": at.decision, "labels": [(label.pk, label.verdict) for label in counted]}
         return state(store, store.rechecks.finish(one.id, outcome, now=now), now=now)
     labelled = sum(each.gold is not None for each in rows)
-    found = State(
+    return State(
         recheck=one,
         plan=plan,
         sample=sample,
@@ -213,10 +208,7 @@ def state(store: Store, one: Recheck, *, now: datetime) -> State:
         pool=sample.pool,
         standing=at,
         path=walk(verdicts, plan.target, alpha=plan.alpha),
-        verdict="",
-        next="",
     )
-    return replace(found, verdict=said(found), next=next_step(found))
 
 
 def more(store: Store, one: Recheck, *, labels: int | None = None, now: datetime) -> Recheck:
@@ -226,7 +218,10 @@ def more(store: Store, one: Recheck, *, labels: int | None = None, now: datetime
     if at.done or at.left:
         return at.recheck
     if at.exhausted:
-        raise BadInput(exhausted(at))
+        raise BadInput(
+            f"all {at.pool:,} traces that were flagged when it began are labelled, and they do not decide it: score "
+            f"newer traffic (`detect {one.detector} --all`), then `recheck {one.detector}` begins anew"
+        )
     wanted = labels or min(max(at.standing.more or at.plan.batch, AT_LEAST), MOST)
     seed = [at.plan.seed, at.sample.size]
     drawn = int(np.random.default_rng(seed).integers(2**31))

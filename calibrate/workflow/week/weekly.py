@@ -5,12 +5,11 @@ Run twice in a week it does the second time only what is missing, so that cron m
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
+from enum import StrEnum
 
 from calibrate import registry
-from calibrate.detectors.base import Detector
 from calibrate.errors import BadInput
 from calibrate.run import Job, Tally, run
 from calibrate.stats.sampling import designs
@@ -27,20 +26,31 @@ from calibrate.workspace import using
 from db import Store
 
 
+class NotRun(StrEnum):
+    """Why a detector of the release was not run."""
+
+    ASKS_CHAT = "asks chat"
+    SAMPLED = "sampled"
+    UNAVAILABLE = "unavailable"
+
+
 @dataclass(frozen=True)
 class Scored:
-    """What a detector of the release did with the traces that lacked its score; `why` says why it was not run."""
+    """What a detector of the release did with the traces that lacked its score. `detail` of `not_run`: what is
+    unavailable, or the traffic that production runs it on."""
 
     detector: str
     scored: int = 0
     missing: int = 0
-    why: str | None = None
+    not_run: NotRun | None = None
+    detail: str = ""
 
 
 @dataclass(frozen=True)
 class Weekly:
     """What was done. `drawn`: the sample of this `week` was drawn now; False where it was there, `sample` None where
-    there was nothing to draw from. `report` is None before the first release. `next` says what is for people to do."""
+    there was nothing to draw from, `unlabelled` how many of its traces have no gold label. `report` is None before the
+    first release. `upgraded` are the detectors that changed since the release."""
 
     week: str
     now: datetime
@@ -49,10 +59,11 @@ class Weekly:
     sample: Sample | None
     drawn: bool
     report: drift.Report | None
-    next: tuple[str, ...]
+    upgraded: tuple[str, ...]
+    unlabelled: int
 
 
-def weekly(store: Store, *, size: int, by: str, now: datetime) -> Weekly:
+def weekly(store: Store, *, size: int, now: datetime) -> Weekly:
     """Scores the traffic with the live release's detectors, draws this week's sample and reports on drift.
 
     Detectors that ask a chat endpoint are not run: what they may spend is for people to say. Raises BadInput for a size
@@ -62,8 +73,10 @@ def weekly(store: Store, *, size: int, by: str, now: datetime) -> Weekly:
     scored = _score(store, file, now) if file else ()
     sample, drawn = _draw(store, name, size=size, now=now)
     report = drift.drift(store, now=now) if file else None
-    done = Weekly(name, now, file.version if file else None, scored, sample, drawn, report, ())
-    return replace(done, next=tuple(_next(store, done, by=by)))
+    upgraded = tuple(due.name for due in recalibrate.plan(store).upgraded) if file else ()
+    labelled = sum(store.labels.gold_counts(sample.id).values()) if sample else 0
+    unlabelled = sample.size - labelled if sample else 0
+    return Weekly(name, now, file.version if file else None, scored, sample, drawn, report, upgraded, unlabelled)
 
 
 def _score(store: Store, file: ThresholdsFile, now: datetime) -> tuple[Scored, ...]:
@@ -78,9 +91,13 @@ def _one(store: Store, name: str, entry: DetectorEntry, where: TraceFilter) -> S
     try:
         detector = registry.make(name, entry.params)
     except BadInput as error:
-        return Scored(name, why=str(error))
-    if why := _left_to_people(detector, entry) or detector.unavailable():
-        return Scored(name, why=why)
+        return Scored(name, not_run=NotRun.UNAVAILABLE, detail=str(error))
+    if asks_chat(detector):
+        return Scored(name, not_run=NotRun.ASKS_CHAT)
+    if entry.sampling and entry.sampling.rate < 1:
+        return Scored(name, not_run=NotRun.SAMPLED, detail=str(entry.sampling))
+    if missing := detector.unavailable():
+        return Scored(name, not_run=NotRun.UNAVAILABLE, detail=missing)
     if entry.sampling:
         where = replace(where, attributes=entry.sampling.only_when)
     config = detect.config_id(store, detector)
@@ -94,14 +111,6 @@ def _one(store: Store, name: str, entry: DetectorEntry, where: TraceFilter) -> S
         on_progress=lambda *_: True,
     )[name]
     return Scored(name, tally.scored, _without(tally))
-
-
-def _left_to_people(detector: Detector, entry: DetectorEntry) -> str | None:
-    if asks_chat(detector):
-        return f"it asks a chat endpoint: `detect {detector.name} --sample NAME --budget USD` says what it may spend"
-    if entry.sampling and entry.sampling.rate < 1:
-        return f"production runs it on {entry.sampling} only"
-    return None
 
 
 def _without(tally: Tally) -> int:
@@ -122,38 +131,3 @@ def _draw(store: Store, name: str, *, size: int, now: datetime) -> tuple[Sample 
         if found := store.samples.get(name):  # another one drew it in this moment
             return found, False
         raise
-
-
-def _next(store: Store, done: Weekly, *, by: str) -> Iterator[str]:
-    """What is for people to do, most pressing first."""
-    if done.report and done.report.moved:
-        yield done.report.next
-    if done.version is not None and (upgraded := recalibrate.plan(store).upgraded):
-        names = ", ".join(one.name for one in upgraded)
-        yield f"choose thresholds anew with `recalibrate`: {names} changed since v{done.version}"
-    if done.sample is None:
-        yield "import what your app has logged: no dated trace came in the last 14 days"
-    else:
-        left = done.sample.size - sum(store.labels.gold_counts(done.sample.id).values())
-        if left:
-            yield f"label {left:,} of {done.sample.size:,} traces of {done.sample.name} (the Label page)"
-    if done.version is None:
-        yield "run detectors over the labels, `choose` thresholds and `release` them: nothing is released yet"
-
-
-def document(done: Weekly) -> Mapping[str, object]:
-    """All of it as JSON, but for the report's lines."""
-    report = done.report
-    return {
-        "week": done.week,
-        "version": done.version,
-        "scored": {one.detector: {"scored": one.scored, "missing": one.missing, "why": one.why} for one in done.scored},
-        "sample": done.sample.name if done.sample else None,
-        "size": done.sample.size if done.sample else None,
-        "drawn": done.drawn,
-        "verdict": report.verdict if report else None,
-        "moved": [
-            {"detector": one.detector, "model": one.model, "verdict": one.verdict} for one in report.moved
-        ] if report else [],
-        "next": list(done.next),
-    }  # fmt: skip

@@ -137,7 +137,7 @@ def test_a_second_look_finds_what_was_mislabelled_and_forgets_what_was_adjudicat
     assert (found.n, found.positives, len(found.suspects)) == (200, sum(labels), 5)
     assert found.suspects[0].row.trace_id == "t3"
     assert found.auroc > 0.95
-    assert DETECTOR in step.reasons(found.suspects[0])[0]
+    assert found.suspects[0].doubt.reasons[0].detector == DETECTOR
     assert step.second_look(store, limit=5) == found
     step.adjudicate(store, key(store, 3), "clean" if labels[3] else "hallucinated", by="cy", now=NOW)
     assert "t3" not in {one.row.trace_id for one in step.second_look(store, limit=5).suspects}

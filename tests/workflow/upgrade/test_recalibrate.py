@@ -14,6 +14,7 @@ from sqlalchemy import func, select
 from calibrate.cli import main
 from calibrate.errors import BadInput
 from calibrate.ingest.base import Record
+from calibrate.report.sentences import recalibration
 from calibrate.runtime import load
 from calibrate.stats.choosing.policies import choose, parse
 from calibrate.types import Label, Member, Score, Source, Trace, TraceFilter
@@ -80,7 +81,7 @@ def test_an_upgrade_is_seen_and_its_scores_are_owed(released: Store) -> None:
     assert due.changes[0] == "version 0 → " + due.config.version  # type: ignore[union-attr]
     assert (due.waiting, plan.labels, plan.new_labels) == (60, 60, 0)
     assert due.config.params["variant"] == "default"  # type: ignore[union-attr]  # as it was released
-    assert plan.why == (f"{NAME} is not what v1 was made with: {', '.join(due.changes)}",)
+    assert recalibration.reasons(plan) == [f"{NAME} is not what v1 was made with: {', '.join(due.changes)}"]
 
 
 def test_the_point_is_what_the_same_policy_chooses_on_the_new_scores(released: Store) -> None:
@@ -112,7 +113,7 @@ def test_looking_keeps_nothing_and_releasing_keeps_all(released: Store, tmp_path
     points, scores, releases = counts(released)
     assert (points, scores, releases) == (before[0] + 1, before[1], 2)  # the old scores are all there
     after = step.plan(released)
-    assert after.why == ()
+    assert recalibration.reasons(after) == []
     with pytest.raises(BadInput, match="version 2 was released in the meantime"):
         step.release(released, seen, note="", by="ann", now=NOW)
     nothing = step.look(released, after, step.redo(released, after), by="ann", now=NOW)

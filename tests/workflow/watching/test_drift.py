@@ -11,6 +11,7 @@ from scipy.stats import energy_distance, fisher_exact
 
 from calibrate.cli import main
 from calibrate.errors import BadInput
+from calibrate.report.sentences import drift as sentences
 from calibrate.types import TraceFilter
 from calibrate.workflow.sampling import sample
 from calibrate.workflow.watching import drift
@@ -34,10 +35,10 @@ def test_a_quiet_week_holds_and_says_what_it_would_have_seen(store: Store) -> No
     assert (line.detector, line.model, line.state, line.unseen) == (ABOVE, "m1", "holds", False)
     assert line.shift is not None
     assert (line.shift.before.traces, line.shift.now.traces) == (600, 300)
-    assert "would have been seen" in line.verdict
-    assert "holds as far as scores tell" in line.verdict
-    assert report.verdict.startswith("Release v1 holds as far as scores tell (300 traces")
-    assert report.next == "nothing to do"
+    assert "would have been seen" in sentences.line_verdict(line)
+    assert "holds as far as scores tell" in sentences.line_verdict(line)
+    assert sentences.verdict(report).startswith("Release v1 holds as far as scores tell (300 traces")
+    assert sentences.next_step(report) == "nothing to do"
     assert line.shift == drift.drift(store, now=NOW).lines[0].shift  # the same seed, the same answer
 
 
@@ -56,7 +57,7 @@ def test_models_with_little_traffic_are_left_out_and_that_is_said(lite: Store) -
     add(lite, "odd", scores_of(2, seed=3), start=LATER, model="m9")
     report = drift.drift(lite, now=NOW)
     assert [line.model for line in report.lines] == ["m1"]
-    assert "1 model with little traffic left out." in report.verdict
+    assert "1 model with little traffic left out." in sentences.verdict(report)
 
 
 def test_scores_that_moved_are_said_with_figures_that_others_compute_too(store: Store) -> None:
@@ -79,10 +80,10 @@ def test_scores_that_moved_are_said_with_figures_that_others_compute_too(store: 
         for side, all_ in ((x, old), (y, new))
     ]
     assert line.shift.p_flags == pytest.approx(fisher_exact(table).pvalue)
-    assert f"scores moved: {ABOVE} is higher by" in line.verdict
-    assert line.verdict.endswith("the threshold is not known to hold")
-    assert report.verdict == f"Scores moved ({ABOVE}); thresholds are not known to hold."
-    assert report.next.endswith(f"`recheck {ABOVE} --target 0.7`, or whatever precision is to hold")
+    assert f"scores moved: {ABOVE} is higher by" in sentences.line_verdict(line)
+    assert sentences.line_verdict(line).endswith("the threshold is not known to hold")
+    assert sentences.verdict(report) == f"Scores moved ({ABOVE}); thresholds are not known to hold."
+    assert sentences.next_step(report).endswith(f"`recheck {ABOVE} --target 0.7`, or whatever precision is to hold")
     assert line.bins is not None
     assert line.bins.before.sum() == pytest.approx(1)
     assert line.bins.now.sum() == pytest.approx(1)
@@ -98,8 +99,10 @@ def test_an_unseen_model_asks_to_recalibrate_whatever_its_scores_say(store: Stor
     assert states == {"m1": "holds", "m2": "recalibrate"}
     (unseen,) = report.moved
     assert unseen.compared_before == 600  # the traffic of m1: what the release was made on
-    assert report.verdict.startswith("Release v1 was made without m2")
-    assert report.next.endswith(f"`recheck {ABOVE} --model m2 --target 0.7`, or whatever precision is to hold")
+    assert sentences.verdict(report).startswith("Release v1 was made without m2")
+    assert sentences.next_step(report).endswith(
+        f"`recheck {ABOVE} --model m2 --target 0.7`, or whatever precision is to hold"
+    )
 
 
 def test_traffic_without_scores_is_not_said_to_hold(store: Store) -> None:
@@ -107,9 +110,9 @@ def test_traffic_without_scores_is_not_said_to_hold(store: Store) -> None:
     add(store, "new", scores_of(100, seed=2), start=LATER, detector=None)
     report = drift.drift(store, now=NOW)
     assert [line.state for line in report.lines] == ["not scored"]
-    assert f"not scored since the release: run `detect {ABOVE} --all`" in report.lines[0].verdict
-    assert report.next == f"score the traffic: `detect {ABOVE} --all`"
-    assert "holds as far" not in report.lines[0].verdict
+    assert f"not scored since the release: run `detect {ABOVE} --all`" in sentences.line_verdict(report.lines[0])
+    assert sentences.next_step(report) == f"score the traffic: `detect {ABOVE} --all`"
+    assert "holds as far" not in sentences.line_verdict(report.lines[0])
 
 
 def test_scores_of_chosen_traces_stand_for_nothing_those_of_a_random_sample_do(lite: Store) -> None:
@@ -119,7 +122,7 @@ def test_scores_of_chosen_traces_stand_for_nothing_those_of_a_random_sample_do(l
     give_scores(lite, [trace for trace, _ in high], [score for _, score in high], name=ABOVE)
     (line,) = drift.drift(lite, now=NOW).lines
     assert line.state == "partly scored"
-    assert "only 40 of 300 traces since the release were scored" in line.verdict
+    assert "only 40 of 300 traces since the release were scored" in sentences.line_verdict(line)
     where = TraceFilter(since=RELEASED, undated=False)
     drawn = sample.draw(lite, "r", size=60, design="random", where=where, seed=3, now=NOW)
     members = lite.traces.load([member.trace_pk for member in lite.samples.members(drawn.id)])
@@ -134,12 +137,12 @@ def test_few_scores_and_no_traffic_are_said(lite: Store) -> None:
     released(lite)
     report = drift.drift(lite, now=NOW)
     assert (report.lines, report.traces) == ((), 0)
-    assert "nothing to compare" in report.verdict
+    assert "nothing to compare" in sentences.verdict(report)
     add(lite, "new", scores_of(12, seed=2), start=LATER)
     (line,) = drift.drift(lite, now=NOW).lines
     assert line.state == "too few"
     later = drift.drift(lite, since=NOW + timedelta(days=1), now=NOW)
-    assert later.verdict == "No dated traces since 2026-11-21 12:00 UTC: nothing to compare yet."
+    assert sentences.verdict(later) == "No dated traces since 2026-11-21 12:00 UTC: nothing to compare yet."
     for call in (["--since", "all"], ["--seed", "-1"]):
         assert main(["drift", "--store", lite.url, *call]) == 2
     with pytest.raises(BadInput, match="no release 7"):
@@ -187,8 +190,8 @@ def test_an_old_or_missing_entropy_baseline_is_stale() -> None:
     old = Baseline("entropy/mean/top5", "m", 1.0, 0.1, 50, NOW - timedelta(days=100))
     other = Baseline("entropy/max/top5", "m", 1.0, 0.1, 50, NOW)
     assert drift._stale(store_with(fresh), pair, NOW) is None
-    assert drift._stale(store_with(old), pair, NOW) == "the entropy baseline is 100 days old"
-    assert drift._stale(store_with(other), pair, NOW) == "m has no entropy baseline"
+    assert drift._stale(store_with(old), pair, NOW) == drift.StaleBaseline(drift.Stale.OLD, 100)
+    assert drift._stale(store_with(other), pair, NOW) == drift.StaleBaseline(drift.Stale.MISSING)
 
 
 def test_the_verb_prints_the_report_and_its_json(lite: Store, capsys: pytest.CaptureFixture[str]) -> None:

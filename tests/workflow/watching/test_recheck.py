@@ -12,6 +12,8 @@ from scipy.special import betainc, betaln
 
 from calibrate.cli import main
 from calibrate.errors import BadInput
+from calibrate.report.sentences import recalibration
+from calibrate.report.sentences import recheck as sentences
 from calibrate.types import Label, Member, TraceFilter
 from calibrate.workflow.upgrade import recalibrate
 from calibrate.workflow.watching import recheck
@@ -91,7 +93,7 @@ def test_a_threshold_that_fell_is_found_and_the_decision_stays(store: Store, sto
     again = recheck.state(store, kept, now=NOW + timedelta(days=1))
     assert (again.decision, again.counted, again.standing.log_fell) == ("fell below", n, at.standing.log_fell)
     assert store.rechecks.get(one.id) == kept
-    assert "fell below 70%" in again.verdict
+    assert "fell below 70%" in sentences.verdict(again)
     assert begin(store, seed=6).id != one.id  # a new test, of other traces
 
 
@@ -105,7 +107,7 @@ def test_a_threshold_that_holds_is_found(lite: Store) -> None:
     assert len(at.path.holds) == n
     assert at.standing.estimate.low is not None
     assert at.standing.estimate.low > 0.5
-    assert "nothing to do" in at.next
+    assert "nothing to do" in sentences.next_step(at)
 
 
 def test_labels_behind_a_skipped_trace_wait_for_it(lite: Store) -> None:
@@ -117,7 +119,7 @@ def test_labels_behind_a_skipped_trace_wait_for_it(lite: Store) -> None:
     label(lite, one, ["clean"] * 30, start=6)
     at = recheck.state(lite, one, now=NOW)
     assert (at.decision, at.counted, at.waiting) == ("go on", 5, 30)
-    assert "30 labels wait behind it" in at.next
+    assert "30 labels wait behind it" in sentences.next_step(at)
     label(lite, one, ["unsure"], start=5)
     at = recheck.state(lite, one, now=NOW)
     assert at.decision == "fell below"
@@ -213,9 +215,9 @@ def test_what_fell_is_said_where_thresholds_are_made_anew(lite: Store) -> None:
         verdict = Label(lite.traces.load([pk])[0].id, "ann", "clean")
         lite.labels.add(pk, verdict, sample_id=one.sample_id, now=NOW)
     assert recheck.state(lite, one, now=NOW).decision == "fell below"
-    (said,) = recheck.fallen(lite, 1)
-    assert said.startswith(f"{ABOVE} fell below 70% (0 of ")
-    assert said.rstrip(".") in recalibrate.plan(lite).why
+    (fell,) = recheck.fallen(lite, 1)
+    assert sentences.verdict(fell).startswith(f"{ABOVE} fell below 70% (0 of ")
+    assert sentences.verdict(fell).rstrip(".") in recalibration.reasons(recalibrate.plan(lite))
     # Labels of flagged answers alone make no model known.
     keys = {member.trace_pk for member in lite.samples.members(one.sample_id)[:20]}
     assert lite.labels.of_flagged_only() == keys

@@ -16,6 +16,8 @@ from calibrate.cli import main
 from calibrate.errors import BadInput
 from calibrate.ingest.base import Record
 from calibrate.report import weekly_html
+from calibrate.report.sentences import drift
+from calibrate.report.sentences import weekly as sentences
 from calibrate.types import Label, Source, Trace
 from calibrate.workflow.detection import detect
 from calibrate.workflow.detection.detect import utc_now
@@ -64,7 +66,7 @@ def scores(store: Store) -> int:
 
 def test_it_scores_draws_and_looks_and_the_second_time_nothing_is_left(live: Store) -> None:
     now = utc_now()
-    done = step.weekly(live, size=20, by="cron", now=now)
+    done = step.weekly(live, size=20, now=now)
     assert done.scored == (step.Scored(NAME, 60, 0),)
     assert done.sample is not None
     assert (done.drawn, done.sample.size, done.sample.design) == (True, 20, "octave")
@@ -73,34 +75,36 @@ def test_it_scores_draws_and_looks_and_the_second_time_nothing_is_left(live: Sto
     assert [line.state for line in done.report.lines] == ["recalibrate"]
     assert done.report.lines[0].moved is not None
     assert done.report.lines[0].moved.scores
-    assert done.next[0] == done.report.next
+    assert sentences.next_steps(done)[0] == drift.next_step(done.report)
     before = scores(live)
-    again = step.weekly(live, size=50, by="cron", now=now)
+    again = step.weekly(live, size=50, now=now)
     assert (again.drawn, again.sample, again.scored) == (False, done.sample, (step.Scored(NAME),))
     assert scores(live) == before
     assert again.report is not None
-    assert [line.verdict for line in again.report.lines] == [line.verdict for line in done.report.lines]
+    assert [drift.line_verdict(line) for line in again.report.lines] == [
+        drift.line_verdict(line) for line in done.report.lines
+    ]
 
 
 def test_before_the_first_release_it_draws_and_says_what_is_missing(store: Store) -> None:
     log(store, 30, hours=1, model="old", labelled=False)
-    done = step.weekly(store, size=10, by="cron", now=utc_now())
+    done = step.weekly(store, size=10, now=utc_now())
     assert (done.version, done.report, done.scored) == (None, None, ())
     assert done.sample is not None
     assert (done.sample.size, done.sample.design) == (10, "random")
-    assert any("nothing is released yet" in one for one in done.next)
+    assert any("nothing is released yet" in one for one in sentences.next_steps(done))
     assert "there is nothing that could drift" in weekly_html.page(done)
 
 
 def test_an_empty_store_is_no_failure(store: Store) -> None:
-    done = step.weekly(store, size=10, by="cron", now=utc_now())
+    done = step.weekly(store, size=10, now=utc_now())
     assert (done.sample, done.drawn) == (None, False)
-    assert "no dated trace came" in done.next[0]
+    assert "no dated trace came" in sentences.next_steps(done)[0]
 
 
 def test_a_size_that_no_sample_has_is_refused(live: Store) -> None:
     with pytest.raises(BadInput):
-        step.weekly(live, size=0, by="cron", now=utc_now())
+        step.weekly(live, size=0, now=utc_now())
 
 
 class _Page(HTMLParser):

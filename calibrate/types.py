@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Literal
@@ -303,10 +303,25 @@ class Member:
     stratum: str
 
 
+@dataclass(frozen=True, slots=True, order=True)
+class Stratum:
+    """A stratum of a drawn sample (by its key), and the share of its traces that a label speaks for.
+
+    The share is below 1 where the label of another sample, taken together with this one, speaks for the rest.
+    """
+
+    sample: int
+    name: str
+    share: float = 1.0
+
+
 @dataclass(frozen=True, slots=True)
 class Sample:
     """A set of traces drawn for labelling. `strata` maps a stratum to [population, drawn]; `options` says how its
-    design told the strata apart, so that it can be topped up."""
+    design told the strata apart, so that it can be topped up.
+
+    Several samples taken as one are `parts` of a sample that is not stored: its `id` is 0, it has no strata of its own.
+    """
 
     id: int
     name: str
@@ -320,3 +335,14 @@ class Sample:
     strata: Mapping[str, tuple[int, int]]
     created_at: datetime
     options: Mapping[str, Any] = field(default_factory=dict)
+    parts: tuple[Sample, ...] = ()
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the stored samples that it consists of."""
+        return tuple(part.name for part in self.parts) or (self.name,)
+
+
+def merged_name(names: Sequence[str]) -> str:
+    """What people call several samples as one: "W46 + W47". To show, never to be split again."""
+    return " + ".join(names)

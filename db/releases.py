@@ -3,31 +3,99 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, Engine, func, insert, select
+from sqlalchemy import Connection, Engine, Select, func, insert, select
 
+from calibrate.types import Guarantee, Interval, OperatingPoint, merged_name
 from db.chosen import SavedEnsemble
 from db.engine import serialise, writing
-from db.tables import EnsembleRow, PointRow, ReleaseRow, table
+from db.tables import EnsembleRow, PointRow, ReleaseRow, SampleRow, table
 
 MOST = 2**31 - 1  # what a database counts to; to ask for more is an error there
 
 
 @dataclass(frozen=True, slots=True)
+class PointData:
+    """The labels that an operating point was measured on.
+
+    `samples` are the names of the samples they belong to, none for every label there was; `design` is theirs, and the
+    window (`since`, `until`) what they were drawn from. `labels` are (content hash, verdict). `probability_map` is the
+    document of the detector's map, where one was kept with the point.
+    """
+
+    samples: tuple[str, ...]
+    design: str | None
+    label_set_digest: str
+    n: int
+    positives: int
+    since: datetime | None
+    until: datetime | None
+    models: tuple[str, ...]
+    labels: tuple[tuple[str, str], ...]
+    probability_map: Mapping[str, Any] | None = None
+
+    @property
+    def sample(self) -> str | None:
+        """The samples as people name them; None for every label there was."""
+        return merged_name(self.samples) if self.samples else None
+
+    def to_json(self) -> dict[str, Any]:
+        document = {
+            "samples": list(self.samples),
+            "design": self.design,
+            "label_set_digest": self.label_set_digest,
+            "n": self.n,
+            "positives": self.positives,
+            "window": [time and time.isoformat() for time in (self.since, self.until)],
+            "models": list(self.models),
+            "labels": [list(label) for label in self.labels],
+        }
+        return document if self.probability_map is None else {**document, "probability_map": dict(self.probability_map)}
+
+    @classmethod
+    def from_json(cls, document: Mapping[str, Any], known: Container[str]) -> PointData:
+        """`known` are the samples of the store, for `sample_names`."""
+        since, until = (text and datetime.fromisoformat(text) for text in document["window"])
+        return cls(
+            samples=sample_names(document, known),
+            design=document["design"],
+            label_set_digest=document["label_set_digest"],
+            n=document["n"],
+            positives=document["positives"],
+            since=since,
+            until=until,
+            models=tuple(document["models"]),
+            labels=tuple((content, verdict) for content, verdict in document["labels"]),
+            probability_map=document.get("probability_map"),
+        )
+
+
+def sample_names(document: Mapping[str, Any], known: Container[str]) -> tuple[str, ...]:
+    """The samples that a saved point or ensemble was measured on. Old documents hold no list: they name several samples
+    as "W46 + W47", where no sample is called just that."""
+    if "samples" in document:
+        return tuple(document["samples"])
+    name: str | None = document["sample"]
+    if not name:
+        return ()
+    return (name,) if name in known else tuple(name.split(" + "))
+
+
+@dataclass(frozen=True, slots=True)
 class SavedPoint:
-    """A chosen operating point: `point` as calibrate.types.OperatingPoint's fields, `data` what it was measured on."""
+    """A chosen operating point, and what it was measured on. `id` is 0 for one that is not stored."""
 
     id: int
     detector: str
     config_id: int
     sample_id: int | None
-    point: Mapping[str, Any]
-    data: Mapping[str, Any]
+    point: OperatingPoint
+    data: PointData
     chosen_by: str
     chosen_at: datetime
 
@@ -48,48 +116,52 @@ class Points:
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
 
-    def save(
-        self,
-        detector: str,
-        *,
-        config_id: int,
-        sample_id: int | None,
-        point: Mapping[str, Any],
-        data: Mapping[str, Any],
-        chosen_by: str,
-        now: datetime,
-    ) -> None:
-        row = {
-            "detector": detector,
-            "config_id": config_id,
-            "sample_id": sample_id,
-            "point": dict(point),
-            "data": dict(data),
-            "chosen_by": chosen_by,
-            "chosen_at": now,
-        }
+    def save(self, saved: SavedPoint) -> None:
+        """Keeps a point as the latest of its detector, under a new id."""
         with writing(self._engine) as connection:
-            connection.execute(insert(PointRow), [row])
+            connection.execute(insert(PointRow), [_point_row(saved)])
 
     def latest(self) -> dict[str, SavedPoint]:
         """The newest saved point of each detector."""
         newest = select(func.max(PointRow.id)).group_by(PointRow.detector)
         query = select(table(PointRow)).where(PointRow.id.in_(newest)).order_by(PointRow.detector)
         with self._engine.connect() as connection:
-            return {row["detector"]: SavedPoint(**row) for row in connection.execute(query).mappings()}
+            return {saved.detector: saved for saved in _points(connection, query)}
 
     def of(self, detector: str, *, until: datetime) -> list[SavedPoint]:
         """Every point of a detector that was chosen by then, newest first."""
         query = select(table(PointRow)).where(PointRow.detector == detector, PointRow.chosen_at <= until)
         with self._engine.connect() as connection:
-            rows = connection.execute(query.order_by(PointRow.id.desc())).mappings()
-            return [SavedPoint(**row) for row in rows]
+            return _points(connection, query.order_by(PointRow.id.desc()))
+
+
+def _points(connection: Connection, query: Select[Any]) -> list[SavedPoint]:
+    known = set(connection.scalars(select(SampleRow.name)))
+    return [
+        SavedPoint(**{**row, "point": _point_of(row["point"]), "data": PointData.from_json(row["data"], known)})
+        for row in connection.execute(query).mappings()
+    ]
+
+
+def _point_of(document: Mapping[str, Any]) -> OperatingPoint:
+    figures = {name: Interval(**document[name]) for name in ("precision", "recall", "fpr", "flag_rate")}
+    sure = document.get("guarantee")  # points saved before there were guarantees have none
+    return OperatingPoint(**{**document, **figures, "guarantee": Guarantee(**sure) if sure else None})
+
+
+def _point_row(saved: SavedPoint) -> dict[str, Any]:
+    columns = ("detector", "config_id", "sample_id", "chosen_by", "chosen_at")
+    row = {name: getattr(saved, name) for name in columns}
+    return {**row, "point": asdict(saved.point), "data": saved.data.to_json()}
 
 
 def save_again(connection: Connection, saved: SavedPoint | SavedEnsemble) -> None:
     """Makes a saved point or ensemble the latest, within the caller's transaction: chosen by whom and when it was."""
-    row = PointRow if isinstance(saved, SavedPoint) else EnsembleRow
-    connection.execute(insert(row), [{name: value for name, value in asdict(saved).items() if name != "id"}])
+    if isinstance(saved, SavedPoint):
+        connection.execute(insert(PointRow), [_point_row(saved)])
+    else:
+        row = {name: value for name, value in asdict(saved).items() if name != "id"}
+        connection.execute(insert(EnsembleRow), [row])
 
 
 class Releases:

@@ -13,7 +13,7 @@ import sqlalchemy as sa
 from sqlalchemy import Engine, func, select
 from sqlalchemy.dialects import postgresql, sqlite
 
-from calibrate.types import Evidence, Score, ScoreStatus, TraceFilter
+from calibrate.types import Evidence, Score, ScoreStatus, Stratum, TraceFilter
 from db.engine import writing
 from db.mapping import batches, evidence_json, evidence_of, score_of, usage_json
 from db.tables import ConfigRow, GoldRow, MemberRow, ScoreRow, TraceRow, table
@@ -33,7 +33,10 @@ class Config:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One trace as a sweep sees it. `gold` is None without a definite verdict; `value` None where there is no score."""
+    """One trace as a sweep sees it. `gold` is None without a definite verdict; `value` None where there is no score.
+
+    `strata` are those it was drawn in: none for a label of no sample, several where samples taken as one both drew it.
+    """
 
     pk: int
     trace_id: str
@@ -42,7 +45,7 @@ class Row:
     value: float | None
     status: str | None
     reason: str | None
-    stratum: str
+    strata: tuple[Stratum, ...]
     group: str | None
     model: str | None
     timestamp: datetime | None
@@ -168,7 +171,7 @@ class Scores:
         with a sample, its members only, each with its stratum."""
         verdicts = ("clean", "hallucinated")
         query = self._rows(config_id, sample_id).join(GoldRow, GoldRow.trace_pk == TraceRow.id)
-        return self._fetch(query.add_columns(GoldRow.verdict).where(GoldRow.verdict.in_(verdicts)))
+        return self._fetch(query.add_columns(GoldRow.verdict).where(GoldRow.verdict.in_(verdicts)), sample_id)
 
     def pool_values(self, config_id: int, *, limit: int = 1_000_000) -> list[float]:
         """Scores of this configuration over all traces of the store, for histograms of the unlabelled."""
@@ -188,7 +191,7 @@ class Scores:
     def members(self, config_id: int, sample_id: int) -> list[Row]:
         """Every member of a sample in labelling order; `gold` may be unsure or disputed, too, None without a label."""
         query = self._rows(config_id, sample_id).outerjoin(GoldRow, GoldRow.trace_pk == TraceRow.id)
-        return self._fetch(query.add_columns(GoldRow.verdict))
+        return self._fetch(query.add_columns(GoldRow.verdict), sample_id)
 
     def _rows(self, config_id: int, sample_id: int | None) -> sa.Select[*tuple[Any, ...]]:
         match = sa.and_(ScoreRow.config_id == config_id, ScoreRow.content_hash == TraceRow.content_hash)
@@ -204,17 +207,24 @@ class Scores:
             TraceRow.timestamp,
         )
         if sample_id is None:
-            everything = sa.literal("all").label("stratum")
-            return select(*columns, everything).select_from(TraceRow).outerjoin(ScoreRow, match).order_by(TraceRow.id)
+            return (
+                select(*columns, sa.null().label("stratum"))
+                .select_from(TraceRow)
+                .outerjoin(ScoreRow, match)
+                .order_by(TraceRow.id)
+            )
         query = select(*columns, MemberRow.stratum).select_from(MemberRow)
         query = query.join(TraceRow, TraceRow.id == MemberRow.trace_pk).outerjoin(ScoreRow, match)
         return query.where(MemberRow.sample_id == sample_id).order_by(MemberRow.position)
 
-    def _fetch(self, query: sa.Select[*tuple[Any, ...]]) -> list[Row]:
+    def _fetch(self, query: sa.Select[*tuple[Any, ...]], sample_id: int | None) -> list[Row]:
+        rows = []
+        strata: dict[str | None, tuple[Stratum, ...]] = {None: ()}
         with self._engine.connect() as connection:
-            return [
-                Row(pk, trace_id, content, gold, value, status, reason, stratum, group, model, timestamp)
-                for pk, trace_id, content, value, status, reason, group, model, timestamp, stratum, gold in (
-                    connection.execute(query).tuples()
-                )
-            ]
+            for pk, trace_id, content, value, status, reason, group, model, at, stratum, gold in connection.execute(
+                query
+            ).tuples():
+                if stratum not in strata:
+                    strata[stratum] = (Stratum(sample_id or 0, stratum),)
+                rows.append(Row(pk, trace_id, content, gold, value, status, reason, strata[stratum], group, model, at))
+        return rows

@@ -146,9 +146,7 @@ def show_second_look(store: Store, seen: step.AgreementReport) -> None:
 
 def show_sensitivity(store: Store, seen: step.AgreementReport) -> None:
     """What a saved point's figures would be, did labellers err this often."""
-    points = {
-        name: saved for name, saved in store.points.latest().items() if saved.point.get("recall", {}).get("value")
-    }
+    points = {name: saved.point for name, saved in store.points.latest().items() if saved.point.recall.value}
     if not points:
         with st.container(border=True):
             st.markdown("**No operating point yet.** Here you would see what wrong labels do to its figures.")

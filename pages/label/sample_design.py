@@ -112,7 +112,7 @@ def _choose_cut(store: Store) -> Cut:
 
 def _first(store: Store, config: Config) -> float:
     chosen = store.points.latest().get(config.name)
-    return float(chosen.point["threshold"] if chosen else registry.get(config.name).usual_threshold)
+    return float(chosen.point.threshold if chosen else registry.get(config.name).usual_threshold)
 
 
 def _score_first(why: str) -> None:

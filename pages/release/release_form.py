@@ -6,7 +6,6 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Any
 
 import streamlit as st
 
@@ -15,7 +14,7 @@ from calibrate.report.numbers import count, day
 from calibrate.report.sentences import figures
 from calibrate.thresholds import files
 from calibrate.thresholds.model import ThresholdsFile
-from calibrate.types import Guarantee, Interval, Tier
+from calibrate.types import Guarantee, Interval, OperatingPoint, Tier
 from calibrate.workflow.certification.attempts import overturned
 from calibrate.workflow.evidence import traffic
 from calibrate.workflow.releasing import release as step
@@ -110,7 +109,7 @@ def candidate_of(store: Store, chosen: Chosen, before: ThresholdsFile | None, no
 def _row(store: Store, saved: SavedPoint, tier: Tier) -> Tier | None:
     """One saved point; its tier when it is ticked. One that meets no policy cannot be ticked and says why."""
     point = saved.point
-    feasible = bool(point["feasible"])
+    feasible = point.feasible
     with st.container(key=f"release-row-{saved.detector}"):
         tick, *places, last = st.columns(WIDTHS, vertical_alignment="center")
         ticked = tick.checkbox(
@@ -120,7 +119,7 @@ def _row(store: Store, saved: SavedPoint, tier: Tier) -> Tier | None:
             place.markdown(text)
         if not feasible:
             last.markdown(":gray[:small[cannot be released]]")
-            why = str(point["why"] or "no threshold meets the policy")
+            why = str(point.why or "no threshold meets the policy")
             st.caption(
                 f":material/block: {plain(why[:1].upper() + why[1:])}. Save another choice for it on the Tune page."
             )
@@ -133,7 +132,7 @@ def _row(store: Store, saved: SavedPoint, tier: Tier) -> Tier | None:
             label_visibility="collapsed",
             disabled=not ticked,
         )
-        sure = step.guarantee_of(saved)
+        sure = saved.point.guarantee
         if ticked and sure and (said := overturned(store, saved.detector, sure)):
             st.warning(plain(said), icon=":material/gavel:")
         if ticked and (said := step.caution(saved.detector, chosen, sure.strength if sure else "measured")):
@@ -144,14 +143,14 @@ def _row(store: Store, saved: SavedPoint, tier: Tier) -> Tier | None:
 def _cells(store: Store, saved: SavedPoint) -> Iterator[str]:
     """What is known of a point, a cell each: its limit, precision, recall, flags a day, labels."""
     point, about = saved.point, saved.data
-    yield f"{_limit(point)}  \n{_small(policy_in_words(str(point['policy'])))}"
-    yield _precision(point, step.guarantee_of(saved))
-    yield _figure(Interval(**point["recall"]))
-    yield _flags_a_day(store, point, about["sample"])
-    labels = count(about["n"], "label")
-    sure = step.guarantee_of(saved)
-    proof = f" and {plain(sure.sample, 40)}" if sure and sure.sample and sure.sample != about["sample"] else ""
-    sample = f"{plain(about['sample'], 40)}{proof}, {labels}" if about["sample"] else f"all {labels}"
+    yield f"{_limit(point)}  \n{_small(policy_in_words(point.policy))}"
+    yield _precision(point, saved.point.guarantee)
+    yield _figure(point.recall)
+    yield _flags_a_day(store, point, about.sample)
+    labels = count(about.n, "label")
+    sure = saved.point.guarantee
+    proof = f" and {plain(sure.sample, 40)}" if sure and sure.sample and sure.sample != about.sample else ""
+    sample = f"{plain(about.sample, 40)}{proof}, {labels}" if about.sample else f"all {labels}"
     yield f"{sample}  \n{_small(f'{visible(saved.chosen_by, 30)}, {day(saved.chosen_at)}')}"
 
 
@@ -164,8 +163,8 @@ def _heads(words: Sequence[str]) -> None:
         place.caption(word, help=ABOUT_TIERS if word == "Tier" else None)
 
 
-def _limit(point: Mapping[str, Any]) -> str:
-    return f"**{'≥' if point['flag_when'] == 'above' else '≤'} {point['threshold']:.4g}**"
+def _limit(point: OperatingPoint) -> str:
+    return f"**{'≥' if point.flag_when == 'above' else '≤'} {point.threshold:.4g}**"
 
 
 def _figure(figure: Interval, strength: str = "") -> str:
@@ -174,19 +173,19 @@ def _figure(figure: Interval, strength: str = "") -> str:
     return f"**{figures.percent(figure.value)}**  \n{_small(figures.interval(figure) + strength)}"
 
 
-def _precision(point: Mapping[str, Any], sure: Guarantee | None) -> str:
+def _precision(point: OperatingPoint, sure: Guarantee | None) -> str:
     """The figure, and how sure it is: with a guarantee what it guarantees, and from how many flagged labels."""
     if sure is None:
-        flagged = int(point["true_positives"]) + int(point["false_positives"])
-        return _figure(Interval(**point["precision"]), f", {flagged:,} flagged, measured")
+        flagged = point.true_positives + point.false_positives
+        return _figure(point.precision, f", {flagged:,} flagged, measured")
     known = f"{sure.strength}, {count(sure.labels, 'flagged label')}"
     return f"**at least {100 * sure.target:.10g}%**  \n{_small(known)}"
 
 
-def _flags_a_day(store: Store, point: Mapping[str, Any], sample: str | None) -> str:
+def _flags_a_day(store: Store, point: OperatingPoint, sample: str | None) -> str:
     drawn = store.samples.get(sample) if sample else None
     per_day = traffic.traffic_per_day(store, drawn)
-    rate = point["flag_rate"]["value"]
+    rate = point.flag_rate.value
     if per_day is None or rate is None:
         return "unknown"
     return f"**{rate * per_day:,.1f}**" if rate * per_day < 10 else f"**{rate * per_day:,.0f}**"

@@ -133,7 +133,7 @@ def _certified(store: Store, data: evidence.Evidence, at: Standing) -> None:
         f"traffic and finds {recall} ({figures.interval(point.recall)}) of all hallucinations."
     )
     saved = store.points.latest().get(at.certification.detector)
-    kept = (saved.point.get("guarantee") or {}).get("sample") if saved else None
+    kept = saved.point.guarantee.sample if saved and saved.point.guarantee else None
     with st.container(horizontal=True, vertical_alignment="center"):
         if at.fresh and kept == at.fresh.name:
             st.markdown(":material/check: It is the saved operating point.", width="content")

@@ -96,10 +96,10 @@ def show_overview(store: Store, runs: Mapping[str, Sequence[Config]], sample: ev
                 "AUROC": sweep.auroc,
                 "Average precision": sweep.average_precision,
                 "Coverage": sweep.coverage,
-                "Saved point": f"{_sign(point)} {point['threshold']:.4g}" if point else None,
-                "Policy": point["policy"] if point else None,
-                "Precision there": point["precision"]["value"] if point else None,
-                "Recall there": point["recall"]["value"] if point else None,
+                "Saved point": f"{_sign(point)} {point.threshold:.4g}" if point else None,
+                "Policy": point.policy if point else None,
+                "Precision there": point.precision.value if point else None,
+                "Recall there": point.recall.value if point else None,
             }
         )
     number = st.column_config.NumberColumn
@@ -294,5 +294,5 @@ def _round(number: float) -> str:
     return f"{float(f'{number:.2g}'):,.0f}" if number >= 10 else f"{number:.2g}"
 
 
-def _sign(point: Mapping[str, Any]) -> str:
+def _sign(point: OperatingPoint) -> str:
     return "≥" if point["flag_when"] == "above" else "≤"

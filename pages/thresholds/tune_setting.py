@@ -55,7 +55,7 @@ class Setting:
 
 def setting_for(store: Store, data: evidence.Evidence) -> Setting:
     """The setting at hand, begun anew for another detector or sample: the default policy's choice."""
-    where = (data.config.id, data.sample.name if data.sample else None)
+    where = (data.config.id, data.sample.names if data.sample else None)
     known: Setting | None = st.session_state.get("tune_setting")
     if known is None or known.where != where:
         begun = Setting(where, known.rule, known.strength, False, 0.0) if known else _addressed(where, span_of(data))

@@ -84,7 +84,7 @@ def test_plan_draw_label_leave_come_back_certify_and_release(world: tuple[App, T
     assert (done.certification.plan, done.stage) == (fixed, "certified")
     found.get_by_role("button", name="Save the certified point").click()
     found.get_by_text("It is the saved operating point").wait_for()
-    until(page, lambda: own.store.points.latest()[ABOVE].point["guarantee"]["sample"] == drawn.name)
+    until(page, lambda: own.store.points.latest()[ABOVE].point.guarantee.sample == drawn.name)
     found.get_by_role("link", name="Release it").click()
     page.get_by_role("heading", name="Release").wait_for()
     page.get_by_text("at least 70%").first.wait_for()

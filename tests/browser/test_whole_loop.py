@@ -163,9 +163,9 @@ def _tune(app: App, page: Any, sample: Sample) -> tuple[int, ...]:
     shown = tuple(int(cell.replace(",", "")) for cell in page.locator(".ts-matrix td").all_inner_texts())
     saved = app.store.points.latest()["token_overlap"]
     names = ("true_positives", "false_positives", "false_negatives", "true_negatives")
-    assert shown == tuple(saved.point[name] for name in names)
-    assert (saved.point["policy"], saved.point["feasible"]) == ("elbow", True)
-    assert saved.data["sample"] == sample.name
+    assert shown == tuple(getattr(saved.point, name) for name in names)
+    assert (saved.point.policy, saved.point.feasible) == ("elbow", True)
+    assert saved.data.samples == (sample.name,)
     assert shown[0] + shown[1] > 0
     press(page, page.get_by_role("link", name="Release it"))
     return shown

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import numpy as np
+from sqlalchemy import insert
 
 from calibrate.ingest.base import Record
 from calibrate.stats.choosing.policies import parse
@@ -13,7 +15,9 @@ from calibrate.types import Label, Member, OperatingPoint, Sample, Score, Source
 from calibrate.workflow.evidence import loading
 from calibrate.workflow.tuning import operating_points
 from db import Store
+from db.releases import SavedPoint
 from db.scores import Config
+from db.tables import PointRow
 
 NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)
 DETECTOR = "token_overlap"  # flags below
@@ -81,6 +85,15 @@ def keep_sample(store: Store, strata: Sequence[str], population: dict[str, int],
         members=members,
         now=NOW,
     )
+
+
+def keep_old_point(store: Store, saved: SavedPoint, *, point: Mapping[str, Any], data: Mapping[str, Any]) -> None:
+    """A point as an older version stored it: `point` and `data` as they lie in the database."""
+    row = {"detector": saved.detector, "config_id": saved.config_id, "sample_id": saved.sample_id}
+    with store.engine.begin() as connection:
+        connection.execute(
+            insert(PointRow), [{**row, "point": point, "data": data, "chosen_by": "a", "chosen_at": NOW}]
+        )
 
 
 def save(store: Store, policy: str, *, name: str = DETECTOR, sample: str | None = None) -> OperatingPoint:

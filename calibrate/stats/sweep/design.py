@@ -4,15 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from calibrate.errors import BadInput
 
+if TYPE_CHECKING:
+    from _typeshed import SupportsRichComparison
+
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
+Name = TypeVar("Name", bound="SupportsRichComparison")
 
 
 @dataclass(frozen=True)
@@ -47,12 +52,15 @@ class Design:
 
     @classmethod
     def of(
-        cls, strata: Sequence[str], population: Mapping[str, int], share: Mapping[str, float] | None = None
+        cls, strata: Sequence[Name], population: Mapping[Name, int], share: Mapping[Name, float] | None = None
     ) -> Design:
-        """The design from stratum names per row, and by name the population and the part that the rows speak for."""
+        """The design from the stratum of every row, and by stratum its population and the share the rows speak for.
+
+        A stratum may go by anything that can be hashed and sorted: its name, or a record of where it was drawn.
+        """
         names = sorted(population)
         codes = {name: code for code, name in enumerate(names)}
-        unknown = sorted(set(strata) - set(codes))
+        unknown = sorted({*strata} - {*codes})
         if unknown:
             raise BadInput(f"no population is given for stratum {unknown[0]!r}: give the number of traces it holds")
         return cls(

@@ -122,8 +122,8 @@ def siblings(store: Store, one: Certification) -> list[Certification]:
 
 
 def first_names(sample: Sample | None) -> tuple[str, ...]:
-    """The names by which the first labels are found again; several samples may stand as one."""
-    return tuple(sample.options.get("parts", (sample.name,))) if sample else ()
+    """The names of the samples that the first labels are of; none for every label."""
+    return sample.names if sample else ()
 
 
 def fresh_of(store: Store, one: Certification) -> Sample | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal
 
@@ -16,8 +16,7 @@ from calibrate.stats.sampling.designs import must_speak_for_all
 from calibrate.stats.sweep.design import Design
 from calibrate.stats.sweep.sweep import Sweep, sweep
 from calibrate.thresholds.model import label_set_digest
-from calibrate.types import FlagWhen, Sample
-from calibrate.workflow.evidence.merging import MERGED, origins
+from calibrate.types import FlagWhen, Sample, Stratum
 from db.scores import Config, Row
 
 BINS = 40  # of the histogram
@@ -98,13 +97,13 @@ class Evidence:
         """The scores by label in bins of equal width. Labels are counted, not weighted; traces without a score are left
         out. Without any score the histogram has no bins."""
         values, labels = self.scores, self.labels
-        there = ~np.isnan(values)
-        if not there.any():
-            nothing = np.zeros(0, dtype=np.int64)
-            return Histogram(np.zeros(1), nothing, nothing)
-        edges = np.histogram_bin_edges(values[there], bins=BINS)
-        clean, _ = np.histogram(values[there & ~labels], bins=edges)
-        hallucinated, _ = np.histogram(values[there & labels], bins=edges)
+        has_score = ~np.isnan(values)
+        if not has_score.any():
+            empty = np.zeros(0, dtype=np.int64)
+            return Histogram(np.zeros(1), empty, empty)
+        edges = np.histogram_bin_edges(values[has_score], bins=BINS)
+        clean, _ = np.histogram(values[has_score & ~labels], bins=edges)
+        hallucinated, _ = np.histogram(values[has_score & labels], bins=edges)
         return Histogram(edges, clean, hallucinated)
 
     def nearby(self, threshold: float, *, most: int = 3) -> Nearby:
@@ -144,23 +143,30 @@ class Evidence:
 def design_of(sample: Sample | None, rows: Sequence[Row], refused: Sequence[Row]) -> Design | None:
     """How the rows were drawn, as the estimates need it; None for labels of no sample.
 
-    Each stratum holds its traffic without refusals, whose share is taken from the labels. Raises BadInput for a sample
-    that cannot stand for its traffic.
+    Each stratum holds its traffic without refusals, whose share is estimated from the labels. Raises BadInput for a
+    sample that cannot stand for its traffic.
     """
     if sample is None or not rows:
         return None
-    if sample.design != MERGED:
+    if not sample.parts:
         must_speak_for_all(sample)
-    kept = Counter(row.stratum for row in rows)
-    labels: Counter[str] = Counter()
-    for row in (*rows, *refused):
-        labels.update(name for name, _ in origins(sample, row.stratum))
-    population = {name: size for name, (size, _) in sample.strata.items() if not labels[name]}
+    traffic = {
+        Stratum(part.id, name): size for part in sample.parts or (sample,) for name, (size, _) in part.strata.items()
+    }
+    counts = Counter(row.strata for row in rows)
+    labels: Counter[Stratum] = Counter()
+    for strata, n in (counts + Counter(row.strata for row in refused)).items():
+        labels.update({replace(stratum, share=1.0): n for stratum in strata})
+    population: dict[tuple[Stratum, ...], int] = {
+        (stratum,): size for stratum, size in traffic.items() if not labels[stratum]
+    }
     shares = {}
-    for stratum, n in kept.items():
-        drawn = origins(sample, stratum)
-        shares[stratum] = drawn[0][1] if len(drawn) == 1 else 1.0
-        # A label of one sample stands for its part of N_h / n_h; a label of several for the parts of all of them.
-        each = sum(sample.strata[name][0] / labels[name] * share for name, share in drawn)
-        population[stratum] = max(n, round(each * n / shares[stratum]))
-    return Design.of([row.stratum for row in rows], population, shares)
+    for strata, n in counts.items():
+        shares[strata] = strata[0].share if len(strata) == 1 else 1.0
+        # A label of one sample stands for its share of N_h / n_h; a label of several for their shares together.
+        each = 0.0
+        for stratum in strata:
+            whole = replace(stratum, share=1.0)
+            each += traffic[whole] / labels[whole] * stratum.share
+        population[strata] = max(n, round(each * n / shares[strata]))
+    return Design.of([row.strata for row in rows], population, shares)

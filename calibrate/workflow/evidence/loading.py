@@ -48,23 +48,22 @@ def resolve_sample(store: Store, name: str | Sequence[str] | None) -> Sample | N
     such, or they cannot be merged."""
     names = [name] if isinstance(name, str) else list(dict.fromkeys(name or ()))
     samples = []
-    for one in names:
-        drawn = store.samples.get(one)
-        if drawn is None:
-            raise no_sample(store, one)
-        samples.append(drawn)
-    return merging.merged(store, samples) if len(samples) > 1 else next(iter(samples), None)
+    for each in names:
+        sample = store.samples.get(each)
+        if sample is None:
+            raise no_sample(store, each)
+        samples.append(sample)
+    return merging.merge_samples(samples) if len(samples) > 1 else next(iter(samples), None)
 
 
 def gold_rows(store: Store, config: Config, sample: Sample | None) -> list[Row]:
     """The definite gold labels of a sample, or all, beside one configuration's scores, in labelling order."""
     if sample is None:
         return store.scores.labelled(config.id)
-    parts = merging.parts_of(store, sample)
-    if parts == [sample]:
+    if not sample.parts:
         return store.scores.labelled(config.id, sample_id=sample.id)
-    found = [(part, store.scores.labelled(config.id, sample_id=part.id)) for part in parts]
-    return merging.once(merging.told_apart(store, found))
+    rows = [(part, store.scores.labelled(config.id, sample_id=part.id)) for part in sample.parts]
+    return merging.merge_repeats(merging.share_out(store, rows))
 
 
 def caution(store: Store, sample: Sample | None) -> str | None:

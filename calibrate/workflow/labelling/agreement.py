@@ -22,7 +22,6 @@ from calibrate.workflow.evidence import loading
 from calibrate.workflow.evidence.score_matrix import load_score_matrix
 from db import Store
 from db.labels import Reading
-from db.releases import SavedPoint
 from db.scores import Row
 
 SEED = 20_231  # the same labels, the same intervals
@@ -196,14 +195,9 @@ def errors(store: Store, seen: AgreementReport) -> tuple[Measured, ...]:
     return tuple(found)
 
 
-def if_labellers_err(point: OperatingPoint | SavedPoint, rates: Errors) -> WhatIf:
+def if_labellers_err(point: OperatingPoint, rates: Errors) -> WhatIf:
     """What a point's figures would be. Raises BadInput for one without precision or recall."""
-    figures = (
-        point.point
-        if isinstance(point, SavedPoint)
-        else {name: {"value": getattr(point, name).value} for name in ("precision", "recall", "flag_rate")}
-    )
-    precision, recall, rate = (figures[name]["value"] for name in ("precision", "recall", "flag_rate"))
+    precision, recall, rate = point.precision.value, point.recall.value, point.flag_rate.value
     if not precision or not recall or not rate:
         raise BadInput("this point finds no labelled hallucination, so there is nothing to correct: choose another one")
     # flag rate x precision and prevalence x recall are both the share of traffic that is flagged and hallucinated.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, get_args
 
@@ -23,12 +23,12 @@ from calibrate.thresholds.model import (
     Window,
     label_set_digest,
 )
-from calibrate.types import Guarantee, Interval, Tier
+from calibrate.types import Interval, Tier
 from calibrate.workflow.detection.detect import workspace_of
 from calibrate.workspace import using
 from db import Store
 from db.chosen import SavedEnsemble
-from db.releases import SavedPoint
+from db.releases import SavedPoint, sample_names
 
 NAME = re.compile("[A-Za-z0-9][A-Za-z0-9_.:@/+ -]*")
 
@@ -101,20 +101,6 @@ def _baselines(store: Store, entry: DetectorEntry | None) -> dict[str, Any]:
     return baselines.to_json(store.baselines.current(), "entropy_z")
 
 
-def guarantee_of(saved: SavedPoint) -> Guarantee | None:
-    """What is more than measured about a saved point."""
-    kept = saved.point.get("guarantee")  # not there in points saved before there were guarantees
-    return Guarantee(**kept) if kept else None
-
-
-def samples_of(store: Store, name: str | None) -> list[str]:
-    """The samples that a point or ensemble was measured on, by the name it keeps: several that were used as one are
-    named "W46 + W47"."""
-    if not name:
-        return []
-    return [name] if store.samples.get(name) else name.split(" + ")
-
-
 def tiers_of(before: ThresholdsFile) -> dict[str, Tier]:
     """The tiers of the release that is live."""
     tiers: dict[str, Tier] = {name: entry.tier for name, entry in before.detectors.items()}
@@ -133,27 +119,25 @@ def entry_of(store: Store, saved: SavedPoint, tier: Tier, before: ThresholdsFile
     """A saved point as a release has it, sampled as in `before`. Raises BadInput for a point that meets no policy."""
     config = store.scores.get_config(saved.config_id)
     point = saved.point
-    if not point["feasible"]:
+    if not point.feasible:
         raise BadInput(
-            f"{saved.detector}: no threshold meets {point['policy']} ({point['why']}); choose another policy, or save "
+            f"{saved.detector}: no threshold meets {point.policy} ({point.why}); choose another policy, or save "
             "the nearest point on purpose with --policy manual:THRESHOLD"
         )
-    precision, recall, fpr, flag_rate = (
-        Interval(**point[name]) for name in ("precision", "recall", "fpr", "flag_rate")
-    )
+    probability_map = saved.data.probability_map
     return DetectorEntry(
         version=config.version,
         params=config.params,
         revision=config.revision,
-        flag_when=point["flag_when"],
-        threshold=point["threshold"],
+        flag_when=point.flag_when,
+        threshold=point.threshold,
         tier=tier,
-        policy=point["policy"],
-        metrics=Metrics(precision, recall, fpr, flag_rate, point["n"], point["positives"]),
-        coverage=point["coverage"],
-        feasible=point["feasible"],
-        guarantee=guarantee_of(saved),
-        probability_map=JudgedMap.from_json(kept) if (kept := saved.data.get("probability_map")) else None,
+        policy=point.policy,
+        metrics=Metrics(point.precision, point.recall, point.fpr, point.flag_rate, point.n, point.positives),
+        coverage=point.coverage,
+        feasible=point.feasible,
+        guarantee=point.guarantee,
+        probability_map=None if probability_map is None else JudgedMap.from_json(probability_map),
         sampling=before.detectors[saved.detector].sampling if before and saved.detector in before.detectors else None,
     )
 
@@ -202,36 +186,29 @@ def ensemble_of(saved: SavedEnsemble, entries: Mapping[str, DetectorEntry], tier
 
 def _data(store: Store, points: list[SavedPoint], ensembles: list[SavedEnsemble]) -> Data:
     """What the points rest on. Points of several samples: their labels together, and no single sample's name."""
-    labels = {content: verdict for point in points for content, verdict in point.data["labels"]}
-    about = [point.data for point in points]
-    windows = {tuple(data["window"]) for data in about}
+    data = [point.data for point in points]
+    labels = {content: verdict for each in data for content, verdict in each.labels}
+    windows = {(each.since, each.until) for each in data}
     since, until = windows.pop() if len(windows) == 1 else (None, None)
-    window = Window(_time(since), _time(until)) if since or until else None
+    stored = {sample.name: sample for sample in store.samples.list()}
+    names = {name for each in data for name in each.samples}
+    names |= {name for ensemble in ensembles for name in sample_names(ensemble.document["data"], stored)}
     return Data(
-        sample=_same([data["sample"] for data in about]),
-        design=_same([data["design"] for data in about]),
+        sample=_shared([each.sample for each in data]) if len({each.samples for each in data}) == 1 else None,
+        design=_shared([each.design for each in data]),
         label_set_digest=label_set_digest(labels.items()),
         n=len(labels),
         positives=sum(verdict == "hallucinated" for verdict in labels.values()),
-        window=window,
-        models=tuple(sorted({model for data in about for model in data["models"]})),
-        samples=_samples(store, {data["sample"] for data in [*about, *(one.document["data"] for one in ensembles)]}),
+        window=Window(since, until) if since or until else None,
+        models=tuple(sorted({model for each in data for model in each.models})),
+        samples={
+            name: Drawn(sample.design, sample.by, sample.pool, sample.size, sample.strata)
+            for name in sorted(names)
+            if (sample := stored.get(name))
+        },
     )
 
 
-def _samples(store: Store, names: Iterable[str | None]) -> dict[str, Drawn]:
-    """How the samples of these names were drawn."""
-    found = {}
-    for name in names:
-        for part in samples_of(store, name):
-            if one := store.samples.get(part):
-                found[one.name] = Drawn(one.design, one.by, one.pool, one.size, one.strata)
-    return found
-
-
-def _same(values: list[str | None]) -> str | None:
+def _shared(values: Sequence[str | None]) -> str | None:
+    """The value that all have; None where they differ."""
     return values[0] if len(set(values)) == 1 else None
-
-
-def _time(text: str | None) -> datetime | None:
-    return datetime.fromisoformat(text) if text else None

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 
 from calibrate.stats.choosing.policies import parse
-from calibrate.thresholds.model import DetectorEntry, ThresholdsFile, from_json, to_json
+from calibrate.thresholds.model import Data, DetectorEntry, ThresholdsFile, from_json, to_json
+from calibrate.types import merged_name
+from calibrate.workflow.evidence.merging import MERGED
 from db import Store
 from db.releases import Release
 
@@ -38,6 +41,30 @@ def live_release(store: Store) -> ThresholdsFile | None:
     """The release that is live: the newest."""
     rows = store.releases.list(limit=1)
     return read_release(rows[0]) if rows else None
+
+
+def sample_names(data: Data) -> list[str]:
+    """The samples that all points of a release were chosen on; none where they differ, or are of every label.
+
+    A file names several samples taken as one in one text, as it is shown: it is read by the names of the samples that
+    the file lists beside it. Old files list none, and are split.
+    """
+    if data.sample is None:
+        return []
+    if data.design != MERGED:
+        return [data.sample]
+    return _names_in(data.sample, sorted(data.samples, key=len)) or data.sample.split(" + ")
+
+
+def _names_in(text: str, known: Sequence[str]) -> list[str]:
+    """Names out of `known`, each once, that make this text as `merged_name` puts them together; none where none do."""
+    for name in known:
+        others = [other for other in known if other != name]
+        start = merged_name([name, ""])
+        rest = _names_in(text.removeprefix(start), others) if text.startswith(start) else []
+        if text == name or rest:
+            return [name, *rest]
+    return []
 
 
 def promised_precision(entry: DetectorEntry) -> float | None:

@@ -17,7 +17,6 @@ from calibrate.types import Interval
 from calibrate.workflow.evidence import traffic
 from calibrate.workflow.evidence.evidence import Evidence
 from calibrate.workflow.releasing import regression_guard
-from calibrate.workflow.releasing.candidate import samples_of
 from db import Store
 from db.releases import SavedPoint
 
@@ -179,7 +178,7 @@ def _row(
     check: regression_guard.Check | None,
 ) -> Row:
     old, new = before.detectors.get(name), after.detectors.get(name)
-    sample = next(iter(samples_of(store, saved.data["sample"])), None) if saved and new else None
+    sample = next(iter(saved.data.samples), None) if saved and new else None
     per_day = traffic.traffic_per_day(store, store.samples.get(sample) if sample else None)
     if check and check.paired:
         rates = (check.paired.first.flag_rate, check.paired.second.flag_rate)
@@ -195,13 +194,13 @@ def _row(
 def _shared_labels(store: Store, points: list[SavedPoint]) -> Evidence | str:
     """The labels that all of these points were chosen on, beside the scores of the first; a sentence where there are
     none."""
-    if len({point.data["sample"] for point in points}) != 1:
+    if len({point.data.samples for point in points}) != 1:
         return "its points were chosen on different samples"
     try:
         data = regression_guard.chosen_on(store, points[0])
     except UnknownDetector as error:
         return str(error)
-    common = set.intersection(*({content for content, _ in point.data["labels"]} for point in points))
+    common = set.intersection(*({content for content, _ in point.data.labels} for point in points))
     data = replace(data, rows=tuple(row for row in data.rows if row.content_hash in common))
     return data if data.rows else "its points share no labels"
 

@@ -52,7 +52,7 @@ def said(store: Store, version: int, file: ThresholdsFile) -> list[str]:
 def _made(store: Store, saved: SavedPoint, file: ThresholdsFile) -> bool:
     """Whether the release has this saved point, with all that was measured of it."""
     entry = file.detectors[saved.detector]
-    return bool(saved.point["feasible"]) and entry_of(store, saved, entry.tier, file) == entry
+    return saved.point.feasible and entry_of(store, saved, entry.tier, file) == entry
 
 
 def _combined(saved: SavedEnsemble, file: ThresholdsFile) -> bool:

@@ -19,7 +19,6 @@ from calibrate.thresholds.model import DetectorEntry, ThresholdsFile
 from calibrate.types import Interval
 from calibrate.workflow.evidence import loading, traffic
 from calibrate.workflow.evidence.evidence import Evidence
-from calibrate.workflow.releasing.candidate import samples_of
 from db import Store
 from db.releases import SavedPoint
 from db.scores import Config, Row
@@ -87,10 +86,9 @@ def check(store: Store, saved: SavedPoint, of: int, old: DetectorEntry, new: Det
 
 def chosen_on(store: Store, saved: SavedPoint) -> Evidence:
     """The labels that a point was chosen on, as they stand now, with the scores that it is about."""
-    names = samples_of(store, saved.data["sample"])
     config = store.scores.get_config(saved.config_id)
-    data = loading.load_evidence(store, saved.detector, sample=names or None, config=config)
-    then = {content for content, _ in saved.data["labels"]}
+    data = loading.load_evidence(store, saved.detector, sample=saved.data.samples or None, config=config)
+    then = {content for content, _ in saved.data.labels}
     return replace(data, rows=tuple(row for row in data.rows if row.content_hash in then))
 
 

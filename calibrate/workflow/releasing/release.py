@@ -18,7 +18,6 @@ from calibrate.types import Strength, Tier
 from calibrate.workflow.certification.attempts import overturned
 from calibrate.workflow.releasing import offer, regression_guard
 from calibrate.workflow.releasing.candidate import candidate as candidate
-from calibrate.workflow.releasing.candidate import guarantee_of as guarantee_of
 from calibrate.workflow.releasing.history import content, read_release
 from db import Store
 from db.releases import Release

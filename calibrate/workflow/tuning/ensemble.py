@@ -195,6 +195,7 @@ def document_of(report: Report) -> dict[str, Any]:
         "notes": list(report.notes),
         "data": {
             "sample": data.sample.name if data.sample else None,
+            "samples": list(data.sample.names) if data.sample else [],
             "n": report.n,
             "positives": report.positives,
             "traffic": None if report.gathered.from_labels else report.gathered.traffic.n,
@@ -237,7 +238,7 @@ def _saved_thresholds(store: Store, gathered: Gathered) -> dict[str, float]:
             f"{ensembles.names(lacking)} has no saved operating point for these scores: "
             "choose one (`choose … --save`, or the Tune page), or let each flag an equal share of traffic"
         )
-    return {name: float(points[name].point["threshold"]) for name in names}
+    return {name: points[name].point.threshold for name in names}
 
 
 def _share(scores: Floats, threshold: float | None, material: Material) -> float:

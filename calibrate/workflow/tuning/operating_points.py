@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from datetime import datetime
 
 import numpy as np
@@ -13,6 +12,7 @@ from calibrate.stats.choosing.policies import Policy, Pool, choose, choose_bound
 from calibrate.types import OperatingPoint, Strength, TraceFilter
 from calibrate.workflow.evidence.evidence import Evidence
 from db import Store
+from db.releases import PointData, SavedPoint
 
 
 def choose_point(
@@ -47,25 +47,31 @@ def bootstrap_elbow(data: Evidence) -> Elbow:
 
 def save_point(store: Store, data: Evidence, point: OperatingPoint, *, by: str, now: datetime) -> None:
     """Keeps a chosen point with what it was measured on; it is then on offer for release."""
+    store.points.save(saved_point(store, data, point, by=by, now=now))
+
+
+def saved_point(store: Store, data: Evidence, point: OperatingPoint, *, by: str, now: datetime) -> SavedPoint:
+    """A chosen point as `save_point` keeps it, without keeping it."""
     where = data.sample.filter if data.sample else TraceFilter()
     flagged_only = set() if data.sample else store.labels.of_flagged_only()
-    about = {
-        "sample": data.sample.name if data.sample else None,
-        "design": data.sample.design if data.sample else None,
-        "label_set_digest": data.digest(),
-        "n": len(data.rows),
-        "positives": int(data.labels.sum()),
-        "window": [where.since and where.since.isoformat(), where.until and where.until.isoformat()],
-        # Of a model of which only flagged answers are labelled, nothing is known of the rest.
-        "models": sorted({row.model for row in data.rows if row.model and row.pk not in flagged_only}),
-        "labels": sorted((row.content_hash, row.gold) for row in data.rows),
-    }
-    store.points.save(
-        point.detector,
+    return SavedPoint(
+        id=0,
+        detector=point.detector,
         config_id=data.config.id,
         sample_id=data.sample.id or None if data.sample else None,  # several samples as one have no id
-        point=asdict(point),
-        data=about,
+        point=point,
+        data=PointData(
+            samples=data.sample.names if data.sample else (),
+            design=data.sample.design if data.sample else None,
+            label_set_digest=data.digest(),
+            n=len(data.rows),
+            positives=int(data.labels.sum()),
+            since=where.since,
+            until=where.until,
+            # Of a model of which only flagged answers are labelled, nothing is known of the rest.
+            models=tuple(sorted({row.model for row in data.rows if row.model and row.pk not in flagged_only})),
+            labels=tuple(sorted((row.content_hash, str(row.gold)) for row in data.rows)),
+        ),
         chosen_by=by,
-        now=now,
+        chosen_at=now,
     )

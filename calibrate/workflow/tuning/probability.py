@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from typing import Any
 
@@ -18,10 +18,6 @@ from calibrate.workflow.evidence import evidence, loading
 from db import Store
 from db.releases import SavedPoint
 from db.scores import Config
-
-KEY = "probability_map"
-"""Where a saved operating point keeps its detector's map: SavedPoint.data[KEY]."""
-
 
 TURNS = (
     "The map turns: somewhere a more suspicious score means a smaller probability. Look at the labels at that end "
@@ -69,20 +65,14 @@ def save(store: Store, mapped: Mapped, *, by: str, now: datetime) -> None:
             f"a probability map is kept with the operating point of {name}, and {other}: save one first "
             f"(`choose {name} --save`, or the Tune page)"
         )
-    store.points.save(
-        name,
-        config_id=saved.config_id,
-        sample_id=saved.sample_id,
-        point=saved.point,
-        data={**saved.data, KEY: released(mapped.fitted).to_json()},
-        chosen_by=by,
-        now=now,
-    )
+    data = replace(saved.data, probability_map=released(mapped.fitted).to_json())
+    store.points.save(replace(saved, data=data, chosen_by=by, chosen_at=now))
 
 
 def kept(saved: SavedPoint) -> ProbabilityMap | None:
     """The map that is kept with a saved point."""
-    return ProbabilityMap.from_json(saved.data[KEY]) if KEY in saved.data else None
+    document = saved.data.probability_map
+    return None if document is None else ProbabilityMap.from_json(document)
 
 
 def released(fitted: Fitted) -> JudgedMap:

@@ -188,7 +188,7 @@ def _chosen(curve: Sweep, config: Config | None, saved: SavedPoint | None) -> At
     if saved is not None and config is not None:
         if saved.config_id == config.id:
             point = saved.point
-            return _at(curve, point["threshold"], str(point["policy"]), saved=True, why=point.get("why"))
+            return _at(curve, point.threshold, point.policy, saved=True, why=point.why)
         why = "the saved point is of other parameters or another model"
     found = choose(curve, DEFAULT)
     made = _at(curve, found.threshold, found.policy, saved=False, why=found.why or why)

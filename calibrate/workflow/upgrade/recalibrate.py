@@ -225,7 +225,7 @@ def _as_list(names: str | Sequence[str]) -> list[str]:
 
 def _labels_of(store: Store, release: Release, file: ThresholdsFile) -> list[str] | None:
     """The samples whose labels count: the release's, or the newest where it is newer; None for every label."""
-    stood = [part for part in (file.data.sample or "").split(" + ") if part and store.samples.get(part)]
+    stood = [name for name in history.sample_names(file.data) if store.samples.get(name)]
     newest = next((one for one in store.samples.list() if speaks_for_all(one) and _definite(store, one) >= FEW), None)
     if newest is None or newest.name in stood:
         return stood or None
@@ -302,11 +302,8 @@ class _InMind(Points):
         super().__init__(store.engine)
         self._chosen: dict[str, SavedPoint] = {}
 
-    def save(
-        self, detector: str, *, config_id: int, sample_id: int | None, point: Mapping[str, Any],
-        data: Mapping[str, Any], chosen_by: str, now: datetime,
-    ) -> None:  # fmt: skip
-        self._chosen[detector] = SavedPoint(0, detector, config_id, sample_id, point, data, chosen_by, now)
+    def save(self, saved: SavedPoint) -> None:
+        self._chosen[saved.detector] = saved
 
     def latest(self) -> dict[str, SavedPoint]:
         return dict(sorted({**super().latest(), **self._chosen}.items()))

@@ -18,7 +18,7 @@ from calibrate.errors import BadInput
 from calibrate.stats.certification.certificates import NotCertifiable
 from calibrate.stats.certification.planning import ladder, local_weights
 from calibrate.stats.choosing import policy
-from calibrate.types import Label
+from calibrate.types import Guarantee, Label
 from calibrate.workflow.certification import attempts, certify
 from calibrate.workflow.evidence import evidence, loading
 from calibrate.workflow.releasing import release
@@ -98,8 +98,8 @@ def test_a_walk_that_is_left_after_every_step_is_resumed_and_ends_in_a_saved_poi
     point = certify.save(store, done.certification, by="ann", now=NOW)
     assert point.strength == "certified"
     saved = store.points.latest()[ABOVE]
-    assert (saved.point["guarantee"]["sample"], saved.data["sample"]) == (drawn.name, "w47")
-    assert saved.data["n"] == 120 + 180
+    assert (saved.point.guarantee.sample, saved.data.samples) == (drawn.name, ("w47",))
+    assert saved.data.n == 120 + 180
 
 
 def test_the_certificate_is_scipys_exact_test_on_the_fresh_labels(world: Traffic) -> None:
@@ -391,7 +391,7 @@ def test_the_command_does_one_step_a_call_and_says_what_is_next(
     assert (code, tested["stage"], tested["did"]) == (0, "certified", "tested")
     assert call()[1]["outcome"] == tested["outcome"]
     assert call("--save")[1]["saved"]
-    assert world.store.points.latest()[ABOVE].point["guarantee"] == tested["outcome"]["guarantee"]
+    assert world.store.points.latest()[ABOVE].point.guarantee == Guarantee(**tested["outcome"]["guarantee"])
     assert main(["certify", ABOVE, "--store", world.store.url]) == 0
     assert "Certified: of what is flagged at" in capsys.readouterr().out
 

@@ -174,8 +174,8 @@ def test_error_rates_count_the_draw_of_an_enriched_set(store: Store) -> None:
 def test_without_errors_the_figures_of_a_point_are_its_own(store: Store, filled: list[bool]) -> None:
     point = save(store, "elbow")
     saved = store.points.latest()[DETECTOR]
-    for one in (point, saved):
-        found = step.if_labellers_err(one, Errors(0, 0))
+    for each in (point, saved.point):
+        found = step.if_labellers_err(each, Errors(0, 0))
         assert found.precision.value == pytest.approx(point.precision.value)
         assert found.recall.value == pytest.approx(point.recall.value)
         assert found.prevalence.value == pytest.approx(sum(filled) / 60)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -18,6 +20,7 @@ from calibrate.workflow.releasing import release as step
 from calibrate.workflow.releasing.impact import Impact, impact, said
 from calibrate.workflow.tuning import operating_points
 from db import Store
+from db.scores import Row
 from tests.workflow.making import DETECTOR, NOW, draw, fill, give_scores, keep_sample, save
 
 
@@ -87,11 +90,18 @@ def test_the_same_figures_as_counted_by_hand(live: Store) -> None:
     rows = loading.load_evidence(live, DETECTOR, sample="w47").rows
     weight = {"all": 900 / 60, "top": 100 / 60}
 
+    def weigh(rows: Iterable[Row]) -> float:
+        return sum(weight[row.strata[0].name] for row in rows)
+
     def counted(at: float) -> dict[str, float]:
         flagged = [r for r in rows if r.value is not None and r.value <= at]
-        hit = sum(weight[r.stratum] for r in flagged if r.gold == "hallucinated")
-        bad = sum(weight[r.stratum] for r in rows if r.gold == "hallucinated")
-        return {"precision": hit / sum(weight[r.stratum] for r in flagged), "recall": hit / bad, "found": hit / 1000}
+        hit = sum(weight[r.strata[0].name] for r in flagged if r.gold == "hallucinated")
+        bad = sum(weight[r.strata[0].name] for r in rows if r.gold == "hallucinated")
+        return {
+            "precision": hit / sum(weight[r.strata[0].name] for r in flagged),
+            "recall": hit / bad,
+            "found": hit / 1000,
+        }
 
     before, after = counted(0.55), counted(0.4)
     for name in ("precision", "recall", "found"):
@@ -143,10 +153,7 @@ def test_without_the_old_scores_it_says_so_and_how_to_get_them(store: Store) -> 
 def test_labels_given_since_the_point_was_chosen_are_not_judged_by(live: Store) -> None:
     save(live, "manual:0.5")
     chosen = live.points.latest()[DETECTOR]
-    fewer = {**chosen.data, "labels": list(chosen.data["labels"])[:40]}
-    live.points.save(
-        DETECTOR, config_id=chosen.config_id, sample_id=None, point=chosen.point, data=fewer, chosen_by="a", now=NOW
-    )
+    live.points.save(replace(chosen, data=replace(chosen.data, labels=chosen.data.labels[:40])))
     (row,) = seen(live).rows
     assert row.check
     assert row.check.paired

@@ -6,7 +6,7 @@ import signal
 import subprocess
 import sys
 import threading
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +23,7 @@ from calibrate.workflow.releasing import history
 from calibrate.workflow.releasing import release as step
 from calibrate.workflow.tuning import operating_points
 from db import Store, open_store
-from tests.workflow.making import ABOVE, DETECTOR, NOW, draw, fill, give_scores, keep_sample, save
+from tests.workflow.making import ABOVE, DETECTOR, NOW, draw, fill, give_scores, keep_old_point, keep_sample, save
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -54,8 +54,8 @@ def test_the_file_flags_what_the_sweep_flagged(ready: Store, tmp_path: Path) -> 
         rows = loading.load_evidence(ready, name).rows
         flagged = [decide(thresholds, {name: one.value}).flags == (name,) for one in rows]
         gold = [one.gold == "hallucinated" for one in rows]
-        assert sum(f and y for f, y in zip(flagged, gold, strict=True)) == saved["true_positives"]
-        assert sum(f and not y for f, y in zip(flagged, gold, strict=True)) == saved["false_positives"]
+        assert sum(f and y for f, y in zip(flagged, gold, strict=True)) == saved.true_positives
+        assert sum(f and not y for f, y in zip(flagged, gold, strict=True)) == saved.false_positives
 
 
 def test_versions_count_up_and_name_what_they_replace(ready: Store) -> None:
@@ -224,10 +224,8 @@ def test_a_guarantee_goes_into_the_file_and_paging_without_a_certificate_is_said
 
 def test_a_point_saved_before_there_were_guarantees_is_measured(ready: Store) -> None:
     saved = ready.points.latest()[DETECTOR]
-    old = {key: value for key, value in saved.point.items() if key != "guarantee"}
-    ready.points.save(
-        DETECTOR, config_id=saved.config_id, sample_id=None, point=old, data=saved.data, chosen_by="ann", now=NOW
-    )
+    old = {key: value for key, value in asdict(saved.point).items() if key != "guarantee"}
+    keep_old_point(ready, saved, point=old, data=saved.data.to_json())
     assert history.read_release(make(ready)).detectors[DETECTOR].guarantee is None
 
 

@@ -75,8 +75,8 @@ def test_the_next_release_starts_from_the_version_that_came_back(ready: Store) -
     assert row.note == "Back to v1.\nReason: Pages all night."
     for name in (DETECTOR, ABOVE):
         saved = ready.points.latest()[name]
-        assert (saved.point["threshold"], saved.data["sample"], saved.chosen_by, saved.chosen_at) == (
-            0.5, None, "ann", NOW,
+        assert (saved.point.threshold, saved.data.samples, saved.chosen_by, saved.chosen_at) == (
+            0.5, (), "ann", NOW,
         )  # fmt: skip
     back = history.read_release(row)
     assert offer.said(ready, 1, back) == [

@@ -168,7 +168,7 @@ def test_merged_figures_are_the_formulas(store: Store) -> None:
     data = loading.load_evidence(store, DETECTOR, sample=["W46", "W47"])
     assert data.sample is not None
     assert (data.sample.name, data.sample.size, data.sample.pool) == ("W46 + W47", 70, 300)
-    assert set(data.sample.strata) == {"W46: all", "W47: a", "W47: b"}
+    assert [(part.name, set(part.strata)) for part in data.sample.parts] == [("W46", {"all"}), ("W47", {"a", "b"})]
     # By hand: each label stands for the traffic of its own stratum in its own week.
     tp = fp = fn = 0.0
     for name in ("W46", "W47"):
@@ -185,7 +185,7 @@ def test_merged_figures_are_the_formulas(store: Store) -> None:
     assert at.recall[0] == pytest.approx(tp / (tp + fn))
     point = operating_points.choose_point(data, policy.Policy("manual", 0.0))
     operating_points.save_point(store, data, point, by="ann", now=NOW)
-    assert store.points.latest()[DETECTOR].data["sample"] == "W46 + W47"
+    assert store.points.latest()[DETECTOR].data.samples == ("W46", "W47")
 
 
 def test_samples_that_cannot_be_merged_say_why(store: Store) -> None:
@@ -231,7 +231,8 @@ def test_a_part_of_two_windows_that_overlap_counts_each_trace_once(store: Store)
     overlapping(store, (60, 50))
     data = loading.load_evidence(store, DETECTOR, sample=["one", "two"])
     assert data.sample is not None
-    sizes = {tuple(name.split(": ")): n / size for name, (size, n) in data.sample.strata.items()}
+    names = {part.id: part.name for part in data.sample.parts}
+    chances = {(p.id, name): n / size for p in data.sample.parts for name, (size, n) in p.strata.items()}
     inside = (NOW - timedelta(hours=199), NOW - timedelta(hours=99))
     total = flags = 0.0
     assert len({row.pk for row in data.rows}) == len(data.rows)
@@ -239,11 +240,9 @@ def test_a_part_of_two_windows_that_overlap_counts_each_trace_once(store: Store)
         assert row.timestamp is not None
         both = inside[0] <= row.timestamp < inside[1]
         weight = 0.0
-        for drawn in row.stratum.split(" ⊕ "):
-            name, _, stratum = drawn.partition(": ")
-            stratum, _, share = stratum.partition(" ×")
-            assert float(share or 1) == pytest.approx({"one": 60, "two": 50}[name] / 110 if both else 1, abs=1e-6)
-            weight += 1 / sizes[name, stratum] * float(share or 1)
+        for drawn in row.strata:
+            assert drawn.share == pytest.approx({"one": 60, "two": 50}[names[drawn.sample]] / 110 if both else 1)
+            weight += 1 / chances[drawn.sample, drawn.name] * drawn.share
         total += weight
         flags += weight * (row.value is not None and row.value <= 0.0)
     assert data.sweep.point(data.sweep.at(0.0)).flag_rate[0] == pytest.approx(flags / total, rel=0.02)
@@ -268,4 +267,4 @@ def test_samples_of_separate_models_do_not_overlap(store: Store) -> None:
         step.draw(store, model, size=20, design="random", where=where, seed=1, now=NOW)
     merged = loading.resolve_sample(store, ["a", "b"])
     assert merged is not None
-    assert merged.strata == {"a: all": (200, 20), "b: all": (100, 20)}
+    assert [part.strata for part in merged.parts] == [{"all": (200, 20)}, {"all": (100, 20)}]

@@ -91,10 +91,10 @@ def test_a_chosen_point_is_kept_with_what_it_was_measured_on(store: Store) -> No
     hits = sum(f and y for f, y in zip(flagged, labels, strict=True))
     assert (point.true_positives, point.false_positives) == (hits, sum(flagged) - hits)
     saved = store.points.latest()[DETECTOR]
-    assert saved.point["threshold"] == point.threshold
-    assert (saved.data["n"], saved.data["positives"]) == (60, sum(labels))
-    assert saved.data["models"] == ["a", "b"]
-    assert saved.data["label_set_digest"] == loading.load_evidence(store, DETECTOR).digest()
+    assert saved.point.threshold == point.threshold
+    assert (saved.data.n, saved.data.positives) == (60, sum(labels))
+    assert saved.data.models == ("a", "b")
+    assert saved.data.label_set_digest == loading.load_evidence(store, DETECTOR).digest()
 
 
 def test_a_policy_that_nothing_meets_says_so_and_gives_the_nearest(store: Store) -> None:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
-from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -15,6 +13,7 @@ from calibrate.workflow.releasing import release as releasing
 from calibrate.workflow.sampling import sample as sampling
 from calibrate.workflow.week.week import Week, monday, week
 from db import Store
+from db.releases import PointData, SavedPoint
 
 NOW = datetime.now(UTC)
 KNOWN = Interval(0.8, 0.6, 0.9)
@@ -105,11 +104,7 @@ def log(store: Store, model: str | None, n: int, when: datetime) -> None:
 
 def save_point(store: Store, models: list[str]) -> int:
     config = store.scores.config("token_overlap", "1", {}, "", now=NOW)
-    data = {
-        "sample": "w", "design": "random", "label_set_digest": "", "n": 4, "positives": 2,
-        "window": [None, None], "models": models, "labels": [["a" * 32, "clean"], ["b" * 32, "hallucinated"]],
-    }  # fmt: skip
-    point = json.loads(json.dumps(asdict(POINT)))
-    about = {"config_id": config.id, "sample_id": None, "point": point, "data": data}
-    store.points.save("token_overlap", **about, chosen_by="ann", now=NOW)
+    labels = (("a" * 32, "clean"), ("b" * 32, "hallucinated"))
+    data = PointData(("w",), "random", "", 4, 2, None, None, tuple(models), labels)
+    store.points.save(SavedPoint(0, "token_overlap", config.id, None, POINT, data, "ann", NOW))
     return config.id

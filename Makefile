@@ -10,7 +10,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check
 TORCH_INDEX ?= $(if $(filter Linux,$(shell uname -s)),https://download.pytorch.org/whl/cpu)
 export HF_HUB_OFFLINE ?= 1
 
-.PHONY: setup app test test-fast mutants coverage bench lint docs browser clean
+.PHONY: setup app test test-fast mutants coverage bench lint docs screenshots browser clean
 
 setup: $(VENV)/ready
 
@@ -67,9 +67,21 @@ lint: $(VENV)/ready-tests
 bench: $(VENV)/ready-tests browser
 	@failed=0; for file in tests/bench/bench_*.py; do echo "== $$file"; $(BIN)/python $$file || failed=1; done; exit $$failed
 
-docs: setup
+$(VENV)/ready-docs: $(VENV)/ready docs/requirements.txt
+	@$(PIP) install -q -r docs/requirements.txt
+	@touch $@
+
+# What is generated from the code is written anew, then the site is built into site/. A warning or a broken link fails.
+docs: $(VENV)/ready-docs
 	@$(BIN)/python docs/make_cli_reference.py
 	@$(BIN)/python docs/make_detectors_reference.py
+	@$(BIN)/zensical build --strict --clean
+	@$(BIN)/python docs/check_site.py site
+	@echo "The documentation is in site/index.html"
+
+# Needs a browser. Shoots the pages that the tutorial shows, of a store that it fills itself.
+screenshots: $(VENV)/ready-tests browser
+	@$(BIN)/python docs/make_screenshots.py $(ARGS)
 
 # The browser tests take a system Chromium or Chrome; else Debian's package, as root; else Playwright's own.
 browser: $(VENV)/ready-tests
@@ -79,4 +91,4 @@ browser: $(VENV)/ready-tests
 	|| echo "No browser could be had: the browser tests will be skipped."
 
 clean:
-	@rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage
+	@rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage .cache site

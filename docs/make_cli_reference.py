@@ -1,19 +1,23 @@
-"""Writes the command line's reference into the README, from the parser itself: `make docs`."""
+"""Writes docs/reference/cli.md, the command line's reference, from the parser itself: `make docs`."""
 
 from __future__ import annotations
 
 import os
 import sys
 from argparse import ArgumentParser, _SubParsersAction
-from collections.abc import Iterator
 from pathlib import Path
 from unittest import mock
 
 ROOT = Path(__file__).resolve().parents[1]
-README = ROOT / "README.md"
-BEGIN, END = "<!-- cli:begin -->", "<!-- cli:end -->"
+PAGE = ROOT / "docs" / "reference" / "cli.md"
 # argparse asks these how wide and how colourful its reader is. Ours is a page.
 READER = {"COLUMNS": "100", "NO_COLOR": "1"}
+INTRODUCTION = """\
+# Command line
+
+`make docs` writes this page from the code; do not edit it. Run the commands in the root of the repository, with the
+environment active (`source .venv/bin/activate`). With `--json`, every command prints one JSON object instead of text.
+"""
 
 
 def parser() -> ArgumentParser:
@@ -23,40 +27,28 @@ def parser() -> ArgumentParser:
     return build()
 
 
-def verbs(of: ArgumentParser) -> dict[str, ArgumentParser]:
+def verbs(whole: ArgumentParser) -> dict[str, ArgumentParser]:
     """Every verb by name, in the order of `--help`."""
-    return next(dict(action.choices) for action in of._actions if isinstance(action, _SubParsersAction))
+    return next(dict(action.choices) for action in whole._actions if isinstance(action, _SubParsersAction))
 
 
 def reference() -> str:
-    """The part of the README between the markers."""
-    whole = {name: os.environ[name] for name in os.environ if name not in ("FORCE_COLOR", "PYTHON_COLORS")}
-    with mock.patch.dict(os.environ, whole | READER, clear=True):
-        return "\n".join(_blocks(parser()))
+    """The whole page, the same whatever terminal it is made in."""
+    environment = {name: os.environ[name] for name in os.environ if name not in ("FORCE_COLOR", "PYTHON_COLORS")}
+    with mock.patch.dict(os.environ, environment | READER, clear=True):
+        whole = parser()
+        sections = [f"## {name}\n\n{_help(verb)}" for name, verb in verbs(whole).items()]
+        return "\n".join([INTRODUCTION, _help(whole), *sections])
 
 
-def _blocks(whole: ArgumentParser) -> Iterator[str]:
-    yield _block(whole)
-    for name, verb in verbs(whole).items():
-        yield f"### {name}\n\n{_block(verb)}"
-
-
-def _block(of: ArgumentParser) -> str:
-    text = "\n".join(line.rstrip() for line in of.format_help().strip().splitlines())
+def _help(part: ArgumentParser) -> str:
+    text = "\n".join(line.rstrip() for line in part.format_help().strip().splitlines())
     return f"```text\n{text}\n```\n"
 
 
-def placed(readme: str, part: str) -> str:
-    """The README with `part` between the markers. Raises ValueError when it has not exactly one pair of them."""
-    if readme.count(BEGIN) != 1 or readme.count(END) != 1 or readme.index(BEGIN) > readme.index(END):
-        raise ValueError(f"{README.name} should have {BEGIN} and then {END}, once each")
-    before, _, rest = readme.partition(BEGIN)
-    return f"{before}{BEGIN}\n\n{part}\n{END}{rest.partition(END)[2]}"
-
-
 if __name__ == "__main__":
-    found = README.read_text(encoding="utf-8")
-    made = placed(found, reference())
-    if made != found:
-        README.write_text(made, encoding="utf-8")
-    print(f"{README.name}: the command line's reference was {'up to date' if made == found else 'written anew'}")
+    page = reference()
+    changed = not PAGE.is_file() or PAGE.read_text(encoding="utf-8") != page
+    if changed:
+        PAGE.write_text(page, encoding="utf-8")
+    print(f"docs/reference/{PAGE.name}: {'written anew' if changed else 'up to date'}")

@@ -1,4 +1,4 @@
-"""Writes docs/detectors.md from the detectors themselves: `make docs`."""
+"""Writes docs/reference/detectors.md from the detectors themselves: `make docs`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-PAGE = ROOT / "docs" / "detectors.md"
+PAGE = ROOT / "docs" / "reference" / "detectors.md"
 if str(ROOT) not in sys.path:
     sys.path.insert(0, str(ROOT))
 
@@ -20,13 +20,14 @@ from calibrate.registry import Parameter  # noqa: E402
 INTRODUCTION = """\
 # Detectors
 
-Written from the code by `make docs`; do not edit. `python -m calibrate detectors` shows the same with what is ready on
-your machine; [writing-a-detector.md](writing-a-detector.md) shows how to add one.
+`make docs` writes this page from the code; do not edit it. `python -m calibrate detectors` prints the same, with what
+is ready on your machine. [Write a detector](../how-to/write-a-detector.md) shows how to add one.
 
-A value stays in the detector's own units, and is flagged above or below a threshold that you choose. What a trace lacks
-makes a detector *abstain*, what goes wrong makes it *fail*, an answer that declines to answer is a *refusal*: none of
-them is a 0. *Usual threshold* is what common recipes use; nothing here uses it by itself. `variant=plain` is the recipe
-as commonly published, to see what you would have got.
+A value stays in the detector's own units. It is flagged above or below a threshold that you choose. A detector
+*abstains* when a trace lacks what it needs, it *fails* when something goes wrong, and an answer that declines to answer
+is a *refusal*. None of these is a score of 0. The *usual threshold* is what common recipes use; nothing in Touchstone
+applies it by itself. `variant=plain` is the recipe as commonly published, so that you can see what it would have given
+you.
 """
 
 
@@ -63,18 +64,18 @@ def _prose(cls: type[Detector]) -> str:
 def _table(cls: type[Detector]) -> Iterator[str]:
     yield "| parameter | default | takes | |"
     yield "|---|---|---|---|"
-    for one in registry.parameters(cls):
-        default = f"`{one.default}`" if one.default != "" else "empty"
-        yield f"| `{one.name}` | {default} | {_takes(one)} | {_cell(one.help)} |"
+    for parameter in registry.parameters(cls):
+        default = f"`{parameter.default}`" if parameter.default != "" else "empty"
+        yield f"| `{parameter.name}` | {default} | {_takes(parameter)} | {_cell(parameter.help)} |"
 
 
-def _takes(one: Parameter) -> str:
-    if one.choices:
-        return ", ".join(f"`{choice}`" for choice in one.choices)
-    kind = {int: "whole number", float: "number", bool: "`true`, `false`", str: "text"}[one.type]
-    if one.low is not None and one.high is not None:
-        return f"{kind}, {one.low:g} to {one.high:g}"
-    return f"{kind}, {one.low:g} or more" if one.low is not None else kind
+def _takes(parameter: Parameter) -> str:
+    if parameter.choices:
+        return ", ".join(f"`{choice}`" for choice in parameter.choices)
+    kind = {int: "whole number", float: "number", bool: "`true`, `false`", str: "text"}[parameter.type]
+    if parameter.low is not None and parameter.high is not None:
+        return f"{kind}, {parameter.low:g} to {parameter.high:g}"
+    return f"{kind}, {parameter.low:g} or more" if parameter.low is not None else kind
 
 
 def _cell(text: str) -> str:
@@ -82,8 +83,8 @@ def _cell(text: str) -> str:
 
 
 if __name__ == "__main__":
-    made = reference()
-    changed = not PAGE.is_file() or PAGE.read_text(encoding="utf-8") != made
+    page = reference()
+    changed = not PAGE.is_file() or PAGE.read_text(encoding="utf-8") != page
     if changed:
-        PAGE.write_text(made, encoding="utf-8")
-    print(f"docs/{PAGE.name}: {'written anew' if changed else 'up to date'}")
+        PAGE.write_text(page, encoding="utf-8")
+    print(f"docs/reference/{PAGE.name}: {'written anew' if changed else 'up to date'}")

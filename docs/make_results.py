@@ -1,4 +1,4 @@
-"""Writes docs/results.md: every detector that can run here, on every labelled data set here, as a user would run it.
+"""Writes docs/reference/results.md: every detector that can run here, on every labelled data set here.
 
 python docs/make_results.py                     # the sample traces and ../shared/data, up to an hour on two cores
 python docs/make_results.py faithdial_audit     # these only
@@ -19,7 +19,7 @@ import numpy as np
 
 ROOT = Path(__file__).resolve().parents[1]
 DATA = ROOT.parent / "shared" / "data"
-PAGE = ROOT / "docs" / "results.md"
+PAGE = ROOT / "docs" / "reference" / "results.md"
 sys.path[:0] = [str(ROOT), str(ROOT / "docs")]
 os.environ["TOUCHSTONE_CACHE_MB"] = "0"
 

@@ -15,7 +15,7 @@ from calibrate.workflow.sampling.sample import draw
 from db import open_store
 from tests.shared_data import DATA
 
-SIZE = 40  # traces that detectors on a model score here; docs/results.md has all
+SIZE = 40  # traces that detectors on a model score here; docs/reference/results.md has all
 
 
 @pytest.mark.shared

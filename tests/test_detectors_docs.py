@@ -1,4 +1,4 @@
-"""docs/detectors.md is what the code says, and the detector of docs/writing-a-detector.md works as it stands."""
+"""docs/reference/detectors.md is what the code says, and the detector of docs/how-to/write-a-detector.md works as it stands."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from calibrate import registry
 from tests.detectors.examples import trace
 
 ROOT = Path(__file__).resolve().parents[1]
-GUIDE = ROOT / "docs" / "writing-a-detector.md"
+GUIDE = ROOT / "docs" / "how-to" / "write-a-detector.md"
 
 
 def load(path: Path, name: str) -> ModuleType:
@@ -29,7 +29,7 @@ def load(path: Path, name: str) -> ModuleType:
 
 def test_the_page_is_what_the_code_says() -> None:
     made = load(ROOT / "docs" / "make_detectors_reference.py", "make_detectors_reference").reference()
-    assert (ROOT / "docs" / "detectors.md").read_text(encoding="utf-8") == made, "run `make docs`"
+    assert (ROOT / "docs" / "reference" / "detectors.md").read_text(encoding="utf-8") == made, "run `make docs`"
     for name in registry.names():
         assert f"## {name}\n" in made
 

@@ -1,4 +1,4 @@
-"""What the README and docs/ say is true: the reference is the parser's, links lead somewhere, the examples work."""
+"""What the README and docs/ say is true: the references are the code's, links lead somewhere, the examples work."""
 
 from __future__ import annotations
 
@@ -8,24 +8,29 @@ import re
 import shlex
 import subprocess
 import sys
+import tomllib
+from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import pytest
 
 from calibrate.cli.parser import build
 
 ROOT = Path(__file__).resolve().parents[1]
+DOCS = ROOT / "docs"
 README = ROOT / "README.md"
-PAGES = [README, ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").rglob("*.md"))]
+SITE = sorted(DOCS.rglob("*.md"))
+PAGES = [README, ROOT / "CHANGELOG.md", ROOT / "CONTRIBUTING.md", *SITE, *sorted((ROOT / "examples").rglob("*.md"))]
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"!?\[[^\]]*\]\(([^)\s]+)\)")
 COMMAND = re.compile(r"^(?:\.venv/bin/)?python -m calibrate\b(.*)$", re.MULTILINE)
+TRACES, PRODUCTION = DOCS / "how-to" / "traces.md", DOCS / "how-to" / "production.md"
 
 
-@pytest.fixture(scope="module")
-def maker() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("make_cli_reference", ROOT / "docs" / "make_cli_reference.py")
+def script(name: str) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(name, DOCS / f"{name}.py")
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
@@ -33,34 +38,42 @@ def maker() -> ModuleType:
     return module
 
 
-def blocks(*languages: str) -> list[str]:
-    return [text for language, text in FENCE.findall(README.read_text(encoding="utf-8")) if language in languages]
+@pytest.fixture(scope="module")
+def maker() -> ModuleType:
+    return script("make_cli_reference")
 
 
-def commands() -> list[str]:
-    return [found.strip() for block in blocks("sh", "bash", "console") for found in COMMAND.findall(block)]
+def text_of(page: Path) -> str:
+    return page.read_text(encoding="utf-8")
+
+
+def name_of(page: Path) -> str:
+    return str(page.relative_to(ROOT))
+
+
+def blocks(page: Path, *languages: str) -> list[str]:
+    return [text for language, text in FENCE.findall(text_of(page)) if language in languages]
+
+
+def commands(page: Path) -> list[str]:
+    return [line.strip() for block in blocks(page, "sh", "bash", "console") for line in COMMAND.findall(block)]
 
 
 def links() -> list[tuple[Path, str]]:
-    found = []
-    for page in PAGES:
-        prose = FENCE.sub("", page.read_text(encoding="utf-8"))
-        targets = [target for target in LINK.findall(prose) if not re.match(r"[a-z]+:", target)]
-        found += [(page, target) for target in targets]
-    return found
+    targets = [(page, target) for page in PAGES for target in LINK.findall(FENCE.sub("", text_of(page)))]
+    return [(page, target) for page, target in targets if not re.match(r"[a-z]+:", target)]
 
 
 def test_the_reference_is_what_the_parser_says(maker: ModuleType) -> None:
-    readme = README.read_text(encoding="utf-8")
     # Python versions break the lines of a usage differently; the words are the same.
-    same = maker.placed(readme, maker.reference()).split() == readme.split()
-    assert same, "README.md's command line reference is not what --help says: run `make docs`"
+    same = maker.reference().split() == text_of(DOCS / "reference" / "cli.md").split()
+    assert same, "docs/reference/cli.md is not what --help says: run `make docs`"
 
 
 def test_the_reference_has_every_verb(maker: ModuleType) -> None:
     names = list(maker.verbs(build()))
     assert "release" in names
-    assert re.findall(r"^### (\w+)$", maker.reference(), re.MULTILINE) == names
+    assert re.findall(r"^## (\w+)$", maker.reference(), re.MULTILINE) == names
 
 
 def test_the_reference_is_the_same_for_every_reader(maker: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -71,74 +84,134 @@ def test_the_reference_is_the_same_for_every_reader(maker: ModuleType, monkeypat
     assert "\x1b" not in before
 
 
-@pytest.mark.parametrize("readme", ["", "<!-- cli:begin -->", "<!-- cli:end --> <!-- cli:begin -->"])
-def test_a_readme_without_the_markers_is_refused(maker: ModuleType, readme: str) -> None:
-    with pytest.raises(ValueError, match="cli:begin"):
-        maker.placed(readme, "x")
-
-
-@pytest.mark.parametrize(("page", "target"), links(), ids=lambda it: it.name if isinstance(it, Path) else it)
+@pytest.mark.parametrize(("page", "target"), links(), ids=lambda it: name_of(it) if isinstance(it, Path) else it)
 def test_links_lead_somewhere(page: Path, target: str) -> None:
     path, _, anchor = target.partition("#")
-    there = (page.parent / path).resolve() if path else page
-    if there.suffix == ".png" and not (ROOT / "docs" / "images").is_dir():
-        pytest.skip("docs/images is not there yet")
-    assert there.exists(), f"{page.relative_to(ROOT)} links to {target}, which is not there"
-    assert there.is_relative_to(ROOT)
+    file = (page.parent / path).resolve() if path else page
+    assert file.exists(), f"{name_of(page)} links to {target}, which does not exist"
+    assert file.is_relative_to(ROOT)
     if anchor:
-        assert anchor in anchors(there), f"{page.relative_to(ROOT)} links to {target}, a heading that is not there"
+        assert anchor in anchors(file), f"{name_of(page)} links to {target}, a heading that does not exist"
 
 
 def anchors(page: Path) -> set[str]:
     """The headings of a page as GitHub names them."""
-    headings = re.findall(r"^#+ (.+)$", FENCE.sub("", page.read_text(encoding="utf-8")), re.MULTILINE)
+    headings = re.findall(r"^#+ (.+)$", FENCE.sub("", text_of(page)), re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
+def navigated(part: Any) -> Iterator[str]:
+    """The pages of the site's navigation, at any depth."""
+    if isinstance(part, str):
+        yield part
+    for child in part.values() if isinstance(part, dict) else part if isinstance(part, list) else ():
+        yield from navigated(child)
+
+
+def test_the_navigation_has_every_page_once() -> None:
+    config = tomllib.loads(text_of(ROOT / "zensical.toml"))
+    assert sorted(navigated(config["project"]["nav"])) == sorted(str(page.relative_to(DOCS)) for page in SITE)
+
+
+def test_the_readme_is_short() -> None:
+    assert README.stat().st_size <= 8_000
+
+
 def test_the_readme_shows_every_step_of_the_loop() -> None:
-    shown = {command.split()[0] for command in commands()}
-    assert {"import", "sample", "labels", "detect", "sweep", "choose", "release", "verify", "decide"} <= shown
+    verbs = {command.split()[0] for command in commands(README)}
+    assert {"import", "sample", "labels", "detect", "sweep", "choose", "release", "verify", "decide"} <= verbs
 
 
-@pytest.mark.parametrize("command", commands())
-def test_the_command_lines_of_the_readme_parse(command: str) -> None:
+def test_the_guides_show_every_verb_that_a_person_calls() -> None:
+    verbs = {command.split()[0] for page in PAGES for command in commands(page)}
+    text = " ".join(text_of(page) for page in PAGES if page.name != "cli.md")
+    verbs |= set(re.findall(r"`python -m calibrate (\w+)", text)) | set(re.findall(r"`(\w+)(?: [^`]*)?`", text))
+    assert set(script("make_cli_reference").verbs(build())) - verbs <= {"worker"}  # the workbench starts it
+
+
+@pytest.mark.parametrize(
+    ("page", "command"),
+    [(page, command) for page in PAGES for command in commands(page)],
+    ids=lambda it: name_of(it) if isinstance(it, Path) else it,
+)
+def test_the_command_lines_parse(page: Path, command: str) -> None:
     assert build().parse_args(shlex.split(command, comments=True)).function
 
 
-def test_the_json_of_the_readme_is_json() -> None:
-    assert [json.loads(block) for block in blocks("json")]
+@pytest.mark.parametrize("page", [page for page in PAGES if blocks(page, "json")], ids=name_of)
+def test_the_json_of_the_pages_is_json(page: Path) -> None:
+    assert [json.loads(block) for block in blocks(page, "json")]
 
 
-def test_the_trace_of_the_readme_imports(tmp_path: Path) -> None:
+def test_the_trace_of_the_guide_imports(tmp_path: Path) -> None:
     from calibrate.ingest import Record, read
 
-    record = next(json.loads(block) for block in blocks("json") if "answer" in json.loads(block))
+    fields = next(json.loads(block) for block in blocks(TRACES, "json") if "answer" in json.loads(block))
     path = tmp_path / "traces.jsonl"
-    path.write_text(json.dumps(record) + "\n", encoding="utf-8")
-    (found,) = read(path)
-    assert isinstance(found, Record)
-    assert found.trace.answer == record["answer"]
-    assert [source.text for source in found.trace.sources] == [source["text"] for source in record["sources"].values()]
+    path.write_text(json.dumps(fields) + "\n", encoding="utf-8")
+    (record,) = read(path)
+    assert isinstance(record, Record)
+    assert record.trace.answer == fields["answer"]
+    assert [source.text for source in record.trace.sources] == [source["text"] for source in fields["sources"].values()]
 
 
-def test_the_runtime_snippet_of_the_readme_runs(tmp_path: Path) -> None:
-    (snippet,) = blocks("python")
+def test_the_guide_names_every_field_of_a_record() -> None:
+    from calibrate.ingest.record import KNOWN
+
+    synonyms = {"samples", "extra"}  # of alternatives and attributes, for files of other programs
+    assert [field for field in sorted(KNOWN - synonyms) if f"`{field}`" not in text_of(TRACES)] == []
+
+
+@pytest.mark.parametrize("page", [README, PRODUCTION], ids=name_of)
+def test_the_runtime_snippet_runs(page: Path, tmp_path: Path) -> None:
+    (snippet,) = blocks(page, "python")
     assert len(snippet.strip().splitlines()) <= 6
-    example = next(
-        text
-        for language, text in FENCE.findall((ROOT / "docs" / "thresholds-file.md").read_text(encoding="utf-8"))
-        if language == "json"
-    )
+    example = blocks(DOCS / "reference" / "thresholds-file.md", "json")[0]
     (tmp_path / "thresholds.json").write_text(example, encoding="utf-8")
     code = f"import sys; sys.path.insert(0, {str(ROOT)!r})\n{snippet}"
-    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.splitlines() == ["REVIEW page", "citation_grounding 0.41 ≤ 0.52"]
+    process = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True)
+    assert process.returncode == 0, process.stderr
+    assert process.stdout.splitlines() == ["REVIEW page", "citation_grounding 0.41 ≤ 0.52"]
 
 
-@pytest.mark.parametrize("file", ["requirements.txt", "tests/requirements.txt"])
+def test_the_configuration_page_has_every_variable() -> None:
+    page = text_of(DOCS / "reference" / "configuration.md")
+    code = "".join(text_of(path) for folder in ("calibrate", "db", "pages") for path in (ROOT / folder).rglob("*.py"))
+    names = set(re.findall(r"TOUCHSTONE_[A-Z_]*[A-Z]\b(?!_)", code))
+    assert len(names) > 10
+    assert sorted(name for name in names if f"`{name}`" not in page) == []
+
+
+@pytest.mark.parametrize("file", ["requirements.txt", "tests/requirements.txt", "docs/requirements.txt"])
 def test_every_direct_dependency_is_accounted_for(file: str) -> None:
-    table = (ROOT / "docs" / "adr" / "dependencies.md").read_text(encoding="utf-8")
-    pinned = re.findall(r"^([\w.-]+)(?:\[\w+\])?==(\S+)", (ROOT / file).read_text(encoding="utf-8"), re.MULTILINE)
+    table = text_of(DOCS / "adr" / "dependencies.md")
+    pinned = re.findall(r"^([\w.-]+)(?:\[\w+\])?==(\S+)", text_of(ROOT / file), re.MULTILINE)
     missing = [f"{name} {version}" for name, version in pinned if f"| {name} {version} " not in table]
     assert not missing, f"docs/adr/dependencies.md has no line for {', '.join(missing)}"
+
+
+def site(folder: Path, **pages: str) -> Path:
+    for name, body in pages.items():
+        (folder / f"{name}.html").write_text(body, encoding="utf-8")
+    return folder
+
+
+def test_the_check_of_the_site_takes_what_is_whole(tmp_path: Path) -> None:
+    folder = site(tmp_path, index='<a href="b.html#there">b</a> <a href="https://x.y">x</a>', b='<h1 id="there">b</h1>')
+    assert script("check_site").problems(folder) == []
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        '<a href="gone.html">x</a>',
+        '<a href="b.html#gone">x</a>',
+        '<a href="#gone">x</a>',
+        '<img src="gone.png">',
+        '<script src="https://cdn.example/x.js"></script>',
+        '<link rel="stylesheet" href="//fonts.example/x.css">',
+    ],
+)
+def test_the_check_of_the_site_sees_what_is_broken(tmp_path: Path, body: str) -> None:
+    (sentence,) = script("check_site").problems(site(tmp_path, index=body, b="<h1>b</h1>"))
+    assert sentence.startswith("index.html ")

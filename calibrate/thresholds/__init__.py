@@ -1,6 +1,6 @@
 """The thresholds file: what a release is, and how it is read, written, checked and compared.
 
-`docs/thresholds-file.md` describes the format for readers in other languages.
+`docs/reference/thresholds-file.md` describes the format for readers in other languages.
 """
 
 from calibrate.thresholds.canonical import label_set_digest

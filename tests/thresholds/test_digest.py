@@ -92,7 +92,7 @@ console.log(JSON.stringify(documents.map(digestOf)));
 
 @pytest.mark.skipif(shutil.which("node") is None, reason="no node here")
 def test_the_javascript_of_the_docs_gives_the_same_digests() -> None:
-    page = Path(__file__).parents[2].joinpath("docs", "thresholds-file.md").read_text(encoding="utf-8")
+    page = Path(__file__).parents[2].joinpath("docs", "reference", "thresholds-file.md").read_text(encoding="utf-8")
     script = NODE % page.split("```js\n")[1].split("```")[0]
     documents: list[dict[str, object]] = [to_json(release())]
 

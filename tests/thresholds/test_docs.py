@@ -1,4 +1,4 @@
-"""The example in docs/thresholds-file.md is a file that readers take."""
+"""The example in docs/reference/thresholds-file.md is a file that readers take."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from pathlib import Path
 
 from calibrate.thresholds import FORMAT, encode, read, schema
 
-PAGE = Path(__file__).parents[2].joinpath("docs", "thresholds-file.md").read_text(encoding="utf-8")
+PAGE = Path(__file__).parents[2].joinpath("docs", "reference", "thresholds-file.md").read_text(encoding="utf-8")
 
 
 def test_the_example_is_byte_for_byte_what_we_write() -> None:

@@ -75,7 +75,7 @@ def test_a_vector_that_is_not_met_is_told(folder: Path, tmp_path: Path) -> None:
 
 
 def test_the_example_of_its_readme(folder: Path) -> None:
-    page = (ROOT / "docs" / "thresholds-file.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "reference" / "thresholds-file.md").read_text(encoding="utf-8")
     (folder / "thresholds.json").write_text(page.split("```json\n")[1].split("```")[0], encoding="utf-8")
     example = (ROOT / "docs" / "consumers" / "javascript" / "README.md").read_text(encoding="utf-8")
     (folder / "example.mjs").write_text(

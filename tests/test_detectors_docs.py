@@ -1,4 +1,4 @@
-"""docs/reference/detectors.md is what the code says, and the detector of docs/how-to/write-a-detector.md works as it stands."""
+"""The reference of detectors is what the code says, and the detector of the guide works as it stands."""
 
 from __future__ import annotations
 

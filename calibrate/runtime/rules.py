@@ -1,6 +1,6 @@
 """Ensembles in production: the rules of stats.ensembles.rules for one trace, read from their JSON, without numpy.
 
-`docs/reference/thresholds-file.md` has the same in words for other languages; tests hold the two implementations together.
+`docs/reference/thresholds-file.md` says the same for other languages; tests hold the two implementations together.
 """
 
 from __future__ import annotations

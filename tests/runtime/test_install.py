@@ -267,7 +267,8 @@ def test_the_readme_counts_what_comes_with_the_wheel() -> None:
     names = {Requirement(one).name for one in PROJECT["dependencies"]}
     assert {one.replace("_", "-") for one in found - names} == BELOW
     assert len(found) == 8
-    assert "eight small packages come with it" in (ROOT / "docs" / "how-to" / "production.md").read_text(encoding="utf-8")
+    guide = ROOT / "docs" / "how-to" / "production.md"
+    assert "eight small packages come with it" in guide.read_text(encoding="utf-8")
 
 
 def test_every_text_that_detectors_and_readers_need_is_in_the_wheel(installed: Path) -> None:

@@ -1,4 +1,4 @@
-"""Scores the answers of a program instrumented with OpenTelemetry, beside the program. See docs/how-to/opentelemetry.md.
+"""Scores the answers of a program instrumented with OpenTelemetry, beside it: docs/how-to/opentelemetry.md.
 
 This package alone imports opentelemetry; `calibrate.runtime` does without.
 """

@@ -20,16 +20,16 @@ from pages.components.text import visible
 
 EVERYTHING = "All labelled traces"
 TOGETHER = "All samples together"
-Asked = str | tuple[str, ...] | None
+SampleNames = str | tuple[str, ...] | None
 
 
-def labelled(store: Store, config: Config, sample: Asked) -> evidence.Evidence:
+def evidence_of(store: Store, config: Config, sample: SampleNames) -> evidence.Evidence:
     return _kept(store.url, config.id, sample, loading.revision(store, config), store, config)
 
 
 @st.cache_resource(max_entries=100, show_spinner="Reading labels and scores …")
 def _kept(
-    url: str, config_id: int, sample: Asked, revision: tuple[Any, ...], _store: Store, _config: Config
+    url: str, config_id: int, sample: SampleNames, revision: tuple[Any, ...], _store: Store, _config: Config
 ) -> evidence.Evidence:
     """Immutable, so one serves every session, and its sweep is computed once."""
     return loading.load_evidence(_store, _config.name, sample=sample, config=_config)
@@ -39,8 +39,8 @@ def choose_labels(store: Store, *, merge: bool = False) -> Sample | None:
     """The sample whose labels are meant, kept across pages and in the address; None for every label there is. With
     `merge` all samples can be taken as one, each weighted by its own design."""
     samples = {sample.name: sample for sample in store.samples.list() if speaks_for_all(sample)}
-    labelled = [name for name, sample in samples.items() if store.labels.gold_counts(sample.id)] if merge else []
-    names = [*samples, *([TOGETHER] if len(labelled) > 1 else []), EVERYTHING]
+    with_labels = [name for name, sample in samples.items() if store.labels.gold_counts(sample.id)] if merge else []
+    names = [*samples, *([TOGETHER] if len(with_labels) > 1 else []), EVERYTHING]
     wanted = st.query_params.get("sample") or st.session_state.get("sample_at_hand")
     if wanted not in names:
         # The newest sample that has labels; a sample nobody has labelled yet teaches nothing.
@@ -49,19 +49,19 @@ def choose_labels(store: Store, *, merge: bool = False) -> Sample | None:
     st.query_params["sample"] = name
     if name in samples:
         st.session_state["sample_at_hand"] = name
-    return loading.resolve_sample(store, labelled) if name == TOGETHER else samples.get(name)
+    return loading.resolve_sample(store, with_labels) if name == TOGETHER else samples.get(name)
 
 
-def asked(sample: Sample | None) -> Asked:
+def sample_names(sample: Sample | None) -> SampleNames:
     """What to ask the labels of a sample by; several that stand as one are asked by all their names."""
     return attempts.first_names(sample) or None
 
 
-def best_first(store: Store, runs: Mapping[str, Sequence[Config]], sample: Asked) -> dict[str, Sequence[Config]]:
+def best_first(store: Store, runs: Mapping[str, Sequence[Config]], sample: SampleNames) -> dict[str, Sequence[Config]]:
     """The detectors by AUROC on these labels, the ones that cannot be judged last."""
-    sweeps = {name: labelled(store, configs[-1], sample).sweep for name, configs in runs.items()}
+    sweeps = {name: evidence_of(store, configs[-1], sample).sweep for name, configs in runs.items()}
     # What a detector adds over chance, on the traffic it can score: a perfect one that scores 1% is no place to begin.
-    gain = {name: ((one.auroc or 0.5) - 0.5) * (one.coverage or 0.0) for name, one in sweeps.items()}
+    gain = {name: ((sweep.auroc or 0.5) - 0.5) * (sweep.coverage or 0.0) for name, sweep in sweeps.items()}
     return dict(sorted(runs.items(), key=lambda item: -gain[item[0]]))
 
 
@@ -75,27 +75,27 @@ def choose_config(runs: Mapping[str, Sequence[Config]], places: Sequence[Any]) -
     index = names.index(wanted) if wanted in names else 0
     name = places[0].selectbox("Detector", names, index=index, format_func=title)
     st.session_state["detector_at_hand"] = name
-    _keep("detector", name)
+    _remember("detector", name)
     configs = list(reversed(runs[name]))
     if len(configs) == 1:
         st.query_params.pop("run_with", None)
         return configs[0]
     words = dict(zip((config.id for config in configs), configurations.distinguish_configs(configs), strict=True))
-    found = {config.id: config for config in configs}
-    ids = [str(key) for key in found]
-    asked = st.query_params.get("run_with")
+    by_id = {config.id: config for config in configs}
+    ids = [str(key) for key in by_id]
+    run_with = st.query_params.get("run_with")
     chosen = places[1].selectbox(
         "Run with",
-        list(found),
-        index=ids.index(asked) if asked in ids else 0,
+        list(by_id),
+        index=ids.index(run_with) if run_with in ids else 0,
         format_func=lambda key: visible(words[key], 120),
         key=f"tune_config_{name}",
     )
-    _keep("run_with", str(chosen))
-    return found[chosen]
+    _remember("run_with", str(chosen))
+    return by_id[chosen]
 
 
-def _keep(key: str, value: str) -> None:
+def _remember(key: str, value: str) -> None:
     """Keeps whose scores are shown in the address. A threshold there that was set for others is in their units: it
     goes."""
     if st.query_params.get(key) != value:

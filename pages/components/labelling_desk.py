@@ -33,7 +33,7 @@ class Desk:
     showing: int | None = None
     trace_id: str = ""
     shown_at: float = 0.0
-    said: str = ""
+    message: str = ""
     only_open: bool = False
 
 
@@ -102,12 +102,16 @@ def back(store: Store, desk: Desk, number: int) -> None:
         desk.whole_trail = True
         at = len(earlier)
     if at > 0:
-        desk.back_at, desk.open, desk.said = at - 1, False, ""
+        desk.back_at, desk.open, desk.message = at - 1, False, ""
 
 
 def tally(store: Store, desk: Desk) -> dict[str, int]:
     """How often this labeller gave each verdict in the sample."""
-    latest = {one.trace_id: one.verdict for one in store.labels.export(desk.sample.id) if one.labeller == desk.labeller}
+    latest = {
+        label.trace_id: label.verdict
+        for label in store.labels.export(desk.sample.id)
+        if label.labeller == desk.labeller
+    }
     counts: dict[str, int] = {}
     for verdict in latest.values():
         counts[verdict] = counts.get(verdict, 0) + 1
@@ -134,11 +138,11 @@ def _is_open(desk: Desk, number: int) -> bool:
     return desk.open and number == desk.turn
 
 
-def _leave(desk: Desk, said: str) -> None:
+def _leave(desk: Desk, message: str) -> None:
     pk = desk.showing
     if desk.back_at is None and pk is not None:
-        desk.trail = [*(one for one in desk.trail if one != pk), pk]
-    desk.back_at, desk.open, desk.said = None, False, said
+        desk.trail = [*(key for key in desk.trail if key != pk), pk]
+    desk.back_at, desk.open, desk.message = None, False, message
 
 
 def _front(store: Store, desk: Desk, place: Place) -> int | None:
@@ -148,9 +152,9 @@ def _front(store: Store, desk: Desk, place: Place) -> int | None:
 def _labelled_before(store: Store, desk: Desk) -> list[int]:
     """The keys of this labeller's traces of the sample, in the order of their latest labels."""
     mine: dict[str, None] = {}
-    for one in store.labels.export(desk.sample.id):
-        if one.labeller == desk.labeller:
-            mine.pop(one.trace_id, None)
-            mine[one.trace_id] = None
-    found = (store.traces.find(trace_id) for trace_id in mine)
-    return [pk for pk in found if pk is not None]
+    for label in store.labels.export(desk.sample.id):
+        if label.labeller == desk.labeller:
+            mine.pop(label.trace_id, None)
+            mine[label.trace_id] = None
+    keys = (store.traces.find(trace_id) for trace_id in mine)
+    return [pk for pk in keys if pk is not None]

@@ -21,49 +21,49 @@ from pages.components.text import plain, visible
 def show_proposals(store: Store, now: datetime, approve: Callable[..., None], decline: Callable[..., None]) -> bool:
     """Every proposal that waits, newest first, and whether there is any. Both callbacks take the store and the
     proposal's number."""
-    found = approval.waiting(store)
-    for one in found:
-        with st.container(border=True, key=f"release-proposal-{one.id}"):
-            _proposal(store, one, now, approve, decline)
-    return bool(found)
+    waiting = approval.waiting(store)
+    for proposal in waiting:
+        with st.container(border=True, key=f"release-proposal-{proposal.id}"):
+            _proposal(store, proposal, now, approve, decline)
+    return bool(waiting)
 
 
-def heading(store: Store, one: Proposal, now: datetime) -> str:
+def heading(store: Store, proposal: Proposal, now: datetime) -> str:
     """What waits, in Markdown."""
-    by = f"Proposed {ago(one.proposed_at, now)} by {plain(one.proposed_by, 60)}"
-    if approval.outlived(store, one, now):
+    by = f"Proposed {ago(proposal.proposed_at, now)} by {plain(proposal.proposed_by, 60)}"
+    if approval.outlived(store, proposal, now):
         return f"**A proposal was overtaken by another release** and can only be declined. {by}."
-    return f"**v{one.wanted['version']} waits for a second person.** {by}."
+    return f"**v{proposal.wanted['version']} waits for a second person.** {by}."
 
 
 def _proposal(
-    store: Store, one: Proposal, now: datetime, approve: Callable[..., None], decline: Callable[..., None]
+    store: Store, proposal: Proposal, now: datetime, approve: Callable[..., None], decline: Callable[..., None]
 ) -> None:
-    own = approval.same_person(one.proposed_by, shell.user())
-    st.markdown(f":material/how_to_reg: {heading(store, one, now)}")
-    if note := step.noted(one.wanted["note"], one.wanted["reason"]):
+    own = approval.same_person(proposal.proposed_by, shell.user())
+    st.markdown(f":material/how_to_reg: {heading(store, proposal, now)}")
+    if note := step.noted(proposal.wanted["note"], proposal.wanted["reason"]):
         st.text(visible(note, 500))
     outlived = None
     try:
-        show_changes(store, history.live_release(store), approval.preview(store, one, now))
+        show_changes(store, history.live_release(store), approval.preview(store, proposal, now))
     except TouchstoneError as error:  # only to be declined
         outlived = str(error)
     with st.container(horizontal=True, vertical_alignment="center"):
         if not outlived:
             st.button(
-                f"Approve and release v{one.wanted['version']}",
+                f"Approve and release v{proposal.wanted['version']}",
                 type="primary",
                 icon=":material/verified:",
-                key=f"release_approve_{one.id}",
+                key=f"release_approve_{proposal.id}",
                 disabled=own,
                 on_click=approve,
-                args=(store, one.id),
+                args=(store, proposal.id),
             )
         st.button(
             "Take it back" if own else "Decline",
-            key=f"release_decline_{one.id}",
+            key=f"release_decline_{proposal.id}",
             on_click=decline,
-            args=(store, one.id),
+            args=(store, proposal.id),
         )
         if outlived or own:
             st.caption(plain(outlived or "It is yours: somebody else approves it."))

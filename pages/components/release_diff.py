@@ -30,11 +30,11 @@ def impact_of(store: Store, before: ThresholdsFile, after: ThresholdsFile) -> Im
     configs += filter(
         None, (regression_guard.config_of(store, name, entry) for name, entry in before.detectors.items())
     )
-    seen = sorted({(one.id, *map(str, loading.revision(store, one))) for one in configs})
+    seen = sorted({(config.id, *map(str, loading.revision(store, config))) for config in configs})
     key = (store.url, digest_of(history.content(before)), digest_of(history.content(after)), tuple(seen))
     points = tuple(sorted(point.id for point in saved.values()))
-    found = _impact((*key, points), store, before, after)
-    return replace(found, old=before.version, new=after.version)
+    result = _impact((*key, points), store, before, after)
+    return replace(result, old=before.version, new=after.version)
 
 
 @st.cache_data(max_entries=50, show_spinner="Comparing with the live release…")
@@ -53,15 +53,15 @@ def show_changes(store: Store, before: ThresholdsFile | None, after: ThresholdsF
         st.caption(f"Nothing changes against v{before.version}.")
         return None
     st.markdown(f"**What changes against v{before.version}**")
-    found = impact_of(store, before, after)
-    st.markdown(plain(found.sentence))
-    rows = {row.detector: row for row in found.rows}
+    effect = impact_of(store, before, after)
+    st.markdown(plain(effect.sentence))
+    rows = {row.detector: row for row in effect.rows}
     st.markdown("\n".join(f"- {line}" for line in lines_of(changes, rows)))
-    for said in found.worse:
-        st.warning(plain(f"{said}."), icon=":material/trending_down:")
-    for said in found.missing:
-        st.caption(f":material/help: {plain(said.replace('`', ''))}.")
-    return found
+    for sentence in effect.worse:
+        st.warning(plain(f"{sentence}."), icon=":material/trending_down:")
+    for sentence in effect.missing:
+        st.caption(f":material/help: {plain(sentence.replace('`', ''))}.")
+    return effect
 
 
 def lines_of(changes: Sequence[Change], rows: Mapping[str, Row] | None = None) -> list[str]:
@@ -72,10 +72,10 @@ def lines_of(changes: Sequence[Change], rows: Mapping[str, Row] | None = None) -
         about.setdefault(change.detector, []).append(change)
     data = about.pop(None, [])
     lines = [
-        line for name, some in about.items() for line in _detector_lines(str(name), some, (rows or {}).get(str(name)))
+        line for name, group in about.items() for line in _detector_lines(str(name), group, (rows or {}).get(str(name)))
     ]
     if data:
-        lines.append("Labels: " + ", ".join(_moved(_DATA.get(c.field, c.field), _said(c)) for c in data))
+        lines.append("Labels: " + ", ".join(_moved(_DATA.get(c.field, c.field), _values_in_words(c)) for c in data))
     return lines
 
 
@@ -96,15 +96,15 @@ def _detector_lines(name: str, changes: Sequence[Change], row: Row | None) -> It
         word = "comes in" if new else "leaves"
         yield f"**{plain(name)}** {word}: {plain(str(changes[0].after if new else changes[0].before))}"
         return
-    rules = [_moved(c.field.replace("params.", ""), _said(c)) for c in changes if c.field not in _FIGURES]
-    found = row.check.paired if row and row.check else None
-    if row and found:
+    rules = [_moved(c.field.replace("params.", ""), _values_in_words(c)) for c in changes if c.field not in _FIGURES]
+    paired = row.check.paired if row and row.check else None
+    if row and paired:
         words = ("precision", "recall", "flags a day")
         sides = zip(words, figures(row, new=False)[1:], figures(row, new=True)[1:], strict=True)
         measured = [_moved(word, (before, after)) for word, before, after in sides]
-        measured.append(f"both on the same {found.n:,} labels")
+        measured.append(f"both on the same {paired.n:,} labels")
     else:
-        measured = [_moved(_FIGURES[c.field], _said(c)) for c in changes if c.field in _FIGURES]
+        measured = [_moved(_FIGURES[c.field], _values_in_words(c)) for c in changes if c.field in _FIGURES]
     small = f"  \n:gray[:small[{', '.join(measured)}]]" if measured else ""
     yield f"**{plain(name)}**: {', '.join(rules) or 'same threshold, measured anew'}{small}"
 
@@ -113,7 +113,7 @@ def _moved(what: str, values: tuple[str, str]) -> str:
     return f"{plain(what.replace('_', ' '))} {plain(values[0])} → {plain(values[1])}"
 
 
-def _said(change: Change) -> tuple[str, str]:
+def _values_in_words(change: Change) -> tuple[str, str]:
     """The two values as people say them."""
     before, after = (_value(value, change.field) for value in (change.before, change.after))
     return before, after

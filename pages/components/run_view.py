@@ -36,7 +36,7 @@ def queue(store: Store, detectors: Sequence[Detector], scope: Mapping[str, Any],
 
     `budget`: US dollars that its requests may cost.
     """
-    if any(is_going(one) for one in store.runs.recent(1)):
+    if any(is_going(run) for run in store.runs.recent(1)):
         return
     specs = [{"name": detector.name, "params": registry.config_of(detector)} for detector in detectors]
     options = None if budget is None else {"budget": budget}
@@ -102,8 +102,8 @@ def show_result(run: Run) -> None:
     """What the run did, a line for each detector, and in words what could not be scored."""
     with st.container(border=True):
         title = f"**Run {run.id} {WORDS[run.status]}** &ensp; {scope_text(run)}"
-        took = f", in {duration((run.finished_at - run.started_at).total_seconds())}" if _took(run) else ""
-        st.markdown(f"{title}{took}")
+        seconds = _seconds_taken(run)
+        st.markdown(title if seconds is None else f"{title}, in {duration(seconds)}")
         if run.error:
             st.text(visible(run.error, 2000))
         silent = [line for name, tally in run.counts.items() if (line := _silent(name, tally))]
@@ -152,9 +152,9 @@ def _rows(run: Run) -> Any:
 
 def _changed(run: Run, name: str) -> str:
     """The parameters that the run set otherwise than the detector does; "" for none."""
-    params = next((spec["params"] for spec in run.detectors if spec["name"] == name), {})
+    params: Mapping[str, Any] = next((spec["params"] for spec in run.detectors if spec["name"] == name), {})
     try:
-        usual = {one.name: one.default for one in registry.parameters(registry.get(name))}
+        usual = {parameter.name: parameter.default for parameter in registry.parameters(registry.get(name))}
     except UnknownDetector:
         usual = {}
     return ", ".join(f"{key}={value}" for key, value in params.items() if usual.get(key, ...) != value)
@@ -181,8 +181,11 @@ def _scope(run: Run) -> str:
     return visible(str(run.scope["sample"]), 60) if "sample" in run.scope else scope_text(run)
 
 
-def _took(run: Run) -> bool:
-    return run.status == "done" and run.finished_at is not None and run.started_at is not None
+def _seconds_taken(run: Run) -> float | None:
+    """None for a run that did not get to its end."""
+    if run.status != "done" or run.finished_at is None or run.started_at is None:
+        return None
+    return (run.finished_at - run.started_at).total_seconds()
 
 
 def _progress_text(run: Run, now: datetime) -> str:
@@ -198,12 +201,14 @@ def _progress_text(run: Run, now: datetime) -> str:
 
 
 def _interrupted(store: Store, run: Run) -> None:
-    kept = f" {run.done:,} of {count(run.total, 'score')} are kept; only the rest is computed." if run.total else ""
-    st.markdown(f":material/warning: **Interrupted.** No worker is on it.{kept}")
+    remaining = (
+        f" {run.done:,} of {count(run.total, 'score')} are kept; only the rest is computed." if run.total else ""
+    )
+    st.markdown(f":material/warning: **Interrupted.** No worker is on it.{remaining}")
     log = log_path(store.url, run.id)
-    if log.is_file() and (said := log.read_text(errors="replace").strip().splitlines()[-1:]):
+    if log.is_file() and (last_lines := log.read_text(errors="replace").strip().splitlines()[-1:]):
         st.caption("The last the worker said:")
-        st.text(visible(said[0], 300))
+        st.text(visible(last_lines[0], 300))
     with st.container(horizontal=True):
         st.button("Resume", type="primary", icon=":material/play_arrow:", on_click=start, args=(store, run.id))
         st.button("Give up", on_click=stop, args=(store, run.id))

@@ -69,13 +69,13 @@ def line_breaks(text: str) -> dict[int, str]:
     depth = 0
     before = ""
     for token in tokens:
-        what = token.group()
-        depth -= what in ("}", "]")
-        empty = before in ("{", "[") and what in ("}", "]")
-        if before and not empty and (before in ("{", "[", ",") or what in ("}", "]")):
+        part = token.group()
+        depth -= part in ("}", "]")
+        empty = before in ("{", "[") and part in ("}", "]")
+        if before and not empty and (before in ("{", "[", ",") or part in ("}", "]")):
             breaks[token.start()] = "\n" + "  " * depth
-        depth += what in ("{", "[")
-        before = what
+        depth += part in ("{", "[")
+        before = part
     return breaks
 
 
@@ -100,9 +100,9 @@ def _pieces(text: str, chips: int) -> list[dict[str, Any]]:
     for (character, _), run in groupby(enumerate(hits), key=lambda hit: (hit[1].group(), hit[1].start() - hit[0])):
         if chips == 0:
             break
-        found = [match for _, match in run]
-        pieces += [{"t": text[start : found[0].start()]}, {"u": name_of(character), "n": len(found)}]
-        start = found[-1].end()
+        matches = [match for _, match in run]
+        pieces += [{"t": text[start : matches[0].start()]}, {"u": name_of(character), "n": len(matches)}]
+        start = matches[-1].end()
         chips -= 1
     pieces.append({"t": visible(text[start:]) if chips == 0 else text[start:]})
     return [piece for piece in pieces if piece.get("t") != ""]

@@ -76,9 +76,9 @@ def show_list(items: Sequence[Shown | str], *, height: str, key: str) -> None:
     """Traces below each other, with words of ours between them: one element of the page, in which what stays the same
     is not drawn anew."""
     documents = [
-        {"line": one} if isinstance(one, str)
-        else {**card(one.trace, evidence=one.evidence), "heading": asdict(one.heading)}
-        for one in items
+        {"line": item} if isinstance(item, str)
+        else {**card(item.trace, evidence=item.evidence), "heading": asdict(item.heading)}
+        for item in items
     ]  # fmt: skip
     _card(key=key, data={"items": documents, "height": height, "scrollKeys": False})
 
@@ -92,15 +92,17 @@ def card(
     heat: bool = False,
 ) -> dict[str, Any]:
     """What the browser is told: plain JSON, every text cut into segments."""
-    known = frozenset(source.number for source in trace.sources)
-    cites = citations(trace.answer, known=known)
+    numbers = frozenset(source.number for source in trace.sources)
+    cites = citations(trace.answer, known=numbers)
     cited = frozenset(number for mark in cites for number in mark.numbers)
     marks = [Mark(mark.start, mark.end, "cite", {"cites": list(mark.numbers)}) for mark in cites]
-    marks += [Mark(span.start, span.end, "span", {"kinds": [visible(said(span.kind or "marked"))]}) for span in spans]
     marks += [
-        Mark(one.start, one.end, "evidence", {"evidence": [number]})
-        for number, one in enumerate(evidence, 1)
-        if one.start is not None and one.end is not None
+        Mark(span.start, span.end, "span", {"kinds": [visible(kind_in_words(span.kind or "marked"))]}) for span in spans
+    ]
+    marks += [
+        Mark(piece.start, piece.end, "evidence", {"evidence": [number]})
+        for number, piece in enumerate(evidence, 1)
+        if piece.start is not None and piece.end is not None
     ]
     hot = heats(trace) if heat else []
     ordered = sorted(trace.sources[:MOST_SOURCES], key=lambda source: source.number not in cited)
@@ -110,18 +112,18 @@ def card(
         "answer": segments(trace.answer, [*marks, *hot]),
         "code": trace.schema is not None,
         "legend": _legend(
-            {mark.kind for mark in marks} | {"evidence" for one in evidence if one.window}, heat=bool(hot)
+            {mark.kind for mark in marks} | {"evidence" for piece in evidence if piece.window}, heat=bool(hot)
         ),
-        "remarks": [_remark(number, one) for number, one in enumerate(evidence, 1)],
+        "remarks": [_remark(number, piece) for number, piece in enumerate(evidence, 1)],
         "sources": [_source(source, source.number in cited, evidence, blind) for source in ordered],
-        "counts": _counts(trace, len(cited & known)),
+        "counts": _counts(trace, len(cited & numbers)),
         "context": _context(trace, evidence),
         "more": _more(trace, blind),
         "facts": _facts(trace, blind),
     }
 
 
-def said(kind: str) -> str:
+def kind_in_words(kind: str) -> str:
     """A kind of error in words: wrong_citation as "wrong citation"."""
     return kind.replace("_", " ")
 
@@ -145,23 +147,23 @@ def heats(trace: Trace) -> list[Mark]:
 
 def _legend(kinds: Iterable[str], *, heat: bool = False) -> list[dict[str, str]]:
     words = {"cite": "citation", "span": "marked by a labeller", "evidence": "evidence"}
-    there = [kind for kind in words if kind in set(kinds)]
+    present = [kind for kind in words if kind in set(kinds)]
     if heat:
         levels = [{"kind": f"heat h{level}", "text": f"p < {most:g}"} for level, most in enumerate(HEATS, 1)]
-        return [{"kind": kind, "text": words[kind]} for kind in there] + levels
-    return [{"kind": kind, "text": words[kind]} for kind in there] if there != ["cite"] else []
+        return [{"kind": kind, "text": words[kind]} for kind in present] + levels
+    return [{"kind": kind, "text": words[kind]} for kind in present] if present != ["cite"] else []
 
 
-def _remark(number: int, one: Evidence) -> dict[str, Any]:
-    value = None if one.value is None else f"{one.value:.3g}"
-    return {"number": number, "text": segments(one.text), "value": value}
+def _remark(number: int, piece: Evidence) -> dict[str, Any]:
+    value = None if piece.value is None else f"{piece.value:.3g}"
+    return {"number": number, "text": segments(piece.text), "value": value}
 
 
 def _windows(evidence: Sequence[Evidence], number: str | None) -> list[Mark]:
     return [
-        Mark(one.window[0], one.window[1], "evidence", {"evidence": [place]})
-        for place, one in enumerate(evidence, 1)
-        if one.window is not None and one.source == number
+        Mark(piece.window[0], piece.window[1], "evidence", {"evidence": [place]})
+        for place, piece in enumerate(evidence, 1)
+        if piece.window is not None and piece.source == number
     ]
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import streamlit as st
 
 from calibrate.types import KINDS, Label, Verdict
-from pages.components.trace_card import said
+from pages.components.trace_card import kind_in_words
 
 _HERE = Path(__file__).parent
 # One press answers one trace: held keys, and presses before the next trace is on the screen, are not counted.
@@ -62,7 +62,7 @@ def show(
             KINDS,
             selection_mode="multi",
             default=[kind for kind in before.kinds if kind in KINDS] if before else None,
-            format_func=lambda kind: f"{said(kind).capitalize()} :gray[{KINDS.index(kind) + 1}]",
+            format_func=lambda kind: f"{kind_in_words(kind).capitalize()} :gray[{KINDS.index(kind) + 1}]",
             key=f"kinds-{turn}",
             on_change="ignore",
             label_visibility="collapsed",

@@ -28,13 +28,13 @@ def show(store: Store, name: str, sample: str | None) -> None:
             st.caption(done + HOW)
             return
         words = dict(zip((config.id for config in configs), configurations.distinguish_configs(configs), strict=True))
-        found = {config.id: config for config in configs}
-        first, second = (found[key] for key in _choose(name, words))
+        by_id = {config.id: config for config in configs}
+        first, second = (by_id[key] for key in _choose(name, words))
         if first.id == second.id:
             st.caption("Choose two different settings.")
             return
         compared = _compared(store, first, second, sample)
-        _say(compared.result, sample)
+        _show_result(compared.result, sample)
         if compared.result.missing is None:
             names = (f"A: {visible(words[first.id], 60)}", f"B: {visible(words[second.id], 60)}")
             figure = charts.curves(list(zip(names, compared.curves, strict=True)))
@@ -55,7 +55,7 @@ def _choose(name: str, words: dict[int, str]) -> tuple[int, int]:
     return chosen[0], chosen[1]
 
 
-def _say(result: Comparison, sample: str | None) -> None:
+def _show_result(result: Comparison, sample: str | None) -> None:
     where = f"the sample {plain(sample, 60)}" if sample else "all labelled traces"
     labels = f"{count(result.n, 'label')} of {where} that both scored"
     if result.first is None or result.second is None:
@@ -63,7 +63,7 @@ def _say(result: Comparison, sample: str | None) -> None:
         return
     st.markdown(f"**{_verdict(result.auroc)}** {labels}, {result.positives:,} hallucinated.")
     places = st.columns(2)
-    for place, title, figure, one, other in (
+    for place, title, figure, before, after in (
         (places[0], "AUROC, A → B", result.auroc, result.first.auroc, result.second.auroc),
         (
             places[1],
@@ -73,7 +73,7 @@ def _say(result: Comparison, sample: str | None) -> None:
             result.second.average_precision,
         ),
     ):
-        place.metric(title, f"{one:.3f} → {other:.3f}", _difference(figure), delta_color="off", delta_arrow="off")
+        place.metric(title, f"{before:.3f} → {after:.3f}", _difference(figure), delta_color="off", delta_arrow="off")
 
 
 def _verdict(difference: Interval) -> str:

@@ -30,9 +30,9 @@ STATES = {
 }
 
 
-def show(store: Store, one: step.Overview, now: datetime) -> None:
+def show(store: Store, overview: step.Overview, now: datetime) -> None:
     """The detector in words, and three facts of it side by side."""
-    detector = one.detector
+    detector = overview.detector
     with st.container(gap="small"):
         st.subheader(plain(detector.title), anchor=False)
         st.markdown(plain(about(detector)))
@@ -43,28 +43,28 @@ def show(store: Store, one: step.Overview, now: datetime) -> None:
     places = st.columns(3, gap="medium")
     with places[0], st.container(gap=None):
         st.caption("Coverage")
-        _coverage(store, one)
+        _coverage(store, overview)
     with places[1], st.container(gap=None):
         st.caption("Model")
-        st.markdown(STATES[one.status.state])
-        if one.status.how or one.status.revision:
-            st.caption(plain(one.status.how or middle(one.status.revision, 70)))
+        st.markdown(STATES[overview.status.state])
+        if overview.status.how or overview.status.revision:
+            st.caption(plain(overview.status.how or middle(overview.status.revision, 70)))
     with places[2], st.container(gap=None):
         st.caption("Last run")
-        _last_run(one.measured, now)
+        _last_run(overview.measured, now)
 
 
-def _coverage(store: Store, one: step.Overview) -> None:
-    covered = one.coverage
-    if one.config is None:
+def _coverage(store: Store, overview: step.Overview) -> None:
+    covered = overview.coverage
+    if overview.config is None:
         st.markdown(f"**Not run yet** on these {count(covered.total, 'trace')}")
         return
     part = f" ({share(covered.share)})" if covered.share is not None else ""
     st.markdown(f"**{covered.scored:,} of {covered.total:,} scored**{part}")
-    changed = {k: v for k, v in one.config.params.items() if registry.config_of(one.detector).get(k) != v}
+    changed = {k: v for k, v in overview.config.params.items() if registry.config_of(overview.detector).get(k) != v}
     if changed:
         st.caption(plain("with " + ", ".join(f"{key} {value}" for key, value in changed.items()), 200))
-    if not step.is_current(store, one.config):
+    if not step.is_current(store, overview.config):
         st.caption("with another model, prompt or list than now")
     if covered.why or covered.waiting:
         st.caption(f"Not scored: {plain(why_not(covered), 400)}")
@@ -76,12 +76,14 @@ def _last_run(last: step.Measured | None, now: datetime) -> None:
         st.caption("Its speed is known after the first run.")
         return
     st.markdown(f"**{_rate(last.rate)}**")
-    st.caption(f"{count(last.scored, 'trace')} scored in {_took(last.seconds)}, {ago(last.at, now)} (run {last.run})")
+    st.caption(
+        f"{count(last.scored, 'trace')} scored in {_seconds_taken(last.seconds)}, {ago(last.at, now)} (run {last.run})"
+    )
     if last.usage.requests or last.usage.cached:
-        st.caption(plain(_used(last.usage)))
+        st.caption(plain(_usage(last.usage)))
 
 
-def _took(seconds: float) -> str:
+def _seconds_taken(seconds: float) -> str:
     return duration(seconds) if seconds >= 10 else f"{seconds:.2g} s"
 
 
@@ -89,11 +91,11 @@ def _rate(rate: float) -> str:
     return f"{rate:,.0f} traces/s" if rate >= 100 else f"{rate:.3g} traces/s"
 
 
-def _used(usage: Usage) -> str:
-    kept = f" ({usage.cached:,} more from the cache)" if usage.cached else ""
+def _usage(usage: Usage) -> str:
+    cached = f" ({usage.cached:,} more from the cache)" if usage.cached else ""
     tokens = f"{usage.prompt_tokens:,} tokens read, {usage.completion_tokens:,} written"
     cost = "cost not known" if usage.cost is None else dollars(usage.cost)
-    return f"{count(usage.requests, 'request')}{kept}, {tokens}, {cost}"
+    return f"{count(usage.requests, 'request')}{cached}, {tokens}, {cost}"
 
 
 def dollars(cost: float) -> str:
@@ -110,11 +112,11 @@ def settings(detector: Detector) -> Detector:
         return registry.make(detector.name, fields(detector, columns=3))
 
 
-def offer_run(store: Store, detector: Detector, scope: Mapping[str, Any], *, known: str | None) -> None:
+def offer_run(store: Store, detector: Detector, scope: Mapping[str, Any], *, shown: str | None) -> None:
     """The run over what is missing, what it would take, and where it is to stop. `known` is what the page has said of
     a missing model."""
     if why := detector.unavailable():
-        st.caption(f":material/block: It cannot run here: {'see “Model” above' if why == known else plain(why)}.")
+        st.caption(f":material/block: It cannot run here: {'see “Model” above' if why == shown else plain(why)}.")
         return
     covered = step.coverage(store, detector, scope)
     if not covered.to_do:
@@ -132,12 +134,12 @@ def offer_run(store: Store, detector: Detector, scope: Mapping[str, Any], *, kno
         )
         with st.container(gap=None, width="stretch"):
             try:
-                _say(detector, _planned(store, detector, scope, covered), covered)
+                _show_plan(detector, _planned(store, detector, scope, covered), covered)
             except TouchstoneError as error:  # a price table or a prompt that cannot be used
                 st.caption(f":material/warning: {plain(str(error), 500)}")
 
 
-def _say(detector: Detector, plan: step.Plan, covered: step.Coverage) -> None:
+def _show_plan(detector: Detector, plan: step.Plan, covered: step.Coverage) -> None:
     parts = [f"{covered.waiting:,} not run yet"] if covered.waiting else []
     parts += [f"{covered.failed:,} that failed"] if covered.failed else []
     # The coverage further up is that of the settings used last.
@@ -147,18 +149,18 @@ def _say(detector: Detector, plan: step.Plan, covered: step.Coverage) -> None:
     else:
         st.caption(f"{what}: about {duration(plan.seconds)}, at the last run's {_rate(plan.rate)}.")
     if plan.asked is not None:
-        st.caption(plain(f"{_asked(plan.asked, getattr(detector, 'model', ''))}{_basis(plan)}"))
+        st.caption(plain(f"{_estimated_requests(plan.asked, getattr(detector, 'model', ''))}{_basis(plan)}"))
 
 
-def _asked(asked: Estimate, model: str) -> str:
-    kept = f", {asked.cached:,} more are answered already" if asked.cached else ""
-    tokens = f"about {_about(asked.prompt_tokens)} tokens read, at most {_about(asked.completion_tokens)} written"
-    if asked.cost is None:
-        said = chat(model).model
-        cost = f"What it costs is not known: no price of {said or 'the model'} in prices.csv, below"
+def _estimated_requests(estimate: Estimate, model: str) -> str:
+    cached = f", {estimate.cached:,} more are answered already" if estimate.cached else ""
+    tokens = f"about {_about(estimate.prompt_tokens)} tokens read, at most {_about(estimate.completion_tokens)} written"
+    if estimate.cost is None:
+        name = chat(model).model
+        cost = f"What it costs is not known: no price of {name or 'the model'} in prices.csv, below"
     else:
-        cost = f"At most {dollars(asked.cost)}"
-    return f"{count(asked.requests, 'request')}{kept}; {tokens}. {cost}."
+        cost = f"At most {dollars(estimate.cost)}"
+    return f"{count(estimate.requests, 'request')}{cached}; {tokens}. {cost}."
 
 
 def _basis(plan: step.Plan) -> str:

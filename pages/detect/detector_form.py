@@ -19,8 +19,8 @@ _STYLE = "<style>[class*=st-key-detect_on_] label p {font-weight: 600}</style>"
 
 def choose_detectors() -> list[Detector]:
     """The ticked detectors with the parameters of the form."""
-    found = [registry.make(name) for name in registry.names()]
-    able = [detector for detector in found if detector.unavailable() is None]
+    detectors = [registry.make(name) for name in registry.names()]
+    able = [detector for detector in detectors if detector.unavailable() is None]
     # What is asked of a chat endpoint costs money: that is for somebody to tick.
     usual = {detector.name: not asks_chat(detector) for detector in able}
     chosen: dict[str, bool] = st.session_state.setdefault(STATE, usual)
@@ -29,9 +29,9 @@ def choose_detectors() -> list[Detector]:
         st.markdown("**Detectors**", width="content")
         with st.container(horizontal=True, width="content"):
             st.button("All", type="tertiary", on_click=_tick, args=([detector.name for detector in able], True))
-            st.button("None", type="tertiary", on_click=_tick, args=([detector.name for detector in found], False))
+            st.button("None", type="tertiary", on_click=_tick, args=([detector.name for detector in detectors], False))
     with st.container(border=True, gap="medium"):
-        return [made for detector in found if (made := _row(detector, chosen)) is not None]
+        return [configured for detector in detectors if (configured := _row(detector, chosen)) is not None]
 
 
 def choose_budget(detectors: Sequence[Detector]) -> float | None:
@@ -101,8 +101,8 @@ def _settings(detector: Detector) -> Mapping[str, Any]:
     parameters = registry.parameters(type(detector))
     if not parameters:
         return {}
-    kept = _kept(detector)
-    changed = any(kept.get(one.name, one.default) != one.default for one in parameters)
+    values = _stored_values(detector)
+    changed = any(values.get(parameter.name, parameter.default) != parameter.default for parameter in parameters)
     text = "Settings ·" if changed else "Settings"
     with st.popover(text, type="tertiary", icon=":material/tune:", key=f"detect_settings_{detector.name}"):
         st.markdown(f"**{plain(detector.title)}**")
@@ -112,33 +112,33 @@ def _settings(detector: Detector) -> Mapping[str, Any]:
 
 def fields(detector: Detector, *, columns: int = 1) -> Mapping[str, Any]:
     """A field for every parameter; what they say. Kept for the session, the same on every page."""
-    parameters, kept = registry.parameters(type(detector)), _kept(detector)
+    parameters, values = registry.parameters(type(detector)), _stored_values(detector)
     for start in range(0, len(parameters), columns):
         # A row at a time, so that fields of different heights stay in line.
         places = st.columns(columns, vertical_alignment="bottom") if columns > 1 else [st.container()]
-        for place, one in zip(places, parameters[start : start + columns], strict=False):
+        for place, parameter in zip(places, parameters[start : start + columns], strict=False):
             with place:
-                kept[one.name] = _field(detector.name, one, kept.get(one.name, one.default))
-    return kept
+                values[parameter.name] = _field(detector.name, parameter, values.get(parameter.name, parameter.default))
+    return values
 
 
-def _kept(detector: Detector) -> dict[str, Any]:
-    kept: dict[str, Any] = st.session_state.setdefault(f"detect_params_{detector.name}", {})
-    return kept
+def _stored_values(detector: Detector) -> dict[str, Any]:
+    values: dict[str, Any] = st.session_state.setdefault(f"detect_params_{detector.name}", {})
+    return values
 
 
-def _field(name: str, one: registry.Parameter, value: Any) -> Any:
-    text = one.name.replace("_", " ").capitalize().replace("Nli", "NLI")
-    key, tip = f"detect_{name}_{one.name}", visible(one.help) or None
-    if one.choices:
-        index = one.choices.index(value)
-        return st.selectbox(text, one.choices, index=index, key=key, help=tip, format_func=str)
-    if one.type is bool:
+def _field(name: str, parameter: registry.Parameter, value: Any) -> Any:
+    text = parameter.name.replace("_", " ").capitalize().replace("Nli", "NLI")
+    key, tip = f"detect_{name}_{parameter.name}", visible(parameter.help) or None
+    if parameter.choices:
+        index = parameter.choices.index(value)
+        return st.selectbox(text, parameter.choices, index=index, key=key, help=tip, format_func=str)
+    if parameter.type is bool:
         return st.toggle(text, value=value, key=key, help=tip)
-    if one.type is int:
-        low, high = (None if bound is None else int(bound) for bound in (one.low, one.high))
+    if parameter.type is int:
+        low, high = (None if bound is None else int(bound) for bound in (parameter.low, parameter.high))
         return int(st.number_input(text, low, high, value=int(value), step=1, key=key, help=tip))
-    if one.type is float:
-        least, most = (None if bound is None else float(bound) for bound in (one.low, one.high))
+    if parameter.type is float:
+        least, most = (None if bound is None else float(bound) for bound in (parameter.low, parameter.high))
         return float(st.number_input(text, least, most, value=float(value), key=key, help=tip, format="%.3g"))
     return st.text_input(text, value=str(value), key=key, help=tip)

@@ -32,7 +32,7 @@ def choose_traces(store: Store) -> tuple[Sample | None, dict[str, Any]]:
     return sample, scope
 
 
-def show_run(store: Store, one: step.Overview, scope: dict[str, Any]) -> None:
+def show_run(store: Store, overview: step.Overview, scope: dict[str, Any]) -> None:
     """Its parameters and what a run would take, or the run that is going."""
     newest = next(iter(store.runs.recent(1)), None)
     if newest and is_going(newest):
@@ -41,27 +41,27 @@ def show_run(store: Store, one: step.Overview, scope: dict[str, Any]) -> None:
     if newest and newest.status == "failed":
         show_result(newest)
     try:
-        made = detector_detail.settings(one.detector)
+        detector = detector_detail.settings(overview.detector)
     except TouchstoneError as error:
         shell.show_error(error)
         return
-    detector_detail.offer_run(store, made, scope, known=one.status.how)
+    detector_detail.offer_run(store, detector, scope, shown=overview.status.how)
 
 
-with shell.page_frame("Detectors", "What each one measures, whether it can run here, and what it has scored.") as found:
-    step.put_in_place(found)
+with shell.page_frame("Detectors", "What each one measures, whether it can run here, and what it has scored.") as store:
+    step.put_in_place(store)
     show_problem()
-    if not found.traces.count(TraceFilter(), limit=1):
+    if not store.traces.count(TraceFilter(), limit=1):
         st.markdown("There are no traces yet. Here you would see what each detector could score of them.")
         if st.button("Import traces", type="primary", icon=":material/upload:"):
             st.switch_page(shell.page("import"))
         st.stop()
-    sample, scope = choose_traces(found)
-    chosen = detector_table.choose(step.overview(found, scope))
-    detector_detail.show(found, chosen, shell.now())
-    show_run(found, chosen, scope)
+    sample, scope = choose_traces(store)
+    chosen = detector_table.choose(step.overview(store, scope))
+    detector_detail.show(store, chosen, shell.now())
+    show_run(store, chosen, scope)
     if (prompt := step.prompt_of(chosen.detector)) is not None:
         with st.expander("Prompt", icon=":material/chat:"):
-            file_editor.edit(found, team_files.get(found, prompt), shell.now())
-    detector_compare.show(found, chosen.detector.name, sample.name if sample else None)
-    file_editor.show_lists(found, shell.now())
+            file_editor.edit(store, team_files.get(store, prompt), shell.now())
+    detector_compare.show(store, chosen.detector.name, sample.name if sample else None)
+    file_editor.show_lists(store, shell.now())

@@ -59,9 +59,9 @@ def _who(file: step.File, now: datetime) -> str:
 
 
 def _history(file: step.File, now: datetime) -> Iterator[str]:
-    for one in file.history[:SHOWN]:
-        what = "ours again" if one.text is None else f"version {step.version_of(one.text)}"
-        yield plain(f"{one.saved_at:%Y-%m-%d %H:%M} UTC, {one.saved_by}: {what}", 200)
+    for saved in file.history[:SHOWN]:
+        version = "ours again" if saved.text is None else f"version {step.version_of(saved.text)}"
+        yield plain(f"{saved.saved_at:%Y-%m-%d %H:%M} UTC, {saved.saved_by}: {version}", 200)
     if len(file.history) > SHOWN:
         yield f"and {len(file.history) - SHOWN} before"
 

@@ -21,16 +21,16 @@ EARLY = 0.4  # seconds; a press this soon was meant for the trace before
 COLOURS = {"hallucinated": "orange", "clean": "blue", "unsure": "gray"}
 
 
-def show_disputed(store: Store, seen: step.AgreementReport) -> None:
+def show_disputed(store: Store, report: step.AgreementReport) -> None:
     """What waits for a decision, one trace at a time."""
-    waiting = [one.pk for one in seen.disputed]
+    waiting = [dispute.pk for dispute in report.disputed]
     again = st.session_state.get("agree_again")
     if again is not None:
         st.button("To the next dispute", icon=":material/arrow_forward:", on_click=_reopen, args=(None,))
         bench(store, again)
         return
     if not waiting:
-        so_far = f" {count(seen.adjudicated, 'trace')} adjudicated so far." if seen.adjudicated else ""
+        so_far = f" {count(report.adjudicated, 'trace')} adjudicated so far." if report.adjudicated else ""
         st.markdown(f"**Nothing is disputed.**{so_far}")
         st.caption(
             "A trace that one person calls clean and another hallucinated waits here. Until it is decided, no detector "
@@ -38,7 +38,7 @@ def show_disputed(store: Store, seen: step.AgreementReport) -> None:
         )
         return
     passed = [pk for pk in st.session_state.setdefault("agree_later", []) if pk in waiting]
-    pk = next((one for one in waiting if one not in passed), passed[0] if passed else waiting[0])
+    pk = next((key for key in waiting if key not in passed), passed[0] if passed else waiting[0])
     with st.container(horizontal=True, vertical_alignment="center"):
         st.markdown(
             f"**{count(len(waiting), 'trace')} to decide.** Until then no detector is measured on them.",
@@ -57,8 +57,8 @@ def bench(store: Store, pk: int) -> None:
     if st.session_state.get("agree_shown", (None, 0.0))[0] != pk:
         st.session_state["agree_shown"] = (pk, time.monotonic())
     with st.container(gap="xsmall"):
-        for said in _latest(labels):
-            _line(said)
+        for label in _latest(labels):
+            _line(label)
     with st.container(horizontal=True, vertical_alignment="bottom", key="agree-bar"):
         for verdict, text, _ in BUTTONS:
             st.button(text, key=f"agree-{verdict}-{pk}", on_click=_decide, args=(store, pk, stored.trace.id, verdict))
@@ -66,7 +66,7 @@ def bench(store: Store, pk: int) -> None:
             "Why (optional)", key=f"agree-note-{pk}", max_chars=2000, placeholder="Why (optional)",
             label_visibility="collapsed",
         )  # fmt: skip
-    spans = [span for one in _latest(labels) for span in one.spans]
+    spans = [span for label in _latest(labels) for span in label.spans]
     trace_card.show(stored.trace, spans=spans, height=HEIGHT, key="agree-card")
 
 
@@ -85,17 +85,17 @@ def show_decided() -> None:
 
 def _latest(labels: list[Label]) -> list[Label]:
     """The last word of each labeller and each adjudicator, adjudications last."""
-    last = {(one.labeller, one.adjudicates): one for one in labels}
-    return sorted(last.values(), key=lambda one: one.adjudicates)
+    last = {(label.labeller, label.adjudicates): label for label in labels}
+    return sorted(last.values(), key=lambda label: label.adjudicates)
 
 
-def _line(said: Label) -> None:
+def _line(label: Label) -> None:
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-        st.badge(said.verdict, color=COLOURS[said.verdict])  # type: ignore[arg-type]
-        st.markdown(f"**{plain(said.labeller)}**" + (" decided" if said.adjudicates else ""), width="content")
-        about = ", ".join(trace_card.said(kind) for kind in said.kinds)
-        when = ago(said.created_at, shell.now()) if said.created_at else ""
-        st.text(" · ".join(part for part in (about, when, visible(said.note, 500)) if part), width="stretch")
+        st.badge(label.verdict, color=COLOURS[label.verdict])  # type: ignore[arg-type]
+        st.markdown(f"**{plain(label.labeller)}**" + (" decided" if label.adjudicates else ""), width="content")
+        about = ", ".join(trace_card.kind_in_words(kind) for kind in label.kinds)
+        when = ago(label.created_at, shell.now()) if label.created_at else ""
+        st.text(" · ".join(part for part in (about, when, visible(label.note, 500)) if part), width="stretch")
 
 
 def _decide(store: Store, pk: int, trace_id: str, verdict: Verdict) -> None:
@@ -125,4 +125,4 @@ def _reopen(pk: int | None) -> None:
 
 def _later(pk: int) -> None:
     """To the end of the queue."""
-    st.session_state["agree_later"] = [*(one for one in st.session_state["agree_later"] if one != pk), pk]
+    st.session_state["agree_later"] = [*(key for key in st.session_state["agree_later"] if key != pk), pk]

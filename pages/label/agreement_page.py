@@ -12,23 +12,23 @@ VIEWS = {"disputed": "Disputed", "second": "Second look", "errors": "If labeller
 
 with shell.page_frame(
     "Agreement", "How far labellers agree, what they dispute, and which labels deserve a second look."
-) as found:
+) as store:
     with st.columns([2, 3])[0]:
-        sample = agreement_report.choose_labels(found)
-    seen = step.look(found, sample.name if sample else None)
-    if seen.pairs:
-        agreement_report.show_figures(seen)
-        agreement_report.offer_double(found, seen)
+        sample = agreement_report.choose_labels(store)
+    report = step.look(store, sample.name if sample else None)
+    if report.pairs:
+        agreement_report.show_figures(report)
+        agreement_report.offer_double(store, report)
     else:
-        agreement_report.show_nothing_yet(found, seen)
+        agreement_report.show_nothing_yet(store, report)
     adjudication.show_decided()
-    if not found.labels.labellers():
+    if not store.labels.labellers():
         st.stop()
     # A widget's state ends with its page; the address keeps it.
     wanted = st.query_params.get("view")
-    usual = "disputed" if seen.disputed else "second"
+    usual = "disputed" if report.disputed else "second"
     st.session_state.setdefault("agree_view", wanted if wanted in VIEWS else usual)
-    waiting = f" ({len(seen.disputed):,})" if seen.disputed else ""
+    waiting = f" ({len(report.disputed):,})" if report.disputed else ""
     view = st.segmented_control(
         "View",
         list(VIEWS),
@@ -37,10 +37,10 @@ with shell.page_frame(
         key="agree_view",
         label_visibility="collapsed",
     )
-    st.query_params["view"] = view
+    st.query_params["view"] = str(view)
     if view == "disputed":
-        adjudication.show_disputed(found, seen)
+        adjudication.show_disputed(store, report)
     elif view == "second":
-        agreement_report.show_second_look(found, seen)
+        agreement_report.show_second_look(store, report)
     else:
-        agreement_report.show_sensitivity(found, seen)
+        agreement_report.show_sensitivity(store, report)

@@ -27,35 +27,35 @@ RATES = {"misses": ("Misses, of hallucinated answers", 0.5), "false_calls": ("Fa
 
 def choose_labels(store: Store) -> Sample | None:
     """Whose labels are meant; the newest sample drawn for labelling twice that has such labels, else everything."""
-    samples = {one.name: one for one in store.samples.list() if store.labels.gold_counts(one.id)}
+    samples = {sample.name: sample for sample in store.samples.list() if store.labels.gold_counts(sample.id)}
     names = [*samples, EVERYTHING]
     wanted = st.query_params.get("sample") or st.session_state.get("agree_sample")
     if wanted not in names:
-        twice = (n for n, one in samples.items() if one.design == ENRICHED and store.labels.readings(one.id))
+        twice = (n for n, sample in samples.items() if sample.design == ENRICHED and store.labels.readings(sample.id))
         wanted = next(twice, EVERYTHING)
     name = st.selectbox("Labels", names, index=names.index(wanted), format_func=lambda n: _title(n, samples))
     st.session_state["agree_sample"] = st.query_params["sample"] = name
     return samples.get(name)
 
 
-def show_figures(seen: step.AgreementReport) -> None:
+def show_figures(report: step.AgreementReport) -> None:
     """The sentence, the set it speaks of, every pair in a row."""
-    figures = seen.overall if len(seen.labellers) > 2 else seen.pairs[0]
+    figures = report.overall if len(report.labellers) > 2 else report.pairs[0]
     assert figures is not None
     headline, *rest = sentences.sentences(figures)
     st.markdown(f"**{plain(headline)}** {plain(' '.join(rest))}")
-    st.caption(_set(seen, figures))
+    st.caption(_set(report, figures))
     st.dataframe(
-        [_cells(pair) for pair in seen.pairs],
+        [_cells(pair) for pair in report.pairs],
         hide_index=True,
         placeholder="–",
         column_config=_COLUMNS,
-        height=40 + 35 * min(len(seen.pairs), 8),
+        height=40 + 35 * min(len(report.pairs), 8),
     )
     st.caption(sentences.WHY_THEY_DIFFER + " 95%: the interval. Unsure is no verdict, and counted by itself.")
 
 
-def offer_double(store: Store, seen: step.AgreementReport) -> None:
+def offer_double(store: Store, report: step.AgreementReport) -> None:
     """Drawing traces for a second person, and where to label them."""
     drawn = st.session_state.get("agree_drawn")
     if drawn is not None:
@@ -68,20 +68,20 @@ def offer_double(store: Store, seen: step.AgreementReport) -> None:
             st.session_state["sample_at_hand"] = name
             st.switch_page(shell.page("label"))
         return
-    if seen.sample is not None and seen.sample.design == ENRICHED:
+    if report.sample is not None and report.sample.design == ENRICHED:
         return
-    primary = not seen.pairs and not seen.disputed
+    primary = not report.pairs and not report.disputed
     st.button(
         f"Draw {step.DOUBLE} to double-label",
         type="primary" if primary else "secondary",
         icon=":material/casino:",
         on_click=_draw,
-        args=(store, seen.sample.name if seen.sample else None),
+        args=(store, report.sample.name if report.sample else None),
         help=f"About {SHARE:.0%} of them first called hallucinated. Nothing else is ever estimated from such a sample.",
     )
 
 
-def show_nothing_yet(store: Store, seen: step.AgreementReport) -> None:
+def show_nothing_yet(store: Store, report: step.AgreementReport) -> None:
     """Fewer than two people, or two who never met on a trace."""
     people = store.labels.labellers()
     with st.container(border=True):
@@ -91,13 +91,13 @@ def show_nothing_yet(store: Store, seen: step.AgreementReport) -> None:
             )
             st.page_link(shell.page("label"), label="Label traces", icon=":material/check_box:")
             return
-        one = (
+        reason = (
             f"Only one person ({plain(people[0])}) has labelled"
             if len(people) == 1
             else "No trace has two people's labels here"
         )
-        st.markdown(f"**{one}: agreement needs two.**")
-        offer_double(store, seen)
+        st.markdown(f"**{reason}: agreement needs two.**")
+        offer_double(store, report)
 
 
 @st.cache_resource(max_entries=20, show_spinner="Fitting the detectors together…")
@@ -105,48 +105,48 @@ def _second_look(url: str, sample: str | None, revision: tuple[Any, ...], _store
     return step.second_look(_store, sample, limit=MOST)
 
 
-def show_second_look(store: Store, seen: step.AgreementReport) -> None:
+def show_second_look(store: Store, report: step.AgreementReport) -> None:
     """The labels that the detectors would not have given, the chosen one readable below."""
-    name = seen.sample.name if seen.sample else None
+    name = report.sample.name if report.sample else None
     try:
-        found = _second_look(store.url, name, step.revision(store), store)
+        second_look = _second_look(store.url, name, step.revision(store), store)
     except BadInput as error:
         with st.container(border=True):
             st.markdown("**No second look yet.** Here you would see the labels that the detectors doubt most.")
             st.text(str(error))
             st.page_link(shell.page("detect"), label="Run detectors", icon=":material/play_circle:")
         return
-    st.caption(plain(sentences.second_look(found)) + " Adjudicated traces are left out.")
-    if not found.suspects:
+    st.caption(plain(sentences.second_look(second_look)) + " Adjudicated traces are left out.")
+    if not second_look.suspects:
         st.markdown("**Every label has been looked at twice.**")
         return
     rows = [
         {
-            "Trace": visible(one.row.trace_id, 60),
-            "Gold": one.row.gold,
-            "P(hallucinated)": round(one.doubt.probability, 2),
-            "Most of all": visible(next(iter(sentences.doubts(one)), ""), 200),
+            "Trace": visible(suspect.row.trace_id, 60),
+            "Gold": suspect.row.gold,
+            "P(hallucinated)": round(suspect.doubt.probability, 2),
+            "Most of all": visible(next(iter(sentences.doubts(suspect)), ""), 200),
         }
-        for one in found.suspects
+        for suspect in second_look.suspects
     ]
     event = st.dataframe(
         rows,
         hide_index=True,
         column_config=_SUSPECT_COLUMNS,
         height=40 + 35 * min(len(rows), 6),
-        key=f"agree_suspects_{found.suspects[0].row.pk}_{len(rows)}",
+        key=f"agree_suspects_{second_look.suspects[0].row.pk}_{len(rows)}",
         on_select="rerun",
         selection_mode="single-row-required",
         selection_default={"selection": {"rows": [0]}},
     )
-    picked = found.suspects[min((event["selection"]["rows"] or [0])[0], len(rows) - 1)]
+    picked = second_look.suspects[min((event["selection"]["rows"] or [0])[0], len(rows) - 1)]
     st.text("Against the label: " + visible("; ".join(sentences.doubts(picked)) or "nothing single", 600))
     bench(store, picked.row.pk)
 
 
-def show_sensitivity(store: Store, seen: step.AgreementReport) -> None:
+def show_sensitivity(store: Store, report: step.AgreementReport) -> None:
     """What a saved point's figures would be, did labellers err this often."""
-    points = {name: saved.point for name, saved in store.points.latest().items() if saved.point.recall.value}
+    points = {name: saved for name, saved in store.points.latest().items() if saved.point.recall.value}
     if not points:
         with st.container(border=True):
             st.markdown("**No operating point yet.** Here you would see what wrong labels do to its figures.")
@@ -159,25 +159,26 @@ def show_sensitivity(store: Store, seen: step.AgreementReport) -> None:
             st.slider(text, 0.0, most, key=f"agree_{key}", step=0.005, format="percent")
         rates = Errors(st.session_state["agree_misses"], st.session_state["agree_false_calls"])
     with right:
-        found = step.if_labellers_err(points[name], rates)
+        corrected = step.if_labellers_err(points[name].point, rates)
         for place, key in zip(st.columns(3), ("prevalence", "precision", "recall"), strict=True):
-            _corrected(place, key.capitalize(), getattr(found, key))
-        n, positives = points[name].data.get("n", 0), points[name].data.get("positives", 0)
+            _corrected(place, key.capitalize(), getattr(corrected, key))
+        labels = points[name].data
         st.caption(
-            f"Measured on {count(n, 'label')}, {positives:,} hallucinated. A what-if, not an estimate: it holds where "
+            f"Measured on {count(labels.n, 'label')}, {count(labels.positives)} hallucinated. A what-if, not an "
+            "estimate: it holds where "
             "one labeller made the labels and errs alike on flagged traces and others. At 2% prevalence, 10% misses "
             "and 2% false calls make a recall of 60% look like 29%: confirm hallucinated labels by a second look."
         )
-        for why in sentences.impossible(found, rates):
+        for why in sentences.impossible(corrected, rates):
             st.warning(plain(why), icon=":material/block:")
-        _show_measured(step.errors(store, seen), len(seen.disputed))
+        _show_measured(step.errors(store, report), len(report.disputed))
 
 
-def _show_measured(found: tuple[Measured, ...], waiting: int) -> None:
+def _show_measured(measured: tuple[Measured, ...], waiting: int) -> None:
     if waiting:
         st.caption(f"Decide the {count(waiting, 'disputed trace')} first: then measured rates show here.")
         return
-    ready = [one for one in found if one.errors is not None]
+    ready = [rates for rates in measured if rates.errors is not None]
     if not ready:
         st.caption(
             f"Measured rates show here once {AT_LEAST} hallucinated and {AT_LEAST} clean traces are labelled twice and "
@@ -185,15 +186,15 @@ def _show_measured(found: tuple[Measured, ...], waiting: int) -> None:
         )
         return
     st.markdown("**As measured** on traces labelled twice, disputes decided")
-    for one in ready:
-        assert one.errors is not None
+    for rates in ready:
+        assert rates.errors is not None
         with st.container(horizontal=True, vertical_alignment="center"):
             st.markdown(
-                f"{plain(one.labeller)}: misses {share(one.errors.misses)} of {one.hallucinated:,}, "
-                f"false calls {share(one.errors.false_calls)} of {one.clean:,}",
+                f"{plain(rates.labeller)}: misses {share(rates.errors.misses)} of {rates.hallucinated:,}, "
+                f"false calls {share(rates.errors.false_calls)} of {rates.clean:,}",
                 width="content",
             )
-            st.button("Use", type="tertiary", key=f"agree-use-{one.labeller}", on_click=_use, args=(one.errors,))
+            st.button("Use", type="tertiary", key=f"agree-use-{rates.labeller}", on_click=_use, args=(rates.errors,))
     st.caption("Errors that both people make stay unseen, so the true rates are higher.")
 
 
@@ -216,11 +217,11 @@ def _corrected(place: Any, name: str, figure: Corrected) -> None:
     place.metric(name, value, f"labels say {percent(figure.apparent)}", delta_color="off", delta_arrow="off")
 
 
-def _set(seen: step.AgreementReport, figures: Agreement) -> str:
+def _set(report: step.AgreementReport, figures: Agreement) -> str:
     """Which traces the figures come from: alpha means something else on another set."""
     positive = figures.hallucinated or 0.0
-    of = "all traces labelled more than once" if seen.sample is None else f"{plain(seen.sample.name, 60)}"
-    if seen.sample is not None and seen.sample.design == ENRICHED:
+    of = "all traces labelled more than once" if report.sample is None else f"{plain(report.sample.name, 60)}"
+    if report.sample is not None and report.sample.design == ENRICHED:
         of += ", drawn for this with many hallucinated"
     words = f"From {of}: {share(positive)} of the verdicts say hallucinated"
     words += f", {count(figures.unsure, 'trace')} unsure." if figures.unsure else "."
@@ -257,7 +258,7 @@ def _rounded(figure: Interval) -> float | None:
 
 
 def _number(help: str, form: str = "percent", width: int = 68) -> Any:
-    return st.column_config.NumberColumn(format=form, width=width, help=help)  # type: ignore[arg-type]
+    return st.column_config.NumberColumn(format=form, width=width, help=help)
 
 
 def _reach(width: int = 62) -> Any:

@@ -84,7 +84,7 @@ with shell.page_frame(
     "Sample", "Draw the traces to label, each with a known chance, so that the figures hold."
 ) as store:
     samples = store.samples.list()
-    fresh = next((one for one in samples if one.name == st.session_state.get("draw_done")), None)
+    fresh = next((sample for sample in samples if sample.name == st.session_state.get("draw_done")), None)
     if not store.traces.count(TraceFilter(), limit=1):
         st.markdown("There are no traces to draw from yet.")
         if st.button("Import traces", type="primary", icon=":material/upload:"):

@@ -74,14 +74,14 @@ def _status(desk: Desk, turn: Turn) -> str:
     place = turn.place
     parts = [f"**{plain(desk.sample.name, 60)}**", labelling_desk.progress(place)]
     if desk.back_at is not None:
-        said = f"you said {turn.before.verdict}" if turn.before else "you skipped it"
-        parts.append(f"back: {said}")
+        note = f"you said {turn.before.verdict}" if turn.before else "you skipped it"
+        parts.append(f"back: {note}")
     elif turn.pk is not None and place.skipped and place.labelled + place.skipped == place.size:
         parts.append(f"the {place.skipped} you skipped, once more")
     elif place.skipped:
         parts.append(f"{place.skipped} skipped")
-    if desk.said:
-        parts.append(f":gray[{desk.said}]")
+    if desk.message:
+        parts.append(f":gray[{desk.message}]")
     return " · ".join(parts)
 
 
@@ -113,22 +113,22 @@ def _no_sample() -> None:
 def _on_verdict(number: int, verdict: Verdict) -> None:
     desk: Desk = st.session_state["desk"]
     picked = verdict_bar.chosen(number)
-    with _told():
+    with _errors_shown_above():
         labelling_desk.answer(shell.store(), desk, number, verdict, kinds=picked.kinds, note=picked.note)
 
 
 def _on_skip(number: int) -> None:
-    with _told():
+    with _errors_shown_above():
         labelling_desk.skip(shell.store(), st.session_state["desk"], number)
 
 
 def _on_back(number: int) -> None:
-    with _told():
+    with _errors_shown_above():
         labelling_desk.back(shell.store(), st.session_state["desk"], number)
 
 
 @contextmanager
-def _told() -> Iterator[None]:
+def _errors_shown_above() -> Iterator[None]:
     """What goes wrong in a callback is shown above the trace, which stays until its label is in the store."""
     try:
         yield

@@ -38,8 +38,8 @@ def choose_pool(store: Store, newest: datetime | None) -> TraceFilter:
     where = _window(newest)
     undated = store.traces.undated(TraceFilter())
     if undated and where.since is not None:
-        kept = st.checkbox(f"Include undated traces ({undated:,})", key="draw_undated", value=newest is None)
-        where = replace(where, undated=kept)
+        include = st.checkbox(f"Include undated traces ({undated:,})", key="draw_undated", value=newest is None)
+        where = replace(where, undated=include)
     with st.expander("Filters", expanded=bool(st.query_params.get("model")), icon=":material/filter_list:"):
         return _filters(store, where)
 
@@ -105,12 +105,12 @@ def _filters(store: Store, where: TraceFilter) -> TraceFilter:
     models = list(store.traces.facet(where, "model"))
     operations = list(store.traces.facet(where, "operation"))
     wanted = [name for name in [st.query_params.get("model")] if name in models]
-    one, two = st.columns(2)
-    with one:
+    left, right = st.columns(2)
+    with left:
         model = st.multiselect(
             "Model", models, default=wanted, format_func=_named, placeholder="Any", key="draw_models"
         )
-    with two:
+    with right:
         operation = st.multiselect(
             "Operation", operations, format_func=_named, placeholder="Any", key="draw_operations"
         )
@@ -118,13 +118,13 @@ def _filters(store: Store, where: TraceFilter) -> TraceFilter:
     names = store.traces.attribute_names()
     if not names:
         return where
-    with one:
+    with left:
         attribute = st.selectbox(
             "Attribute", names, index=None, placeholder="Any", format_func=_named, key="draw_attribute"
         )
     if attribute is None:
         return where
-    with two:
+    with right:
         values = list(store.traces.facet(where, attribute))
         value = st.selectbox("is", values, index=None, format_func=_named, key=f"draw_value_{attribute}")
     return replace(where, attributes={attribute: value}) if value is not None else where

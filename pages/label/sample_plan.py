@@ -45,15 +45,14 @@ def show_plan(store: Store, where: TraceFilter, choice: Choice, n: int, size: in
         _show_pace(store, n)
         return
     prevalence = _choose_prevalence(store)
-    known = expected_precision_halfwidth(n, prevalence)
-    positives = "about 1 positive" if round(known.expected_positives) == 1 else (
-        f"about {known.expected_positives:.0f} positives" if known.expected_positives >= 1 else "probably no positive"
-    )  # fmt: skip
+    expected = expected_precision_halfwidth(n, prevalence)
+    hallucinated = expected.expected_positives
+    positives = f"about {count(round(hallucinated), 'positive')}" if round(hallucinated) else "probably no positive"
     sentence = f"At {share(prevalence)} hallucinated, **{count(n, 'label')}** "
     if choice.design == UNCERTAIN:
         sentence += f"at random would hold {positives}; near the threshold they tell its figures, and others less well."
     elif not choice.scored:
-        sentence += f"hold **{positives}**: precision known to **±{known.halfwidth:.2f}**."
+        sentence += f"hold **{positives}**: precision known to **±{expected.halfwidth:.2f}**."
     else:
         plan = _planned(store, where, choice, WISH, AROUND, prevalence, n)
         # Where labels tell how much a threshold flags, no share is assumed.
@@ -96,15 +95,15 @@ def _threshold_of(plan: Plan) -> str:
 
 
 def _choose_prevalence(store: Store) -> float:
-    seen = last_prevalence(store)
-    seen = round(seen, 3) if seen else None
-    options = sorted({*PREVALENCES, *([seen] if seen else [])})
+    measured = last_prevalence(store)
+    measured = round(measured, 3) if measured else None
+    options = sorted({*PREVALENCES, *([measured] if measured else [])})
     return st.segmented_control(
         "If this share is hallucinated",
         options,
-        default=seen or PREVALENCE,
+        default=measured or PREVALENCE,
         required=True,
-        format_func=lambda p: f"{share(p)} (last sample)" if p == seen else share(p),
+        format_func=lambda p: f"{share(p)} (last sample)" if p == measured else share(p),
         key="draw_prevalence",
     )
 

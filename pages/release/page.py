@@ -22,12 +22,12 @@ def form(store: Store, *, quiet: bool) -> None:
     tiers = release_form.choose_points(store, saved, live)
     release_form.choose_ensembles(store, before.ensembles if before else ())
     left, right = st.columns(2, gap="large")
-    seen, found, changes = [point.id for point in saved.values()], None, False
+    point_ids, effect, changes = [point.id for point in saved.values()], None, False
     with right:
         if tiers:
-            file = release_form.candidate_of(store, release_form.chosen(store, seen), before, shell.now())
+            file = release_form.candidate_of(store, release_form.chosen(store, point_ids), before, shell.now())
             changes = bool(diff(before, file))
-            found = release_diff.show_changes(store, before, file)
+            effect = release_diff.show_changes(store, before, file)
         else:
             st.caption("Tick at least one detector.")
     with left:
@@ -35,7 +35,7 @@ def form(store: Store, *, quiet: bool) -> None:
         st.text_area("Note", key="release_note", placeholder="Why this release, for those who read it later")
         shell.keep("release_note")
         lacks = False
-        if found and found.worse:
+        if effect and effect.worse:
             shell.restore("release_reason")
             st.text_area("Reason", key="release_reason", placeholder="Why it may be worse than the live release")
             shell.keep("release_reason")
@@ -49,22 +49,22 @@ def form(store: Store, *, quiet: bool) -> None:
             disabled=not changes or lacks,
             help="A point got worse: give the reason first." if lacks else None,
             on_click=release_actions.release,
-            args=(store, seen, number),
+            args=(store, point_ids, number),
         )
 
 
 with shell.page_frame(
     "Release", "Turn the saved operating points into the next version of the thresholds file."
-) as found:
-    release_actions.tell(found)
-    unknown_models.show(found)
-    waiting = proposals.show_proposals(found, shell.now(), release_actions.approve, release_actions.decline)
-    if found.points.latest():
-        form(found, quiet=waiting)
+) as store:
+    release_actions.tell(store)
+    unknown_models.show(store)
+    waiting = proposals.show_proposals(store, shell.now(), release_actions.approve, release_actions.decline)
+    if store.points.latest():
+        form(store, quiet=waiting)
     else:
         with st.container(border=True):
             st.markdown("**No operating point is saved yet.** Save a threshold for a detector, and it is offered here.")
             st.page_link(shell.page("tune"), label="Choose thresholds", icon=":material/tune:")
-    release_history.show_history(found, shell.now(), release_actions.roll_back)
-    if live := history.live_release(found):
+    release_history.show_history(store, shell.now(), release_actions.roll_back)
+    if live := history.live_release(store):
         release_history.show_reader(list(live.detectors))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
+from typing import Any
 
 import streamlit as st
 
@@ -19,37 +20,37 @@ from pages.components import release_history
 from pages.components.text import plain
 from pages.release import release_form
 
-DONE, PROBLEM, MADE, OFFER = "release_done", "release_problem", "release_made", "release_offer"
+DONE, PROBLEM, RELEASED, OFFER = "release_done", "release_problem", "release_made", "release_offer"
 
 
 def carried_out(does: Callable[[], Release | str | None]) -> bool:
     """Does what a button asks for, and keeps what there is to tell. A release is announced; a text is told."""
     try:
-        found = does()
-        if isinstance(found, Release):
-            st.session_state[DONE] = found.version, release_form.place(), announce(found, settings.releases())
-            st.session_state[MADE] = found.version
-        elif found:
-            st.session_state[DONE] = found
+        result = does()
+        if isinstance(result, Release):
+            st.session_state[DONE] = result.version, release_form.place(), announce(result, settings.releases())
+            st.session_state[RELEASED] = result.version
+        elif result:
+            st.session_state[DONE] = result
     except TouchstoneError as error:
         st.session_state[PROBLEM] = error
         return False
-    return found is not None
+    return result is not None
 
 
-def release(store: Store, seen: Collection[int], version: int) -> None:
+def release(store: Store, point_ids: Collection[int], version: int) -> None:
     """Releases or proposes `version`, or nothing: a second press finds that number taken, or nothing left to change.
 
     What is ticked and written is asked of the widgets now: what the page was last drawn with may be a key press old.
     """
 
     def does() -> Release | str | None:
-        chosen, before = release_form.chosen(store, seen), history.live_release(store)
+        chosen, before = release_form.chosen(store, point_ids), history.live_release(store)
         if before and not diff(before, release_form.candidate_of(store, chosen, before, shell.now())):
-            if st.session_state.get(MADE) == before.version:  # pressed twice
+            if st.session_state.get(RELEASED) == before.version:  # pressed twice
                 return None
             raise BadInput(f"v{before.version} was released in the meantime, and is what you chose")
-        wanted = {
+        wanted: dict[str, Any] = {
             "detectors": list(chosen.tiers),
             "tiers": chosen.tiers,
             "ensembles": chosen.ensembles,
@@ -74,7 +75,7 @@ def roll_back(store: Store, version: int, live: int) -> None:
     def does() -> Release | None:
         now = history.live_release(store)
         if now is None or now.version != live:
-            if now is None or st.session_state.get(MADE) == now.version:  # pressed twice
+            if now is None or st.session_state.get(RELEASED) == now.version:  # pressed twice
                 return None
             raise BadInput(f"v{now.version} was released in the meantime: look at what it changed, then go on")
         by, at = shell.user(), shell.now()
@@ -112,7 +113,7 @@ def tell(store: Store) -> None:
             st.markdown(f":material/verified: **v{number} is released.**{where}", width="stretch")
             if version := store.releases.get(number):
                 release_history.download(version, key="new")
-        for said in st.session_state.pop(OFFER, ()):
-            st.caption(plain(f"{said}."))
-        for said in problems:
-            st.warning(plain(said), icon=":material/sync_problem:")
+        for sentence in st.session_state.pop(OFFER, ()):
+            st.caption(plain(f"{sentence}."))
+        for sentence in problems:
+            st.warning(plain(sentence), icon=":material/sync_problem:")

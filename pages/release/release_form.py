@@ -70,13 +70,13 @@ def choose_ensembles(store: Store, live: Collection[str]) -> None:
         )
 
 
-def chosen(store: Store, seen: Collection[int]) -> Chosen:
+def chosen(store: Store, point_ids: Collection[int]) -> Chosen:
     """What the widgets of the form say at this moment. `seen` are the saved points that the page shows.
 
     Raises BadInput when somebody has saved another point since: nobody has looked at it here.
     """
     saved, state = store.points.latest(), st.session_state
-    if {point.id for point in saved.values()} != set(seen):
+    if {point.id for point in saved.values()} != set(point_ids):
         raise BadInput("another operating point was saved in the meantime: look at it, then release")
     ticked = [name for name, point in saved.items() if state.get(f"release_tick_{point.id}")]
     tiers = {name: state.get(f"release_tier_{name}", TIERS[0]) for name in ticked}
@@ -86,8 +86,8 @@ def chosen(store: Store, seen: Collection[int]) -> Chosen:
 
 def place() -> str | None:
     """Where the file is to be written too: a path on this machine, or a URL."""
-    given = str(st.session_state.get("release_out") or "").strip()
-    return None if not given else given if files.scheme_of(given) else str(Path(given).expanduser())
+    text = str(st.session_state.get("release_out") or "").strip()
+    return None if not text else text if files.scheme_of(text) else str(Path(text).expanduser())
 
 
 def candidate_of(store: Store, chosen: Chosen, before: ThresholdsFile | None, now: datetime) -> ThresholdsFile:
@@ -132,11 +132,13 @@ def _row(store: Store, saved: SavedPoint, tier: Tier) -> Tier | None:
             label_visibility="collapsed",
             disabled=not ticked,
         )
-        sure = saved.point.guarantee
-        if ticked and sure and (said := overturned(store, saved.detector, sure)):
-            st.warning(plain(said), icon=":material/gavel:")
-        if ticked and (said := step.caution(saved.detector, chosen, sure.strength if sure else "measured")):
-            st.caption(f":material/warning: {plain(said.replace('`', ''))}.")
+        guarantee = saved.point.guarantee
+        if ticked and guarantee and (warning := overturned(store, saved.detector, guarantee)):
+            st.warning(plain(warning), icon=":material/gavel:")
+        if ticked and (
+            warning := step.caution(saved.detector, chosen, guarantee.strength if guarantee else "measured")
+        ):
+            st.caption(f":material/warning: {plain(warning.replace('`', ''))}.")
         return chosen if ticked else None
 
 
@@ -148,8 +150,12 @@ def _cells(store: Store, saved: SavedPoint) -> Iterator[str]:
     yield _figure(point.recall)
     yield _flags_a_day(store, point, about.sample)
     labels = count(about.n, "label")
-    sure = saved.point.guarantee
-    proof = f" and {plain(sure.sample, 40)}" if sure and sure.sample and sure.sample != about.sample else ""
+    guarantee = saved.point.guarantee
+    proof = (
+        f" and {plain(guarantee.sample, 40)}"
+        if guarantee and guarantee.sample and guarantee.sample != about.sample
+        else ""
+    )
     sample = f"{plain(about.sample, 40)}{proof}, {labels}" if about.sample else f"all {labels}"
     yield f"{sample}  \n{_small(f'{visible(saved.chosen_by, 30)}, {day(saved.chosen_at)}')}"
 
@@ -173,13 +179,13 @@ def _figure(figure: Interval, strength: str = "") -> str:
     return f"**{figures.percent(figure.value)}**  \n{_small(figures.interval(figure) + strength)}"
 
 
-def _precision(point: OperatingPoint, sure: Guarantee | None) -> str:
+def _precision(point: OperatingPoint, guarantee: Guarantee | None) -> str:
     """The figure, and how sure it is: with a guarantee what it guarantees, and from how many flagged labels."""
-    if sure is None:
+    if guarantee is None:
         flagged = point.true_positives + point.false_positives
         return _figure(point.precision, f", {flagged:,} flagged, measured")
-    known = f"{sure.strength}, {count(sure.labels, 'flagged label')}"
-    return f"**at least {100 * sure.target:.10g}%**  \n{_small(known)}"
+    basis = f"{guarantee.strength}, {count(guarantee.labels, 'flagged label')}"
+    return f"**at least {100 * guarantee.target:.10g}%**  \n{_small(basis)}"
 
 
 def _flags_a_day(store: Store, point: OperatingPoint, sample: str | None) -> str:

@@ -28,8 +28,8 @@ DONE = {"planned": 1, "drawn": 2, "labelled": 3, "certified": 4, "not certifiabl
 
 def under_way(store: Store, data: evidence.Evidence) -> bool:
     """Whether an attempt of this configuration waits for its next step."""
-    at = certify.standing(store, data.config.name, config_id=data.config.id)
-    return at is not None and at.outcome is None
+    status = certify.standing(store, data.config.name, config_id=data.config.id)
+    return status is not None and status.outcome is None
 
 
 @st.fragment
@@ -39,119 +39,124 @@ def show(store: Store, data: evidence.Evidence, *, target: float | None = None) 
     if st.session_state.pop("certify_stale", False):
         st.rerun()  # what is certified and saved is shown elsewhere on the page as well
     with st.container(border=True, key="certify"), shell.guarded():
-        at = certify.standing(store, data.config.name, config_id=data.config.id)
-        here = at if at and _about_these(at, data) else None
+        status = certify.standing(store, data.config.name, config_id=data.config.id)
+        shown = status if status and _about_these(status, data) else None
         with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
             st.markdown("**Certify on fresh labels**", help=ABOUT, width="content")
-            st.markdown(_line(here), width="content")
-        if here:
-            st.markdown(plain(certify.said(here)))
-            _SHOWN[here.stage](store, data, here)
-        elif at:
-            st.caption(f"On {_labels(at)}: {plain(certify.said(at))}")
-        if here is None:
-            _offer_plan(store, data, at, target)
-        if told := st.session_state.pop("certify_told", None):
-            st.info(plain(told), icon=":material/block:")
+            st.markdown(_line(shown), width="content")
+        if shown:
+            st.markdown(plain(certify.said(shown)))
+            _SHOWN[shown.stage](store, data, shown)
+        elif status:
+            st.caption(f"On {_labels(status)}: {plain(certify.said(status))}")
+        if shown is None:
+            _offer_plan(store, data, status, target)
+        if message := st.session_state.pop("certify_told", None):
+            st.info(plain(message), icon=":material/block:")
         if problem := st.session_state.pop("certify_problem", None):
             shell.show_error(problem)
 
 
-def _about_these(at: Standing, data: evidence.Evidence) -> bool:
+def _about_these(status: Standing, data: evidence.Evidence) -> bool:
     """An attempt under way is shown whichever labels are chosen; one that is over, with its own."""
-    over = at.stage in ("certified", "not certifiable")
-    fresh = data.sample is not None and at.fresh is not None and data.sample.name == at.fresh.name
-    return not over or fresh or at.terms.samples == attempts.first_names(data.sample)
+    over = status.stage in ("certified", "not certifiable")
+    fresh = data.sample is not None and status.fresh is not None and data.sample.name == status.fresh.name
+    return not over or fresh or status.terms.samples == attempts.first_names(data.sample)
 
 
-def _line(at: Standing | None) -> str:
+def _line(status: Standing | None) -> str:
     """Plan ✓ · Draw ✓ · **Label 31 / 84** · Certify."""
-    done = DONE[at.stage] if at else 0
+    done = DONE[status.stage] if status else 0
     words = list(STEPS)
-    if at and at.fresh:
-        words[2] = f"Label {at.labelled:,} / {at.fresh.size:,}"
+    if status and status.fresh:
+        words[2] = f"Label {status.labelled:,} / {status.fresh.size:,}"
     marked = [
         f":primary[:material/check:] {word}" if i < done else f"**{word}**" if i == done else f":gray[{word}]"
         for i, word in enumerate(words)
     ]
-    if at and at.stage == "not certifiable":
+    if status and status.stage == "not certifiable":
         marked[3] = f":gray[:material/block:] {STEPS[3]}"
     return " &ensp;·&ensp; ".join(marked)
 
 
-def _planned(store: Store, data: evidence.Evidence, at: Standing) -> None:
-    there, wanted = certify.available(store, at.certification), at.plan.labels
-    few = there < wanted
+def _planned(store: Store, data: evidence.Evidence, status: Standing) -> None:
+    available, needed = certify.available(store, status.certification), status.plan.labels
+    too_few = available < needed
     with st.container(horizontal=True, vertical_alignment="center"):
         st.button(
-            f"Draw {count(wanted, 'fresh trace')}",
+            f"Draw {count(needed, 'fresh trace')}",
             type="primary",
             icon=":material/casino:",
-            on_click=_told(lambda: certify.draw(store, at.certification, now=shell.now())),
-            disabled=few,
+            on_click=_with_error_shown(lambda: certify.draw(store, status.certification, now=shell.now())),
+            disabled=too_few,
         )
-        if few and there >= certify.least(at.plan):
+        if too_few and available >= certify.least(status.plan):
             st.button(
-                f"Draw the {there:,} there are",
-                on_click=_told(lambda: certify.draw(store, at.certification, fewer=True, now=shell.now())),
+                f"Draw the {available:,} there are",
+                on_click=_with_error_shown(
+                    lambda: certify.draw(store, status.certification, fewer=True, now=shell.now())
+                ),
             )
-        if few:
+        if too_few:
             st.page_link(shell.page("detect"), label="Score newer traces", icon=":material/play_circle:")
-    if few:
+    if too_few:
         st.caption(
-            f"{count(there, 'trace')} flagged at {plain(at.limit)} {'is' if there == 1 else 'are'} there, without "
-            "label and in no sample. Score what came in since, or wait for traffic. With fewer the test holds as "
-            "well, and is less likely to pass."
+            f"{count(available, 'trace')} flagged at {plain(status.limit)} {'is' if available == 1 else 'are'} there, "
+            "without label and in no sample. Score what came in since, or wait for traffic. With fewer the test holds "
+            "as well, and is less likely to pass."
         )
     with st.expander("Plan anew: nothing is spent before the draw"):
-        _plan_form(store, attempts.first_labels(store, at.certification), at)
+        _plan_form(store, attempts.first_labels(store, status.certification), status)
 
 
-def _drawn(store: Store, data: evidence.Evidence, at: Standing) -> None:
-    assert at.fresh is not None
-    left = at.fresh.size - at.labelled
+def _drawn(store: Store, data: evidence.Evidence, status: Standing) -> None:
+    assert status.fresh is not None
+    left = status.fresh.size - status.labelled
     if st.button(f"Label {count(left, 'fresh trace')}", type="primary", icon=":material/check_box:"):
-        st.session_state["sample_at_hand"] = at.fresh.name
-        st.switch_page(shell.page("label"), query_params={"sample": at.fresh.name})
+        st.session_state["sample_at_hand"] = status.fresh.name
+        st.switch_page(shell.page("label"), query_params={"sample": status.fresh.name})
     st.caption("The test waits for all of them. Say unsure where you cannot tell: it counts as not hallucinated.")
 
 
-def _labelled(store: Store, data: evidence.Evidence, at: Standing) -> None:
+def _labelled(store: Store, data: evidence.Evidence, status: Standing) -> None:
     st.button(
         "Certify",
         type="primary",
         icon=":material/verified:",
-        on_click=_finish(store, at),
+        on_click=_finish(store, status),
     )
 
 
-def _certified(store: Store, data: evidence.Evidence, at: Standing) -> None:
-    point = certify.point_of(store, at.certification)
+def _certified(store: Store, data: evidence.Evidence, status: Standing) -> None:
+    point = certify.point_of(store, status.certification)
     rate, recall = figures.percent(point.flag_rate.value or 0), figures.percent(point.recall.value or 0)
     st.caption(
-        f"By {_labels(at)}, {count(point.n, 'label')}: it flags {rate} ({figures.interval(point.flag_rate)}) of the "
-        f"traffic and finds {recall} ({figures.interval(point.recall)}) of all hallucinations."
+        f"By {_labels(status)}, {count(point.n, 'label')}: it flags {rate} ({figures.interval(point.flag_rate)}) of "
+        f"the traffic and finds {recall} ({figures.interval(point.recall)}) of all hallucinations."
     )
-    saved = store.points.latest().get(at.certification.detector)
-    kept = saved.point.guarantee.sample if saved and saved.point.guarantee else None
+    saved = store.points.latest().get(status.certification.detector)
+    saved_sample = saved.point.guarantee.sample if saved and saved.point.guarantee else None
     with st.container(horizontal=True, vertical_alignment="center"):
-        if at.fresh and kept == at.fresh.name:
+        if status.fresh and saved_sample == status.fresh.name:
             st.markdown(":material/check: It is the saved operating point.", width="content")
             st.page_link(shell.page("release"), label="Release it", icon=":material/verified:")
         else:
             st.button(
-                "Save the certified point", type="primary", icon=":material/bookmark_add:", on_click=_save(store, at)
+                "Save the certified point",
+                type="primary",
+                icon=":material/bookmark_add:",
+                on_click=_save(store, status),
             )
-    _walk(at)
+    _walk(status)
 
 
-def _not_certified(store: Store, data: evidence.Evidence, at: Standing) -> None:
-    if at.outcome and at.outcome.needed:
-        st.caption(f"Attempt {at.plan.attempt + 1} plans on all labels so far and is tested on new ones.")
-        _plan_form(store, attempts.first_labels(store, at.certification), at)
+def _not_certified(store: Store, data: evidence.Evidence, status: Standing) -> None:
+    if status.outcome and status.outcome.needed:
+        st.caption(f"Attempt {status.plan.attempt + 1} plans on all labels so far and is tested on new ones.")
+        _plan_form(store, attempts.first_labels(store, status.certification), status)
     else:
         st.caption("A new sample of more traffic, a lower target or tier signal are what is left.")
-    _walk(at)
+    _walk(status)
 
 
 _SHOWN: dict[str, Callable[[Store, evidence.Evidence, Standing], None]] = {
@@ -163,18 +168,18 @@ _SHOWN: dict[str, Callable[[Store, evidence.Evidence, Standing], None]] = {
 }
 
 
-def _offer_plan(store: Store, data: evidence.Evidence, at: Standing | None, target: float | None) -> None:
+def _offer_plan(store: Store, data: evidence.Evidence, status: Standing | None, target: float | None) -> None:
     if data.sample is not None and data.sample.design == "fresh-flagged":
         st.caption("These labels are of flagged traces only. Choose a sample of all traffic to plan on.")
         return
     st.caption("Plan which thresholds to test and how many fresh traces that takes. A plan costs nothing.")
-    _plan_form(store, data, at, target)
+    _plan_form(store, data, status, target)
 
 
-def _plan_form(store: Store, data: evidence.Evidence, at: Standing | None, wanted: float | None = None) -> None:
-    needed = at.outcome.needed if at and at.outcome else None
-    target = min(99, max(1, round(100 * (wanted or (at.plan.target if at else certify.TARGET)))))
-    usual = needed or (at.terms.budget if at and not at.outcome else certify.usual_budget(len(data.rows)))
+def _plan_form(store: Store, data: evidence.Evidence, status: Standing | None, wanted: float | None = None) -> None:
+    needed = status.outcome.needed if status and status.outcome else None
+    target = min(99, max(1, round(100 * (wanted or (status.plan.target if status else certify.TARGET)))))
+    usual = needed or (status.terms.budget if status and not status.outcome else certify.usual_budget(len(data.rows)))
     with st.container(horizontal=True, vertical_alignment="bottom"):
         st.number_input("Precision to certify, %", 1, 99, target, step=5, key=f"certify_target_{target}", width=190)
         st.number_input(
@@ -182,22 +187,24 @@ def _plan_form(store: Store, data: evidence.Evidence, at: Standing | None, wante
         )
         st.button(
             "Plan",
-            type="primary" if at and at.outcome else "secondary",  # a first plan is not what the page leads to
+            type="primary" if status and status.outcome else "secondary",  # a first plan is not what the page leads to
             icon=":material/route:",
             # Of this standing only: the second half of a double click must not press the next form's button.
-            key=f"certify_plan_{at.certification.id if at else 0}",
-            on_click=_plan(store, data, at, f"certify_target_{target}", f"certify_labels_{usual}"),
+            key=f"certify_plan_{status.certification.id if status else 0}",
+            on_click=_plan(store, data, status, f"certify_target_{target}", f"certify_labels_{usual}"),
         )
 
 
-def _plan(store: Store, data: evidence.Evidence, seen: Standing | None, target: str, labels: str) -> Callable[[], None]:
+def _plan(
+    store: Store, data: evidence.Evidence, shown: Standing | None, target: str, labels: str
+) -> Callable[[], None]:
     """Plans what the form says, once: a second press finds a newer plan than the one it was shown with."""
 
     def act() -> None:
         newest = certify.standing(store, data.config.name, config_id=data.config.id)
-        if newest and (seen is None or newest.certification.id != seen.certification.id):
+        if newest and (shown is None or newest.certification.id != shown.certification.id):
             return
-        found = certify.plan(
+        plan = certify.plan(
             store,
             data,
             target=int(st.session_state[target]) / 100,
@@ -205,29 +212,29 @@ def _plan(store: Store, data: evidence.Evidence, seen: Standing | None, target: 
             by=shell.user(),
             now=shell.now(),
         )
-        if isinstance(found, NotCertifiable):
-            st.session_state["certify_told"] = f"No plan is likely to certify that: {found.why}."
+        if isinstance(plan, NotCertifiable):
+            st.session_state["certify_told"] = f"No plan is likely to certify that: {plan.why}."
 
-    return _told(act)
+    return _with_error_shown(act)
 
 
-def _finish(store: Store, at: Standing) -> Callable[[], None]:
+def _finish(store: Store, status: Standing) -> Callable[[], None]:
     def act() -> None:
-        certify.finish(store, at.certification, now=shell.now())
+        certify.finish(store, status.certification, now=shell.now())
         st.session_state["certify_stale"] = True
 
-    return _told(act)
+    return _with_error_shown(act)
 
 
-def _save(store: Store, at: Standing) -> Callable[[], None]:
+def _save(store: Store, status: Standing) -> Callable[[], None]:
     def act() -> None:
-        certify.save(store, at.certification, by=shell.user(), now=shell.now())
+        certify.save(store, status.certification, by=shell.user(), now=shell.now())
         st.session_state["certify_stale"] = True
 
-    return _told(act)
+    return _with_error_shown(act)
 
 
-def _told(act: Callable[[], object]) -> Callable[[], None]:
+def _with_error_shown(act: Callable[[], object]) -> Callable[[], None]:
     """A callback whose error is told where the panel is."""
 
     def call() -> None:
@@ -239,26 +246,26 @@ def _told(act: Callable[[], object]) -> Callable[[], None]:
     return call
 
 
-def _labels(at: Standing) -> str:
-    return plain(" + ".join(at.terms.samples), 60) if at.terms.samples else "all labels"
+def _labels(status: Standing) -> str:
+    return plain(" + ".join(status.terms.samples), 60) if status.terms.samples else "all labels"
 
 
-def _walk(at: Standing) -> None:
+def _walk(status: Standing) -> None:
     """Every cut that was to be tested, strict to loose."""
-    if not at.outcome or not at.outcome.walk:
+    if not status.outcome or not status.outcome.walk:
         return
     rows = [
         {
-            "Flags at": attempts.limit(at.plan, one.cut),
-            "Fresh labels": one.labels,
-            "Hallucinated": one.hallucinated,
-            "Precision at least": one.bound,
-            "Outcome": one.outcome,
+            "Flags at": attempts.limit(status.plan, cut.cut),
+            "Fresh labels": cut.labels,
+            "Hallucinated": cut.hallucinated,
+            "Precision at least": cut.bound,
+            "Outcome": cut.outcome,
         }
-        for one in at.outcome.walk
+        for cut in status.outcome.walk
     ]
     share = st.column_config.NumberColumn(
-        format="percent", help=f"One-sided exact lower bound; a cut passes where it reaches {at.plan.target:.0%}"
+        format="percent", help=f"One-sided exact lower bound; a cut passes where it reaches {status.plan.target:.0%}"
     )
     with st.expander(f"The {count(len(rows), 'cut')} of the plan, strict to loose: the test ends at the first to fail"):
         st.dataframe(rows, hide_index=True, column_config={"Precision at least": share})

@@ -11,8 +11,8 @@ from pages.thresholds import comparison
 
 with shell.page_frame(
     "Compare", "Put curves side by side: detectors, settings of one, the models behind the answers, or weeks."
-) as found:
-    runs = configurations.configs_by_detector(found)
+) as store:
+    runs = configurations.configs_by_detector(store)
     if not runs:
         with st.container(border=True):
             st.markdown("**No detector has scored anything yet.** Here you would see their curves side by side.")
@@ -22,13 +22,13 @@ with shell.page_frame(
     with left:
         kind = comparison.choose_kind()
     with middle:
-        sample = None if kind == comparison.WEEKS else evidence_choice.choose_labels(found)
+        sample = None if kind == comparison.WEEKS else evidence_choice.choose_labels(store)
     name = sample.name if sample else None
-    ranked = evidence_choice.best_first(found, runs, name)
-    asked = comparison.choose_series(found, kind, ranked, name, right)
-    if asked is None:
+    ranked = evidence_choice.best_first(store, runs, name)
+    selection = comparison.choose_series(store, kind, ranked, name, right)
+    if selection is None:
         st.stop()
-    contrast = comparison.contrast(found, asked)
-    comparison.show_sentences(contrast, asked)
+    contrast = comparison.contrast(store, selection)
+    comparison.show_sentences(contrast, selection)
     comparison.show_curves(contrast)
     comparison.show_table(contrast)

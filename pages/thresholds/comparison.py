@@ -25,7 +25,7 @@ MOST = 6  # more cannot be told apart
 
 
 @dataclass(frozen=True)
-class Asked:
+class Selection:
     """What is compared: `keys` of one kind, told apart by `names`, in this order; the first is what others are held
     against. `detector` is None where detectors themselves are compared."""
 
@@ -43,7 +43,7 @@ def choose_kind() -> str:
 
 def choose_series(
     store: Store, kind: str, runs: Mapping[str, Sequence[Config]], sample: str | None, place: Any
-) -> Asked | None:
+) -> Selection | None:
     """What to compare; None, with what is missing said, where there are not two of the kind."""
     detector = None
     if kind != DETECTORS:
@@ -66,47 +66,47 @@ def choose_series(
     if len(chosen) < 2:
         st.caption("Choose two or more.")
         return None
-    return Asked(kind, detector, sample, tuple(chosen), tuple(options[key] for key in chosen))
+    return Selection(kind, detector, sample, tuple(chosen), tuple(options[key] for key in chosen))
 
 
-def contrast(store: Store, asked: Asked) -> step.Contrast:
-    ids = [*asked.keys] if asked.kind == SETTINGS else []
+def contrast(store: Store, selection: Selection) -> step.Contrast:
+    ids = [*selection.keys] if selection.kind == SETTINGS else []
     used = [store.scores.get_config(key) for key in ids]
     if not used:
-        names = asked.keys if asked.detector is None else (asked.detector,)
+        names = selection.keys if selection.detector is None else (selection.detector,)
         used = [configurations.resolve_config(store, str(name)) for name in names]
-    return _kept(store.url, asked, tuple(loading.revision(store, config) for config in used), store)
+    return _kept(store.url, selection, tuple(loading.revision(store, config) for config in used), store)
 
 
 @st.cache_resource(max_entries=30, show_spinner="Comparing …")
-def _kept(url: str, asked: Asked, revisions: tuple[Any, ...], _store: Store) -> step.Contrast:
+def _kept(url: str, selection: Selection, revisions: tuple[Any, ...], _store: Store) -> step.Contrast:
     """Immutable, so one serves every session; thousands of resamples take a moment."""
-    if asked.detector is None:
-        return step.of_detectors(_store, asked.keys, sample=asked.sample)
-    if asked.kind == SETTINGS:
-        configs = [_store.scores.get_config(key) for key in asked.keys]
-        return step.of_settings(_store, configs, asked.names, sample=asked.sample)
-    if asked.kind == MODELS:
-        return step.of_models(_store, asked.detector, asked.keys, sample=asked.sample)
-    return step.of_samples(_store, asked.detector, asked.keys)
+    if selection.detector is None:
+        return step.of_detectors(_store, selection.keys, sample=selection.sample)
+    if selection.kind == SETTINGS:
+        configs = [_store.scores.get_config(key) for key in selection.keys]
+        return step.of_settings(_store, configs, selection.names, sample=selection.sample)
+    if selection.kind == MODELS:
+        return step.of_models(_store, selection.detector, selection.keys, sample=selection.sample)
+    return step.of_samples(_store, selection.detector, selection.keys)
 
 
-def show_sentences(contrast: step.Contrast, asked: Asked) -> None:
+def show_sentences(contrast: step.Contrast, selection: Selection) -> None:
     """Whether each differs from the first by more than chance, with the labels it rests on."""
     first = plain(visible(contrast.series[0].name, 60))
-    for one in contrast.differences:
-        name = plain(visible(one.name, 60))
-        if one.missing:
-            st.markdown(f"**{name}** cannot be compared with {first}: {plain(one.missing)}.")
+    for difference in contrast.differences:
+        name = plain(visible(difference.name, 60))
+        if difference.missing:
+            st.markdown(f"**{name}** cannot be compared with {first}: {plain(difference.missing)}.")
             continue
-        on = "that both scored" if one.paired else "of both together"
+        on = "that both scored" if difference.paired else "of both together"
         st.markdown(
-            f"**{name}** {_verdict(one.auroc)} **{first}**: AUROC {_difference(one.auroc)}, "
-            f"{count(one.n, 'label')} {on}, {one.positives:,} hallucinated."
+            f"**{name}** {_verdict(difference.auroc)} **{first}**: AUROC {_difference(difference.auroc)}, "
+            f"{count(difference.n, 'label')} {on}, {difference.positives:,} hallucinated."
         )
     for caution in step.cautions(contrast):
         st.warning(f"{plain(visible(caution, 400))}.", icon=":material/balance:")
-    if asked.kind in (MODELS, WEEKS):
+    if selection.kind in (MODELS, WEEKS):
         st.caption(
             "Other traces, other difficulty: a difference between models or weeks may come from what was asked as well "
             "as from the detector."
@@ -114,7 +114,7 @@ def show_sentences(contrast: step.Contrast, asked: Asked) -> None:
 
 
 def show_curves(contrast: step.Contrast) -> None:
-    curves = [(visible(one.name, 60), one.sweep) for one in contrast.series if not one.sweep.missing]
+    curves = [(visible(series.name, 60), series.sweep) for series in contrast.series if not series.sweep.missing]
     if curves:
         st.plotly_chart(charts.curves(curves), key="compare_curves", config=charts.CONFIG)
 
@@ -122,17 +122,17 @@ def show_curves(contrast: step.Contrast) -> None:
 def show_table(contrast: step.Contrast) -> None:
     rows = [
         {
-            "": visible(one.name, 80),
-            "AUROC": one.auroc.value,
-            "AUROC, 95%": _reach(one.auroc),
-            "Average precision": one.average_precision.value,
-            "AP, 95%": _reach(one.average_precision),
-            "Labels": one.sweep.n,
-            "Hallucinated": one.sweep.positives,
-            "Of traffic": share(one.sweep.prevalence) if one.sweep.prevalence is not None else "",
-            "Coverage": one.sweep.coverage,
+            "": visible(series.name, 80),
+            "AUROC": series.auroc.value,
+            "AUROC, 95%": _reach(series.auroc),
+            "Average precision": series.average_precision.value,
+            "AP, 95%": _reach(series.average_precision),
+            "Labels": series.sweep.n,
+            "Hallucinated": series.sweep.positives,
+            "Of traffic": share(series.sweep.prevalence) if series.sweep.prevalence is not None else "",
+            "Coverage": series.sweep.coverage,
         }
-        for one in contrast.series
+        for series in contrast.series
     ]
     number = st.column_config.NumberColumn
     st.dataframe(
@@ -177,13 +177,15 @@ def _settings(_: Store, runs: Mapping[str, Sequence[Config]], detector: str, __:
 
 
 def _models(store: Store, runs: Mapping[str, Sequence[Config]], detector: str, sample: str | None) -> dict[Any, str]:
-    data = evidence_choice.labelled(store, runs[detector][-1], sample)
+    data = evidence_choice.evidence_of(store, runs[detector][-1], sample)
     return {name: name for name in step.models_of(data)}
 
 
 def _weeks(store: Store, _: Mapping[str, Sequence[Config]], __: str, ___: str | None) -> dict[Any, str]:
-    labelled = (one for one in store.samples.list() if speaks_for_all(one) and store.labels.gold_counts(one.id))
-    return {one.name: one.name for one in labelled}
+    labelled = (
+        sample for sample in store.samples.list() if speaks_for_all(sample) and store.labels.gold_counts(sample.id)
+    )
+    return {sample.name: sample.name for sample in labelled}
 
 
 _OPTIONS: dict[str, Callable[..., dict[Any, str]]] = {

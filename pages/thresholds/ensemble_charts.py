@@ -24,14 +24,14 @@ _INK = "#1F2329"
 def recalls(compared: Sequence[Compared], chosen: str, best: Interval) -> go.Figure:
     """Recall at the budget with its 95% interval: detectors alone, below them ensembles, the chosen one in the accent.
     The dotted line is the best single detector's, chosen inside the folds."""
-    rows = [one for one in compared if one.figures.recall.value is not None][::-1]
-    values = [one.figures.recall for one in rows]
-    colours = [HERE if one.name == chosen else GREY if one.single else BLUE for one in rows]
+    rows = [row for row in compared if row.figures.recall.value is not None][::-1]
+    values = [row.figures.recall for row in rows]
+    colours = [HERE if row.name == chosen else GREY if row.single else BLUE for row in rows]
     bars = {
         "type": "scatter",
         "mode": "markers",
         "x": [figure.value for figure in values],
-        "y": [charted(one.name) for one in rows],
+        "y": [charted(row.name) for row in rows],
         "error_x": {
             "array": [(figure.high or 0) - (figure.value or 0) for figure in values],
             "arrayminus": [(figure.value or 0) - (figure.low or 0) for figure in values],
@@ -55,20 +55,20 @@ def recalls(compared: Sequence[Compared], chosen: str, best: Interval) -> go.Fig
     return go.Figure({"data": [bars], "layout": layout})
 
 
-def heat_map(found: Correlation) -> go.Figure:
+def heat_map(correlation: Correlation) -> go.Figure:
     """Rank correlation of every two detectors, with the number in the cell."""
-    names = [charted(name) for name in found.names]
+    names = [charted(name) for name in correlation.names]
     heat = {
         "type": "heatmap",
-        "z": found.rho,
+        "z": correlation.rho,
         "x": names,
         "y": names,
         "zmin": -1,
         "zmax": 1,
         "colorscale": _DIVERGING,
         "showscale": False,
-        "customdata": found.n,
-        "text": [[_number(rho) for rho in row] for row in found.rho],
+        "customdata": correlation.n,
+        "text": [[_number(rho) for rho in row] for row in correlation.rho],
         "texttemplate": "%{text}",
         "textfont": {"color": _INK},
         "xgap": 2,
@@ -78,7 +78,7 @@ def heat_map(found: Correlation) -> go.Figure:
     }
     plain: dict[str, Any] = {"showgrid": False, "fixedrange": True, "automargin": True, "type": "category"}
     layout = {
-        **template(height=150 + 42 * len(found.names)),
+        **template(height=150 + 42 * len(correlation.names)),
         "margin": {"l": 10, "r": 10, "t": 10, "b": 10},
         "xaxis": plain,
         "yaxis": {**plain, "autorange": "reversed"},
@@ -86,9 +86,9 @@ def heat_map(found: Correlation) -> go.Figure:
     return go.Figure({"data": [heat], "layout": layout})
 
 
-def frontier(found: Frontier) -> go.Figure:
+def frontier(frontier: Frontier) -> go.Figure:
     """Recall at the budget against how many of 1,000 traces the expensive detector is asked about, with its band."""
-    steps = [step for step in found.steps if step.recall.value is not None]
+    steps = [step for step in frontier.steps if step.recall.value is not None]
     x = [step.asked for step in steps]
     low, high = [step.recall.low for step in steps], [step.recall.high for step in steps]
     shade = {
@@ -118,7 +118,7 @@ def frontier(found: Frontier) -> go.Figure:
         ),
         "name": "recall at the budget",
     }
-    top = max([one or 0 for one in high], default=1.0)
+    top = max([bound or 0 for bound in high], default=1.0)
     layout = {
         **template(height=340),
         "xaxis": axis("Traces of 1,000 that reach the expensive detector", range=[-20, 1020], tickformat=",d"),

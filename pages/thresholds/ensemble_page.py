@@ -27,14 +27,14 @@ with shell.page_frame(
     sample = evidence_choice.choose_labels(store)
     name = sample.name if sample else None
     sweeps = {
-        one: evidence_choice.labelled(store, configs[-1], name).sweep
-        for one, configs in evidence_choice.best_first(store, runs, name).items()
+        detector: evidence_choice.evidence_of(store, configs[-1], name).sweep
+        for detector, configs in evidence_choice.best_first(store, runs, name).items()
     }
-    offered = [one for one, sweep in sweeps.items() if sweep.scored]
-    default = [one for one in offered if (sweeps[one].coverage or 0.0) >= COVERED][:DEFAULT]
+    offered = [detector for detector, sweep in sweeps.items() if sweep.scored]
+    default = [detector for detector in offered if (sweeps[detector].coverage or 0.0) >= COVERED][:DEFAULT]
     choice = ensemble_report.choose(store, offered, default)
     try:
-        report = ensemble_report.report(store, choice, name)
+        report = ensemble_report.build_report(store, choice, name)
     except BadInput as error:
         with st.container(border=True):
             why = str(error)

@@ -79,9 +79,9 @@ def choose(store: Store, offered: Sequence[str], default: Sequence[str]) -> Choi
     return Choice(tuple(sorted(names)), kind, budget / 100, k, last, share, saved)
 
 
-def report(store: Store, choice: Choice, sample: str | None) -> step.Report:
+def build_report(store: Store, choice: Choice, sample: str | None) -> step.Report:
     configs = [configurations.resolve_config(store, name) for name in choice.names]
-    key = (revision(store, configs), tuple(loading.revision(store, one) for one in configs[:1]))
+    key = (revision(store, configs), tuple(loading.revision(store, config) for config in configs[:1]))
     return _kept(store.url, choice, sample, key, store)
 
 
@@ -98,81 +98,81 @@ def _kept(url: str, choice: Choice, sample: str | None, key: tuple[Any, ...], _s
     )
 
 
-def show_sentence(found: step.Report) -> None:
-    first, _, rest = found.sentence.partition(". ")
+def show_sentence(report: step.Report) -> None:
+    first, _, rest = report.sentence.partition(". ")
     st.markdown(f"**{plain(first)}{'.' if rest else ''}** {plain(rest)}")
-    basis = f"{count(found.n, 'label')}, {found.positives:,} hallucinated"
-    traffic = found.gathered.traffic
-    cut = "from the labels" if found.gathered.from_labels else f"from {count(traffic.n, 'trace')}"
+    basis = f"{count(report.n, 'label')}, {report.positives:,} hallucinated"
+    traffic = report.gathered.traffic
+    cut = "from the labels" if report.gathered.from_labels else f"from {count(traffic.n, 'trace')}"
     st.caption(
         f"{basis}; the cut is read {cut}. Figures are out of fold: 10 times 5 folds, traces that share sources kept "
         "together, and the best single detector chosen inside each fold as well."
     )
-    for note in found.notes:
+    for note in report.notes:
         st.caption(f":material/info: {plain(note.replace('`', ''))}")
 
 
-def show_figures(found: step.Report) -> None:
-    figures, n = found.figures, f"n = {found.n:,}"
+def show_figures(report: step.Report) -> None:
+    figures, n = report.figures, f"n = {report.n:,}"
     named = (
-        ("Recall", figures.recall, f"Share of {count(found.positives, 'labelled hallucination')} that is flagged"),
+        ("Recall", figures.recall, f"Share of {count(report.positives, 'labelled hallucination')} that is flagged"),
         ("Precision", figures.precision, "Share of flags that is right"),
-        ("Difference, points", found.apart, f"In recall, against {found.best}, on the same folds and resamples"),
+        ("Difference, points", report.apart, f"In recall, against {report.best}, on the same folds and resamples"),
     )
     places = st.columns(4)
     for place, (name, figure, about) in zip(places, named, strict=False):
-        apart = figure is found.apart
+        apart = figure is report.apart
         value = "–" if figure.value is None else wording.points(figure.value) if apart else percent(figure.value)
         place.metric(name, value, _reach(figure, apart), delta_color="off", delta_arrow="off", help=f"{about}; {n}")
-    area = found.auroc
+    area = report.auroc
     reach = "unknown" if area.low is None or area.high is None else f"{area.low:.2f}–{area.high:.2f}"
     value = "–" if area.value is None else f"{area.value:.3f}"
     about = f"The chance that a hallucinated trace is ranked above a clean one, within folds; {n}"
     places[3].metric("AUROC", value, reach, delta_color="off", delta_arrow="off", help=about)
 
 
-def show_charts(found: step.Report) -> None:
+def show_charts(report: step.Report) -> None:
     left, right = st.columns(2, gap="medium")
     with left:
-        st.subheader(f"What each finds when it flags {percent(found.budget)} of traffic", anchor=False)
-        chosen = step.kind_name(found.recipe)
-        figure = ensemble_charts.recalls(found.compared, chosen, found.best_figures.recall)
+        st.subheader(f"What each finds when it flags {percent(report.budget)} of traffic", anchor=False)
+        chosen = step.kind_name(report.recipe)
+        figure = ensemble_charts.recalls(report.compared, chosen, report.best_figures.recall)
         st.plotly_chart(figure, key="ensemble_recalls", config=charts.CONFIG)
         st.caption(
-            f"95% intervals, {count(found.positives, 'hallucinated label')}. Grey: one detector; blue: ensembles; "
+            f"95% intervals, {count(report.positives, 'hallucinated label')}. Grey: one detector; blue: ensembles; "
             "gold: the one chosen. Dotted: the best single detector, chosen by AUROC inside the folds. The highest of "
             "many, picked here by eye, is flattered."
         )
     with right:
         st.subheader("How alike the detectors are", anchor=False)
-        st.plotly_chart(ensemble_charts.heat_map(found.correlation), key="ensemble_heat", config=charts.CONFIG)
+        st.plotly_chart(ensemble_charts.heat_map(report.correlation), key="ensemble_heat", config=charts.CONFIG)
         st.caption(
-            f"Rank correlation among {count(found.n - found.positives, 'clean label')}, pair by pair where both have "
+            f"Rank correlation among {count(report.n - report.positives, 'clean label')}, pair by pair where both have "
             "a score. Near 1, the second detector adds little."
         )
 
 
-def show_joint(found: step.Report) -> None:
+def show_joint(report: step.Report) -> None:
     """The measured joint false-positive rate beside what independence would have."""
-    if not found.joint:
+    if not report.joint:
         return
     st.subheader("False alarms together", anchor=False)
-    st.markdown(plain(wording.joint_sentence(found.joint[0], found.able, found.budget)))
+    st.markdown(plain(wording.joint_sentence(report.joint[0], report.able, report.budget)))
     rows = [
         {
-            "Flagged by": "any of them" if one.k == 1 else f"at least {one.k}",
-            "Measured": _percent(one.measured),
-            "95%": interval(one.measured),
-            "Were they independent": _percent(Interval(one.assumed)),
-            "Clean labels": found.n - found.positives,
+            "Flagged by": "any of them" if row.k == 1 else f"at least {row.k}",
+            "Measured": _percent(row.measured),
+            "95%": interval(row.measured),
+            "Were they independent": _percent(Interval(row.assumed)),
+            "Clean labels": report.n - report.positives,
         }
-        for one in found.joint
+        for row in report.joint
     ]
     st.dataframe(rows, hide_index=True)
 
 
-def show_frontier(found: step.Report) -> None:
-    if (frontier := found.frontier) is None:
+def show_frontier(report: step.Report) -> None:
+    if (frontier := report.frontier) is None:
         return
     price = frontier.price
     st.subheader(f"What asking {plain(price.detector)} about less traffic costs in recall", anchor=False)
@@ -186,14 +186,14 @@ def show_frontier(found: step.Report) -> None:
         cost.append(f"{price.seconds:.2g} s a trace")
     st.caption(
         f"{listed(list(frontier.filters), 6)} let the most suspicious traces through. Median of "
-        f"{count(price.n, 'score')}: {', '.join(cost)}. Recall on {count(found.positives, 'hallucinated label')} at "
-        f"{percent(found.budget)} of traffic flagged; nothing is fitted."
+        f"{count(price.n, 'score')}: {', '.join(cost)}. Recall on {count(report.positives, 'hallucinated label')} at "
+        f"{percent(report.budget)} of traffic flagged; nothing is fitted."
     )
 
 
-def show_tiers(found: step.Report) -> None:
+def show_tiers(report: step.Report) -> None:
     st.subheader("Two tiers", anchor=False)
-    signal, page = found.signal, found.page
+    signal, page = report.signal, report.page
     if signal.threshold is not None:
         st.markdown(f"**Signal** from {signal.threshold:.4g}: {percent(signal.share)} of traffic, the alert budget.")
     if page.threshold is not None and page.target is not None:
@@ -206,12 +206,12 @@ def show_tiers(found: step.Report) -> None:
         st.markdown(f"**Page**: no cut yet. {plain(why[:1].upper() + why[1:])}.")
 
 
-def offer_save(store: Store, found: step.Report) -> None:
+def offer_save(store: Store, report: step.Report) -> None:
     with st.container(horizontal=True, vertical_alignment="bottom"):
         st.text_input("Name", key="ensemble_name", placeholder="grounding", max_chars=100, width=260)
         st.button(
-            "Save ensemble", type="primary", icon=":material/bookmark_add:", on_click=_save, args=(store, found),
-            disabled=found.signal.threshold is None,
+            "Save ensemble", type="primary", icon=":material/bookmark_add:", on_click=_save, args=(store, report),
+            disabled=report.signal.threshold is None,
         )  # fmt: skip
         if done := st.session_state.pop("ensemble_saved", None):
             st.markdown(f":material/check: {plain(done)}", width="content")
@@ -226,23 +226,23 @@ def show_saved(store: Store) -> None:
     with st.expander(count(len(saved), "saved ensemble")):
         rows = [
             {
-                "Name": visible(one.name, 100),
-                "Kind": KIND_WORDS.get(one.document["kind"], one.document["kind"]),
-                "Detectors": ", ".join(one.document["detectors"]),
-                "What was known": one.document["sentence"],
-                "By": visible(one.saved_by, 60),
-                "When": ago(one.saved_at, shell.now()),
+                "Name": visible(ensemble.name, 100),
+                "Kind": KIND_WORDS.get(ensemble.document["kind"], ensemble.document["kind"]),
+                "Detectors": ", ".join(ensemble.document["detectors"]),
+                "What was known": ensemble.document["sentence"],
+                "By": visible(ensemble.saved_by, 60),
+                "When": ago(ensemble.saved_at, shell.now()),
             }
-            for one in saved
+            for ensemble in saved
         ]
         st.dataframe(rows, hide_index=True)
 
 
-def _save(store: Store, found: step.Report) -> None:
+def _save(store: Store, report: step.Report) -> None:
     """Pressed twice, the same ensemble is saved again: the latest of a name counts, and it is the same."""
     name = str(st.session_state.get("ensemble_name") or "")
     try:
-        step.save(store, name, found, by=shell.user(), now=shell.now())
+        step.save(store, name, report, by=shell.user(), now=shell.now())
     except TouchstoneError as error:
         st.session_state["ensemble_problem"] = error
     else:

@@ -44,7 +44,7 @@ ABOUT_STRENGTH = """
 
 def choose_policy(store: Store, data: evidence.Evidence, setting: tune_setting.Setting) -> None:
     """The controls that move the threshold, and their numbers."""
-    state, moved = st.session_state, {"on_change": _set_policy, "args": (store, data)}
+    state = st.session_state
     state["tune_policy"], state["tune_strength"] = setting.policy.kind, setting.strength
     with st.container(horizontal=True, vertical_alignment="top", key="tune-policy"):
         st.segmented_control(
@@ -54,7 +54,8 @@ def choose_policy(store: Store, data: evidence.Evidence, setting: tune_setting.S
             format_func=POLICIES.__getitem__,
             key="tune_policy",
             help=ABOUT,
-            **moved,
+            on_change=_set_policy,
+            args=(store, data),
         )
         for number in NUMBERS.get(setting.policy.kind, ()):
             state[number.key] = number.shown(setting.rule)
@@ -67,7 +68,8 @@ def choose_policy(store: Store, data: evidence.Evidence, setting: tune_setting.S
                 step=number.step,
                 format="%g",
                 width=130,
-                **moved,
+                on_change=_set_policy,
+                args=(store, data),
             )
         if setting.policy.kind == "precision":
             st.segmented_control(
@@ -77,7 +79,8 @@ def choose_policy(store: Store, data: evidence.Evidence, setting: tune_setting.S
                 format_func=tune_setting.STRENGTHS.__getitem__,
                 key="tune_strength",
                 help=ABOUT_STRENGTH,
-                **moved,
+                on_change=_set_policy,
+                args=(store, data),
             )
 
 
@@ -135,38 +138,48 @@ def clicked(key: str) -> None:
     """A click on a chart: the point says which threshold it stands for."""
     state = st.session_state
     points, where = state[key]["selection"]["points"], state["tune_setting"].where
-    if points and (given := points[0].get("customdata")) is not None:
+    if points and (custom := points[0].get("customdata")) is not None:
         # The browser sends a list as it is, or as a mapping by place.
-        state["tune_clicked"] = (key, where, float(next(iter(given.values() if isinstance(given, Mapping) else given))))
+        state["tune_clicked"] = (
+            key,
+            where,
+            float(next(iter(custom.values() if isinstance(custom, Mapping) else custom))),
+        )
     # A second click on the same point takes the selection back, and means the same threshold.
     if (last := state.get("tune_clicked")) and last[:2] == (key, where):
         _hand(last[2])
 
 
 def take_by_hand(threshold: float) -> None:
-    _hand(threshold, said=True)
+    _hand(threshold, typed=True)
 
 
 def _set_policy(store: Store, data: evidence.Evidence) -> None:
     state = st.session_state
-    known: tune_setting.Setting = state["tune_setting"]
+    setting: tune_setting.Setting = state["tune_setting"]
     kind: Kind = state["tune_policy"]
-    strength: Strength = state.get("tune_strength") or known.strength
+    strength: Strength = state.get("tune_strength") or setting.strength
     if kind == "manual":
-        state["tune_setting"] = replace(known, by_hand=True)
+        state["tune_setting"] = replace(setting, by_hand=True)
         return
-    rule = known.rule if known.rule.kind == kind else tune_setting.FIRST[kind]
-    given = {one.part: state[one.key] / one.scale for one in NUMBERS.get(kind, ()) if state.get(one.key) is not None}
-    if rule is known.rule:  # the numbers on the page are this policy's
-        rule = replace(rule, **given)
-    state["tune_setting"] = tune_setting.moved(store, data, replace(known, rule=rule, strength=strength, by_hand=False))
+    rule = setting.rule if setting.rule.kind == kind else tune_setting.FIRST[kind]
+    numbers = {
+        number.part: state[number.key] / number.scale
+        for number in NUMBERS.get(kind, ())
+        if state.get(number.key) is not None
+    }
+    if rule is setting.rule:  # the numbers on the page are this policy's
+        rule = replace(rule, **numbers)
+    state["tune_setting"] = tune_setting.moved(
+        store, data, replace(setting, rule=rule, strength=strength, by_hand=False)
+    )
 
 
 def _by_hand(key: str) -> None:
     if (value := st.session_state[key]) is not None:
-        _hand(float(value), said=key == "tune_exact")
+        _hand(float(value), typed=key == "tune_exact")
 
 
-def _hand(threshold: float, *, said: bool = False) -> None:
-    known: tune_setting.Setting = st.session_state["tune_setting"]
-    st.session_state["tune_setting"] = replace(known, by_hand=True, threshold=threshold, said=said)
+def _hand(threshold: float, *, typed: bool = False) -> None:
+    setting: tune_setting.Setting = st.session_state["tune_setting"]
+    st.session_state["tune_setting"] = replace(setting, by_hand=True, threshold=threshold, typed=typed)

@@ -46,12 +46,12 @@ def show(store: Store, name: str, sample: str | None) -> None:
     _offer(store, mapped)
 
 
-def diagram(found: Reliability) -> go.Figure:
+def diagram(reliability: Reliability) -> go.Figure:
     """Share hallucinated against predicted probability, one point a bin with its 95% interval; on the line, a
     probability is what it says."""
-    shares = [one.hallucinated for one in found.bins]
-    values = np.array([one.value for one in shares], dtype=float)
-    low, high = (np.array([getattr(one, end) for one in shares], dtype=float) for end in ("low", "high"))
+    shares = [bin.hallucinated for bin in reliability.bins]
+    values = np.array([bin.value for bin in shares], dtype=float)
+    low, high = (np.array([getattr(bin, end) for bin in shares], dtype=float) for end in ("low", "high"))
     line = {
         "type": "scatter",
         "x": [0, 1],
@@ -63,7 +63,7 @@ def diagram(found: Reliability) -> go.Figure:
     }
     points = {
         "type": "scatter",
-        "x": [one.predicted for one in found.bins],
+        "x": [bin.predicted for bin in reliability.bins],
         "y": values,
         "error_y": {
             "type": "data",
@@ -76,7 +76,7 @@ def diagram(found: Reliability) -> go.Figure:
         },
         "mode": "markers",
         "marker": {"size": 9, "color": charts.VERMILLION},
-        "customdata": np.stack([low, high, [one.n for one in found.bins]], axis=-1),
+        "customdata": np.stack([low, high, [bin.n for bin in reliability.bins]], axis=-1),
         "hovertemplate": (
             "predicted %{x:.0%}<br>hallucinated %{y:.0%} (%{customdata[0]:.0%} to %{customdata[1]:.0%})<br>"
             "%{customdata[2]:,} labels<extra></extra>"
@@ -91,12 +91,12 @@ def diagram(found: Reliability) -> go.Figure:
     return go.Figure({"data": [line, points], "layout": layout})
 
 
-def curve(found: MapCurve, *, unit: str) -> go.Figure:
+def curve(mapping: MapCurve, *, unit: str) -> go.Figure:
     """The map: P(hallucinated) at every score."""
     data = {
         "type": "scatter",
-        "x": found.scores,
-        "y": found.probabilities,
+        "x": mapping.scores,
+        "y": mapping.probabilities,
         "mode": "lines",
         "line": {"color": charts.VERMILLION, "width": 2},
         "hovertemplate": "score %{x:.4~g}: %{y:.0%}<extra></extra>",

@@ -23,7 +23,7 @@ TABLE = "scoreboard_table"
 SEEN = 14  # rows; the rest scrolls
 
 
-def made(store: Store, sample: str | None) -> step.Scoreboard:
+def load(store: Store, sample: str | None) -> step.Scoreboard:
     """The scoreboard, kept until a label, a score or a saved point changes."""
     newest = [configs[-1] for configs in configurations.configs_by_detector(store).values()]
     saved = tuple(point.id for point in store.points.latest().values())
@@ -37,7 +37,7 @@ def _kept(url: str, sample: str | None, changes: tuple[Any, ...], _store: Store)
     return step.scoreboard(_store, sample=sample)
 
 
-def say(board: step.Scoreboard) -> None:
+def show_leaders(board: step.Scoreboard) -> None:
     """Who leads, in sentences."""
     first, *rest = scoreboard.sentences(board)
     st.markdown(f"**{plain(first)}**")
@@ -151,7 +151,7 @@ def _whole(share: float | None) -> float | None:
 def _range(figure: Interval, times: int) -> str | None:
     if figure.low is None or figure.high is None:
         return None
-    low, high = (f"{times * one:.{0 if times > 1 else 2}f}" for one in (figure.low, figure.high))
+    low, high = (f"{times * bound:.{0 if times > 1 else 2}f}" for bound in (figure.low, figure.high))
     return f"{low}–{high}"
 
 
@@ -160,7 +160,7 @@ def _text(name: str, width: int, about: str | None = None) -> Any:
 
 
 def _number(width: int, form: str, about: str, name: str | None = None) -> Any:
-    return st.column_config.NumberColumn(name, width=width, format=form, help=about)  # type: ignore[arg-type]
+    return st.column_config.NumberColumn(name, width=width, format=form, help=about)
 
 
 _COLUMNS: dict[str, Any] = {

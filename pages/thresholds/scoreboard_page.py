@@ -11,8 +11,8 @@ from pages.thresholds import reliability, scoreboard
 
 with shell.page_frame(
     "Scoreboard", "Every detector on the same labels, beside the baselines it must beat, and what each costs."
-) as found:
-    if not configurations.configs_by_detector(found):
+) as store:
+    if not configurations.configs_by_detector(store):
         with st.container(border=True):
             st.markdown(
                 "**No detector has scored anything yet.** Here you would see them side by side: how well each tells "
@@ -20,19 +20,19 @@ with shell.page_frame(
             )
             st.page_link(shell.page("detect"), label="Run detectors", icon=":material/play_circle:")
         st.stop()
-    unknown_models.show(found)
+    unknown_models.show(store)
     left, _ = st.columns([1, 2])
     with left:
-        sample = evidence_choice.choose_labels(found)
+        sample = evidence_choice.choose_labels(store)
     name = sample.name if sample else None
-    board = scoreboard.made(found, name)
+    board = scoreboard.load(store, name)
     if not board.n:
         with st.container(border=True):
             st.markdown("**No labels yet.** A scoreboard needs traces labelled hallucinated and clean.")
             st.page_link(shell.page("label"), label="Label traces", icon=":material/check_box:")
         st.stop()
-    scoreboard.say(board)
+    scoreboard.show_leaders(board)
     chosen = scoreboard.choose(board)
     scoreboard.show_silent(board)
     if chosen is not None:
-        reliability.show(found, chosen, name)
+        reliability.show(store, chosen, name)

@@ -33,4 +33,6 @@ def show(point: OperatingPoint, span: tuple[float, float]) -> None:
 def _dot(recall: float | None, precision: float | None) -> list[float] | None:
     """The place on the curve's chart, from 0 to 1 on each axis."""
     low, high = charts.SHARES
-    return None if recall is None or precision is None else [(one - low) / (high - low) for one in (recall, precision)]
+    return (
+        None if recall is None or precision is None else [(share - low) / (high - low) for share in (recall, precision)]
+    )

@@ -10,6 +10,7 @@ from typing import Any
 import streamlit as st
 
 from calibrate import registry
+from calibrate.orientation import SIGNS
 from calibrate.report.numbers import count, listed, share
 from calibrate.report.sentences import figures as wording
 from calibrate.stats.choosing.policy import parse
@@ -83,12 +84,12 @@ def show_missing(data: evidence.Evidence) -> None:
             st.page_link(shell.page("label"), label="Label traces", icon=":material/check_box:")
 
 
-def show_overview(store: Store, runs: Mapping[str, Sequence[Config]], sample: evidence_choice.Asked) -> None:
+def show_overview(store: Store, runs: Mapping[str, Sequence[Config]], sample: evidence_choice.SampleNames) -> None:
     """Every detector that has scores, in the order given, with the point that is saved for it."""
     saved = store.points.latest()
     rows = []
     for name, configs in runs.items():
-        sweep = evidence_choice.labelled(store, configs[-1], sample).sweep
+        sweep = evidence_choice.evidence_of(store, configs[-1], sample).sweep
         point = saved[name].point if name in saved else None
         rows.append(
             {
@@ -129,8 +130,8 @@ def marks_of(
         marks.append(charts.Mark("policy", _legend(ruled), ruled.threshold, ruled.precision, ruled.recall))
     marks.append(charts.Mark("elbow", "Elbow", elbow.threshold, elbow.precision, elbow.recall))
     if live is not None:
-        there = figures(data.sweep, live)
-        marks.append(charts.Mark("live", "Live release", live, there.precision, there.recall))
+        measured = figures(data.sweep, live)
+        marks.append(charts.Mark("live", "Live release", live, measured.precision, measured.recall))
     return marks
 
 
@@ -185,8 +186,8 @@ def show_figures(
     rate = point.flag_rate.value
     estimated = None if per_day is None or rate is None else rate * per_day
     # Why a policy is not met stands above the charts already.
-    said = wording.sentence(replace(point, why=None), estimated if flags is None else flags, chance=chance)
-    first, _, rest = said.partition(". ")
+    sentence = wording.sentence(replace(point, why=None), estimated if flags is None else flags, chance=chance)
+    first, _, rest = sentence.partition(". ")
     words = [f"<p><b>{escape(first)}.</b> {escape(rest)}</p>"]
     words += [f'<p class="quiet">{escape(caution)}</p>' for caution in wording.cautions(point)]
     named = (
@@ -195,7 +196,7 @@ def show_figures(
         ("False-positive rate", point.fpr, "Share of clean traces that is flagged"),
         ("Flag rate", point.flag_rate, "Share of all traffic that is flagged"),
     )
-    metrics = [_metric(*one) for one in named] + [_flags_a_day(point.flag_rate, per_day)]
+    metrics = [_metric(*figure) for figure in named] + [_flags_a_day(point.flag_rate, per_day)]
     # One element of the page and not fourteen: it is drawn anew with every move of the threshold.
     table = f'<div class="ts-figures">{_matrix(point)}{"".join(metrics)}</div>'
     st.html(f'{STYLE}<div class="ts-said">{"".join(words)}</div>{table}')
@@ -205,28 +206,28 @@ def show_nearby(store: Store, data: evidence.Evidence, point: OperatingPoint) ->
     """The traces just on either side of the threshold, readable in place; where flag and gold differ is marked."""
     near = data.nearby(point.threshold, most=NEAR)
     rows = [*near.flagged[::-1], *near.passed]
-    known = _read(store, data.config, rows)
+    traces = _read(store, data.config, rows)
     cards = [
-        trace_card.Shown(*known[row.pk], _heading(row, flagged=i < len(near.flagged))) for i, row in enumerate(rows)
+        trace_card.Shown(*traces[row.pk], _heading(row, flagged=i < len(near.flagged))) for i, row in enumerate(rows)
     ]
     line = f"↑ flagged · threshold {tune_setting.at(point)} · not flagged ↓"
     between = [line] if rows else []
     st.subheader("Either side of the threshold", anchor=False)
-    items = [*cards[: len(near.flagged)], *between, *cards[len(near.flagged) :]]
+    items: list[trace_card.Shown | str] = [*cards[: len(near.flagged)], *between, *cards[len(near.flagged) :]]
     trace_card.show_list(items, height=CARD_HEIGHT, key="tune_near")
 
 
 def _read(store: Store, config: Config, rows: Sequence[Row]) -> dict[int, tuple[Trace, Sequence[Evidence]]]:
     """The traces of these rows with their evidence. Those shown before the threshold moved are not read again."""
     shown, before = st.session_state.get("tune_near", (None, {}))
-    known = before if shown == config.id else {}
-    missing = [row.pk for row in rows if row.pk not in known]
+    already_read = before if shown == config.id else {}
+    missing = [row.pk for row in rows if row.pk not in already_read]
     traces = store.traces.load(missing) if missing else ()
     evidence = store.scores.evidence(config.id, missing) if missing else {}
     read = {pk: (trace, evidence.get(pk, ())) for pk, trace in zip(missing, traces, strict=True)}
-    kept = {row.pk: known.get(row.pk) or read[row.pk] for row in rows}
-    st.session_state["tune_near"] = (config.id, kept)
-    return kept
+    current = {row.pk: already_read.get(row.pk) or read[row.pk] for row in rows}
+    st.session_state["tune_near"] = (config.id, current)
+    return current
 
 
 VERDICTS = {
@@ -295,4 +296,4 @@ def _round(number: float) -> str:
 
 
 def _sign(point: OperatingPoint) -> str:
-    return "≥" if point["flag_when"] == "above" else "≤"
+    return SIGNS[point.flag_when]

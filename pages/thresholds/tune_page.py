@@ -80,9 +80,9 @@ def explore(store: Store, data: evidence.Evidence, per_day: float | None, drawn:
         tune_charts.show_figures(point, per_day, flags=flags, chance=chance)
         if setting.policy.kind == "elbow":
             st.caption(plain(tune_setting.once(data, "elbow", lambda: operating_points.bootstrap_elbow(data)).sentence))
-        if setting.asked != "certified":
+        if setting.strength_in_force != "certified":
             offer_save(store, data, point)
-        if setting.asked == "certified" or certify_panel.under_way(store, data):
+        if setting.strength_in_force == "certified" or certify_panel.under_way(store, data):
             certify_panel.show(store, data, target=setting.rule.value if setting.rule.kind == "precision" else None)
         tune_charts.show_nearby(store, data, point)
 
@@ -101,7 +101,7 @@ def choose(store: Store, data: evidence.Evidence, live: float | None) -> tuple[b
     if not setting.by_hand and not ruled.feasible:
         why = str(ruled.why)
         st.warning(f"{plain(why[:1].upper() + why[1:])}. Shown is that nearest point.", icon=":material/block:")
-    if setting.asked == "certified" and ruled.guarantee is None:
+    if setting.strength_in_force == "certified" and ruled.guarantee is None:
         st.info(
             "Nothing is certified here yet: below is what these labels measure, then the steps to a certificate.",
             icon=":material/verified:",
@@ -113,8 +113,8 @@ def choose(store: Store, data: evidence.Evidence, live: float | None) -> tuple[b
 
 with shell.page_frame(
     "Tune", "See what a detector would flag at every threshold, read the traces next to it, and choose."
-) as found:
-    runs = configurations.configs_by_detector(found)
+) as store:
+    runs = configurations.configs_by_detector(store)
     if not runs:
         with st.container(border=True):
             st.markdown(
@@ -122,19 +122,19 @@ with shell.page_frame(
             )
             st.page_link(shell.page("detect"), label="Run detectors", icon=":material/play_circle:")
         st.stop()
-    unknown_models.show(found)
+    unknown_models.show(store)
     places = st.columns([2, 2, 2])
     with places[0]:
-        sample = evidence_choice.choose_labels(found, merge=True)
-    runs = evidence_choice.best_first(found, runs, evidence_choice.asked(sample))
-    config = evidence_choice.choose_config(runs, places[1:])
-    labelled = evidence_choice.labelled(found, config, evidence_choice.asked(sample))
-    tune_charts.show_facts(found, labelled)
-    tune_charts.show_overview(found, runs, evidence_choice.asked(sample))
+        sample = evidence_choice.choose_labels(store, merge=True)
+    ranked = evidence_choice.best_first(store, runs, evidence_choice.sample_names(sample))
+    config = evidence_choice.choose_config(ranked, places[1:])
+    labelled = evidence_choice.evidence_of(store, config, evidence_choice.sample_names(sample))
+    tune_charts.show_facts(store, labelled)
+    tune_charts.show_overview(store, ranked, evidence_choice.sample_names(sample))
     if labelled.sweep.missing:
         tune_charts.show_missing(labelled)
-        if certify_panel.under_way(found, labelled):
-            certify_panel.show(found, labelled)
+        if certify_panel.under_way(store, labelled):
+            certify_panel.show(store, labelled)
     else:
-        drawn = choose(found, labelled, live_threshold(found, labelled))
-        explore(found, labelled, traffic.traffic_per_day(found, sample), drawn)
+        drawn = choose(store, labelled, live_threshold(store, labelled))
+        explore(store, labelled, traffic.traffic_per_day(store, sample), drawn)

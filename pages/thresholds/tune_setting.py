@@ -20,6 +20,7 @@ from calibrate.workflow.evidence import evidence, loading
 from calibrate.workflow.evidence.traffic import scored_traffic
 from calibrate.workflow.tuning import operating_points
 from db import Store
+from pages.components.evidence_choice import SampleNames
 from pages.components.text import plain
 
 T = TypeVar("T")
@@ -36,19 +37,19 @@ class Setting:
     was typed or taken from a sentence, not dragged; only such a one goes to the address, as every change of that is one
     more press of the browser's Back."""
 
-    where: tuple[int, str | None]
+    where: tuple[int, SampleNames]
     rule: Policy
     strength: Strength
     by_hand: bool
     threshold: float
-    said: bool = False
+    typed: bool = False
 
     @property
     def policy(self) -> Policy:
         return Policy("manual", self.threshold) if self.by_hand else self.rule
 
     @property
-    def asked(self) -> Strength:
+    def strength_in_force(self) -> Strength:
         """Only a precision can be more than measured."""
         return self.strength if self.policy.kind == "precision" else "measured"
 
@@ -56,17 +57,21 @@ class Setting:
 def setting_for(store: Store, data: evidence.Evidence) -> Setting:
     """The setting at hand, begun anew for another detector or sample: the default policy's choice."""
     where = (data.config.id, data.sample.names if data.sample else None)
-    known: Setting | None = st.session_state.get("tune_setting")
-    if known is None or known.where != where:
-        begun = Setting(where, known.rule, known.strength, False, 0.0) if known else _addressed(where, span_of(data))
-        known = moved(store, data, begun)
-        st.session_state["tune_setting"] = known
-    return known
+    setting: Setting | None = st.session_state.get("tune_setting")
+    if setting is None or setting.where != where:
+        begun = (
+            Setting(where, setting.rule, setting.strength, False, 0.0) if setting else _addressed(where, span_of(data))
+        )
+        setting = moved(store, data, begun)
+        st.session_state["tune_setting"] = setting
+    return setting
 
 
-def _addressed(where: tuple[int, str | None], span: tuple[float, float]) -> Setting:
+def _addressed(where: tuple[int, SampleNames], span: tuple[float, float]) -> Setting:
     """What the address asks for, as it was before a reload; else what one begins with."""
-    strength = next((one for one in STRENGTHS if one == st.query_params.get("strength")), "measured")
+    strength: Strength = next(
+        (strength for strength in STRENGTHS if strength == st.query_params.get("strength")), "measured"
+    )
     try:
         rule = parse(st.query_params.get("policy") or "")
     except BadInput:
@@ -76,7 +81,7 @@ def _addressed(where: tuple[int, str | None], span: tuple[float, float]) -> Sett
     by_hand = None if text is None else threshold_in(text, span)
     if text is not None and by_hand is None:
         st.session_state[IGNORED] = f"The address asks for the threshold {text[:40]!r}"
-    return Setting(where, rule, strength, by_hand is not None, by_hand or 0.0, said=by_hand is not None)
+    return Setting(where, rule, strength, by_hand is not None, by_hand or 0.0, typed=by_hand is not None)
 
 
 def moved(store: Store, data: evidence.Evidence, setting: Setting) -> Setting:
@@ -100,33 +105,33 @@ def threshold_in(text: str, span: tuple[float, float]) -> float | None:
 
 def tell_ignored(data: evidence.Evidence) -> None:
     """Says so where the threshold in the address could not be taken."""
-    if asked := st.session_state.pop(IGNORED, None):
+    if reason := st.session_state.pop(IGNORED, None):
         low, high = span_of(data)
-        said = f"{asked}, which is no number from {low:.4g} to {high:.4g}: shown is what the policy chooses."
-        st.info(plain(said), icon=":material/link_off:")
+        sentence = f"{reason}, which is no number from {low:.4g} to {high:.4g}: shown is what the policy chooses."
+        st.info(plain(sentence), icon=":material/link_off:")
 
 
 def address(setting: Setting) -> None:
     """Keeps the policy in the address, and a threshold that was said."""
-    said = setting.by_hand and setting.said
-    kept = {"policy": str(setting.rule), "strength": setting.strength}
-    kept |= {"threshold": repr(setting.threshold)} if said else {}
-    if any(st.query_params.get(key) != value for key, value in kept.items()):
-        st.query_params.update(kept)
-    if not said:
+    typed = setting.by_hand and setting.typed
+    values = {"policy": str(setting.rule), "strength": setting.strength}
+    values |= {"threshold": repr(setting.threshold)} if typed else {}
+    if any(st.query_params.get(key) != value for key, value in values.items()):
+        st.query_params.update(values)
+    if not typed:
         st.query_params.pop("threshold", None)
 
 
 def point_of(store: Store, data: evidence.Evidence, setting: Setting) -> OperatingPoint:
     """The point that the setting chooses; where it is to be certified, the certified one, or until there is one what
     the labels at hand make of it."""
-    if setting.asked == "certified":
+    if setting.strength_in_force == "certified":
         at = attempts.certified(store, data.config.name, data.config.id, setting.rule.number)
         if at:
             return certify.point_of(store, at.certification)
     if setting.by_hand:
         return operating_points.choose_point(data, setting.policy)
-    strength: Strength = "bounded" if setting.asked == "bounded" else "measured"
+    strength: Strength = "bounded" if setting.strength_in_force == "bounded" else "measured"
     return once(data, ("point", setting.policy, strength), lambda: _chosen(store, data, setting.policy, strength))
 
 
@@ -138,13 +143,13 @@ def _chosen(store: Store, data: evidence.Evidence, policy: Policy, strength: Str
 def once(data: evidence.Evidence, key: Hashable, make: Callable[[], T]) -> T:
     """What `make` gives, kept for the session while it is about these labels: a threshold that moves asks again, and a
     million labels are not gone through for it."""
-    kept = st.session_state.get("tune_kept")
-    if kept is None or kept[0] is not data:
-        kept = st.session_state["tune_kept"] = (data, {})
-    found: dict[Hashable, T] = kept[1]
-    if key not in found:
-        found[key] = make()
-    return found[key]
+    cache = st.session_state.get("tune_kept")
+    if cache is None or cache[0] is not data:
+        cache = st.session_state["tune_kept"] = (data, {})
+    results: dict[Hashable, T] = cache[1]
+    if key not in results:
+        results[key] = make()
+    return results[key]
 
 
 def flags_a_day(store: Store, data: evidence.Evidence, setting: Setting, point: OperatingPoint) -> float | None:
@@ -157,7 +162,7 @@ def flags_a_day(store: Store, data: evidence.Evidence, setting: Setting, point: 
 def chance(data: evidence.Evidence, setting: Setting, point: OperatingPoint) -> float | None:
     """The chance that a measured precision, chosen on labels like these, is short of its target; None where more than
     measured is known."""
-    if setting.asked == "bounded" or point.guarantee:
+    if setting.strength_in_force == "bounded" or point.guarantee:
         return None
     policy = setting.policy
     return once(data, ("chance", policy), lambda: chance_below(data.sweep, policy, rng=np.random.default_rng(0)))

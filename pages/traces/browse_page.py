@@ -50,8 +50,8 @@ def _pages(where: TraceFilter) -> list[tuple[datetime | None, int] | None]:
             st.query_params.pop("trace", None)
         st.session_state["browse_filter"] = key
         st.session_state["browse_pages"] = [None]
-    found: list[tuple[datetime | None, int] | None] = st.session_state["browse_pages"]
-    return found
+    starts: list[tuple[datetime | None, int] | None] = st.session_state["browse_pages"]
+    return starts
 
 
 def _turn_pages(page: Page, pages: list[Any], total: int) -> None:
@@ -84,8 +84,10 @@ def _older(after: tuple[datetime | None, int]) -> None:
 def _flags(store: Store, page: Page) -> dict[int, str]:
     """What the newest release that looked at a trace flagged, by key: "page: rouge_l (v3)"; "none (v3)"."""
     return {
-        pk: f"{one.tier}: {', '.join(one.flags)} (v{one.version})" if one.flags else f"none (v{one.version})"
-        for pk, one in store.decisions.newest([line.pk for line in page.lines]).items()
+        pk: f"{decision.tier}: {', '.join(decision.flags)} (v{decision.version})"
+        if decision.flags
+        else f"none (v{decision.version})"
+        for pk, decision in store.decisions.newest([line.pk for line in page.lines]).items()
     }
 
 

@@ -18,7 +18,7 @@ from calibrate.ingest.record import KNOWN
 from calibrate.report.numbers import count
 from pages import shell
 from pages.components.text import plain, visible
-from pages.traces.import_job import Wanted
+from pages.traces.import_job import ImportFile
 
 UPLOAD, PATH = "Upload", "A path on this machine"
 MAIN_FIELDS = ("question", "context", "answer")
@@ -27,7 +27,7 @@ MOST_LOOKED_AT = 10
 NO_COLUMN = "not in this file"
 
 
-def choose_files() -> list[Wanted]:
+def choose_files() -> list[ImportFile]:
     """The files that were uploaded or named, as paths on this machine."""
     ways = [UPLOAD, PATH]
     way = st.segmented_control("Where are the traces?", ways, default=UPLOAD, required=True, key="import_way")
@@ -42,102 +42,102 @@ def choose_files() -> list[Wanted]:
     path = st.text_input(
         "Path", key="import_path", placeholder="/var/log/app/traces.jsonl.gz", label_visibility="collapsed"
     ).strip()
-    return [Wanted(Path(path).name, Path(path).expanduser())] if path else []
+    return [ImportFile(Path(path).name, Path(path).expanduser())] if path else []
 
 
-def look(wanted: list[Wanted], format: str) -> tuple[list[Wanted], bool, bool]:
+def look(files: list[ImportFile], format: str) -> tuple[list[ImportFile], bool, bool]:
     """Shows the beginning of each file and asks for its columns where they are in doubt.
 
     Returns the files with their columns, whether they can be imported, and whether labels were seen in them.
     """
     ready, able, labels = [], True, False
-    for number, one in enumerate(wanted):
+    for number, file in enumerate(files):
         if number >= MOST_LOOKED_AT:
-            ready.append(replace(one, format=format))
+            ready.append(replace(file, format=format))
             continue
         with st.container(border=True, key=f"import_look_{number}"):
             try:
-                found = preview(one.path, format=format)
-                st.markdown(f"**{plain(one.name, 120)}** &ensp; :gray[{found.format}, {_size(one.path)}]")
-                columns = _columns(found, number) if _in_doubt(found) else None
-                seen = found if columns is None else preview(one.path, format=format, columns=columns)
+                parsed = preview(file.path, format=format)
+                st.markdown(f"**{plain(file.name, 120)}** &ensp; :gray[{parsed.format}, {_size(file.path)}]")
+                columns = _columns(parsed, number) if _in_doubt(parsed) else None
+                checked = parsed if columns is None else preview(file.path, format=format, columns=columns)
             except TouchstoneError as error:
-                shell.show_error(type(error)(str(error).replace(str(one.path), one.name)))
+                shell.show_error(type(error)(str(error).replace(str(file.path), file.name)))
                 able = False
                 continue
-            _show(seen)
-            able = able and seen.problem is None
-            labels = labels or any(isinstance(record, Record) and record.labels for record in seen.records)
-            ready.append(replace(one, format=seen.format, columns=columns))
-    if len(wanted) > MOST_LOOKED_AT:
-        st.caption(f"{count(len(wanted) - MOST_LOOKED_AT, 'more file')}, read like the others by their own columns.")
+            _show(checked)
+            able = able and checked.problem is None
+            labels = labels or any(isinstance(record, Record) and record.labels for record in checked.records)
+            ready.append(replace(file, format=checked.format, columns=columns))
+    if len(files) > MOST_LOOKED_AT:
+        st.caption(f"{count(len(files) - MOST_LOOKED_AT, 'more file')}, read like the others by their own columns.")
     return ready, able, labels
 
 
 def format_names() -> list[str]:
-    return ["auto", *(one.name for one in formats())]
+    return ["auto", *(format.name for format in formats())]
 
 
-def _spooled(upload: Any) -> Wanted:
+def _spooled(upload: Any) -> ImportFile:
     """The upload as a file, written once a session: reading it takes a path."""
-    spooled: dict[str, Wanted] = st.session_state.setdefault("import_spooled", {})
+    spooled: dict[str, ImportFile] = st.session_state.setdefault("import_spooled", {})
     if upload.file_id not in spooled:
         folder = tempfile.TemporaryDirectory(prefix="touchstone-upload-")
         path = Path(folder.name) / (Path(upload.name).name[-100:] or "upload")
         upload.seek(0)
         with path.open("wb") as file:
             shutil.copyfileobj(upload, file, 1 << 20)
-        spooled[upload.file_id] = Wanted(upload.name, path, keep=folder)
+        spooled[upload.file_id] = ImportFile(upload.name, path, keep=folder)
     return spooled[upload.file_id]
 
 
-def _in_doubt(found: Preview) -> bool:
+def _in_doubt(parsed: Preview) -> bool:
     """Tables name their columns as they please; JSON lines are asked about only where they have no answer."""
-    return found.format in ("csv", "parquet") or "answer" not in found.columns
+    return parsed.format in ("csv", "parquet") or "answer" not in parsed.columns
 
 
-def _columns(found: Preview, number: int) -> dict[str, str]:
+def _columns(parsed: Preview, number: int) -> dict[str, str]:
     """Asks which column holds which field, the likely ones chosen."""
     st.markdown("Which column is what?")
-    names = ["", *found.columns]
+    names = ["", *parsed.columns]
     chosen = {}
     fields = [*MAIN_FIELDS, *MORE_FIELDS]
     for start in range(0, len(fields), 3):
         for column, field in zip(st.columns(3), fields[start : start + 3], strict=True):
-            likely = found.suggested.get(field, "")
+            likely = parsed.suggested.get(field, "")
             with column:
                 name = st.selectbox(
                     field.replace("_", " ").capitalize(),
                     names,
                     index=names.index(likely),
                     format_func=lambda name: visible(name, 60) or NO_COLUMN,
-                    key=f"import_{number}_{field}_{hash(found.columns)}",
+                    key=f"import_{number}_{field}_{hash(parsed.columns)}",
                 )
             if name:
                 chosen[field] = name
-    rest = [visible(name, 40) for name in found.columns if name not in chosen.values() and name.lower() not in KNOWN]
+    rest = [visible(name, 40) for name in parsed.columns if name not in chosen.values() and name.lower() not in KNOWN]
     if rest:
         st.caption(f"Kept as attributes: {plain(', '.join(rest[:12]), 500)}{' …' if len(rest) > 12 else ''}")
     return chosen
 
 
-def _show(found: Preview) -> None:
-    if found.problem:
-        shell.show_error(TouchstoneError(found.problem))
+def _show(parsed: Preview) -> None:
+    if parsed.problem:
+        shell.show_error(TouchstoneError(parsed.problem))
         return
     widths = {"Trace": 130, "Question": 220, "Answer": 300, "Given": 85, "Time": 130, "Model": 110, "Label": 95}
     columns = {name: st.column_config.TextColumn(width=width) for name, width in widths.items()}
-    lines = list(_lines(found))
+    lines = list(_lines(parsed))
     st.dataframe(lines, hide_index=True, height="content", column_order=list(widths), column_config=columns)
 
 
-def _lines(found: Preview) -> Iterator[dict[str, str]]:
-    for one in found.records:
-        if not isinstance(one, Record):
-            rejected = {"Trace": f"line {one.line} is rejected", "Answer": visible(one.reason, 300)}
+def _lines(parsed: Preview) -> Iterator[dict[str, str]]:
+    for record in parsed.records:
+        if not isinstance(record, Record):
+            rejected = {"Trace": f"line {record.line} is rejected", "Answer": visible(record.reason, 300)}
             yield {"Question": "", "Given": "", "Time": "", "Model": "", "Label": "", **rejected}
             continue
-        trace = one.trace
+        trace = record.trace
         given = count(len(trace.sources), "source") if trace.sources else "context" if trace.context else "none"
         yield {
             "Trace": visible(trace.id, 40),
@@ -146,7 +146,7 @@ def _lines(found: Preview) -> Iterator[dict[str, str]]:
             "Given": given,
             "Time": f"{trace.timestamp:%Y-%m-%d %H:%M}" if trace.timestamp else "undated",
             "Model": visible(trace.model, 40),
-            "Label": ", ".join(label.verdict for label in one.labels),
+            "Label": ", ".join(label.verdict for label in record.labels),
         }
 
 

@@ -17,7 +17,7 @@ log = logging.getLogger("touchstone")
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class ImportFile:
     """A file to import, and how. `keep` holds a temporary folder alive as long as its file is needed."""
 
     name: str
@@ -29,7 +29,7 @@ class Wanted:
 
 @dataclass
 class FileState:
-    wanted: Wanted
+    file: ImportFile
     size: int
     report: ImportReport = field(default_factory=ImportReport)
     problem: str | None = None
@@ -38,8 +38,8 @@ class FileState:
 class ImportJob:
     """Imports files one after the other; `files` tells how far each is."""
 
-    def __init__(self, sink: TraceSink, wanted: Sequence[Wanted], *, labels_as: str | None, strict: bool) -> None:
-        self.files = [FileState(one, _size(one.path)) for one in wanted]
+    def __init__(self, sink: TraceSink, files: Sequence[ImportFile], *, labels_as: str | None, strict: bool) -> None:
+        self.files = [FileState(file, _size(file.path)) for file in files]
         self.seconds = 0.0
         self._sink, self._labels_as, self._strict = sink, labels_as, strict
         self._stop = threading.Event()
@@ -53,52 +53,54 @@ class ImportJob:
 
     @property
     def stopped(self) -> bool:
-        return self._stop.is_set() and any(one.report.share < 1 and one.problem is None for one in self.files)
+        return self._stop.is_set() and any(state.report.share < 1 and state.problem is None for state in self.files)
 
     @property
     def share(self) -> float:
         """How much of all files was read, 0 to 1."""
-        total = sum(one.size for one in self.files) or 1
-        return min(1.0, sum(one.size * (1.0 if one.problem else one.report.share) for one in self.files) / total)
+        total = sum(state.size for state in self.files) or 1
+        return min(
+            1.0, sum(state.size * (1.0 if state.problem else state.report.share) for state in self.files) / total
+        )
 
     @property
     def elapsed(self) -> float:
         return time.monotonic() - self._began if self.running else self.seconds
 
-    def total(self, what: str) -> int:
+    def total(self, figure: str) -> int:
         """Over all files: imported, duplicates, rejected, labels or repaired."""
-        return sum(getattr(one.report, what) for one in self.files)
+        return sum(getattr(state.report, figure) for state in self.files)
 
     def stop(self) -> None:
         """Ends after the batch at hand; what was imported stays."""
         self._stop.set()
 
     def _run(self) -> None:
-        for one in self.files:
+        for state in self.files:
             if not self._stop.is_set():
-                self._import(one)
+                self._import(state)
         self.seconds = time.monotonic() - self._began
 
-    def _import(self, one: FileState) -> None:
+    def _import(self, state: FileState) -> None:
         def keep(report: ImportReport) -> None:
-            one.report = report
+            state.report = report
 
         try:
-            one.report = import_file(
+            state.report = import_file(
                 self._sink,
-                one.wanted.path,
-                format=one.wanted.format,
-                columns=one.wanted.columns,
+                state.file.path,
+                format=state.file.format,
+                columns=state.file.columns,
                 labels_as=self._labels_as,
                 strict=self._strict,
                 on_progress=keep,
                 should_stop=self._stop.is_set,
             )
         except TouchstoneError as error:
-            one.problem = str(error).replace(str(one.wanted.path), one.wanted.name)
+            state.problem = str(error).replace(str(state.file.path), state.file.name)
         except Exception as error:
             log.exception("an import failed")
-            one.problem = f"Something went wrong ({type(error).__name__}). The log of the server has the details."
+            state.problem = f"Something went wrong ({type(error).__name__}). The log of the server has the details."
 
 
 def _size(path: Path) -> int:

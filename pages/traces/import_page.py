@@ -7,11 +7,11 @@ import streamlit as st
 from calibrate.report.numbers import count
 from pages import shell
 from pages.traces.import_form import choose_files, format_names, look
-from pages.traces.import_job import ImportJob, Wanted
+from pages.traces.import_job import ImportFile, ImportJob
 from pages.traces.import_report import show_progress, show_report
 
 
-def start(files: list[Wanted], labels_as: str | None, strict: bool) -> None:
+def start(files: list[ImportFile], labels_as: str | None, strict: bool) -> None:
     """One job a session; pressing twice starts nothing twice, and the store takes no trace twice anyway."""
     job = st.session_state.get("import_job")
     if job is None or not job.running:

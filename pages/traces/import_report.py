@@ -24,8 +24,8 @@ def show_progress(job: ImportJob) -> None:
     if 0.02 < job.share < 1 and job.elapsed > 2:
         parts.append(f"about {duration(job.elapsed * (1 - job.share) / job.share)} left")
     with st.container(border=True):
-        current = next((one for one in job.files if one.report.share < 1 and not one.problem), job.files[-1])
-        st.text(visible(current.wanted.name, 120))
+        current = next((state for state in job.files if state.report.share < 1 and not state.problem), job.files[-1])
+        st.text(visible(current.file.name, 120))
         st.progress(job.share, text=" · ".join(parts))
         st.button("Stop", icon=":material/stop:", on_click=job.stop, disabled=job.stopped)
 
@@ -35,25 +35,25 @@ def show_report(job: ImportJob) -> None:
         st.markdown(_headline(job))
         for line in _details(job):
             st.caption(line)
-        for one in job.files:
-            if one.problem:
-                st.markdown(f":material/error: **{plain(one.wanted.name, 120)}** was not imported")
-                st.text(one.problem)
+        for state in job.files:
+            if state.problem:
+                st.markdown(f":material/error: **{plain(state.file.name, 120)}** was not imported")
+                st.text(state.problem)
         if len(job.files) > 1:
-            st.dataframe([_row(one) for one in job.files], hide_index=True)
+            st.dataframe([_row(state) for state in job.files], hide_index=True)
     if job.total("rejected"):
         _rejections(job)
 
 
 def _headline(job: ImportJob) -> str:
-    imported, there = job.total("imported"), job.total("duplicates")
+    imported, duplicates = job.total("imported"), job.total("duplicates")
     if job.stopped:
         return f"**Stopped.** {count(imported, 'trace')} imported before that; importing again adds only the rest."
     if imported:
         return f"**{count(imported, 'trace')} imported** in {duration(job.seconds)}."
-    if there:
-        verb = "was" if there == 1 else "were"
-        return f"**Nothing new.** {count(there, 'trace')} {verb} in the store already."
+    if duplicates:
+        verb = "was" if duplicates == 1 else "were"
+        return f"**Nothing new.** {count(duplicates, 'trace')} {verb} in the store already."
     return "**Nothing was imported.**"
 
 
@@ -65,22 +65,22 @@ def _details(job: ImportJob) -> list[str]:
         lines.append(f"{count(job.total('labels'), 'label')} kept.")
     if job.total("repaired"):
         lines.append(f"{count(job.total('repaired'), 'character')} that no database can hold became \ufffd.")
-    left_out = sorted({name for one in job.files for name in one.report.left_out})
+    left_out = sorted({name for state in job.files for name in state.report.left_out})
     lines += [
-        f":material/warning: {plain(one.wanted.name, 120)} is damaged and could not be read to its end: what stands "
+        f":material/warning: {plain(state.file.name, 120)} is damaged and could not be read to its end: what stands "
         "before that is kept."
-        for one in job.files
-        if one.report.cut
+        for state in job.files
+        if state.report.cut
     ]
     if left_out:
         lines.append(f"Not kept: {plain(listed(left_out, 8), 300)}.")
     return lines
 
 
-def _row(one: FileState) -> dict[str, object]:
-    report = one.report
+def _row(state: FileState) -> dict[str, object]:
+    report = state.report
     return {
-        "File": visible(one.wanted.name, 120),
+        "File": visible(state.file.name, 120),
         "Imported": report.imported,
         "There already": report.duplicates,
         "Rejected": report.rejected,
@@ -90,9 +90,9 @@ def _row(one: FileState) -> dict[str, object]:
 
 def _rejections(job: ImportJob) -> None:
     rows = [
-        {"File": visible(one.wanted.name, 120), "Line": error.line, "Reason": visible(error.reason)}
-        for one in job.files
-        for error in one.report.errors
+        {"File": visible(state.file.name, 120), "Line": error.line, "Reason": visible(error.reason)}
+        for state in job.files
+        for error in state.report.errors
     ]
     table = pd.DataFrame(rows, columns=["File", "Line", "Reason"])
     total = job.total("rejected")

@@ -43,9 +43,9 @@ def show(store: Store, trace_id: str) -> None:
         _labels(labels)
 
 
-def _newest(found: Sequence[tuple[Config, Score]]) -> dict[str, tuple[Config, Score]]:
+def _newest(scores: Sequence[tuple[Config, Score]]) -> dict[str, tuple[Config, Score]]:
     """Each detector's newest configuration."""
-    return {config.name: (config, score) for config, score in found}
+    return {config.name: (config, score) for config, score in scores}
 
 
 def _decision(store: Store, pk: int) -> None:
@@ -137,7 +137,7 @@ def _labels(labels: Sequence[Label]) -> None:
             "When (UTC)": f"{label.created_at:%Y-%m-%d %H:%M}" if label.created_at else "–",
             "Who": visible(label.labeller, 60) + (" (decided)" if label.adjudicates else ""),
             "Verdict": label.verdict,
-            "Kinds": visible(", ".join(trace_card.said(kind) for kind in label.kinds), 200),
+            "Kinds": visible(", ".join(trace_card.kind_in_words(kind) for kind in label.kinds), 200),
             "Note": visible(label.note, 500),
             "Time": label.seconds,
             "Sample": visible(label.sample, 60),

@@ -58,19 +58,19 @@ def draw(store: Store) -> TraceFilter:
     )
 
 
-def read(said: Mapping[str, Any]) -> TraceFilter:
+def read(values: Mapping[str, Any]) -> TraceFilter:
     """The filter that the widgets' values mean. A time window leaves undated traces out."""
-    since, until = _midnight(said["since"]), _midnight(said["until"])
-    name, equals, value = (said["attribute"] or "").partition("=")
+    since, until = _midnight(values["since"]), _midnight(values["until"])
+    name, equals, value = (values["attribute"] or "").partition("=")
     return TraceFilter(
         since=since,
         until=until + timedelta(days=1) if until else None,
         undated=since is None and until is None,
-        models=tuple(said["models"]),
-        operations=tuple(said["operations"]),
+        models=tuple(values["models"]),
+        operations=tuple(values["operations"]),
         attributes={name.strip(): value.strip()} if equals and name.strip() else {},
-        label=said["label"] or "any",
-        text=(said["text"] or "").strip() or None,
+        label=values["label"] or "any",
+        text=(values["text"] or "").strip() or None,
     )
 
 

@@ -16,21 +16,21 @@ from pages.watch import drift_report, unreleased
 EVERY = "All detectors"
 
 
-def verdict(found: step.Report) -> None:
+def verdict(report: step.Report) -> None:
     """The plain verdict and the one next step."""
-    urgent = bool(found.moved)
-    lacking = [line for line in found.lines if line.state in ("not scored", "partly scored")]
+    urgent = bool(report.moved)
+    lacking = [line for line in report.lines if line.state in ("not scored", "partly scored")]
     with st.container(border=True):
-        quiet = found.traces and not lacking
+        quiet = report.traces and not lacking
         icon = ":material/warning:" if urgent else ":material/check:" if quiet else ":material/info:"
-        st.markdown(f"### {icon} {plain(sentences.verdict(found), 600)}")
+        st.markdown(f"### {icon} {plain(sentences.verdict(report), 600)}")
         with st.container(horizontal=True):
-            if not found.traces:
+            if not report.traces:
                 _go("Import traces", "import", ":material/upload:", first=True)
             if lacking:
                 _go("Score the traffic", "detect", ":material/play_circle:", first=True)
             if urgent:
-                first = min(found.moved, key=urgency)
+                first = min(report.moved, key=urgency)
                 which = {"detector": first.detector, **({"model": first.model} if first.model != "(none)" else {})}
                 _go("Recheck what is flagged", "recheck", ":material/fact_check:", first=not lacking, which=which)
                 _go("Recalibrate", "recalibrate", ":material/autorenew:", first=False)
@@ -42,13 +42,13 @@ def _go(text: str, key: str, icon: str, *, first: bool, which: dict[str, str] | 
 
 
 def show(store: Store) -> None:
-    found = drift_report.report(store)
-    verdict(found)
-    drift_report.show_facts(found)
-    if not found.lines:
+    report = drift_report.report(store)
+    verdict(report)
+    drift_report.show_facts(report)
+    if not report.lines:
         unknown_models.show(store, links=False)
         return
-    names = list(dict.fromkeys(line.detector for line in found.lines))
+    names = list(dict.fromkeys(line.detector for line in report.lines))
     chosen = EVERY
     if len(names) > 1:
         wanted = st.query_params.get("detector")
@@ -60,7 +60,7 @@ def show(store: Store) -> None:
             st.query_params.pop("detector", None)
         else:
             st.query_params["detector"] = chosen
-    lines = found.lines if chosen == EVERY else found.of(chosen)
+    lines = report.lines if chosen == EVERY else report.of(chosen)
     drift_report.show_charts(lines)
     with st.expander("All tests, with their figures", expanded=not any(line.bins for line in lines)):
         drift_report.show_table(lines)

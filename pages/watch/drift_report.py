@@ -45,12 +45,12 @@ def _kept(url: str, changes: tuple[Any, ...], _store: Store) -> step.Report:
     return step.drift(_store, now=shell.now())
 
 
-def show_facts(found: step.Report) -> None:
-    models = plain(listed([middle(visible(name, 200), 40) for name in found.models], 6)) or "no model that is named"
+def show_facts(report: step.Report) -> None:
+    models = plain(listed([middle(visible(name, 200), 40) for name in report.models], 6)) or "no model that is named"
     st.caption(
-        f"v{found.version} was made on {models}. Since then {count(found.traces, 'trace')}; of each window at most "
-        f"{found.cap:,} were drawn. In a quiet week the chance that something is said to have moved "
-        f"is {found.alpha:.0%}."
+        f"v{report.version} was made on {models}. Since then {count(report.traces, 'trace')}; of each window at most "
+        f"{report.cap:,} were drawn. In a quiet week the chance that something is said to have moved "
+        f"is {report.alpha:.0%}."
     )
 
 
@@ -71,9 +71,9 @@ def show_charts(lines: Sequence[step.DetectorDrift]) -> None:
 def _chart(line: step.DetectorDrift) -> None:
     st.markdown(f"**{plain(line.detector)}**{_badge(line)}  \n:gray[:small[{_model(line)}]]")
     st.plotly_chart(figure(line), config=CONFIG, key=f"drift-{line.detector}-{line.model}")
-    said = unit(line.detector)  # as a title of its axis a narrow card would cut it
+    score_unit = unit(line.detector)  # as a title of its axis a narrow card would cut it
     verdict = plain(sentences.line_verdict(line), 400)
-    st.caption(f"Score: {plain(said)}\n\n{verdict}" if said else verdict)
+    st.caption(f"Score: {plain(score_unit)}\n\n{verdict}" if score_unit else verdict)
 
 
 def _badge(line: step.DetectorDrift) -> str:
@@ -116,8 +116,8 @@ def _row(line: step.DetectorDrift) -> dict[str, Any]:
 
 
 def _pair(before: float | None, now: float | None, form: str | None) -> str:
-    said = ["–" if one is None else form.format(one) if form else percent(one) for one in (before, now)]
-    return " → ".join(said)
+    texts = ["–" if value is None else form.format(value) if form else percent(value) for value in (before, now)]
+    return " → ".join(texts)
 
 
 def _p(about: str) -> Any:

@@ -38,8 +38,8 @@ def registry(store: Store, by: str, sample: str | Sequence[str] | None) -> step.
     """Read anew when a trace, a label or a release came."""
     with store.engine.connect() as connection:
         newest = tuple(connection.scalar(select(func.max(row.id))) for row in (TraceRow, LabelRow))
-    asked = sample if isinstance(sample, str) or sample is None else tuple(sample)
-    return _kept(store.url, by, asked, (*newest, len(store.releases.list())), store)
+    names = sample if isinstance(sample, str) or sample is None else tuple(sample)
+    return _kept(store.url, by, names, (*newest, len(store.releases.list())), store)
 
 
 @st.cache_resource(max_entries=50, show_spinner="Counting traces …")
@@ -50,24 +50,24 @@ def _kept(
     return step.registry(_store, by=by, sample=sample)
 
 
-def show_traffic(found: step.Registry) -> None:
+def show_traffic(registry: step.Registry) -> None:
     """The share of the traffic that each value had, by day or week; the oldest at the bottom."""
-    dated = [one.name for one in reversed(found.values) if one.name in found.traffic]
+    dated = [value.name for value in reversed(registry.values) if value.name in registry.traffic]
     if not dated:
         st.caption("These traces carry no time, so there is no traffic to show.")
         return
-    st.markdown(f"**Share of the traffic by {found.per}**")
-    st.plotly_chart(traffic(found, dated), config=CONFIG, key="models_traffic")
+    st.markdown(f"**Share of the traffic by {registry.per}**")
+    st.plotly_chart(traffic(registry, dated), config=CONFIG, key="models_traffic")
 
 
-def traffic(found: step.Registry, names: Sequence[str]) -> go.Figure:
+def traffic(registry: step.Registry, names: Sequence[str]) -> go.Figure:
     """Stacked shares. Names come from traces and show as they are written."""
-    most = sorted(names, key=lambda name: -sum(found.traffic[name].values()))[:MOST]
-    days = sorted({day for counts in found.traffic.values() for day in counts})
-    totals = [sum(counts.get(day, 0) for counts in found.traffic.values()) for day in days]
-    series = {name: [found.traffic[name].get(day, 0) for day in days] for name in names if name in most}
+    most = sorted(names, key=lambda name: -sum(registry.traffic[name].values()))[:MOST]
+    days = sorted({day for counts in registry.traffic.values() for day in counts})
+    totals = [sum(counts.get(day, 0) for counts in registry.traffic.values()) for day in days]
+    series = {name: [registry.traffic[name].get(day, 0) for day in days] for name in names if name in most}
     if rest := [name for name in names if name not in most]:
-        series[f"{len(rest)} more"] = [sum(found.traffic[name].get(day, 0) for name in rest) for day in days]
+        series[f"{len(rest)} more"] = [sum(registry.traffic[name].get(day, 0) for name in rest) for day in days]
     figure = go.Figure()
     for place, (name, counts) in enumerate(series.items()):
         figure.add_bar(
@@ -94,36 +94,40 @@ def named(name: str) -> str:
     return charted(middle(whole, 32))
 
 
-def show_table(found: step.Registry) -> None:
+def show_table(registry: step.Registry) -> None:
     """Every value, newest first, with its labels and what they say."""
-    st.dataframe([_row(found, one) for one in found.values], hide_index=True, column_config=_columns(found))
-    known = (
-        f"from the labels of {plain(found.sample, 60)}, weighted by its design" if found.sample else "from all labels"
+    st.dataframe(
+        [_row(registry, value) for value in registry.values], hide_index=True, column_config=_columns(registry)
     )
-    beyond = f" {count(found.beyond, 'value')} with fewer traces are left out." if found.beyond else ""
-    st.caption(f"Hallucinated: {known}; intervals are 95%.{beyond}")
-    if found.caution:
-        st.caption(f":material/warning: {plain(found.caution)}.")
+    basis = (
+        f"from the labels of {plain(registry.sample, 60)}, weighted by its design"
+        if registry.sample
+        else "from all labels"
+    )
+    beyond = f" {count(registry.beyond, 'value')} with fewer traces are left out." if registry.beyond else ""
+    st.caption(f"Hallucinated: {basis}; intervals are 95%.{beyond}")
+    if registry.caution:
+        st.caption(f":material/warning: {plain(registry.caution)}.")
 
 
-def _row(found: step.Registry, one: step.Seen) -> dict[str, Any]:
+def _row(registry: step.Registry, value: step.Seen) -> dict[str, Any]:
     row: dict[str, Any] = {
-        "Name": "not given" if one.name == NONE else visible(one.name, 80),
-        "Traces": one.traces,
-        "Share": share(one.share),
-        "First seen": day(one.first) if one.first else "undated",
-        "Last seen": day(one.last) if one.last else "undated",
+        "Name": "not given" if value.name == NONE else visible(value.name, 80),
+        "Traces": value.traces,
+        "Share": share(value.share),
+        "First seen": day(value.first) if value.first else "undated",
+        "Last seen": day(value.last) if value.last else "undated",
     }
-    if one.released is not None:
-        row["Release"] = f"v{found.version} made on it" if one.released else f"v{found.version} made without it"
-    low_high = interval(one.prevalence) if one.labels else None
-    shown = None if one.prevalence.value is None else f"{one.prevalence.value:.0%} ({low_high})"
-    return {**row, "Hallucinated": shown or "no labels", "Labels": one.labels}
+    if value.released is not None:
+        row["Release"] = f"v{registry.version} made on it" if value.released else f"v{registry.version} made without it"
+    low_high = interval(value.prevalence) if value.labels else None
+    shown = None if value.prevalence.value is None else f"{value.prevalence.value:.0%} ({low_high})"
+    return {**row, "Hallucinated": shown or "no labels", "Labels": value.labels}
 
 
-def _columns(found: step.Registry) -> dict[str, Any]:
+def _columns(registry: step.Registry) -> dict[str, Any]:
     column = st.column_config
-    name = "Model" if found.by == "model" else visible(found.by, 40)
+    name = "Model" if registry.by == "model" else visible(registry.by, 40)
     return {
         "Name": column.TextColumn(name, width="medium"),
         "Traces": column.NumberColumn(format="localized"),
@@ -132,11 +136,11 @@ def _columns(found: step.Registry) -> dict[str, Any]:
     }
 
 
-def show_step(found: step.Registry) -> None:
+def show_step(registry: step.Registry) -> None:
     """Whether the newest hallucinates less than the one before it."""
-    if found.step is None:
-        st.caption(f"{plain(found.no_step[:1].upper() + found.no_step[1:], 300)}.")
+    if registry.step is None:
+        st.caption(f"{plain(registry.no_step[:1].upper() + registry.no_step[1:], 300)}.")
         return
     with st.container(border=True):
-        st.markdown(f"**{plain(step.sentence(found.step), 600)}**")
+        st.markdown(f"**{plain(step.sentence(registry.step), 600)}**")
         st.caption("Each answered its own traffic: this compares what was, and is no experiment.")

@@ -14,27 +14,27 @@ from pages.components.text import middle, plain, visible
 from pages.watch import model_traffic
 
 
-def what_next(found: step.Registry) -> None:
+def what_next(registry: step.Registry) -> None:
     """A model without labels can be sampled; one that the release does not know can be rechecked."""
-    new = [one.name for one in found.values if one.released is False and one.name != model_traffic.NONE]
-    unlabelled = [one.name for one in found.values if not one.labels and one.name != model_traffic.NONE]
+    new = [value.name for value in registry.values if value.released is False and value.name != model_traffic.NONE]
+    unlabelled = [value.name for value in registry.values if not value.labels and value.name != model_traffic.NONE]
     with st.container(border=True):
         text, link = st.columns([4, 1.2], vertical_alignment="center")
         if new:
             names = plain(listed([middle(visible(name, 200), 32) for name in new]), 200)
             text.markdown(
-                f":material/warning: v{found.version} was made without **{names}**: its thresholds are not known to "
+                f":material/warning: v{registry.version} was made without **{names}**: its thresholds are not known to "
                 "hold there."
             )
             with link:
                 _go("Has it drifted?", "drift", ":material/show_chart:")
-        elif unlabelled and found.by == "model":
+        elif unlabelled and registry.by == "model":
             names = plain(listed([middle(visible(name, 200), 32) for name in unlabelled]), 200)
             text.markdown(f"No answer of **{names}** is labelled yet.")
             with link:
                 _go("Sample them", "sample", ":material/casino:")
-        elif found.version is not None:
-            text.markdown(f"v{found.version} was made on every model that answers now.")
+        elif registry.version is not None:
+            text.markdown(f"v{registry.version} was made on every model that answers now.")
             link.page_link(shell.page("drift"), label="Drift", icon=":material/show_chart:")
         else:
             text.markdown("Nothing is released yet. A release remembers the models it was made on.")
@@ -52,12 +52,12 @@ def show(store: Store) -> None:
         by = model_traffic.choose_by(store)
     with middle:
         sample = evidence_choice.choose_labels(store, merge=True)
-    found = model_traffic.registry(store, by, evidence_choice.asked(sample))
+    registry = model_traffic.registry(store, by, evidence_choice.sample_names(sample))
     if by == "model":
-        what_next(found)
-    model_traffic.show_step(found)
-    model_traffic.show_traffic(found)
-    model_traffic.show_table(found)
+        what_next(registry)
+    model_traffic.show_step(registry)
+    model_traffic.show_traffic(registry)
+    model_traffic.show_table(registry)
 
 
 with shell.page_frame(

@@ -24,7 +24,7 @@ from pages.watch import recalibration, unreleased
 
 def rescore(store: Store) -> None:
     """Queues what is missing and starts a worker, unless a run is going already."""
-    if any(run_view.is_going(one) for one in store.runs.recent(1)):
+    if any(run_view.is_going(run) for run in store.runs.recent(1)):
         return
     try:
         if queued := step.queue(store, step.plan(store)):
@@ -33,21 +33,21 @@ def rescore(store: Store) -> None:
         st.session_state["recalibrate_problem"] = error
 
 
-def release(store: Store, found: step.Outcome) -> None:
+def release(store: Store, outcome: step.Outcome) -> None:
     """Releases what the page shows, or nothing: a second press finds that number taken."""
     state = st.session_state
     note, reason = (str(state.get(f"recalibrate_{key}") or "").strip() for key in ("note", "reason"))
     after = settings.releases()
     try:
-        made = step.release(
-            store, found, note=note or f"Recalibrated after v{found.plan.release.version}.", reason=reason,
+        result = step.release(
+            store, outcome, note=note or f"Recalibrated after v{outcome.plan.release.version}.", reason=reason,
             by=shell.user(), now=shell.now(), approval=after.approval,
         )  # fmt: skip
     except TouchstoneError as error:
         state["recalibrate_problem"] = error
         return
-    problems = announce(made, after) if isinstance(made, Release) else []
-    state["recalibrate_done"] = (made.version if isinstance(made, Release) else None, made, problems)
+    problems = announce(result, after) if isinstance(result, Release) else []
+    state["recalibrate_done"] = (result.version if isinstance(result, Release) else None, result, problems)
     state["recalibrate_note"] = state["recalibrate_reason"] = ""
 
 
@@ -56,20 +56,20 @@ def tell() -> None:
     if problem := st.session_state.pop("recalibrate_problem", None):
         shell.show_error(problem)
     if done := st.session_state.pop("recalibrate_done", None):
-        version, made, problems = done
+        version, result, problems = done
         with st.container(border=True, horizontal=True, vertical_alignment="center"):
-            said = f"v{version} is released." if version else f"Proposal {made.id} waits for a second person."
-            st.markdown(f":material/verified: **{said}**", width="stretch")
+            sentence = f"v{version} is released." if version else f"Proposal {result.id} waits for a second person."
+            st.markdown(f":material/verified: **{sentence}**", width="stretch")
             if version:
-                download(made, key="recalibrated")
+                download(result, key="recalibrated")
             st.page_link(shell.page("release"), label="See it", icon=":material/verified:")
-        for one in problems:
-            st.warning(plain(one, 400), icon=":material/cloud_off:")
+        for problem in problems:
+            st.warning(plain(problem, 400), icon=":material/cloud_off:")
 
 
-def _stands(found: step.Outcome) -> None:
-    if not found.plan.fallen:
-        st.markdown(f":material/check: Nothing changes: v{found.plan.release.version} stands.")
+def _stands(outcome: step.Outcome) -> None:
+    if not outcome.plan.fallen:
+        st.markdown(f":material/check: Nothing changes: v{outcome.plan.release.version} stands.")
         return
     st.warning(
         "The same policies on these labels give the same thresholds, and a recheck says that they no longer do what "
@@ -82,40 +82,45 @@ def _stands(found: step.Outcome) -> None:
         st.page_link(shell.page("release"), label="Change a tier, or roll back", icon=":material/verified:")
 
 
-def offer(store: Store, found: step.Outcome) -> None:
+def offer(store: Store, outcome: step.Outcome) -> None:
     """The note, the reason where something gets worse, and the one button."""
-    if not found.changes:
-        _stands(found)
-        for one in unknown_models(store, found.plan.release)[:3]:
+    if not outcome.changes:
+        _stands(outcome)
+        for model in unknown_models(store, outcome.plan.release)[:3]:
             with st.container(horizontal=True, vertical_alignment="center"):
-                st.markdown(f"To bring **{plain(middle(visible(one.name, 200), 40))}** in, label some of its answers.")
+                st.markdown(
+                    f"To bring **{plain(middle(visible(model.name, 200), 40))}** in, label some of its answers."
+                )
                 st.page_link(
-                    shell.page("sample"), label="Sample it", icon=":material/casino:", query_params={"model": one.name}
+                    shell.page("sample"),
+                    label="Sample it",
+                    icon=":material/casino:",
+                    query_params={"model": model.name},
                 )
         return
-    recalibration.show_impact(found)
+    recalibration.show_impact(outcome)
     with st.expander("Everything that changes"):
-        st.markdown("\n".join(f"- {line}" for line in lines_of(found.changes)))
+        st.markdown("\n".join(f"- {line}" for line in lines_of(outcome.changes)))
     st.text_input("Note", key="recalibrate_note", placeholder="Why this release, for those who read it later")
     lacks = False
-    if found.doubts:
-        st.caption(plain(f"Asks for a reason: {'; '.join(found.doubts)}.", 600))
+    if outcome.doubts:
+        st.caption(plain(f"Asks for a reason: {'; '.join(outcome.doubts)}.", 600))
         reason = st.text_input("Reason", key="recalibrate_reason", placeholder="Why it shall be released all the same")
         lacks = not reason.strip()
     does = "Propose" if settings.releases().approval else "Release"
     st.button(
-        f"{does} v{found.plan.release.version + 1}",
+        f"{does} v{outcome.plan.release.version + 1}",
         type="primary",
         icon=":material/verified:",
         disabled=lacks,
         on_click=release,
-        args=(store, found),
+        args=(store, outcome),
     )
 
 
 def _tried(plan: step.Plan, newest: Run | None) -> bool:
     """Whether the last run was for what is missing: what failed in it is not waited for."""
-    waiting = {one.name for one in plan.due if one.waiting}
+    waiting = {due.name for due in plan.due if due.waiting}
     ran = {spec["name"] for spec in newest.detectors} if newest and newest.status == "done" else set()
     return waiting <= ran
 
@@ -140,10 +145,10 @@ def show(store: Store) -> None:
         st.caption("On the traces that are labelled already. Old scores stay; no label is needed.")
         if not tried:
             return
-    found = recalibration.outcome(store, plan, step.SAME)
-    recalibration.show_points(found)
-    recalibration.show_curves(found.redone)
-    offer(store, found)
+    outcome = recalibration.outcome(store, plan, step.SAME)
+    recalibration.show_points(outcome)
+    recalibration.show_curves(outcome.redone)
+    offer(store, outcome)
 
 
 with shell.page_frame(

@@ -33,7 +33,7 @@ def outcome(store: Store, plan: step.Plan, policy: str) -> step.Outcome:
     with store.engine.connect() as connection:
         label, point = (connection.scalar(select(func.max(row.id))) for row in (LabelRow, PointRow))
         scores = connection.execute(select(func.count(), func.max(ScoreRow.scored_at))).one()
-    configs = tuple(one.config.id if one.config else None for one in plan.due)
+    configs = tuple(due.config.id if due.config else None for due in plan.due)
     key = (plan.release.version, tuple(plan.asked or ()), configs, label, point, *scores, policy)
     return _kept(store.url, key, store, plan, policy, shell.user(), shell.now())
 
@@ -60,32 +60,35 @@ def show_why(plan: step.Plan) -> None:
         st.warning(f"{plain(plan.caution, 400)}: choose them on the Tune page.", icon=":material/balance:")
 
 
-def show_points(found: step.Outcome) -> None:
+def show_points(outcome: step.Outcome) -> None:
     """Every detector before and after."""
-    st.dataframe([_row(one) for one in found.redone], hide_index=True, placeholder="–", column_config=_COLUMNS)
-    for one in found.redone:
-        if one.remark:
-            st.caption(f":material/gavel: **{plain(one.due.name)}**: {plain(one.remark.replace('`', ''), 400)}.")
+    st.dataframe([_row(redone) for redone in outcome.redone], hide_index=True, placeholder="–", column_config=_COLUMNS)
+    for redone in outcome.redone:
+        if redone.remark:
+            st.caption(f":material/gavel: **{plain(redone.due.name)}**: {plain(redone.remark.replace('`', ''), 400)}.")
 
 
-def _row(one: step.Redone) -> dict[str, Any]:
-    old = one.due.entry
+def _row(redone: step.Redone) -> dict[str, Any]:
+    old = redone.due.entry
     row: dict[str, Any] = {
-        "Detector": one.due.name,
-        "What changed": visible(", ".join(one.due.changes), 200) or "nothing",
+        "Detector": redone.due.name,
+        "What changed": visible(", ".join(redone.due.changes), 200) or "nothing",
         "Flagged at": old.limit,
         "Policy": _policy(old.policy),
     }
-    if one.point is None:
-        return {**row, "Flags at": "stays", "Says": visible(one.why, 300)}
-    stood = one.stood.precision if one.stood else Interval(None), one.stood.recall if one.stood else Interval(None)
+    if redone.point is None:
+        return {**row, "Flags at": "stays", "Says": visible(redone.why, 300)}
+    stood = (
+        redone.stood.precision if redone.stood else Interval(None),
+        redone.stood.recall if redone.stood else Interval(None),
+    )
     return {
         **row,
-        "Flags at": f"{SIGNS[one.point.flag_when]} {one.point.threshold:.4g}",
-        "Policy": _policy(one.point.policy),
-        "Precision": _pair(stood[0], one.point.precision),
-        "Recall": _pair(stood[1], one.point.recall),
-        "Strength": one.point.strength,
+        "Flags at": f"{SIGNS[redone.point.flag_when]} {redone.point.threshold:.4g}",
+        "Policy": _policy(redone.point.policy),
+        "Precision": _pair(stood[0], redone.point.precision),
+        "Recall": _pair(stood[1], redone.point.recall),
+        "Strength": redone.point.strength,
     }
 
 
@@ -97,8 +100,8 @@ def _policy(text: str) -> str:
 
 
 def _pair(before: Interval, after: Interval) -> str:
-    said = ["–" if one.value is None else percent(one.value) for one in (before, after)]
-    return f"{' → '.join(said)} ({interval(after)})" if after.value is not None else " → ".join(said)
+    texts = ["–" if figure.value is None else percent(figure.value) for figure in (before, after)]
+    return f"{' → '.join(texts)} ({interval(after)})" if after.value is not None else " → ".join(texts)
 
 
 _COLUMNS: dict[str, Any] = {
@@ -112,35 +115,39 @@ _COLUMNS: dict[str, Any] = {
 
 def show_curves(redone: Sequence[step.Redone]) -> None:
     """Old and new sweeps of what changed, side by side; none where only labels came."""
-    drawn = [one for one in redone if one.due.changes and one.after is not None and not one.after.sweep.missing]
+    drawn = [
+        changed
+        for changed in redone
+        if changed.due.changes and changed.after is not None and not changed.after.sweep.missing
+    ]
     if not drawn:
         return
     st.markdown("**Old and new scores on the same labels**")
     for start in range(0, len(drawn), EACH_ROW):
-        for place, one in zip(st.columns(EACH_ROW), drawn[start : start + EACH_ROW], strict=False):
+        for place, changed in zip(st.columns(EACH_ROW), drawn[start : start + EACH_ROW], strict=False):
             with place, st.container(border=True, height="stretch"):
-                _curve(one)
+                _curve(changed)
 
 
-def _curve(one: step.Redone) -> None:
-    assert one.after is not None
-    st.markdown(f"**{plain(one.due.name)}**  \n:gray[:small[{plain(', '.join(one.due.changes), 200)}]]")
-    named = [("now", one.after.sweep)]
-    if one.before is not None and not one.before.sweep.missing:
-        named.insert(0, ("as released", one.before.sweep))
-    st.plotly_chart(curves(named), config=CONFIG, key=f"recalibrate-{one.due.name}")
+def _curve(redone: step.Redone) -> None:
+    assert redone.after is not None
+    st.markdown(f"**{plain(redone.due.name)}**  \n:gray[:small[{plain(', '.join(redone.due.changes), 200)}]]")
+    named = [("now", redone.after.sweep)]
+    if redone.before is not None and not redone.before.sweep.missing:
+        named.insert(0, ("as released", redone.before.sweep))
+    st.plotly_chart(curves(named), config=CONFIG, key=f"recalibrate-{redone.due.name}")
     areas = [f"{name} {sweep.auroc:.2f}" for name, sweep in named if sweep.auroc is not None]
     missing = "" if len(named) > 1 else " The scores it was released with are not kept for these labels."
-    st.caption(f"AUROC {', '.join(areas)}, {count(one.after.sweep.n, 'label')}.{missing}")
+    st.caption(f"AUROC {', '.join(areas)}, {count(redone.after.sweep.n, 'label')}.{missing}")
 
 
-def show_impact(found: step.Outcome) -> None:
+def show_impact(outcome: step.Outcome) -> None:
     """What the release would do to those who act on it."""
-    if found.impact:
-        st.markdown(f"**{plain(found.impact.sentence, 600)}**")
-        for said in found.impact.worse:
-            st.warning(f"{plain(said, 400)}.", icon=":material/trending_down:")
-    for name in found.left_out:
+    if outcome.impact:
+        st.markdown(f"**{plain(outcome.impact.sentence, 600)}**")
+        for sentence in outcome.impact.worse:
+            st.warning(f"{plain(sentence, 400)}.", icon=":material/trending_down:")
+    for name in outcome.left_out:
         st.caption(
             f":material/warning: The ensemble {plain(name, 60)} was made from scores that have changed, and is left "
             "out: make it again and save it on the Ensemble page."

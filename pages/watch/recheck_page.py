@@ -17,7 +17,7 @@ from pages.watch import recheck_screen, unreleased
 
 def begin(store: Store, detector: str, model: str | None) -> None:
     """Pressed twice, the second finds the recheck under way."""
-    with recheck_screen.told():
+    with recheck_screen.errors_shown_above():
         target = st.session_state.get("recheck_target")
         step.begin(
             store, detector, model=model, target=None if target is None else target / 100,
@@ -26,15 +26,15 @@ def begin(store: Store, detector: str, model: str | None) -> None:
 
 
 def more(store: Store, detector: str, model: str | None) -> None:
-    with recheck_screen.told():
-        if one := step.open_one(store, detector, model=model):
-            step.more(store, one, now=shell.now())
+    with recheck_screen.errors_shown_above():
+        if recheck := step.open_one(store, detector, model=model):
+            step.more(store, recheck, now=shell.now())
 
 
 def offer(store: Store, entry: DetectorEntry, detector: str, model: str | None, *, again: bool) -> None:
     """The start: what it will hold the precision against, and what it costs."""
     policy = parse(entry.policy)
-    known = entry.guarantee.target if entry.guarantee else policy.value if policy.kind == "precision" else None
+    promised = entry.guarantee.target if entry.guarantee else policy.value if policy.kind == "precision" else None
     if not again:
         st.markdown(
             "You label what it flags, one trace at a time. After each label this page says whether it is decided: you "
@@ -43,7 +43,7 @@ def offer(store: Store, entry: DetectorEntry, detector: str, model: str | None, 
     with st.container(horizontal=True, vertical_alignment="bottom"):
         target = st.number_input(
             "Precision to hold, %", min_value=5, max_value=95, step=5, width=170,
-            value=None if known is None else min(95, max(5, round(100 * known))), key="recheck_target",
+            value=None if promised is None else min(95, max(5, round(100 * promised))), key="recheck_target",
             placeholder="say which",
         )  # fmt: skip
         st.button(
@@ -54,16 +54,16 @@ def offer(store: Store, entry: DetectorEntry, detector: str, model: str | None, 
             on_click=begin,
             args=(store, detector, model),
         )
-    if known is None:
+    if promised is None:
         st.caption(
             f"No precision was promised for it. When it was released, {recheck_screen.when_released(entry.metrics)}."
         )
 
 
-def decided(at: step.State) -> None:
+def decided(state: step.State) -> None:
     """What to do now that it is known."""
     with st.container(horizontal=True):
-        fell = at.decision == "fell below"
+        fell = state.decision == "fell below"
         key, text, icon = (
             ("recalibrate", "Recalibrate", ":material/autorenew:")
             if fell
@@ -71,30 +71,30 @@ def decided(at: step.State) -> None:
         )
         if st.button(text, type="primary", icon=icon):
             st.switch_page(shell.page(key))
-    st.caption(f"Decided with {at.counted:,} labels. It is kept: labels that come later do not undo it.")
+    st.caption(f"Decided with {state.counted:,} labels. It is kept: labels that come later do not undo it.")
 
 
 def show(store: Store) -> None:
     file = read_release(store.releases.list()[0])
     detector, model = recheck_screen.choose(store, file)
-    one = step.newest(store, detector, model=model)
-    if one is None:
+    recheck = step.newest(store, detector, model=model)
+    if recheck is None:
         if error := st.session_state.pop(recheck_screen.PROBLEM, None):
             shell.show_error(error)
         unknown_models.show(store)
         offer(store, file.detectors[detector], detector, model, again=False)
         return
-    at = step.state(store, one, now=shell.now())
-    if at.left and not at.done:
-        recheck_screen.screen(store, one)
+    state = step.state(store, recheck, now=shell.now())
+    if state.left and not state.done:
+        recheck_screen.screen(store, recheck)
         return
-    recheck_screen.show_evidence(at)
+    recheck_screen.show_evidence(state)
     if error := st.session_state.pop(recheck_screen.PROBLEM, None):
         shell.show_error(error)
-    if at.done:
-        decided(at)
+    if state.done:
+        decided(state)
         offer(store, file.detectors[detector], detector, model, again=True)
-    elif at.exhausted:
+    elif state.exhausted:
         st.markdown("Every flagged trace there was is labelled, and they do not decide it. New traffic will.")
         offer(store, file.detectors[detector], detector, model, again=True)
     else:

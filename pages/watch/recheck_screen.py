@@ -36,8 +36,8 @@ def choose(store: Store, file: ThresholdsFile) -> tuple[str, str | None]:
     models = [name for name in store.traces.facet(TraceFilter(), "model") if name != "(none)"]
     left, right, _ = st.columns([1, 1, 1])
     wanted, model = st.query_params.get("detector"), st.query_params.get("model")
-    known = [name for name in names if step.newest(store, name)]
-    first = wanted if wanted in names else next(iter(known), names[0])
+    rechecked = [name for name in names if step.newest(store, name)]
+    first = wanted if wanted in names else next(iter(rechecked), names[0])
     with left:
         name = st.selectbox("Detector", names, index=names.index(first))
     with right:
@@ -46,7 +46,7 @@ def choose(store: Store, file: ThresholdsFile) -> tuple[str, str | None]:
             "Traffic of",
             options,
             index=options.index(model) if model in options else 0,
-            format_func=lambda one: one if one == EVERY else middle(visible(one, 200), 48),
+            format_func=lambda option: option if option == EVERY else middle(visible(option, 200), 48),
         )
     st.query_params["detector"] = name
     if chosen == EVERY:
@@ -56,20 +56,20 @@ def choose(store: Store, file: ThresholdsFile) -> tuple[str, str | None]:
     return name, chosen
 
 
-def when_released(found: Metrics) -> str:
+def when_released(metrics: Metrics) -> str:
     """The precision of a release, and on what: it knows how many labels there were, not how many of them it flagged."""
-    value = found.precision
+    value = metrics.precision
     if value.value is None:
-        return f"its precision was unknown, from {labelled(found.n, found.positives)}"
-    known = f"its precision was {percent(value.value)} ({interval(value)})"
-    return f"{known}, measured on {labelled(found.n, found.positives)}, flagged or not"
+        return f"its precision was unknown, from {labelled(metrics.n, metrics.positives)}"
+    precision = f"its precision was {percent(value.value)} ({interval(value)})"
+    return f"{precision}, measured on {labelled(metrics.n, metrics.positives)}, flagged or not"
 
 
-def evidence(at: step.State) -> go.Figure:
+def evidence(state: step.State) -> go.Figure:
     """Both e-values after every label; whichever reaches the line first decides."""
-    n = np.arange(len(at.path.holds) + 1)
-    needed = float(np.exp(at.standing.log_needed))
-    series = (("it fell below", at.path.fell, VERMILLION, "solid"), ("it holds", at.path.holds, BLUE, "dash"))
+    n = np.arange(len(state.path.holds) + 1)
+    needed = float(np.exp(state.standing.log_needed))
+    series = (("it fell below", state.path.fell, VERMILLION, "solid"), ("it holds", state.path.holds, BLUE, "dash"))
     figure = go.Figure()
     for name, logs, colour, dash in series:
         figure.add_scatter(
@@ -94,44 +94,47 @@ def evidence(at: step.State) -> go.Figure:
     return figure
 
 
-def show_evidence(at: step.State) -> None:
-    measured = at.standing.estimate
+def show_evidence(state: step.State) -> None:
+    measured = state.standing.estimate
     with st.container(border=True):
-        st.markdown(f"**{plain(sentences.verdict(at), 500)}**")
+        st.markdown(f"**{plain(sentences.verdict(state), 500)}**")
         left, right = st.columns([3, 1], vertical_alignment="center")
         with left:
-            st.plotly_chart(evidence(at), config=CONFIG, key="recheck_evidence")
+            st.plotly_chart(evidence(state), config=CONFIG, key="recheck_evidence")
         with right:
-            known = "unknown" if measured.value is None else percent(measured.value)
-            st.metric(f"Precision, target {at.plan.target:.0%}", known)
-            definite = at.hallucinated + at.clean
+            value = "unknown" if measured.value is None else percent(measured.value)
+            st.metric(f"Precision, target {state.plan.target:.0%}", value)
+            definite = state.hallucinated + state.clean
             st.caption(f"{interval(measured)}, {count(definite, 'label')}" if definite else "no label yet")
-            st.caption(f"Flagged {plain(at.plan.limit)}; {at.sample.size:,} of {count(at.pool, 'flagged trace')} drawn")
-            if at.repeats:
-                st.caption(f"{at.repeats:,} share their sources with an earlier one and do not count twice")
-            if at.waiting:
-                st.caption(f"{count(at.waiting, 'label')} wait for one before them that has none")
+            st.caption(
+                f"Flagged {plain(state.plan.limit)}; "
+                f"{count(state.sample.size)} of {count(state.pool, 'flagged trace')} drawn"
+            )
+            if state.repeats:
+                st.caption(f"{state.repeats:,} share their sources with an earlier one and do not count twice")
+            if state.waiting:
+                st.caption(f"{count(state.waiting, 'label')} wait for one before them that has none")
 
 
 @st.fragment
-def screen(store: Store, one: Recheck) -> None:
+def screen(store: Store, recheck: Recheck) -> None:
     """All that changes from one trace to the next; the whole page is drawn anew once it is decided."""
     with shell.guarded():
-        at = step.state(store, one, now=shell.now())
-        if at.done or not at.left:
+        state = step.state(store, recheck, now=shell.now())
+        if state.done or not state.left:
             st.session_state.pop(DESK, None)
             st.rerun()
-        st.markdown(_status(at))
+        st.markdown(_status(state))
         if error := st.session_state.pop(PROBLEM, None):
             shell.show_error(error)
         desk: Desk | None = st.session_state.get(DESK)
-        if desk is None or desk.sample != at.sample or desk.labeller != shell.user():
-            desk = Desk(at.sample, shell.user(), turn=desk.turn if desk else 0, only_open=True)
+        if desk is None or desk.sample != state.sample or desk.labeller != shell.user():
+            desk = Desk(state.sample, shell.user(), turn=desk.turn if desk else 0, only_open=True)
             st.session_state[DESK] = desk
         turn = labelling_desk.turn(store, desk)
         if turn.pk is None or turn.trace is None:
             st.markdown("You have labelled all that were drawn; the rest waits for another labeller.")
-            show_evidence(at)
+            show_evidence(state)
             return
         trace_card.show(turn.trace, height=CARD_HEIGHT, key="recheck-card", blind=True, scroll_keys=True)
         verdict_bar.show(
@@ -144,35 +147,37 @@ def screen(store: Store, one: Recheck) -> None:
             on_back=_on_back,
         )
         # Below the trace: who judges it need not look at what it would prove.
-        show_evidence(at)
+        show_evidence(state)
 
 
-def _status(at: step.State) -> str:
+def _status(state: step.State) -> str:
     """ "9 labels, about 4 more · 30 flagged traces drawn and not labelled, 12 more to draw"."""
-    ahead = f", about {at.standing.more:,} more" if at.standing.more else ""
-    left = f"{count(at.left, 'flagged trace')} drawn and not labelled, {at.pool - at.sample.size:,} more to draw"
-    return f"**{count(at.counted, 'label')}{ahead}** · {left}"
+    ahead = f", about {state.standing.more:,} more" if state.standing.more else ""
+    left = (
+        f"{count(state.left, 'flagged trace')} drawn and not labelled, {state.pool - state.sample.size:,} more to draw"
+    )
+    return f"**{count(state.counted, 'label')}{ahead}** · {left}"
 
 
 def _on_verdict(number: int, verdict: Verdict) -> None:
     picked = verdict_bar.chosen(number)
-    with told():
+    with errors_shown_above():
         desk = st.session_state[DESK]
         labelling_desk.answer(shell.store(), desk, number, verdict, kinds=picked.kinds, note=picked.note)
 
 
 def _on_skip(number: int) -> None:
-    with told():
+    with errors_shown_above():
         labelling_desk.skip(shell.store(), st.session_state[DESK], number)
 
 
 def _on_back(number: int) -> None:
-    with told():
+    with errors_shown_above():
         labelling_desk.back(shell.store(), st.session_state[DESK], number)
 
 
 @contextmanager
-def told() -> Iterator[None]:
+def errors_shown_above() -> Iterator[None]:
     """What goes wrong in a callback is shown above the trace, which stays until its label is in the store."""
     try:
         yield

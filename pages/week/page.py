@@ -11,7 +11,7 @@ from calibrate.errors import TouchstoneError
 from calibrate.report.sentences import recheck
 from calibrate.stats.sampling import designs
 from calibrate.thresholds.model import ThresholdsFile
-from calibrate.types import TraceFilter
+from calibrate.types import LabelState, TraceFilter
 from calibrate.workflow.releasing.history import read_release
 from calibrate.workflow.traces import demo
 from calibrate.workflow.watching.recheck import fallen
@@ -65,17 +65,17 @@ def traffic(store: Store) -> None:
         st.caption("These traces carry no time, so there is no traffic to show.")
         return
     window = TraceFilter(since=newest - MONTH, undated=False)
-    states = ("hallucinated", "clean", "unsure", "disputed", "unlabelled")
-    found = {state: store.traces.per_day(replace(window, label=state)) for state in states}
+    states: tuple[LabelState, ...] = ("hallucinated", "clean", "unsure", "disputed", "unlabelled")
+    counts = {state: store.traces.per_day(replace(window, label=state)) for state in states}
     st.caption(f"The 30 days up to {newest:%d %b %Y}, by label")
-    bars.days({state: counts for state, counts in found.items() if counts}, key="traffic")
+    bars.days({state: counts for state, counts in counts.items() if counts}, key="traffic")
 
 
 def show_proposals(store: Store, now: datetime) -> None:
     """Releases that wait for a second person."""
-    for one in store.proposals.list(waiting=True):
+    for proposal in store.proposals.list(waiting=True):
         with st.container(border=True, horizontal=True, vertical_alignment="center"):
-            st.markdown(f":material/how_to_reg: {proposals.heading(store, one, now)}", width="stretch")
+            st.markdown(f":material/how_to_reg: {proposals.heading(store, proposal, now)}", width="stretch")
             st.page_link(shell.page("release"), label="Look at it", icon=":material/verified:")
 
 

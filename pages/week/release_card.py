@@ -35,7 +35,9 @@ def show_release(release: Release | None, now: datetime) -> None:
 
 def show_unknown_models(models: Sequence[UnknownModel], release: Release | None) -> None:
     """A model that the release's labels do not know: thresholds are not known to hold for it."""
-    for model in models[:3] if release else ():
+    if release is None:
+        return
+    for model in models[:3]:
         with st.container(border=True):
             text, link = st.columns([5, 1], vertical_alignment="center")
             name = f"**{plain(model.name, 60)}**"
@@ -58,9 +60,9 @@ def _row(name: str, entry: DetectorEntry) -> dict[str, str]:
     return {
         "Detector": name,
         "Flags at": f"{SIGNS[entry.flag_when]} {entry.threshold:.4g}",
-        "Precision": _known(entry.metrics.precision),
+        "Precision": _estimate(entry.metrics.precision),
         "Strength": _strength(entry),
-        "Recall": _known(entry.metrics.recall),
+        "Recall": _estimate(entry.metrics.recall),
         "Tier": entry.tier,
     }
 
@@ -71,7 +73,7 @@ def _strength(entry: DetectorEntry) -> str:
     return f"{entry.strength} ≥ {100 * sure.target:.10g}%" if sure else entry.strength
 
 
-def _known(figure: Interval) -> str:
+def _estimate(figure: Interval) -> str:
     if figure.value is None:
         return "unknown"
     if figure.low is None or figure.high is None:

@@ -25,7 +25,7 @@ _TIERS: tuple[tuple[Tier, str], ...] = (("page", charts.VERMILLION), ("signal", 
 
 
 @dataclass(frozen=True)
-class Known:
+class KnownPrecision:
     """How well the precision of a detector or an ensemble is known, from `labels` labels, flagged or not, of which
     `positives` are hallucinated."""
 
@@ -42,23 +42,23 @@ def show_flags(store: Store, file: ThresholdsFile, newest: datetime | None) -> N
     if newest is None:
         st.caption("These traces carry no time, so their flags are on no day.")
         return
-    found = store.decisions.per_day(since=newest - MONTH)
-    flags = sum(n for counts in found.values() for n in counts.values())
+    counts = store.decisions.per_day(since=newest - MONTH)
+    flags = sum(n for counts in counts.values() for n in counts.values())
     decided = sum(store.decisions.counts(file.version).values())
     if not flags:
         _no_flags(file.version, decided)
         return
-    seen = f"v{file.version} has decided {count(decided, 'trace')} so far" if decided else _unasked(file.version)
-    st.caption(f"{count(flags, 'trace')} flagged in the 30 days up to {day(newest)}, by the trace's day; {seen}")
-    st.plotly_chart(flags_a_day(found, last=newest.date()), key="flags-a-day", config=charts.CONFIG)
+    decisions = f"v{file.version} has decided {count(decided, 'trace')} so far" if decided else _unasked(file.version)
+    st.caption(f"{count(flags, 'trace')} flagged in the 30 days up to {day(newest)}, by the trace's day; {decisions}")
+    st.plotly_chart(flags_a_day(counts, last=newest.date()), key="flags-a-day", config=charts.CONFIG)
 
 
 def _no_flags(version: int, decided: int) -> None:
     if decided:
         st.caption(f"v{version} decided {count(decided, 'trace')} and flagged none of the last 30 days.")
         return
-    said = _unasked(version)
-    st.caption(f"{said}. Run on the server, this scores new traces as they come and decides:")
+    sentence = _unasked(version)
+    st.caption(f"{sentence}. Run on the server, this scores new traces as they come and decides:")
     st.code("python -m calibrate watch", language=None)
 
 
@@ -81,30 +81,32 @@ def show_precision(file: ThresholdsFile) -> None:
     st.plotly_chart(precision_known(rows[:MOST_ROWS]), key="precision-known", config=charts.CONFIG)
 
 
-def known_of(file: ThresholdsFile) -> list[Known]:
+def known_of(file: ThresholdsFile) -> list[KnownPrecision]:
     """The detectors and ensembles of a release that may flag, by name, detectors first."""
     entries = [(name, entry) for name, entry in sorted(file.detectors.items()) if entry.tier != "off"]
-    alone = [_known(name, one.metrics, one.guarantee) for name, one in entries]
-    return alone + [_known(name, one.metrics) for name, one in file.live_ensembles]
+    alone = [_known_precision(name, entry.metrics, entry.guarantee) for name, entry in entries]
+    return alone + [_known_precision(name, entry.metrics) for name, entry in file.live_ensembles]
 
 
-def _known(name: str, found: Metrics | EnsembleMetrics, guarantee: Guarantee | None = None) -> Known:
-    return Known(name, found.precision, found.n, found.positives, guarantee)
+def _known_precision(
+    name: str, metrics: Metrics | EnsembleMetrics, guarantee: Guarantee | None = None
+) -> KnownPrecision:
+    return KnownPrecision(name, metrics.precision, metrics.n, metrics.positives, guarantee)
 
 
-def flags_a_day(found: Mapping[Tier, Mapping[str, int]], *, last: date) -> go.Figure:
+def flags_a_day(counts: Mapping[Tier, Mapping[str, int]], *, last: date) -> go.Figure:
     """Stacked bars of flagged traces, for the 30 days up to `last`."""
     data = [
         {
             "type": "bar",
-            "x": list(found[tier]),
-            "y": list(found[tier].values()),
+            "x": list(counts[tier]),
+            "y": list(counts[tier].values()),
             "name": tier,
             "marker": {"color": colour},
             "hovertemplate": f"%{{x|%a %d %b}}: %{{y:,}} {tier}<extra></extra>",
         }
         for tier, colour in _TIERS
-        if found.get(tier)
+        if counts.get(tier)
     ]
     half = timedelta(hours=12)
     span = [datetime.combine(last, datetime.min.time()) + move for move in (half - MONTH, half)]
@@ -122,7 +124,7 @@ def flags_a_day(found: Mapping[Tier, Mapping[str, int]], *, last: date) -> go.Fi
     return go.Figure({"data": data, "layout": layout})
 
 
-def precision_known(rows: Sequence[Known]) -> go.Figure:
+def precision_known(rows: Sequence[KnownPrecision]) -> go.Figure:
     """One line a detector: its measured precision with the 95% interval, and what is bounded or certified."""
     names = [
         f"{charted(visible(row.name, 40))}<br>{_SMALL.format(labelled(row.labels, row.positives))}" for row in rows
@@ -155,21 +157,21 @@ def precision_known(rows: Sequence[Known]) -> go.Figure:
     return go.Figure({"data": data, "layout": layout})
 
 
-def _measured(names: Sequence[str], rows: Sequence[Known]) -> dict[str, object]:
+def _measured(names: Sequence[str], rows: Sequence[KnownPrecision]) -> dict[str, object]:
     figures = [(name, row.precision) for name, row in zip(names, rows, strict=True)]
-    seen = [(name, one.value, one.low, one.high) for name, one in figures if one.value is not None]
+    drawn = [(name, figure.value, figure.low, figure.high) for name, figure in figures if figure.value is not None]
     return {
         "type": "scatter",
         "mode": "markers",
-        "x": [value for _, value, _, _ in seen],
-        "y": [name for name, *_ in seen],
-        "customdata": [[low, high] if low is not None else [value, value] for _, value, low, high in seen],
+        "x": [value for _, value, _, _ in drawn],
+        "y": [name for name, *_ in drawn],
+        "customdata": [[low, high] if low is not None else [value, value] for _, value, low, high in drawn],
         "marker": {"size": 9, "color": charts.BLUE},
         "error_x": {
             "type": "data",
             "symmetric": False,
-            "array": [high - value if high is not None else 0 for _, value, _, high in seen],
-            "arrayminus": [value - low if low is not None else 0 for _, value, low, _ in seen],
+            "array": [high - value if high is not None else 0 for _, value, _, high in drawn],
+            "arrayminus": [value - low if low is not None else 0 for _, value, low, _ in drawn],
             "color": charts.BLUE,
             "thickness": 2,
             "width": 5,

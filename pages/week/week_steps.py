@@ -106,8 +106,8 @@ def _sample(state: Week) -> Card:
 def _label(state: Week) -> Card:
     rate = "" if state.prevalence is None else f"about {share(state.prevalence)} of the traffic hallucinated"
     if state.sample is None:
-        found = f"{count(state.labelled, 'trace')}" if state.labelled else "No labels yet"
-        return Card("label", "Label", False, found, "labelled outside a sample" if state.labelled else "")
+        headline = f"{count(state.labelled, 'trace')}" if state.labelled else "No labels yet"
+        return Card("label", "Label", False, headline, "labelled outside a sample" if state.labelled else "")
     size = state.sample.size
     nothing_left = state.place is not None and state.place.position is None
     done = state.labelled >= size or nothing_left

@@ -8,7 +8,7 @@ from datetime import date
 import pytest
 
 from calibrate.types import Guarantee, Interval
-from pages.week.week_charts import Known, flags_a_day, precision_known
+from pages.week.week_charts import KnownPrecision, flags_a_day, precision_known
 
 SURE = Guarantee("certified", target=0.7, confidence=0.95, bound=0.72, labels=84, hallucinated=70)
 
@@ -28,9 +28,9 @@ def test_flags_are_stacked_by_tier_over_thirty_days() -> None:
 
 def test_a_precision_is_drawn_with_its_interval_its_labels_and_what_is_certified() -> None:
     rows = [
-        Known("rouge_l", Interval(0.8, 0.7, 0.88), 84, 20, SURE),
-        Known("bleu", Interval(0.5, None, None), 1_200, 61),
-        Known("x<b>", Interval(None), 3, 1),
+        KnownPrecision("rouge_l", Interval(0.8, 0.7, 0.88), 84, 20, SURE),
+        KnownPrecision("bleu", Interval(0.5, None, None), 1_200, 61),
+        KnownPrecision("x<b>", Interval(None), 3, 1),
     ]
     measured, certified = precision_known(rows).data
     assert [re.sub("<[^>]*>", " ", name).split(maxsplit=1) for name in measured.y] == [
@@ -46,5 +46,5 @@ def test_a_precision_is_drawn_with_its_interval_its_labels_and_what_is_certified
 
 
 def test_a_name_shows_as_it_is_written() -> None:
-    (measured,) = precision_known([Known("a<b>c</b> & d", Interval(0.5), 9, 4)]).data
+    (measured,) = precision_known([KnownPrecision("a<b>c</b> & d", Interval(0.5), 9, 4)]).data
     assert measured.y[0].startswith("a&lt;b&gt;c&lt;/b&gt; &amp; d<br>")

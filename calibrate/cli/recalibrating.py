@@ -14,7 +14,7 @@ from calibrate.errors import BadInput, TouchstoneError
 from calibrate.report.sentences import recalibration
 from calibrate.report.sentences.figures import interval, percent
 from calibrate.sanitize import visible
-from calibrate.thresholds.files import put, scheme_of
+from calibrate.thresholds.files import deliver, scheme_of
 from calibrate.types import OperatingPoint
 from calibrate.workflow.detection import detect
 from calibrate.workflow.releasing.announce import announce
@@ -186,7 +186,7 @@ def weekly(args: Namespace) -> Answer:
     if out is not None:
         from calibrate.report.weekly_html import page
 
-        put(page(done).encode(), str(out))
+        deliver(page(done).encode(), str(out))
         lines.append(f"the report is in {out}")
     lines += [f"Next: {visible(one, 500)}" for one in sentences.next_steps(done)]
     return Answer({**sentences.document(done), "path": str(out) if out else None}, "\n".join(lines))

@@ -10,7 +10,7 @@ from calibrate.cli import Answer
 from calibrate.cli.common import now, outfile, pairs, store, table, user
 from calibrate.errors import BadInput
 from calibrate.thresholds.changes import MEASURED, diff
-from calibrate.thresholds.files import scheme_of, shown
+from calibrate.thresholds.files import redact_url, scheme_of
 from calibrate.thresholds.model import ThresholdsFile
 from calibrate.workflow.releasing.announce import announce
 from db import Store
@@ -105,8 +105,8 @@ def _about(found: Store, before: ThresholdsFile | None, after: ThresholdsFile) -
 
     seen = impact.impact(found, before, after) if before else None
     moved = [impact.said(row) for row in seen.rows if row.check or None in (row.before, row.after)] if seen else []
-    shown = {"threshold", "detector", *MEASURED, "coverage"}
-    rest = [str(one) for one in diff(before, after) if seen is None or one.field not in shown]
+    redact_url = {"threshold", "detector", *MEASURED, "coverage"}
+    rest = [str(one) for one in diff(before, after) if seen is None or one.field not in redact_url]
     return {
         "sentence": seen.sentence if seen else None,
         "changes": [*moved, *rest],
@@ -122,7 +122,10 @@ def _told(about: dict[str, Any]) -> list[str]:
 
 def _released(row: Release, out: str, about: dict[str, Any], problems: list[str]) -> Answer:
     document = {"version": row.version, "sha256": row.sha256, "path": out, "cautions": [], **about}
-    said = [f"version {row.version} is in {shown(out)} (sha256 {row.sha256[:16]}…)", *(_told(about) if about else [])]
+    said = [
+        f"version {row.version} is in {redact_url(out)} (sha256 {row.sha256[:16]}…)",
+        *(_told(about) if about else []),
+    ]
     return Answer({**document, "problems": problems}, "\n".join([*said, *problems]))
 
 
@@ -131,7 +134,7 @@ def _proposed(found: Store, args: Namespace) -> Answer:
 
     one = approval.propose(found, **_wanted(args), by=user(), now=now())
     about = _about(found, history.live_release(found), approval.preview(found, one, now()))
-    out = shown(args.out) if args.out else "FILE"
+    out = redact_url(args.out) if args.out else "FILE"
     said = (
         f"proposal {one.id} waits for a second person: `release --approve {one.id} --out {out}` releases it as "
         f"v{one.wanted['version']}, `release --decline {one.id}` does not"

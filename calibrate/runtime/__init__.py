@@ -1,4 +1,4 @@
-"""For production processes: load a thresholds file, score an answer, turn scores into a decision. Light to import.
+"""Load a thresholds file, score an answer and turn scores into a decision, in a production process. Light to import.
 
 >>> thresholds = load("thresholds.json", reload_every=30)  # doctest: +SKIP
 >>> decide(thresholds, {"citation_grounding": 0.41, "rouge_l": None}).verdict  # doctest: +SKIP

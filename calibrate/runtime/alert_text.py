@@ -1,5 +1,4 @@
-"""What an alert says, as Slack's JSON. Whatever comes from a trace is escaped: it cannot mention anybody or pose as a
-link."""
+"""The text of an alert, as Slack's JSON. Text from a trace is escaped: it cannot mention anybody or pose as a link."""
 
 from __future__ import annotations
 
@@ -10,58 +9,55 @@ from urllib.parse import quote
 
 from calibrate.runtime.decision import Decision
 from calibrate.sanitize import visible
+from calibrate.webhook import escape_slack
 
-LISTED = 10  # answers told one by one; of the others only how many there are
-ID, REASONS, ANSWER = 100, 400, 300  # code points
+MAX_LISTED = 10  # answers listed one by one; the rest are only counted
+ID, REASONS, ANSWER = 100, 400, 300  # longest texts, in code points
 
 
 @dataclass(frozen=True, slots=True)
 class Alert:
-    """A flagged answer as it waits: no more of the trace than will be told. `answer` is None where it is not to be."""
+    """A flagged answer in the queue, with no more of its trace than the message will show. `answer` may be withheld."""
 
     trace_id: str
     decision: Decision
     answer: str | None
 
 
-def message(alerts: Sequence[Alert], *, untold: int, trace_url: str | None) -> dict[str, str]:
-    """One message about all of them. `untold`: alerts before these that nobody was told of."""
-    lines = [_title(alerts)]
-    lines += [line for one in alerts[:LISTED] for line in _lines(one, trace_url)]
-    if len(alerts) > LISTED:
-        lines.append(f"and {_answers(len(alerts) - LISTED)} more")
-    if untold:
-        lines.append(f"Before these, {_answers(untold)} flagged of which no message could be sent.")
+def message(alerts: Sequence[Alert], *, unreported: int, trace_url: str | None) -> dict[str, str]:
+    """Write one message about all the alerts. `unreported` counts earlier ones that no message was sent for."""
+    lines = [_write_title(alerts)]
+    lines += [line for alert in alerts[:MAX_LISTED] for line in _write_alert(alert, trace_url)]
+    if len(alerts) > MAX_LISTED:
+        lines.append(f"and {_count_answers(len(alerts) - MAX_LISTED)} more")
+    if unreported:
+        lines.append(f"Before these, {_count_answers(unreported)} flagged without a message being sent.")
     return {"text": "\n".join(lines)}
 
 
-def _title(alerts: Sequence[Alert]) -> str:
-    tiers = Counter(one.decision.tier for one in alerts)
+def _write_title(alerts: Sequence[Alert]) -> str:
+    tiers = Counter(alert.decision.tier for alert in alerts)
     by_tier = ", ".join(f"{tiers[tier]} {tier}" for tier in ("page", "signal") if tiers[tier])
-    names = Counter(name for one in alerts for name in one.decision.flags).most_common(LISTED)
-    flagged = ", ".join(f"{_safe(name, ID)} {n}" for name, n in names)
-    versions = ", ".join(f"v{version}" for version in sorted({one.decision.version for one in alerts}))
-    return f"Touchstone: {_answers(len(alerts))} flagged ({by_tier}) by release {versions}: {flagged}"
+    names = Counter(name for alert in alerts for name in alert.decision.flags).most_common(MAX_LISTED)
+    flagged = ", ".join(f"{_escape_untrusted(name, ID)} {n}" for name, n in names)
+    versions = ", ".join(f"v{version}" for version in sorted({alert.decision.version for alert in alerts}))
+    return f"Touchstone: {_count_answers(len(alerts))} flagged ({by_tier}) by release {versions}: {flagged}"
 
 
-def _lines(one: Alert, trace_url: str | None) -> list[str]:
-    name = _safe(one.trace_id, ID)
+def _write_alert(alert: Alert, trace_url: str | None) -> list[str]:
+    decision, name = alert.decision, _escape_untrusted(alert.trace_id, ID)
     if trace_url is not None:
-        # A bar would end the address, and a line break the link.
-        address = trace_url.replace("{id}", quote(one.trace_id, safe="", errors="replace")).replace("|", "%7C")
-        name = f"<{_escaped(address)}|{name.replace('|', '/')}>"
-    lines = [f"• {one.decision.tier} {one.decision.verdict} {name}: {_safe('; '.join(one.decision.reasons), REASONS)}"]
-    return lines if one.answer is None else [*lines, f"> {_safe(one.answer, ANSWER)}"]
+        # Slack's syntax is <address|name>: a bar would end the address.
+        address = trace_url.replace("{id}", quote(alert.trace_id, safe="", errors="replace")).replace("|", "%7C")
+        name = f"<{escape_slack(address)}|{name.replace('|', '/')}>"
+    reasons = _escape_untrusted("; ".join(decision.reasons), REASONS)
+    lines = [f"• {decision.tier} {decision.verdict} {name}: {reasons}"]
+    return lines if alert.answer is None else [*lines, f"> {_escape_untrusted(alert.answer, ANSWER)}"]
 
 
-def _answers(n: int) -> str:
+def _count_answers(n: int) -> str:
     return f"{n:,} answer" if n == 1 else f"{n:,} answers"
 
 
-def _safe(text: str, most: int) -> str:
-    return _escaped(visible(" ".join(text.split()), most))
-
-
-def _escaped(text: str) -> str:
-    """As Slack asks: these three are all that its texts treat specially between angle brackets."""
-    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+def _escape_untrusted(text: str, most: int) -> str:
+    return escape_slack(visible(" ".join(text.split()), most))

@@ -1,4 +1,4 @@
-"""From scores to a decision: pure, total over missing scores, a few microseconds."""
+"""Turn scores into a decision: a pure function that accepts missing scores and takes a few microseconds."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from typing import Any, Literal
 from calibrate.errors import BadInput
 from calibrate.orientation import reaches
 from calibrate.runtime import rules
-from calibrate.runtime.given import kind_of
 from calibrate.runtime.live import Live, current
+from calibrate.runtime.validation import describe_type
 from calibrate.thresholds.model import ThresholdsFile
 from calibrate.types import Tier
 
@@ -23,16 +23,26 @@ Outcome = Literal["ACCEPT", "REVIEW", "REJECT"]
 class Decision:
     """What to do with one answer, and why.
 
-    flags      detectors that flagged, by name, then ensembles that did
-    tier       the most severe tier among them; "off" when none flagged
-    verdict    no flag ACCEPT, one REVIEW, two or more REJECT
-    reasons    one sentence a flag: "citation_grounding 0.41 ≤ 0.52"; one more when nothing could be scored
-    version    of the release that decided
-    scored     detectors that gave a number
-    missing    detectors of the release that gave none (they do not flag: absence is not evidence)
-    unknown    names among the scores that the release does not have; they are ignored
+    A detector of tier "off" does not flag. It is listed nowhere here, unless an ensemble reads its score.
 
-    A detector of tier "off" does not flag. It is in none of these, unless an ensemble asks for its score.
+    Attributes
+    ----------
+    flags : tuple of str
+        Names of the detectors that flagged, then of the ensembles that did.
+    tier : {"page", "signal", "off"}
+        The most severe tier among the flags; "off" without a flag.
+    verdict : {"ACCEPT", "REVIEW", "REJECT"}
+        For no flag, one flag, and two or more.
+    reasons : tuple of str
+        One for each flag: "citation_grounding 0.41 ≤ 0.52". One more if nothing could be scored.
+    version : int
+        The release that decided.
+    scored : tuple of str
+        Detectors with a number.
+    missing : tuple of str
+        Detectors of the release without one. They do not flag: absence is not evidence.
+    unknown : tuple of str
+        Names among the scores that the release does not have. They are ignored.
     """
 
     flags: tuple[str, ...]
@@ -46,10 +56,25 @@ class Decision:
 
 
 def decide(thresholds: ThresholdsFile | Live, scores: Mapping[str, float | None]) -> Decision:
-    """Apply a release to the scores of one answer. None and NaN mean "could not score"; infinities compare as numbers.
+    """Apply a release to the scores of one answer.
 
-    An ensemble answers whatever its members could not score; where none of them has a score, it does not flag.
-    Raises BadInput for a score that is not a number, because a wrong type is a fault in the caller, not an abstention.
+    An ensemble decides even if some of its members have no score; if none of them has one, it does not flag.
+
+    Parameters
+    ----------
+    thresholds : ThresholdsFile or Live
+        What `load` returned.
+    scores : mapping of str to float or None
+        By detector, in its own units. None and NaN mean "could not score"; infinities compare as numbers.
+
+    Returns
+    -------
+    Decision
+
+    Raises
+    ------
+    BadInput
+        If a score is not a number: a wrong type is a mistake of the caller, not an abstention.
     """
     if isinstance(thresholds, Live):
         thresholds = thresholds.current
@@ -95,7 +120,27 @@ def decide(thresholds: ThresholdsFile | Live, scores: Mapping[str, float | None]
 
 
 def probability(thresholds: ThresholdsFile | Live, detector: str, score: float | None) -> float | None:
-    """P(hallucinated), 0 to 1, that the release's map gives to a detector's score; None without a score or a map."""
+    """Map a detector's score to the probability of a hallucination.
+
+    Parameters
+    ----------
+    thresholds : ThresholdsFile or Live
+        What `load` returned.
+    detector : str
+        Name of a detector.
+    score : float or None
+        In the detector's own units.
+
+    Returns
+    -------
+    float or None
+        P(hallucinated), 0 to 1. None without a score, or if the release has no map for the detector.
+
+    Raises
+    ------
+    BadInput
+        If the score is not a number.
+    """
     entry, value = current(thresholds).detectors.get(detector), _number(detector, score)
     return entry.probability_map.map.probability(value) if entry and entry.probability_map else None
 
@@ -105,7 +150,9 @@ def _number(name: str, value: Any) -> float | None:
         return None
     if type(value) is not float:
         if isinstance(value, bool) or not isinstance(value, Real):
-            raise BadInput(f"the score of {name} is {kind_of(value)}: give a number, or null where it could not score")
+            raise BadInput(
+                f"the score of {name} is {describe_type(value)}: give a number, or null where it could not score"
+            )
         try:
             value = float(value)
         except OverflowError:

@@ -1,6 +1,7 @@
-"""Ensembles in production: the rules of stats.ensembles.rules for one trace, read from their JSON, without numpy.
+"""Score one trace by an ensemble's rule, read from its JSON, without numpy.
 
-`docs/reference/thresholds-file.md` says the same for other languages; tests hold the two implementations together.
+The same rules as `stats.ensembles.rules`; tests compare the two. `docs/reference/thresholds-file.md` specifies them for
+other languages.
 """
 
 from __future__ import annotations
@@ -13,49 +14,80 @@ from typing import Any
 from calibrate.orientation import flags, reaches
 
 Scores = Mapping[str, float]
-"""Detector -> its score; one without a score is not there."""
+"""Scores by detector, in its own units. A detector without a score is left out."""
 
 
 def score(rule: Mapping[str, Any], scores: Scores) -> float:
-    """The rule's score, higher is more suspicious; NaN where the arithmetic leaves the range of a float. A missing
-    score has its place in every rule; an infinite one counts as missing, but where it meets a threshold."""
+    """Compute the rule's score of one trace.
+
+    Parameters
+    ----------
+    rule : mapping
+        An ensemble's rule as the thresholds file holds it.
+    scores : mapping of str to float
+        By detector, in its own units. Infinite ones count as missing, except against a fixed threshold.
+
+    Returns
+    -------
+    float
+        Higher is more suspicious. NaN if the arithmetic leaves the range of a float.
+    """
     form = rule["form"]
     if form == "vote":
-        return sorted(_suspicion(one, scores.get(name)) for name, one in rule["standings"].items())[-int(rule["k"])]
+        return sorted(_suspicion(entry, scores.get(name)) for name, entry in rule["standings"].items())[-int(rule["k"])]
     if form == "fixed":
-        return float(sum(name in scores and flags(scores[name], at, w) for name, (w, at) in rule["thresholds"].items()))
+        return float(
+            sum(
+                name in scores and flags(scores[name], threshold, flag_when)
+                for name, (flag_when, threshold) in rule["thresholds"].items()
+            )
+        )
     if form == "weighted":
         weights = rule["weights"]
-        total = sum(weights[name] * _normal(one, scores.get(name)) for name, one in rule["standings"].items())
+        total = sum(weights[name] * _normal_score(entry, scores.get(name)) for name, entry in rule["standings"].items())
         return float(total / sum(map(abs, weights.values())))
     if form == "logistic":
-        return _expit(rule["intercept"] + sum(_part(one, scores.get(name)) for name, one in rule["inputs"].items()))
+        return _expit(
+            rule["intercept"] + sum(_log_odds_term(entry, scores.get(name)) for name, entry in rule["inputs"].items())
+        )
     last = scores.get(rule["expensive"])
-    if _known(last) and passes(rule, scores):
+    if _is_usable(last) and passes(rule, scores):
         return 1 + _suspicion(rule["standing"], last)
     return _expit(score(rule["filter"], scores))
 
 
 def passes(cascade: Mapping[str, Any], scores: Scores) -> bool:
-    """Whether a cascade asks its expensive detector about the trace with these scores."""
+    """Tell whether a cascade runs its expensive detector on a trace.
+
+    Parameters
+    ----------
+    cascade : mapping
+        A rule of the form "cascade".
+    scores : mapping of str to float
+        By detector, in its own units.
+
+    Returns
+    -------
+    bool
+    """
     return cascade["pass_at"] is None or reaches(score(cascade["filter"], scores), cascade["pass_at"])
 
 
-def _known(score: float | None) -> bool:
+def _is_usable(score: float | None) -> bool:
     return score is not None and math.isfinite(score)
 
 
 def _suspicion(standing: Mapping[str, Any], score: float | None) -> float:
-    above = _between(standing, score, standing["above"])
+    above = _interpolate(standing, score, standing["above"])
     return 0.0 if above is None else 1 - above
 
 
-def _normal(standing: Mapping[str, Any], score: float | None) -> float:
-    return _between(standing, score, standing["normals"]) or 0.0
+def _normal_score(standing: Mapping[str, Any], score: float | None) -> float:
+    return _interpolate(standing, score, standing["normals"]) or 0.0
 
 
-def _between(standing: Mapping[str, Any], score: float | None, heights: list[float]) -> float | None:
-    """The height at this score: a straight line between two knots, level beyond the ends. None for no score."""
+def _interpolate(standing: Mapping[str, Any], score: float | None, heights: list[float]) -> float | None:
+    """Interpolate the heights at this score: linear between knots, constant beyond the ends. None for no score."""
     knots = standing["knots"]
     if score is None or not math.isfinite(score) or not knots:
         return None
@@ -67,12 +99,12 @@ def _between(standing: Mapping[str, Any], score: float | None, heights: list[flo
     return float(heights[left] + (x - knots[left]) / (knots[right] - knots[left]) * (heights[right] - heights[left]))
 
 
-def _part(one: Mapping[str, Any], score: float | None) -> float:
-    """What one detector adds to the log odds."""
+def _log_odds_term(term: Mapping[str, Any], score: float | None) -> float:
+    """Compute what one detector adds to the log odds."""
     if score is None or not math.isfinite(score):
-        return float(one["missing"])
-    z = (score - one["centre"]) / one["spread"]
-    return float(one["slope"] * (z if one["flag_when"] == "above" else -z))
+        return float(term["missing"])
+    z = (score - term["centre"]) / term["spread"]
+    return float(term["slope"] * (z if term["flag_when"] == "above" else -z))
 
 
 def _expit(x: float) -> float:

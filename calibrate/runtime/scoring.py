@@ -1,7 +1,7 @@
-"""Running the detectors that a release asks for, as it asks for them.
+"""Run the detectors of a release as the release configures them.
 
-A threshold is about the scores of one version, one set of parameters and one revision of the models behind them. Where
-this process cannot make those, there is no score, and a reason.
+A threshold is only valid for scores of the same detector version, parameters and model revision. Where this process
+cannot compute those, the score is missing, with a reason.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from calibrate import workspace
 from calibrate.errors import BadInput, TouchstoneError
 from calibrate.runtime import rules
 from calibrate.runtime.decision import Decision, decide
-from calibrate.runtime.given import fault, kind_of
 from calibrate.runtime.live import Live, current
+from calibrate.runtime.validation import describe_type, find_fault
 from calibrate.thresholds import baselines
-from calibrate.thresholds.ensembles import reads
+from calibrate.thresholds.ensembles import list_members
 from calibrate.thresholds.model import DetectorEntry, Sampling, ThresholdsFile
 from calibrate.types import Baseline, Score, ScoreStatus, Trace
 
@@ -32,21 +32,29 @@ if TYPE_CHECKING:
 log = logging.getLogger("touchstone")
 
 RETRY = 60.0
-"""Seconds after which a detector that could not score here is tried again: its model may have come."""
+"""Seconds after which a detector that cannot score is tried again: its model may have been installed."""
 
-Known = Callable[[str, Sequence[Trace]], Sequence[Score | None]]
-"""Asked once a detector for the scores of these traces that need not be made: each, or None."""
+CachedScores = Callable[[str, Sequence[Trace]], Sequence[Score | None]]
+"""Called once per detector with its name and traces; returns the score of each trace that has one already, or None."""
 
 
 @dataclass(frozen=True, slots=True)
 class Scored:
-    """What the detectors of a release made of one trace.
+    """The scores of one trace by the detectors of a release.
 
-    file       the release they were run for; the same for a whole batch, even where a reload happens in between
-    scores     by detector, a Score with a value or with a reason why there is none, for each that was to run here
-    seconds    by detector, how long it took for this trace (its batch's time, shared out); only of those that ran
-    skipped    by detector, why it was not to run on this trace: its sampling, or a cascade that had no need of it
-    fault      what is wrong with the trace itself, where a field is of a wrong type: then nothing is scored
+    Attributes
+    ----------
+    trace : Trace
+    file : ThresholdsFile
+        The release. One for the whole batch, even if a newer one is loaded meanwhile.
+    scores : dict of str to Score
+        For every detector that was to run: a value, or the reason why there is none.
+    seconds : dict of str to float
+        For every detector that ran: its time for the batch divided by the traces of the batch.
+    skipped : dict of str to str
+        For every detector that was not to run on this trace, why: its sampling, or a cascade that did not need it.
+    fault : str or None
+        What is wrong with the trace itself: a field of a wrong type. Nothing is scored then.
     """
 
     trace: Trace
@@ -58,130 +66,161 @@ class Scored:
 
     @property
     def numbers(self) -> dict[str, float]:
-        """The scores that are numbers."""
+        """The scores that have a value, by detector, in its own units."""
         return {name: score.value for name, score in self.scores.items() if score.value is not None}
 
     @property
     def decision(self) -> Decision:
-        """What the release says to these scores."""
+        """The release's decision on these scores."""
         decision = decide(self.file, self.numbers)
         return decision if self.fault is None else replace(decision, reasons=(f"nothing was scored: {self.fault}",))
 
 
 class Scorer:
-    """Runs the detectors of a release over traces, in the caller's thread.
+    """Run the detectors of a release over traces, in the caller's thread.
 
-    The team's own prompts and lists of refusals, where it has any, are to be put in place first
-    (`calibrate.workspace.use`); without them the revisions differ, and the detectors concerned do not score.
+    If the team has its own prompts or lists of refusals, call `calibrate.workspace.use` first: without them the
+    revisions differ and the detectors concerned do not score.
+
+    Parameters
+    ----------
+    thresholds : ThresholdsFile or Live
+        What `load` returned.
+    detectors : sequence of str, optional
+        Run only these detectors of the release.
+
+    Raises
+    ------
+    BadInput
+        For an impossible setting.
     """
 
     def __init__(self, thresholds: ThresholdsFile | Live, *, detectors: Sequence[str] | None = None) -> None:
-        """`detectors` (names) restricts those of the release to these. Raises BadInput for a wrong setting."""
         if not isinstance(thresholds, (ThresholdsFile, Live)):
-            raise BadInput(f"thresholds is {kind_of(thresholds)}; give what `load` returns")
+            raise BadInput(f"thresholds is {describe_type(thresholds)}; give what `load` returns")
         named = isinstance(detectors, Collection) and all(isinstance(name, str) for name in detectors)
         if isinstance(detectors, str) or not (detectors is None or named):
             raise BadInput(f"detectors cannot be {detectors!r}; give a list of names")
         self._thresholds = thresholds
-        self._only = None if detectors is None else frozenset(detectors)
-        self._said: set[tuple[int, str, str]] = set()
+        self._selected = None if detectors is None else frozenset(detectors)
+        self._reported: set[tuple[int, str, str]] = set()
         self._plan: _Plan | None = None
 
     def prepare(self) -> None:
-        """Does what the first trace would wait for: imports. Says which detectors cannot score here; at the first trace
-        they are looked at again, as a team's own prompts may be put in place until then."""
+        """Import what the first trace would wait for, and log which detectors cannot score in this process.
+
+        The first call of `score` checks them again: the team's own prompts may be put in place until then.
+        """
         from calibrate import run  # noqa: F401
 
         file = current(self._thresholds)
-        for name in sorted((self._only or frozenset()) - {rule.detector for rule in file.rules}):
-            self._say(file, name, f"release v{file.version} does not ask it; it has {_names(file)}")
-        self._asked(file)
+        for name in sorted((self._selected or frozenset()) - {rule.detector for rule in file.rules}):
+            self._report_once(file, name, f"release v{file.version} does not have it; it has {_list_detectors(file)}")
+        self._plan_detectors(file)
         self._plan = None
 
-    def score(self, traces: Sequence[Trace], *, known: Known | None = None) -> list[Scored]:
-        """One Scored a trace, in order, whatever the detectors do. A score that is `known` is not made again; it counts
-        even where this process could not make it."""
-        file = current(self._thresholds)
-        made = [Scored(trace, file, {}, {}, fault=fault(trace)) for trace in traces]
-        for wrong in dict.fromkeys(one.fault for one in made if one.fault is not None):
-            self._say(file, "a trace", wrong)
-        for asked in self._asked(file):
-            wanted = []
-            for one in made:
-                if one.fault is not None:
-                    one.scores[asked.name] = Score(str(getattr(one.trace, "id", "")), None, one.fault, "failed")
-                elif (why_not := asked.why_not(one)) is None:
-                    wanted.append(one)
-                else:
-                    one.skipped[asked.name] = why_not
-            self._run(asked, _unknown(asked.name, wanted, known) if known else wanted)
-        return made
+    def score(self, traces: Sequence[Trace], *, cached: CachedScores | None = None) -> list[Scored]:
+        """Score traces, whatever the detectors do.
 
-    def _asked(self, file: ThresholdsFile) -> list[_Asked]:
-        """Those to run, the ones that wait for others' scores last. Kept until the release changes."""
+        Parameters
+        ----------
+        traces : sequence of Trace
+        cached : callable, optional
+            Called once per detector with its name and traces; returns one Score or None for each. A score from here
+            counts even if this process could not compute it.
+
+        Returns
+        -------
+        list of Scored
+            One for each trace, in order.
+        """
+        file = current(self._thresholds)
+        results = [Scored(trace, file, {}, {}, fault=find_fault(trace)) for trace in traces]
+        for problem in dict.fromkeys(result.fault for result in results if result.fault is not None):
+            self._report_once(file, "a trace", problem)
+        for planned in self._plan_detectors(file):
+            pending = []
+            for result in results:
+                if result.fault is not None:
+                    result.scores[planned.name] = Score(
+                        str(getattr(result.trace, "id", "")), None, result.fault, "failed"
+                    )
+                elif (reason := planned.reason_to_skip(result)) is None:
+                    pending.append(result)
+                else:
+                    result.skipped[planned.name] = reason
+            self._run_detector(planned, _use_cached(planned.name, pending, cached) if cached else pending)
+        return results
+
+    def _plan_detectors(self, file: ThresholdsFile) -> list[_PlannedDetector]:
+        """The detectors to run, those that depend on others' scores last. Cached until the release changes."""
         now, plan = time.monotonic(), self._plan
         if plan is not None and plan.file is file and now < plan.good_until:
             plan.put_in_place()
-            return plan.asked
+            return plan.detectors
         plan = _Plan(file, baselines.from_json(file.baselines), [], now)
         plan.put_in_place()
-        wanted = (rule.detector for rule in file.rules if self._only is None or rule.detector in self._only)
-        found = sorted((_asked(file, name) for name in wanted), key=lambda asked: bool(asked.cascades))
-        for asked in found:
-            if asked.problem is not None:
-                self._say(file, asked.name, asked.problem)
-        good_until = now + RETRY if any(asked.problem is not None for asked in found) else math.inf
-        self._plan = replace(plan, asked=found, good_until=good_until)
-        return found
+        names = (rule.detector for rule in file.rules if self._selected is None or rule.detector in self._selected)
+        detectors = sorted((_plan_detector(file, name) for name in names), key=lambda planned: bool(planned.cascades))
+        for planned in detectors:
+            if planned.problem is not None:
+                self._report_once(file, planned.name, planned.problem)
+        good_until = now + RETRY if any(planned.problem is not None for planned in detectors) else math.inf
+        self._plan = replace(plan, detectors=detectors, good_until=good_until)
+        return detectors
 
-    def _run(self, asked: _Asked, wanted: Sequence[Scored]) -> None:
-        if asked.detector is None:
-            for one in wanted:
-                one.scores[asked.name] = Score(one.trace.id, None, asked.problem, asked.status)
-        elif wanted:
+    def _run_detector(self, planned: _PlannedDetector, pending: Sequence[Scored]) -> None:
+        if planned.detector is None:
+            for result in pending:
+                result.scores[planned.name] = Score(result.trace.id, None, planned.problem, planned.status)
+        elif pending:
             from calibrate.run import score_batch
 
             began = time.perf_counter()
-            found = score_batch(asked.detector, [one.trace for one in wanted])
-            seconds = (time.perf_counter() - began) / len(wanted)
-            for one, score in zip(wanted, found, strict=True):
-                one.scores[asked.name], one.seconds[asked.name] = score, seconds
+            scores = score_batch(planned.detector, [result.trace for result in pending])
+            seconds = (time.perf_counter() - began) / len(pending)
+            for result, score in zip(pending, scores, strict=True):
+                result.scores[planned.name], result.seconds[planned.name] = score, seconds
                 if score.status == "failed":
                     reason = score.reason or "no reason given"
-                    remedy = _remedy(reason)
-                    self._say(one.file, asked.name, reason + remedy, kind=None if remedy else "failed on a trace")
+                    remedy = _suggest_install(reason)
+                    self._report_once(
+                        result.file, planned.name, reason + remedy, kind=None if remedy else "failed on a trace"
+                    )
 
-    def _say(self, file: ThresholdsFile, name: str, problem: str, *, kind: str | None = None) -> None:
-        """Once for a release and a problem; of what differs from trace to trace, the first."""
+    def _report_once(self, file: ThresholdsFile, name: str, problem: str, *, kind: str | None = None) -> None:
+        """Log a problem once per release. With a `kind`, only the first problem of that kind is logged."""
         key = (file.version, name, kind or problem)
-        if key not in self._said:
-            self._said.add(key)
+        if key not in self._reported:
+            self._reported.add(key)
             log.warning("%s %s: %s", name, kind or "gives no score", problem)
 
 
-def _names(file: ThresholdsFile) -> str:
+def _list_detectors(file: ThresholdsFile) -> str:
     return ", ".join(rule.detector for rule in file.rules) or "none"
 
 
 @dataclass(frozen=True, slots=True)
 class _Plan:
-    """What a release asks for, made ready. `good_until` is of time.monotonic()."""
+    """The detectors of a release, constructed. `good_until` is a time.monotonic()."""
 
     file: ThresholdsFile
     baselines: Mapping[tuple[str, str], Baseline]
-    asked: list[_Asked]
+    detectors: list[_PlannedDetector]
     good_until: float
 
     def put_in_place(self) -> None:
-        """The release's baselines, for detectors to normalise by; where it has none, this process's own stay."""
+        """Let detectors normalise by the release's baselines. If it has none, this process's own stay."""
         if self.baselines and self.baselines != workspace.current().baselines:
             workspace.use(replace(workspace.current(), baselines=self.baselines))
 
 
 @dataclass(frozen=True, slots=True)
-class _Asked:
-    """A detector that a release asks for. Without a `detector`, `problem` and `status` say why. `cascades` are the
-    rules that alone read it, each behind its filter; empty where somebody reads it on every trace."""
+class _PlannedDetector:
+    """A detector of a release. If it cannot score, `detector` is None and `problem` and `status` say why.
+
+    `cascades` are the rules that read it only behind their filters; empty if anything reads it on every trace.
+    """
 
     name: str
     sampling: Sampling | None
@@ -190,90 +229,115 @@ class _Asked:
     problem: str | None = None
     status: ScoreStatus = "failed"
 
-    def why_not(self, one: Scored) -> str | None:
-        """Why it is not to run on this trace, which the others have scored; None when it is."""
-        if self.sampling is not None and not is_sampled(self.sampling, self.name, one.trace):
+    def reason_to_skip(self, result: Scored) -> str | None:
+        """Say why the detector is not to run on this trace, given the others' scores. None if it is."""
+        if self.sampling is not None and not is_sampled(self.sampling, self.name, result.trace):
             return f"runs on {self.sampling}"
-        if self.cascades and not any(rules.passes(rule, one.numbers) for rule in self.cascades):
+        if self.cascades and not any(rules.passes(rule, result.numbers) for rule in self.cascades):
             return "the filter of its cascade does not pass"
         return None
 
 
 def is_sampled(sampling: Sampling, detector: str, trace: Trace) -> bool:
-    """Whether production runs the detector on this trace: the same answer for the same two, in every process."""
-    known = trace.attributes
-    if any(_text(known.get(name)) != value for name, value in sampling.only_when.items()):
+    """Decide whether production runs a detector on a trace. Every process decides alike.
+
+    Parameters
+    ----------
+    sampling : Sampling
+        The detector's sampling in the release.
+    detector : str
+        Its name.
+    trace : Trace
+
+    Returns
+    -------
+    bool
+    """
+    attributes = trace.attributes
+    if any(_attribute_text(attributes.get(name)) != value for name, value in sampling.only_when.items()):
         return False
     digest = blake2b(f"{detector}\0{trace.id}".encode("utf-8", "surrogatepass"), digest_size=8).digest()
     return int.from_bytes(digest) < sampling.rate * 2**64
 
 
 def revision_of(detector: Detector) -> str:
-    """The revision of the models behind a score as releases name it. A team's own lists of refusals belong to it,
-    where the detector has refusals left out: they decide which answers are scored at all."""
+    """Name the revision of everything behind a score but the detector itself, as releases record it.
+
+    That is the models, and the team's own lists of refusals if the detector skips refusals: they decide which answers
+    are scored at all.
+
+    Parameters
+    ----------
+    detector : Detector
+
+    Returns
+    -------
+    str
+        Empty if the detector has no model and the lists are the packaged ones.
+    """
     from calibrate.backends.text import refusals
 
     lists = "" if getattr(type(detector), "scores_refusals", False) else refusals.version()
     return "+".join(filter(None, (detector.revision(), lists and f"refusals:{lists}")))
 
 
-def _unknown(name: str, wanted: Sequence[Scored], known: Known) -> list[Scored]:
-    """Those whose score is not known; the others are given it."""
-    for one, score in zip(wanted, known(name, [one.trace for one in wanted]), strict=True):
+def _use_cached(name: str, results: Sequence[Scored], cached: CachedScores) -> list[Scored]:
+    """Fill in the scores that exist already. Returns the results that still lack one."""
+    for result, score in zip(results, cached(name, [result.trace for result in results]), strict=True):
         if score is not None:
-            one.scores[name] = score
-    return [one for one in wanted if name not in one.scores]
+            result.scores[name] = score
+    return [result for result in results if name not in result.scores]
 
 
-def _asked(file: ThresholdsFile, name: str) -> _Asked:
+def _plan_detector(file: ThresholdsFile, name: str) -> _PlannedDetector:
     entry = file.detectors[name]
-    one = _Asked(name, entry.sampling, _cascades(file, name))
+    planned = _PlannedDetector(name, entry.sampling, _find_cascades(file, name))
     try:
         from calibrate import registry
 
         detector = registry.make(name, entry.params)
-        if (why := detector.unavailable()) is not None:
-            return replace(one, problem=why, status="abstained")
-        problem = _differs(detector, entry)
+        if (problem := detector.unavailable()) is not None:
+            return replace(planned, problem=problem, status="abstained")
+        problem = _find_mismatch(detector, entry)
     except TouchstoneError as error:
-        return replace(one, problem=str(error))
-    except Exception as error:  # a detector of somebody else's
-        return replace(one, problem=f"{type(error).__name__}: {str(error)[:200]}")
-    return replace(one, problem=problem) if problem else replace(one, detector=detector)
+        return replace(planned, problem=str(error))
+    except Exception as error:  # a detector from another package
+        return replace(planned, problem=f"{type(error).__name__}: {str(error)[:200]}")
+    return replace(planned, problem=problem) if problem else replace(planned, detector=detector)
 
 
-def _differs(detector: Detector, entry: DetectorEntry) -> str | None:
-    for what, here in (("version", detector.version), ("revision", revision_of(detector))):
-        then = getattr(entry, what)
-        if here != then:
+def _find_mismatch(detector: Detector, entry: DetectorEntry) -> str | None:
+    for aspect, actual in (("version", detector.version), ("revision", revision_of(detector))):
+        released = getattr(entry, aspect)
+        if actual != released:
             return (
-                f"the threshold was set on scores of {what} {then or '(none)'}; here it is {here or '(none)'}. "
+                f"the threshold was set on scores of {aspect} {released or '(none)'}; here it is {actual or '(none)'}. "
                 "Install what the release names, or recalibrate and release"
             )
     return None
 
 
-def _remedy(reason: str) -> str:
-    """What to install where a package is missing that a detector imports only when it scores; else nothing."""
-    found = re.match(r"(?:ModuleNotFoundError|ImportError): No module named '(\w+)", reason)
-    if found is None:
+def _suggest_install(reason: str) -> str:
+    """Say what to install if a package is missing that the detector imports only when it scores; else ""."""
+    match = re.match(r"(?:ModuleNotFoundError|ImportError): No module named '(\w+)", reason)
+    if match is None:
         return ""
-    return f". Install it: pip install {'touchstone[lexical]' if found[1] == 'rapidfuzz' else found[1]}"
+    return f". Install it: pip install {'touchstone[lexical]' if match[1] == 'rapidfuzz' else match[1]}"
 
 
-def _cascades(file: ThresholdsFile, name: str) -> tuple[Mapping[str, Any], ...]:
+def _find_cascades(file: ThresholdsFile, name: str) -> tuple[Mapping[str, Any], ...]:
     readers = [entry.rule for _, entry in file.live_ensembles if name in entry.members]
     behind = all(
         rule["form"] == "cascade"
         and rule["expensive"] == name
-        and all(one.detector != name for one in reads(rule["filter"]))
+        and all(member.detector != name for member in list_members(rule["filter"]))
         for rule in readers
     )
     return tuple(readers) if behind and file.detectors[name].tier == "off" else ()
 
 
-def _text(value: object) -> str | None:
-    """An attribute as it is compared: booleans and numbers as JSON writes them."""
+def _attribute_text(value: object) -> str | None:
+    """Convert an attribute to the text it is compared as: booleans and numbers as JSON writes them."""
     if value is None:
         return None
     return str(value).lower() if isinstance(value, bool) else str(value)

@@ -1,5 +1,4 @@
-"""Where a thresholds file comes from: a path, http(s), or what fsspec knows. A source fetches bytes, or None for
-"as before"; after an error it fetches the whole again."""
+"""Fetch a thresholds file from a path, an http(s) URL, or any URL that fsspec knows."""
 
 from __future__ import annotations
 
@@ -8,30 +7,41 @@ import time
 from typing import Any, Protocol
 
 from calibrate.errors import BadInput, BadThresholds
-from calibrate.runtime.given import kind_of
-from calibrate.thresholds.files import MAX_BYTES, content_of, filesystem, local_path, said_by, scheme_of, shown
+from calibrate.runtime.validation import describe_type
+from calibrate.thresholds.files import (
+    MAX_BYTES,
+    describe_error,
+    filesystem,
+    local_path,
+    read_bytes,
+    redact_url,
+    scheme_of,
+)
 
 TIMEOUT = 10.0
-"""Seconds that a server may be silent, and that its whole answer may take."""
+"""Seconds that a server may be silent, and that its whole response may take."""
 
 SETTLED = 2.0
-"""Seconds after which a file system's clock tells one write of a file from the next."""
+"""Seconds after a write from which on the next write is sure to have another time stamp."""
 
 
 class Source(Protocol):
-    """`name` is for the log: no password, no token."""
+    """`name` is for the log: it holds no password and no token."""
 
     name: str
 
     def fetch(self) -> bytes | None:
-        """What it holds, or None where that is what it held the last time. Raises BadThresholds or BadInput."""
+        """Fetch the content; None if it has not changed since the last successful fetch.
+
+        Raises BadThresholds or BadInput. The next fetch after an error returns the whole content.
+        """
         ...
 
 
 def source_of(path_or_url: str | os.PathLike[str], *, token: str | None = None) -> Source:
-    """Raises BadInput for what can be no source."""
+    """Choose the source for a path or URL. Raises BadInput for what can be neither."""
     if not isinstance(path_or_url, (str, bytes, os.PathLike)):
-        raise BadInput(f"a thresholds file cannot be {kind_of(path_or_url)}; give its path or its URL")
+        raise BadInput(f"a thresholds file cannot be {describe_type(path_or_url)}; give its path or its URL")
     place = os.fsdecode(os.fspath(path_or_url))
     if not place:
         raise BadInput("the path of the thresholds file is empty; give its path or its URL")
@@ -39,7 +49,7 @@ def source_of(path_or_url: str | os.PathLike[str], *, token: str | None = None) 
     if scheme in ("http", "https"):
         return _Http(place, token)
     if token is not None:
-        raise BadInput(f"{shown(place)}: a token is for an http(s) URL; leave it out here")
+        raise BadInput(f"{redact_url(place)}: a token is for an http(s) URL; leave it out here")
     return _Path(local_path(place)) if scheme in (None, "file") else _Remote(place)
 
 
@@ -52,30 +62,30 @@ class _Path:
         if stamp is not None and stamp == before:
             return None
         self._stamp = None
-        content = content_of(self.name, self.name)
+        content = read_bytes(self.name, self.name)
         self._stamp = stamp
         return content
 
 
 def _stamp(path: str) -> Any:
-    """Changes whenever the file does; None where that cannot be told."""
+    """A value that changes whenever the file does; None if that is not certain yet."""
     try:
-        found = os.stat(path)
+        status = os.stat(path)
     except (OSError, ValueError):
         return None
-    settled = time.time() - found.st_mtime > SETTLED
-    return (found.st_mtime_ns, found.st_ctime_ns, found.st_size, found.st_ino, found.st_dev) if settled else None
+    settled = time.time() - status.st_mtime > SETTLED
+    return (status.st_mtime_ns, status.st_ctime_ns, status.st_size, status.st_ino, status.st_dev) if settled else None
 
 
 class _Http:
     def __init__(self, url: str, token: str | None) -> None:
-        if shown(url) != url.split("?")[0]:
-            raise BadInput(f"{shown(url)}: a password in a URL ends in logs; give a token (token=…)")
+        if redact_url(url) != url.split("?")[0]:
+            raise BadInput(f"{redact_url(url)}: a password in a URL ends up in logs; give a token (token=…)")
         if token is not None and not isinstance(token, str):
-            raise BadInput(f"the token is {kind_of(token)}; give a text")
+            raise BadInput(f"the token is {describe_type(token)}; give a text")
         if token is not None and not (token.isascii() and token.isprintable() and token):
-            raise BadInput("the token cannot be sent: it has line breaks or other than ASCII characters, or is empty")
-        self.name, self._url, self._token = shown(url), url, token
+            raise BadInput("the token cannot be sent: it is empty, or has line breaks or characters beyond ASCII")
+        self.name, self._url, self._token = redact_url(url), url, token
         self._etag: str | None = None
 
     def fetch(self) -> bytes | None:
@@ -96,8 +106,8 @@ class _Http:
                 raise BadThresholds(f"{self.name}: {_refusal(error.code, token=self._token is not None)}") from None
         except (OSError, ValueError, HTTPException) as error:
             why = getattr(error, "reason", error)  # an exception or a text
-            said = said_by(why) if isinstance(why, Exception) else str(why)
-            raise BadThresholds(f"{self.name}: cannot be read: {said}") from None
+            reason = describe_error(why) if isinstance(why, Exception) else str(why)
+            raise BadThresholds(f"{self.name}: cannot be read: {reason}") from None
         self._etag = etag
         return None
 
@@ -107,19 +117,19 @@ class _Http:
         request = Request(self._url, headers={"Accept": "application/json", "User-Agent": "touchstone"})
         if etag is not None:
             request.add_header("If-None-Match", etag)
-        if self._token is not None:  # unredirected: to nobody that this server may point to
+        if self._token is not None:  # unredirected: no other server gets the token
             request.add_unredirected_header("Authorization", f"Bearer {self._token}")
         return request
 
     def _whole(self, answer: Any, until: float) -> bytes:
-        """The body. A server that trickles is given up, and so is one that never ends."""
+        """Read the body. Gives up on a server that is too slow or sends too much."""
         content = bytearray()
         while piece := answer.read1(2**16):
             content += piece
             if len(content) > MAX_BYTES:
                 raise BadThresholds(f"{self.name}: larger than {MAX_BYTES // 2**20} MB, so it is no thresholds file")
             if time.monotonic() > until:
-                raise BadThresholds(f"{self.name}: not whole after {TIMEOUT:g} seconds")
+                raise BadThresholds(f"{self.name}: not complete after {TIMEOUT:g} seconds")
         return bytes(content)
 
 
@@ -132,18 +142,18 @@ def _refusal(code: int, *, token: bool) -> str:
 
 
 class _Remote:
-    """Read whole each time: how to ask for changes differs from one file system to the next."""
+    """Any URL that fsspec knows. Fetched in full each time: file systems differ in how they report changes."""
 
     def __init__(self, url: str) -> None:
-        self.name, self._url = shown(url), url
+        self.name, self._url = redact_url(url), url
 
     def fetch(self) -> bytes | None:
-        system, path = filesystem(self._url)  # each time: after a fork an older one is of no use
+        system, path = filesystem(self._url)  # each time: one from before a fork does not work
         try:
             system.invalidate_cache()
             content: bytes = system.cat_file(path, 0, MAX_BYTES + 1)
         except FileNotFoundError:
             raise BadThresholds(f"{self.name}: no such file; release there first") from None
-        except Exception as error:  # each file system has errors of its own
-            raise BadThresholds(f"{self.name}: cannot be read: {said_by(error)}") from None
-        return content_of(content, self.name)
+        except Exception as error:  # file systems raise errors of their own
+            raise BadThresholds(f"{self.name}: cannot be read: {describe_error(error)}") from None
+        return read_bytes(content, self.name)

@@ -1,4 +1,4 @@
-"""The thresholds file: what a release is, and how it is read, written, checked and compared.
+"""The thresholds file: its model, and how to read, write, check and compare releases.
 
 `docs/reference/thresholds-file.md` describes the format for readers in other languages.
 """

@@ -1,4 +1,4 @@
-"""One byte sequence per document, and its digest. RFC 8785, so any language can recompute it."""
+"""One byte sequence per document, and its digest, by RFC 8785: any language can recompute it."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ def digest_of(document: Mapping[str, Any]) -> str:
 
 
 def label_set_digest(pairs: Iterable[tuple[str, str]]) -> str:
-    """Identity of a set of gold labels: (trace content hash, verdict) pairs in any order, repeats counted.
+    """Digest of a set of gold labels: (trace content hash, verdict) pairs in any order, with repeats.
 
-    SHA-256 over the sorted lines `HASH<tab>VERDICT<newline>`, so that `sort | sha256sum` gives it too.
+    SHA-256 over the sorted lines `HASH<tab>VERDICT<newline>`, so that `sort | sha256sum` computes it too.
     """
     lines = []
     for content_hash, verdict in pairs:
@@ -43,8 +43,8 @@ def label_set_digest(pairs: Iterable[tuple[str, str]]) -> str:
     return "sha256:" + hashlib.sha256("".join(sorted(lines)).encode()).hexdigest()
 
 
-def plain(value: Any, where: str) -> Any:
-    """A copy made of what JSON has: tuples become lists. Anything that would not come back the same is refused."""
+def copy_json(value: Any, where: str) -> Any:
+    """Copy a value as JSON types: tuples become lists. Raises BadThresholds for what JSON cannot represent exactly."""
     if value is None or isinstance(value, bool | str):
         return value
     if isinstance(value, int):
@@ -52,9 +52,9 @@ def plain(value: Any, where: str) -> Any:
     if isinstance(value, float):
         if not math.isfinite(value):
             raise BadThresholds(f"{where} is {value}: a thresholds file holds finite numbers only")
-        return float(value) + 0.0  # -0.0 becomes 0.0: the digest does not tell them apart
+        return float(value) + 0.0  # -0.0 becomes 0.0: the digest does not distinguish them
     if isinstance(value, list | tuple):
-        return [plain(item, f"{where}[{index}]") for index, item in enumerate(value)]
+        return [copy_json(item, f"{where}[{index}]") for index, item in enumerate(value)]
     if isinstance(value, Mapping) and all(isinstance(key, str) for key in value):
-        return {key: plain(item, f"{where}.{key}") for key, item in value.items()}
+        return {key: copy_json(item, f"{where}.{key}") for key, item in value.items()}
     raise BadThresholds(f"{where} is a {type(value).__name__}: use text, numbers, lists and objects, as JSON does")

@@ -1,4 +1,4 @@
-"""What changes from one release to the next, as records that read as sentences."""
+"""Compare two releases. Each change is a record whose text is a sentence."""
 
 from __future__ import annotations
 
@@ -16,8 +16,10 @@ MEASURED = ("precision", "recall", "fpr", "flag_rate")
 
 @dataclass(frozen=True)
 class Change:
-    """One difference. `detector` is its name, "ensemble NAME", or None where it is about the release as a whole;
-    `str()` gives the sentence."""
+    """One difference; `str()` is the sentence.
+
+    `detector` is a detector's name, "ensemble NAME", or None for a change of the release as a whole.
+    """
 
     detector: str | None
     field: str
@@ -31,45 +33,44 @@ class Change:
         if self.field == "threshold" or (self.field.endswith(" cut") and None not in (self.before, self.after)):
             return f"{subject}{self.field} moved from {self.before:g} to {self.after:g}"
         verb = "moved" if isinstance(self.after, Interval) else "changed"
-        return f"{subject}{self.field} {verb} from {_show(self.before)} to {_show(self.after)}"
+        return f"{subject}{self.field} {verb} from {_describe(self.before)} to {_describe(self.after)}"
 
 
 def diff(old: ThresholdsFile | None, new: ThresholdsFile) -> list[Change]:
-    """What `new` changes against `old`, release-wide first, then by detector, then by ensemble.
+    """List what `new` changes against `old`: the release as a whole, then by detector, then by ensemble.
 
-    `None` for `old`: the first release, all is new.
-    Version number, time, person and note differ by nature and are left out.
+    Without `old`, everything is new. Version, time, person and note always differ and are left out.
     """
     before = old.detectors if old else {}
-    changes = list(_data(old, new)) if old else []
+    changes = list(_diff_data(old, new)) if old else []
     for name in sorted({*before, *new.detectors}):
-        changes += _entry(name, before.get(name), new.detectors.get(name))
+        changes += _diff_detector(name, before.get(name), new.detectors.get(name))
     ensembles = old.ensembles if old else {}
     for name in sorted({*ensembles, *new.ensembles}):
-        changes += _ensemble(f"ensemble {name}", ensembles.get(name), new.ensembles.get(name))
+        changes += _diff_ensemble(f"ensemble {name}", ensembles.get(name), new.ensembles.get(name))
     return changes
 
 
-def _data(old: ThresholdsFile, new: ThresholdsFile) -> Iterator[Change]:
-    was, now = old.data, new.data
+def _diff_data(old: ThresholdsFile, new: ThresholdsFile) -> Iterator[Change]:
+    before, after = old.data, new.data
     for field in ("sample", "design", "n", "positives", "models"):
-        if getattr(was, field) != getattr(now, field):
-            yield Change(None, f"data.{field}", getattr(was, field), getattr(now, field))
-    if was.label_set_digest != now.label_set_digest and (was.n, was.positives) == (now.n, now.positives):
-        yield Change(None, "data.label_set_digest", was.label_set_digest[:19], now.label_set_digest[:19])
-    if was.samples != now.samples:
+        if getattr(before, field) != getattr(after, field):
+            yield Change(None, f"data.{field}", getattr(before, field), getattr(after, field))
+    if before.label_set_digest != after.label_set_digest and (before.n, before.positives) == (after.n, after.positives):
+        yield Change(None, "data.label_set_digest", before.label_set_digest[:19], after.label_set_digest[:19])
+    if before.samples != after.samples:
         yield Change(
             None,
             "data.samples",
-            *([f"{name} ({how})" for name, how in sorted(them.items())] for them in (was.samples, now.samples)),
+            *([f"{name} ({how})" for name, how in sorted(them.items())] for them in (before.samples, after.samples)),
         )
     if old.baselines != new.baselines:
         yield Change(None, "baselines", sorted(old.baselines), sorted(new.baselines))
 
 
-def _entry(name: str, old: DetectorEntry | None, new: DetectorEntry | None) -> Iterator[Change]:
+def _diff_detector(name: str, old: DetectorEntry | None, new: DetectorEntry | None) -> Iterator[Change]:
     if old is None or new is None:
-        yield Change(name, "detector", old and _brief(old), new and _brief(new))
+        yield Change(name, "detector", old and _summarize_detector(old), new and _summarize_detector(new))
         return
     if old.threshold != new.threshold:
         yield Change(name, "threshold", old.threshold, new.threshold)
@@ -94,9 +95,9 @@ def _entry(name: str, old: DetectorEntry | None, new: DetectorEntry | None) -> I
         yield Change(name, "coverage", Interval(old.coverage), Interval(new.coverage))
 
 
-def _ensemble(name: str, old: EnsembleEntry | None, new: EnsembleEntry | None) -> Iterator[Change]:
+def _diff_ensemble(name: str, old: EnsembleEntry | None, new: EnsembleEntry | None) -> Iterator[Change]:
     if old is None or new is None:
-        yield Change(name, "detector", old and _brief_ensemble(old), new and _brief_ensemble(new))
+        yield Change(name, "detector", old and _summarize_ensemble(old), new and _summarize_ensemble(new))
         return
     if old.rule != new.rule:
         was, now = old.rule["form"], new.rule["form"]
@@ -122,29 +123,29 @@ class _Unset:
 _UNSET = _Unset()
 
 
-def _brief(entry: DetectorEntry) -> str:
+def _summarize_detector(entry: DetectorEntry) -> str:
     return f"flags at {entry.limit}, tier {entry.tier}" + (f", {entry.strength}" if entry.guarantee else "")
 
 
-def _brief_ensemble(entry: EnsembleEntry) -> str:
+def _summarize_ensemble(entry: EnsembleEntry) -> str:
     cuts = [f"{tier} at ≥ {cut:.4g}" for tier in ("signal", "page") if (cut := getattr(entry.cuts, tier)) is not None]
     return f"{entry.rule['form']} of {', '.join(entry.members)}; {', '.join(cuts) or 'never flags'}"
 
 
-def guaranteed(given: Guarantee) -> str:
-    """A guarantee in a few words: "precision at least 0.7 (95% certain, 78 of 84 labels)"."""
+def describe_guarantee(given: Guarantee) -> str:
+    """Describe a guarantee: "precision at least 0.7 (95% certain, 78 of 84 labels)"."""
     labels = f"{given.hallucinated:,} of {given.labels:,} labels"
     return f"precision at least {given.target:g} ({100 * given.confidence:.10g}% certain, {labels})"
 
 
-def _show(value: Any) -> str:
+def _describe(value: Any) -> str:
     if isinstance(value, Interval):
         if value.value is None:
             return "unknown"
-        known = value.low is not None and value.high is not None
-        return f"{value.value:.1%}" + (f" ({value.low:.1%} to {value.high:.1%})" if known else "")
+        has_interval = value.low is not None and value.high is not None
+        return f"{value.value:.1%}" + (f" ({value.low:.1%} to {value.high:.1%})" if has_interval else "")
     if isinstance(value, Guarantee):
-        return guaranteed(value)
+        return describe_guarantee(value)
     if isinstance(value, bool):
         return "yes" if value else "no"
     if value is None or value == "":

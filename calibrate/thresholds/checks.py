@@ -1,4 +1,4 @@
-"""Whether a JSON document is a whole, unchanged release. Every way in and out of the format passes here."""
+"""Check that a JSON document is a complete, unchanged release. Every read and every write passes here."""
 
 from __future__ import annotations
 
@@ -25,25 +25,25 @@ def check(document: Any, name: str = "thresholds file") -> None:
 
 
 def format_problem(document: Any) -> str | None:
-    """Asked first: a newer format may break every other rule."""
+    """Check the format number, before anything else: a newer format may break every other rule."""
     if not isinstance(document, Mapping) or "touchstone_thresholds" not in document:
         return 'this is not a thresholds file; one is a JSON object with "touchstone_thresholds": 1'
     number = document["touchstone_thresholds"]
     whole = isinstance(number, int) or (isinstance(number, float) and number.is_integer())  # 1.0 is 1 in JSON
     if isinstance(number, bool) or not whole or number < 1:
-        return f"touchstone_thresholds is {_short(number)}, which is no format number"
+        return f"touchstone_thresholds is {_shorten(number)}, which is not a format number"
     if number > FORMAT:
         return f"format {int(number)} is newer than this reader ({FORMAT}): upgrade Touchstone to use it"
     return None
 
 
 def schema_problem(document: Any) -> str | None:
-    """The first thing the JSON Schema, or a rule that a schema cannot express, has against the document."""
-    some = islice(_validator().iter_errors(document), 20)  # a file of rubbish can have a million
-    errors = sorted(some, key=lambda error: [str(step) for step in error.absolute_path])
+    """Describe the first violation of the JSON Schema, or of a rule that a schema cannot express."""
+    first_errors = islice(_validator().iter_errors(document), 20)  # a file of rubbish can have a million
+    errors = sorted(first_errors, key=lambda error: [str(step) for step in error.absolute_path])
     if errors:
-        return _sentence(errors[0])
-    return next(_impossible(document), None)
+        return _describe_schema_error(errors[0])
+    return next(_find_contradictions(document), None)
 
 
 def digest_problem(document: Mapping[str, Any]) -> str | None:
@@ -73,7 +73,7 @@ def _validator() -> Any:
     return Draft202012Validator(schema())
 
 
-def _impossible(document: Mapping[str, Any]) -> Iterator[str]:
+def _find_contradictions(document: Mapping[str, Any]) -> Iterator[str]:
     data = document["data"]
     window = data["window"] or {"since": None, "until": None}
     times = {
@@ -83,7 +83,7 @@ def _impossible(document: Mapping[str, Any]) -> Iterator[str]:
     }
     for where, text in times.items():
         if text is not None and not _is_time(text):
-            yield f"{where} is {_short(text)}, which is no time"
+            yield f"{where} is {_shorten(text)}, which is not a time"
     # A time has one spelling, so the order of the texts is the order of the times.
     if window["since"] and window["until"] and window["since"] > window["until"]:
         yield "data.window ends before it begins"
@@ -91,25 +91,27 @@ def _impossible(document: Mapping[str, Any]) -> Iterator[str]:
         yield f"replaces is {document['replaces']}, but version {document['version']} can only replace an earlier one"
     if data["positives"] > data["n"]:
         yield f"data.positives is {data['positives']}, more than data.n ({data['n']})"
-    for name, one in data.get("samples", {}).items():
-        if one["size"] > one["pool"] or any(drawn > population for population, drawn in one["strata"].values()):
-            yield f"data.samples.{name} drew more traces than there were"
+    for name, sample in data.get("samples", {}).items():
+        if sample["size"] > sample["pool"] or any(
+            drawn > population for population, drawn in sample["strata"].values()
+        ):
+            yield f"data.samples.{name} drew more traces than it had to draw from"
     for name, entry in document["detectors"].items():
-        yield from _impossible_metrics(f"detectors.{name}.metrics", entry["metrics"])
+        yield from _contradictions_in_metrics(f"detectors.{name}.metrics", entry["metrics"])
         if entry.get("sampling") == {"rate": 1, "only_when": {}}:
             yield f"detectors.{name}.sampling is of all traces: leave it out"
         if "guarantee" in entry:
-            yield from _impossible_guarantee(f"detectors.{name}.guarantee", entry["guarantee"])
+            yield from _contradictions_in_guarantee(f"detectors.{name}.guarantee", entry["guarantee"])
         if "probability_map" in entry:
-            yield from _impossible_map(f"detectors.{name}.probability_map", entry)
+            yield from _contradictions_in_map(f"detectors.{name}.probability_map", entry)
     for name, entry in document.get("ensembles", {}).items():
         if name in document["detectors"]:
             yield f"ensembles.{name} has the name of a detector"
-        yield from ensembles.impossible(f"ensembles.{name}", entry, document["detectors"])
-        yield from _impossible_metrics(f"ensembles.{name}.metrics", entry["metrics"])
+        yield from ensembles.find_contradictions(f"ensembles.{name}", entry, document["detectors"])
+        yield from _contradictions_in_metrics(f"ensembles.{name}.metrics", entry["metrics"])
 
 
-def _impossible_metrics(where: str, metrics: Mapping[str, Any]) -> Iterator[str]:
+def _contradictions_in_metrics(where: str, metrics: Mapping[str, Any]) -> Iterator[str]:
     if metrics["positives"] > metrics["n"]:
         yield f"{where}.positives is {metrics['positives']}, more than {where}.n ({metrics['n']})"
     for name in ("precision", "recall", "fpr", "flag_rate"):  # an ensemble has no fpr
@@ -118,21 +120,22 @@ def _impossible_metrics(where: str, metrics: Mapping[str, Any]) -> Iterator[str]
             yield f"{where}.{name}.low is {low}, above its high ({high})"
 
 
-def _impossible_guarantee(where: str, given: Mapping[str, Any]) -> Iterator[str]:
-    if given["hallucinated"] > given["labels"]:
-        yield f"{where}.hallucinated is {given['hallucinated']}, more than {where}.labels ({given['labels']})"
-    if given["bound"] < given["target"]:
-        yield f"{where}.bound is {given['bound']}, below its target ({given['target']}): that guarantees nothing"
+def _contradictions_in_guarantee(where: str, guarantee: Mapping[str, Any]) -> Iterator[str]:
+    if guarantee["hallucinated"] > guarantee["labels"]:
+        yield f"{where}.hallucinated is {guarantee['hallucinated']}, more than {where}.labels ({guarantee['labels']})"
+    if guarantee["bound"] < guarantee["target"]:
+        bound, target = guarantee["bound"], guarantee["target"]
+        yield f"{where}.bound is {bound}, below its target ({target}): that guarantees nothing"
 
 
-def _impossible_map(where: str, entry: Mapping[str, Any]) -> Iterator[str]:
-    given = entry["probability_map"]
-    if given["flag_when"] != entry["flag_when"]:
-        yield f"{where}.flag_when is {given['flag_when']}, but the detector flags {entry['flag_when']}"
-    if given["positives"] > given["n"]:
-        yield f"{where}.positives is {given['positives']}, more than {where}.n ({given['n']})"
+def _contradictions_in_map(where: str, entry: Mapping[str, Any]) -> Iterator[str]:
+    probability_map = entry["probability_map"]
+    if probability_map["flag_when"] != entry["flag_when"]:
+        yield f"{where}.flag_when is {probability_map['flag_when']}, but the detector flags {entry['flag_when']}"
+    if probability_map["positives"] > probability_map["n"]:
+        yield f"{where}.positives is {probability_map['positives']}, more than {where}.n ({probability_map['n']})"
     for name in ("brier", "ece"):
-        low, high = given[name]["low"], given[name]["high"]
+        low, high = probability_map[name]["low"], probability_map[name]["high"]
         if low is not None and high is not None and low > high:
             yield f"{where}.{name}.low is {low}, above its high ({high})"
 
@@ -156,27 +159,28 @@ _NAMES = {
 }
 
 
-def _sentence(error: Any) -> str:
-    """jsonschema's finding in one line: the path of the field first, and never a page of the file's content."""
+def _describe_schema_error(error: Any) -> str:
+    """Put jsonschema's error in one line: the field's path first, and never a page of the file's content."""
     where = ".".join(str(step) for step in error.absolute_path)
-    here = where or "the file"
+    place = where or "the file"
     if error.validator == "required":
-        gone = next(key for key in error.validator_value if key not in error.instance)
-        return f"{where + '.' if where else ''}{gone} is missing"
+        missing = next(key for key in error.validator_value if key not in error.instance)
+        return f"{where + '.' if where else ''}{missing} is missing"
     if error.validator == "additionalProperties":
-        known, own = error.schema.get("properties", {}), "patternProperties" in error.schema
-        odd = next(key for key in error.instance if key not in known and not (own and key.startswith("x-")))
-        return f"{here} has {_short(odd)}, which format {FORMAT} does not know (own keys begin with x-, where allowed)"
+        properties, takes_x_keys = error.schema.get("properties", {}), "patternProperties" in error.schema
+        unknown = next(
+            key for key in error.instance if key not in properties and not (takes_x_keys and key.startswith("x-"))
+        )
+        rule = f"which format {FORMAT} does not know (own keys begin with x-, where allowed)"
+        return f"{place} has {_shorten(unknown)}, {rule}"
     if error.validator == "type":
         kinds = error.validator_value if isinstance(error.validator_value, list) else [error.validator_value]
-        return f"{here} is {_short(error.instance)}; it must be {' or '.join(_NAMES[kind] for kind in kinds)}"
+        return f"{place} is {_shorten(error.instance)}; it must be {' or '.join(_NAMES[kind] for kind in kinds)}"
     if error.validator == "enum":
-        return f"{here} is {_short(error.instance)}; it must be one of {', '.join(map(str, error.validator_value))}"
-    return f"{here} has an impossible value: {_short(error.instance)}"
+        return f"{place} is {_shorten(error.instance)}; it must be one of {', '.join(map(str, error.validator_value))}"
+    return f"{place} has an impossible value: {_shorten(error.instance)}"
 
 
-def _short(value: Any) -> str:
-    text = json.dumps(
-        value, default=str
-    )  # ASCII, so that nothing in a hostile file reaches the terminal as a control code
+def _shorten(value: Any) -> str:
+    text = json.dumps(value, default=str)  # ASCII: a hostile file cannot send control codes to the terminal
     return text if len(text) <= 60 else text[:57] + "..."

@@ -1,4 +1,4 @@
-"""The labels behind a release: which, how many, and how the traces they are on were drawn."""
+"""The labels behind a release: which, how many, and how their traces were drawn."""
 
 from __future__ import annotations
 
@@ -7,25 +7,27 @@ from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from typing import Any
 
-from calibrate.thresholds.fields import extra_of, only_x, text, time, utc
+from calibrate.thresholds.fields import check_extra, format_time, parse_time, select_extra, to_utc
 
 
 @dataclass(frozen=True)
 class Window:
-    """The time the sample was drawn from: since <= t < until, UTC, whole seconds. None: open on that side."""
+    """The time that the sample was drawn from: since <= t < until, UTC, whole seconds. None: open on that side."""
 
     since: datetime | None = None
     until: datetime | None = None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "since", self.since and utc(self.since))
-        object.__setattr__(self, "until", self.until and utc(self.until))
+        object.__setattr__(self, "since", self.since and to_utc(self.since))
+        object.__setattr__(self, "until", self.until and to_utc(self.until))
 
 
 @dataclass(frozen=True)
 class Drawn:
-    """How a sample was drawn: `size` traces of a `pool`. `strata` maps a stratum to (traces in it, drawn); `by` says
-    what tells them apart."""
+    """How a sample was drawn: `size` traces from a `pool` of so many.
+
+    `strata` maps each stratum to (traces in it, traces drawn); `by` names what the strata divide.
+    """
 
     design: str
     by: str | None
@@ -43,8 +45,11 @@ class Drawn:
 
 @dataclass(frozen=True)
 class Data:
-    """The labels behind the figures. `models` are the model versions seen among the labelled traces, `samples` the
-    samples by name. `sample` and `design` are those of the only sample, None where there are several or none."""
+    """The labels behind the figures: `n` of them, `positives` hallucinated.
+
+    `models` are the model versions of the labelled traces, `samples` the samples by name. `sample` and `design` belong
+    to the only sample; None if there are several or none.
+    """
 
     sample: str | None
     design: str | None
@@ -58,12 +63,12 @@ class Data:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "models", tuple(self.models))
-        object.__setattr__(self, "extra", only_x(self.extra))
+        object.__setattr__(self, "extra", check_extra(self.extra))
 
     def to_json(self) -> dict[str, Any]:
         samples = {
-            name: {**asdict(one), "strata": {stratum: list(sizes) for stratum, sizes in one.strata.items()}}
-            for name, one in self.samples.items()
+            name: {**asdict(drawn), "strata": {stratum: list(sizes) for stratum, sizes in drawn.strata.items()}}
+            for name, drawn in self.samples.items()
         }
         return {
             "sample": self.sample,
@@ -71,7 +76,8 @@ class Data:
             "label_set_digest": self.label_set_digest,
             "n": self.n,
             "positives": self.positives,
-            "window": self.window and {"since": text(self.window.since), "until": text(self.window.until)},
+            "window": self.window
+            and {"since": format_time(self.window.since), "until": format_time(self.window.until)},
             "models": list(self.models),
             **({"samples": samples} if samples else {}),
             **self.extra,
@@ -79,10 +85,10 @@ class Data:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Data:
-        window = data["window"] and Window(time(data["window"]["since"]), time(data["window"]["until"]))
+        window = data["window"] and Window(parse_time(data["window"]["since"]), parse_time(data["window"]["until"]))
         samples = {
-            name: Drawn(one["design"], one["by"], int(one["pool"]), int(one["size"]), one["strata"])
-            for name, one in data.get("samples", {}).items()
+            name: Drawn(drawn["design"], drawn["by"], int(drawn["pool"]), int(drawn["size"]), drawn["strata"])
+            for name, drawn in data.get("samples", {}).items()
         }
         return cls(
             sample=data["sample"],
@@ -93,5 +99,5 @@ class Data:
             window=window,
             models=tuple(data["models"]),
             samples=samples,
-            extra=extra_of(data),
+            extra=select_extra(data),
         )

@@ -1,4 +1,4 @@
-"""Several detectors as one decision, as the thresholds file has them."""
+"""Several detectors combined into one decision, as the thresholds file holds them."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any, NamedTuple
 
-from calibrate.thresholds.canonical import plain
-from calibrate.thresholds.fields import extra_of, figure, figures, number, only_x
+from calibrate.thresholds.canonical import copy_json
+from calibrate.thresholds.fields import check_extra, interval_to_json, intervals_from_json, select_extra, to_number
 from calibrate.types import FlagWhen, Interval
 
 FIGURES = ("precision", "recall", "flag_rate")
@@ -16,7 +16,7 @@ FIGURES = ("precision", "recall", "flag_rate")
 
 @dataclass(frozen=True, slots=True)
 class Cuts:
-    """From which score of the rule on each tier fires; None: never. `page` is not below `signal`."""
+    """The score of the rule from which each tier flags; None means never. `page` is not below `signal`."""
 
     page: float | None = None
     signal: float | None = None
@@ -24,7 +24,8 @@ class Cuts:
 
 @dataclass(frozen=True)
 class EnsembleMetrics:
-    """What was measured at the signal cut, on `n` labels the rule was not fitted on, `positives` hallucinated."""
+    """Shares measured at the signal cut, 0 to 1, on `n` labels that the rule was not fitted on, `positives` of them
+    hallucinated."""
 
     precision: Interval
     recall: Interval
@@ -38,8 +39,8 @@ class EnsembleMetrics:
 class EnsembleEntry:
     """A rule over detectors of the release.
 
-    `rule` is the document that calibrate.stats.ensembles.rules.to_json gives: numbers only, all that a runtime needs.
-    `members` are the detectors it reads, by name. `budget` is the share of the traffic that the signal cut was to flag.
+    `rule` is what `calibrate.stats.ensembles.rules.to_json` returned: numbers only. `members` are the detectors that it
+    reads, by name. `budget` is the share of the traffic, 0 to 1, that the signal cut was meant to flag.
     """
 
     rule: Mapping[str, Any]
@@ -50,14 +51,14 @@ class EnsembleEntry:
     extra: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "rule", plain(self.rule, "rule"))
+        object.__setattr__(self, "rule", copy_json(self.rule, "rule"))
         object.__setattr__(self, "members", tuple(self.members))
-        object.__setattr__(self, "cuts", Cuts(number(self.cuts.page), number(self.cuts.signal)))
-        object.__setattr__(self, "extra", only_x(self.extra))
+        object.__setattr__(self, "cuts", Cuts(to_number(self.cuts.page), to_number(self.cuts.signal)))
+        object.__setattr__(self, "extra", check_extra(self.extra))
 
     @property
     def live(self) -> bool:
-        """Whether it may fire at all; if not, it is not asked."""
+        """Whether it can flag at all. If not, nothing evaluates it."""
         return self.cuts != Cuts()
 
     def to_json(self) -> dict[str, Any]:
@@ -67,12 +68,12 @@ class EnsembleEntry:
             "members": list(self.members),
             "cuts": {"page": self.cuts.page, "signal": self.cuts.signal},
             "metrics": {
-                **{name: figure(getattr(metrics, name)) for name in FIGURES},
+                **{name: interval_to_json(getattr(metrics, name)) for name in FIGURES},
                 "n": metrics.n,
                 "positives": metrics.positives,
-                "confidence": number(metrics.confidence),
+                "confidence": to_number(metrics.confidence),
             },
-            "budget": number(self.budget),
+            "budget": to_number(self.budget),
             **self.extra,
         }
 
@@ -81,53 +82,53 @@ class EnsembleEntry:
         measured = entry["metrics"]
         counts = {name: int(measured[name]) for name in ("n", "positives")}
         confidence = float(measured["confidence"])
-        metrics = EnsembleMetrics(**figures(measured, FIGURES), **counts, confidence=confidence)  # type: ignore[arg-type]
+        metrics = EnsembleMetrics(**intervals_from_json(measured, FIGURES), **counts, confidence=confidence)  # type: ignore[arg-type]
         return cls(
             rule=entry["rule"],
             members=tuple(entry["members"]),
             cuts=Cuts(**entry["cuts"]),
             metrics=metrics,
             budget=float(entry["budget"]),
-            extra=extra_of(entry),
+            extra=select_extra(entry),
         )
 
 
-class Read(NamedTuple):
-    """One detector as a rule reads it."""
+class Member(NamedTuple):
+    """A detector that a rule reads, and on which side the rule assumes it to flag."""
 
     detector: str
     flag_when: FlagWhen
 
 
-def reads(rule: Mapping[str, Any]) -> Iterator[Read]:
-    """The detectors that a rule reads, a cascade's last one last."""
+def list_members(rule: Mapping[str, Any]) -> Iterator[Member]:
+    """List the detectors that a rule reads, a cascade's expensive one last."""
     if rule["form"] == "cascade":
-        yield from reads(rule["filter"])
-        yield Read(rule["expensive"], rule["standing"]["flag_when"])
+        yield from list_members(rule["filter"])
+        yield Member(rule["expensive"], rule["standing"]["flag_when"])
     elif rule["form"] == "fixed":
-        yield from (Read(name, one[0]) for name, one in rule["thresholds"].items())
+        yield from (Member(name, member[0]) for name, member in rule["thresholds"].items())
     else:
         parts = rule["inputs"] if rule["form"] == "logistic" else rule["standings"]
-        yield from (Read(name, one["flag_when"]) for name, one in parts.items())
+        yield from (Member(name, member["flag_when"]) for name, member in parts.items())
 
 
-def impossible(where: str, entry: Mapping[str, Any], detectors: Mapping[str, Any]) -> Iterator[str]:
-    """What a schema cannot say against an ensemble."""
+def find_contradictions(where: str, entry: Mapping[str, Any], detectors: Mapping[str, Any]) -> Iterator[str]:
+    """Find what is wrong with an ensemble beyond what a schema can express."""
     rule, cuts = entry["rule"], entry["cuts"]
-    found = list(reads(rule))
-    if entry["members"] != sorted({one.detector for one in found}) or not found:
+    members = list(list_members(rule))
+    if entry["members"] != sorted({member.detector for member in members}) or not members:
         yield f"{where}.members are not the detectors that its rule reads, sorted"
-    for one in found:
-        if one.detector not in detectors:
-            yield f"{where} reads {one.detector}, which is not among the detectors"
-        elif detectors[one.detector]["flag_when"] != one.flag_when:
-            yield f"{where} reads {one.detector} as flagging {one.flag_when}, which the detector does not"
-    yield from _impossible_rule(f"{where}.rule", rule)
+    for member in members:
+        if member.detector not in detectors:
+            yield f"{where} reads {member.detector}, which is not among the detectors"
+        elif detectors[member.detector]["flag_when"] != member.flag_when:
+            yield f"{where} reads {member.detector} as flagging {member.flag_when}, which the detector does not"
+    yield from _contradictions_in_rule(f"{where}.rule", rule)
     if cuts["page"] is not None and cuts["signal"] is not None and cuts["page"] < cuts["signal"]:
         yield f"{where}.cuts.page is {cuts['page']}, below its signal ({cuts['signal']})"
 
 
-def _impossible_rule(where: str, rule: Mapping[str, Any]) -> Iterator[str]:
+def _contradictions_in_rule(where: str, rule: Mapping[str, Any]) -> Iterator[str]:
     parts = rule.get("standings", rule.get("thresholds", {}))
     if rule.get("k", 1) > len(parts) and "k" in rule:
         yield f"{where}.k is {rule['k']}, of {len(parts)} detectors"
@@ -137,15 +138,15 @@ def _impossible_rule(where: str, rule: Mapping[str, Any]) -> Iterator[str]:
         if not any(rule["weights"].values()):
             yield f"{where}.weights are all 0"
     if rule["form"] == "cascade":
-        yield from _impossible_rule(f"{where}.filter", rule["filter"])
-        yield from _impossible_standing(f"{where}.standing", rule["standing"])
-    for name, one in rule.get("standings", {}).items():
-        yield from _impossible_standing(f"{where}.standings.{name}", one)
+        yield from _contradictions_in_rule(f"{where}.filter", rule["filter"])
+        yield from _contradictions_in_standing(f"{where}.standing", rule["standing"])
+    for name, standing in rule.get("standings", {}).items():
+        yield from _contradictions_in_standing(f"{where}.standings.{name}", standing)
 
 
-def _impossible_standing(where: str, standing: Mapping[str, Any]) -> Iterator[str]:
+def _contradictions_in_standing(where: str, standing: Mapping[str, Any]) -> Iterator[str]:
     knots = standing["knots"]
     if not len(knots) == len(standing["above"]) == len(standing["normals"]):
         yield f"{where} has lists of several lengths"
-    if any(one >= other for one, other in pairwise(knots)):
+    if any(left >= right for left, right in pairwise(knots)):
         yield f"{where}.knots do not ascend"

@@ -1,4 +1,4 @@
-"""Thresholds files on disk, and where fsspec reaches. The only module of this folder that touches either."""
+"""Thresholds files on disk and on fsspec's file systems. No other module of this folder does input or output."""
 
 from __future__ import annotations
 
@@ -21,17 +21,19 @@ MAX_EXACT_INTEGER = 2**53 - 1
 
 
 def read(source: str | os.PathLike[str] | bytes, *, name: str | None = None) -> ThresholdsFile:
-    """The release in a file (or in the bytes of one). Raises BadThresholds, naming the file (or `name`), unless it is
-    whole and unchanged."""
-    name = name or _name(source)
-    document = _parse(content_of(source, name), name)
-    with _deep(name):
+    """Read a release from a file, or from its bytes.
+
+    Raises BadThresholds, naming the file (or `name`), unless it is complete and unchanged.
+    """
+    name = name or _name_of(source)
+    document = _parse(read_bytes(source, name), name)
+    with _refuse_deep_nesting(name):
         return from_json(document, name)
 
 
 def render(file: ThresholdsFile) -> str:
-    """The text of the file: the same for the same content. Raises BadThresholds for what no reader would take."""
-    with _deep("thresholds file"):
+    """Render the file's text, the same for the same content. Raises BadThresholds for what no reader would accept."""
+    with _refuse_deep_nesting("thresholds file"):
         document = to_json(file)
         check(document)
         text = json.dumps(document, indent=2, sort_keys=True, ensure_ascii=False, allow_nan=False) + "\n"
@@ -42,19 +44,19 @@ def render(file: ThresholdsFile) -> str:
 
 
 def encode(file: ThresholdsFile) -> bytes:
-    """The bytes of the file, as `write` writes them."""
+    """Encode the file as the bytes that `write` writes."""
     return render(file).encode()
 
 
 def write(file: ThresholdsFile, path: str | os.PathLike[str]) -> None:
-    """Write the file, replacing an older one in one step. On any error the older one is as it was."""
+    """Write the file, replacing an older one atomically. On any error the older one is unchanged."""
     with stage(file, path) as pending:
         pending.commit()
 
 
 @dataclass
 class Staged:
-    """A file that is written and synced under a temporary name beside its place, waiting for `commit`.
+    """A file that is written and synced under a temporary name in its folder, waiting for `commit`.
 
     `sha256` is of the whole file, as `sha256sum` shows it.
     """
@@ -65,11 +67,11 @@ class Staged:
     committed: bool = False
 
     def commit(self) -> None:
-        """Move the file to its place: whoever opens the path gets the old file or the new one, never a part."""
-        with _sentences(self.path):
+        """Move the file to its place. Readers get the old file or the new one, never a part."""
+        with _translate_errors(self.path):
             os.replace(self.temporary, self.path)
         self.committed = True
-        # The new file is in place and readable; only its surviving a power cut in this second is still open.
+        # The new file is in place; this only protects it against a power cut within the next second.
         with contextlib.suppress(OSError):
             _sync_directory(os.path.dirname(self.path))
 
@@ -86,7 +88,7 @@ class Staged:
 
 
 def stage(file: ThresholdsFile, path: str | os.PathLike[str]) -> Staged:
-    """Do all that can fail before a release is recorded, and leave only the rename for after.
+    """Do everything that can fail before a release is recorded, and leave only the rename for afterwards.
 
     with stage(file, path) as pending:
         session.commit()
@@ -94,72 +96,78 @@ def stage(file: ThresholdsFile, path: str | os.PathLike[str]) -> Staged:
 
     Leaving the block without `commit` removes the temporary file.
     """
-    return _stage(encode(file), path)
+    return _stage_bytes(encode(file), path)
 
 
-def put(content: bytes, url: str) -> None:
+def deliver(content: bytes, url: str) -> None:
     """Deliver the bytes of a thresholds file to a path, a file:// URL, or any URL that fsspec can write ("s3://…").
 
-    Whoever reads gets the old file or the new one: on disk by a rename, elsewhere by the file system's own transaction
-    (to an object store one upload, which is atomic; over SFTP a temporary file, moved when it is whole). Raises
-    BadInput for a URL that cannot be written and TouchstoneError where writing fails; the old file then is as it was.
+    Readers get the old file or the new one: on disk by a rename, elsewhere by the file system's own transaction (one
+    atomic upload to an object store; over SFTP a temporary file that is moved when complete). Raises BadInput for a URL
+    that cannot be written to and TouchstoneError if writing fails; the old file is unchanged then.
     """
     if scheme_of(url) is None or scheme_of(url) == "file":
-        with _stage(content, local_path(url)) as pending:
+        with _stage_bytes(content, local_path(url)) as pending:
             pending.commit()
         return
     if scheme_of(url) in ("http", "https"):
-        raise BadInput(f"{shown(url)}: over HTTP a thresholds file is read, not written; give a path or an s3:// URL")
+        raise BadInput(
+            f"{redact_url(url)}: over HTTP a thresholds file is read, not written; give a path or an s3:// URL"
+        )
     system, path = filesystem(url, alone=True)  # a transaction belongs to an instance
     try:
         with system.transaction, system.open(path, "wb") as stream:
             stream.write(content)
-    except Exception as error:  # each file system has errors of its own
-        raise TouchstoneError(f"{shown(url)}: the thresholds file could not be written: {said_by(error)}") from None
+    except Exception as error:  # file systems raise errors of their own
+        raise TouchstoneError(
+            f"{redact_url(url)}: the thresholds file could not be written: {describe_error(error)}"
+        ) from None
 
 
 def scheme_of(url: str) -> str | None:
-    """`s3` of "s3://…"; None for a path."""
-    found = re.match(r"([A-Za-z][A-Za-z0-9+.-]+):(?://|:)", url)
-    return found[1].lower() if found else None
+    """The scheme of a URL, `s3` for "s3://…"; None for a path."""
+    match = re.match(r"([A-Za-z][A-Za-z0-9+.-]+):(?://|:)", url)
+    return match[1].lower() if match else None
 
 
 def local_path(url: str) -> str:
-    """The path in a file:// URL; a path as it is."""
+    """The path of a file:// URL. A path is returned unchanged."""
     if scheme_of(url) != "file":
         return url
     path = os.fsencode(re.sub("^file://[^/]*", "", url, flags=re.IGNORECASE))
     return os.fsdecode(re.sub(rb"%([0-9A-Fa-f]{2})", lambda found: bytes.fromhex(found[1].decode()), path))
 
 
-def shown(url: str) -> str:
-    """The URL as it may stand in a log: without a password, or a query that may sign it."""
+def redact_url(url: str) -> str:
+    """Remove what must not appear in a log: a password, and the query, which may be a signature."""
     return re.sub(r"(?<=://)[^/?#]*@", "", url).split("?")[0]
 
 
 def filesystem(url: str, *, alone: bool = False) -> tuple[Any, str]:
-    """fsspec's file system for the URL, and the path in it. `alone`: an instance that nobody shares. Raises BadInput
-    where a package is missing, and says which, or where nobody knows the scheme."""
+    """fsspec's file system for the URL, and the path in it. `alone` asks for an instance that nothing else shares.
+
+    Raises BadInput for an unknown scheme, or if a package is missing, and names it.
+    """
     try:
         from fsspec.core import url_to_fs
     except ImportError:
-        raise BadInput(f"{shown(url)}: `pip install fsspec`, and what it wants for {scheme_of(url)}://") from None
+        raise BadInput(f"{redact_url(url)}: `pip install fsspec`, and what it needs for {scheme_of(url)}://") from None
     try:
         system, path = url_to_fs(url, **({"skip_instance_cache": True} if alone else {}))
     except (ImportError, ValueError) as error:  # "Install s3fs to access S3", "Protocol not known: …"
-        raise BadInput(f"{shown(url)}: {said_by(error)}") from None
+        raise BadInput(f"{redact_url(url)}: {describe_error(error)}") from None
     return system, path
 
 
-def said_by(error: Exception) -> str:
-    """The first line of an error of somebody else's, cut short."""
+def describe_error(error: Exception) -> str:
+    """The first line of another library's error, cut short."""
     words = (getattr(error, "strerror", None) or str(error)).strip().split("\n")[0][:200]
     return words or type(error).__name__
 
 
-def _stage(content: bytes, path: str | os.PathLike[str]) -> Staged:
-    with _sentences(path):
-        place = os.path.realpath(path)  # a link keeps pointing to the file, which is replaced
+def _stage_bytes(content: bytes, path: str | os.PathLike[str]) -> Staged:
+    with _translate_errors(path):
+        place = os.path.realpath(path)  # a link stays, and the file that it points to is replaced
         if os.path.isdir(place):
             raise IsADirectoryError(errno.EISDIR, "it is a directory; name a file in it")
         if os.path.exists(place) and not os.path.isfile(place):
@@ -167,7 +175,7 @@ def _stage(content: bytes, path: str | os.PathLike[str]) -> Staged:
     temporary = os.path.join(os.path.dirname(place), f".touchstone-{os.urandom(8).hex()}.tmp")
     pending = Staged(place, temporary, hashlib.sha256(content).hexdigest())
     try:
-        with _sentences(path):
+        with _translate_errors(path):
             _write_synced(temporary, content, like=place)
     except BaseException:
         pending.discard()
@@ -177,7 +185,7 @@ def _stage(content: bytes, path: str | os.PathLike[str]) -> Staged:
 
 @dataclass(frozen=True)
 class Verification:
-    """What `python -m calibrate verify` shows. None: could not be looked at, because of the problem."""
+    """What `python -m calibrate verify` shows. A field is None if the problem prevented looking at it."""
 
     path: str
     ok: bool
@@ -195,41 +203,41 @@ class Verification:
 
 
 def verify(path: str | os.PathLike[str]) -> Verification:
-    """Look at a file without using it. Never raises for a bad file: the report says what is wrong."""
-    name = _name(path)
-    found: dict[str, Any] = {}
+    """Check a file without using it. Never raises for a bad file: the report says what is wrong."""
+    name = _name_of(path)
+    report: dict[str, Any] = {}
     try:
-        content = content_of(path, name)
-        found["sha256"] = hashlib.sha256(content).hexdigest()
+        content = read_bytes(path, name)
+        report["sha256"] = hashlib.sha256(content).hexdigest()
         document = _parse(content, name)
-        with _deep(name):
-            _inspect(document, found)
+        with _refuse_deep_nesting(name):
+            _inspect(document, report)
     except BadThresholds as error:
-        return Verification(name, ok=False, problem=str(error).removeprefix(f"{name}: "), **found)
-    return Verification(name, ok=found.get("problem") is None, **{"problem": None, **found})
+        return Verification(name, ok=False, problem=str(error).removeprefix(f"{name}: "), **report)
+    return Verification(name, ok=report.get("problem") is None, **{"problem": None, **report})
 
 
-def _inspect(document: Any, found: dict[str, Any]) -> None:
-    found["problem"] = format_problem(document)
-    if found["problem"]:
+def _inspect(document: Any, report: dict[str, Any]) -> None:
+    report["problem"] = format_problem(document)
+    if report["problem"]:
         return
-    found["format"] = int(document["touchstone_thresholds"])
-    found["problem"] = schema_problem(document)
-    found["schema_ok"] = found["problem"] is None
-    if not found["schema_ok"]:
+    report["format"] = int(document["touchstone_thresholds"])
+    report["problem"] = schema_problem(document)
+    report["schema_ok"] = report["problem"] is None
+    if not report["schema_ok"]:
         return
-    found["problem"] = digest_problem(document)
-    found["digest_ok"] = found["problem"] is None
-    found |= {key: document[key] for key in ("digest", "version", "released_at", "released_by")}
-    found |= {key: tuple(sorted(document.get(key, ()))) for key in ("detectors", "ensembles")}
+    report["problem"] = digest_problem(document)
+    report["digest_ok"] = report["problem"] is None
+    report |= {key: document[key] for key in ("digest", "version", "released_at", "released_by")}
+    report |= {key: tuple(sorted(document.get(key, ()))) for key in ("detectors", "ensembles")}
 
 
-def _name(source: str | os.PathLike[str] | bytes) -> str:
+def _name_of(source: str | os.PathLike[str] | bytes) -> str:
     return "thresholds file" if isinstance(source, bytes) else str(os.fspath(source))
 
 
-def content_of(source: str | os.PathLike[str] | bytes, name: str) -> bytes:
-    """What a file holds, unread. Raises BadThresholds, naming it, where it cannot be had or is too large."""
+def read_bytes(source: str | os.PathLike[str] | bytes, name: str) -> bytes:
+    """Read a file's bytes. Raises BadThresholds, naming it, if it cannot be read or is too large."""
     try:
         if isinstance(source, bytes):
             content = source
@@ -248,11 +256,11 @@ def content_of(source: str | os.PathLike[str] | bytes, name: str) -> bytes:
 
 
 def _parse(content: bytes, name: str) -> Any:
-    def refuse(what: str) -> NoReturn:
-        raise BadThresholds(f"{name}: {what}")
+    def refuse(problem: str) -> NoReturn:
+        raise BadThresholds(f"{name}: {problem}")
 
     def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        # Readers differ in which of two equal keys counts: then the same file would decide differently.
+        # Readers differ in which of two equal keys counts, so the same file would decide differently.
         mapping = dict(pairs)
         if len(mapping) < len(pairs):
             keys = [key for key, _ in pairs]
@@ -266,7 +274,7 @@ def _parse(content: bytes, name: str) -> Any:
         return value
 
     def integer(text: str) -> int | float:
-        # Every number is a double, as in JavaScript and RFC 8785; a long literal means the nearest one.
+        # Every number is a double, as in JavaScript and RFC 8785; a long literal means the nearest double.
         value = number(text)
         return int(value) if abs(value) <= MAX_EXACT_INTEGER else value
 
@@ -289,7 +297,7 @@ def _parse(content: bytes, name: str) -> Any:
 
 
 @contextlib.contextmanager
-def _deep(name: str) -> Iterator[None]:
+def _refuse_deep_nesting(name: str) -> Iterator[None]:
     try:
         yield
     except RecursionError:
@@ -297,24 +305,24 @@ def _deep(name: str) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _sentences(path: str | os.PathLike[str]) -> Iterator[None]:
-    """The system's errors as ours."""
+def _translate_errors(path: str | os.PathLike[str]) -> Iterator[None]:
+    """Raise the operating system's errors as TouchstoneError."""
     try:
         yield
     except (OSError, ValueError) as error:
         why = getattr(error, "strerror", None) or error
         raise TouchstoneError(
-            f"{os.fspath(path)}: the thresholds file could not be written: {why}. What was there before is untouched"
+            f"{os.fspath(path)}: the thresholds file could not be written: {why}. An older file there is unchanged"
         ) from None
 
 
 def _write_synced(path: str, content: bytes, *, like: str) -> None:
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o666)
     with open(descriptor, "wb", buffering=0) as stream:
-        with contextlib.suppress(OSError):  # no older file, or not ours to change: the umask decides
+        with contextlib.suppress(OSError):  # no older file, or no permission to change the mode: the umask decides
             os.chmod(path, os.stat(like).st_mode & 0o777)
         view = memoryview(content)
-        while view:  # a nearly full disk takes a part and only then says so
+        while view:  # a nearly full disk accepts a part before it reports an error
             view = view[stream.write(view) :]
         os.fsync(descriptor)
 

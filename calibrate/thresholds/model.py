@@ -1,6 +1,6 @@
 """A release of thresholds as frozen dataclasses, and its JSON document: `from_json(to_json(file)) == file`.
 
-Mappings inside are copies; treat them as read-only, because what the runtime precomputes from them is kept.
+The mappings inside are copies. Treat them as read-only: the runtime caches what it computes from them.
 """
 
 from __future__ import annotations
@@ -13,22 +13,33 @@ from typing import Any, NamedTuple
 
 from calibrate.orientation import MEETS, SIGNS
 from calibrate.probability import JudgedMap
-from calibrate.thresholds.canonical import digest_of, plain
+from calibrate.thresholds.canonical import copy_json, digest_of
 from calibrate.thresholds.canonical import label_set_digest as label_set_digest
 from calibrate.thresholds.checks import FORMAT, check
 from calibrate.thresholds.data import Data as Data
 from calibrate.thresholds.data import Drawn as Drawn
 from calibrate.thresholds.data import Window as Window
 from calibrate.thresholds.ensembles import EnsembleEntry
-from calibrate.thresholds.fields import extra_of, figure, figures, number, only_x, text, utc
-from calibrate.types import FlagWhen, Guarantee, Interval, OperatingPoint, Strength, Tier
+from calibrate.thresholds.fields import (
+    check_extra,
+    format_time,
+    interval_to_json,
+    intervals_from_json,
+    select_extra,
+    to_number,
+    to_utc,
+)
+from calibrate.types import FlagWhen, Guarantee, Interval, Strength, Tier
 
 _FIGURES = ("precision", "recall", "fpr", "flag_rate")
 
 
 class Rule(NamedTuple):
-    """What a runtime needs of one detector. `meets` is the comparison of its `flag_when`; a reason is `before`, the
-    score, `after`: "citation_grounding 0.41 ≤ 0.52". Tier `off`: it does not flag, and is asked for an ensemble."""
+    """What the runtime needs to decide by one detector.
+
+    `threshold` is in the detector's own units, `meets` the comparison of its `flag_when`. A reason is `before`, the
+    score, `after`: "citation_grounding 0.41 ≤ 0.52". With tier `off` it does not flag, but an ensemble reads it.
+    """
 
     detector: str
     threshold: float
@@ -40,7 +51,7 @@ class Rule(NamedTuple):
 
 @dataclass(frozen=True)
 class Metrics:
-    """What was measured at the threshold, on `n` labels of which `positives` are hallucinated."""
+    """Shares measured at the threshold, 0 to 1, on `n` labels of which `positives` are hallucinated."""
 
     precision: Interval
     recall: Interval
@@ -53,15 +64,18 @@ class Metrics:
 
 @dataclass(frozen=True)
 class Sampling:
-    """On which traces production runs a detector: a `rate` (0, 1] of those that have all the attributes `only_when`,
-    compared as text. It says what to run, and changes no decision: a score that was not made is missing."""
+    """On which traces production runs a detector.
+
+    `rate` is a share, above 0 and up to 1, of the traces that have all the attributes of `only_when`, compared as text.
+    Sampling changes no decision: a score that was not computed is missing.
+    """
 
     rate: float = 1.0
     only_when: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "rate", float(self.rate))
-        object.__setattr__(self, "only_when", plain(self.only_when, "only_when"))
+        object.__setattr__(self, "only_when", copy_json(self.only_when, "only_when"))
 
     def __str__(self) -> str:
         where = ", ".join(f"{name}={value}" for name, value in sorted(self.only_when.items()))
@@ -70,12 +84,32 @@ class Sampling:
 
 @dataclass(frozen=True)
 class DetectorEntry:
-    """One detector's threshold with all that is needed to score and to defend it.
+    """One detector's threshold with everything needed to reproduce and to defend it.
 
-    `threshold` is in the detector's own units; `revision` names the models behind the score ("" for none); `coverage`
-    is the share of labelled traces it could score; `guarantee` is what is more than measured about its precision;
-    `probability_map` turns a score into P(hallucinated); `sampling` says on which traces production runs it (None: on
-    all); `extra` holds `x-` keys, which never change a decision.
+    Attributes
+    ----------
+    version, params, revision
+        Of the detector that was calibrated. `revision` names the models behind the score, "" for none.
+    flag_when : {"above", "below"}
+    threshold : float
+        In the detector's own units. A score equal to it flags.
+    tier : {"page", "signal", "off"}
+    policy : str
+        The rule that chose the threshold.
+    metrics : Metrics
+        Measured at the threshold.
+    coverage : float
+        Share of labelled traces that it could score, 0 to 1.
+    feasible : bool
+        Whether the threshold meets the policy's target.
+    guarantee : Guarantee or None
+        What is proven about its precision beyond the measurement.
+    probability_map : JudgedMap or None
+        Maps a score to P(hallucinated).
+    sampling : Sampling or None
+        On which traces production runs it; None means all.
+    extra : mapping
+        Keys that begin with `x-`. They never change a decision.
     """
 
     version: str
@@ -96,37 +130,45 @@ class DetectorEntry:
     def __post_init__(self) -> None:
         # + 0.0 turns -0.0 into 0.0: JSON readers and the digest do not tell them apart.
         object.__setattr__(self, "threshold", float(self.threshold) + 0.0)
-        object.__setattr__(self, "params", plain(self.params, "params"))
-        if self.sampling == Sampling():  # all of all: as if none were given
+        object.__setattr__(self, "params", copy_json(self.params, "params"))
+        if self.sampling == Sampling():  # every trace: the same as no sampling
             object.__setattr__(self, "sampling", None)
-        object.__setattr__(self, "extra", only_x(self.extra))
+        object.__setattr__(self, "extra", check_extra(self.extra))
 
     @property
     def limit(self) -> str:
-        """The threshold in words: "≤ 0.52"."""
+        """The threshold as text: "≤ 0.52"."""
         return f"{SIGNS[self.flag_when]} {self.threshold:.4g}"
 
     @property
     def strength(self) -> Strength:
-        """How sure its precision is; without a guarantee, `measured`."""
+        """How certain its precision is; `measured` without a guarantee."""
         return self.guarantee.strength if self.guarantee else "measured"
-
-    @classmethod
-    def from_point(
-        cls, point: OperatingPoint, *, version: str, params: Mapping[str, Any], revision: str, tier: Tier = "signal"
-    ) -> DetectorEntry:
-        """The entry of a chosen operating point."""
-        metrics = Metrics(point.precision, point.recall, point.fpr, point.flag_rate, point.n, point.positives)
-        return cls(
-            version, params, revision, point.flag_when, point.threshold, tier, point.policy, metrics,
-            point.coverage, point.feasible, point.guarantee,
-        )  # fmt: skip
 
 
 @dataclass(frozen=True)
 class ThresholdsFile:
-    """One release. `baselines` maps model, then detector, to the statistics that detector normalises by; `ensembles`
-    are several detectors as one decision, by name."""
+    """One release.
+
+    Attributes
+    ----------
+    version : int
+        Its number, 1 or more.
+    released_at : datetime
+        UTC, whole seconds.
+    released_by, note : str
+    replaces : int or None
+        The version before it.
+    detectors : mapping of str to DetectorEntry
+    data : Data
+        The labels behind the figures.
+    baselines : mapping
+        Model to detector to the statistics that the detector normalises by.
+    ensembles : mapping of str to EnsembleEntry
+        Several detectors combined into one decision.
+    extra : mapping
+        Keys that begin with `x-`.
+    """
 
     version: int
     released_at: datetime
@@ -140,35 +182,36 @@ class ThresholdsFile:
     extra: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "released_at", utc(self.released_at))
+        object.__setattr__(self, "released_at", to_utc(self.released_at))
         object.__setattr__(self, "detectors", dict(self.detectors))
-        object.__setattr__(self, "baselines", plain(self.baselines, "baselines"))
+        object.__setattr__(self, "baselines", copy_json(self.baselines, "baselines"))
         object.__setattr__(self, "ensembles", dict(self.ensembles))
-        object.__setattr__(self, "extra", only_x(self.extra))
+        object.__setattr__(self, "extra", check_extra(self.extra))
 
     @cached_property
     def rules(self) -> tuple[Rule, ...]:
-        """The detectors that are asked, by name: those that may flag, and the members of ensembles that may."""
+        """The detectors to run, by name: those that can flag, and the members of ensembles that can."""
         members = {name for _, entry in self.live_ensembles for name in entry.members}
-        asked = (item for item in sorted(self.detectors.items()) if item[1].tier != "off" or item[0] in members)
+        entries = (item for item in sorted(self.detectors.items()) if item[1].tier != "off" or item[0] in members)
         return tuple(
-            Rule(name, it.threshold, MEETS[it.flag_when], it.tier, f"{name} ", f" {it.limit}") for name, it in asked
+            Rule(name, entry.threshold, MEETS[entry.flag_when], entry.tier, f"{name} ", f" {entry.limit}")
+            for name, entry in entries
         )
 
     @cached_property
     def live_ensembles(self) -> tuple[tuple[str, EnsembleEntry], ...]:
-        """The ensembles that may fire, by name."""
+        """The ensembles that can flag, by name."""
         return tuple((name, entry) for name, entry in sorted(self.ensembles.items()) if entry.live)
 
 
 def to_json(file: ThresholdsFile) -> dict[str, Any]:
-    """The document, digest included. It is not checked here: `checks.check` and every write do that."""
-    # Left out where there is none, never empty: one meaning, one spelling, one digest.
+    """Convert to the document, digest included. Does not check it: `checks.check` and every write do."""
+    # Left out without ensembles, never empty: one meaning has one spelling and one digest.
     ensembles = {name: entry.to_json() for name, entry in file.ensembles.items()}
     document = {
         "touchstone_thresholds": FORMAT,
         "version": file.version,
-        "released_at": text(file.released_at),
+        "released_at": format_time(file.released_at),
         "released_by": file.released_by,
         "note": file.note,
         "replaces": file.replaces,
@@ -182,7 +225,7 @@ def to_json(file: ThresholdsFile) -> dict[str, Any]:
 
 
 def from_json(document: Any, name: str = "thresholds file") -> ThresholdsFile:
-    """The release a document holds. Raises BadThresholds, naming it, unless the document is whole and unchanged."""
+    """Read a document. Raises BadThresholds, naming it, unless it is complete and unchanged."""
     check(document, name)
     return ThresholdsFile(
         version=int(document["version"]),  # 3.0 is an integer in JSON
@@ -193,16 +236,16 @@ def from_json(document: Any, name: str = "thresholds file") -> ThresholdsFile:
         detectors={name: _entry_from_json(entry) for name, entry in document["detectors"].items()},
         data=Data.from_json(document["data"]),
         baselines=document["baselines"],
-        ensembles={name: EnsembleEntry.from_json(one) for name, one in document.get("ensembles", {}).items()},
-        extra=extra_of(document),
+        ensembles={name: EnsembleEntry.from_json(entry) for name, entry in document.get("ensembles", {}).items()},
+        extra=select_extra(document),
     )
 
 
 def _entry_to_json(entry: DetectorEntry) -> dict[str, Any]:
     metrics = entry.metrics
-    # Left out where there is none, never null: one meaning, one spelling, one digest.
+    # Absent fields are left out, never null: one meaning has one spelling and one digest.
     guarantee = {} if entry.guarantee is None else {"guarantee": _guarantee_to_json(entry.guarantee)}
-    mapped = {} if entry.probability_map is None else {"probability_map": entry.probability_map.to_json()}
+    probability_map = {} if entry.probability_map is None else {"probability_map": entry.probability_map.to_json()}
     sampling = {} if entry.sampling is None else {"sampling": asdict(entry.sampling)}
     return {
         "version": entry.version,
@@ -213,16 +256,16 @@ def _entry_to_json(entry: DetectorEntry) -> dict[str, Any]:
         "tier": entry.tier,
         "policy": entry.policy,
         "metrics": {
-            **{name: figure(getattr(metrics, name)) for name in _FIGURES},
+            **{name: interval_to_json(getattr(metrics, name)) for name in _FIGURES},
             "n": metrics.n,
             "positives": metrics.positives,
-            "confidence": number(metrics.confidence),
+            "confidence": to_number(metrics.confidence),
         },
-        "coverage": number(entry.coverage),
+        "coverage": to_number(entry.coverage),
         "feasible": entry.feasible,
         **sampling,
         **guarantee,
-        **mapped,
+        **probability_map,
         **entry.extra,
     }
 
@@ -230,28 +273,31 @@ def _entry_to_json(entry: DetectorEntry) -> dict[str, Any]:
 def _entry_from_json(entry: Mapping[str, Any]) -> DetectorEntry:
     measured = entry["metrics"]
     counts = {"n": int(measured["n"]), "positives": int(measured["positives"])}
-    metrics = Metrics(**figures(measured, _FIGURES), **counts, confidence=float(measured["confidence"]))  # type: ignore[arg-type]
+    metrics = Metrics(**intervals_from_json(measured, _FIGURES), **counts, confidence=float(measured["confidence"]))  # type: ignore[arg-type]
     names = ("version", "params", "revision", "flag_when", "threshold", "tier", "policy", "feasible")
-    known = {name: entry[name] for name in names}
+    fields = {name: entry[name] for name in names}
     guarantee = _guarantee_from_json(entry["guarantee"]) if "guarantee" in entry else None
-    mapped = JudgedMap.from_json(entry["probability_map"]) if "probability_map" in entry else None
+    probability_map = JudgedMap.from_json(entry["probability_map"]) if "probability_map" in entry else None
     sampling = Sampling(**entry["sampling"]) if "sampling" in entry else None
     return DetectorEntry(
-        **known,
+        **fields,
         metrics=metrics,
         coverage=float(entry["coverage"]),
         guarantee=guarantee,
-        probability_map=mapped,
+        probability_map=probability_map,
         sampling=sampling,
-        extra=extra_of(entry),
+        extra=select_extra(entry),
     )
 
 
-def _guarantee_to_json(given: Guarantee) -> dict[str, Any]:
-    return {**asdict(given), **{name: number(getattr(given, name)) for name in ("target", "confidence", "bound")}}
+def _guarantee_to_json(guarantee: Guarantee) -> dict[str, Any]:
+    return {
+        **asdict(guarantee),
+        **{name: to_number(getattr(guarantee, name)) for name in ("target", "confidence", "bound")},
+    }
 
 
-def _guarantee_from_json(given: Mapping[str, Any]) -> Guarantee:
-    shares = {name: float(given[name]) for name in ("target", "confidence", "bound")}
-    counts = {name: int(given[name]) for name in ("labels", "hallucinated")}
-    return Guarantee(strength=given["strength"], sample=given["sample"], **shares, **counts)  # type: ignore[arg-type]
+def _guarantee_from_json(document: Mapping[str, Any]) -> Guarantee:
+    shares = {name: float(document[name]) for name in ("target", "confidence", "bound")}
+    counts = {name: int(document[name]) for name in ("labels", "hallucinated")}
+    return Guarantee(strength=document["strength"], sample=document["sample"], **shares, **counts)  # type: ignore[arg-type]

@@ -13,7 +13,7 @@ from calibrate.report.sentences import figures as wording
 from calibrate.stats.choosing.policy import parse
 from calibrate.thresholds import Change, diff
 from calibrate.thresholds.canonical import digest_of
-from calibrate.thresholds.changes import guaranteed
+from calibrate.thresholds.changes import describe_guarantee
 from calibrate.thresholds.model import ThresholdsFile
 from calibrate.types import Guarantee, Interval
 from calibrate.workflow.evidence import loading
@@ -123,7 +123,7 @@ def _value(value: Any, field: str) -> str:
     if isinstance(value, Interval):
         return "unknown" if value.value is None else wording.percent(value.value)
     if isinstance(value, Guarantee):
-        return guaranteed(value)
+        return describe_guarantee(value)
     if field == "policy":
         return policy_in_words(value)
     if isinstance(value, float):

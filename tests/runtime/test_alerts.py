@@ -112,7 +112,7 @@ def test_beyond_the_rate_messages_are_suppressed_and_told_later(monkeypatch: pyt
         clock[0] += 60
         made.offer(trace("later"), PAGE)
         assert made.flush()
-        assert "Before these, 3 answers flagged of which no message could be sent." in texts(server)[-1]
+        assert "Before these, 3 answers flagged without a message being sent." in texts(server)[-1]
         made.offer(trace("last"), PAGE)
         assert made.flush()
         assert "Before these" not in texts(server)[-1]

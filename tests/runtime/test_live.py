@@ -18,7 +18,7 @@ import pytest
 from calibrate.errors import BadInput, BadThresholds, TouchstoneError
 from calibrate.runtime import Live, decide, load, probability, sources
 from calibrate.thresholds import encode, write
-from calibrate.thresholds.files import put
+from calibrate.thresholds.files import deliver
 from tests.runtime.serving import Answer, Asked, serving
 from tests.thresholds.make import entry, release
 
@@ -51,7 +51,7 @@ def test_a_new_release_is_taken_by_the_thread_and_garbage_is_not(tmp_path: Path,
     write(release({"d": entry(0.5, "above")}), path)
     with load(path, reload_every=0.02) as live:
         assert decide(live, {"d": 0.7}).flags == ("d",)
-        put(V3, str(path))
+        deliver(V3, str(path))
         assert until(lambda: live.current.version == 3)
         assert decide(live, {"d": 0.7}).flags == ()
         for garbage in (b"{", b"", os.urandom(500), V2.replace(b"0.5", b"0.4"), V2[:200]):
@@ -210,30 +210,30 @@ def test_urls_that_cannot_be(url: str, token: str | None, sentence: str) -> None
 
 def test_fsspec_reads_and_writes_where_there_is_no_disk(tmp_path: Path) -> None:
     url = "memory://releases/active.json"
-    put(V2, url)
+    deliver(V2, url)
     with load(url, reload_every=NEVER) as live:
-        put(V3, url)
+        deliver(V3, url)
         live.refresh()
         assert live.current.version == 3
-        put(b"{", url)
+        deliver(b"{", url)
         live.refresh()
         assert (live.current.version, "not JSON" in str(live.problem)) == (3, True)
-    put(V2, f"file://{tmp_path}/a%20b.json")
+    deliver(V2, f"file://{tmp_path}/a%20b.json")
     assert (tmp_path / "a b.json").read_bytes() == V2
     assert [path.name for path in tmp_path.iterdir()] == ["a b.json"]  # nothing temporary is left
     with pytest.raises(BadThresholds, match="no such file"):
         load("memory://releases/none.json")
     with pytest.raises(BadInput, match="read, not written"):
-        put(V2, "https://example.org/t.json")
+        deliver(V2, "https://example.org/t.json")
     with pytest.raises(TouchstoneError, match="could not be written"):
-        put(V2, f"file://{tmp_path}/none/t.json")
+        deliver(V2, f"file://{tmp_path}/none/t.json")
 
 
 def test_a_write_that_breaks_off_leaves_the_old_file(monkeypatch: pytest.MonkeyPatch) -> None:
     from fsspec.implementations.memory import MemoryFile
 
     url = "memory://releases/kept.json"
-    put(V2, url)
+    deliver(V2, url)
 
     def broken(self: object, content: bytes) -> int:
         raise OSError("the line is cut")
@@ -241,7 +241,7 @@ def test_a_write_that_breaks_off_leaves_the_old_file(monkeypatch: pytest.MonkeyP
     with monkeypatch.context() as patched:
         patched.setattr(MemoryFile, "write", broken)
         with pytest.raises(TouchstoneError, match="the line is cut"):
-            put(V3, url)
+            deliver(V3, url)
     assert load(url).version == 2
 
 
@@ -267,7 +267,7 @@ def test_a_forked_child_goes_on_looking(tmp_path: Path) -> None:
         child = os.fork()
         if child == 0:
             first = live.current.version
-            put(V3, str(path))
+            deliver(V3, str(path))
             until(lambda: live.current.version == 3)
             os.write(writing, json.dumps([first, live.current.version]).encode())
             os._exit(0)

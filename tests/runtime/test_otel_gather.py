@@ -6,7 +6,7 @@ import pytest
 from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 from opentelemetry.trace import SpanContext
 
-from calibrate.runtime.otel.gather import Answer, Ended, Gather
+from calibrate.runtime.otel.gather import Answer, EndedSpan, Gather
 from calibrate.runtime.otel.spans import Reader
 from tests.runtime.otel_making import chat, retrieval
 
@@ -26,7 +26,7 @@ class Clocked:
         assert isinstance(span, ReadableSpan)
         self.spans += 1
         span._context = SpanContext(trace, self.spans, is_remote=False)
-        ended = Ended(span, READER.holds(span) == "answer", root)
+        ended = EndedSpan(span, READER.holds(span) == "answer", root)
         return texts(self.gather.add(ended, READER.read(span), now=at))
 
 
@@ -80,7 +80,7 @@ def test_what_is_held_is_bounded_and_the_longest_silent_goes_first() -> None:
     assert clocked.end(4, retrieval("x")) == ["first / one"]
     for trace in range(100, 1100):
         clocked.end(trace, retrieval("x"))
-    assert clocked.gather._held <= 4
+    assert clocked.gather._span_count <= 4
 
 
 def test_the_roots_of_a_program_that_asks_no_model_are_not_kept() -> None:

@@ -18,20 +18,20 @@ from opentelemetry.sdk.trace import ReadableSpan
 from calibrate import registry
 from calibrate.detectors.base import scored
 from calibrate.detectors.word_overlap import WordOverlap
-from calibrate.runtime.otel.gather import Ended
-from calibrate.runtime.otel.intake import TOGETHER, Intake
+from calibrate.runtime.otel.gather import EndedSpan
+from calibrate.runtime.otel.intake import SIFT_AT, Intake
 from calibrate.types import Score, Trace
 from tests.runtime.otel_making import FALSE, TRUE, Program, chat, file_of, scores
 
 ANSWER, ROOT, OTHER = ReadableSpan("answer"), ReadableSpan("root"), ReadableSpan("other")
 
 
-def look(span: ReadableSpan, picked: bool) -> Ended | None:
-    return None if span is OTHER else Ended(span, span is ANSWER or picked, True)
+def look(span: ReadableSpan, picked: bool) -> EndedSpan | None:
+    return None if span is OTHER else EndedSpan(span, span is ANSWER or picked, True)
 
 
 def intake(most: int) -> Intake:
-    return Intake(most, look=look, start=lambda: None)
+    return Intake(most, examine=look, start=lambda: None)
 
 
 @given(
@@ -49,7 +49,7 @@ def test_every_answer_is_counted_once_and_no_more_wait_than_there_is_room(most: 
         elif what == "close":
             one.close()
         elif what == "many others":
-            for _ in range(2 * TOGETHER):
+            for _ in range(2 * SIFT_AT):
                 one.offer(OTHER)
         elif what == "counts":
             assert one.depth <= most
@@ -63,9 +63,9 @@ def test_every_answer_is_counted_once_and_no_more_wait_than_there_is_room(most: 
 
 def test_spans_of_no_interest_take_no_room() -> None:
     one = intake(2)
-    for _ in range(10 * TOGETHER):
+    for _ in range(10 * SIFT_AT):
         one.offer(OTHER)
-        assert len(one._arrived) < TOGETHER
+        assert len(one._arrived) < SIFT_AT
     one.offer(ANSWER)
     assert (one.counts().waiting, one.counts().dropped) == (1, 0)
 
@@ -114,10 +114,10 @@ def test_a_rule_is_asked_where_the_span_ends(answers_alone: None) -> None:
             assert program.processor.force_flush(5_000)
         for one in stuck:
             one.result(20)
-    for _ in range(3 * TOGETHER):
+    for _ in range(3 * SIFT_AT):
         program.span(**{"touchstone.answer": FALSE})
     assert program.processor.force_flush(20_000)
-    assert program.processor.counts().scored == 3 * TOGETHER  # the pool's threads have a context of their own
+    assert program.processor.counts().scored == 3 * SIFT_AT  # the pool's threads have a context of their own
 
 
 def test_a_rule_that_raises_keeps_sources_and_the_end_of_the_trace(caplog: pytest.LogCaptureFixture) -> None:
@@ -135,10 +135,10 @@ def test_a_rule_that_traces_what_it_does_goes_on_as_it_always_would(answers_alon
         return span.name == "one"
 
     program = Program(is_llm=rule)
-    for _ in range(2 * TOGETHER):
+    for _ in range(2 * SIFT_AT):
         program.span(**{"touchstone.answer": FALSE})
     assert program.processor.force_flush(20_000)
-    assert program.processor.counts().scored == 2 * TOGETHER
+    assert program.processor.counts().scored == 2 * SIFT_AT
 
 
 class Collects(WordOverlap):
@@ -186,10 +186,10 @@ def test_a_flush_that_a_shutdown_overtakes_says_so_at_once() -> None:
     one.offer(ANSWER)
     flush = threading.Thread(target=lambda: said.append(one.flush(60)), daemon=True)
     flush.start()
-    while not one._asked:
+    while not one._flushes_requested:
         time.sleep(0.001)
     one.abandon()
-    one.flushed(1)  # by a worker that had seen it before
+    one.finish_flush(1)  # by a worker that had seen it before
     flush.join(20)
     assert said == [False]
 

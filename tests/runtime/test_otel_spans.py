@@ -12,7 +12,7 @@ from opentelemetry.sdk.trace import Event, ReadableSpan, TracerProvider
 
 from calibrate.ingest.base import Record, Row
 from calibrate.ingest.record import build
-from calibrate.runtime.otel.gather import Ended, Gather
+from calibrate.runtime.otel.gather import EndedSpan, Gather
 from calibrate.runtime.otel.spans import Reader, trace_id_of
 from calibrate.types import Source, Token, Trace
 from tests.runtime.otel_making import chat, message, retrieval
@@ -37,7 +37,7 @@ def trace_of(*spans: ReadableSpan, reader: Reader | None = None) -> Trace:
     answers = []
     for one in spans:
         one._context = context  # as if they had been made in one trace
-        ended = Ended(one, reader.holds(one) == "answer", one is spans[-1])
+        ended = EndedSpan(one, reader.holds(one) == "answer", one is spans[-1])
         answers += gather.add(ended, reader.read(one), now=0.0)
     (answer,) = answers
     return answer.trace
@@ -190,8 +190,8 @@ def test_sources_found_after_the_model_was_asked_are_not_its_own() -> None:
     gather, reader = Gather(seconds=60, most=10), Reader()
     later._context = first.get_span_context()
     later._start_time = (first.start_time or 0) + 1
-    assert gather.add(Ended(first, True, False), reader.read(first), now=0.0) == []
-    (answer,) = gather.add(Ended(later, False, True), reader.read(later), now=0.0)
+    assert gather.add(EndedSpan(first, True, False), reader.read(first), now=0.0) == []
+    (answer,) = gather.add(EndedSpan(later, False, True), reader.read(later), now=0.0)
     assert answer.trace.sources == ()
 
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from calibrate.errors import BadInput, BadThresholds
 from calibrate.thresholds import encode, label_set_digest, to_json
-from calibrate.thresholds.canonical import canonical, digest_of, plain
+from calibrate.thresholds.canonical import canonical, copy_json, digest_of
 from tests.thresholds.make import objects, release
 
 # RFC 8785, appendix B: the bits of a double and what they are written as.
@@ -99,7 +99,7 @@ def test_the_javascript_of_the_docs_gives_the_same_digests() -> None:
     @settings(max_examples=60, database=None, suppress_health_check=list(HealthCheck))
     @given(objects)
     def gather(document: dict[str, object]) -> None:
-        documents.append(plain(document, "document"))
+        documents.append(copy_json(document, "document"))
 
     gather()
     done = subprocess.run(
@@ -138,7 +138,7 @@ def test_what_other_readers_could_not_read_alike_is_refused(document: dict[str, 
 
 
 def test_plain_makes_lists_of_tuples_and_refuses_the_rest() -> None:
-    assert plain({"a": (1, 2.5, None)}, "params") == {"a": [1, 2.5, None]}
+    assert copy_json({"a": (1, 2.5, None)}, "params") == {"a": [1, 2.5, None]}
     for odd in ({"a": {1}}, {"a": float("inf")}, {"a": b""}, {"a": {1: 2}}):
         with pytest.raises(BadThresholds, match=r"params\.a"):
-            plain(odd, "params")
+            copy_json(odd, "params")

@@ -17,10 +17,10 @@ from hypothesis import given, settings
 from jsonschema import Draft202012Validator
 
 from calibrate.errors import BadInput, BadThresholds
-from calibrate.thresholds import DetectorEntry, ThresholdsFile, diff, encode, from_json, read, schema, to_json
+from calibrate.thresholds import ThresholdsFile, diff, encode, from_json, read, schema, to_json
 from calibrate.thresholds.canonical import digest_of
 from calibrate.thresholds.model import Rule
-from calibrate.types import Interval, OperatingPoint
+from calibrate.types import Interval
 from tests.thresholds.make import CERTIFIED, MAP, entry, release, releases
 
 
@@ -177,18 +177,6 @@ def test_a_map_that_cannot_be_is_refused(change: dict[str, Any], match: str) -> 
     document["detectors"]["d"]["probability_map"] |= change
     with pytest.raises(BadInput, match=match):
         from_json({**document, "digest": digest_of({k: v for k, v in document.items() if k != "digest"})})
-
-
-def test_from_point_takes_over_every_figure() -> None:
-    point = OperatingPoint(
-        "d", "above", 2, "manual", False, Interval(0.5, 0.4, 0.6), Interval(0.9), Interval(0.1), Interval(0.2),
-        50, 10, 9, 9, 1, 31, 0.5, "too few", CERTIFIED,
-    )  # fmt: skip
-    made = DetectorEntry.from_point(point, version="3", params={"k": 1}, revision="r", tier="page")
-    assert (made.threshold, made.flag_when, made.policy, made.feasible) == (2.0, "above", "manual", False)
-    assert (made.metrics.precision, made.metrics.n, made.metrics.positives) == (point.precision, 50, 10)
-    assert (made.guarantee, made.strength) == (CERTIFIED, "certified")
-    assert (made.coverage, made.version, made.params, made.revision, made.tier) == (0.5, "3", {"k": 1}, "r", "page")
 
 
 @pytest.mark.parametrize("threshold", [float("nan"), float("inf")])

@@ -60,7 +60,7 @@ def test_what_is_refused_is_refused_for_what_it_is_named_after() -> None:
         "knots_descend": "ensembles.g.rule.standings.a.knots do not ascend",
         "page_below_signal": "ensembles.g.cuts.page is 0.7, below its signal (0.75)",
         "sampling_of_none": "detectors.a.sampling.rate has an impossible value: 0",
-        "drawn_more_than_there_is": "data.samples.w drew more traces than there were",
+        "drawn_more_than_there_is": "data.samples.w drew more traces than it had to draw from",
         "key_twice": 'the key "tier" is there twice',
         "number_too_large": "the number 1e999 is too large",
         "byte_order_mark": "not JSON",

@@ -113,7 +113,7 @@ def test_a_file_size_limit(place: Path) -> None:
         resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
         write(NEW, place)
 
-    assert "File too large. What was there before is untouched" in in_child(fill)
+    assert "File too large. An older file there is unchanged" in in_child(fill)
     assert untouched(place)
 
 

@@ -1,6 +1,6 @@
-"""Scores the answers of a program instrumented with OpenTelemetry, beside it: docs/how-to/opentelemetry.md.
+"""Score the answers of a program instrumented with OpenTelemetry, beside it: docs/how-to/opentelemetry.md.
 
-This package alone imports opentelemetry; `calibrate.runtime` does without.
+Only this package imports opentelemetry; `calibrate.runtime` works without it.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""What was found out about an answer, as telemetry: one span a decision, one event a detector.
+"""Send a decision as telemetry: one span per answer, one event per detector.
 
-The span `touchstone.detector.result` is a child of the LLM span and linked to it (the link survives backends that cut
-late children off). One span an answer, not one a detector: the decision belongs to the answer, and a backend's search
-for flagged answers should find each once. Its events are `gen_ai.evaluation.result` of the OpenTelemetry GenAI
-conventions. These define that event as a log record parented to the LLM span; with a logger provider it is sent as
-such too.
+The span `touchstone.detector.result` is a child of the LLM span and linked to it (the link survives backends that drop
+late children). There is one span per answer, not per detector: the decision belongs to the answer, and a backend's
+search for flagged answers should find each once. Its events are `gen_ai.evaluation.result` of the OpenTelemetry GenAI
+conventions, which define that event as a log record parented to the LLM span; with a logger provider it is sent as a
+log record too.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ VERSION = "touchstone.thresholds.version"
 
 
 def emit(tracer: Tracer, answer: Answer, result: Scored, decision: Decision, logger: Logger | None = None) -> None:
-    """Sends the result. The span ends now and lasts as long as the detectors took."""
+    """Send the result of one answer. The span ends now and lasts as long as the detectors took."""
     parent = set_span_in_context(NonRecordingSpan(answer.context))
     now = time_ns()
     span = tracer.start_span(
@@ -41,9 +41,9 @@ def emit(tracer: Tracer, answer: Answer, result: Scored, decision: Decision, log
         context=parent,
         links=[Link(answer.context)],
         start_time=now - int(sum(result.seconds.values()) * 1e9),
-        attributes=_attributes(result, decision),
+        attributes=_span_attributes(result, decision),
     )
-    for event in _events(result, decision):
+    for event in _evaluation_events(result, decision):
         span.add_event(EVENT, event, timestamp=now)
         if logger is not None:
             _log(logger, event, answer.context, now)
@@ -69,7 +69,7 @@ def _log(logger: Logger, event: dict[str, Any], span: SpanContext, now: int) -> 
     logger.emit(record)
 
 
-def _attributes(result: Scored, decision: Decision) -> dict[str, Any]:
+def _span_attributes(result: Scored, decision: Decision) -> dict[str, Any]:
     return {
         "touchstone.trace_id": result.trace.id,
         "touchstone.verdict": decision.verdict,
@@ -83,16 +83,16 @@ def _attributes(result: Scored, decision: Decision) -> dict[str, Any]:
     }
 
 
-def _events(result: Scored, decision: Decision) -> Iterator[dict[str, Any]]:
-    """One for every detector that was to run, by name, then one for every ensemble that flagged."""
-    reasons = dict(zip(decision.flags, decision.reasons, strict=False))  # a last reason may belong to no flag
+def _evaluation_events(result: Scored, decision: Decision) -> Iterator[dict[str, Any]]:
+    """One event for every detector that was to run, by name, then one for every ensemble that flagged."""
+    reasons = dict(zip(decision.flags, decision.reasons, strict=False))  # the last reason may belong to no flag
     for name, score in sorted(result.scores.items()):
         event: dict[str, Any] = {"gen_ai.evaluation.name": name, VERSION: decision.version}
         if score.value is not None:
             event["gen_ai.evaluation.score.value"] = score.value
         event["gen_ai.evaluation.score.label"] = label(score, flagged=name in decision.flags)
-        explanation = reasons.get(name) or _explained(score, result.file, name)
-        yield event | {"gen_ai.evaluation.explanation": explanation} | _error(score)
+        explanation = reasons.get(name) or _explain_score(score, result.file, name)
+        yield event | {"gen_ai.evaluation.explanation": explanation} | _error_type(score)
     for name in decision.flags:
         if name not in result.scores:
             yield {
@@ -104,18 +104,18 @@ def _events(result: Scored, decision: Decision) -> Iterator[dict[str, Any]]:
 
 
 def label(score: Score, *, flagged: bool) -> str:
-    """`flagged`, `not_flagged`, or why there is no score: `abstained`, `failed`, `refusal`."""
+    """Label a score: `flagged`, `not_flagged`, or its status if it has no value: `abstained`, `failed`, `refusal`."""
     return score.status if score.value is None else "flagged" if flagged else "not_flagged"
 
 
-def _explained(score: Score, file: ThresholdsFile, name: str) -> str:
+def _explain_score(score: Score, file: ThresholdsFile, name: str) -> str:
     if score.value is None:
         return score.reason or score.status
     return f"{name} {score.value:.4g}, flags at {file.detectors[name].limit}"
 
 
-def _error(score: Score) -> dict[str, str]:
-    """`error.type`, as the conventions want it: few values, the exception's name where it is known."""
+def _error_type(score: Score) -> dict[str, str]:
+    """`error.type` by the conventions, which want few distinct values: the exception's name, or `_OTHER`."""
     if score.status != "failed":
         return {}
     name = (score.reason or "").partition(":")[0]

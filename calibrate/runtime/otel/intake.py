@@ -1,8 +1,7 @@
-"""The queue between the program and the worker: bounded, counted, and never in the program's way.
+"""The bounded, counted queue between the program and the worker. It never blocks the program.
 
-The program's threads only put spans down here. Which of them matter is looked up for many at once: what takes 3 µs
-where it is done over and over takes 40 where a thread comes back from waiting for a model, with nothing in its caches.
-Nothing of the program's runs under the lock.
+The program's threads only append spans. Many are examined at once: that takes 3 µs each in a loop, but 40 µs in a
+thread that returns from waiting for a model with cold caches. None of the program's code runs under the lock.
 """
 
 from __future__ import annotations
@@ -14,26 +13,34 @@ from dataclasses import dataclass
 from threading import TIMEOUT_MAX
 from typing import TYPE_CHECKING
 
-from calibrate.runtime.otel.gather import Ended
+from calibrate.runtime.otel.gather import EndedSpan
 
 if TYPE_CHECKING:
     from opentelemetry.sdk.trace import ReadableSpan
 
-Look = Callable[["ReadableSpan", bool], Ended | None]
+Examine = Callable[["ReadableSpan", bool], EndedSpan | None]
 
-TOGETHER = 64  # spans that are put down before the program looks at them itself, where the worker has not come by
+SIFT_AT = 64  # unexamined spans at which the program's thread examines them itself: the worker has fallen behind
 
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """What became of the LLM spans: offered = scored + dropped + failed + empty + waiting.
+    """LLM spans by outcome: offered = scored + dropped + failed + empty + waiting.
 
-    offered  LLM spans that ended
-    scored   answers that the detectors saw and that were decided on
-    dropped  found the queue full, or were left when the process ended
-    failed   could not be read or scored as a whole; the log says why
-    empty    have no answer text (a tool call, an error, or content that is not captured)
-    waiting  in the queue, being gathered, or being scored
+    Attributes
+    ----------
+    offered : int
+        LLM spans that ended.
+    scored : int
+        Answers that the detectors saw and that were decided on.
+    dropped : int
+        Arrived at a full queue, or were waiting when the process ended.
+    failed : int
+        Could not be read or scored as a whole; the log says why.
+    empty : int
+        Have no answer text: a tool call, an error, or content that is not captured.
+    waiting : int
+        In the queue, being gathered, or being scored.
     """
 
     offered: int
@@ -45,46 +52,48 @@ class Counts:
 
 
 class Intake:
-    """Spans wait here, at most `most`; one that finds it full is dropped. One worker takes them.
+    """At most `most` spans wait here for one worker; further ones are dropped.
 
-    `look` says what a span is, None for one that does not matter, and raises nothing; `start` sees to it that there is
-    a worker. The lock is re-entrant: a signal handler or a finaliser may end a span, or shut everything down, in the
-    middle of anything here. So who waits does it on a condition, which lets go of the lock however often it is held.
+    `examine` classifies a span (None if it is irrelevant) and never raises; `start` makes sure that a worker runs. The
+    lock is re-entrant, because a signal handler or a finaliser may end a span, or shut everything down, in the middle
+    of any method here. Waiting uses a condition, which releases the lock however often it is held.
     """
 
-    def __init__(self, most: int, *, look: Look, start: Callable[[], None]) -> None:
-        self._most, self._look, self._start = most, look, start
+    def __init__(self, most: int, *, examine: Examine, start: Callable[[], None]) -> None:
+        self._most, self._examine, self._start = most, examine, start
         self._arrived: deque[tuple[ReadableSpan, bool]] = deque()  # not looked at yet
-        self._idle = True  # the worker has to be woken
-        self._queue: deque[Ended] = deque()
+        self._idle = True  # the worker must be woken
+        self._queue: deque[EndedSpan] = deque()
         self._lock = threading.RLock()
         self._work = threading.Condition(self._lock)  # the worker waits for it
         self._settled = threading.Condition(self._lock)  # who flushes waits for it
         self._counts = dict.fromkeys(("offered", "scored", "dropped", "failed", "empty"), 0)
-        self._taken = 0  # answers the worker holds
-        self._asked = self._done = 0  # flushes
+        self._in_worker = 0  # answers the worker holds
+        self._flushes_requested = self._flushes_done = 0  # flushes
         self.closed = self.abandoned = self._ended = False
 
     def offer(self, span: ReadableSpan, picked: bool = False) -> None:
-        """Puts the span down; `picked`: the program says that it holds an answer. Takes the lock only to wake the
-        worker, and to look at what is there when that is much; waits for nothing else."""
+        """Append a span; `picked` if the program says that it holds an answer.
+
+        Takes the lock only to wake the worker, or to examine spans when many have gathered. Waits for nothing else.
+        """
         self._arrived.append((span, picked))
-        if self._idle or len(self._arrived) >= TOGETHER:
+        if self._idle or len(self._arrived) >= SIFT_AT:
             with self._lock:
-                if len(self._arrived) >= TOGETHER:
+                if len(self._arrived) >= SIFT_AT:
                     self._sift()
                 self._start()
                 self._idle = False
                 self._work.notify()
 
     def _sift(self) -> None:
-        """Looks at what arrived: what matters goes to the queue, or is counted as dropped where that is full."""
+        """Examine the spans that arrived. Relevant ones join the queue, or count as dropped if it is full."""
         while True:
             try:
                 arrived = self._arrived.popleft()
             except IndexError:
                 return
-            ended = self._look(*arrived)
+            ended = self._examine(*arrived)
             if ended is None:
                 continue
             self._counts["offered"] += ended.answer
@@ -94,69 +103,71 @@ class Intake:
                 self._queue.append(ended)
 
     def wait(self, seconds: float | None) -> None:
-        """Until there is a span, a flush is asked for, or the time is up (None: never)."""
+        """Wait for a span, a flush, or the end of the time (None: forever)."""
         with self._lock:
             self._work.wait_for(self._has_work, seconds)
             self._idle = False
 
     def _has_work(self) -> bool:
-        self._idle = True  # first: a span that is put down after the look must wake us
-        return bool(self._arrived or self._queue or self._asked > self._done or self.abandoned)
+        self._idle = True  # first: a span that arrives after the check below must wake the worker
+        return bool(self._arrived or self._queue or self._flushes_requested > self._flushes_done or self.abandoned)
 
     def linger(self, seconds: float) -> None:
-        """A moment for more spans to come, so that the worker wakes once for many; none while someone flushes."""
+        """Wait for more spans, so that the worker wakes once for many. Returns at once during a flush."""
         with self._lock:
-            self._work.wait_for(lambda: self._asked > self._done or self.abandoned, min(seconds, TIMEOUT_MAX))
+            self._work.wait_for(
+                lambda: self._flushes_requested > self._flushes_done or self.abandoned, min(seconds, TIMEOUT_MAX)
+            )
 
-    def take(self) -> tuple[list[Ended], int]:
-        """All that waits; and the number of the flush that it answers, to be given to `flushed`, or 0 for none."""
+    def take(self) -> tuple[list[EndedSpan], int]:
+        """Take all spans from the queue. Also returns the number of the flush to pass to `finish_flush`, 0 for none."""
         with self._lock:
             self._sift()
-            taken = list(self._queue)
+            spans = list(self._queue)
             self._queue.clear()
-            self._taken += sum(ended.answer for ended in taken)
-            return taken, self._asked if self._asked > self._done else 0
+            self._in_worker += sum(ended.answer for ended in spans)
+            return spans, self._flushes_requested if self._flushes_requested > self._flushes_done else 0
 
     def settle(self, outcome: str, answers: int = 1) -> None:
-        """Counts what the worker did with answers it took. After `abandon` they are counted as dropped already."""
+        """Count the outcome of answers that the worker took. After `abandon` they count as dropped already."""
         with self._lock:
-            settled = min(answers, self._taken)
-            self._taken -= settled
+            settled = min(answers, self._in_worker)
+            self._in_worker -= settled
             self._counts[outcome] += settled
 
-    def flushed(self, number: int) -> None:
+    def finish_flush(self, number: int) -> None:
         with self._lock:
             if not self.abandoned:
-                self._done = max(self._done, number)
+                self._flushes_done = max(self._flushes_done, number)
             self._settled.notify_all()
 
     def flush(self, seconds: float) -> bool:
-        """Waits until all that was offered before is settled. False when the time was up first, or it was given up."""
+        """Wait until everything offered before is settled. False if time ran out first, or on `abandon`."""
         with self._lock:
             self._sift()
-            if not self._queue and not self._taken:
+            if not self._queue and not self._in_worker:
                 return True
-            self._asked += 1
-            wanted = self._asked
+            self._flushes_requested += 1
+            number = self._flushes_requested
             self._work.notify()
-            self._settled.wait_for(lambda: self._done >= wanted or self.abandoned, min(seconds, TIMEOUT_MAX))
-            return self._done >= wanted
+            self._settled.wait_for(lambda: self._flushes_done >= number or self.abandoned, min(seconds, TIMEOUT_MAX))
+            return self._flushes_done >= number
 
     def abandon(self) -> int:
-        """Takes nothing more and gives up what is left; how many answers that were."""
+        """Accept nothing more and drop what is left. Returns the number of answers dropped."""
         with self._lock:
             self._sift()
             self.closed = self.abandoned = True
-            left = self._waiting()
+            unscored = self._waiting()
             self._queue.clear()
-            self._taken = 0
-            self._counts["dropped"] += left
+            self._in_worker = 0
+            self._counts["dropped"] += unscored
             self._work.notify()
             self._settled.notify_all()
-            return left
+            return unscored
 
     def end(self) -> None:
-        """The worker's last word."""
+        """Record that the worker has ended."""
         with self._lock:
             self._ended = True
             self._settled.notify_all()
@@ -166,7 +177,7 @@ class Intake:
             self._settled.wait_for(lambda: self._ended, min(seconds, TIMEOUT_MAX))
 
     def close(self) -> None:
-        """Takes nothing more; what is there is still for the worker."""
+        """Accept nothing more. The worker still processes what is in the queue."""
         with self._lock:
             self._sift()
             self.closed = True
@@ -184,5 +195,5 @@ class Intake:
             return Counts(**self._counts, waiting=self._waiting())
 
     def _waiting(self) -> int:
-        # Of a copy: a finaliser that ends a span may run in the middle, in this very thread.
-        return sum(ended.answer for ended in tuple(self._queue)) + self._taken
+        # A copy: a finaliser that ends a span may run in the middle of this, in this very thread.
+        return sum(ended.answer for ended in tuple(self._queue)) + self._in_worker

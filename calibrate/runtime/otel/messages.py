@@ -1,4 +1,4 @@
-"""Chat messages in the spellings that spans carry: a JSON text, structured values, keys flattened with an index."""
+"""Read chat messages from the forms that spans carry: JSON text, structured values, keys flattened with an index."""
 
 from __future__ import annotations
 
@@ -13,33 +13,33 @@ class Message(NamedTuple):
 
 
 def messages(value: Any, role: str, *, sure: bool = True) -> list[Message]:
-    """The messages that have text, in order; `role` is that of one that names none.
+    """The messages that have text, in order. `role` is the default role.
 
-    Not `sure`: the value may as well be the plain text of one message, even one that is JSON, as structured output is.
+    Unless `sure`, the value may also be the plain text of one message. That text may be JSON, as structured output is.
     """
-    read = parsed(value) if isinstance(value, str) else value
-    if isinstance(read, Mapping):
-        read = [read]
-    given = read if isinstance(read, Sequence) and not isinstance(read, (str, bytes)) else []
-    known = ("role", "parts", "message") if not sure else ("role", "parts", "message", "content")
-    if given and all(isinstance(one, Mapping) and any(key in one for key in known) for one in given):
-        return [said for one in given if (said := _message(one, role)).text]
-    return [Message(role, value)] if isinstance(value, str) and value.strip() and not (sure and given) else []
+    decoded = parse_json(value) if isinstance(value, str) else value
+    if isinstance(decoded, Mapping):
+        decoded = [decoded]
+    items = decoded if isinstance(decoded, Sequence) and not isinstance(decoded, (str, bytes)) else []
+    keys = ("role", "parts", "message") if not sure else ("role", "parts", "message", "content")
+    if items and all(isinstance(item, Mapping) and any(key in item for key in keys) for item in items):
+        return [message for item in items if (message := _message(item, role)).text]
+    return [Message(role, value)] if isinstance(value, str) and value.strip() and not (sure and items) else []
 
 
-def indexed(attributes: Mapping[str, Any], prefix: str) -> list[dict[str, Any]]:
-    """The objects of a list that was flattened: `prefix.0.name`, `prefix.1.name` … in the order of their index."""
-    found: dict[int, dict[str, Any]] = {}
+def unflatten(attributes: Mapping[str, Any], prefix: str) -> list[dict[str, Any]]:
+    """Rebuild the objects of a flattened list (`prefix.0.name`, `prefix.1.name`, …) in the order of their index."""
+    objects: dict[int, dict[str, Any]] = {}
     for key, value in attributes.items():
         if key.startswith(prefix):
             index, _, name = key[len(prefix) + 1 :].partition(".")
             if name and index.isdecimal():
-                found.setdefault(int(index), {})[name] = value
-    return [found[index] for index in sorted(found)]
+                objects.setdefault(int(index), {})[name] = value
+    return [objects[index] for index in sorted(objects)]
 
 
-def parsed(text: str) -> Any:
-    """What the JSON says; the text itself where it is none."""
+def parse_json(text: str) -> Any:
+    """Parse JSON; returns the text itself if it is not JSON."""
     if not text.lstrip().startswith(("[", "{")):
         return text
     try:
@@ -48,16 +48,16 @@ def parsed(text: str) -> Any:
         return text
 
 
-def _message(one: Mapping[str, Any], role: str) -> Message:
-    inner = one.get("message")
-    if isinstance(inner, Mapping):  # a choice, as the API answers it
-        one = inner
-    body = one.get("parts", one.get("content", inner))
-    return Message(str(one.get("role") or role), _text(body))
+def _message(item: Mapping[str, Any], role: str) -> Message:
+    inner = item.get("message")
+    if isinstance(inner, Mapping):  # a choice, as the API returns it
+        item = inner
+    body = item.get("parts", item.get("content", inner))
+    return Message(str(item.get("role") or role), _text(body))
 
 
 def _text(body: Any) -> str:
-    """The text parts, a line each; tool calls, pictures and what the model thought to itself are no answer."""
+    """Join the text parts, a line each. Tool calls, pictures and reasoning are no part of the answer."""
     if isinstance(body, str):
         return body
     if not isinstance(body, Sequence) or isinstance(body, bytes):

@@ -1,4 +1,4 @@
-"""The processor's own health through the OpenTelemetry metrics API, and how often each detector flags."""
+"""Report the processor's health, and how often each detector flags, through the OpenTelemetry metrics API."""
 
 from __future__ import annotations
 
@@ -17,12 +17,14 @@ if TYPE_CHECKING:
 
 
 class Metrics:
-    """touchstone.queue.depth        spans that wait (gauge)
+    """The instruments.
+
+    touchstone.queue.depth        spans that wait (gauge)
     touchstone.answers            LLM spans by `outcome`: scored, dropped, failed, empty (counter)
     touchstone.detector.duration  seconds that a detector took for an answer, by `detector` and `status` (histogram)
     touchstone.flags              by `detector` (or ensemble) and `tier` (counter)
 
-    `intake` gives the queue of today: a forked process has another. It may give None once the processor is gone.
+    `intake` returns the current queue: a forked process has another. It may return None once the processor is gone.
     """
 
     def __init__(self, meter: Meter, intake: Callable[[], Intake | None]) -> None:

@@ -5,14 +5,11 @@ The release is made by then, so nothing here raises: what failed is said, in sen
 
 from __future__ import annotations
 
-import http.client
-import json
 import threading
-import urllib.error
-import urllib.request
 from typing import Any
 from urllib.parse import urlsplit
 
+from calibrate import webhook
 from calibrate.errors import TouchstoneError
 from calibrate.settings import ReleaseSettings
 from calibrate.workflow.releasing import git_export
@@ -38,42 +35,23 @@ def message(row: Release) -> dict[str, Any]:
     """What the webhook is sent: Slack shows `text`, others may read the rest."""
     note = f": {row.note}" if row.note else "."
     text = f"Touchstone: thresholds v{row.version} released by {row.released_by}{note}"
-    # Slack reads <…> as a link or a call to everybody, and & as an escape.
-    escaped = text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
-    return {"text": escaped, "version": row.version, "sha256": row.sha256}
+    return {"text": webhook.escape_slack(text), "version": row.version, "sha256": row.sha256}
 
 
 def _tell(url: str, document: dict[str, Any]) -> str | None:
-    """Posts the document; why that failed, None where it did not. A server that answers a byte now and then keeps its
-    connection, not us."""
-    answer = ["it did not answer in time"]
+    """Post the document within PATIENCE. Returns the reason where that failed.
+
+    In a thread: a server that sends a byte now and then would hold the caller much longer.
+    """
+    problems: list[str | None] = ["it did not answer in time"]
 
     def post() -> None:
-        answer[0] = _post(url, document)
+        problems[0] = webhook.post(url, document, timeout=PATIENCE)
 
     thread = threading.Thread(target=post, daemon=True)
     thread.start()
     thread.join(PATIENCE)
-    return answer[0] or None
-
-
-def _post(url: str, document: dict[str, Any]) -> str:
-    headers = {"Content-Type": "application/json", "User-Agent": "touchstone"}
-    request = urllib.request.Request(url, json.dumps(document).encode(), headers, method="POST")
-    try:
-        with urllib.request.build_opener(_Stay).open(request, timeout=PATIENCE) as reply:
-            return "" if 200 <= reply.status < 300 else f"it answered {reply.status}"
-    except urllib.error.HTTPError as error:
-        return f"it answered {error.code}"
-    except (OSError, ValueError, http.client.HTTPException) as error:  # their texts may quote the URL
-        return f"it could not be reached ({type(getattr(error, 'reason', None) or error).__name__})"
-
-
-class _Stay(urllib.request.HTTPRedirectHandler):
-    """A webhook that moved is set anew; nothing is sent where nobody meant it to go."""
-
-    def redirect_request(self, *_: Any) -> None:
-        return None
+    return problems[0]
 
 
 def _host(url: str) -> str:

@@ -25,7 +25,7 @@ def export(row: Release, place: str) -> str:
     if not file.parent.is_dir():
         raise TouchstoneError(f"there is no folder {str(file.parent)!r}; TOUCHSTONE_RELEASE_GIT names a repository")
     _git(file.parent, row, "rev-parse", "--show-toplevel")
-    files.put(row.document.encode(), str(file))
+    files.deliver(row.document.encode(), str(file))
     _git(file.parent, row, "add", "--", file.name)
     message = f"Thresholds v{row.version}, released by {_name(row.released_by)}\n\n{row.note}\n"
     _git(file.parent, row, "commit", "--quiet", "--cleanup=whitespace", "--file=-", "--", file.name, given=message)

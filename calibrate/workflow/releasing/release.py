@@ -134,7 +134,7 @@ def publish(
         for pending in staged:
             _put(pending.commit, row.version)
         if out is not None and not staged:
-            _put(lambda: files.put(row.document.encode(), str(out)), row.version)
+            _put(lambda: files.deliver(row.document.encode(), str(out)), row.version)
     return row
 
 
@@ -154,7 +154,7 @@ def _writable(url: str) -> str:
         return files.local_path(url)
     if files.scheme_of(url) in ("http", "https"):
         raise BadInput(
-            f"{files.shown(url)}: over HTTP a thresholds file is read, not written; give a path or s3:// URL"
+            f"{files.redact_url(url)}: over HTTP a thresholds file is read, not written; give a path or s3:// URL"
         )
     files.filesystem(url)
     return url
@@ -201,7 +201,7 @@ def rollback(
 def again(store: Store, version: int, out: Out) -> Release:
     """Writes a version that was released before, byte for byte."""
     row = _get(store, version)
-    files.put(row.document.encode(), str(out))
+    files.deliver(row.document.encode(), str(out))
     return row
 
 

@@ -158,7 +158,7 @@ class Watcher:
             return [replace(score, trace_id=trace_id) if score else None for trace_id, score in found]
 
         with using(self._workspace):
-            scored = self._scorer.score(traces, known=known)
+            scored = self._scorer.score(traces, cached=known)
         fresh: dict[str, list[tuple[str, Score]]] = {}
         for one in scored:
             for name in one.seconds:  # of those that ran; what could not run here is no score to keep

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from calibrate.errors import BadInput
-from calibrate.runtime.given import Kind, check_number, fault
+from calibrate.runtime.validation import Kind, check_number, find_fault
 from calibrate.types import Source, Token, Trace
 
 GOOD = Trace("t", "a", question="q", context="c", sources=(Source("1", "s"),), tokens=(Token("a", -0.1),))
@@ -21,7 +21,7 @@ GOOD = Trace("t", "a", question="q", context="c", sources=(Source("1", "s"),), t
      {"alternatives": ["b"]}, {"answer": ""}, {"id": 5}],
 )  # fmt: skip
 def test_what_detectors_can_read_has_no_fault(changes: dict[str, Any]) -> None:
-    assert fault(dataclasses.replace(GOOD, **changes)) is None
+    assert find_fault(dataclasses.replace(GOOD, **changes)) is None
 
 
 @pytest.mark.parametrize(
@@ -43,7 +43,7 @@ def test_what_detectors_can_read_has_no_fault(changes: dict[str, Any]) -> None:
     ],
 )
 def test_a_fault_names_the_field(changes: dict[str, Any], said: str) -> None:
-    assert fault(dataclasses.replace(GOOD, **changes)) == said
+    assert find_fault(dataclasses.replace(GOOD, **changes)) == said
 
 
 @pytest.mark.parametrize(

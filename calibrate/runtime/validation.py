@@ -1,4 +1,4 @@
-"""What a program hands over, looked at once: Python takes a setting or a field of any type, and fails much later."""
+"""Check settings and traces where they enter: Python accepts any type there and fails much later."""
 
 from __future__ import annotations
 
@@ -22,36 +22,40 @@ _LISTS = (("sources", Source, "Source objects"), ("tokens", Token, "Token object
 
 
 def check_number(name: str, value: object, kind: Kind) -> None:
-    """Raises BadInput, naming the setting, unless the value is a number of that kind."""
-    what, good = _NUMBERS[kind]
-    if isinstance(value, bool) or not isinstance(value, Real) or not good(value):
-        raise BadInput(f"{name} cannot be {value!r}; it is {what}")
+    """Raise BadInput, naming the setting, unless the value is a number of this kind."""
+    expected, is_valid = _NUMBERS[kind]
+    if isinstance(value, bool) or not isinstance(value, Real) or not is_valid(value):
+        raise BadInput(f"{name} cannot be {value!r}; it is {expected}")
 
 
-def fault(trace: object) -> str | None:
-    """The first field of a wrong type: "answer is None; give a text". None for a trace that detectors can read."""
+def find_fault(trace: object) -> str | None:
+    """Describe the first field of a wrong type: "answer is None; give a text". None if every type is right."""
     if not isinstance(trace, Trace):
-        return f"it is {kind_of(trace)}; give a calibrate.types.Trace"
+        return f"it is {describe_type(trace)}; give a calibrate.types.Trace"
     for name, value in (("answer", trace.answer), ("question", trace.question or ""), ("context", trace.context or "")):
         if not isinstance(value, str):
-            return f"{name} is {kind_of(value)}; give a text"
-    for name, kind, what in _LISTS:
+            return f"{name} is {describe_type(value)}; give a text"
+    for name, kind, expected in _LISTS:
         value = getattr(trace, name)
         if value is None and name != "alternatives":
             continue
         if isinstance(value, str) or not isinstance(value, Sequence):
-            return f"{name} is {kind_of(value)}; give a list of {what}"
-        for one in value:
-            if not isinstance(one, kind):
-                return f"{name} holds {kind_of(one)}; give a list of {what}"
+            return f"{name} is {describe_type(value)}; give a list of {expected}"
+        for item in value:
+            if not isinstance(item, kind):
+                return f"{name} holds {describe_type(item)}; give a list of {expected}"
     for source in trace.sources or ():
         if not isinstance(source.text, str):
-            return f"the text of a source is {kind_of(source.text)}; give a text"
-    return None if isinstance(trace.attributes, Mapping) else f"attributes is {kind_of(trace.attributes)}; give a dict"
+            return f"the text of a source is {describe_type(source.text)}; give a text"
+    return (
+        None
+        if isinstance(trace.attributes, Mapping)
+        else f"attributes is {describe_type(trace.attributes)}; give a dict"
+    )
 
 
-def kind_of(value: object) -> str:
-    """What a value is, in words."""
+def describe_type(value: object) -> str:
+    """Name the type of a value for an error message: "a text", "an int", "None"."""
     name = type(value).__name__
     article = "an" if name[0] in "aeiou" else "a"
     return "None" if value is None else "a text" if isinstance(value, str) else f"{article} {name}"

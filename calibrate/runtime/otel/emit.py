@@ -46,11 +46,11 @@ def emit(tracer: Tracer, answer: Answer, result: Scored, decision: Decision, log
     for event in _evaluation_events(result, decision):
         span.add_event(EVENT, event, timestamp=now)
         if logger is not None:
-            _log(logger, event, answer.context, now)
+            _emit_log_record(logger, event, answer.context, now)
     span.end(end_time=now)
 
 
-def _log(logger: Logger, event: dict[str, Any], span: SpanContext, now: int) -> None:
+def _emit_log_record(logger: Logger, event: dict[str, Any], span: SpanContext, now: int) -> None:
     """Send an event as a log record of the LLM span."""
     if "event_name" in signature(logger.emit).parameters:
         parent = set_span_in_context(NonRecordingSpan(span))

@@ -18,9 +18,7 @@ from db import Store
 
 BUDGETS = (0.05, 0.1)  # the second where the first finds nothing
 SHOWN: dict[Kind, str] = {
-    "any": "any",
     "k_of_n": "at least 2",
-    "weighted": "weighted (mean rank)",
     "logistic": "logistic",
 }
 

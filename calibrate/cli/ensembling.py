@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from argparse import Namespace
 
-from calibrate import registry
 from calibrate.cli import Answer
-from calibrate.cli.common import now, pairs, store, table, user
-from calibrate.errors import BadInput
+from calibrate.cli.common import now, store, table, user
 from calibrate.report.sentences import ensembles as wording
 from calibrate.report.sentences.figures import interval, percent
 from calibrate.stats.ensembles.combine import Recipe
@@ -21,9 +19,7 @@ def ensemble(args: Namespace) -> Answer:
     found = store(args)
     report = step.build(
         found,
-        Recipe(
-            args.kind, k=args.k, weights=_weights(args.weight), expensive=args.last or "", pass_share=args.pass_share
-        ),
+        Recipe(args.kind, k=args.k, expensive=args.last or "", pass_share=args.pass_share),
         args.detectors or step.best_names(found, sample=args.sample),
         sample=args.sample,
         budget=args.budget,
@@ -38,7 +34,7 @@ def ensemble(args: Namespace) -> Answer:
              "precision": _json(one.figures.precision), "difference": _json(one.apart) if one.apart else None}
             for one in report.compared
         ],
-        "joint": [{"k": j.k, "measured": _json(j.measured), "assumed": j.assumed} for j in report.joint],
+        "joint": [{"k": j.k, "measured": _json(j.measured), "assumed": None} for j in report.joint],
         "saved": args.save,
     }  # fmt: skip
     return Answer(document, "\n".join(_lines(report, args.save)))
@@ -85,13 +81,6 @@ def _page_line(report: step.Report) -> str:
         f"For tier page a stricter cut flags {percent(page.share)} of traffic, of which at least {page.target:.0%} is "
         f"hallucinated by its lower bound ({page.strength}, approximate)."
     )
-
-
-def _weights(given: list[str]) -> dict[str, float]:
-    try:
-        return {registry.get(name).name: float(text) for name, text in pairs(given, "--weight").items()}
-    except ValueError as error:
-        raise BadInput(f"--weight needs numbers, like rouge_l=2: {error}") from error
 
 
 def _share(figure: Interval) -> str:

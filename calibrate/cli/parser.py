@@ -317,16 +317,15 @@ def _recalibrating(verbs: _SubParsersAction[_Parser]) -> None:
 
 
 def _ensemble(verb: ArgumentParser) -> None:
-    kinds = ("list", "any", "k_of_n", "weighted", "logistic", "cascade")
+    kinds = ("list", "k_of_n", "logistic", "cascade")
     verb.add_argument("kind", choices=kinds, metavar="KIND", help=f"{', '.join(kinds[1:])}; or list, what is saved")
     verb.add_argument("detectors", nargs="*", metavar="DETECTOR", help="default: the four that rank best")
-    verb.add_argument("--k", type=int, default=2, metavar="K", help="k_of_n: how many must flag (default 2)")
-    verb.add_argument("--weight", action="append", default=[], metavar="DETECTOR=W", help="weighted (default: equal)")
+    verb.add_argument("--k", type=int, default=2, metavar="K", help="k_of_n: how many must flag (default 2; 1: any)")
     verb.add_argument("--last", metavar="DETECTOR", help="cascade: the expensive one (default: the costliest)")
     verb.add_argument(
         "--pass", type=float, default=0.3, metavar="SHARE", dest="pass_share", help="cascade: what it sees"
     )
-    verb.add_argument("--thresholds", default="equal", choices=("equal", "saved"), help="any, k_of_n: of each detector")
+    verb.add_argument("--thresholds", default="equal", choices=("equal", "saved"), help="k_of_n: of each detector")
     verb.add_argument("--budget", type=float, default=0.05, metavar="SHARE", help="of traffic to flag (default 0.05)")
     verb.add_argument("--sample", metavar="NAME", help="default: every labelled trace")
     verb.add_argument("--save", metavar="NAME", help="keep it under this name")

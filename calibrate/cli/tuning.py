@@ -99,7 +99,7 @@ def choose(args: Namespace) -> Answer:
         lines.append(f"not saved: to take it all the same, --policy manual:{point.threshold:.6g} --save")
     document = {
         **_document(point),
-        "elbow": asdict(elbow) if elbow else None,
+        "elbow": {**asdict(elbow), "knee": None} if elbow else None,
         "caution": loading.caution(found, data.sample),
         "params": dict(data.config.params),
         "saved": save,

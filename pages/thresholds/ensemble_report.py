@@ -26,14 +26,12 @@ from pages.thresholds import ensemble_charts
 
 KIND_WORDS: dict[Kind, str] = {
     "logistic": "Logistic",
-    "weighted": "Mean rank",
-    "any": "Any flags",
     "k_of_n": "At least k flag",
     "cascade": "Cascade",
 }
 ABOUT = (
-    "Logistic: probabilities fitted to the labels. Mean rank: the mean of each score's rank in the traffic; nothing is "
-    "fitted. Any, at least k: each detector flags an equal share. Cascade: cheap ones first, the costliest on the rest."
+    "Logistic: probabilities fitted to the labels. At least k: each detector flags an equal share. Cascade: cheap ones "
+    "first, the costliest on the rest."
 )
 
 
@@ -74,7 +72,7 @@ def choose(store: Store, offered: Sequence[str], default: Sequence[str]) -> Choi
         if kind == "cascade" and names:
             last = st.selectbox("Asked last", ["", *names], format_func=lambda n: n or "the costliest", width=220)
             share = st.number_input("Reaches it, % of traffic", 1, 100, round(100 * PASS), 5, width=190) / 100
-        if kind in ("any", "k_of_n") and len(names) > 1 and step.has_saved_thresholds(store, names):
+        if kind == "k_of_n" and len(names) > 1 and step.has_saved_thresholds(store, names):
             saved = st.toggle("Saved thresholds", help="Each flags at its saved operating point; no budget then")
     return Choice(tuple(sorted(names)), kind, budget / 100, k, last, share, saved)
 
@@ -153,7 +151,7 @@ def show_charts(report: step.Report) -> None:
 
 
 def show_joint(report: step.Report) -> None:
-    """The measured joint false-positive rate beside what independence would have."""
+    """The share of clean traces that at least 1, 2, … of the detectors flag."""
     if not report.joint:
         return
     st.subheader("False alarms together", anchor=False)
@@ -163,7 +161,6 @@ def show_joint(report: step.Report) -> None:
             "Flagged by": "any of them" if row.k == 1 else f"at least {row.k}",
             "Measured": _percent(row.measured),
             "95%": interval(row.measured),
-            "Were they independent": _percent(Interval(row.assumed)),
             "Clean labels": report.n - report.positives,
         }
         for row in report.joint

@@ -52,7 +52,7 @@ def test_from_nothing_to_a_saved_ensemble(own: App, browser: Any) -> None:
     page.get_by_text(report.sentence.partition(". ")[0]).first.wait_for()
     page.get_by_text(report.sentence.partition(". ")[2]).first.wait_for()
     page.get_by_text("Any flags").click()
-    other = step.build(own.store, Recipe("any"), NAMES)
+    other = step.build(own.store, Recipe("k_of_n", k=1), NAMES)
     page.get_by_text(other.sentence.partition(". ")[2]).first.wait_for()
     settled(page)
     page.get_by_label("Name").fill("<b>any</b> *one*")

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from calibrate.cli import parser, releasing
+from calibrate.cli import parser, releasing, verify
 from calibrate.errors import BadInput
 from calibrate.runtime import decide, load
 from calibrate.stats.ensembles.combine import Recipe
@@ -34,7 +34,7 @@ def ready(store: Store) -> Store:
     for name in (A, B):
         save(store, "manual:0.45", name=name, sample="w47")
     if not SAVED:
-        SAVED.update(ensemble.document_of(build(store, "weighted")))
+        SAVED.update(ensemble.document_of(build(store, "k_of_n")))
     store.ensembles.save(NAME, SAVED, by="ann", now=NOW)
     return store
 
@@ -48,7 +48,7 @@ def made(store: Store, **given: Any) -> ThresholdsFile:
     return release.candidate(store, **{**known, **given})
 
 
-@pytest.mark.parametrize("kind", ["any", "logistic"])
+@pytest.mark.parametrize("kind", ["k_of_n", "logistic"])
 def test_the_file_flags_what_the_ensemble_flagged(ready: Store, tmp_path: Path, kind: str) -> None:
     report = build(ready, kind)
     ensemble.save(ready, NAME, report, by="ann", now=NOW)
@@ -115,4 +115,4 @@ def test_the_command_line_takes_it(ready: Store, store_url: str, tmp_path: Path)
     answer = releasing.release(parser.build().parse_args(["release", *given]))
     assert answer.exit_code == 0
     assert list(json.loads(out.read_text())["ensembles"]) == [NAME]
-    assert "; ensembles: grounding" in releasing.verify(Namespace(file=str(out))).text
+    assert "; ensembles: grounding" in verify.verify(Namespace(file=str(out))).text

@@ -39,14 +39,13 @@ def sentence(
 
 
 def joint_sentence(found: Joint, detectors: Sequence[str], budget: float) -> str:
-    """What the detectors raise together on clean traces, beside what independence would have."""
-    if found.measured.value is None or found.assumed is None:
+    """How many clean traces the detectors flag together."""
+    if found.measured.value is None:
         return "How often they flag clean traces together is unknown: none is labelled clean."
     who = "at least one" if found.k == 1 else f"at least {found.k}"
     return (
         f"Were {names(detectors)} each to flag {percent(budget)} of traffic, {who} would flag "
-        f"{percent(found.measured.value)} ({interval(found.measured)}) of clean traces; were they independent, "
-        f"{percent(found.assumed)}."
+        f"{percent(found.measured.value)} ({interval(found.measured)}) of clean traces."
     )
 
 

@@ -1,4 +1,4 @@
-"""How steady the elbow of a curve is, and the knee that a common method would take instead."""
+"""How steady the elbow of a precision/recall curve is."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from numpy.typing import ArrayLike
 from calibrate.stats.choosing.bootstrap_curves import bootstrap
 from calibrate.stats.choosing.policy import Policy
 from calibrate.stats.sweep.design import Design
-from calibrate.stats.sweep.sweep import Sweep
 from calibrate.types import FlagWhen
 
 REFITS = 200  # quartiles need no more, and each is a fit
@@ -28,21 +27,17 @@ class Spread:
 
 @dataclass(frozen=True)
 class Elbow:
-    """What is known of an elbow beside its place: its `spread`, and the `knee` to compare it with; None: not known."""
+    """How steady an elbow is: its `spread`, or None where too few labels are of one kind to tell."""
 
     spread: Spread | None
-    knee: float | None
 
     @property
     def sentence(self) -> str:
-        """ "Were as many labels drawn again, half of the elbows would lie from 0.42 to 0.51. Kneedle's knee is …"."""
-        said = "How steady the elbow is cannot be told: too few of these labels are of one kind."
-        if self.spread is not None:
-            reach = f"from {self.spread.low:.4g} to {self.spread.high:.4g}"
-            said = f"Were as many labels drawn again, half of the elbows would lie {reach}."
-        if self.knee is None:
-            return said
-        return f"{said} For comparison, Kneedle's knee of the unsmoothed curve, which is less steady: {self.knee:.4g}."
+        """ "Were as many labels drawn again, half of the elbows would lie from 0.42 to 0.51."."""
+        if self.spread is None:
+            return "How steady the elbow is cannot be told: too few of these labels are of one kind."
+        reach = f"from {self.spread.low:.4g} to {self.spread.high:.4g}"
+        return f"Were as many labels drawn again, half of the elbows would lie {reach}."
 
 
 def elbow_spread(
@@ -66,19 +61,3 @@ def elbow_spread(
     if len(known) <= count / 2:
         return None
     return Spread(*(float(quartile) for quartile in np.quantile(known, (0.25, 0.5, 0.75))))
-
-
-def knee(sweep: Sweep) -> float | None:
-    """Kneedle's knee of the measured precision/recall curve (Satopaa et al., ICDCS Workshops 2011), for comparison.
-
-    The threshold whose point is furthest above the chord of the curve, both axes scaled to 0..1, nothing smoothed. It
-    jumps from sample to sample. None where the curve has no extent.
-    """
-    if sweep.missing:
-        return None
-    recall, precision = sweep.recall, sweep.precision
-    across, up = np.ptp(recall), np.ptp(precision)
-    if not across or not up:
-        return None
-    above = (recall - recall.min()) / across + (precision - precision.min()) / up
-    return float(sweep.thresholds[np.argmax(above)])

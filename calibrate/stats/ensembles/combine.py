@@ -28,11 +28,11 @@ from calibrate.stats.fitting.ridge import fit
 from calibrate.stats.sweep.design import Bools, Design, Floats, Ints
 from calibrate.types import FlagWhen
 
-Kind = Literal["any", "k_of_n", "weighted", "logistic", "cascade"]
-KINDS: tuple[Kind, ...] = ("any", "k_of_n", "weighted", "logistic", "cascade")
+Kind = Literal["k_of_n", "logistic", "cascade"]
+KINDS: tuple[Kind, ...] = ("k_of_n", "logistic", "cascade")
 C = 0.3
 FEW = 10
-"""Hallucinated labels below which a logistic fit chases noise: the mean of rank-normal scores needs none."""
+"""Hallucinated labels below which a logistic fit chases noise: the mean of rank-normal scores takes its place."""
 KNOTS = 201
 PASS = 0.3
 
@@ -81,13 +81,12 @@ class Material:
 
 @dataclass(frozen=True)
 class Recipe:
-    """What ensemble to make. `k` is for k_of_n; `weights` for weighted (default: equal); `thresholds` for any and
-    k_of_n: each detector's own (default: an equal share of the traffic each). A cascade asks `expensive` about the
-    share `pass_share` of the traffic."""
+    """What ensemble to make. `k` and `thresholds` are for k_of_n: how many detectors must flag (1: any), each at
+    its own threshold (default: an equal share of the traffic each). A cascade asks `expensive` about the share
+    `pass_share` of the traffic."""
 
     kind: Kind
     k: int = 2
-    weights: Mapping[str, float] = field(default_factory=dict)
     thresholds: Mapping[str, float] = field(default_factory=dict)
     expensive: str = ""
     pass_share: float = PASS
@@ -96,8 +95,8 @@ class Recipe:
 def make(recipe: Recipe, material: Material) -> Rule:
     """The ensemble this recipe makes of these traces. Raises BadInput where it cannot be made."""
     names, n = material.names, len(material.names)
-    if recipe.kind in ("any", "k_of_n"):
-        k = 1 if recipe.kind == "any" else recipe.k
+    if recipe.kind == "k_of_n":
+        k = recipe.k
         if not 1 <= k <= n:
             raise BadInput(f"{k} of {n} detectors cannot flag: choose k from 1 to {n}")
         if recipe.thresholds:
@@ -105,16 +104,12 @@ def make(recipe: Recipe, material: Material) -> Rule:
         return Vote(k, material.standings)
     if recipe.kind == "cascade":
         return cascade(material, recipe.expensive, pass_share=recipe.pass_share)
-    if recipe.kind == "logistic" and material.positives >= FEW:
-        return logistic(material)
-    return mean_rank(material, recipe.weights)
+    return logistic(material) if material.positives >= FEW else mean_rank(material)
 
 
-def mean_rank(material: Material, weights: Mapping[str, float] | None = None) -> Weighted:
-    given = {name: float((weights or {}).get(name, 0.0 if weights else 1.0)) for name in material.names}
-    if not any(given.values()) or not all(np.isfinite(one) for one in given.values()):
-        raise BadInput("the weights of a weighted mean must be numbers, and not all 0")
-    return Weighted(given, material.standings)
+def mean_rank(material: Material) -> Weighted:
+    """The mean of the detectors' rank-normal scores, which is fitted to no label."""
+    return Weighted(dict.fromkeys(material.names, 1.0), material.standings)
 
 
 def cascade(material: Material, expensive: str, *, pass_share: float) -> Cascade:

@@ -1,4 +1,4 @@
-"""How far detectors fire together: their correlation, and the false alarms they raise beside what independence says."""
+"""How far detectors flag together: their correlation, and the clean traces that several of them flag."""
 
 from __future__ import annotations
 
@@ -16,12 +16,10 @@ from calibrate.types import Interval
 
 @dataclass(frozen=True)
 class Joint:
-    """The share of clean traces that at least `k` detectors flag: as measured, and as it would be were the detectors
-    independent of each other at the rates they have one by one; unknown without a clean label."""
+    """The share of clean traces that at least `k` detectors flag; unknown without a clean label."""
 
     k: int
     measured: Interval
-    assumed: float | None
 
 
 @dataclass(frozen=True)
@@ -41,25 +39,7 @@ def joint(material: Material, flags: Mapping[str, Bools]) -> tuple[Joint, ...]:
         return ()
     each = np.stack([flags[name] for name in sorted(flags)])
     together = each.sum(axis=0) >= np.arange(1, len(each) + 1)[:, None]
-    measured = [of_flags(material, some).fpr for some in together]
-    clean = ~material.labels
-    if not clean.any():
-        return tuple(Joint(k, one, None) for k, one in enumerate(measured, start=1))
-    rates = at_least(np.average(each[:, clean], axis=1, weights=material.weights[clean]))
-    return tuple(Joint(k, one, float(rate)) for k, (one, rate) in enumerate(zip(measured, rates, strict=True), start=1))
-
-
-def at_least(rates: Floats) -> Floats:
-    """P(at least k of them), k = 1 ... D, for independent events with these chances on the last axis (the
-    Poisson-binomial distribution). For k = 1 it is 1 - product of (1 - rate)."""
-    many = rates.shape[-1]
-    chance = np.zeros((*rates.shape[:-1], many + 1))
-    chance[..., 0] = 1.0
-    for place in range(many):
-        p = rates[..., place, None]
-        chance[..., 1:] = chance[..., 1:] * (1 - p) + chance[..., :-1] * p
-        chance[..., 0] *= 1 - p[..., 0]
-    return np.asarray(np.cumsum(chance[..., ::-1], axis=-1)[..., -2::-1])
+    return tuple(Joint(k, of_flags(material, rows).fpr) for k, rows in enumerate(together, start=1))
 
 
 def correlation(material: Material) -> Correlation:

@@ -1,7 +1,7 @@
 """Whether a detector's scores moved between two windows of traffic, without labels.
 
-Three two-sample tests a detector: of its scores, by the energy distance (Székely and Rizzo 2013) or the statistic of
-Anderson and Darling, with the p-value of a permutation test; of the share it flags at the live threshold, and of the
+Three two-sample tests a detector: of its scores, by the energy distance (Székely and Rizzo 2013), with
+the p-value of a permutation test; of the share it flags at the live threshold, and of the
 share it could score, by Fisher's exact test. Traces that share their sources are permuted as one block, those of a
 block that reaches into both windows as two, which can only hide a change. Over all tests Holm's correction (1979)
 holds the chance that any of them is wrong in a quiet week at `alpha`.
@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,7 +32,6 @@ MOST_PERMUTATIONS = 20_000
 POINTS = 256  # at which two distributions are compared at most
 BATCH = 1000  # permutations in memory at once
 
-Statistic = Literal["energy", "anderson-darling"]
 Counts = NDArray[Any]  # whole numbers, of whatever type
 
 
@@ -122,7 +121,6 @@ def compare(
     rng: np.random.Generator,
     tests: int = 1,
     alpha: float = ALPHA,
-    statistic: Statistic = "energy",
 ) -> Shift:
     """One detector's scores in two windows. `tests`: of how many the p-values will be judged together (three a
     detector); it sets how small a p-value can get. Raises BadInput for infinite scores."""
@@ -143,7 +141,7 @@ def compare(
         before=sides[0],
         now=sides[1],
         size=coefficient(scored.scores[~scored.now], scored.scores[scored.now]) if enough else None,
-        p_scores=_p_scores(scored, statistic, most, rng) if enough else None,
+        p_scores=_p_scores(scored, most, rng) if enough else None,
         p_flags=_p_share(pooled, flagged, most, rng) if traces else None,
         p_coverage=_p_share(pooled, there, most, rng) if traces else None,
         visible=_visible(scored, alpha / tests) if enough else None,
@@ -213,10 +211,9 @@ def _pooled(before: Window, now: Window) -> _Pooled:
     return _Pooled(scores, later, np.unique(apart, return_inverse=True)[1])
 
 
-def _p_scores(pool: _Pooled, statistic: Statistic, most: int, rng: np.random.Generator) -> float:
-    """Both statistics are sums of w (F - G)^2 over the scores: w the gap to the next for the energy distance, the
-    pooled share over H (1 - H) for that of Anderson and Darling. Of more than 256 distinct scores, the last of each of
-    256 equal parts of the pool is taken: as exact a test, of nearly the same statistic."""
+def _p_scores(pool: _Pooled, most: int, rng: np.random.Generator) -> float:
+    """The energy distance is a sum of w (F - G)^2 over the scores, w the gap to the next. Of more than 256 distinct
+    scores, the last of each of 256 equal parts of the pool is taken: as exact a test, of nearly the same statistic."""
     values, places = np.unique(pool.scores, return_inverse=True)
     if len(values) > POINTS:
         cuts = np.unique(np.quantile(pool.scores, np.arange(1, POINTS + 1) / POINTS, method="inverted_cdf"))
@@ -224,7 +221,7 @@ def _p_scores(pool: _Pooled, statistic: Statistic, most: int, rng: np.random.Gen
     if len(values) == 1:
         return 1.0
     n, upto = len(pool.scores), np.cumsum(np.bincount(places))[:-1]
-    w = np.diff(values) if statistic == "energy" else np.diff(upto, prepend=0) / (upto * (n - upto))
+    w = np.diff(values)
 
     def apart(counts: Counts) -> Floats:
         later = np.cumsum(counts, axis=1, dtype=np.float64)  # as the data are: equal must compare equal
@@ -237,7 +234,7 @@ def _p_scores(pool: _Pooled, statistic: Statistic, most: int, rng: np.random.Gen
 def _p_share(pool: _Pooled, hit: Bools, most: int, rng: np.random.Generator) -> float:
     """Fisher's two-sided exact test, which is the permutation test of all orders; with blocks, of drawn ones."""
     if pool.blocks is not None:
-        return _p_scores(_Pooled(hit.astype(np.float64), pool.now, pool.blocks), "energy", most, rng)
+        return _p_scores(_Pooled(hit.astype(np.float64), pool.now, pool.blocks), most, rng)
     from scipy.stats import fisher_exact
 
     counts = [[int((hit & side).sum()), int((~hit & side).sum())] for side in (pool.now, ~pool.now)]

@@ -123,7 +123,7 @@ def build(
 ) -> Report:
     """Make the ensemble and judge it. The same seed, the same report.
 
-    `saved_thresholds`: any and k_of_n flag at the detectors' saved operating points, all else is then compared at the
+    `saved_thresholds`: a k_of_n flags at the detectors' saved operating points, all else is then compared at the
     share of traffic that this flags. Raises BadInput where it cannot be made.
     """
     if not 0 < budget < 1:
@@ -132,7 +132,7 @@ def build(
     material = gathered.material
     priced = prices(store, gathered.data.configs)
     recipe = replace(recipe, expensive=recipe.expensive or costliest(priced).detector)
-    if saved_thresholds and recipe.kind in ("any", "k_of_n"):
+    if saved_thresholds and recipe.kind == "k_of_n":
         recipe = replace(recipe, thresholds=_saved_thresholds(store, gathered))
     rule = combine.make(recipe, material)
     if isinstance(rule, Fixed):
@@ -275,7 +275,7 @@ def _compare(
     for kind in KINDS:
         if kind == "k_of_n" and len(material.names) < 3:
             continue
-        other = replace(recipe, kind=kind, k=min(recipe.k, len(material.names)), weights={}, thresholds={})
+        other = replace(recipe, kind=kind, k=min(recipe.k, len(material.names)), thresholds={})
         one = recipe if kind == recipe.kind else other
         try:
             judged = nested_cv.judge(one, material, folds, budget=budget)
@@ -290,9 +290,7 @@ def _compare(
 
 def kind_name(recipe: Recipe) -> str:
     names: dict[Kind, str] = {
-        "any": "any of them",
-        "k_of_n": f"at least {recipe.k}",
-        "weighted": "weighted mean" if recipe.weights else "mean rank",
+        "k_of_n": "any of them" if recipe.k == 1 else f"at least {recipe.k}",
         "logistic": "logistic",
         "cascade": f"cascade, {recipe.expensive} last",
     }

@@ -7,7 +7,7 @@ from datetime import datetime
 import numpy as np
 
 from calibrate.errors import BadInput
-from calibrate.stats.choosing.elbow import Elbow, elbow_spread, knee
+from calibrate.stats.choosing.elbow import Elbow, elbow_spread
 from calibrate.stats.choosing.policies import Policy, Pool, choose, choose_bounded
 from calibrate.types import OperatingPoint, Strength, TraceFilter
 from calibrate.workflow.evidence.evidence import Evidence
@@ -42,7 +42,7 @@ def bootstrap_elbow(data: Evidence) -> Elbow:
         groups=data.groups if any(data.groups) else None,
         flag_when=data.flag_when,
     )
-    return Elbow(spread, knee(data.sweep))
+    return Elbow(spread)
 
 
 def save_point(store: Store, data: Evidence, point: OperatingPoint, *, by: str, now: datetime) -> None:

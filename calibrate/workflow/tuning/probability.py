@@ -78,7 +78,7 @@ def kept(saved: SavedPoint) -> ProbabilityMap | None:
 def released(fitted: Fitted) -> JudgedMap:
     """What a release says of a map: the map, and how it did on traces it was not fitted on."""
     found = fitted.reliability
-    return JudgedMap(fitted.map, found.n, found.positives, found.brier, found.ece)
+    return JudgedMap(fitted.map, found.n, found.positives, found.brier, Interval(found.ece))
 
 
 def judged(found: Reliability) -> Mapping[str, Any]:
@@ -91,8 +91,8 @@ def judged(found: Reliability) -> Mapping[str, Any]:
         "brier_of_prevalence": found.base_brier,
         "gain": asdict(found.gain),
         "log_loss": found.log_loss,
-        "ece": asdict(found.ece),
-        "ece_plain": found.plain_ece,
+        "ece": asdict(Interval(found.ece)),
+        "ece_plain": found.ece,
         "bins": [asdict(one) for one in found.bins],
     }
 
@@ -103,18 +103,10 @@ def sentence(mapped: Mapped) -> str:
     better = found.gain.low is not None and found.gain.low > 0
     worth = "better than" if better else "not clearly better than"
     return (
-        f"On {found.n:,} labels it was not fitted on, {found.positives:,} hallucinated, {_off(found.ece)}. "
-        f"Its Brier score is {_figure(found.brier)}, {worth} the {found.base_brier:.3f} of always saying the same; "
+        f"On {found.n:,} labels it was not fitted on, {found.positives:,} hallucinated, its Brier score "
+        f"is {_figure(found.brier)}, {worth} the {found.base_brier:.3f} of always saying the same; "
         f"on the labels it was fitted on it would look like {_value(apparent.brier)}."
     )
-
-
-def _off(ece: Interval) -> str:
-    """What the calibration error comes to, in percentage points."""
-    value, low, high = (100 * (one or 0.0) for one in (ece.value, ece.low, ece.high))
-    if low < 0.05:
-        return f"no error of its probabilities shows beyond chance (up to {high:.0f} points is possible)"
-    return f"its probabilities are off by {value:.0f} points on average ({low:.0f}–{high:.0f})"
 
 
 def _figure(found: Interval) -> str:

@@ -15,7 +15,7 @@ from calibrate.simulate.trials import design_of, draw
 from calibrate.stats.choosing import bootstrap_curves
 from calibrate.stats.choosing.bootstrap_curves import bootstrap
 from calibrate.stats.choosing.chance import chance_below
-from calibrate.stats.choosing.elbow import elbow_spread, knee
+from calibrate.stats.choosing.elbow import elbow_spread
 from calibrate.stats.choosing.policies import Policy, choose, parse
 from calibrate.stats.intervals.bootstrap import Units, drawn
 from calibrate.stats.intervals.sweep_intervals import figures
@@ -155,18 +155,6 @@ def test_the_elbow_spreads_as_elbows_of_fresh_labels_do() -> None:
         widths.append(spread.high - spread.low)
     assert np.mean(widths) == pytest.approx(np.subtract(*np.quantile(fresh, (0.75, 0.25))), rel=0.4)
     assert elbow_spread([0, 0], [1.0, 2.0], rng=np.random.default_rng(0)) is None
-
-
-def test_the_knee_is_kneedles() -> None:
-    """On precision = 1 - recall^2 the difference curve r - r^2 is highest at 1/2 (both axes already reach 0 to 1)."""
-    recall = np.arange(1, 201) / 200
-    flagged = np.round(1e6 * recall / np.maximum(1 - recall**2, 1e-3))
-    hits = np.round(1e6 * recall)
-    weights = np.concatenate([np.diff(hits, prepend=0), np.maximum(np.diff(flagged - hits, prepend=0), 1e-9)])
-    curve = sweep(np.repeat([1, 0], 200), np.tile(-recall, 2), weights=weights)
-    assert knee(curve) == pytest.approx(-0.5, abs=0.01)
-    assert knee(sweep([1, 0], [1.0, 1.0])) is None
-    assert knee(sweep([1, 1], [1.0, 2.0])) is None
 
 
 @pytest.mark.parametrize(("cell", "design"), [(4, "random"), (8, "octave"), (9, "octave")])

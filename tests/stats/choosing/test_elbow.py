@@ -1,11 +1,11 @@
-"""How steady an elbow is, against elbows chosen on resampled labels, and Kneedle's knee."""
+"""How steady an elbow is, against elbows chosen on resampled labels."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 
-from calibrate.stats.choosing.elbow import Elbow, elbow_spread, knee
+from calibrate.stats.choosing.elbow import Elbow, elbow_spread
 from calibrate.stats.choosing.policies import Policy, choose
 from calibrate.stats.sweep.sweep import sweep
 
@@ -48,14 +48,5 @@ def test_flipping_the_side_mirrors_it() -> None:
 def test_one_positive_is_in_too_few_resamples_to_tell() -> None:
     labels = np.arange(30) == 0
     assert elbow_spread(np.zeros(30, dtype=bool), np.arange(30.0), rng=np.random.default_rng(0)) is None
-    assert "cannot be told" in Elbow(None, None).sentence
+    assert "cannot be told" in Elbow(None).sentence
     assert elbow_spread(labels, np.arange(30.0), rng=np.random.default_rng(0)) is not None  # in 64% of them
-
-
-def test_the_knee_is_furthest_above_the_chord() -> None:
-    # Of four hallucinated traces three score on top: after them recall costs five false flags.
-    labels = np.array([1, 1, 1, 0, 0, 0, 0, 0, 1, 0], dtype=bool)
-    curve = sweep(labels, -np.arange(10.0))
-    assert knee(curve) == -2.0
-    assert knee(sweep(np.ones(4, dtype=bool), np.arange(4.0))) is None
-    assert "Kneedle's knee of the unsmoothed curve, which is less steady: -2" in Elbow(None, knee(curve)).sentence

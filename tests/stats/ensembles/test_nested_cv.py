@@ -18,6 +18,7 @@ from calibrate.stats.sweep.design import Design, Floats
 from tests.stats.ensembles.ensembling import NAMES, WAYS, Octaves, material, take, world
 
 LOGISTIC = Recipe("logistic")
+ANY = Recipe("k_of_n", k=1)
 
 
 def noise(seed: int, n: int = 150) -> Material:
@@ -181,7 +182,7 @@ def test_a_detector_that_cannot_flag_so_little_is_not_the_best_single_one() -> N
 
 def test_an_ensemble_against_itself_differs_by_nothing_and_is_not_shown_to_be_better() -> None:
     given = material(seed=5, n=300)
-    one = nested_cv.judge(Recipe("any"), given, np.zeros((1, 300), dtype=np.int64), budget=0.05)
+    one = nested_cv.judge(ANY, given, np.zeros((1, 300), dtype=np.int64), budget=0.05)
     found = difference(given, one, one, draw(given, rng=np.random.default_rng(0)))
     assert found.value == 0
     assert found.low is not None
@@ -233,8 +234,8 @@ def test_few_hallucinated_labels_fall_back_to_the_mean_rank() -> None:
 
 
 def test_an_alert_budget_finds_what_the_published_simulation_found() -> None:
-    """In order: logistic above the mean rank and the best single, both above any; honest within Monte Carlo error."""
-    truth: dict[str, list[float]] = {"logistic": [], "weighted": [], "single": [], "any": []}
+    """In order: logistic above the best single and above any of them; honest within Monte Carlo error."""
+    truth: dict[str, list[float]] = {"logistic": [], "single": [], "any": []}
     measured: dict[str, list[float]] = {name: [] for name in truth}
     for seed in range(24):
         given = material(seed=seed, n=300, weighted=False, auroc=(0.85, 0.82, 0.78, 0.72))
@@ -242,17 +243,17 @@ def test_an_alert_budget_finds_what_the_published_simulation_found() -> None:
         folds = nested_cv.deal(given, rng=np.random.default_rng(seed), repeats=2)
         for name in truth:
             if name == "single":
-                rule = combine.make(Recipe("any"), given.of([nested_cv.best_single(given, budget=0.05)]))
+                rule = combine.make(ANY, given.of([nested_cv.best_single(given, budget=0.05)]))
                 judged = nested_cv.judge_best_single(given, folds, budget=0.05)
             else:
-                rule = combine.make(Recipe(name), given)  # type: ignore[arg-type]
-                judged = nested_cv.judge(Recipe(name), given, folds, budget=0.05)  # type: ignore[arg-type]
+                recipe = ANY if name == "any" else LOGISTIC
+                rule = combine.make(recipe, given)
+                judged = nested_cv.judge(recipe, given, folds, budget=0.05)
             at = nested_cv.budget_cut(rule, given, budget=0.05)
             truth[name].append(float(combine.at_cut(rule.score(scores), at)[y].mean()))
             measured[name].append(float(judged.flags[:, given.labels].mean()))
     means = {name: float(np.mean(values)) for name, values in truth.items()}
-    assert means["logistic"] > means["weighted"] > means["any"]
-    assert means["logistic"] > means["single"]
+    assert means["logistic"] > max(means["any"], means["single"])
     for name in truth:
         gap = np.array(measured[name]) - truth[name]
         assert abs(gap.mean()) < 3.5 * gap.std() / np.sqrt(len(gap))

@@ -14,7 +14,7 @@ from calibrate.errors import BadInput
 from calibrate.stats.ensembles import combine
 from calibrate.stats.ensembles.cascade import Price, frontier
 from calibrate.stats.ensembles.combine import KINDS, Material, Recipe
-from calibrate.stats.ensembles.joint import at_least, correlation, joint, spearman
+from calibrate.stats.ensembles.joint import correlation, joint, spearman
 from calibrate.stats.ensembles.nested_cv import budget_cut
 from calibrate.stats.ensembles.rules import Cascade, Fixed, Logistic, Rule, Vote, from_json, to_json
 from tests.stats.ensembles.ensembling import NAMES, Octaves, equicorrelated, material, take
@@ -25,8 +25,8 @@ def made(kind: str, given: Material) -> Rule:
 
 
 def every_rule(given: Material) -> list[Rule]:
-    fixed = Recipe("any", thresholds=dict.fromkeys(NAMES, 0.5))
-    return [*(made(kind, given) for kind in KINDS), combine.make(fixed, given)]
+    fixed = Recipe("k_of_n", k=1, thresholds=dict.fromkeys(NAMES, 0.5))
+    return [*(made(kind, given) for kind in KINDS), combine.make(fixed, given), combine.mean_rank(given)]
 
 
 def test_logistic_equals_scikit_learn_on_the_same_design_matrix() -> None:
@@ -64,16 +64,6 @@ def test_few_knots_keep_the_order_and_the_place() -> None:
     assert np.all(np.diff(standing.suspicion(np.sort(values))) > 0)
 
 
-def test_votes_under_independence_are_poisson_binomial() -> None:
-    rates = np.array([0.05, 0.2, 0.5, 0.11])
-    brute = np.zeros(5)
-    for code in range(16):
-        fired = np.array([bool(code >> place & 1) for place in range(4)])
-        brute[fired.sum()] += np.prod(np.where(fired, rates, 1 - rates))
-    assert_allclose(at_least(rates), brute[::-1].cumsum()[::-1][1:], atol=1e-15)
-    assert at_least(rates)[0] == pytest.approx(1 - np.prod(1 - rates))
-
-
 @pytest.mark.parametrize(("rho", "any_", "two"), [(0.0, 0.186, 0.014), (0.5, 0.145, 0.042), (0.9, 0.088, 0.055)])
 def test_the_measured_joint_rate_of_correlated_detectors_is_the_published_one(
     rho: float, any_: float, two: float
@@ -88,8 +78,6 @@ def test_the_measured_joint_rate_of_correlated_detectors_is_the_published_one(
     found = joint(clean, combine.flags_at(clean, each))
     assert found[0].measured.value == pytest.approx(any_, abs=0.002)
     assert found[1].measured.value == pytest.approx(two, abs=0.002)
-    assert found[0].assumed == pytest.approx(1 - 0.95**4, abs=1e-4)
-    assert found[1].assumed == pytest.approx(0.0140, abs=1e-4)
 
 
 def test_an_interval_of_the_joint_rate_narrows_with_labels_and_holds_its_figure() -> None:
@@ -103,15 +91,6 @@ def test_an_interval_of_the_joint_rate_narrows_with_labels_and_holds_its_figure(
         assert 0 <= figure.low <= figure.value <= figure.high <= 1
         widths.append(figure.high - figure.low)
     assert widths[1] < widths[0] / 2.5
-
-
-def test_what_independence_says_is_of_the_traffic_and_not_of_the_labels() -> None:
-    given = material(seed=6, n=300)
-    flags = combine.flags_at(given, combine.each_at(given, 0.1))
-    clean = ~given.labels
-    rates = np.array([np.average(one[clean], weights=given.weights[clean]) for one in flags.values()])
-    assert joint(given, flags)[0].assumed == pytest.approx(1 - np.prod(1 - rates))
-    assert joint(given, flags)[-1].assumed == pytest.approx(np.prod(rates))
 
 
 def test_the_joint_rate_holds_by_octaves_and_is_narrower_than_so_many_labels_at_random() -> None:
@@ -196,7 +175,7 @@ def test_every_rule_is_total() -> None:
 
 
 def test_lengths_that_differ_are_refused() -> None:
-    rule = made("any", material(seed=10, n=200))
+    rule = made("k_of_n", material(seed=10, n=200))
     with pytest.raises(BadInput, match="one of each per trace"):
         rule.score({"a": [1.0, 2.0], "b": [1.0]})
 
@@ -225,8 +204,7 @@ def test_the_order_of_rows_and_detectors_changes_nothing() -> None:
         {name: turned.traffic[name] for name in reversed(NAMES)},
         turned.traffic_weights, turned.flag_when,
     )  # fmt: skip
-    for kind in KINDS:
-        ours, theirs = made(kind, given), made(kind, backwards)
+    for ours, theirs in zip(every_rule(given), every_rule(backwards), strict=True):
         assert_allclose(theirs.score(turned.scores), ours.score(given.scores)[order], atol=1e-9)
     assert_allclose(correlation(backwards).rho, correlation(given).rho, atol=1e-12)
 
@@ -241,8 +219,8 @@ def test_negated_scores_that_flag_below_are_the_same_ensemble() -> None:
         given.traffic_weights,
         {name: other[way] for name, way in given.flag_when.items()},  # type: ignore[misc]
     )  # fmt: skip
-    for kind in KINDS:
-        assert_allclose(made(kind, negated).score(negated.scores), made(kind, given).score(given.scores), atol=1e-9)
+    for ours, theirs in [(made(kind, given), made(kind, negated)) for kind in KINDS]:
+        assert_allclose(theirs.score(negated.scores), ours.score(given.scores), atol=1e-9)
 
 
 def test_fixed_thresholds_count_flags() -> None:
@@ -278,7 +256,6 @@ def test_the_frontier_counts_calls_and_money() -> None:
     ("recipe", "says"),
     [
         (Recipe("k_of_n", k=5), "5 of 4 detectors"),
-        (Recipe("weighted", weights={"a": 0.0}), "not all 0"),
         (Recipe("cascade", expensive="a", pass_share=0.0), "above 0"),
         (Recipe("cascade", expensive="zzz"), "an expensive one"),
     ],

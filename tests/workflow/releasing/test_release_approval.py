@@ -74,7 +74,6 @@ def released(store: Store) -> None:
     step.release(store, tiers={ABOVE: "off"}, note="", by="cid", now=NOW)
 
 
-@pytest.mark.both_databases
 @pytest.mark.parametrize(
     ("meanwhile", "match"),
     [(moved, "have changed since proposal 1 was made"), (released, "v2 was released after proposal 1 was made")],

@@ -157,7 +157,6 @@ def test_days_without_traffic_count_too(store: Store) -> None:
     assert traffic.traffic_per_day(store, None) == pytest.approx(1 / 9)
 
 
-@pytest.mark.both_databases
 def test_the_revision_changes_with_every_label_and_score(store: Store) -> None:
     config = fill(store, [True, False, None], [0.1, 0.9, None])
     seen = [loading.revision(store, config)]

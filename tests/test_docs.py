@@ -156,10 +156,10 @@ def test_the_trace_of_the_guide_imports(tmp_path: Path) -> None:
 
 
 def test_the_guide_names_every_field_of_a_record() -> None:
-    from calibrate.ingest.record import KNOWN
+    from calibrate.ingest.record import RECORD_FIELDS
 
     synonyms = {"samples", "extra"}  # of alternatives and attributes, for files of other programs
-    assert [field for field in sorted(KNOWN - synonyms) if f"`{field}`" not in text_of(TRACES)] == []
+    assert [field for field in sorted(RECORD_FIELDS - synonyms) if f"`{field}`" not in text_of(TRACES)] == []
 
 
 @pytest.mark.parametrize("page", [README, PRODUCTION], ids=name_of)

@@ -15,7 +15,7 @@ from calibrate.errors import BadInput
 from calibrate.ingest import ImportReport, import_file
 from calibrate.ingest.base import Rejected
 from calibrate.ingest.labels import read_labels, write_labels
-from calibrate.ingest.record import KNOWN
+from calibrate.ingest.record import RECORD_FIELDS
 from calibrate.sanitize import visible
 from calibrate.stats.sampling import designs
 from calibrate.types import Label, Sample, TraceFilter
@@ -36,8 +36,10 @@ def demo(args: Namespace) -> Answer:
 def import_files(args: Namespace) -> Answer:
     columns = pairs(args.column, "--column")
     for name in columns:
-        if name not in KNOWN:
-            raise BadInput(f"--column {name}=…: a trace has no field {name!r}; it has {', '.join(sorted(KNOWN))}")
+        if name not in RECORD_FIELDS:
+            raise BadInput(
+                f"--column {name}=…: a trace has no field {name!r}; it has {', '.join(sorted(RECORD_FIELDS))}"
+            )
     found = store(args, create=True)
     total: dict[str, Any] = {"imported": 0, "duplicates": 0, "rejected": 0, "labels": 0, "repaired": 0, "cut": False}
     left_out: Counter[str] = Counter()

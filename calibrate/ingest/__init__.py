@@ -1,4 +1,4 @@
-"""Reading traces and labels from files. One module per format."""
+"""Read traces and labels from files. One module per format."""
 
 from calibrate.ingest.base import Added, Record, Rejected, TraceSink, conflict_reason
 from calibrate.ingest.formats import read

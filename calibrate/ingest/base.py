@@ -1,4 +1,4 @@
-"""What a trace file becomes, and what a store must offer to take it in. Standard library only."""
+"""Records read from a trace file, and the interface of a store that imports them. Standard library only."""
 
 from __future__ import annotations
 
@@ -15,12 +15,21 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """One trace of a file, with the labels that came along.
+    """One trace of a file, with the labels that came with it.
 
-    `line` counts from 1 (in a table file: the line its row begins on; in Parquet: the row). Every label names this
-    trace and has an empty `labeller` and no `created_at`: the store sets both when it takes the label in.
-    `size` is about how many bytes the record took in the file, `repaired` how many characters that no database can
-    hold (NUL, lone surrogates) became U+FFFD, `left_out` the names of fields that were not kept.
+    Attributes
+    ----------
+    line : int
+        Counts from 1: the line that the row begins on; in Parquet, the row.
+    trace : Trace
+    labels : tuple of Label
+        Each names this trace and has an empty `labeller` and no `created_at`: the store sets both.
+    size : int
+        About how many bytes the record took in the file.
+    repaired : int
+        Characters that no database can store (NUL, lone surrogates) and that became U+FFFD.
+    left_out : tuple of str
+        Names of fields that were not imported.
     """
 
     line: int
@@ -33,7 +42,7 @@ class Record:
 
 @dataclass(frozen=True, slots=True)
 class Rejected:
-    """One line that could not be taken, and why. `last`: nothing after it could be read, for the file is damaged."""
+    """One line that cannot be imported, and why. `last`: the file is damaged and nothing after it can be read."""
 
     line: int
     reason: str
@@ -42,7 +51,7 @@ class Rejected:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One record as the file spells it: field names to plain JSON values, nothing checked yet."""
+    """One record as the file has it: field names to JSON values, not checked yet."""
 
     line: int
     fields: dict[str, Any]
@@ -52,10 +61,10 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """A kind of trace file. A module of this package that names its formats in `FORMATS` is found by itself.
+    """A format of trace files. Modules of this package list theirs in `FORMATS`; that registers them.
 
-    `sniff` looks at the first bytes of a file whose name says nothing. `raw` gives the rows under the file's own column
-    names; `rows` under the names of our fields, where the mapping says which column (or key) holds a field.
+    `sniff` recognizes the first bytes of a file whose name does not tell. `raw` reads rows under the file's own column
+    names, `rows` under our field names; the mapping says which column (or key) holds a field.
     """
 
     name: str
@@ -69,8 +78,8 @@ class Format:
 class Added:
     """What one call of `TraceSink.add` did.
 
-    `imported` + `duplicates` + len(`conflicts`) is the number of records given. `conflicts` holds (line, reason) of
-    records whose trace id was there with other content; `labels` counts the labels that are new in the store.
+    `imported` + `duplicates` + len(`conflicts`) is the number of records passed. `conflicts` holds (line, reason) of
+    records whose trace id exists with other content; `labels` counts the labels that are new in the store.
     """
 
     imported: int
@@ -80,27 +89,30 @@ class Added:
 
 
 class TraceSink(Protocol):
-    """A store, as far as an import needs one."""
+    """What an import needs of a store."""
 
     def add(self, records: Sequence[Record], *, labels_as: str | None, now: datetime) -> Added:
-        """Take in the records in one transaction: all that `Added` reports is there afterwards, or nothing is.
+        """Import the records in one transaction: everything that `Added` reports, or nothing.
 
-        A trace id that is already there (or earlier in `records`) with the same `Trace.content_hash()` is a duplicate:
-        nothing is written for the trace. With another hash it is a conflict: the first is kept, the record is not
-        taken, `conflict_reason` says so. `labels_as` names the labeller of the records' labels, which are dated `now`;
-        None leaves the labels out. A duplicate's labels are taken too, unless that labeller's latest verdict on the
-        trace is already the same: importing a file twice adds nothing.
+        A trace id that exists already (in the store or earlier in `records`) with the same `Trace.content_hash()` is a
+        duplicate: nothing is written for the trace. With another hash it is a conflict: the first trace stays, and
+        `conflict_reason` explains why the record is rejected. `labels_as` names the labeller of the records' labels,
+        which are dated `now`; None leaves the labels out. A duplicate's labels are imported too, unless that labeller's
+        latest verdict on the trace is the same already: importing a file twice adds nothing.
         """
         ...
 
 
 def conflict_reason(trace_id: str) -> str:
-    """Why a record whose id stands for other content is not taken."""
+    """Explain why a record is rejected whose trace id exists with other content."""
     return (
         f"trace id {trace_id!r} is already in the store with other content; the first is kept; give this one its own id"
     )
 
 
-def displaced(column: str, columns: Mapping[str, str]) -> str:
-    """The name of a column no field is read from: another than the field's that the mapping reads from elsewhere."""
+def attribute_name(column: str, columns: Mapping[str, str]) -> str:
+    """Name the attribute of a column that fills no field.
+
+    A column named like a field that the mapping reads from elsewhere gets another name.
+    """
     return f"{column} (column)" if column in columns else column

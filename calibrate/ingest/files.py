@@ -1,4 +1,4 @@
-"""Opening a file that may be compressed, cut, huge or no text at all, and reading its lines in bounded memory."""
+"""Open a file that may be compressed, truncated, huge or binary, and read its lines in bounded memory."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from typing import Any, BinaryIO, Self
 
 from calibrate.errors import BadInput
 
-LONGEST_LINE = 16 * 1024 * 1024
-"""Bytes. A trace with an answer of 1 MB and a hundred sources fits; a file without line ends does not."""
+MAX_LINE_BYTES = 16 * 1024 * 1024
+"""Enough for an answer of 1 MB with a hundred sources, too little for a file without line ends."""
 
 _BUFFER = 1 << 18
 _HEAD = 4096
 _UTF8_BOM = b"\xef\xbb\xbf"
 _UTF16_BOMS = (b"\xff\xfe", b"\xfe\xff")
-# What a text file has no use for. Tab, newline, form feed, return and escape (ANSI colours) are left in peace.
+# Control characters that text files do not have. They may have tab, newline, form feed, return and escape (colours).
 _CONTROLS = bytes(set(range(32)) - {9, 10, 12, 13, 27})
 
 
 class BadLine(Exception):
-    """A line that cannot be given out. Reading goes on after it, unless the file itself ends there."""
+    """A line that cannot be read. Reading goes on after it, unless it is the `last`."""
 
     def __init__(self, line: int, reason: str, *, last: bool = False) -> None:
         super().__init__(reason)
@@ -34,11 +34,11 @@ class BadLine(Exception):
 
 
 class Lines:
-    """The lines of a stream as bytes, without a byte order mark. `number` is that of the line last begun."""
+    """The lines of a stream as bytes, without a byte order mark. `number` is the current line's, from 1."""
 
-    def __init__(self, stream: io.BufferedReader, one: str = "trace") -> None:
+    def __init__(self, stream: io.BufferedReader, item: str = "trace") -> None:
         self.number = 0
-        self._one = one
+        self._item = item
         self._stream = stream
         self._ended = False
 
@@ -50,31 +50,33 @@ class Lines:
             raise StopIteration
         self.number += 1
         try:
-            line = self._stream.readline(LONGEST_LINE + 1)
-            if len(line) > LONGEST_LINE and not line.endswith(b"\n"):
+            line = self._stream.readline(MAX_LINE_BYTES + 1)
+            if len(line) > MAX_LINE_BYTES and not line.endswith(b"\n"):
                 self._skip_rest()
-                megabytes = LONGEST_LINE // 1024**2
-                raise BadLine(self.number, f"the line is longer than {megabytes} MB; write one {self._one} per line")
+                megabytes = MAX_LINE_BYTES // 1024**2
+                raise BadLine(self.number, f"the line is longer than {megabytes} MB; write one {self._item} per line")
         except (EOFError, zlib.error, OSError) as error:
             self._ended = True
-            raise BadLine(self.number, _cut_reason(error, self.number), last=True) from None
+            raise BadLine(self.number, _describe_damage(error, self.number), last=True) from None
         if not line:
             self._ended = True
             raise StopIteration
         return line.removeprefix(_UTF8_BOM) if self.number == 1 else line
 
     def _skip_rest(self) -> None:
-        """Read on to the end of the line, holding a megabyte of it at most."""
+        """Read on to the end of the line, a megabyte at a time."""
         while (piece := self._stream.readline(1 << 20)) and not piece.endswith(b"\n"):
             pass
 
 
 class InputFile:
-    """A file of traces (or of labels: `one`) open for reading, decompressed as it is read. `head` is how its
-    (decompressed) content begins."""
+    """A file of traces (or of another `item`: labels) open for reading, decompressed as it is read.
 
-    def __init__(self, path: str | os.PathLike[str], one: str = "trace") -> None:
-        self.one = one
+    `head` is the beginning of its decompressed content.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], item: str = "trace") -> None:
+        self.item = item
         self.path = Path(path)
         self.name = self.path.name
         try:
@@ -86,13 +88,13 @@ class InputFile:
         try:
             self.size = os.fstat(self._raw.fileno()).st_size
             if not self.size:
-                raise BadInput(f"{self.name} is empty: it holds no {one}s")
-            self.stream = _decompressed(self._raw)
+                raise BadInput(f"{self.name} is empty: it holds no {item}s")
+            self.stream = _decompress(self._raw)
             self.head = self._peek()
         except BaseException:
             self._raw.close()
             raise
-        self.lines = Lines(self.stream, one)
+        self.lines = Lines(self.stream, item)
         self._share: float | None = None
 
     def __enter__(self) -> Self:
@@ -111,7 +113,7 @@ class InputFile:
         self._share = value
 
     def refuse_unless_text(self) -> None:
-        """Say what the file is when it is not UTF-8 text, rather than reject each of its lines."""
+        """Raise BadInput that says what the file is if it is not UTF-8 text, rather than reject each of its lines."""
         head = self.head
         nuls = head.count(0)
         if head.startswith(_UTF16_BOMS) or nuls * 3 > len(head):
@@ -120,19 +122,19 @@ class InputFile:
             raise BadInput(f"{self.name} is a zip or Excel file; unpack it, or save the sheet as CSV (UTF-8)")
         controls = len(head) - len(head.translate(None, _CONTROLS))
         if controls * 10 > len(head) or (controls and not _is_utf8(head)):
-            raise BadInput(f"{self.name} is a binary file; {self.one}s come as JSON lines, CSV or Parquet")
+            raise BadInput(f"{self.name} is a binary file; {self.item}s come as JSON lines, CSV or Parquet")
 
     def _peek(self) -> bytes:
         try:
             return self.stream.peek(_HEAD)[:_HEAD]
         except (EOFError, zlib.error, OSError):
-            return b""  # cut before anything could be read: the first line will say so
+            return b""  # truncated before anything could be read: reading the first line will report it
 
 
 class _Decompressor(io.RawIOBase):
-    """A gzip stream that hands out all it could decompress before it reports damage.
+    """A gzip stream that returns everything it could decompress before it reports damage.
 
-    `GzipFile` under a `BufferedReader` would drop what it had already read of the last buffer.
+    `GzipFile` under a `BufferedReader` would drop the part of the last buffer that it had read.
     """
 
     def __init__(self, raw: BinaryIO) -> None:
@@ -147,8 +149,8 @@ class _Decompressor(io.RawIOBase):
         return len(data)
 
 
-def _decompressed(raw: BinaryIO) -> io.BufferedReader:
-    """By content, not by name: a download is often unpacked on the way and keeps its `.gz`."""
+def _decompress(raw: BinaryIO) -> io.BufferedReader:
+    """Decompress gzip, recognized by content: downloads are often unpacked on the way and keep their `.gz`."""
     magic = raw.read(2)
     raw.seek(0)
     if magic == b"\x1f\x8b":
@@ -157,7 +159,7 @@ def _decompressed(raw: BinaryIO) -> io.BufferedReader:
     return raw
 
 
-def _cut_reason(error: Exception, line: int) -> str:
+def _describe_damage(error: Exception, line: int) -> str:
     if isinstance(error, EOFError):
         return f"the compressed file is cut off at line {line}; the lines before it were read; fetch the file again"
     if isinstance(error, (zlib.error, gzip.BadGzipFile)):

@@ -1,4 +1,4 @@
-"""Taking a file's traces into a store, batch by batch."""
+"""Import a file's traces into a store, batch by batch."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ from calibrate.ingest.base import Added, Record, Rejected, TraceSink
 from calibrate.ingest.files import InputFile
 from calibrate.ingest.formats import read, records
 
-MOST_ERRORS = 1000
-MOST_FIELDS = 100
+MAX_ERRORS = 1000
+MAX_FIELDS = 100
 BATCH_BYTES = 8 * 1024 * 1024
-"""A batch ends here even if it holds fewer records, so that long answers do not add up in memory."""
+"""A batch ends at this size even if it holds fewer records, so that long answers do not add up in memory."""
 
 
 @dataclass(frozen=True, slots=True)
 class ImportReport:
     """What an import did, or has done so far.
 
-    `errors` holds the first thousand rejections, `rejected` counts them all. `repaired` counts characters that no
-    database can hold and that became U+FFFD, `left_out` the records in which a field was not kept, per field name.
-    `share` is how much of the file was read (0 to 1); `stopped` says that `should_stop` ended it; `cut` that the file
-    is damaged and could not be read to its end.
+    `errors` holds the first thousand rejections; `rejected` counts them all. `repaired` counts characters that no
+    database can store and that became U+FFFD; `left_out` counts, per field name, the records in which that field was
+    not imported. `share` is the part of the file that was read, 0 to 1. `stopped`: `should_stop` ended the import;
+    `cut`: the file is damaged and could not be read to its end.
     """
 
     imported: int = 0
@@ -49,7 +49,7 @@ class ImportReport:
             "imported": self.imported,
             "duplicates": self.duplicates,
             "rejected": self.rejected,
-            "errors": [{"line": one.line, "reason": one.reason} for one in self.errors],
+            "errors": [{"line": rejection.line, "reason": rejection.reason} for rejection in self.errors],
             "labels": self.labels,
             "repaired": self.repaired,
             "left_out": dict(self.left_out),
@@ -70,17 +70,17 @@ def import_file(
     should_stop: Callable[[], bool] | None = None,
     now: datetime | None = None,
 ) -> ImportReport:
-    """Read the file into the store, one transaction a batch; what was taken in stays when the rest fails.
+    """Import the file into the store, one transaction per batch. Committed batches stay if a later one fails.
 
     `strict` reads the whole file first and raises `BadInput`, with nothing imported, if any line would be rejected.
-    `on_progress` is called after every batch, and `should_stop` asked.
+    `on_progress` and `should_stop` are called after every batch.
     """
     if strict:
         _refuse_rejections(path, format=format, columns=columns)
     tally = _Tally()
     moment = now or datetime.now(UTC)
     with InputFile(path) as file:
-        for batch in _batches(records(file, format=format, columns=columns), batch_size, tally):
+        for batch in _split_into_batches(records(file, format=format, columns=columns), batch_size, tally):
             if batch:
                 tally.add(store.add(batch, labels_as=labels_as, now=moment))
             if on_progress is not None:
@@ -91,7 +91,7 @@ def import_file(
 
 
 class _Tally:
-    """An `ImportReport` in the making."""
+    """Counts for an `ImportReport`."""
 
     def __init__(self) -> None:
         self.imported = self.duplicates = self.labels = self.rejected = self.repaired = 0
@@ -99,11 +99,11 @@ class _Tally:
         self.left_out: Counter[str] = Counter()
         self.cut = False
 
-    def reject(self, one: Rejected) -> None:
+    def reject(self, rejection: Rejected) -> None:
         self.rejected += 1
-        self.cut |= one.last
-        if len(self.errors) < MOST_ERRORS:
-            self.errors.append(one)
+        self.cut |= rejection.last
+        if len(self.errors) < MAX_ERRORS:
+            self.errors.append(rejection)
 
     def add(self, added: Added) -> None:
         self.imported += added.imported
@@ -115,7 +115,7 @@ class _Tally:
     def note(self, record: Record) -> None:
         self.repaired += record.repaired
         for name in record.left_out:
-            if name in self.left_out or len(self.left_out) < MOST_FIELDS:
+            if name in self.left_out or len(self.left_out) < MAX_FIELDS:
                 self.left_out[name] += 1
 
     def report(self, *, share: float, stopped: bool = False) -> ImportReport:
@@ -124,7 +124,7 @@ class _Tally:
             duplicates=self.duplicates,
             rejected=self.rejected,
             labels=self.labels,
-            errors=tuple(sorted(self.errors, key=lambda one: one.line)),
+            errors=tuple(sorted(self.errors, key=lambda rejection: rejection.line)),
             repaired=self.repaired,
             left_out=dict(self.left_out),
             share=share,
@@ -133,18 +133,18 @@ class _Tally:
         )
 
 
-def _batches(found: Iterator[Record | Rejected], batch_size: int, tally: _Tally) -> Iterator[list[Record]]:
-    """Records in batches; an empty one now and then where nothing but rejections comes, so that progress shows."""
+def _split_into_batches(rows: Iterator[Record | Rejected], batch_size: int, tally: _Tally) -> Iterator[list[Record]]:
+    """Split into batches of records. A run of rejections yields empty batches, so that progress shows."""
     batch: list[Record] = []
     size = since = 0
-    for one in found:
+    for row in rows:
         since += 1
-        if isinstance(one, Rejected):
-            tally.reject(one)
+        if isinstance(row, Rejected):
+            tally.reject(row)
         else:
-            tally.note(one)
-            batch.append(one)
-            size += one.size
+            tally.note(row)
+            batch.append(row)
+            size += row.size
         if since >= batch_size or size >= BATCH_BYTES:
             yield batch
             batch, size, since = [], 0, 0
@@ -153,25 +153,27 @@ def _batches(found: Iterator[Record | Rejected], batch_size: int, tally: _Tally)
 
 
 def _refuse_rejections(path: str | os.PathLike[str], *, format: str, columns: Mapping[str, str] | None) -> None:
-    """Raise `BadInput` that lists the first lines at fault, ids with two contents among them."""
+    """Raise `BadInput` that lists the first lines with errors, including ids with two contents."""
     tally = _Tally()
-    # An unnamed SQLite database is a temporary file: the ids of ten million traces need no memory.
-    with closing(sqlite3.connect("")) as seen:
-        seen.execute("PRAGMA synchronous = OFF")
-        seen.execute("CREATE TABLE seen (id TEXT PRIMARY KEY, content TEXT, line INTEGER) WITHOUT ROWID")
-        for one in read(path, format=format, columns=columns):
-            if isinstance(one, Rejected):
-                tally.reject(one)
+    # An unnamed SQLite database is a temporary file: the ids of ten million traces take no memory.
+    with closing(sqlite3.connect("")) as database:
+        database.execute("PRAGMA synchronous = OFF")
+        database.execute("CREATE TABLE seen (id TEXT PRIMARY KEY, content TEXT, line INTEGER) WITHOUT ROWID")
+        for record in read(path, format=format, columns=columns):
+            if isinstance(record, Rejected):
+                tally.reject(record)
                 continue
-            content = one.trace.content_hash()
-            row = (one.trace.id, content, one.line)
-            if seen.execute("INSERT OR IGNORE INTO seen VALUES (?, ?, ?)", row).rowcount:
+            content = record.trace.content_hash()
+            row = (record.trace.id, content, record.line)
+            if database.execute("INSERT OR IGNORE INTO seen VALUES (?, ?, ?)", row).rowcount:
                 continue
-            first = seen.execute("SELECT content, line FROM seen WHERE id = ?", row[:1]).fetchone()
+            first = database.execute("SELECT content, line FROM seen WHERE id = ?", row[:1]).fetchone()
             if first[0] != content:
-                tally.reject(Rejected(one.line, f"trace id {one.trace.id!r} has other content in line {first[1]}"))
+                tally.reject(
+                    Rejected(record.line, f"trace id {record.trace.id!r} has other content in line {first[1]}")
+                )
     if tally.rejected:
-        shown = "\n".join(f"  line {one.line}: {one.reason}" for one in tally.errors[:10])
+        listed = "\n".join(f"  line {record.line}: {record.reason}" for record in tally.errors[:10])
         more = f"\n  and {tally.rejected - 10} more" if tally.rejected > 10 else ""
         lines = "1 line" if tally.rejected == 1 else f"{tally.rejected} lines"
-        raise BadInput(f"nothing was imported: {lines} of {path} cannot be taken\n{shown}{more}")
+        raise BadInput(f"nothing was imported: {lines} of {path} cannot be taken\n{listed}{more}")

@@ -6,20 +6,20 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from calibrate.errors import BadInput
-from calibrate.ingest.base import Format, Rejected, Row, displaced
+from calibrate.ingest.base import Format, Rejected, Row, attribute_name
 from calibrate.ingest.files import BadLine, InputFile
 from calibrate.ingest.values import FieldError, decode_json, expected, may_need_repair, repair
 
 
 def json_rows(file: InputFile, columns: Mapping[str, str]) -> Iterator[Row | Rejected]:
-    """The objects of the file, one a line, with their keys renamed as the mapping says; blank lines are skipped."""
+    """Read the objects of the file, one per line, with their keys renamed by the mapping. Skips blank lines."""
     for row in raw_rows(file):
-        yield row if isinstance(row, Rejected) or not columns else _renamed(row, columns)
+        yield row if isinstance(row, Rejected) or not columns else _rename_fields(row, columns)
 
 
-def _renamed(row: Row, columns: Mapping[str, str]) -> Row:
+def _rename_fields(row: Row, columns: Mapping[str, str]) -> Row:
     by_key = {key: field for field, key in columns.items()}
-    fields = {by_key.get(key) or displaced(key, columns): value for key, value in row.fields.items()}
+    fields = {by_key.get(key) or attribute_name(key, columns): value for key, value in row.fields.items()}
     return replace(row, fields=fields)
 
 
@@ -28,14 +28,14 @@ def raw_rows(file: InputFile) -> Iterator[Row | Rejected]:
     first = file.head.partition(b"\n")[0].strip()
     if first == b"[" or (first.startswith(b"[") and file.name.endswith((".json", ".json.gz"))):
         raise BadInput(
-            f"{file.name} is one JSON list; write one object per line (jq -c '.[]' {file.name} > {file.one}s.jsonl)"
+            f"{file.name} is one JSON list; write one object per line (jq -c '.[]' {file.name} > {file.item}s.jsonl)"
         )
     lines = file.lines
     while True:
         try:
             line = next(lines)
             if not line.isspace() and line:
-                yield _row(lines.number, line, file.one)
+                yield _parse_line(lines.number, line, file.item)
         except StopIteration:
             return
         except BadLine as problem:
@@ -44,14 +44,14 @@ def raw_rows(file: InputFile) -> Iterator[Row | Rejected]:
             yield Rejected(lines.number, str(problem))
 
 
-def _row(number: int, line: bytes, one: str) -> Row:
+def _parse_line(number: int, line: bytes, item: str) -> Row:
     try:
         text = line.decode()
     except UnicodeDecodeError as error:
         raise FieldError(f"not UTF-8 text (byte {error.start + 1} of the line); save the file as UTF-8") from None
     value = decode_json(text)
     if not isinstance(value, dict):
-        raise expected("the line", "an object with an answer" if one == "trace" else f"an object with a {one}", value)
+        raise expected("the line", "an object with an answer" if item == "trace" else f"an object with a {item}", value)
     characters = 0
     if may_need_repair(line):
         try:

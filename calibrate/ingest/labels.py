@@ -1,4 +1,4 @@
-"""Label files, for `labels import` and `labels export`: JSON lines or CSV, one label a row."""
+"""Read and write label files, for `labels import` and `labels export`: JSON lines or CSV, one label per row."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from calibrate.ingest.base import Rejected, Row
 from calibrate.ingest.files import InputFile
 from calibrate.ingest.formats import format_of
 from calibrate.ingest.values import (
-    LONGEST_ID,
-    LONGEST_NAME,
+    MAX_ID_LENGTH,
+    MAX_NAME_LENGTH,
     FieldError,
     decode_json,
     expected,
@@ -45,7 +45,7 @@ COLUMNS = (
 
 
 def read_labels(path: str | os.PathLike[str]) -> Iterator[tuple[int, Label] | Rejected]:
-    """Each label with its line. `label` is read for `verdict`; a label without a labeller has an empty one.
+    """Read each label with its line number. A field `label` counts as `verdict`; a missing labeller becomes "".
 
     Spans are not checked against the answer, which is not in the file.
     """
@@ -59,17 +59,19 @@ def read_labels(path: str | os.PathLike[str]) -> Iterator[tuple[int, Label] | Re
                 yield row
                 continue
             try:
-                yield row.line, _label(_from_csv(row) if in_csv else row.fields)
+                yield row.line, _build_label(_parse_csv_row(row) if in_csv else row.fields)
             except FieldError as error:
                 yield Rejected(row.line, str(error))
         if empty:
             raise BadInput(f"{file.name} holds no labels")
 
 
-def _from_csv(row: Row) -> dict[str, Any]:
-    fields: dict[str, Any] = {name.lower(): _read_cell(cell) for name, cell in row.fields.items() if cell.strip() != ""}
+def _parse_csv_row(row: Row) -> dict[str, Any]:
+    fields: dict[str, Any] = {
+        name.lower(): _unquote_cell(cell) for name, cell in row.fields.items() if cell.strip() != ""
+    }
     if "seconds" in fields:
-        fields["seconds"] = _number(fields["seconds"])
+        fields["seconds"] = _parse_number(fields["seconds"])
     if isinstance(fields.get("spans"), str):
         fields["spans"] = decode_json(fields["spans"])
     if "kinds" in fields:
@@ -77,15 +79,15 @@ def _from_csv(row: Row) -> dict[str, Any]:
     return {name: repair(value).value for name, value in fields.items()}
 
 
-def _number(cell: str) -> float:
+def _parse_number(cell: str) -> float:
     try:
         return float(cell)
     except ValueError:
         raise expected("seconds", "a number", cell) from None
 
 
-def _label(fields: dict[str, Any]) -> Label:
-    trace_id = name_or_none(fields.get("trace_id"), "trace_id", LONGEST_ID)
+def _build_label(fields: dict[str, Any]) -> Label:
+    trace_id = name_or_none(fields.get("trace_id"), "trace_id", MAX_ID_LENGTH)
     if trace_id is None:
         raise FieldError("trace_id: missing")
     verdict = fields.get("verdict") if fields.get("verdict") is not None else fields.get("label")
@@ -100,27 +102,27 @@ def _label(fields: dict[str, Any]) -> Label:
         raise FieldError(str(error).replace("timestamp", "created_at", 1)) from None
     return Label(
         trace_id=trace_id,
-        labeller=name_or_none(fields.get("labeller"), "labeller", LONGEST_NAME) or "",
+        labeller=name_or_none(fields.get("labeller"), "labeller", MAX_NAME_LENGTH) or "",
         verdict=as_verdict(verdict, "verdict"),
-        kinds=_kinds(fields.get("kinds")),
+        kinds=_parse_kinds(fields.get("kinds")),
         spans=as_spans(fields.get("spans"), None),
         note=text_or_none(fields.get("note"), "note"),
         seconds=seconds,
         created_at=created_at,
-        sample=name_or_none(fields.get("sample"), "sample", LONGEST_NAME),
-        adjudicates=_yes(fields.get("adjudicates"), "adjudicates"),
+        sample=name_or_none(fields.get("sample"), "sample", MAX_NAME_LENGTH),
+        adjudicates=_parse_bool(fields.get("adjudicates"), "adjudicates"),
     )
 
 
-def _yes(value: Any, field: str) -> bool:
-    """False where nothing is said; a CSV cell says true or false in any case."""
-    said = {"true": True, "false": False}.get(value.strip().lower()) if isinstance(value, str) else value
-    if value is None or isinstance(said, bool):
-        return bool(said)
+def _parse_bool(value: Any, field: str) -> bool:
+    """Read a boolean, or true or false in a CSV cell in any case. Missing means False."""
+    flag = {"true": True, "false": False}.get(value.strip().lower()) if isinstance(value, str) else value
+    if value is None or isinstance(flag, bool):
+        return bool(flag)
     raise expected(field, "true or false", value)
 
 
-def _kinds(value: Any) -> tuple[str, ...]:
+def _parse_kinds(value: Any) -> tuple[str, ...]:
     if value is None:
         return ()
     if not isinstance(value, list):
@@ -132,13 +134,13 @@ def _kinds(value: Any) -> tuple[str, ...]:
 
 
 def write_labels(labels: Iterable[Label], path: str | os.PathLike[str]) -> int:
-    """Write the labels, as CSV if the name ends so and else as JSON lines; give back how many.
+    """Write the labels as CSV if the name ends in .csv, else as JSON lines. Returns how many.
 
-    The file is there whole or as it was: it is written beside its place and moved in.
+    The file is replaced atomically: it is written under a temporary name and then renamed.
     """
     target = Path(path)
     if target.exists() and not target.is_file():
-        raise BadInput(f"cannot write {str(path)!r}: it is no file; name one")
+        raise BadInput(f"cannot write {str(path)!r}: it is not a file; name one")
     temporary = target.with_name(f".{target.name}.{secrets.token_hex(4)}")
     write = _write_csv if target.suffix.lower() == ".csv" else _write_jsonl
     try:
@@ -157,7 +159,7 @@ def write_labels(labels: Iterable[Label], path: str | os.PathLike[str]) -> int:
 def _write_jsonl(labels: Iterable[Label], file: TextIO) -> int:
     count = 0
     for count, label in enumerate(labels, start=1):  # noqa: B007
-        fields = {name: value for name, value in _fields(label).items() if value not in (None, [])}
+        fields = {name: value for name, value in _label_fields(label).items() if value not in (None, [])}
         file.write(json.dumps(fields, ensure_ascii=False) + "\n")
     return count
 
@@ -167,14 +169,14 @@ def _write_csv(labels: Iterable[Label], file: TextIO) -> int:
     writer.writerow(COLUMNS)
     count = 0
     for count, label in enumerate(labels, start=1):  # noqa: B007
-        fields = _fields(label)
+        fields = _label_fields(label)
         fields["kinds"] = ";".join(label.kinds)
         fields["spans"] = json.dumps(fields["spans"], ensure_ascii=False) if label.spans else None
-        writer.writerow([_written_cell(fields[name]) for name in COLUMNS])
+        writer.writerow([_quote_cell(fields[name]) for name in COLUMNS])
     return count
 
 
-def _fields(label: Label) -> dict[str, Any]:
+def _label_fields(label: Label) -> dict[str, Any]:
     fields = {
         "trace_id": label.trace_id,
         "labeller": label.labeller,
@@ -190,13 +192,13 @@ def _fields(label: Label) -> dict[str, Any]:
     return {name: repair(value).value for name, value in fields.items()}
 
 
-def _written_cell(value: Any) -> Any:
-    """A text that a spreadsheet would run, or that looks as if it had been kept from it, gets an apostrophe."""
+def _quote_cell(value: Any) -> Any:
+    """Put an apostrophe before a text that a spreadsheet would run, or that already looks quoted in this way."""
     if isinstance(value, str) and value:
         quoted = value[0] == "'" and value[1:2] and value[1] in FORMULA + "'"
         return f"'{value}" if value[0] in FORMULA or quoted else value
     return value
 
 
-def _read_cell(cell: str) -> str:
+def _unquote_cell(cell: str) -> str:
     return cell[1:] if cell[:1] == "'" and cell[1:2] and cell[1] in FORMULA + "'" else cell

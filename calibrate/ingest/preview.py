@@ -1,4 +1,4 @@
-"""A look at the beginning of a file, for choosing which column is which."""
+"""Preview the beginning of a file, for choosing which column holds which field."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ ALIASES: Mapping[str, tuple[str, ...]] = {
     "answer": ("answer", "response", "output", "completion", "generated_text", "generation", "reply", "text"),
     "label": ("label", "verdict"),
 }
-"""What other tools call our fields, the likeliest name first."""
+"""Names of our fields in other tools, the likeliest first."""
 
-_LONGEST_CELL = 500
+_MAX_CELL = 500
 
 
 @dataclass(frozen=True, slots=True)
 class Preview:
-    """The first rows of a file, under the mapping given or else the suggested one.
+    """The first rows of a file, read with the mapping passed or else with the suggested one.
 
-    `suggested` maps fields to the columns that probably hold them. `raw` has the cells as text, long ones cut;
-    `records` what an import would make of the rows, and `problem` why it would refuse the file, if it would.
+    `suggested` maps fields to the columns that probably hold them. `raw` has the cells as text, long ones shortened;
+    `records` has the records that an import would read from the rows, and `problem` why it would refuse the file.
     """
 
     format: str
@@ -51,17 +51,17 @@ class Preview:
 def preview(
     path: str | os.PathLike[str], *, rows: int = 5, format: str = "auto", columns: Mapping[str, str] | None = None
 ) -> Preview:
-    """What is in the file, without reading more of it than its first rows."""
+    """Preview a file. Reads no more of it than its first rows."""
     with InputFile(path) as file:
         chosen = format_of(file, format)
         raw = [row.fields for row in islice(chosen.raw(file), rows) if isinstance(row, Row)]
-    # Every row of a table has all its columns; JSON lines have what they have.
+    # Every row of a table has all its columns, but JSON lines differ in their keys.
     names = tuple(dict.fromkeys(name for fields in raw for name in fields))
     suggested = suggest(names)
-    found: list[Record | Rejected] = []
+    records: list[Record | Rejected] = []
     problem = None
     try:
-        found.extend(islice(read(path, format=chosen.name, columns=suggested if columns is None else columns), rows))
+        records.extend(islice(read(path, format=chosen.name, columns=suggested if columns is None else columns), rows))
     except BadInput as error:
         problem = str(error)
     return Preview(
@@ -69,13 +69,13 @@ def preview(
         columns=names,
         suggested=suggested,
         raw=tuple({name: _cell(value) for name, value in fields.items()} for fields in raw),
-        records=tuple(found),
+        records=tuple(records),
         problem=problem,
     )
 
 
 def suggest(columns: Sequence[str]) -> Mapping[str, str]:
-    """Fields mapped to the columns that probably hold them; a field nothing looks like is left out."""
+    """Map fields to the columns that probably hold them. Fields without such a column are left out."""
     by_plain_name = {re.sub(r"[\s\-.]+", "_", column.lower()): column for column in reversed(columns)}
     suggested: dict[str, str] = {}
     for field, aliases in ALIASES.items():
@@ -89,4 +89,4 @@ def suggest(columns: Sequence[str]) -> Mapping[str, str]:
 def _cell(value: Any) -> str:
     text = "" if value is None else value if isinstance(value, str) else json.dumps(value, default=str)
     text = str(repair(text).value)
-    return text if len(text) <= _LONGEST_CELL else text[:_LONGEST_CELL] + "…"
+    return text if len(text) <= _MAX_CELL else text[:_MAX_CELL] + "…"

@@ -1,5 +1,7 @@
-"""From a row as the file spells it to a checked trace with its labels. By hand, not by a schema library: an import
-of a million traces runs through here."""
+"""Turn a file's row into a checked trace with its labels.
+
+Written by hand rather than with a schema library, because imports of a million traces run through here.
+"""
 
 from __future__ import annotations
 
@@ -10,8 +12,8 @@ from typing import Any
 
 from calibrate.ingest.base import Record, Rejected, Row
 from calibrate.ingest.values import (
-    LONGEST_ID,
-    LONGEST_NAME,
+    MAX_ID_LENGTH,
+    MAX_NAME_LENGTH,
     FieldError,
     check_tree,
     expected,
@@ -24,13 +26,13 @@ from calibrate.ingest.verdicts import labels_of
 from calibrate.sanitize import visible
 from calibrate.types import Source, Token, Trace
 
-LONGEST_ATTRIBUTE = 1000
-LONGEST_EXTRA = 200
-"""Characters of a text that may become an attribute. Attributes are to filter and group by, not to read."""
+MAX_ATTRIBUTE_LENGTH = 1000
+MAX_EXTRA_LENGTH = 200
+"""Longest texts that become attributes, in characters. Attributes are for filtering and grouping, not for reading."""
 
 Scalar = str | int | float | bool | None
 
-KNOWN = frozenset(
+RECORD_FIELDS = frozenset(
     (
         "trace_id",
         "id",
@@ -54,19 +56,19 @@ KNOWN = frozenset(
         "extra",
     )
 )
-"""The fields with a meaning of their own; any other scalar becomes an attribute."""
+"""The fields that have a meaning. Any other scalar becomes an attribute."""
 
 
 def build(row: Row, *, format_name: str) -> Record | Rejected:
-    """The record of a row, or why there is none. Rows without an id get one from their content.
+    """Build the record of a row, or say why it is rejected. A row without an id gets one from its content.
 
     Two rows without an id and with the same content, time, operation and group are one trace.
     """
     try:
-        trace, left_out = _trace(row.fields)
+        trace, left_out = _build_trace(row.fields)
         labels = labels_of(row.fields, trace)
     except FieldError as error:
-        # A field may be named by whoever wrote the file, and this goes to a terminal.
+        # The message may quote a key of the file, and it goes to a terminal.
         return Rejected(row.line, visible(str(error)).replace("\n", " "))
     if not trace.id:
         trace = replace(trace, id=_id_from_content(trace, format_name))
@@ -74,7 +76,7 @@ def build(row: Row, *, format_name: str) -> Record | Rejected:
     return Record(row.line, trace, labels, row.size, row.repaired, left_out)
 
 
-def _trace(fields: dict[str, Any]) -> tuple[Trace, tuple[str, ...]]:
+def _build_trace(fields: dict[str, Any]) -> tuple[Trace, tuple[str, ...]]:
     get = fields.get
     answer = get("answer")
     if not isinstance(answer, str):
@@ -87,53 +89,55 @@ def _trace(fields: dict[str, Any]) -> tuple[Trace, tuple[str, ...]]:
     extra = get("extra")
     if extra is not None and not isinstance(extra, dict):
         raise expected("extra", "an object", extra)
-    attributes, left_out = _attributes(fields, extra or {})
+    attributes, left_out = _collect_attributes(fields, extra or {})
     trace = Trace(
-        id=name_or_none(get("id") if trace_id is None else trace_id, "trace_id", LONGEST_ID) or "",
+        id=name_or_none(get("id") if trace_id is None else trace_id, "trace_id", MAX_ID_LENGTH) or "",
         answer=answer,
         question=text_or_none(get("question"), "question"),
         context=text_or_none(get("context"), "context"),
-        sources=_sources(get("sources")),
-        tokens=_tokens(get("tokens")),
-        alternatives=_alternatives(get("samples") if alternatives is None else alternatives),
+        sources=_parse_sources(get("sources")),
+        tokens=_parse_tokens(get("tokens")),
+        alternatives=_parse_alternatives(get("samples") if alternatives is None else alternatives),
         schema=schema,
         timestamp=utc(get("timestamp")),
-        model=name_or_none(get("model"), "model", LONGEST_NAME),
-        operation=name_or_none(get("operation"), "operation", LONGEST_NAME),
-        group=_group(fields, extra or {}),
+        model=name_or_none(get("model"), "model", MAX_NAME_LENGTH),
+        operation=name_or_none(get("operation"), "operation", MAX_NAME_LENGTH),
+        group=_find_group(fields, extra or {}),
         attributes=attributes,
     )
     return trace, left_out
 
 
-def _sources(value: Any) -> tuple[Source, ...]:
-    """`{number: text or object}`, or a list of texts or objects, numbered from 1 unless they carry a number."""
+def _parse_sources(value: Any) -> tuple[Source, ...]:
+    """Parse `{number: text or object}`, or a list of texts or objects, numbered from 1 unless they have a number."""
     if not value and (value is None or isinstance(value, (dict, list))):
         return ()
     if isinstance(value, dict):
-        return tuple([_source(number, item) for number, item in value.items()])
+        return tuple([_parse_source(number, item) for number, item in value.items()])
     if isinstance(value, list):
-        sources = tuple([_source(_own_number(item) or str(at), item) for at, item in enumerate(value, start=1)])
+        sources = tuple(
+            [_parse_source(_source_number(item) or str(at), item) for at, item in enumerate(value, start=1)]
+        )
         if len({source.number for source in sources}) < len(sources):
             raise FieldError("sources: two of them have the same number")
         return sources
     raise expected("sources", "an object {number: text} or a list", value)
 
 
-def _own_number(item: Any) -> str | None:
-    return name_or_none(item.get("number"), "sources: number", LONGEST_NAME) if isinstance(item, dict) else None
+def _source_number(item: Any) -> str | None:
+    return name_or_none(item.get("number"), "sources: number", MAX_NAME_LENGTH) if isinstance(item, dict) else None
 
 
-def _source(number: str, item: Any) -> Source:
-    if len(number) > LONGEST_NAME:
-        raise FieldError(f"sources: a number of {len(number):,} characters, at most {LONGEST_NAME} are possible")
+def _parse_source(number: str, item: Any) -> Source:
+    if len(number) > MAX_NAME_LENGTH:
+        raise FieldError(f"sources: a number of {len(number):,} characters, at most {MAX_NAME_LENGTH} are possible")
     if isinstance(item, str):
         return Source(number, item)
     if not isinstance(item, dict):
         raise expected(f"sources[{number}]", "text or an object with text", item)
     get = item.get
     text, title, score = get("text"), get("title"), get("retrieval_score")
-    # Names for messages are put together only when there is one: this runs for every passage of every trace.
+    # Names are formatted only for an error: this runs for every passage of every trace.
     if not isinstance(text, str):
         raise expected(f"sources[{number}].text", "text", text)
     if title is not None and not isinstance(title, str):
@@ -143,15 +147,15 @@ def _source(number: str, item: Any) -> Source:
     return Source(number, text, title, score)
 
 
-def _tokens(value: Any) -> tuple[Token, ...] | None:
+def _parse_tokens(value: Any) -> tuple[Token, ...] | None:
     if value is None or value == []:
         return None
     if not isinstance(value, list):
         raise expected("tokens", "a list", value)
-    return tuple([_token(at, item) for at, item in enumerate(value)])
+    return tuple([_parse_token(at, item) for at, item in enumerate(value)])
 
 
-def _token(at: int, item: Any) -> Token:
+def _parse_token(at: int, item: Any) -> Token:
     if not isinstance(item, dict):
         raise expected(f"tokens[{at}]", "an object with token and logprob", item)
     get = item.get
@@ -160,11 +164,11 @@ def _token(at: int, item: Any) -> Token:
         raise expected(f"tokens[{at}].token", "text", text)
     if not (type(logprob) is float and -math.inf < logprob < math.inf):
         logprob = finite(logprob, f"tokens[{at}].logprob")
-    return Token(text, logprob, _top(top, f"tokens[{at}].top_logprobs") if top else ())
+    return Token(text, logprob, _parse_top_logprobs(top, f"tokens[{at}].top_logprobs") if top else ())
 
 
-def _top(value: Any, name: str) -> tuple[tuple[str, float], ...]:
-    """`[{token, logprob}]` as OpenAI writes it, or `{token: logprob}`."""
+def _parse_top_logprobs(value: Any, name: str) -> tuple[tuple[str, float], ...]:
+    """Parse `[{token, logprob}]`, as OpenAI writes it, or `{token: logprob}`."""
     if isinstance(value, dict):
         return tuple([(token, finite(logprob, name)) for token, logprob in value.items()])
     if not isinstance(value, list):
@@ -177,7 +181,7 @@ def _top(value: Any, name: str) -> tuple[tuple[str, float], ...]:
     return tuple(pairs)
 
 
-def _alternatives(value: Any) -> tuple[str, ...]:
+def _parse_alternatives(value: Any) -> tuple[str, ...]:
     if value is None:
         return ()
     if not isinstance(value, list):
@@ -194,44 +198,47 @@ def _check_schema(schema: Any) -> None:
     check_tree(schema, "schema")
 
 
-def _group(fields: dict[str, Any], extra: dict[str, Any]) -> str | None:
-    """Which traces share their sources: said outright, or by the id of what was retrieved within its dataset."""
-    group = name_or_none(fields.get("group"), "group", LONGEST_ID)
+def _find_group(fields: dict[str, Any], extra: dict[str, Any]) -> str | None:
+    """Find the group of traces that share their sources: `group`, or the id of the source within its dataset."""
+    group = name_or_none(fields.get("group"), "group", MAX_ID_LENGTH)
     if group is not None:
         return group
     # RAGTruth numbers every response in source_id and the passages they share in source_group.
     source = extra.get("source_group")
-    source_id = name_or_none(fields.get("source_id") if source is None else source, "source_id", LONGEST_ID)
+    source_id = name_or_none(fields.get("source_id") if source is None else source, "source_id", MAX_ID_LENGTH)
     dataset = fields.get("dataset")
     if source_id is None or not isinstance(dataset, str) or not dataset:
         return source_id
-    return name_or_none(f"{dataset}/{source_id}", "dataset and source_id", LONGEST_ID)
+    return name_or_none(f"{dataset}/{source_id}", "dataset and source_id", MAX_ID_LENGTH)
 
 
-def _attributes(fields: dict[str, Any], extra: dict[str, Any]) -> tuple[dict[str, Scalar], tuple[str, ...]]:
-    """Scalars with no field of their own, and the names of what was not one. The record's own word goes first."""
-    own = fields.get("attributes")
-    if own is not None and not isinstance(own, dict):
-        raise expected("attributes", "an object", own)
-    kept: dict[str, Scalar] = {}
+def _collect_attributes(fields: dict[str, Any], extra: dict[str, Any]) -> tuple[dict[str, Scalar], tuple[str, ...]]:
+    """Collect the scalars that belong to no field, and the names of values that are left out.
+
+    Where a key occurs twice, `attributes` outranks a field, and a field outranks `extra`.
+    """
+    declared = fields.get("attributes")
+    if declared is not None and not isinstance(declared, dict):
+        raise expected("attributes", "an object", declared)
+    attributes: dict[str, Scalar] = {}
     left_out: list[str] = []
-    unknown = {key: value for key, value in fields.items() if key not in KNOWN}
-    for within, values, longest in (
-        ("attributes.", own or {}, LONGEST_ATTRIBUTE),
-        ("", unknown, LONGEST_ATTRIBUTE),
-        ("extra.", extra, LONGEST_EXTRA),
+    unknown = {key: value for key, value in fields.items() if key not in RECORD_FIELDS}
+    for prefix, values, longest in (
+        ("attributes.", declared or {}, MAX_ATTRIBUTE_LENGTH),
+        ("", unknown, MAX_ATTRIBUTE_LENGTH),
+        ("extra.", extra, MAX_EXTRA_LENGTH),
     ):
         for key, value in values.items():
             if value is None:
                 continue
             if isinstance(value, float) and not math.isfinite(value):
-                raise FieldError(f"{within}{key[:100]}: a number out of range")
-            if not _is_short_scalar(value, longest) or len(key) > LONGEST_NAME:
-                left_out.append(visible(f"{within}{key[:100]}").replace("\n", " "))
-            elif key not in kept:
-                # Beyond 64 bits a database rounds; as text the digits stay.
-                kept[key] = str(value) if type(value) is int and abs(value) >= 2**63 else value
-    return kept, tuple(left_out)
+                raise FieldError(f"{prefix}{key[:100]}: a number out of range")
+            if not _is_short_scalar(value, longest) or len(key) > MAX_NAME_LENGTH:
+                left_out.append(visible(f"{prefix}{key[:100]}").replace("\n", " "))
+            elif key not in attributes:
+                # Databases round integers beyond 64 bits; text keeps the digits.
+                attributes[key] = str(value) if type(value) is int and abs(value) >= 2**63 else value
+    return attributes, tuple(left_out)
 
 
 def _is_short_scalar(value: Any, longest: int) -> bool:
@@ -245,7 +252,7 @@ def _is_short_scalar(value: Any, longest: int) -> bool:
 
 
 def _id_from_content(trace: Trace, format_name: str) -> str:
-    """The same row always gets the same id, so a second import of the file adds nothing."""
+    """Derive an id from the content: the same row always gets the same id, so importing a file twice adds nothing."""
     when = trace.timestamp.isoformat() if trace.timestamp else ""
     parts = (trace.content_hash(), when, trace.operation or "", trace.group or "")
     digest = hashlib.blake2b("\x00".join(parts).encode(), digest_size=12).hexdigest()

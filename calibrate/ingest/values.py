@@ -1,5 +1,4 @@
-"""Checking single values of a record: text, numbers, time, JSON. Each refusal says the field, what it is, what it
-should be."""
+"""Check single values of a record: text, numbers, time, JSON. Errors name the field, its value and the expectation."""
 
 from __future__ import annotations
 
@@ -10,21 +9,21 @@ from datetime import UTC, date, datetime, timedelta
 from typing import Any, NamedTuple, NoReturn
 
 # The store indexes ids and names, and PostgreSQL refuses an index entry beyond 2.7 kB: a character may take 4 bytes.
-LONGEST_ID = 500
-LONGEST_NAME = 200
+MAX_ID_LENGTH = 500
+MAX_NAME_LENGTH = 200
 
-DEEPEST = 100
-"""Levels of nesting a schema may have. Deeper, and whoever walks it next meets Python's recursion limit."""
+MAX_DEPTH = 100
+"""Levels of nesting a schema may have. Code that walks deeper ones would hit Python's recursion limit."""
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-# No database holds these: NUL ends a C string, a lone surrogate has no UTF-8.
+# No database can store these: NUL ends a C string, and a lone surrogate has no UTF-8.
 _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 _MAY_BE_UNSTORABLE = re.compile(rb"\\u(?:[dD][89a-fA-F]|0000)")
 _NUMBER = re.compile(r"\d{9,}(\.\d+)?|\d+\.\d+")
 
 
 class FieldError(ValueError):
-    """A value that cannot be used; the message is for the person whose file it is."""
+    """A value that cannot be used. The message is for the author of the file."""
 
 
 class Repaired(NamedTuple):
@@ -32,8 +31,8 @@ class Repaired(NamedTuple):
     characters: int
 
 
-def shown(value: object) -> str:
-    """What was found, short enough for a message."""
+def describe_value(value: object) -> str:
+    """Describe a value, briefly enough for an error message."""
     match value:
         case None:
             return "null"
@@ -51,12 +50,12 @@ def shown(value: object) -> str:
             return f"a {type(value).__name__}"
 
 
-def expected(name: str, what: str, value: object) -> FieldError:
-    return FieldError(f"{name}: expected {what}, found {shown(value)}")
+def expected(name: str, expectation: str, value: object) -> FieldError:
+    return FieldError(f"{name}: expected {expectation}, found {describe_value(value)}")
 
 
 def decode_json(text: str) -> Any:
-    """The JSON value; NaN and Infinity, which are not JSON, are refused."""
+    """Decode JSON. Raises FieldError for NaN and Infinity, which are not JSON."""
     try:
         return _DECODER.decode(text)
     except json.JSONDecodeError as error:
@@ -73,17 +72,17 @@ def _refuse_constant(name: str) -> NoReturn:
     raise FieldError(f"not JSON: {name} is not a JSON number; write null where there is no value")
 
 
-# strict=False takes raw control characters (a tab in a text), which many loggers forget to escape.
+# strict=False accepts raw control characters (a tab in a text), which many loggers forget to escape.
 _DECODER = json.JSONDecoder(parse_constant=_refuse_constant, strict=False)
 
 
 def may_need_repair(line: bytes) -> bool:
-    """Cheap and never wrongly False: most lines have no escape that could spell an unstorable character."""
+    """Check cheaply whether a line may hold unstorable characters. Never wrongly False."""
     return b"\x00" in line or _MAY_BE_UNSTORABLE.search(line) is not None
 
 
 def repair(value: Any) -> Repaired:
-    """The value with U+FFFD for each NUL and lone surrogate: one for one, so offsets into the text still hold."""
+    """Replace each NUL and lone surrogate with U+FFFD, one for one, so that offsets into the text stay valid."""
     if isinstance(value, str):
         if "\x00" not in value and (value.isascii() or _encodes(value)):
             return Repaired(value, 0)
@@ -113,7 +112,7 @@ def text_or_none(value: Any, name: str) -> str | None:
 
 
 def name_or_none(value: Any, name: str, longest: int) -> str | None:
-    """A short text that the store indexes; an empty one says nothing and is None. Whole numbers become text."""
+    """Read a short text that the store indexes. An empty one becomes None, a whole number text."""
     if value is None or value == "":
         return None
     if type(value) is int and abs(value) < 10**longest:
@@ -139,9 +138,9 @@ def finite(value: Any, name: str) -> float:
 
 
 def utc(value: Any) -> datetime | None:
-    """The moment in UTC. Text is ISO 8601 (taken as UTC without an offset); a number is time since 1970.
+    """Read a moment as UTC. Text is ISO 8601 (UTC unless it has an offset); a number is time since 1970.
 
-    The number's magnitude tells its unit: below 1e11 seconds (until the year 5138), below 1e14 milliseconds, below
+    The number's magnitude decides its unit: below 1e11 seconds (until the year 5138), below 1e14 milliseconds, below
     1e17 microseconds, else nanoseconds.
     """
     if value is None or value == "":
@@ -158,8 +157,8 @@ def utc(value: Any) -> datetime | None:
             raise ValueError
         return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
     except (ValueError, OverflowError):
-        what = "a time (ISO 8601 such as 2026-01-31T12:00:00Z, or seconds since 1970)"
-        raise expected("timestamp", what, value) from None
+        expectation = "a time (ISO 8601 such as 2026-01-31T12:00:00Z, or seconds since 1970)"
+        raise expected("timestamp", expectation, value) from None
 
 
 def _from_epoch(number: float) -> datetime:
@@ -172,9 +171,9 @@ def _from_epoch(number: float) -> datetime:
 
 
 def check_tree(value: Any, name: str) -> None:
-    """Refuse a JSON value that is nested too deeply or holds a number out of range (1e999 decodes to infinity)."""
+    """Raise FieldError for JSON nested too deeply or with a number out of range (1e999 decodes to infinity)."""
     level = [value]
-    for _ in range(DEEPEST):
+    for _ in range(MAX_DEPTH):
         below: list[Any] = []
         for item in level:
             if isinstance(item, dict):
@@ -186,4 +185,4 @@ def check_tree(value: Any, name: str) -> None:
         if not below:
             return
         level = below
-    raise FieldError(f"{name}: nested deeper than {DEEPEST} levels")
+    raise FieldError(f"{name}: nested deeper than {MAX_DEPTH} levels")

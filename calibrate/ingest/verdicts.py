@@ -1,19 +1,19 @@
-"""Verdicts and spans as trace files and label files spell them."""
+"""Read verdicts and spans from trace files and label files."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from calibrate.ingest.values import LONGEST_ID, LONGEST_NAME, FieldError, expected, name_or_none
+from calibrate.ingest.values import MAX_ID_LENGTH, MAX_NAME_LENGTH, FieldError, expected, name_or_none
 from calibrate.types import KINDS, VERDICTS, Label, Span, Trace, Verdict
 
 
 def labels_of(fields: dict[str, Any], trace: Trace) -> tuple[Label, ...]:
-    """The label a trace came with, if any: its `label_type` is a kind where we know it, else a note."""
+    """Read the label that came with a trace, if any. An unknown `label_type` becomes a note, a known one a kind."""
     verdict = fields.get("label")
     if verdict is None or verdict == "":
         return ()
-    kind = name_or_none(fields.get("label_type"), "label_type", LONGEST_ID)
+    kind = name_or_none(fields.get("label_type"), "label_type", MAX_ID_LENGTH)
     return (
         Label(
             trace_id=trace.id,
@@ -35,7 +35,7 @@ def as_verdict(value: Any, name: str) -> Verdict:
 
 
 def as_spans(value: Any, length: int | None) -> tuple[Span, ...]:
-    """`[{start, end, type}]`, in code points of an answer of `length` (None: not known here)."""
+    """Read `[{start, end, type}]`, in code points of an answer of this `length` (None: unknown)."""
     if value is None:
         return ()
     if not isinstance(value, list):
@@ -49,5 +49,5 @@ def as_spans(value: Any, length: int | None) -> tuple[Span, ...]:
             within = "" if length is None else f" of {length} characters"
             raise FieldError(f"spans[{at}]: {start} to {end} is not a part of the answer{within}")
         kind = item.get("type") if item.get("kind") is None else item["kind"]
-        spans.append(Span(start, end, name_or_none(kind, f"spans[{at}].type", LONGEST_NAME)))
+        spans.append(Span(start, end, name_or_none(kind, f"spans[{at}].type", MAX_NAME_LENGTH)))
     return tuple(spans)

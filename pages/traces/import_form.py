@@ -14,7 +14,7 @@ import streamlit as st
 from calibrate.errors import TouchstoneError
 from calibrate.ingest import Preview, Record, preview
 from calibrate.ingest.formats import formats
-from calibrate.ingest.record import KNOWN
+from calibrate.ingest.record import RECORD_FIELDS
 from calibrate.report.numbers import count
 from pages import shell
 from pages.components.text import plain, visible
@@ -115,7 +115,8 @@ def _columns(parsed: Preview, number: int) -> dict[str, str]:
                 )
             if name:
                 chosen[field] = name
-    rest = [visible(name, 40) for name in parsed.columns if name not in chosen.values() and name.lower() not in KNOWN]
+    unused = (name for name in parsed.columns if name not in chosen.values() and name.lower() not in RECORD_FIELDS)
+    rest = [visible(name, 40) for name in unused]
     if rest:
         st.caption(f"Kept as attributes: {plain(', '.join(rest[:12]), 500)}{' …' if len(rest) > 12 else ''}")
     return chosen

@@ -13,7 +13,7 @@ from ingesting import good, ids, only, reasons
 
 from calibrate.errors import BadInput
 from calibrate.ingest import Rejected, read
-from calibrate.ingest.files import LONGEST_LINE
+from calibrate.ingest.files import MAX_LINE_BYTES
 
 
 @pytest.mark.parametrize("content", [b"", b"\n \r\n\n", b"\xef\xbb\xbf", gzip.compress(b"", mtime=0)])
@@ -125,7 +125,7 @@ def test_a_line_of_50_mb_is_skipped_without_holding_it(tmp_path):
     tracemalloc.stop()
     assert [type(one).__name__ for one in found] == ["Record", "Rejected", "Record"]
     assert found[1] == Rejected(2, "the line is longer than 16 MB; write one trace per line")
-    assert peak < 2.5 * LONGEST_LINE
+    assert peak < 2.5 * MAX_LINE_BYTES
 
 
 def test_an_answer_of_1_mb_is_fine(jsonl):

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from ingesting import good, only, reasons
 
 from calibrate.ingest import Record, Rejected, read
-from calibrate.ingest.record import KNOWN
+from calibrate.ingest.record import RECORD_FIELDS
 from calibrate.types import Source, Span, Token
 
 
@@ -55,7 +55,7 @@ def test_every_field(jsonl):
 
 
 def test_null_and_missing_are_the_same(jsonl):
-    nulls = dict.fromkeys(KNOWN - {"answer", "trace_id", "question"})
+    nulls = dict.fromkeys(RECORD_FIELDS - {"answer", "trace_id", "question"})
     assert only(jsonl(good(**nulls))).trace == only(jsonl(good(), name="b.jsonl")).trace
 
 
@@ -202,7 +202,7 @@ any_json = st.recursive(
     max_leaves=12,
 )
 some_record = st.fixed_dictionaries(
-    {"answer": st.text(max_size=20)}, optional=dict.fromkeys(sorted(KNOWN - {"answer"}), any_json)
+    {"answer": st.text(max_size=20)}, optional=dict.fromkeys(sorted(RECORD_FIELDS - {"answer"}), any_json)
 )
 
 

@@ -8,7 +8,7 @@ from statistics import median
 
 import numpy as np
 import sqlalchemy as sa
-from sqlalchemy import func, select
+from sqlalchemy import select
 from sqlalchemy.orm import aliased
 
 from calibrate import registry
@@ -131,13 +131,6 @@ def worth_a_filter(found: Mapping[str, Price]) -> bool:
     if most.calls is not None:
         return any(one.calls is None for one in others)
     return (most.seconds or 0.0) > max(0.01, SLOW * sum(one.seconds or 0.0 for one in others))
-
-
-def revision(store: Store, configs: Sequence[Config]) -> tuple[object, ...]:
-    """Changes when a trace or one of these scores does; labels have `tune.revision`."""
-    scores = select(func.count(), func.max(ScoreRow.scored_at)).where(ScoreRow.config_id.in_([c.id for c in configs]))
-    with store.engine.connect() as connection:
-        return (connection.scalar(select(func.max(TraceRow.id))), *connection.execute(scores).one())
 
 
 def _cost(price: Price) -> tuple[float, float, float]:

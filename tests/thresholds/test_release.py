@@ -13,12 +13,15 @@ import pytest
 
 from calibrate.cli import parser, releasing, verify
 from calibrate.errors import BadInput
+from calibrate.report.sentences import release as sentences
 from calibrate.runtime import decide, load
 from calibrate.stats.ensembles.combine import Recipe
 from calibrate.thresholds import Sampling, ThresholdsFile, diff
 from calibrate.workflow.releasing import release
+from calibrate.workflow.releasing.candidate import build_candidate
 from calibrate.workflow.tuning import ensemble
 from db import Store
+from db.proposals import ReleaseRequest
 from tests.workflow.making import NOW, keep_sample, save
 from tests.workflow.tuning.test_ensemble import A, B, filled
 
@@ -44,8 +47,9 @@ def build(store: Store, kind: Any) -> ensemble.Report:
 
 
 def made(store: Store, **given: Any) -> ThresholdsFile:
-    known = {"ensembles": [NAME], "note": "", "by": "ann", "now": NOW, "version": 1, "replaces": None}
-    return release.candidate(store, **{**known, **given})
+    previous = given.pop("previous", None)
+    request = ReleaseRequest(**{"ensembles": [NAME], "by": "ann", **given})
+    return build_candidate(store, request, points=store.points.latest(), previous=previous, now=NOW)
 
 
 @pytest.mark.parametrize("kind", ["k_of_n", "logistic"])
@@ -54,7 +58,7 @@ def test_the_file_flags_what_the_ensemble_flagged(ready: Store, tmp_path: Path, 
     ensemble.save(ready, NAME, report, by="ann", now=NOW)
     out = tmp_path / "thresholds.json"
     off: Any = {A: "off", B: "off"}
-    release.release(ready, ensembles=[NAME], tiers=off, note="", by="ann", now=NOW, out=out)
+    release.release(ready, ReleaseRequest(ensembles=[NAME], tiers=off, by="ann"), now=NOW, out=out)
     file = load(out)
     traffic = report.gathered.material.traffic
     expected = report.rule.score(traffic) >= (report.signal.threshold or 0)
@@ -73,7 +77,7 @@ def test_the_file_says_how_the_samples_were_drawn_and_sampling_stays(ready: Stor
     before = made(ready)
     sampled = dataclasses.replace(before.detectors[A], sampling=Sampling(0.1))
     before = dataclasses.replace(before, detectors={**before.detectors, A: sampled})
-    after = made(ready, before=before, version=2, replaces=1)
+    after = made(ready, previous=before)
     assert after.detectors[A].sampling == Sampling(0.1)
     assert diff(before, after) == []
 
@@ -82,11 +86,11 @@ def test_a_tier_takes_the_page_cut_away(ready: Store) -> None:
     cuts = {"page": {"threshold": 1.75}, "signal": {"threshold": 1.5}}
     ready.ensembles.save(NAME, {**SAVED, "cuts": cuts}, by="ann", now=NOW)
     assert (made(ready).ensembles[NAME].cuts.page, made(ready).ensembles[NAME].cuts.signal) == (1.75, 1.5)
-    (caution,) = release.cautions(made(ready))
+    (caution,) = sentences.cautions(made(ready))
     assert "the ensemble grounding pages people" in caution
     quiet = made(ready, tiers={NAME: "signal"})
     assert (quiet.ensembles[NAME].cuts.page, quiet.ensembles[NAME].cuts.signal) == (None, 1.5)
-    assert release.cautions(quiet) == []
+    assert sentences.cautions(quiet) == []
     assert not made(ready, tiers={NAME: "off"}).ensembles[NAME].live
 
 

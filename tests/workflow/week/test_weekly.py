@@ -24,6 +24,7 @@ from calibrate.workflow.detection.detect import utc_now
 from calibrate.workflow.releasing import release
 from calibrate.workflow.week import weekly as step
 from db import Store
+from db.proposals import ReleaseRequest
 from db.tables import ScoreRow
 from tests.workflow.making import save
 
@@ -54,7 +55,7 @@ def live(store: Store) -> Store:
     log(store, 60, hours=4 * 24, model="old", labelled=True)
     detect.work(store, run_id=detect.queue(store, [NAME], {"all": True}).id)
     save(store, "f1")
-    release.release(store, note="", by="ann", now=utc_now() - timedelta(hours=4 * 24 - 0.5))
+    release.release(store, ReleaseRequest(by="ann"), now=utc_now() - timedelta(hours=4 * 24 - 0.5))
     log(store, 60, hours=2, model=NASTY, labelled=False, drifted=True)
     return store
 

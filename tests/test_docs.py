@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from calibrate.cli.parser import build
+from calibrate.cli.grammar import build
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"

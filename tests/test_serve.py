@@ -23,7 +23,7 @@ import uvicorn
 from sqlalchemy import text
 
 from calibrate import cli, serve
-from calibrate.cli.serving import document
+from calibrate.cli.serve import document
 from calibrate.errors import BadInput
 from calibrate.runtime import decide, load
 from calibrate.workflow.releasing import release

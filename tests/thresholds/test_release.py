@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from calibrate.cli import parser, releasing, verify
+from calibrate.cli import grammar, verify
+from calibrate.cli import release as release_verb
 from calibrate.errors import BadInput
 from calibrate.report.sentences import release as sentences
 from calibrate.runtime import decide, load
@@ -37,7 +38,7 @@ def ready(store: Store) -> Store:
     for name in (A, B):
         save(store, "manual:0.45", name=name, sample="w47")
     if not SAVED:
-        SAVED.update(ensemble.document_of(build(store, "k_of_n")))
+        SAVED.update(ensemble.document_of(build(store, "weighted")))
     store.ensembles.save(NAME, SAVED, by="ann", now=NOW)
     return store
 
@@ -52,7 +53,7 @@ def made(store: Store, **given: Any) -> ThresholdsFile:
     return build_candidate(store, request, points=store.points.latest(), previous=previous, now=NOW)
 
 
-@pytest.mark.parametrize("kind", ["k_of_n", "logistic"])
+@pytest.mark.parametrize("kind", ["any", "logistic"])
 def test_the_file_flags_what_the_ensemble_flagged(ready: Store, tmp_path: Path, kind: str) -> None:
     report = build(ready, kind)
     ensemble.save(ready, NAME, report, by="ann", now=NOW)
@@ -116,7 +117,7 @@ def test_members_must_be_in_the_release_with_the_scores_it_was_made_from(ready: 
 def test_the_command_line_takes_it(ready: Store, store_url: str, tmp_path: Path) -> None:
     out = tmp_path / "t.json"
     given = ["--out", str(out), "--tier", f"{A}=off", "--ensemble", NAME, "--note", "with it", "--store", store_url]
-    answer = releasing.release(parser.build().parse_args(["release", *given]))
+    answer = release_verb.run(grammar.build().parse_args(["release", *given]))
     assert answer.exit_code == 0
     assert list(json.loads(out.read_text())["ensembles"]) == [NAME]
-    assert "; ensembles: grounding" in verify.verify(Namespace(file=str(out))).text
+    assert "; ensembles: grounding" in verify.run(Namespace(file=str(out))).text

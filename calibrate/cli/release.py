@@ -29,7 +29,7 @@ GOES_WITH = {
 }
 
 
-def release(args: Namespace) -> Answer:
+def run(args: Namespace) -> Answer:
     """Releases; or does one of the other things that releases need."""
     from calibrate.workflow.releasing import approval, history
     from calibrate.workflow.releasing import release as step

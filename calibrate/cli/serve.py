@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from calibrate.cli import Answer
 from calibrate.cli.common import store
-from calibrate.cli.stopping import as_interrupt
+from calibrate.cli.signals import as_interrupt
 from calibrate.errors import BadInput, StoreError
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ TOKEN = "TOUCHSTONE_SERVE_TOKEN"
 HERE = ("127.0.0.1", "::1", "localhost")
 
 
-def serve(args: Namespace) -> Answer:
+def run(args: Namespace) -> Answer:
     from calibrate import serve as server
 
     found = store(args)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from calibrate.cli import Answer
 from calibrate.cli.common import now, said, say, store
-from calibrate.cli.stopping import as_interrupt
+from calibrate.cli.signals import as_interrupt
 from calibrate.errors import BadInput, TouchstoneError
 from calibrate.runtime import Alerts, load
 from calibrate.runtime.alerts import check_trace_url
@@ -26,7 +26,7 @@ WEBHOOK = "TOUCHSTONE_ALERTS_WEBHOOK"
 LAST_ALERTS = 10.0  # seconds that alerts under way may take when watching ends
 
 
-def watch(args: Namespace) -> Answer:
+def run(args: Namespace) -> Answer:
     from calibrate.workflow.watching.watch import Watcher
 
     if not 0 < args.every < math.inf:

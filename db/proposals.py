@@ -7,11 +7,10 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Literal
 
-from sqlalchemy import Connection, Engine, RowMapping, insert, select, update
+from sqlalchemy import Connection, RowMapping, insert, select, update
 
 from calibrate.types import Tier
-from db.engine import writing
-from db.releases import MOST
+from db.engine import MOST, Aggregate, writing
 from db.tables import ProposalRow, table
 
 Decided = Literal["approved", "declined"]
@@ -55,10 +54,7 @@ class Proposal:
     decided_at: datetime | None
 
 
-class Proposals:
-    def __init__(self, engine: Engine) -> None:
-        self._engine = engine
-
+class Proposals(Aggregate):
     def add(self, request: ReleaseRequest, *, expected: int, content: str, now: datetime) -> Proposal:
         document = {
             "detectors": None if request.detectors is None else list(request.detectors),
@@ -77,7 +73,7 @@ class Proposals:
     def get(self, key: int) -> Proposal | None:
         if key > MOST:
             return None
-        with self._engine.connect() as connection:
+        with self._reading() as connection:
             row = connection.execute(select(table(ProposalRow)).where(ProposalRow.id == key)).mappings().one_or_none()
         return _proposal(row) if row else None
 
@@ -86,7 +82,7 @@ class Proposals:
         query = select(table(ProposalRow)).order_by(ProposalRow.id.desc()).limit(limit)
         if waiting:
             query = query.where(ProposalRow.outcome.is_(None))
-        with self._engine.connect() as connection:
+        with self._reading() as connection:
             return [_proposal(row) for row in connection.execute(query).mappings()]
 
     def decline(self, key: int, *, by: str, now: datetime) -> bool:

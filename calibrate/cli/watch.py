@@ -72,8 +72,6 @@ def _alerts(args: Namespace) -> Alerts | None:
 
 def _go_on(watcher: Watcher, every: float) -> None:
     """Looks until somebody stops it. What goes wrong is said once and tried again."""
-    from sqlalchemy.exc import SQLAlchemyError
-
     trouble: Any = None
     while True:
         try:
@@ -83,7 +81,7 @@ def _go_on(watcher: Watcher, every: float) -> None:
                 said()
                 print(line, file=sys.stderr, flush=True)
             trouble = now_wrong
-        except (SQLAlchemyError, TouchstoneError) as error:
+        except TouchstoneError as error:
             if str(error) != trouble:
                 print(f"touchstone: {error}; tried again every {every:g} s", file=sys.stderr, flush=True)
             trouble = str(error)

@@ -25,12 +25,7 @@ def run(args: Namespace) -> Answer:
 
 
 def _known(found: Store, run_id: int) -> Run:
-    from sqlalchemy.exc import NoResultFound
-
-    try:
-        if 0 < run_id < 2**31:
-            return found.runs.get(run_id)
-    except NoResultFound:
-        pass
+    if (run := found.runs.find(run_id)) is not None:
+        return run
     newest = next((run.id for run in found.runs.recent(1)), "none: nothing was queued yet")
     raise BadInput(f"there is no run {run_id}; the newest is {newest}")

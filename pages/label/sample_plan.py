@@ -14,7 +14,7 @@ from calibrate.stats.sampling.sizing import Stratum, halfwidth
 from calibrate.types import Sample, TraceFilter
 from calibrate.workflow.sampling.sizing import PREVALENCE, Plan, last_prevalence, plan, prevalence_of
 from db import Store
-from db.traces import NONE
+from db.filters import NONE
 from pages import shell
 from pages.components.text import label, visible
 from pages.label.sample_design import FLAGGED, RANDOM, UNCERTAIN, Choice, in_words

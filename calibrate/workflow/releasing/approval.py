@@ -10,8 +10,6 @@ from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime
 
-from sqlalchemy import Connection
-
 from calibrate.errors import BadInput
 from calibrate.thresholds.canonical import digest_of
 from calibrate.thresholds.model import ThresholdsFile
@@ -19,6 +17,7 @@ from calibrate.workflow.releasing import history
 from calibrate.workflow.releasing import release as releasing
 from calibrate.workflow.releasing.release import Out
 from db import Store
+from db.engine import Transaction
 from db.proposals import Proposal, ReleaseRequest, decide
 from db.releases import Release, SavedPoint
 
@@ -63,7 +62,7 @@ def approve(store: Store, key: int, *, by: str, now: datetime, out: Out | None =
         file = _rebuild(store, proposal, version, previous, now)
         return replace(file, extra={**file.extra, APPROVED_BY: by})
 
-    def settles(connection: Connection, version: int) -> None:
+    def settles(connection: Transaction, version: int) -> None:
         if not decide(connection, key, "approved", by=by, now=now, version=version):
             raise _decided(store, key)
 

@@ -6,8 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
-from sqlalchemy import Connection
-
 from calibrate.errors import BadInput
 from calibrate.probability import JudgedMap
 from calibrate.thresholds.ensembles import Cuts, EnsembleEntry, EnsembleMetrics
@@ -15,6 +13,7 @@ from calibrate.thresholds.model import DetectorEntry, Metrics, ThresholdsFile
 from calibrate.types import Interval, Tier
 from db import Store
 from db.chosen import SavedEnsemble
+from db.engine import Transaction
 from db.releases import SavedPoint, save_again
 
 
@@ -105,7 +104,7 @@ def on_offer(store: Store, file: ThresholdsFile) -> OnOffer:
     return OnOffer(file, tuple(sorted(newer)), tuple(sorted({*points} - {*file.detectors})))
 
 
-def bring_back(connection: Connection, store: Store, file: ThresholdsFile, *, until: datetime) -> None:
+def bring_back(connection: Transaction, store: Store, file: ThresholdsFile, *, until: datetime) -> None:
     """Saves anew what the release `file` was made from, in the caller's transaction.
 
     That is, of each detector and ensemble, the newest saved by `until`, when it was released. Without this the next

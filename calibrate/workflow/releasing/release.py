@@ -9,8 +9,6 @@ from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 
-from sqlalchemy import Connection
-
 from calibrate.errors import BadInput, TouchstoneError
 from calibrate.thresholds import diff, files
 from calibrate.thresholds.model import ThresholdsFile, from_json
@@ -19,6 +17,7 @@ from calibrate.workflow.releasing import entries, regression_guard
 from calibrate.workflow.releasing.candidate import build_candidate
 from calibrate.workflow.releasing.history import content, read_release
 from db import Store
+from db.engine import Transaction
 from db.proposals import ReleaseRequest
 from db.releases import Release, SavedPoint
 
@@ -76,7 +75,7 @@ def publish(
     now: datetime,
     out: Out | None = None,
     expect: int | None = None,
-    settles: Callable[[Connection, int], None] | None = None,
+    settles: Callable[[Transaction, int], None] | None = None,
 ) -> Release:
     """Keeps what `make(version, live release)` gives as the next version, and writes it to `out`.
 
@@ -161,7 +160,7 @@ def rollback(
         assert content(file) == content(old)
         return file
 
-    def settles(connection: Connection, _: int) -> None:
+    def settles(connection: Transaction, _: int) -> None:
         entries.bring_back(connection, store, old, until=row.released_at)
 
     return publish(store, make, by=by, note=request.full_note, now=now, out=out, expect=expect, settles=settles)

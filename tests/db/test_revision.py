@@ -15,10 +15,11 @@ from sqlalchemy import Engine, event, insert, text
 from sqlalchemy.exc import OperationalError
 
 from calibrate.errors import StoreError
-from calibrate.types import Baseline, Label, Member, Sample, Score, TraceFilter
+from calibrate.types import Baseline, Interval, Label, Member, OperatingPoint, Sample, Score, TraceFilter
 from db import Group, Store, open_store
 from db.decisions import Decided
 from db.engine import writing
+from db.releases import PointData, SavedPoint
 from db.revision import TABLES
 from db.tables import Base, TeamFileRow, table
 from tests.db.make import NOW, label, records, trace
@@ -65,7 +66,11 @@ def decision(pk: int) -> Decided:
     return Decided(pk, 1, "ACCEPT", "off", (), (), {}, NOW)
 
 
-POINT: dict[str, Any] = {"config_id": 1, "sample_id": None, "point": {}, "data": {}, "chosen_by": "ann", "now": NOW}
+UNKNOWN = Interval(None)
+POINT = OperatingPoint(
+    "overlap", "above", 0.5, "manual", True, UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN, 2, 1, 1, 0, 0, 1, 1.0
+)
+SAVED = SavedPoint(0, "overlap", 1, None, POINT, PointData((), None, "", 2, 1, None, None, (), ()), "ann", NOW)
 WRITERS: dict[str, tuple[Callable[[Store], object], set[Group]]] = {
     "traces.add": (lambda s: s.traces.add(records(12), labels_as=None, now=NOW), {"traces"}),
     "labels.add": (lambda s: s.labels.add(1, label("clean"), sample_id=1, now=NOW), {"labels"}),
@@ -81,7 +86,7 @@ WRITERS: dict[str, tuple[Callable[[Store], object], set[Group]]] = {
     "runs.finish": (lambda s: s.runs.finish(1, "worker", "done", now=NOW), {"runs"}),
     "runs.requeue": (lambda s: s.runs.requeue(1, "worker"), {"runs"}),
     "runs.stop": (lambda s: s.runs.stop(1, now=NOW), {"runs"}),
-    "points.save": (lambda s: s.points.save("overlap", **POINT), {"points"}),
+    "points.save": (lambda s: s.points.save(SAVED), {"points"}),
     "certifications.start": (
         lambda s: s.certifications.start("overlap", config_id=1, sample_id=None, plan={}, by="ann", now=NOW),
         {"points"},

@@ -19,6 +19,7 @@ from calibrate.types import Baseline, Interval, Label, Member, OperatingPoint, S
 from db import Group, Store, open_store
 from db.decisions import Decided
 from db.engine import writing
+from db.proposals import ReleaseRequest
 from db.releases import PointData, SavedPoint
 from db.revision import TABLES
 from db.tables import Base, TeamFileRow, table
@@ -27,6 +28,7 @@ from tests.db.make import NOW, label, records, trace
 ROOT = Path(__file__).parent.parent.parent
 GROUPS: tuple[Group, ...] = get_args(Group)
 LATER = NOW + timedelta(days=1)
+REQUEST = ReleaseRequest(by="ann", note="")
 
 
 @pytest.fixture
@@ -41,7 +43,7 @@ def filled(store: Store) -> Store:
     store.runs.claim("worker", now=NOW)
     store.certifications.start("overlap", config_id=1, sample_id=1, plan={}, by="ann", now=NOW)
     store.rechecks.begin("overlap", version=1, config_id=1, sample_id=1, plan={}, by="ann", now=NOW)
-    store.proposals.add({}, by="ann", now=NOW)
+    store.proposals.add(REQUEST, expected=2, content="", now=NOW)
     return store
 
 
@@ -95,7 +97,7 @@ WRITERS: dict[str, tuple[Callable[[Store], object], set[Group]]] = {
     "certifications.finish": (lambda s: s.certifications.finish(1, {}, now=NOW), {"points"}),
     "ensembles.save": (lambda s: s.ensembles.save("both", {}, by="ann", now=NOW), {"points"}),
     "releases.adding": (release, {"releases"}),
-    "proposals.add": (lambda s: s.proposals.add({}, by="ann", now=NOW), {"releases"}),
+    "proposals.add": (lambda s: s.proposals.add(REQUEST, expected=2, content="", now=NOW), {"releases"}),
     "proposals.decline": (lambda s: s.proposals.decline(1, by="bob", now=NOW), {"releases"}),
     "decisions.keep": (lambda s: s.decisions.keep([decision(1)]), {"decisions"}),
     "rechecks.begin": (

@@ -70,6 +70,7 @@ def standing(store: Store) -> certify.Standing:
     return found
 
 
+@pytest.mark.both_databases
 def test_a_walk_that_is_left_after_every_step_is_resumed_and_ends_in_a_saved_point(
     store: Store, store_url: str
 ) -> None:

@@ -102,6 +102,7 @@ def test_what_cannot_be_used_is_said(store: Store) -> None:
     assert "refusals are left out" in why["shy"]
 
 
+@pytest.mark.both_databases
 def test_more_traces_than_a_page_are_all_read(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(baselines, "CHUNK", 7)
     add(store, [trace(f"t{n}", n)[0] for n in range(30)], "clean")

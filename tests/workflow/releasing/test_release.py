@@ -152,6 +152,7 @@ def test_a_release_killed_on_the_way_is_none_and_the_next_one_is_whole(ready: St
     assert load(out).version == 1
 
 
+@pytest.mark.both_databases
 def test_two_releases_at_once_get_two_numbers(ready: Store) -> None:
     url, rows, errors = ready.engine.url.render_as_string(hide_password=False), [], []
     start = threading.Barrier(2)

@@ -75,6 +75,7 @@ def released(store: Store) -> None:
     step.release(store, ReleaseRequest(tiers={ABOVE: "off"}, by="cid"), now=NOW)
 
 
+@pytest.mark.both_databases
 @pytest.mark.parametrize(
     ("meanwhile", "match"),
     [(moved, "have changed since proposal 1 was made"), (released, "v2 was released after proposal 1 was made")],

@@ -102,6 +102,7 @@ def test_a_rollback_can_be_rolled_back(ready: Store) -> None:
     assert diff(back, release(ready, tiers={ABOVE: "page"}))[0].field == "tier"
 
 
+@pytest.mark.both_databases
 def test_what_is_newer_or_more_than_the_version_is_said(ready: Store) -> None:
     with ready.engine.begin() as connection:
         connection.execute(text("DELETE FROM operating_points WHERE chosen_by = 'ann' AND detector = :a"), {"a": ABOVE})

@@ -144,6 +144,7 @@ def test_the_difference_is_newcombes(
     assert step.difference(share(*newer), Interval(None)) == Interval(None)
 
 
+@pytest.mark.both_databases
 def test_the_verb_says_the_same(store: Store, store_url: str, capsys: pytest.CaptureFixture[str]) -> None:
     logged(store, "lax", start=0, clean=30, bad=18)
     logged(store, "strict\n|v2", start=7, clean=28, bad=2)

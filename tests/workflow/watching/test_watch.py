@@ -110,6 +110,7 @@ def agrees(store: Store, file: ThresholdsFile) -> None:
         )
 
 
+@pytest.mark.both_databases
 def test_it_decides_what_decide_says_to_the_scores_in_the_store(store: Store) -> None:
     file = publish(store, 0.5)
     add(store, range(10))

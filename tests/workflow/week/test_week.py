@@ -28,6 +28,7 @@ def at(store: Store) -> Callable[[], Week]:
     return lambda: week(store, name="2026-W47", labeller="ann", now=NOW)
 
 
+@pytest.mark.both_databases
 def test_each_step_leads_to_the_next(store: Store, at: Callable[[], Week]) -> None:
     assert at().next == "import"
     log(store, "old-model", 6, NOW - timedelta(days=2))

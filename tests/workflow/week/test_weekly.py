@@ -87,6 +87,7 @@ def test_it_scores_draws_and_looks_and_the_second_time_nothing_is_left(live: Sto
     ]
 
 
+@pytest.mark.both_databases
 def test_before_the_first_release_it_draws_and_says_what_is_missing(store: Store) -> None:
     log(store, 30, hours=1, model="old", labelled=False)
     done = step.weekly(store, size=10, now=utc_now())
@@ -146,6 +147,7 @@ def test_the_report_stands_alone_and_shows_no_trace(live: Store, store_url: str,
     assert [one["name"] for one in json.loads(charts[0])] == ["before", "since the release"]
 
 
+@pytest.mark.both_databases
 def test_the_verb_says_what_to_do_next(live: Store, store_url: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["weekly", "--json", "--size", "20", "--store", store_url]) == 0
     first = json.loads(capsys.readouterr().out)

@@ -190,6 +190,13 @@ def test_every_direct_dependency_is_accounted_for(file: str) -> None:
     assert not missing, f"docs/adr/dependencies.md has no line for {', '.join(missing)}"
 
 
+def test_the_screenshots_have_every_page() -> None:
+    from pages.shell import navigation
+
+    addresses = [address for _, _, _, address in navigation._PAGES.values()]
+    assert list(script("make_screenshots").ADDRESSES) == addresses
+
+
 def site(folder: Path, **pages: str) -> Path:
     for name, body in pages.items():
         (folder / f"{name}.html").write_text(body, encoding="utf-8")

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import insert, select, update
+from sqlalchemy import Engine, insert, select, update
 
-from db.engine import Aggregate, serialise, writing
+from db.engine import serialise, writing
 from db.tables import RecheckRow, table
 
 
@@ -30,7 +30,10 @@ class Recheck:
     finished_at: datetime | None
 
 
-class Rechecks(Aggregate):
+class Rechecks:
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
     def begin(
         self,
         detector: str,
@@ -67,7 +70,7 @@ class Rechecks(Aggregate):
         return self.get(key)
 
     def get(self, key: int) -> Recheck:
-        with self._reading() as connection:
+        with self._engine.connect() as connection:
             query = select(table(RecheckRow)).where(RecheckRow.id == key)
             return Recheck(**connection.execute(query).mappings().one())
 
@@ -78,5 +81,5 @@ class Rechecks(Aggregate):
             query = query.where(RecheckRow.detector == detector)
         if version is not None:
             query = query.where(RecheckRow.version == version)
-        with self._reading() as connection:
+        with self._engine.connect() as connection:
             return [Recheck(**row) for row in connection.execute(query).mappings()]

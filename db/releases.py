@@ -9,12 +9,14 @@ from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, Select, func, insert, select
+from sqlalchemy import Connection, Engine, Select, func, insert, select
 
 from calibrate.types import Guarantee, Interval, OperatingPoint, merged_name
 from db.chosen import SavedEnsemble
-from db.engine import MOST, Aggregate, serialise, writing
+from db.engine import serialise, writing
 from db.tables import EnsembleRow, PointRow, ReleaseRow, SampleRow, table
+
+MOST = 2**31 - 1  # what a database counts to; to ask for more is an error there
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +112,10 @@ class Release:
     note: str
 
 
-class Points(Aggregate):
+class Points:
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
     def save(self, saved: SavedPoint) -> None:
         """Keeps a point as the latest of its detector, under a new id."""
         with writing(self._engine) as connection:
@@ -120,13 +125,13 @@ class Points(Aggregate):
         """The newest saved point of each detector."""
         newest = select(func.max(PointRow.id)).group_by(PointRow.detector)
         query = select(table(PointRow)).where(PointRow.id.in_(newest)).order_by(PointRow.detector)
-        with self._reading() as connection:
+        with self._engine.connect() as connection:
             return {saved.detector: saved for saved in _points(connection, query)}
 
     def of(self, detector: str, *, until: datetime) -> list[SavedPoint]:
         """Every point of a detector that was chosen by then, newest first."""
         query = select(table(PointRow)).where(PointRow.detector == detector, PointRow.chosen_at <= until)
-        with self._reading() as connection:
+        with self._engine.connect() as connection:
             return _points(connection, query.order_by(PointRow.id.desc()))
 
 
@@ -159,7 +164,10 @@ def save_again(connection: Connection, saved: SavedPoint | SavedEnsemble) -> Non
         connection.execute(insert(EnsembleRow), [row])
 
 
-class Releases(Aggregate):
+class Releases:
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
     @contextmanager
     def adding(
         self,
@@ -192,17 +200,17 @@ class Releases(Aggregate):
     def get(self, version: int) -> Release | None:
         if version > MOST:
             return None
-        with self._reading() as connection:
+        with self._engine.connect() as connection:
             query = select(table(ReleaseRow)).where(ReleaseRow.version == version)
             row = connection.execute(query).mappings().one_or_none()
         return Release(**row) if row else None
 
     def count(self) -> int:
-        with self._reading() as connection:
+        with self._engine.connect() as connection:
             return connection.scalar(select(func.count()).select_from(ReleaseRow)) or 0
 
     def list(self, limit: int | None = None) -> list[Release]:
         """Newest first."""
-        with self._reading() as connection:
+        with self._engine.connect() as connection:
             query = select(table(ReleaseRow)).order_by(ReleaseRow.version.desc()).limit(limit)
             return [Release(**row) for row in connection.execute(query).mappings()]

@@ -34,7 +34,7 @@ from calibrate.report.sentences.scoreboard import sentences  # noqa: E402
 from calibrate.stats.ensembles import performance  # noqa: E402
 from calibrate.stats.ensembles.nested_cv import FOLDS, REPEATS  # noqa: E402
 from calibrate.stats.intervals.bootstrap import RESAMPLES, Units  # noqa: E402
-from calibrate.stats.intervals.ranking import FEW, ranked  # noqa: E402
+from calibrate.stats.intervals.ranking import FEW, rank_with_intervals  # noqa: E402
 from calibrate.stats.sweep.design import Bools, Floats  # noqa: E402
 from calibrate.stats.sweep.sweep import sweep  # noqa: E402
 from calibrate.types import FlagWhen, Interval  # noqa: E402
@@ -167,7 +167,7 @@ def _areas_of(labels: Bools, scores: Floats, groups: Sequence[str | None], flag_
     if min(there.sum(), (~there).sum()) < FEW:
         return Areas()
     curve, rng = sweep(labels, scores, flag_when=flag_when), np.random.default_rng(SEED)
-    found = ranked(curve, labels, scores, rng=rng, groups=groups)
+    found = rank_with_intervals(curve, labels, scores, rng=rng, groups=groups)
     return Areas(found.auroc, found.average_precision)
 
 

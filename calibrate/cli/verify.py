@@ -9,7 +9,7 @@ from calibrate.cli import Answer
 from calibrate.thresholds import files
 
 
-def run(args: Namespace) -> Answer:
+def verify(args: Namespace) -> Answer:
     report = files.verify(args.file)
     if report.ok:
         text = (

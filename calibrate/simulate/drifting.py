@@ -9,8 +9,8 @@ from statistics import NormalDist
 import numpy as np
 
 from calibrate.simulate.targets import Report, Row
-from calibrate.stats.fitting.prevalence import prevalence
-from calibrate.stats.monitoring.drift import Shift, Window, compare, judge
+from calibrate.stats.fitting.prevalence import estimate_prevalence
+from calibrate.stats.monitoring.drift import Shift, Window, compare_windows, judge_shifts
 from calibrate.stats.monitoring.eprocess import ALPHA, log_fell, log_holds
 
 Floats = np.ndarray[tuple[int, ...], np.dtype[np.float64]]
@@ -58,7 +58,7 @@ def _quiet(weeks: int, rng: np.random.Generator) -> Iterator[Row]:
         alarms = np.zeros(weeks)
         for week in range(weeks):
             shifts = [_compared(SHAPES[i % len(SHAPES)], n, rng=rng, tests=3 * DETECTORS) for i in range(DETECTORS)]
-            alarms[week] = any(moved.any for moved in judge(shifts))
+            alarms[week] = any(moved.any for moved in judge_shifts(shifts))
         yield _share(f"quiet weeks in which anything moved, {DETECTORS} detectors, n = {n:,}", "≤ 5%", alarms, 0, 0.05)
 
 
@@ -69,7 +69,7 @@ def _grouped(weeks: int, rng: np.random.Generator) -> Iterator[Row]:
         alarms = np.zeros(weeks)
         for week in range(weeks):
             shift = _compared(SHAPES[week % len(SHAPES)], 400, rng=rng, tests=3, grouped=True, blocks=blocks)
-            alarms[week] = judge([shift])[0].any
+            alarms[week] = judge_shifts([shift])[0].any
         what = name or f"quiet weeks in which anything moved, groups of {GROUP}, n = 400"
         yield _share(what, target, alarms, 0, 0.05)
 
@@ -85,7 +85,7 @@ def _power(weeks: int, rng: np.random.Generator) -> Iterator[Row]:
             quiet = _compared(SHAPES[0], n, rng=rng, tests=3)
             seen[week] = _hit(_compared(SHAPES[0], n, rng=rng, tests=3, away=quiet.visible or 0.0))
         yield _share(f'a shift of "would have been seen" is seen, n = {n:,}', "70–90%", seen, 0.7, 0.9)
-    moved = [judge([_compared(SHAPES[0], 2000, rng=rng, tests=3, wider=1.2)])[0] for _ in range(weeks)]
+    moved = [judge_shifts([_compared(SHAPES[0], 2000, rng=rng, tests=3, wider=1.2)])[0] for _ in range(weeks)]
     wider = np.array([float(one.flags) for one in moved])
     yield _share("scores spread 20% wider flag more, n = 2,000: seen by the flag rate", "", wider, 0, 1)
 
@@ -121,7 +121,7 @@ def _prevalence(weeks: int, rng: np.random.Generator) -> Iterator[Row]:
         bad = rng.random(2000) < truth
         z = np.where(bad, mu, 0.0) + rng.standard_normal(2000)
         mapped = 1 / (1 + 9 * np.exp(mu**2 / 2 - mu * z))  # the map of traffic with a tenth hallucinated
-        missed.append(prevalence(mapped, 0.1).value - bad.mean())
+        missed.append(estimate_prevalence(mapped, 0.1).value - bad.mean())
     rmse = float(np.sqrt(np.mean(np.square(missed))))
     name, where = "RMSE of the prevalence without labels, n = 2,000, AUROC .85", "exact map; .024 before"
     yield Row(name, "≤ .024", rmse, None, float(min(missed)), float(max(missed)), where, rmse <= 0.024)
@@ -149,11 +149,11 @@ def _compared(
         scores[rng.random(size) < 0.02] = np.nan
         sides.append(Window(scores, groups if blocks else None))
     threshold = float(shape.of(np.array([NormalDist().inv_cdf(1 - RATE)]))[0])
-    return compare(*sides, threshold=threshold, flag_when="above", rng=rng, tests=tests)
+    return compare_windows(*sides, threshold=threshold, flag_when="above", rng=rng, tests=tests)
 
 
 def _hit(shift: Shift) -> float:
-    return float(judge([shift])[0].scores)
+    return float(judge_shifts([shift])[0].scores)
 
 
 def _labels_to(precision: float, paths: int, labels: int, rng: np.random.Generator) -> tuple[Floats, Ints]:

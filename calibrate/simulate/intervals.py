@@ -12,7 +12,7 @@ from calibrate.simulate.trials import Labelled, design_of, draw
 from calibrate.stats.choosing.bounded import Bounded, bounded
 from calibrate.stats.choosing.policies import Policy, choose
 from calibrate.stats.intervals.bootstrap import Order
-from calibrate.stats.intervals.ranking import FEW, ranked
+from calibrate.stats.intervals.ranking import FEW, rank_with_intervals
 from calibrate.stats.intervals.sweep_intervals import figures
 from calibrate.stats.sweep.sweep import Sweep, sweep
 from calibrate.types import Interval
@@ -79,7 +79,7 @@ def area_coverage(
         if min(verdicts.sum(), n - verdicts.sum()) < FEW:
             continue
         drawn = design_of(traffic, rows, design)
-        found = ranked(
+        found = rank_with_intervals(
             sweep(verdicts, traffic.scores[rows], design=drawn),
             verdicts,
             traffic.scores[rows],

@@ -11,8 +11,8 @@ import numpy as np
 
 from calibrate.simulate.scenarios import TARGET, Ints, Traffic
 from calibrate.simulate.trials import draw, fresh_flagged, walked
-from calibrate.stats.certification.planning import NODES, Walk, ladder
-from calibrate.stats.fitting.ridge import fit
+from calibrate.stats.certification.planning import NODES, Walk, build_ladder
+from calibrate.stats.fitting.ridge import fit_ridge
 from calibrate.stats.intervals.exact_tests import ALPHA
 
 LEVELS = (0.92, 0.88, 0.84, 0.80, 0.77)
@@ -22,14 +22,14 @@ LEAST = 20
 
 def published(traffic: Traffic, *, labels: int, replications: int, rng: np.random.Generator) -> Ints:
     """How many traces the certified cut of each replication flags, 0 without one."""
-    rungs = ladder(traffic.scores)
+    rungs = build_ladder(traffic.scores)
     first = draw(traffic, round(labels * SHARE_A), design="octave", replications=replications, rng=rng)
     scores = traffic.scores[first.rows]
     there = ~np.isnan(scores)
     weights = np.where(there, first.weights, 0.0)
     features = rungs.describe(np.where(there, scores, rungs.thresholds[-1]))[..., :2]
     weights = weights / weights.sum(-1, keepdims=True) * there.sum(-1, keepdims=True)
-    found = fit(features, first.verdicts.astype(np.float64), weights, c_free=1e4)
+    found = fit_ridge(features, first.verdicts.astype(np.float64), weights, c_free=1e4)
     ring = found.probability(rungs.features[..., :2].reshape(-1, 2)).reshape(replications, -1, NODES).mean(-1)
     smoothed = np.cumsum(ring * rungs.rings, axis=-1) / rungs.shares
     cuts = len(rungs.shares)

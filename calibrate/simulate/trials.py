@@ -8,7 +8,15 @@ import numpy as np
 
 from calibrate.simulate.scenarios import FRESH, GROUP, TARGET, Bools, Floats, Ints, Traffic
 from calibrate.stats.certification.certify import STAGE_A_SHARE, first_of_each
-from calibrate.stats.certification.planning import Ladder, Walk, best_walk, labels_needed, ladder, local_weights, rings
+from calibrate.stats.certification.planning import (
+    Ladder,
+    Walk,
+    best_walk,
+    build_ladder,
+    draw_rings,
+    labels_needed,
+    local_weights,
+)
 from calibrate.stats.intervals.exact_tests import binomial_p, level, walk_down
 from calibrate.stats.sampling.designs import allocate
 from calibrate.stats.sweep.design import Design
@@ -88,7 +96,7 @@ def certification(
     follow: bool = False,
 ) -> Outcome:
     """Both stages with `labels` in all, and with `follow` the further attempt that a failed one asks for."""
-    rungs = ladder(traffic.scores)
+    rungs = build_ladder(traffic.scores)
     first = draw(traffic, round(labels * share_a), design=design, replications=replications, rng=rng)
     budget = labels - first.rows.shape[1]
     curves = _curves(traffic, rungs, [first], rng)
@@ -119,7 +127,7 @@ def _curves(traffic: Traffic, rungs: Ladder, samples: list[Labelled], rng: np.ra
         features.append(rungs.describe(filled))
         verdict.append(sample.verdicts.astype(np.float64))
         weights.append(local_weights(rungs.positions(filled), np.where(there, sample.weights, 0.0)))
-    return rings(
+    return draw_rings(
         rungs,
         np.concatenate(features, axis=1),
         np.concatenate(verdict, axis=1),

@@ -16,7 +16,7 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
-from calibrate.stats.choosing.bootstrap_curves import Replicates, bootstrap
+from calibrate.stats.choosing.bootstrap_curves import Replicates, bootstrap_curves
 from calibrate.stats.sweep.sweep import sweep
 
 FEW, MANY, MOST = 500, 1_000_000, 10_000_000
@@ -43,7 +43,7 @@ def seconds(run: Callable[[], object], repeats: int = 5) -> float:
 def ours(labels: np.ndarray, scores: np.ndarray) -> Replicates:
     found = sweep(labels, scores)
     _ = found.precision, found.recall
-    return bootstrap(labels, scores, thresholds=THRESHOLDS, count=RESAMPLES, rng=np.random.default_rng(1))
+    return bootstrap_curves(labels, scores, thresholds=THRESHOLDS, count=RESAMPLES, rng=np.random.default_rng(1))
 
 
 def loop(labels: np.ndarray, scores: np.ndarray) -> float:

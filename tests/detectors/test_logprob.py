@@ -340,7 +340,7 @@ def test_the_sample_traces_rank_better_than_the_recipe() -> None:
     from sklearn.metrics import roc_auc_score
 
     from calibrate.detectors.entropy_z import statistic
-    from calibrate.stats.fitting.baselines import fit
+    from calibrate.stats.fitting.baselines import fit_baseline
 
     records = [json.loads(line) for line in TRACES.read_text(encoding="utf-8").splitlines()]
     rows = [(shipped(one), one["label"] == "hallucinated") for one in records if one["label"] and one["tokens"]]
@@ -350,7 +350,7 @@ def test_the_sample_traces_rank_better_than_the_recipe() -> None:
             pooled = logprobs.pool(logprobs.entropies(one.tokens or ()).values, "top_decile")
             clean.setdefault(str(one.model), []).append(pooled)
     name = statistic("top_decile", 5)
-    made = {(name, m): fit(some, statistic=name, model=m, now=NOW) for m, some in clean.items()}
+    made = {(name, m): fit_baseline(some, statistic=name, model=m, now=NOW) for m, some in clean.items()}
     wrong = [label for _, label in rows]
     with workspace.using(workspace.Workspace(baselines=made)):
         ours, plain = (

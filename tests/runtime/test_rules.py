@@ -42,7 +42,7 @@ def test_one_trace_scores_as_in_the_statistics(rule: ensemble.Rule, scores: dict
 def test_a_fitted_rule_flags_the_same_traffic_at_a_cut_that_is_one_of_its_scores(kind: Any) -> None:
     found = material(seed=5, n=150, missing=0.2, traffic=800)
     own = dict.fromkeys(NAMES, 0.5) if kind == "fixed" else {}
-    rule = combine.make(Recipe("k_of_n" if own else kind, expensive="b", thresholds=own), found)
+    rule = combine.build_rule(Recipe("k_of_n" if own else kind, expensive="b", thresholds=own), found)
     document, scores = through_json(rule), rule.score(found.traffic)
     cut = float(np.sort(scores)[-80])
     flagged = []

@@ -13,14 +13,14 @@ import pytest
 from scipy.stats import binom
 from sklearn.metrics import roc_auc_score
 
-from calibrate.cli.simulate import run, targets
+from calibrate.cli.simulating import simulate, targets
 from calibrate.errors import BadInput
 from calibrate.simulate.cells import Cell, against_truth, cell, reachable
 from calibrate.simulate.intervals import coverage, labels_like, misses
 from calibrate.simulate.scenarios import FRESH, SIZE, TARGET, Traffic, grid, stress
 from calibrate.simulate.targets import measure
 from calibrate.simulate.trials import certification, draw, fresh_flagged
-from calibrate.stats.certification.planning import Walk, ladder
+from calibrate.stats.certification.planning import Walk, build_ladder
 from calibrate.stats.sampling.designs import allocate
 
 REPLICATIONS = 200
@@ -120,7 +120,7 @@ def test_octave_weights_stand_for_the_traffic_and_estimate_without_bias(gridded:
 
 def test_stage_b_is_drawn_uniformly_from_what_is_flagged(gridded: dict[str, Traffic]) -> None:
     each = gridded[CELLS[0]]
-    rungs = ladder(each.scores)
+    rungs = build_ladder(each.scores)
     deep = np.full(500, 40)
     walk = Walk(start=deep - 5, deepest=deep, labels=np.full(500, 60), chance=np.ones(500))
     rows = fresh_flagged(each, rungs, walk, rng()).rows
@@ -132,7 +132,7 @@ def test_stage_b_is_drawn_uniformly_from_what_is_flagged(gridded: dict[str, Traf
 def test_of_a_group_one_label_counts_in_stage_b(stressed: dict[str, Traffic]) -> None:
     each = stressed["answers share sources in eights"]
     assert each.groups is not None
-    rungs = ladder(each.scores)
+    rungs = build_ladder(each.scores)
     deep = np.full(20, 40)
     sample = fresh_flagged(each, rungs, Walk(deep, deep, np.full(20, 100), np.ones(20)), rng())
     for row, weights in zip(sample.rows, sample.weights, strict=True):
@@ -242,4 +242,4 @@ def test_the_table_holds_every_target_it_can_and_says_whether_it_is_met(
 )
 def test_the_verb_refuses_what_measures_nothing(given: dict[str, int], says: str) -> None:
     with pytest.raises(BadInput, match=says):
-        run(Namespace(**{"replications": 100, "labels": 300, "seed": None, "drift": False, **given}))
+        simulate(Namespace(**{"replications": 100, "labels": 300, "seed": None, "drift": False, **given}))

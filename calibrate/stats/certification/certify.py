@@ -26,11 +26,11 @@ from calibrate.stats.certification.planning import (
     Ladder,
     Walk,
     best_walk,
+    build_ladder,
     chance_within_reach,
+    draw_rings,
     labels_needed,
-    ladder,
     local_weights,
-    rings,
 )
 from calibrate.stats.intervals.exact_tests import ALPHA, binomial_p, level, lower_bound, walk_down
 from calibrate.stats.sweep.design import Bools, Floats, Ints, check_weights
@@ -43,7 +43,7 @@ DRAWS = 400
 SLIM = 0.2  # below this chance that any cut reaches the target, it is called out of reach
 
 
-def candidates(
+def plan_certificate(
     scores: ArrayLike,
     labels: ArrayLike,
     weights: ArrayLike | None,
@@ -65,7 +65,7 @@ def candidates(
     NotCertifiable when no number of labels is likely to do.
     """
     _check_target(target, alpha, budget, attempt)
-    rungs = ladder(np.asarray(pool_scores, dtype=np.float64), flag_when=flag_when)
+    rungs = build_ladder(np.asarray(pool_scores, dtype=np.float64), flag_when=flag_when)
     y, values = np.asarray(labels, dtype=bool), np.asarray(scores, dtype=np.float64)
     if y.ndim != 1 or y.shape != values.shape:
         raise BadInput(f"{y.size} labels and {values.size} scores: give one score per label, NaN for none")
@@ -216,7 +216,7 @@ def _plan(evidence: Evidence, curves: Floats, walk: Walk, *, target: float, alph
 
 
 def _curves(evidence: Evidence, rng: np.random.Generator) -> Floats:
-    return rings(
+    return draw_rings(
         evidence.ladder, evidence.features[None], evidence.labels[None], evidence.weights[None], draws=DRAWS, rng=rng
     )
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from calibrate.errors import BadInput
 from calibrate.orientation import suspicion
-from calibrate.stats.fitting.ridge import expit, fit, hinge, with_one
+from calibrate.stats.fitting.ridge import expit, fit_ridge, hinge, with_one
 from calibrate.stats.intervals.exact_tests import critical
 from calibrate.stats.sweep.design import Floats, Ints
 from calibrate.types import FlagWhen
@@ -87,7 +87,7 @@ class Walk:
     chance: Floats
 
 
-def ladder(pool: Floats, *, flag_when: FlagWhen = "above") -> Ladder:
+def build_ladder(pool: Floats, *, flag_when: FlagWhen = "above") -> Ladder:
     """The ladder of a pool of unlabelled scores, NaN where the detector could not score.
 
     Raises BadInput when there is nothing to cut: no score, or all the same.
@@ -129,7 +129,7 @@ def local_weights(positions: Floats, weights: Floats) -> Floats:
     return scaled
 
 
-def rings(
+def draw_rings(
     ladder: Ladder, features: Floats, labels: Floats, weights: Floats, *, draws: int, rng: np.random.Generator
 ) -> Floats:
     """Draws of what the first labels leave possible: P(hallucinated) in every ring of the ladder, (R, draws, cuts).
@@ -137,7 +137,7 @@ def rings(
     Laplace's approximation to a logistic posterior, widened by WIDEN. `features` have shape (R, labels, features).
     """
     variances = np.append([C_SCORE, C_SCORE], np.full(len(KNOTS), C_KNOT))
-    found = fit(features, labels, weights, c=variances, c_free=C_FREE)
+    found = fit_ridge(features, labels, weights, c=variances, c_free=C_FREE)
     root = np.linalg.cholesky(np.linalg.inv(found.curvature))
     noise = rng.standard_normal((len(root), draws, root.shape[-1]))
     coefficients = found.coefficients[:, None, :] + WIDEN * noise @ np.swapaxes(root, -1, -2)

@@ -14,10 +14,10 @@ from numpy.typing import ArrayLike
 
 from calibrate.errors import BadInput
 from calibrate.orientation import suspicion
-from calibrate.stats.choosing.choosers import best, pick
+from calibrate.stats.choosing.choosers import best_point, pick_point
 from calibrate.stats.choosing.policy import Policy
-from calibrate.stats.fitting.smoothed_curve import features_of, smooth
-from calibrate.stats.intervals.bootstrap import BLOCK, RESAMPLES, Areas, Order, Units, drawn
+from calibrate.stats.fitting.smoothed_curve import features_of, smooth_curves
+from calibrate.stats.intervals.bootstrap import BLOCK, RESAMPLES, Areas, Order, Units, draw_counts
 from calibrate.stats.sweep.curves import Curve
 from calibrate.stats.sweep.design import Bools, Design, Floats, Ints, check_weights
 from calibrate.types import FlagWhen
@@ -43,7 +43,7 @@ class Replicates:
     chosen: Floats
 
 
-def bootstrap(
+def bootstrap_curves(
     labels: ArrayLike,
     scores: ArrayLike,
     *,
@@ -103,7 +103,7 @@ def _row_by_row(y: Bools, keys: Floats, w: Floats | None, units: Units, count: i
     each = np.ones(len(y)) if w is None else w
 
     def curves() -> Iterator[Curve]:
-        for times in drawn(units, count, rng):
+        for times in draw_counts(units, count, rng):
             weights = times * each
             yield order.curve(weights, weights @ y[:, None], weights.sum(axis=1, keepdims=True))
 
@@ -184,7 +184,11 @@ def _chooser(policy: Policy | None, plan: _Plan) -> Callable[[Curve], Floats]:
     features = features_of(-plan.ends, plan.weight) if policy.kind == "elbow" else None
 
     def chosen(curve: Curve) -> Floats:
-        picks = pick(curve, policy) if features is None else best(smooth(curve, features, labels=plan.scored).f1)
+        picks = (
+            pick_point(curve, policy)
+            if features is None
+            else best_point(smooth_curves(curve, features, labels=plan.scored).f1)
+        )
         both = (curve.tp[:, -1] > 0) & (curve.fp[:, -1] > 0)
         return np.where(picks.feasible & both, plan.ends[picks.index], np.nan)
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from calibrate.errors import BadInput
 from calibrate.stats.intervals.exact_tests import ALPHA, walk_down
-from calibrate.stats.intervals.variance import precision, variance
+from calibrate.stats.intervals.variance import precision_ratio, variance
 from calibrate.stats.sweep.design import Floats
 from calibrate.stats.sweep.sweep import Sweep
 
@@ -82,7 +82,7 @@ def lower_bounds(sweep: Sweep, *, alpha: float = ALPHA) -> Floats:
     """
     from scipy.special import betaincinv, stdtrit
 
-    ratio = precision(sweep)
+    ratio = precision_ratio(sweep)
     n, p = np.asarray(ratio.labels, dtype=np.float64), ratio.value
     spread = variance(sweep, ratio)
     kish = ratio.kish

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from calibrate.stats.choosing.choosers import pick
+from calibrate.stats.choosing.choosers import pick_point
 from calibrate.stats.choosing.policy import Policy
-from calibrate.stats.fitting.smoothed_curve import smoothed
+from calibrate.stats.fitting.smoothed_curve import smooth_sweep
 from calibrate.stats.sweep.curves import Curve
 from calibrate.stats.sweep.sweep import Sweep
 
@@ -27,12 +27,12 @@ def chance_below(sweep: Sweep, policy: Policy, *, rng: np.random.Generator, coun
     if policy.kind != "precision" or sweep.missing:
         return None
     points = sweep.thin(POINTS)
-    truth = smoothed(points)
+    truth = smooth_sweep(points)
     labels = np.diff(points.tp_count + points.fp_count, prepend=0)
     each = np.diff(points.tp + points.fp, prepend=0.0) / labels
     count = min(count, max(DRAWS // len(points), 50))
     hits = rng.binomial(labels, np.clip(truth.probability, 0.0, 1.0), size=(count, len(points)))
     tp, fp = np.cumsum(hits * each, axis=1), np.cumsum((labels - hits) * each, axis=1)
-    picks = pick(Curve(tp, fp, tp[:, -1:], tp[:, -1:] + fp[:, -1:]), policy)
+    picks = pick_point(Curve(tp, fp, tp[:, -1:], tp[:, -1:] + fp[:, -1:]), policy)
     chosen = picks.index[picks.feasible]
     return float(np.mean(truth.precision[chosen] < policy.number)) if len(chosen) else None

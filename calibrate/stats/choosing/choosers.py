@@ -23,7 +23,7 @@ class Picks:
     feasible: Bools
 
 
-def pick(curve: Curve, policy: Policy, *, daily: Floats | None = None) -> Picks:
+def pick_point(curve: Curve, policy: Policy, *, daily: Floats | None = None) -> Picks:
     """The policy's point on every curve. `daily`: flags a day at every threshold, for the policy `alerts`.
 
     Of points that serve the policy equally the strictest.
@@ -31,7 +31,7 @@ def pick(curve: Curve, policy: Policy, *, daily: Floats | None = None) -> Picks:
     return RULES[policy.kind](curve, policy, daily)
 
 
-def best(figure: Floats) -> Picks:
+def best_point(figure: Floats) -> Picks:
     """The strictest point at which a figure is highest."""
     index = _first_best([figure])
     return Picks(index, np.ones(index.shape, dtype=bool))
@@ -50,7 +50,7 @@ def _recall(curve: Curve, policy: Policy, _: Floats | None) -> Picks:
 
 
 def _f_beta(curve: Curve, policy: Policy, _: Floats | None) -> Picks:
-    return best(curve.f_beta(policy.number))
+    return best_point(curve.f_beta(policy.number))
 
 
 def _cost(curve: Curve, policy: Policy, _: Floats | None) -> Picks:

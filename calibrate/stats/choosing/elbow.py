@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from calibrate.stats.choosing.bootstrap_curves import bootstrap
+from calibrate.stats.choosing.bootstrap_curves import bootstrap_curves
 from calibrate.stats.choosing.policy import Policy
 from calibrate.stats.sweep.design import Design
 from calibrate.types import FlagWhen
@@ -53,7 +53,7 @@ def elbow_spread(
 ) -> Spread | None:
     """Where the middle half of the elbows lies when the labels are drawn again, `low` to `high`; arguments as for
     `bootstrap`. None where half the resamples or more hold one class only."""
-    chosen = bootstrap(
+    chosen = bootstrap_curves(
         labels, scores, rng=rng, weights=weights, design=design, groups=groups, flag_when=flag_when,
         policy=Policy("elbow"), count=count,
     ).chosen  # fmt: skip

@@ -14,9 +14,9 @@ import numpy as np
 from calibrate.errors import BadInput
 from calibrate.orientation import suspicion
 from calibrate.stats.choosing.bounded import Bounded, bounded
-from calibrate.stats.choosing.choosers import pick
+from calibrate.stats.choosing.choosers import pick_point
 from calibrate.stats.choosing.policy import POLICIES, Policy, parse
-from calibrate.stats.fitting.smoothed_curve import smoothed
+from calibrate.stats.fitting.smoothed_curve import smooth_sweep
 from calibrate.stats.intervals.exact_tests import ALPHA
 from calibrate.stats.intervals.sweep_intervals import figures
 from calibrate.stats.sweep.curves import Curve
@@ -133,7 +133,7 @@ def _point(sweep: Sweep, policy: Policy, choice: _Choice, detector: str) -> Oper
 def _by_rule(sweep: Sweep, policy: Policy, pool: Pool | None) -> _Choice:
     """The rules that look at the measured curve alone, or with the traffic's flags a day."""
     daily = _daily(sweep, policy, pool) if policy.kind == "alerts" else None
-    found = pick(Curve.of(sweep), policy, daily=daily)
+    found = pick_point(Curve.of(sweep), policy, daily=daily)
     at = int(found.index)
     threshold = float(sweep.thresholds[at])
     if found.feasible:
@@ -143,7 +143,7 @@ def _by_rule(sweep: Sweep, policy: Policy, pool: Pool | None) -> _Choice:
 
 def _by_elbow(sweep: Sweep, _: Policy, __: Pool | None) -> _Choice:
     """The observed score at which the smoothed curve's F1 is highest; of equals the strictest."""
-    return _Choice(float(sweep.thresholds[np.argmax(smoothed(sweep).f1)]))
+    return _Choice(float(sweep.thresholds[np.argmax(smooth_sweep(sweep).f1)]))
 
 
 def _by_hand(sweep: Sweep, policy: Policy, _: Pool | None) -> _Choice:

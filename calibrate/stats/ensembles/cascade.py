@@ -9,8 +9,8 @@ import numpy as np
 
 from calibrate.stats.ensembles import combine
 from calibrate.stats.ensembles.combine import Material
-from calibrate.stats.ensembles.nested_cv import apply
-from calibrate.stats.ensembles.performance import performance
+from calibrate.stats.ensembles.nested_cv import apply_rule
+from calibrate.stats.ensembles.performance import measure_performance
 from calibrate.stats.ensembles.rules import Cascade, Rule
 from calibrate.types import Interval
 
@@ -69,7 +69,7 @@ def _step(rule: Rule, material: Material, price: Price, *, budget: float) -> Ste
     share = 0.0
     if isinstance(rule, Cascade):
         share = float(np.average(rule.passes(material.traffic), weights=material.traffic_weights))
-    recall = performance(material, apply(rule, material, budget=budget)).recall
+    recall = measure_performance(material, apply_rule(rule, material, budget=budget)).recall
     asked = 1000 * share
     calls, dollars = (None if one is None else one * asked for one in (price.calls, price.dollars))
     return Step(asked, recall, calls, dollars)

@@ -24,7 +24,7 @@ from calibrate.stats.ensembles.rules import (  # fmt: skip
     Vote,
     Weighted,
 )
-from calibrate.stats.fitting.ridge import fit
+from calibrate.stats.fitting.ridge import fit_ridge
 from calibrate.stats.sweep.design import Bools, Design, Floats, Ints
 from calibrate.types import FlagWhen
 
@@ -92,7 +92,7 @@ class Recipe:
     pass_share: float = PASS
 
 
-def make(recipe: Recipe, material: Material) -> Rule:
+def build_rule(recipe: Recipe, material: Material) -> Rule:
     """The ensemble this recipe makes of these traces. Raises BadInput where it cannot be made."""
     names, n = material.names, len(material.names)
     if recipe.kind == "k_of_n":
@@ -132,7 +132,7 @@ def cascade_or_none(material: Material, expensive: str, *, pass_share: float) ->
     first = mean_rank(material.of([name for name in material.names if name != expensive]))
     pass_at = None
     if pass_share < 1:
-        pass_at = cut(first.score(material.traffic), material.traffic_weights, budget=pass_share)
+        pass_at = cut_at_budget(first.score(material.traffic), material.traffic_weights, budget=pass_share)
         if pass_at is None:
             return None
     return Cascade(first, pass_at, expensive, material.standings[expensive])
@@ -142,7 +142,7 @@ def logistic(material: Material, *, c: float = C) -> Logistic:
     """The weighted ridge logistic on standardised scores with an indicator of each detector that misses some."""
     inputs = inputs_of(material)
     design = design_matrix(material.scores, inputs, has_gaps(material))
-    found = fit(design, material.labels.astype(np.float64), material.weights / material.weights.mean(), c=c)
+    found = fit_ridge(design, material.labels.astype(np.float64), material.weights / material.weights.mean(), c=c)
     return with_coefficients(inputs, has_gaps(material), found.coefficients)
 
 
@@ -203,7 +203,7 @@ def standing(scores: Floats, weights: Floats, *, flag_when: FlagWhen) -> Standin
     return Standing(flag_when, *(tuple(map(float, one[keep])) for one in (knots, above, ndtri(place))))
 
 
-def cut(scores: Floats, weights: Floats, *, budget: float) -> float | None:
+def cut_at_budget(scores: Floats, weights: Floats, *, budget: float) -> float | None:
     """The lowest score at which no more than the share `budget` of the traffic is flagged; None where the most
     suspicious score alone is shared by more."""
     values, w = scored(scores, weights)
@@ -214,21 +214,21 @@ def cut(scores: Floats, weights: Floats, *, budget: float) -> float | None:
     return float(ranked[good[-1]]) if len(good) else None
 
 
-def at_cut(scores: Floats, threshold: float | None) -> Bools:
+def flags_at_cut(scores: Floats, threshold: float | None) -> Bools:
     return np.zeros(len(scores), dtype=bool) if threshold is None else reaches(scores, threshold)
 
 
-def each_at(material: Material, budget: float) -> dict[str, float | None]:
+def thresholds_at_budget(material: Material, budget: float) -> dict[str, float | None]:
     """The threshold, in its units, at which each detector alone flags this share of the traffic; None: it cannot."""
     found = {}
     for name in material.names:
         side = material.flag_when[name]
-        at = cut(suspicion(material.traffic[name], side), material.traffic_weights, budget=budget)
+        at = cut_at_budget(suspicion(material.traffic[name], side), material.traffic_weights, budget=budget)
         found[name] = None if at is None else suspicion(at, side)
     return found
 
 
-def flags_at(material: Material, thresholds: Mapping[str, float | None]) -> dict[str, Bools]:
+def flags_at_thresholds(material: Material, thresholds: Mapping[str, float | None]) -> dict[str, Bools]:
     """What each detector flags of the labelled traces at its threshold."""
     return {
         name: np.zeros(len(material.labels), dtype=bool)

@@ -9,7 +9,7 @@ import numpy as np
 
 from calibrate.orientation import suspicion
 from calibrate.stats.ensembles.combine import Material
-from calibrate.stats.ensembles.performance import of_flags
+from calibrate.stats.ensembles.performance import measure_flags
 from calibrate.stats.sweep.design import Bools, Floats, Ints
 from calibrate.types import Interval
 
@@ -32,14 +32,14 @@ class Correlation:
     n: Ints
 
 
-def joint(material: Material, flags: Mapping[str, Bools]) -> tuple[Joint, ...]:
+def joint_false_positives(material: Material, flags: Mapping[str, Bools]) -> tuple[Joint, ...]:
     """At least 1, 2, ... of the detectors flag a clean trace; nothing of fewer than two. `flags` are theirs of the
     labelled traces."""
     if len(flags) < 2:
         return ()
     each = np.stack([flags[name] for name in sorted(flags)])
     together = each.sum(axis=0) >= np.arange(1, len(each) + 1)[:, None]
-    return tuple(Joint(k, of_flags(material, rows).fpr) for k, rows in enumerate(together, start=1))
+    return tuple(Joint(k, measure_flags(material, rows).fpr) for k, rows in enumerate(together, start=1))
 
 
 def correlation(material: Material) -> Correlation:

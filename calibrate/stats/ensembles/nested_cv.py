@@ -15,24 +15,24 @@ from calibrate.stats.ensembles.combine import (
     C,
     Material,
     Recipe,
-    at_cut,
-    cut,
+    build_rule,
+    cut_at_budget,
     design_matrix,
+    flags_at_cut,
     has_gaps,
     inputs_of,
-    make,
 )
 from calibrate.stats.ensembles.performance import Judged
 from calibrate.stats.ensembles.rules import Fixed, Rule, Vote
-from calibrate.stats.fitting.ridge import fit
-from calibrate.stats.intervals.bootstrap import Units, auroc
+from calibrate.stats.fitting.ridge import fit_ridge
+from calibrate.stats.intervals.bootstrap import Units, weighted_auroc
 from calibrate.stats.sweep.design import Floats, Ints
 
 REPEATS = 10
 FOLDS = 5
 
 
-def deal(material: Material, *, rng: np.random.Generator, repeats: int = REPEATS, folds: int = FOLDS) -> Ints:
+def deal_folds(material: Material, *, rng: np.random.Generator, repeats: int = REPEATS, folds: int = FOLDS) -> Ints:
     """A fold for every trace, `repeats` times, shape (repeats, traces): hallucinated labels spread evenly, then the
     rest, whole groups at a time."""
     units = Units.among(material.groups).of
@@ -51,17 +51,17 @@ def deal(material: Material, *, rng: np.random.Generator, repeats: int = REPEATS
     return dealt[:, units]
 
 
-def judge(recipe: Recipe, material: Material, folds: Ints, *, budget: float) -> Judged:
+def judge_recipe(recipe: Recipe, material: Material, folds: Ints, *, budget: float) -> Judged:
     """What the recipe's rule flags of each trace at the alert budget when made without the trace's fold."""
     if recipe.kind == "logistic" and material.positives >= FEW:
         return _refitted(material, folds, budget=budget)
     # The rule sees no labels: made once, it is the same in every fold.
-    return apply(make(recipe, material), material, budget=budget)
+    return apply_rule(build_rule(recipe, material), material, budget=budget)
 
 
 def judge_single(name: str, material: Material, *, budget: float) -> Judged:
     """One detector alone; it is fitted to nothing."""
-    return apply(Vote(1, {name: material.standings[name]}), material, budget=budget)
+    return apply_rule(Vote(1, {name: material.standings[name]}), material, budget=budget)
 
 
 def judge_best_single(material: Material, folds: Ints, *, budget: float) -> Judged:
@@ -70,7 +70,7 @@ def judge_best_single(material: Material, folds: Ints, *, budget: float) -> Judg
     One of those that can flag so little; the best by AUROC, a missing score being the least suspicious: at a few
     positives recall at the budget is too coarse to choose by.
     """
-    singles = [judge_single(name, material, budget=budget) for name in able(material, budget=budget)]
+    singles = [judge_single(name, material, budget=budget) for name in able_detectors(material, budget=budget)]
     flags, scores = (np.stack([getattr(one, part)[0] for one in singles]) for part in ("flags", "scores"))
     chosen = np.stack([np.argmax(_areas(material, scores, repeat), axis=0)[repeat] for repeat in folds])
     rows = np.arange(len(material.labels))
@@ -79,34 +79,34 @@ def judge_best_single(material: Material, folds: Ints, *, budget: float) -> Judg
 
 def best_single(material: Material, *, budget: float) -> str:
     """The detector that ranks best on all the labels, of those that can flag so little."""
-    nowhere, names = np.full(len(material.labels), -1), able(material, budget=budget)
+    nowhere, names = np.full(len(material.labels), -1), able_detectors(material, budget=budget)
     scores = np.stack([judge_single(name, material, budget=budget).scores[0] for name in names])
     return names[int(np.argmax(_areas(material, scores, nowhere, folds=1)[:, 0]))]
 
 
-def able(material: Material, *, budget: float) -> tuple[str, ...]:
+def able_detectors(material: Material, *, budget: float) -> tuple[str, ...]:
     """The detectors that can flag no more than this share of the traffic, and some; all where none can."""
-    cuts = combine.each_at(material, budget)
+    cuts = combine.thresholds_at_budget(material, budget)
     return tuple(name for name in material.names if cuts[name] is not None) or material.names
 
 
-def apply(rule: Rule, material: Material, *, budget: float) -> Judged:
+def apply_rule(rule: Rule, material: Material, *, budget: float) -> Judged:
     """A rule as it is, at its budget cut."""
     scores = rule.score(material.scores)
-    return Judged(at_cut(scores, budget_cut(rule, material, budget=budget))[None], scores[None])
+    return Judged(flags_at_cut(scores, budget_cut(rule, material, budget=budget))[None], scores[None])
 
 
 def budget_cut(rule: Rule, material: Material, *, budget: float) -> float | None:
     """The cut at which the rule flags this share of the traffic; fixed thresholds have theirs already."""
     if isinstance(rule, Fixed):
         return float(rule.k)
-    return cut(rule.score(material.traffic), material.traffic_weights, budget=budget)
+    return cut_at_budget(rule.score(material.traffic), material.traffic_weights, budget=budget)
 
 
 def _areas(material: Material, scores: Floats, held_out: Ints, *, folds: int = FOLDS) -> Floats:
     """AUROC of every detector outside each fold, shape (detectors, folds)."""
     inside = np.stack([held_out != fold for fold in range(folds)]) * material.weights
-    return np.nan_to_num(np.stack([auroc(material.labels, one, inside) for one in scores]), nan=0.5)
+    return np.nan_to_num(np.stack([weighted_auroc(material.labels, one, inside) for one in scores]), nan=0.5)
 
 
 def _refitted(material: Material, folds: Ints, *, budget: float) -> Judged:
@@ -119,10 +119,10 @@ def _refitted(material: Material, folds: Ints, *, budget: float) -> Judged:
         numbers = np.unique(dealt)
         outside = np.stack([dealt != fold for fold in numbers]) * weights
         labels = np.broadcast_to(material.labels.astype(np.float64), outside.shape)
-        found = fit(rows, labels, outside, c=C).coefficients
+        found = fit_ridge(rows, labels, outside, c=C).coefficients
         for fold, beta in zip(numbers, found, strict=True):
             here = dealt == fold
             scores[repeat, here] = beta[0] + rows[here] @ beta[1:]
-            at = cut(beta[0] + traffic @ beta[1:], material.traffic_weights, budget=budget)
-            flags[repeat, here] = at_cut(scores[repeat, here], at)
+            at = cut_at_budget(beta[0] + traffic @ beta[1:], material.traffic_weights, budget=budget)
+            flags[repeat, here] = flags_at_cut(scores[repeat, here], at)
     return Judged(flags, scores, folds)

@@ -13,7 +13,8 @@ import numpy as np
 
 from calibrate.stats.ensembles.combine import Material
 from calibrate.stats.intervals import bootstrap, bootstrap_intervals
-from calibrate.stats.intervals.sweep_intervals import Figures, figures, z_value
+from calibrate.stats.intervals.binomial_intervals import z_value
+from calibrate.stats.intervals.sweep_intervals import Figures, figures
 from calibrate.stats.intervals.unseen_positives import Unseen
 from calibrate.stats.sweep.design import Bools, Floats, Ints
 from calibrate.stats.sweep.sweep import sweep
@@ -52,19 +53,19 @@ class Drawn:
     unseen: tuple[Unseen, Floats] | None
 
 
-def draw(material: Material, *, rng: np.random.Generator, count: int = RESAMPLES) -> Drawn:
+def draw_resamples(material: Material, *, rng: np.random.Generator, count: int = RESAMPLES) -> Drawn:
     """`count` resamples, fewer of very many traces: groups are drawn whole, and within strata where they lie in one."""
     size = max(min(count, CELLS // max(len(material.labels), 1)), min(count, LEAST))
     units = bootstrap.Units.among(material.groups, material.strata)
-    seen = np.concatenate(list(bootstrap.drawn(units, size, rng))) * material.weights
+    seen = np.concatenate(list(bootstrap.draw_counts(units, size, rng))) * material.weights
     unseen = Unseen.of(material.labels, material.weights, units, material.strata)
     wider = None if unseen is None else (unseen, np.concatenate(list(unseen.drawn(size, rng))))
     return Drawn(np.asarray(seen), wider)
 
 
-def performance(material: Material, judged: Judged) -> Performance:
+def measure_performance(material: Material, judged: Judged) -> Performance:
     """The figures of one rule. Its precision is that of all flags: a repeat counts for as much as it flags."""
-    each = [of_flags(material, flags) for flags in judged.flags]
+    each = [measure_flags(material, flags) for flags in judged.flags]
     same, flagged = [1.0] * len(each), [one.flag_rate.value or 0.0 for one in each]
     return Performance(
         recall=_mean([one.recall for one in each], same),
@@ -73,7 +74,7 @@ def performance(material: Material, judged: Judged) -> Performance:
     )
 
 
-def of_flags(material: Material, flags: Bools) -> Figures:
+def measure_flags(material: Material, flags: Bools) -> Figures:
     """What the labels tell of these flags, one a trace."""
     return figures(
         sweep(
@@ -87,7 +88,7 @@ def of_flags(material: Material, flags: Bools) -> Figures:
     )
 
 
-def difference(material: Material, first: Judged, second: Judged, drawn: Drawn) -> Interval:
+def recall_difference(material: Material, first: Judged, second: Judged, drawn: Drawn) -> Interval:
     """Recall of the first minus recall of the second, -1 to 1: paired, on the same resamples and folds.
 
     The variance is that of other traces, the repeats averaged, and what dealing the folds anew moves their mean by.
@@ -111,7 +112,7 @@ def difference(material: Material, first: Judged, second: Judged, drawn: Drawn) 
     return Interval(value, max(-1.0, centre - reach), min(1.0, centre + reach))
 
 
-def ranking(material: Material, judged: Judged, drawn: Drawn) -> Interval:
+def auroc_within_folds(material: Material, judged: Judged, drawn: Drawn) -> Interval:
     """AUROC with its interval, over pairs within a fold: scores of two folds come from two fits. Each resample reads
     one repeat."""
     y, repeats = material.labels, len(judged.scores)
@@ -121,12 +122,12 @@ def ranking(material: Material, judged: Judged, drawn: Drawn) -> Interval:
         return Interval(None)
     if drawn.unseen is None:
         each = [_within(y, judged, repeat, drawn.seen[repeat::repeats]) for repeat in range(repeats)]
-        return bootstrap_intervals.auroc(value, np.concatenate(each), bootstrap_intervals.Verdicts.of(y))
+        return bootstrap_intervals.auroc_interval(value, np.concatenate(each), bootstrap_intervals.Verdicts.of(y))
     unseen, weights = drawn.unseen
     folds = None if judged.folds is None else judged.folds[:, unseen.rows]
     wider = Judged(judged.flags[:, unseen.rows], judged.scores[:, unseen.rows], folds)
     each = [_within(unseen.labels, wider, repeat, weights[repeat::repeats]) for repeat in range(repeats)]
-    return bootstrap_intervals.figure(value, np.concatenate(each), _groups(material))
+    return bootstrap_intervals.percentile_interval(value, np.concatenate(each), _groups(material))
 
 
 def _mean(each: list[Interval], weights: list[float]) -> Interval:
@@ -148,7 +149,7 @@ def _within(y: Bools, judged: Judged, repeat: int, drawn: Floats) -> Floats:
     won, pairs = np.zeros(len(drawn)), np.zeros(len(drawn))
     for fold in np.unique(folds):
         here = folds == fold
-        one = bootstrap.auroc(y[here], judged.scores[repeat][here], drawn[:, here])
+        one = bootstrap.weighted_auroc(y[here], judged.scores[repeat][here], drawn[:, here])
         weight = (drawn[:, here] @ y[here]) * (drawn[:, here] @ ~y[here])
         won += np.where(weight > 0, one, 0.0) * weight
         pairs += weight

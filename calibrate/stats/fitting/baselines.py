@@ -24,7 +24,7 @@ class NoBaseline(BadInput):
     """These values give no baseline; the message says why and what would."""
 
 
-def fit(values: ArrayLike, *, statistic: str, model: str, now: datetime) -> Baseline:
+def fit_baseline(values: ArrayLike, *, statistic: str, model: str, now: datetime) -> Baseline:
     """Median and 1.4826 times the median absolute deviation (Rousseeuw and Croux 1993), in the values' unit.
 
     Half of the answers may be anything before either of them is. Raises NoBaseline for fewer than MINIMUM values, and

@@ -17,8 +17,8 @@ from calibrate.probability import ProbabilityMap
 from calibrate.stats.choosing.policies import NotEnoughLabels
 from calibrate.stats.fitting import ridge
 from calibrate.stats.intervals import bootstrap_intervals as intervals
-from calibrate.stats.intervals.bootstrap import Units, drawn
-from calibrate.stats.intervals.sweep_intervals import Range, wilson
+from calibrate.stats.intervals.binomial_intervals import Range, wilson
+from calibrate.stats.intervals.bootstrap import Units, draw_counts
 from calibrate.stats.intervals.unseen_positives import Unseen
 from calibrate.stats.sweep.design import Bools, Design, Floats, Ints, check_weights
 from calibrate.types import FlagWhen, Interval
@@ -111,18 +111,18 @@ def fit_map(
     units = Units.among(kept, strata)
     y, values, w = y[there], values[there], (np.ones(len(y)) if given is None else given)[there]
     _check_enough(y, units.of)
-    found = ridge.probability_map(y, values, weights=w, flag_when=flag_when)
+    found = ridge.fit_probability_map(y, values, weights=w, flag_when=flag_when)
     span = np.linspace(values.min(), values.max(), 121)
     unseen = np.stack([_unseen(y, values, w, units.of, flag_when, rng) for _ in range(REPEATS)])
     return Fitted(
         ProbabilityMap(found.centre, found.spread, found.coefficients, flag_when),
         MapCurve(span, found.at(span)),
-        reliability(y, unseen, weights=w, units=units, strata=strata, rng=rng),
-        reliability(y, found.at(values), weights=w, units=units, strata=strata, rng=rng),
+        judge_probabilities(y, unseen, weights=w, units=units, strata=strata, rng=rng),
+        judge_probabilities(y, found.at(values), weights=w, units=units, strata=strata, rng=rng),
     )
 
 
-def reliability(
+def judge_probabilities(
     labels: ArrayLike,
     probability: ArrayLike,
     *,
@@ -155,9 +155,9 @@ def reliability(
         losses, bases = _with_unseen(unseen, ((every[:, unseen.rows] - unseen.labels) ** 2).mean(axis=0), rng)
     return Reliability(
         bins=_bins(totals.whole, resampled, place, w),
-        brier=intervals.figure(brier, losses, verdicts),
+        brier=intervals.percentile_interval(brier, losses, verdicts),
         base_brier=base,
-        gain=intervals.figure(base - brier, bases - losses, verdicts),
+        gain=intervals.percentile_interval(base - brier, bases - losses, verdicts),
         log_loss=float(np.average(-np.log(np.where(y, inside, 1 - inside)).mean(axis=0), weights=w)),
         ece=float(totals.whole.weight[0] @ np.abs(totals.whole.gap[0]) / w.sum()),
         n=len(y),
@@ -239,7 +239,7 @@ def _resampled(totals: _Totals, units: Units, rng: np.random.Generator) -> _Sums
     sums = np.zeros((int(units.sizes.sum()), totals.parts.shape[1]))
     np.add.at(sums, units.of, totals.parts)
     groups = Units(np.arange(len(sums)), units.sizes)
-    return _Sums.of(np.concatenate([times @ sums for times in drawn(groups, RESAMPLES, rng)]))
+    return _Sums.of(np.concatenate([times @ sums for times in draw_counts(groups, RESAMPLES, rng)]))
 
 
 def _with_unseen(unseen: Unseen, loss: Floats, rng: np.random.Generator) -> tuple[Floats, Floats]:
@@ -281,7 +281,7 @@ def _unseen(y: Bools, values: Floats, w: Floats, units: Ints, flag_when: FlagWhe
     fold, found = folds(y, units, FOLDS, rng), np.empty(len(y))
     for one in range(FOLDS):
         here = fold == one
-        made = ridge.probability_map(y[~here], values[~here], weights=w[~here], flag_when=flag_when)
+        made = ridge.fit_probability_map(y[~here], values[~here], weights=w[~here], flag_when=flag_when)
         found[here] = made.at(values[here])
     return found
 

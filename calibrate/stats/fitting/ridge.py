@@ -59,7 +59,7 @@ def hinge(z: Floats) -> Floats:
     return np.stack([z, np.maximum(z, 0.0) ** 2 / 2], axis=-1)
 
 
-def probability_map(
+def fit_probability_map(
     labels: ArrayLike,
     scores: ArrayLike,
     *,
@@ -90,13 +90,13 @@ def probability_map(
     if spread <= 1e-12 * max(1.0, abs(centre)):
         raise BadInput(f"all {len(y)} scores are {centre:.4g}: nothing tells one probability from another")
     z = suspicion((values - centre) / spread, flag_when)
-    found = fit(hinge(z), y.astype(np.float64), w, c=c).coefficients
+    found = fit_ridge(hinge(z), y.astype(np.float64), w, c=c).coefficients
     return FittedMap(
         centre, spread, flag_when, (float(found[0]), float(found[1]), float(found[2])), len(y), int(np.count_nonzero(y))
     )
 
 
-def fit(
+def fit_ridge(
     features: Floats, labels: Floats, weights: Floats | None = None, *, c: ArrayLike = 1.0, c_free: float = 0.0
 ) -> Ridge:
     """Minimise sum of weight x log-loss + sum of coefficient^2 / (2 c): scikit-learn's LogisticRegression(C=c).

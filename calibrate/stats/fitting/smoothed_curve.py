@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from calibrate.orientation import suspicion
-from calibrate.stats.fitting.ridge import expit, fit, hinge, with_one
+from calibrate.stats.fitting.ridge import expit, fit_ridge, hinge, with_one
 from calibrate.stats.sweep.curves import Curve
 from calibrate.stats.sweep.design import Floats
 from calibrate.stats.sweep.sweep import Sweep
@@ -26,7 +26,7 @@ class SmoothCurve:
     f1: Floats
 
 
-def smoothed(sweep: Sweep, *, c: float = 1.0) -> SmoothCurve:
+def smooth_sweep(sweep: Sweep, *, c: float = 1.0) -> SmoothCurve:
     """Precision, recall and F1 from the fitted probabilities of everything flagged at each point.
 
     The model is a logistic on [z, max(z, 0)^2 / 2], z the standardised score, positive where it is suspicious. Needs
@@ -35,10 +35,10 @@ def smoothed(sweep: Sweep, *, c: float = 1.0) -> SmoothCurve:
     hallucinated = np.diff(sweep.tp, prepend=0.0)
     weight = hallucinated + np.diff(sweep.fp, prepend=0.0)
     suspicious = suspicion(sweep.thresholds, sweep.flag_when)
-    return smooth(Curve.of(sweep), features_of(suspicious, weight), labels=sweep.scored, c=c)
+    return smooth_curves(Curve.of(sweep), features_of(suspicious, weight), labels=sweep.scored, c=c)
 
 
-def smooth(curve: Curve, features: Floats, *, labels: int, c: float = 1.0) -> SmoothCurve:
+def smooth_curves(curve: Curve, features: Floats, *, labels: int, c: float = 1.0) -> SmoothCurve:
     """The same for a curve or for many resampled ones, shape (resamples, points). `features` are those of the points;
     `labels` have a score, so that the penalty is felt per label whatever the weights."""
     hallucinated = np.diff(curve.tp, prepend=0.0)
@@ -48,7 +48,7 @@ def smooth(curve: Curve, features: Floats, *, labels: int, c: float = 1.0) -> Sm
         _cells(features, hallucinated, weight) if weight.ndim == 1 else (features, hallucinated, weight)
     )
     rate = np.divide(positives, total, out=np.zeros_like(total), where=total > 0)
-    coefficients = fit(x, rate, total * scale, c=c).coefficients
+    coefficients = fit_ridge(x, rate, total * scale, c=c).coefficients
     probability = expit(coefficients @ with_one(features).T)
 
     expected = np.cumsum(weight * probability, axis=-1)

@@ -54,7 +54,7 @@ class Units:
         return cls(place[group], np.bincount(home))
 
 
-def drawn(units: Units, count: int, rng: np.random.Generator) -> Iterator[Ints]:
+def draw_counts(units: Units, count: int, rng: np.random.Generator) -> Iterator[Ints]:
     """How often each row is drawn in every resample, shape (resamples, rows), some resamples at a time."""
     many, rows = int(units.sizes.sum()), len(units.of)
     size, start = np.repeat(units.sizes, units.sizes), np.repeat(np.cumsum(units.sizes) - units.sizes, units.sizes)
@@ -65,7 +65,7 @@ def drawn(units: Units, count: int, rng: np.random.Generator) -> Iterator[Ints]:
         yield np.bincount(picks.ravel(), minlength=block * many).reshape(block, many)[:, units.of]
 
 
-def auroc(labels: Bools, scores: Floats, weights: Floats) -> Floats:
+def weighted_auroc(labels: Bools, scores: Floats, weights: Floats) -> Floats:
     """Area under the ROC curve for each row of `weights`, shape (rows,); NaN where a row holds one class only.
 
     The chance that a hallucinated trace scores higher than a clean one, ties counting half. `scores` are finite.

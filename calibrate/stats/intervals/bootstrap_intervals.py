@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from calibrate.stats.intervals.sweep_intervals import z_value
+from calibrate.stats.intervals.binomial_intervals import z_value
 from calibrate.stats.sweep.design import Bools, Floats, Ints
 from calibrate.types import Interval
 
@@ -46,7 +46,7 @@ class Verdicts:
         return min(self.hallucinated, self.clean)
 
 
-def auroc(value: float | None, draws: Floats, n: Verdicts) -> Interval:
+def auroc_interval(value: float | None, draws: Floats, n: Verdicts) -> Interval:
     """Newcombe's score interval (Statistics in Medicine 25, 2006, method 5): the areas from which the one seen is no
     further than chance takes it, by Hanley and McNeil's variance (Radiology 143, 1982). The `n` labels count for as
     many as make that variance the one of `draws`, and for no more than they are."""
@@ -68,7 +68,7 @@ def auroc(value: float | None, draws: Floats, n: Verdicts) -> Interval:
     return Interval(value, float(low), float(high))
 
 
-def average_precision(value: float | None, draws: Floats, n: Verdicts) -> Interval:
+def average_precision_interval(value: float | None, draws: Floats, n: Verdicts) -> Interval:
     """On the log odds (Boyd, Eng and Page, ECML 2013), with Student's t of the rarer verdict's groups."""
     known = _enough(draws)
     if value is None or known is None:
@@ -82,7 +82,7 @@ def average_precision(value: float | None, draws: Floats, n: Verdicts) -> Interv
     return Interval(value, float(low), float(high))
 
 
-def figure(value: float | None, draws: Floats, n: Verdicts, *, high: Floats | None = None) -> Interval:
+def percentile_interval(value: float | None, draws: Floats, n: Verdicts, *, high: Floats | None = None) -> Interval:
     """Of any other figure, a difference for one: the expanded percentile interval (Hesterberg, The American
     Statistician 69, 2015), which reaches as much further out as Student's t of the rarer verdict's number does, but no
     further than to the `BEYOND` outermost draws. It holds the figure itself, which draws that reckon with the unseen

@@ -15,8 +15,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from calibrate.errors import BadInput
+from calibrate.stats.intervals.binomial_intervals import z_value
 from calibrate.stats.intervals.bootstrap import Units
-from calibrate.stats.intervals.sweep_intervals import z_value
 from calibrate.stats.sweep.design import Bools, Design, Floats, check_weights
 from calibrate.types import Interval
 
@@ -58,7 +58,7 @@ class Paired:
         return tuple(name for name, figure in fell if figure.high is not None and figure.high < 0)
 
 
-def paired(
+def compare_flags(
     labels: Bools,
     first: Bools,
     second: Bools,

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from calibrate.orientation import suspicion
-from calibrate.stats.choosing.bootstrap_curves import bootstrap
+from calibrate.stats.choosing.bootstrap_curves import bootstrap_curves
 from calibrate.stats.intervals import bootstrap_intervals
 from calibrate.stats.intervals.bootstrap import RESAMPLES, Areas, Order, Units
 from calibrate.stats.intervals.unseen_positives import Unseen
@@ -29,7 +29,7 @@ class Ranked:
     draws: Areas
 
 
-def ranked(
+def rank_with_intervals(
     curve: Sweep,
     labels: Bools,
     scores: Floats,
@@ -51,7 +51,7 @@ def ranked(
     each, whole = bootstrap_intervals.Verdicts.of(y), bootstrap_intervals.Verdicts.of(y, units.of)
     unseen = Unseen.of(y, w, units, codes) if len(y) <= MOST else None
     if unseen is None:
-        found = bootstrap(
+        found = bootstrap_curves(
             y,
             -keys,
             rng=rng,
@@ -61,14 +61,16 @@ def ranked(
             count=count,
         )
         draws = Areas(found.auroc, found.average_precision)
-        auroc = bootstrap_intervals.auroc(curve.auroc, draws.auroc, each)
-        average = bootstrap_intervals.average_precision(curve.average_precision, draws.average_precision, whole)
+        auroc = bootstrap_intervals.auroc_interval(curve.auroc, draws.auroc, each)
+        average = bootstrap_intervals.average_precision_interval(
+            curve.average_precision, draws.average_precision, whole
+        )
         return Ranked(auroc, average, draws)
     order = Order.of(keys[unseen.rows], unseen.labels)
     parts = [order.areas(some) for some in unseen.drawn(count, rng)]
     draws = Areas(*(np.concatenate([getattr(part, name) for part in parts]) for name in ("auroc", "average_precision")))
     return Ranked(
-        bootstrap_intervals.figure(curve.auroc, draws.auroc, whole),
-        bootstrap_intervals.figure(curve.average_precision, draws.average_precision, whole),
+        bootstrap_intervals.percentile_interval(curve.auroc, draws.auroc, whole),
+        bootstrap_intervals.percentile_interval(curve.average_precision, draws.average_precision, whole),
         draws,
     )

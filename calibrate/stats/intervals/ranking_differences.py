@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from calibrate.errors import BadInput
 from calibrate.orientation import suspicion
 from calibrate.stats.intervals import bootstrap_intervals
-from calibrate.stats.intervals.bootstrap import RESAMPLES, Areas, Order, Units, drawn
+from calibrate.stats.intervals.bootstrap import RESAMPLES, Areas, Order, Units, draw_counts
 from calibrate.stats.intervals.unseen_positives import Unseen
 from calibrate.stats.sweep.design import Bools, Floats, Ints, check_weights
 from calibrate.types import FlagWhen, Interval
@@ -47,7 +47,7 @@ class Comparison:
     missing: str | None = None
 
 
-def compare(
+def compare_rankings(
     labels: ArrayLike,
     first: ArrayLike,
     second: ArrayLike,
@@ -87,7 +87,7 @@ def compare(
     unseen = Unseen.of(y, given, units, strata)
     if unseen is None:
         verdicts = bootstrap_intervals.Verdicts.of(y, group)
-        low = _under(keys, y, (times * w for times in drawn(units, resamples, rng)))
+        low = _under(keys, y, (times * w for times in draw_counts(units, resamples, rng)))
         high = low
     else:
         verdicts = bootstrap_intervals.Verdicts.worth(y, w, group)
@@ -139,7 +139,7 @@ def _difference(
 ) -> Interval:
     """Second minus first, with its interval over the same resamples of both, `low` and `high` for either end."""
     value, least, most = (getattr(second, figure) - getattr(first, figure) for first, second in (here, low, high))
-    return bootstrap_intervals.figure(float(value[0]), least, verdicts, high=most)
+    return bootstrap_intervals.percentile_interval(float(value[0]), least, verdicts, high=most)
 
 
 def _checked(labels: ArrayLike, first: ArrayLike, second: ArrayLike) -> tuple[Bools, tuple[Floats, Floats]]:

@@ -3,27 +3,33 @@
 Precision and false-positive rate are ratios with a Wilson interval at an effective sample size: the linearised
 (Taylor) variance of a ratio under stratified sampling (Cochran, Sampling Techniques, 3rd ed., 1977, sections 5A and
 6.11), Wilson (JASA 22, 1927), Kish's effective size. All are of traffic to come, like that which was sampled.
-Recall and flag rate of a stratified draw have intervals of their own (`share_intervals`, `flag_rate_interval`);
-without strata they are Jeffreys' and Wilson's at an effective size. Where something else than the score ranked the
-strata, all four are shares of two counts: a label that was not seen may be anywhere. Intervals are pointwise: each
-holds at its own threshold, not all of them at once.
+Recall and flag rate of a stratified draw have intervals of their own (`stratified_intervals`); without strata they are
+Jeffreys' and Wilson's at an effective size. Where something else than the score ranked the strata, all four are shares
+of two counts: a label that was not seen may be anywhere. Intervals are pointwise: each holds at its own threshold, not
+all of them at once.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from statistics import NormalDist
 
 import numpy as np
 
 from calibrate.errors import BadInput
-from calibrate.stats.intervals import flag_rate_interval, share_intervals
+from calibrate.stats.intervals.binomial_intervals import Range, jeffreys, wilson, z_value
+from calibrate.stats.intervals.stratified_intervals import (
+    count_caught_and_missed,
+    count_flagged_and_passed,
+    count_right_and_wrong,
+    flag_rate_interval,
+    share_interval,
+)
 from calibrate.stats.intervals.variance import (
     Ratio,
-    false_positive_rate,
-    flag_rate,
-    precision,
-    recall,
+    false_positive_ratio,
+    flag_rate_ratio,
+    precision_ratio,
+    recall_ratio,
     sampled_strata,
     variance,
 )
@@ -32,15 +38,6 @@ from calibrate.stats.sweep.sweep import Sweep
 from calibrate.types import Interval
 
 AT_ONCE = 25
-RARE = 3  # labels, up to which a share is one of counts that are near Poisson
-
-
-@dataclass(frozen=True)
-class Range:
-    """Lower and upper bounds, one pair per point; NaN where the figure itself is unknown."""
-
-    low: Floats
-    high: Floats
 
 
 @dataclass(frozen=True)
@@ -82,53 +79,6 @@ class PrecisionPlan:
     halfwidth: float
 
 
-def z_value(confidence: float) -> float:
-    """The normal quantile of a two-sided interval: 1.96 for 0.95."""
-    if not 0 < confidence < 1:
-        raise BadInput(f"confidence {confidence} must lie between 0 and 1, 0.95 for instance")
-    return NormalDist().inv_cdf(0.5 + confidence / 2)
-
-
-def wilson(share: Floats, n: Floats, *, confidence: float = 0.95) -> Range:
-    """Wilson's score interval of a share measured on `n` labels, effective sizes (fractions) allowed.
-
-    Where at most `RARE` labels fall on one side, that side's bound is the Poisson one if it is further out (Brown, Cai
-    and DasGupta, Statistical Science 16, 2001, section 4.1.1): of 15 labels from a share of .99, Wilson's own interval
-    leaves out the truth whenever one of them is clean.
-    """
-    z2 = z_value(confidence) ** 2
-    with np.errstate(divide="ignore", invalid="ignore"):
-        centre = (share + z2 / (2 * n)) / (1 + z2 / n)
-        half = np.sqrt(z2 * (share * (1 - share) / n + z2 / (4 * n * n))) / (1 + z2 / n)
-    low = np.fmin(centre - half, _least(share, n, confidence))
-    high = np.fmax(centre + half, 1 - _least(1 - share, n, confidence))
-    # Rounding must not push a bound past the figure or past 0 and 1.
-    return Range(np.clip(low, 0.0, share), np.clip(high, share, 1.0))
-
-
-def _least(share: Floats, n: Floats, confidence: float) -> Floats:
-    """The Poisson lower bound of a share that few labels are behind; NaN where they are more, or none."""
-    from scipy.special import gammaincinv
-
-    found = np.full(np.broadcast(share, n).shape, np.nan)
-    count = share * n
-    rare = (count > 0) & (count <= RARE + 1e-9) & (share < 0.5)  # (1 - 6 / 9) * 9 is a hair above 3
-    found[rare] = gammaincinv(count[rare], 1 - confidence) / np.broadcast_to(n, found.shape)[rare]
-    return found
-
-
-def jeffreys(share: Floats, n: Floats, *, confidence: float = 0.95) -> Range:
-    """Jeffreys' equal-tailed interval of a share measured on `n` labels, effective sizes allowed: from 0 where it is 0
-    and to 1 where it is 1 (Brown, Cai and DasGupta, 2001, section 4.3)."""
-    from scipy.special import betaincinv
-
-    part, rest = n * share + 0.5, n * (1 - share) + 0.5
-    low, high = (betaincinv(part, rest, chance) for chance in (0.5 - confidence / 2, 0.5 + confidence / 2))
-    low, high = np.where(share == 0, 0.0, np.fmin(low, share)), np.where(share == 1, 1.0, np.fmax(high, share))
-    unknown = np.isnan(share)
-    return Range(np.where(unknown, np.nan, low), np.where(unknown, np.nan, high))
-
-
 def band(sweep: Sweep, *, confidence: float = 0.95) -> Band:
     """The bounds at every point of the sweep, each for itself."""
     of_flagged = _precision_range(sweep, confidence)
@@ -162,7 +112,7 @@ def figures(sweep: Sweep, threshold: float, *, confidence: float = 0.95) -> Figu
         threshold=threshold,
         precision=_interval(point.precision, bounds.precision_low, bounds.precision_high),
         recall=_interval(point.recall, bounds.recall_low, bounds.recall_high),
-        recall_scored=_known(point.recall_scored),
+        recall_scored=_float_or_none(point.recall_scored),
         fpr=_interval(point.fpr, bounds.fpr_low, bounds.fpr_high),
         flag_rate=_interval(point.flag_rate, bounds.flag_rate_low, bounds.flag_rate_high),
         true_positives=tp,
@@ -195,61 +145,52 @@ def _ratio_range(sweep: Sweep, ratio: Ratio, confidence: float, *, capped: bool 
 
 
 def _precision_range(sweep: Sweep, confidence: float) -> Range:
-    ratio, strata = precision(sweep), sampled_strata(sweep)
+    ratio, strata = precision_ratio(sweep), sampled_strata(sweep)
     if strata is None or strata.ranked:
         return _ratio_range(sweep, ratio, confidence, capped=True)
-    parts = share_intervals.right_and_wrong(strata, _worth(sweep, ratio, confidence))
-    return _around(ratio, *share_intervals.share(*parts, confidence=confidence))
+    counts = count_right_and_wrong(strata, _worth(sweep, ratio, confidence))
+    return _around(ratio, share_interval(*counts, confidence=confidence))
 
 
 def _recall_range(sweep: Sweep, confidence: float) -> Range:
-    ratio, strata = recall(sweep), sampled_strata(sweep)
+    ratio, strata = recall_ratio(sweep), sampled_strata(sweep)
     if strata is None:
         return jeffreys(ratio.value, _effective(sweep, ratio, confidence), confidence=confidence)
-    parts = share_intervals.found_and_missed(strata, _worth(sweep, ratio, confidence))
-    return _around(ratio, *share_intervals.share(*parts, confidence=confidence))
+    counts = count_caught_and_missed(strata, _worth(sweep, ratio, confidence))
+    return _around(ratio, share_interval(*counts, confidence=confidence))
 
 
 def _false_positive_range(sweep: Sweep, confidence: float) -> Range:
-    ratio, strata = false_positive_rate(sweep), sampled_strata(sweep)
+    ratio, strata = false_positive_ratio(sweep), sampled_strata(sweep)
     if strata is None:
         return _ratio_range(sweep, ratio, confidence)
     worth = _worth(sweep, ratio, confidence)
     if not strata.ranked:
-        parts = share_intervals.flagged_and_passed(strata, worth, clean=True)
-        return _around(ratio, *share_intervals.share(*parts, confidence=confidence))
-    known, clean = _ratio_range(sweep, ratio, confidence), strata.rows - strata.positives
+        counts = count_flagged_and_passed(strata, worth, clean=True)
+        return _around(ratio, share_interval(*counts, confidence=confidence))
+    plain, clean = _ratio_range(sweep, ratio, confidence), strata.rows - strata.positives
     if not clean.any():
-        return known
+        return plain
     # Where a cut lies between two strata, each seen whole on its side of it, the variance sees nothing uncertain.
-    low, high = flag_rate_interval.flag_rate(
-        replace(strata, tp=np.zeros_like(strata.tp), rows=clean), _bounds(worth, confidence)
-    )
-    return _around(ratio, np.fmin(known.low, low), np.fmax(known.high, high))
+    clean_only = replace(strata, tp=np.zeros_like(strata.tp), rows=clean)
+    ranked = flag_rate_interval(clean_only, worth, confidence=confidence)
+    return _around(ratio, Range(np.fmin(plain.low, ranked.low), np.fmax(plain.high, ranked.high)))
 
 
 def _flag_rate_range(sweep: Sweep, confidence: float) -> Range:
-    ratio, strata = flag_rate(sweep), sampled_strata(sweep)
+    ratio, strata = flag_rate_ratio(sweep), sampled_strata(sweep)
     if strata is None:
         return _ratio_range(sweep, ratio, confidence)
     worth = _worth(sweep, ratio, confidence)
     if not strata.ranked:
-        parts = share_intervals.flagged_and_passed(strata, worth, clean=False)
-        return _around(ratio, *share_intervals.share(*parts, confidence=confidence))
-    return _around(ratio, *flag_rate_interval.flag_rate(strata, _bounds(worth, confidence)))
+        counts = count_flagged_and_passed(strata, worth, clean=False)
+        return _around(ratio, share_interval(*counts, confidence=confidence))
+    return _around(ratio, flag_rate_interval(strata, worth, confidence=confidence))
 
 
-def _bounds(worth: Floats, confidence: float) -> flag_rate_interval.Wilson:
-    def bounds(share: Floats, n: Floats) -> tuple[Floats, Floats]:
-        found = wilson(share, n * worth, confidence=confidence)
-        return found.low, found.high
-
-    return bounds
-
-
-def _around(ratio: Ratio, low: Floats, high: Floats) -> Range:
+def _around(ratio: Ratio, bounds: Range) -> Range:
     """Rounding must not push a bound past the figure."""
-    return Range(np.minimum(low, ratio.value), np.maximum(high, ratio.value))
+    return Range(np.minimum(bounds.low, ratio.value), np.maximum(bounds.high, ratio.value))
 
 
 def _effective(sweep: Sweep, ratio: Ratio, confidence: float) -> Floats:
@@ -277,8 +218,8 @@ def _few_clusters(sweep: Sweep, ratio: Ratio, confidence: float) -> Floats | flo
 
 
 def _interval(value: Floats, low: Floats, high: Floats) -> Interval:
-    return Interval(_known(value), _known(low), _known(high))
+    return Interval(_float_or_none(value), _float_or_none(low), _float_or_none(high))
 
 
-def _known(figure: Floats) -> float | None:
+def _float_or_none(figure: Floats) -> float | None:
     return None if np.isnan(figure[0]) else float(figure[0])

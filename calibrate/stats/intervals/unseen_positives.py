@@ -4,8 +4,8 @@ Where one label stands for a hundred traces, the few hallucinated labels of the 
 and a bootstrap, which draws only what was seen, takes "none seen" for "there is none" (docs/adr/0006 has what its
 percentiles hold). Here rows get weights of the Bayesian bootstrap (Rubin, Annals of Statistics 9, 1981), whole groups
 within the strata they lie in, and half a hallucinated label is added in the heaviest stratum, at the scores of a clean
-label there, of any or for a difference of some: what Jeffreys' interval adds to a count, and `share_intervals` to
-recall.
+label there, of any or for a difference of some: what Jeffreys' interval adds to a count, and `stratified_intervals`
+to recall.
 """
 
 from __future__ import annotations

@@ -68,7 +68,7 @@ class Ratio:
         return np.asarray(np.fmax(times, 1.0))
 
 
-def precision(sweep: Sweep) -> Ratio:
+def precision_ratio(sweep: Sweep) -> Ratio:
     """Of what is flagged at each point, what is hallucinated."""
     strata = sampled_strata(sweep)
     return _ratio(
@@ -82,7 +82,7 @@ def precision(sweep: Sweep) -> Ratio:
     )
 
 
-def recall(sweep: Sweep) -> Ratio:
+def recall_ratio(sweep: Sweep) -> Ratio:
     """Of what is hallucinated, scored or not, what is flagged at each point."""
     strata = sampled_strata(sweep)
     return _ratio(
@@ -96,7 +96,7 @@ def recall(sweep: Sweep) -> Ratio:
     )
 
 
-def false_positive_rate(sweep: Sweep) -> Ratio:
+def false_positive_ratio(sweep: Sweep) -> Ratio:
     """Of what is clean, scored or not, what is flagged at each point."""
     strata = sampled_strata(sweep)
     return _ratio(
@@ -110,7 +110,7 @@ def false_positive_rate(sweep: Sweep) -> Ratio:
     )
 
 
-def flag_rate(sweep: Sweep) -> Ratio:
+def flag_rate_ratio(sweep: Sweep) -> Ratio:
     """Of everything, what is flagged at each point."""
     strata = sampled_strata(sweep)
     return _ratio(

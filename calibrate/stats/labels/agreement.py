@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from calibrate.errors import BadInput
+from calibrate.stats.intervals.binomial_intervals import wilson
 from calibrate.stats.intervals.bootstrap import RESAMPLES, Units
-from calibrate.stats.intervals.sweep_intervals import wilson
 from calibrate.types import Interval, Verdict
 
 Floats = NDArray[np.float64]
@@ -57,7 +57,7 @@ class Agreement:
     ac1: Interval
 
 
-def agreement(
+def measure_agreement(
     labellers: Sequence[str], verdicts: ArrayLike, *, groups: Sequence[Hashable], rng: np.random.Generator
 ) -> Agreement:
     """The figures for these labellers. `verdicts` has shape (traces, labellers), coded as in CODES; `groups` names the
@@ -65,7 +65,7 @@ def agreement(
     codes = np.asarray(verdicts, dtype=np.int64).reshape(-1, len(labellers))
     if len(codes) != len(groups):
         raise BadInput(f"{len(codes)} traces and {len(groups)} groups: give one group per trace, None for none")
-    definite = counted(np.where(codes > 1, -1, codes), 2)
+    definite = count_verdicts(np.where(codes > 1, -1, codes), 2)
     kept = definite.sum(axis=1) > 1
     counts = definite[kept]
     known = [group for group, here in zip(groups, kept, strict=True) if here]
@@ -88,7 +88,7 @@ def agreement(
     )
 
 
-def counted(codes: ArrayLike, kinds: int) -> Ints:
+def count_verdicts(codes: ArrayLike, kinds: int) -> Ints:
     """How many labellers gave each verdict: shape (traces, kinds) from codes 0..kinds-1 of shape (traces, labellers).
     Anything below 0 is a missing verdict."""
     given = np.asarray(codes, dtype=np.int64)

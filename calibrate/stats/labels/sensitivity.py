@@ -110,7 +110,7 @@ class Measured:
     errors: Errors | None
 
 
-def measured(labeller: str, said: Sequence[bool], gold: Sequence[bool], weights: ArrayLike) -> Measured:
+def measure_errors(labeller: str, said: Sequence[bool], gold: Sequence[bool], weights: ArrayLike) -> Measured:
     """Error rates of one labeller against gold (True is hallucinated). `weights` are 1 / the chance that a trace came
     to be labelled twice: where that went by the first label, the rates without them would be those of the draw."""
     calls, truth, w = np.asarray(said, dtype=bool), np.asarray(gold, dtype=bool), np.asarray(weights, dtype=float)

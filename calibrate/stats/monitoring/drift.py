@@ -112,7 +112,7 @@ class Moved:
         return self.scores or self.flags or self.coverage
 
 
-def compare(
+def compare_windows(
     before: Window,
     now: Window,
     *,
@@ -126,7 +126,7 @@ def compare(
     detector); it sets how small a p-value can get. Raises BadInput for infinite scores."""
     if np.isinf(before.scores).any() or np.isinf(now.scores).any():
         raise BadInput("a score of the window is infinite: a detector that cannot score must abstain; run it again")
-    most = permutations(tests, alpha)
+    most = permutations_needed(tests, alpha)
     pooled = _pooled(before, now)
     there = ~np.isnan(pooled.scores)
     flagged = flags(pooled.scores, threshold, flag_when)
@@ -140,7 +140,7 @@ def compare(
     return Shift(
         before=sides[0],
         now=sides[1],
-        size=coefficient(scored.scores[~scored.now], scored.scores[scored.now]) if enough else None,
+        size=energy_coefficient(scored.scores[~scored.now], scored.scores[scored.now]) if enough else None,
         p_scores=_p_scores(scored, most, rng) if enough else None,
         p_flags=_p_share(pooled, flagged, most, rng) if traces else None,
         p_coverage=_p_share(pooled, there, most, rng) if traces else None,
@@ -148,7 +148,7 @@ def compare(
     )
 
 
-def judge(shifts: Sequence[Shift], *, alpha: float = ALPHA) -> list[Moved]:
+def judge_shifts(shifts: Sequence[Shift], *, alpha: float = ALPHA) -> list[Moved]:
     """What moved, each shift's tests judged with those of all the others: in a quiet week nothing is said to have
     moved with a probability of at least 1 - alpha."""
     known = [(i, j, p) for i, shift in enumerate(shifts) for j, p in enumerate(shift.p_values) if p is not None]
@@ -169,12 +169,12 @@ def holm(p_values: Sequence[float], alpha: float = ALPHA) -> Bools:
     return found
 
 
-def permutations(tests: int, alpha: float = ALPHA) -> int:
+def permutations_needed(tests: int, alpha: float = ALPHA) -> int:
     """How many permutations it takes to tell a p-value well below alpha / tests, 20,000 at most."""
     return min(MOST_PERMUTATIONS, max(999, round(ROOM * tests / alpha)))
 
 
-def energy(x: Floats, y: Floats) -> float:
+def squared_energy_distance(x: Floats, y: Floats) -> float:
     """The squared energy distance 2 E|X - Y| - E|X - X'| - E|Y - Y'| of two samples, in the scores' units, 0 or more;
     in one dimension twice the integral of (F - G)^2, and so one sort."""
     values, steps = np.unique(np.concatenate([x, y]), return_inverse=True)
@@ -183,11 +183,11 @@ def energy(x: Floats, y: Floats) -> float:
     return float(2 * np.diff(values) @ ((share_x - share_y) ** 2)[:-1])
 
 
-def coefficient(x: Floats, y: Floats) -> float:
+def energy_coefficient(x: Floats, y: Floats) -> float:
     """The energy distance as a share of the most it could be, 2 E|X - Y|: 0 for equal samples, 1 for two different
     constants (Rizzo and Székely 2016)."""
     apart = _mean_apart(x, y)
-    return energy(x, y) / (2 * apart) if apart > 0 else 0.0
+    return squared_energy_distance(x, y) / (2 * apart) if apart > 0 else 0.0
 
 
 @dataclass(frozen=True)

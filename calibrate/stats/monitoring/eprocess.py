@@ -76,7 +76,7 @@ def log_holds(k: ArrayLike, n: ArrayLike, target: float) -> Floats:
     return log_fell(np.asarray(n) - np.asarray(k), n, 1 - target)
 
 
-def walk(labels: Sequence[bool | None], target: float, *, alpha: float = ALPHA) -> Path:
+def follow_labels(labels: Sequence[bool | None], target: float, *, alpha: float = ALPHA) -> Path:
     """The path of labels in the order they came: hallucinated, clean, or None for unsure. An unsure one counts against
     each decision: as hallucinated where it might say that the precision fell, as clean where that it holds.
 
@@ -100,7 +100,7 @@ def walk(labels: Sequence[bool | None], target: float, *, alpha: float = ALPHA) 
     )
 
 
-def decided(path: Path, *, alpha: float = ALPHA) -> tuple[Decision, int]:
+def first_decision(path: Path, *, alpha: float = ALPHA) -> tuple[Decision, int]:
     """The first decision on a path and the labels that it took; "go on" and all of them where there is none."""
     bar = -np.log(alpha)
     crossed: Bools = np.maximum(path.holds, path.fell) >= bar
@@ -115,8 +115,8 @@ def standing(
 ) -> Standing:
     """Where a recheck stands after these labels; what comes after the label that decided is left out. `rng` draws the
     forecast."""
-    path = walk(labels, target, alpha=alpha)
-    decision, n = decided(path, alpha=alpha)
+    path = follow_labels(labels, target, alpha=alpha)
+    decision, n = first_decision(path, alpha=alpha)
     counted = labels[:n]
     hits, definite = sum(one is True for one in counted), sum(one is not None for one in counted)
     bounds = (float(path.low[n - 1]), float(path.high[n - 1])) if definite else (None, None)

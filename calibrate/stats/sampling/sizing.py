@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from calibrate.errors import BadInput
-from calibrate.stats.intervals.sweep_intervals import wilson
+from calibrate.stats.intervals.binomial_intervals import wilson
 from calibrate.stats.sampling.designs import allocate
 
 

@@ -49,7 +49,7 @@ class Clusters:
 _RUNNING = ("tt", "ff", "tf", "tp", "fc", "fn", "tn")
 
 
-def codes(groups: Sequence[Hashable]) -> Ints | None:
+def cluster_codes(groups: Sequence[Hashable]) -> Ints | None:
     """A number for each row's cluster, None where no two rows share one. A group of None is a cluster of its own."""
     named = [group for group in groups if group is not None]
     if len(set(named)) == len(named):
@@ -59,7 +59,7 @@ def codes(groups: Sequence[Hashable]) -> Ints | None:
     return found.astype(np.int64)
 
 
-def clusters(
+def sum_clusters(
     keys: Floats, y: Bools, has_score: Bools, cluster: Ints, weights: Floats | None, distinct: Floats
 ) -> Clusters:
     """`keys` of the scored rows, ascending from strict to loose; `y`, `cluster` (numbered from 0) and `weights` of all

@@ -23,7 +23,7 @@ class Sums:
     fp_squared: Floats
 
 
-def count(keys: Floats, y: Bools) -> Sums:
+def count_sums(keys: Floats, y: Bools) -> Sums:
     """Unweighted sums: the number of hallucinated and of clean rows at or below every distinct key."""
     # Sorting values is three times as fast as sorting positions, and nothing but counts is needed.
     ordered = np.sort(keys)
@@ -37,7 +37,7 @@ def count(keys: Floats, y: Bools) -> Sums:
     return Sums(distinct, tp_count, fp_count, tp, fp, tp, fp)
 
 
-def weigh(keys: Floats, y: Bools, weights: Floats) -> Sums:
+def weighted_sums(keys: Floats, y: Bools, weights: Floats) -> Sums:
     """Weighted sums, and the counts beside them."""
     order = np.argsort(keys, kind="stable")
     ordered, hit, w = keys[order], y[order], weights[order]

@@ -11,8 +11,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from calibrate.errors import BadInput
 from calibrate.orientation import SIGNS, suspicion
-from calibrate.stats.sweep.clusters import Clusters, clusters, codes
-from calibrate.stats.sweep.cumulative import auroc, average_precision, by_stratum, corners, count, weigh
+from calibrate.stats.sweep.clusters import Clusters, cluster_codes, sum_clusters
+from calibrate.stats.sweep.cumulative import auroc, average_precision, by_stratum, corners, count_sums, weighted_sums
 from calibrate.stats.sweep.design import Bools, Design, Floats, Ints, StratumCounts, check_weights
 from calibrate.types import FlagWhen
 
@@ -178,10 +178,10 @@ def sweep(
     y_scored = y[scored]
     # The one place where scores are oriented: ascending keys are strict to loose.
     keys = -suspicion(values[scored], flag_when)
-    sums = count(keys, y_scored) if w is None else weigh(keys, y_scored, w[scored])
+    sums = count_sums(keys, y_scored) if w is None else weighted_sums(keys, y_scored, w[scored])
     missing = _missing(y, y_scored)
     squares = None if w is None else w * w
-    cluster = None if groups is None else codes(groups)
+    cluster = None if groups is None else cluster_codes(groups)
     return Sweep(
         flag_when=flag_when,
         # Adding 0 turns the -0.0 of a negated zero into 0.
@@ -206,7 +206,7 @@ def sweep(
         average_precision=None if missing else average_precision(sums.tp, sums.fp),
         missing=missing,
         strata=None if design is None or w is None else by_stratum(keys, y, has_score, design, w, sums.keys),
-        clusters=None if cluster is None else clusters(keys, y, has_score, cluster, w, sums.keys),
+        clusters=None if cluster is None else sum_clusters(keys, y, has_score, cluster, w, sums.keys),
     )
 
 

@@ -23,10 +23,10 @@ import numpy as np
 
 from calibrate.errors import BadInput
 from calibrate.stats.certification.certificates import Evidence, NotCertifiable, Plan
-from calibrate.stats.certification.certify import STAGE_A_SHARE, candidates, certify, first_of_each
-from calibrate.stats.certification.planning import AT_LEAST, ladder, local_weights
+from calibrate.stats.certification.certify import STAGE_A_SHARE, certify, first_of_each, plan_certificate
+from calibrate.stats.certification.planning import AT_LEAST, build_ladder, local_weights
 from calibrate.stats.choosing.policies import Policy
-from calibrate.stats.intervals.sweep_intervals import wilson
+from calibrate.stats.intervals.binomial_intervals import wilson
 from calibrate.stats.sampling.designs import Cut
 from calibrate.stats.sweep.design import Bools, Floats
 from calibrate.types import FlagWhen, Interval, OperatingPoint, Sample, TraceFilter
@@ -78,7 +78,7 @@ def plan(
     )
     pool = _pool(store, data.config, where)
     known = _known(store, data, spent, pool)
-    found = candidates(
+    found = plan_certificate(
         known.scores,
         known.labels,
         known.weights,
@@ -218,7 +218,7 @@ class _Known:
     weights: Floats
 
     def evidence(self, pool: Floats, flag_when: FlagWhen) -> Evidence:
-        rungs = ladder(pool, flag_when=flag_when)
+        rungs = build_ladder(pool, flag_when=flag_when)
         return Evidence(rungs, rungs.describe(self.scores), self.labels.astype(np.float64), self.weights, flag_when)
 
 
@@ -230,7 +230,7 @@ def _known(store: Store, data: evidence.Evidence, spent: Sequence[Certification]
     there = ~np.isnan(first.scores)
     design = evidence.design_of(first.sample, first.rows, first.refused)
     weights = (design.weights if design else np.ones(len(first.rows)))[there]
-    positions = ladder(pool, flag_when=data.flag_when).positions(first.scores[there])
+    positions = build_ladder(pool, flag_when=data.flag_when).positions(first.scores[there])
     return _Known(
         np.concatenate([first.scores[there], _values(rows)]),
         np.concatenate([first.labels[there], _bad(rows)]),

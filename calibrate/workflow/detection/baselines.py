@@ -58,7 +58,7 @@ def fit(store: Store, now: datetime) -> Fitted:
     fitted, skipped = [], []
     for (model, name), some in sorted(values.items()):
         try:
-            fitted.append(stats.fit(some, statistic=name, model=model, now=now))
+            fitted.append(stats.fit_baseline(some, statistic=name, model=model, now=now))
         except stats.NoBaseline as error:
             skipped.append(Skipped(model, name, str(error)))
     reached = {model for model, _ in values}

@@ -12,11 +12,12 @@ from itertools import combinations
 import numpy as np
 
 from calibrate.errors import BadInput
-from calibrate.stats.labels.agreement import CODES, ENRICHED, SHARE, Agreement, agreement
-from calibrate.stats.labels.second_look import Doubt, doubts
-from calibrate.stats.labels.sensitivity import Errors, Measured, WhatIf, measured, what_if
+from calibrate.stats.labels.agreement import CODES, ENRICHED, SHARE, Agreement, measure_agreement
+from calibrate.stats.labels.confident_learning import Doubt, rank_doubts
+from calibrate.stats.labels.sensitivity import Errors, Measured, WhatIf, measure_errors, what_if
 from calibrate.stats.sampling.designs import default_name
 from calibrate.types import VERDICTS, Label, Member, OperatingPoint, Sample, TraceFilter, Verdict
+from calibrate.workflow.detection import configurations
 from calibrate.workflow.evidence import loading
 from calibrate.workflow.evidence.score_matrix import load_score_matrix
 from db import Store
@@ -85,9 +86,11 @@ def look(store: Store, sample: str | None = None) -> AgreementReport:
         if len(both):
             theirs = [groups[row] for row in both.tolist()]
             rng = np.random.default_rng(SEED)
-            pairs.append(agreement((names[i], names[j]), codes[both][:, [i, j]], groups=theirs, rng=rng))
+            pairs.append(measure_agreement((names[i], names[j]), codes[both][:, [i, j]], groups=theirs, rng=rng))
     pairs.sort(key=lambda pair: -pair.traces)
-    overall = agreement(names, codes, groups=groups, rng=np.random.default_rng(SEED)) if len(names) > 1 else None
+    overall = (
+        measure_agreement(names, codes, groups=groups, rng=np.random.default_rng(SEED)) if len(names) > 1 else None
+    )
     return AgreementReport(drawn, readings, {who: counts[who] for who in names}, overall, tuple(pairs))
 
 
@@ -155,7 +158,7 @@ def double(
 def second_look(store: Store, sample: str | None = None, *, limit: int = 20) -> SecondLook:
     """The gold labels most likely wrong. Raises BadInput where detectors or labels are too few."""
     data = load_score_matrix(store, sample=sample)
-    found = doubts(
+    found = rank_doubts(
         data.labels, data.scores, flag_when=data.flag_when, groups=data.groups, rng=np.random.default_rng(SEED)
     )
     readings = store.labels.readings(data.sample.id if data.sample else None)
@@ -163,6 +166,12 @@ def second_look(store: Store, sample: str | None = None, *, limit: int = 20) -> 
     suspects = (Suspect(data.rows[one.row], one) for one in found.ranked)
     kept = [one for one in suspects if one.row.pk not in settled]
     return SecondLook(tuple(kept[:limit]), len(data.rows), int(data.labels.sum()), found.auroc, found.detectors)
+
+
+def revision(store: Store) -> tuple[object, ...]:
+    """Changes when a label or a score does: the key under which a second look may be kept."""
+    runs = configurations.configs_by_detector(store)
+    return tuple(loading.revision(store, configs[-1]) for configs in runs.values())
 
 
 def errors(store: Store, seen: AgreementReport) -> tuple[Measured, ...]:
@@ -184,7 +193,7 @@ def errors(store: Store, seen: AgreementReport) -> tuple[Measured, ...]:
         mine = [one for one in settled if one.verdicts.get(who, "unsure") != "unsure"]
         said = [one.verdicts[who] == "hallucinated" for one in mine]
         gold = [one.gold == "hallucinated" for one in mine]
-        found.append(measured(who, said, gold, [1 / chance.get(one.pk, 1.0) for one in mine]))
+        found.append(measure_errors(who, said, gold, [1 / chance.get(one.pk, 1.0) for one in mine]))
     return tuple(found)
 
 

@@ -3,7 +3,6 @@ one. Counted on the same gold labels, so both releases see the same week; unknow
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -11,7 +10,7 @@ import numpy as np
 from calibrate.errors import UnknownDetector
 from calibrate.report.sentences import figures as wording
 from calibrate.runtime import decide
-from calibrate.stats.intervals.flag_differences import Paired, paired
+from calibrate.stats.intervals.flag_differences import Paired, compare_flags
 from calibrate.stats.sweep.design import Floats
 from calibrate.thresholds.model import DetectorEntry, ThresholdsFile
 from calibrate.types import Interval
@@ -79,15 +78,10 @@ class Impact:
         return f"v{self.new} {does} and {finds}. {labels}, at {number(self.per_day)} traces a day."
 
 
-def impact(
-    store: Store,
-    before: ThresholdsFile,
-    after: ThresholdsFile,
-    points: Mapping[str, SavedPoint] | None = None,
-) -> Impact:
-    """`after`, a candidate of these points (None: the latest saved ones), against the live release `before`."""
-    saved = store.points.latest() if points is None else points
-    checks = {check.detector: check for check in regression_guard.checks(store, before, after, saved)}
+def impact(store: Store, before: ThresholdsFile, after: ThresholdsFile) -> Impact:
+    """`after`, a candidate of this store, against the live release `before`."""
+    saved = store.points.latest()
+    checks = {one.detector: one for one in regression_guard.checks(store, before, after)}
     names = sorted({*before.detectors, *after.detectors})
     rows = tuple(_row(store, name, before, after, saved.get(name), checks.get(name)) for name in names)
     shared = _shared_labels(store, [saved[name] for name in sorted(after.detectors) if name in saved])
@@ -101,8 +95,8 @@ def impact(
             return Impact(before.version, after.version, rows, None, None, per_day, why)
     old, new = (np.asarray(one) for one in tiers)
     about = {"design": data.design, "groups": data.groups}
-    pages = paired(data.labels, old == "page", new == "page", **about)  # type: ignore[arg-type]
-    flags = paired(data.labels, old != "off", new != "off", **about)  # type: ignore[arg-type]
+    pages = compare_flags(data.labels, old == "page", new == "page", **about)  # type: ignore[arg-type]
+    flags = compare_flags(data.labels, old != "off", new != "off", **about)  # type: ignore[arg-type]
     return Impact(before.version, after.version, rows, pages, flags, per_day)
 
 

@@ -6,14 +6,14 @@ chose on these labels flatters the new point, so what is worse even there is wor
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from calibrate import registry
 from calibrate.errors import BadInput, UnknownDetector
-from calibrate.stats.intervals.flag_differences import Paired, paired
+from calibrate.stats.intervals.flag_differences import Paired, compare_flags
 from calibrate.stats.sweep.design import Bools, Floats
 from calibrate.thresholds.model import DetectorEntry, ThresholdsFile
 from calibrate.types import Interval
@@ -43,20 +43,19 @@ class Check:
         return f"{self.detector} is worse than in v{self.of} on the same {self.paired.n:,} labels: {fell}"
 
 
-def hold(store: Store, before: ThresholdsFile, after: ThresholdsFile, points: Mapping[str, SavedPoint]) -> None:
+def hold(store: Store, before: ThresholdsFile, after: ThresholdsFile) -> None:
     """Raises BadInput where a point of `after` is worse than in `before` by more than chance."""
-    said = [one.worse for one in checks(store, before, after, points) if one.worse]
+    said = [one.worse for one in checks(store, before, after) if one.worse]
     if said:
         raise BadInput(f"{'; '.join(said)}. Choose another point, or say why it shall be so: `--reason TEXT`")
 
 
-def checks(
-    store: Store, before: ThresholdsFile, after: ThresholdsFile, points: Mapping[str, SavedPoint]
-) -> list[Check]:
-    """Every detector of both releases whose point is not the same, by name. `after` is a candidate of these points."""
-    names = sorted({*before.detectors} & {*after.detectors} & {*points})
+def checks(store: Store, before: ThresholdsFile, after: ThresholdsFile) -> list[Check]:
+    """Every detector of both releases whose point is not the same, by name. `after` is a candidate of this store."""
+    saved = store.points.latest()
+    names = sorted({*before.detectors} & {*after.detectors} & {*saved})
     return [
-        check(store, points[name], before.version, before.detectors[name], after.detectors[name])
+        check(store, saved[name], before.version, before.detectors[name], after.detectors[name])
         for name in names
         if not same_point(before.detectors[name], after.detectors[name])
     ]
@@ -82,7 +81,7 @@ def check(store: Store, saved: SavedPoint, of: int, old: DetectorEntry, new: Det
         if values is None:
             return Check(saved.detector, of, None, _cannot(saved.detector, of, entry, config))
         flags.append(flagged(values, entry))
-    return Check(saved.detector, of, paired(data.labels, *flags, design=data.design, groups=data.groups))
+    return Check(saved.detector, of, compare_flags(data.labels, *flags, design=data.design, groups=data.groups))
 
 
 def chosen_on(store: Store, saved: SavedPoint) -> Evidence:

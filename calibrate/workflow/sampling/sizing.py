@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrate.errors import BadInput
-from calibrate.stats.fitting.ridge import probability_map
+from calibrate.stats.fitting.ridge import fit_probability_map
 from calibrate.stats.sampling.designs import OF_ALL
 from calibrate.stats.sampling.octaves import octaves
 from calibrate.stats.sampling.sizing import Stratum, halfwidth, labels_needed
@@ -18,7 +18,7 @@ from calibrate.types import Sample, TraceFilter
 from calibrate.workflow.evidence import evidence, loading
 from calibrate.workflow.sampling import frame
 from calibrate.workflow.sampling.frame import Frame, Ranked
-from db import Store
+from db import Store, pools
 
 Floats = NDArray[np.float64]
 FEW = 20  # labels of a sample, below which they are no guide
@@ -117,7 +117,7 @@ def _caution(
 
 def _ranked(store: Store, where: TraceFilter) -> Ranked | None:
     try:
-        return frame.ranked(store, where, store.pools.moment())
+        return frame.ranked(store, where, pools.moment(store.engine))
     except BadInput:  # not scored, or nothing to rank by: plan without
         return None
 
@@ -208,7 +208,7 @@ def _chance(store: Store, sample: Sample, ranking: Ranked, column: int) -> Float
     design = evidence.design_of(data.sample, data.rows, data.refused)
     weights = design.weights if design else None
     try:
-        curve = probability_map(data.labels, data.scores, weights=weights, flag_when=data.flag_when)
+        curve = fit_probability_map(data.labels, data.scores, weights=weights, flag_when=data.flag_when)
     except BadInput:  # one class, or nothing scored
         return None
     return curve.at(ranking.scores[:, column])

@@ -14,7 +14,7 @@ from calibrate.report.sentences.figures import FEW_POSITIVES
 from calibrate.stats.intervals import bootstrap_intervals
 from calibrate.stats.intervals import ranking_differences as ranks
 from calibrate.stats.intervals.bootstrap import Areas, Units
-from calibrate.stats.intervals.ranking import Ranked, ranked
+from calibrate.stats.intervals.ranking import Ranked, rank_with_intervals
 from calibrate.stats.sweep.sweep import Sweep, sweep
 from calibrate.types import Interval
 from calibrate.workflow.evidence import loading
@@ -177,7 +177,7 @@ class _Part:
 
     def ranked(self, curve: Sweep, seed: int) -> Ranked:
         design, groups = self.data.design, self.data.groups
-        return ranked(
+        return rank_with_intervals(
             curve,
             self.data.labels[self.rows],
             self.data.scores[self.rows],
@@ -235,8 +235,8 @@ def _difference(
         False,
         n,
         positives,
-        bootstrap_intervals.figure(auroc, after.auroc - before.auroc, verdicts),
-        bootstrap_intervals.figure(average, after.average_precision - before.average_precision, verdicts),
+        bootstrap_intervals.percentile_interval(auroc, after.auroc - before.auroc, verdicts),
+        bootstrap_intervals.percentile_interval(average, after.average_precision - before.average_precision, verdicts),
     )
 
 
@@ -250,7 +250,7 @@ def _paired(one: Evidence, other: Evidence, *, seed: int) -> Compared:
     second = np.array([values[row.pk] for row in rows], dtype=float)
     kept = weights[there]
     groups = np.array([f"group {row.group}" if row.group else f"trace {row.pk}" for row in rows], dtype=object)
-    result = ranks.compare(
+    result = ranks.compare_rankings(
         y, first, second, rng=np.random.default_rng(seed), flag_when=one.flag_when, second_flag_when=other.flag_when,
         clusters=groups.astype(str), weights=kept,
         strata=None if one.design is None else one.design.strata[there],

@@ -16,8 +16,16 @@ from calibrate.stats.choosing.bounded import NotBounded, bounded
 from calibrate.stats.ensembles import combine, nested_cv
 from calibrate.stats.ensembles.cascade import Frontier, frontier
 from calibrate.stats.ensembles.combine import FEW, KINDS, Kind, Material, Recipe
-from calibrate.stats.ensembles.joint import Correlation, Joint, correlation, joint
-from calibrate.stats.ensembles.performance import Drawn, Judged, Performance, difference, draw, performance, ranking
+from calibrate.stats.ensembles.joint import Correlation, Joint, correlation, joint_false_positives
+from calibrate.stats.ensembles.performance import (
+    Drawn,
+    Judged,
+    Performance,
+    auroc_within_folds,
+    draw_resamples,
+    measure_performance,
+    recall_difference,
+)
 from calibrate.stats.ensembles.rules import Fixed, Rule, from_json, to_json
 from calibrate.stats.fitting.ridge import expit
 from calibrate.stats.sweep.design import Floats, Ints
@@ -134,14 +142,14 @@ def build(
     recipe = replace(recipe, expensive=recipe.expensive or costliest(priced).detector)
     if saved_thresholds and recipe.kind == "k_of_n":
         recipe = replace(recipe, thresholds=_saved_thresholds(store, gathered))
-    rule = combine.make(recipe, material)
+    rule = combine.build_rule(recipe, material)
     if isinstance(rule, Fixed):
         budget = max(_share(rule.score(material.traffic), rule.k, material), 1e-6)
     rng = np.random.default_rng(seed)
-    folds, drawn = nested_cv.deal(material, rng=rng), draw(material, rng=rng)
+    folds, drawn = nested_cv.deal_folds(material, rng=rng), draw_resamples(material, rng=rng)
     best = nested_cv.judge_best_single(material, folds, budget=budget)
-    mine = nested_cv.judge(recipe, material, folds, budget=budget)
-    each = combine.each_at(material, budget)
+    mine = nested_cv.judge_recipe(recipe, material, folds, budget=budget)
+    each = combine.thresholds_at_budget(material, budget)
     threshold = nested_cv.budget_cut(rule, material, budget=budget)
     signal = Cut(threshold, _share(rule.score(material.traffic), threshold, material), "measured")
     return Report(
@@ -151,14 +159,16 @@ def build(
         gathered=gathered,
         signal=signal,
         page=_page_cut(rule, gathered, mine, signal, target=target),
-        figures=performance(material, mine),
-        auroc=ranking(material, mine, drawn),
+        figures=measure_performance(material, mine),
+        auroc=auroc_within_folds(material, mine, drawn),
         best=nested_cv.best_single(material, budget=budget),
-        best_figures=performance(material, best),
-        apart=difference(material, mine, best, drawn),
+        best_figures=measure_performance(material, best),
+        apart=recall_difference(material, mine, best, drawn),
         compared=_compare(recipe, material, folds, best, drawn, budget=budget),
         each=each,
-        joint=joint(material, combine.flags_at(material, {name: at for name, at in each.items() if at is not None})),
+        joint=joint_false_positives(
+            material, combine.flags_at_thresholds(material, {name: at for name, at in each.items() if at is not None})
+        ),
         correlation=correlation(material),
         frontier=frontier(material, costliest(priced), budget=budget) if worth_a_filter(priced) else None,
         notes=tuple(_notes(recipe, gathered, each, budget)),
@@ -243,7 +253,7 @@ def _saved_thresholds(store: Store, gathered: Gathered) -> dict[str, float]:
 
 def _share(scores: Floats, threshold: float | None, material: Material) -> float:
     """The share of the traffic that is flagged."""
-    return float(np.average(combine.at_cut(scores, threshold), weights=material.traffic_weights))
+    return float(np.average(combine.flags_at_cut(scores, threshold), weights=material.traffic_weights))
 
 
 def _page_cut(rule: Rule, gathered: Gathered, mine: Judged, signal: Cut, *, target: float) -> Cut:
@@ -271,20 +281,20 @@ def _compare(
     found = []
     for name in material.names:
         judged = nested_cv.judge_single(name, material, budget=budget)
-        found.append(Compared(name, True, performance(material, judged), None))
+        found.append(Compared(name, True, measure_performance(material, judged), None))
     for kind in KINDS:
         if kind == "k_of_n" and len(material.names) < 3:
             continue
         other = replace(recipe, kind=kind, k=min(recipe.k, len(material.names)), thresholds={})
         one = recipe if kind == recipe.kind else other
         try:
-            judged = nested_cv.judge(one, material, folds, budget=budget)
+            judged = nested_cv.judge_recipe(one, material, folds, budget=budget)
         except BadInput:  # a filter too coarse for a cascade
             if kind == recipe.kind:
                 raise
             continue
-        apart = difference(material, judged, best, drawn)
-        found.append(Compared(kind_name(one), False, performance(material, judged), apart))
+        apart = recall_difference(material, judged, best, drawn)
+        found.append(Compared(kind_name(one), False, measure_performance(material, judged), apart))
     return tuple(found)
 
 

@@ -6,12 +6,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+from sqlalchemy import func, select
 
 from calibrate import registry
 from calibrate.stats.choosing.policies import Policy, choose
 from calibrate.stats.intervals.bootstrap import Units
-from calibrate.stats.intervals.ranking import FEW, ranked
-from calibrate.stats.intervals.ranking_differences import Comparison, compare
+from calibrate.stats.intervals.ranking import FEW, rank_with_intervals
+from calibrate.stats.intervals.ranking_differences import Comparison, compare_rankings
 from calibrate.stats.intervals.sweep_intervals import figures
 from calibrate.stats.sweep.design import Floats, Ints
 from calibrate.stats.sweep.sweep import Sweep, sweep
@@ -22,6 +23,7 @@ from calibrate.workflow.tuning.spending import Spent, spent_by
 from db import Store
 from db.releases import SavedPoint
 from db.scores import Config
+from db.tables import GoldRow, TraceRow
 
 DEFAULT = Policy("precision", 0.7)
 LENGTH, OVERLAP = "answer_length", "word_overlap"
@@ -146,7 +148,7 @@ def scoreboard(store: Store, *, sample: str | None = None, seed: int = 0) -> Sco
 def _line(
     name: str, data: ScoreMatrix, values: Floats, curve: Sweep, point: AtPoint | None, spent: Spent, seed: int
 ) -> Line:
-    ranks = ranked(
+    ranks = rank_with_intervals(
         curve,
         data.labels,
         values,
@@ -206,7 +208,9 @@ def _clusters(data: ScoreMatrix) -> Ints:
 
 def _lengths(store: Store, data: ScoreMatrix) -> Floats:
     """The answers' lengths in characters: the longer, the more suspicious."""
-    lengths = store.traces.answer_lengths()
+    query = select(TraceRow.id, func.length(TraceRow.answer)).join(GoldRow, GoldRow.trace_pk == TraceRow.id)
+    with store.engine.connect() as connection:
+        lengths: dict[int, int] = dict(connection.execute(query).tuples().all())
     return np.array([lengths.get(row.pk, np.nan) for row in data.rows], dtype=np.float64)
 
 
@@ -240,7 +244,7 @@ def _against(
     found = []
     for other in others:
         both = np.isfinite(turned[leader]) & np.isfinite(turned[other])
-        result = compare(
+        result = compare_rankings(
             data.labels[both],
             turned[other][both],
             turned[leader][both],

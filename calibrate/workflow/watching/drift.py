@@ -18,18 +18,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrate.errors import BadInput
-from calibrate.stats.fitting.prevalence import prevalence
-from calibrate.stats.monitoring.drift import ALPHA, ENOUGH, Moved, Shift, Window, compare, judge
-from calibrate.stats.sweep.clusters import codes
+from calibrate.stats.fitting.prevalence import estimate_prevalence
+from calibrate.stats.monitoring.drift import ALPHA, ENOUGH, Moved, Shift, Window, compare_windows, judge_shifts
+from calibrate.stats.sweep.clusters import cluster_codes
 from calibrate.thresholds.model import DetectorEntry, ThresholdsFile
 from calibrate.types import FlagWhen, Tier, TraceFilter
 from calibrate.workflow.releasing.history import promised_precision, read_release, releases_alike
 from calibrate.workflow.releasing.unknown_models import MIN_SHARE, UnknownModel, unknown_models
 from db import Store
-from db.coverage import DrawnScores
-from db.filters import NONE
+from db import windows as windows_db
 from db.releases import Release
 from db.scores import Config
+from db.traces import NONE
 
 CAP = 2000  # traces of a window that are compared at most, drawn by chance
 WHOLE = 0.95  # the share of a window that must be scored, to be taken as all of it
@@ -219,7 +219,7 @@ def drift(
         for model in models
     ]
     seen = [_look(store, pair, before, live, now=now, seed=seed, cap=cap, tests=3 * len(pairs)) for pair in pairs]
-    moved = iter(judge([one.shift for one in seen if one.shift is not None]))
+    moved = iter(judge_shifts([one.shift for one in seen if one.shift is not None]))
     lines = tuple(_line(one, next(moved) if one.shift else None, traces[one.pair.model]) for one in seen)
     return Report(
         version=release.version,
@@ -321,10 +321,12 @@ def _look(
         gap = Gap(DriftState.PARTLY_SCORED, partly.traces, partly.scored, live=partly is known[1])
         return replace(seen, gap=gap)
     drawn = [
-        _window(store.coverage.draw(config.id, where, cap, rng=rng, random=one.random))
+        _window(windows_db.draw(store.engine, config.id, where, cap, rng=rng, random=one.random))
         for where, one in zip(windows, known, strict=True)
     ]
-    shift = compare(drawn[0], drawn[1], threshold=entry.threshold, flag_when=entry.flag_when, rng=rng, tests=tests)
+    shift = compare_windows(
+        drawn[0], drawn[1], threshold=entry.threshold, flag_when=entry.flag_when, rng=rng, tests=tests
+    )
     return replace(seen, before=drawn[0], now=drawn[1], shift=shift)
 
 
@@ -339,17 +341,17 @@ class _Known:
 
 
 def _known(store: Store, config: Config, where: TraceFilter, *, sampled: bool) -> _Known:
-    scored = store.coverage.count(config.id, where)
-    refused = store.coverage.count_refusals(config.id, where)
+    scored = sum(windows_db.counts(store.engine, config.id, where).values())
+    refused = sum(windows_db.refusals(store.engine, config.id, where).values())
     traces = store.traces.count(where)
     if not scored or sampled or scored + refused >= WHOLE * traces:
         return _Known(traces, scored)
-    random = store.coverage.count(config.id, where, random=True)
+    random = sum(windows_db.counts(store.engine, config.id, where, random=True).values())
     return _Known(traces, scored, random=True, partly=random < ENOUGH)
 
 
-def _window(drawn: DrawnScores) -> Window:
-    return Window(drawn.scores, codes(drawn.groups))
+def _window(drawn: windows_db.Drawn) -> Window:
+    return Window(drawn.scores, cluster_codes(drawn.groups))
 
 
 def _config(store: Store, pair: _Pair, now: datetime) -> Config:
@@ -432,4 +434,4 @@ def _prevalence(entry: DetectorEntry, seen: _Seen) -> tuple[float, float] | None
     if not all(mapped) or not 0 < float(np.mean(mapped[0])) < 1:
         return None
     prior = float(np.mean(mapped[0]))
-    return prior, prevalence(mapped[1], prior).value
+    return prior, estimate_prevalence(mapped[1], prior).value

@@ -28,7 +28,7 @@ import numpy as np
 
 from calibrate.errors import BadInput
 from calibrate.stats.certification.certify import first_of_each
-from calibrate.stats.monitoring.eprocess import Path, Standing, standing, walk
+from calibrate.stats.monitoring.eprocess import Path, Standing, follow_labels, standing
 from calibrate.stats.sampling.designs import Cut
 from calibrate.thresholds.model import DetectorEntry
 from calibrate.types import FlagWhen, Sample, TraceFilter
@@ -207,7 +207,7 @@ def state(store: Store, one: Recheck, *, now: datetime) -> State:
         left=len(rows) - labelled,
         pool=sample.pool,
         standing=at,
-        path=walk(verdicts, plan.target, alpha=plan.alpha),
+        path=follow_labels(verdicts, plan.target, alpha=plan.alpha),
     )
 
 

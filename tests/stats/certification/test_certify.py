@@ -13,8 +13,8 @@ from scipy.stats import binom, binomtest, norm
 
 from calibrate.errors import BadInput
 from calibrate.stats.certification.certificates import Certified, NotCertifiable, Plan
-from calibrate.stats.certification.certify import candidates, certify
-from calibrate.stats.certification.planning import best_walk, ladder, local_weights, rings
+from calibrate.stats.certification.certify import certify, plan_certificate
+from calibrate.stats.certification.planning import best_walk, build_ladder, draw_rings, local_weights
 from calibrate.stats.intervals.exact_tests import binomial_p, critical, level, lower_bound, walk_down
 
 MU, SPREAD, PREVALENCE = 1.87, 1.5, 0.1
@@ -45,7 +45,7 @@ def labelled(seed: int, n: int = 200) -> tuple[np.ndarray, np.ndarray, np.ndarra
 def planned(seed: int = 1, **more: object) -> Plan:
     scores, truth, weights = labelled(seed)
     rng = np.random.default_rng(0)
-    plan = candidates(scores, truth, weights, traffic(seed)[0], 0.7, budget=180, rng=rng, **more)  # type: ignore[arg-type]
+    plan = plan_certificate(scores, truth, weights, traffic(seed)[0], 0.7, budget=180, rng=rng, **more)  # type: ignore[arg-type]
     assert isinstance(plan, Plan)
     return plan
 
@@ -99,7 +99,7 @@ def test_a_ladder_says_how_much_each_cut_flags() -> None:
     pool = np.round(rng.standard_normal(3_000), 1)
     pool[rng.random(3_000) < 0.3] = np.nan
     for flag_when, sign in (("above", 1), ("below", -1)):
-        found = ladder(pool, flag_when=flag_when)  # type: ignore[arg-type]
+        found = build_ladder(pool, flag_when=flag_when)  # type: ignore[arg-type]
         flagged = [(sign * pool >= sign * cut).sum() / 3_000 for cut in found.thresholds]
         assert_allclose(found.shares, flagged)
         assert (np.diff(found.shares) > 0).all()
@@ -118,10 +118,10 @@ def test_local_weights_average_one_within_an_octave_and_keep_their_ratios() -> N
 
 def test_the_fitted_curve_finds_the_true_precision_from_many_labels() -> None:
     scores, truth = traffic(3, n=60_000)
-    rungs = ladder(scores)
+    rungs = build_ladder(scores)
     rng = np.random.default_rng(5)
     rows = rng.choice(60_000, 12_000, replace=False)
-    draws = rings(
+    draws = draw_rings(
         rungs, rungs.describe(scores[rows])[None], truth[rows][None] * 1.0, np.ones((1, 12_000)), draws=200, rng=rng
     )
     precision = (np.cumsum(draws[0] * rungs.rings, axis=-1) / rungs.shares).mean(0)
@@ -131,7 +131,7 @@ def test_the_fitted_curve_finds_the_true_precision_from_many_labels() -> None:
 
 
 def test_the_predicted_chance_is_the_power_of_the_binomial_test() -> None:
-    rungs = ladder(np.random.default_rng(0).standard_normal(20_000))
+    rungs = build_ladder(np.random.default_rng(0).standard_normal(20_000))
     curves = np.broadcast_to(np.where(rungs.shares < 0.05, 0.85, 0.1), (1, 20_000, len(rungs.shares)))
     walk = best_walk(rungs, curves, labels=120, fresh=20_000, target=0.7, level=0.04, rng=np.random.default_rng(1))
     share = rungs.shares[walk.start[0]] / rungs.shares[walk.deepest[0]]
@@ -163,7 +163,7 @@ def test_what_must_not_matter_to_a_plan_does_not() -> None:
     pool, _ = traffic(1)
 
     def cuts(s: np.ndarray, y: np.ndarray, w: np.ndarray, p: np.ndarray, **more: str) -> np.ndarray:
-        found = candidates(s, y, w, p, 0.7, budget=180, rng=np.random.default_rng(0), **more)  # type: ignore[arg-type]
+        found = plan_certificate(s, y, w, p, 0.7, budget=180, rng=np.random.default_rng(0), **more)  # type: ignore[arg-type]
         assert isinstance(found, Plan)
         return np.array(found.cuts)
 
@@ -254,7 +254,7 @@ def test_a_failure_that_more_labels_would_mend_says_how_many_and_plans_them() ->
 def test_a_detector_that_tells_nothing_is_out_of_reach() -> None:
     rng = np.random.default_rng(7)
     scores, pool = rng.standard_normal(400), rng.standard_normal(20_000)
-    found = candidates(scores, rng.random(400) < 0.1, None, pool, 0.7, budget=200, rng=rng)
+    found = plan_certificate(scores, rng.random(400) < 0.1, None, pool, 0.7, budget=200, rng=rng)
     if isinstance(found, Plan):
         assert found.chance < 0.3
         rows = rng.choice(pool[pool >= found.deepest], found.labels)
@@ -269,7 +269,7 @@ def test_both_stages_together_certify_good_cuts_from_300_labels() -> None:
     for seed in range(runs):
         scores, truth, weights = labelled(seed, n=120)
         rng = np.random.default_rng(seed)
-        plan = candidates(scores, truth, weights, traffic(seed)[0], 0.7, budget=180, rng=rng)
+        plan = plan_certificate(scores, truth, weights, traffic(seed)[0], 0.7, budget=180, rng=rng)
         assert isinstance(plan, Plan)
         fresh, fresh_truth = traffic(1_000 + seed)
         rows = rng.choice(np.flatnonzero(fresh >= plan.deepest), plan.labels, replace=False)
@@ -315,7 +315,7 @@ def test_bad_input_is_a_sentence(changed: dict[str, object], says: str) -> None:
         "rng": np.random.default_rng(0),
     }
     with pytest.raises(BadInput, match=says):
-        candidates(**{**good, **changed})  # type: ignore[arg-type]
+        plan_certificate(**{**good, **changed})  # type: ignore[arg-type]
 
 
 def test_labels_from_elsewhere_are_refused() -> None:

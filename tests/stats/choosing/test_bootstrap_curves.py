@@ -12,12 +12,12 @@ from sklearn.metrics import average_precision_score, precision_score, recall_sco
 from calibrate.errors import BadInput
 from calibrate.simulate.scenarios import TARGET, grid
 from calibrate.simulate.trials import design_of, draw
-from calibrate.stats.choosing import bootstrap_curves
-from calibrate.stats.choosing.bootstrap_curves import bootstrap
+from calibrate.stats.choosing import bootstrap_curves as curves
+from calibrate.stats.choosing.bootstrap_curves import bootstrap_curves
 from calibrate.stats.choosing.chance import chance_below
 from calibrate.stats.choosing.elbow import elbow_spread
 from calibrate.stats.choosing.policies import Policy, choose, parse
-from calibrate.stats.intervals.bootstrap import Units, drawn
+from calibrate.stats.intervals.bootstrap import Units, draw_counts
 from calibrate.stats.intervals.sweep_intervals import figures
 from calibrate.stats.sweep.design import Design
 from calibrate.stats.sweep.sweep import sweep
@@ -44,12 +44,12 @@ def test_every_figure_is_scikit_learns_on_the_same_resamples(flag_when: str, cas
     design = strata(scores) if case == "strata" else None
     groups = [f"g{i // 3}" for i in range(150)] if case == "groups" else None
     sign = 1 if flag_when == "above" else -1
-    found = bootstrap(
+    found = bootstrap_curves(
         labels, sign * scores, design=design, groups=groups, flag_when=flag_when, thresholds=[sign * 1.0, sign * 0.333],
         policy=HALF, count=20, rng=np.random.default_rng(3),
     )  # fmt: skip
     units = Units.of_codes(np.arange(150), design.strata if design else None) if groups is None else Units.among(groups)
-    times = np.concatenate(list(drawn(units, 20, np.random.default_rng(3))))
+    times = np.concatenate(list(draw_counts(units, 20, np.random.default_rng(3))))
     weights = times * (design.weights if design else 1.0)
     for row, w in enumerate(weights):
         assert found.auroc[row] == pytest.approx(roc_auc_score(labels, scores, sample_weight=w))
@@ -66,13 +66,13 @@ def test_every_figure_is_scikit_learns_on_the_same_resamples(flag_when: str, cas
 
 def test_strata_draw_as_many_as_they_have_and_groups_stay_whole() -> None:
     code = np.repeat([0, 1, 2], [5, 10, 20])
-    (times,) = drawn(Units.of_codes(np.arange(35), code), 200, np.random.default_rng(0))
+    (times,) = draw_counts(Units.of_codes(np.arange(35), code), 200, np.random.default_rng(0))
     assert_allclose(times @ (code[:, None] == np.arange(3)), np.tile([5, 10, 20], (200, 1)))
     nested = Units.among([f"{c} {i % 2}" for i, c in enumerate(code)], code)
     assert nested.sizes.tolist() == [2, 2, 2]
     across = Units.among([str(i % 7) for i in range(35)], code)
     assert across.sizes.tolist() == [7]
-    (times,) = drawn(across, 200, np.random.default_rng(0))
+    (times,) = draw_counts(across, 200, np.random.default_rng(0))
     assert_allclose(times[:, :7], times[:, 28:35])
 
 
@@ -84,7 +84,7 @@ def test_cells_say_what_rows_say(weighted: str, monkeypatch: pytest.MonkeyPatch)
     weights = np.random.default_rng(0).uniform(0.5, 3, 1500) if weighted == "weights" else None
 
     def quantiles() -> list[np.ndarray]:
-        found = bootstrap(
+        found = bootstrap_curves(
             labels, scores, design=design, weights=weights, thresholds=[1.0, 2.0, 9.0], policy=HALF,
             rng=np.random.default_rng(6),
         )  # fmt: skip
@@ -93,7 +93,7 @@ def test_cells_say_what_rows_say(weighted: str, monkeypatch: pytest.MonkeyPatch)
         return [np.quantile(one, (0.025, 0.25, 0.5, 0.75, 0.975), axis=0) for one in kept]
 
     rows = quantiles()
-    monkeypatch.setattr(bootstrap_curves, "EXACT", 100)
+    monkeypatch.setattr(curves, "EXACT", 100)
     for one, other in zip(rows, quantiles(), strict=True):
         # A tenth of the interval's width: what is left is the noise of 2,000 draws.
         assert np.all(np.abs(one - other) <= 0.1 * (one[-1] - one[0]) + 1e-12)
@@ -102,7 +102,7 @@ def test_cells_say_what_rows_say(weighted: str, monkeypatch: pytest.MonkeyPatch)
 def test_the_spread_is_that_of_the_variance_formulas() -> None:
     labels, scores = traces(1200, seed=8)
     design = strata(scores)
-    found = bootstrap(labels, scores, design=design, thresholds=[1.2], rng=np.random.default_rng(1))
+    found = bootstrap_curves(labels, scores, design=design, thresholds=[1.2], rng=np.random.default_rng(1))
     known = figures(sweep(labels, scores, design=design), 1.2)
     for draws, interval in ((found.precision[:, 0], known.precision), (found.recall[:, 0], known.recall)):
         low, high = np.quantile(draws, (0.025, 0.975))
@@ -112,19 +112,21 @@ def test_the_spread_is_that_of_the_variance_formulas() -> None:
 def test_groups_that_err_together_are_worth_less() -> None:
     labels, scores = (np.repeat(one, 5) for one in traces(100, seed=2))
     groups = [str(i // 5) for i in range(500)]
-    alone = bootstrap(labels, scores, thresholds=[1.0], rng=np.random.default_rng(1)).precision
-    together = bootstrap(labels, scores, groups=groups, thresholds=[1.0], rng=np.random.default_rng(1)).precision
+    alone = bootstrap_curves(labels, scores, thresholds=[1.0], rng=np.random.default_rng(1)).precision
+    together = bootstrap_curves(labels, scores, groups=groups, thresholds=[1.0], rng=np.random.default_rng(1)).precision
     assert together.std() == pytest.approx(np.sqrt(5) * alone.std(), rel=0.1)
 
 
 def test_resamples_that_cannot_say_are_nan() -> None:
-    found = bootstrap(
+    found = bootstrap_curves(
         [1, 0, 0], [3.0, 2.0, 1.0], thresholds=[2.5], policy=HALF, count=400, rng=np.random.default_rng(0)
     )
     lost = np.isnan(found.auroc)
     assert lost.mean() == pytest.approx((2 / 3) ** 3 + (1 / 3) ** 3, abs=0.07)  # all clean, or all hallucinated
     assert np.array_equal(np.isnan(found.chosen), lost)
-    nothing = bootstrap([1, 0], [np.nan, np.nan], thresholds=[1.0], policy=HALF, count=5, rng=np.random.default_rng(0))
+    nothing = bootstrap_curves(
+        [1, 0], [np.nan, np.nan], thresholds=[1.0], policy=HALF, count=5, rng=np.random.default_rng(0)
+    )
     assert np.isnan(nothing.auroc).all()
     assert np.isnan(nothing.chosen).all()
     assert np.isnan(nothing.precision).all()
@@ -133,13 +135,13 @@ def test_resamples_that_cannot_say_are_nan() -> None:
 def test_bad_input_is_a_sentence() -> None:
     rng = np.random.default_rng(0)
     with pytest.raises(BadInput, match="2 labels and 1 scores"):
-        bootstrap([1, 0], [1.0], rng=rng)
+        bootstrap_curves([1, 0], [1.0], rng=rng)
     with pytest.raises(BadInput, match="one group or None, per label"):
-        bootstrap([1, 0], [1.0, 2.0], groups=["a"], rng=rng)
+        bootstrap_curves([1, 0], [1.0, 2.0], groups=["a"], rng=rng)
     with pytest.raises(BadInput, match="every weight must be a finite number above 0"):
-        bootstrap([1, 0], [1.0, 2.0], weights=[0.0, 0.0], rng=rng)
+        bootstrap_curves([1, 0], [1.0, 2.0], weights=[0.0, 0.0], rng=rng)
     with pytest.raises(BadInput, match="the labels do not move the threshold of alerts<=5/day"):
-        bootstrap([1, 0], [1.0, 2.0], policy=parse("alerts<=5/day"), rng=rng)
+        bootstrap_curves([1, 0], [1.0, 2.0], policy=parse("alerts<=5/day"), rng=rng)
 
 
 def test_the_elbow_spreads_as_elbows_of_fresh_labels_do() -> None:

@@ -13,7 +13,7 @@ from calibrate.errors import BadInput
 from calibrate.stats.choosing.bounded import Bounded, bounded
 from calibrate.stats.choosing.policies import NotEnoughLabels, Policy, Pool, choose, choose_bounded, parse
 from calibrate.stats.fitting import smoothed_curve
-from calibrate.stats.fitting.smoothed_curve import smoothed
+from calibrate.stats.fitting.smoothed_curve import smooth_sweep
 from calibrate.stats.sweep.sweep import Sweep, sweep
 
 
@@ -171,18 +171,18 @@ def test_fitting_cells_is_fitting_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     labels = rng.random(30_000) < 0.1
     ours = sweep(labels, rng.normal(size=30_000) + labels, weights=rng.uniform(1, 5, 30_000))
     assert len(ours) > smoothed_curve.CELLS
-    cells = smoothed(ours)
+    cells = smooth_sweep(ours)
     monkeypatch.setattr(smoothed_curve, "CELLS", 10**9)
-    assert_allclose(cells.probability, smoothed(ours).probability, rtol=2e-3)
+    assert_allclose(cells.probability, smooth_sweep(ours).probability, rtol=2e-3)
 
 
 def test_the_logistic_survives_separation_and_wild_scores() -> None:
-    separated = smoothed(sweep([0] * 50 + [1] * 5, np.arange(55.0)))
+    separated = smooth_sweep(sweep([0] * 50 + [1] * 5, np.arange(55.0)))
     assert np.all(np.isfinite(separated.f1))
     assert choose(sweep([0] * 50 + [1] * 5, np.arange(55.0)), Policy("elbow")).threshold == pytest.approx(50, abs=2)
     outlier = np.append(np.random.default_rng(0).normal(size=400), 1e6)
-    assert np.all(np.isfinite(smoothed(sweep(np.arange(401) % 5 == 0, outlier)).f1))
-    assert len(smoothed(sweep([0, 1, 1], [2.0, 2.0, 2.0])).f1) == 1
+    assert np.all(np.isfinite(smooth_sweep(sweep(np.arange(401) % 5 == 0, outlier)).f1))
+    assert len(smooth_sweep(sweep([0, 1, 1], [2.0, 2.0, 2.0])).f1) == 1
 
 
 def test_the_elbow_is_near_the_true_maximum_and_steadier_than_raw_f1() -> None:

@@ -12,7 +12,14 @@ from sklearn.metrics import roc_auc_score
 
 from calibrate.stats.ensembles import combine, nested_cv
 from calibrate.stats.ensembles.combine import Material, Recipe
-from calibrate.stats.ensembles.performance import Judged, difference, draw, of_flags, performance, ranking
+from calibrate.stats.ensembles.performance import (
+    Judged,
+    auroc_within_folds,
+    draw_resamples,
+    measure_flags,
+    measure_performance,
+    recall_difference,
+)
 from calibrate.stats.ensembles.rules import Weighted
 from calibrate.stats.sweep.design import Design, Floats
 from tests.stats.ensembles.ensembling import NAMES, WAYS, Octaves, material, take, world
@@ -31,9 +38,9 @@ def test_on_noise_the_auroc_is_a_half_where_the_apparent_one_is_above() -> None:
         given = noise(seed)
         if given.positives < combine.FEW:
             continue
-        folds = nested_cv.deal(given, rng=np.random.default_rng(seed), repeats=2)
-        judged = nested_cv.judge(LOGISTIC, given, folds, budget=0.05)
-        found = ranking(given, judged, draw(given, rng=np.random.default_rng(0), count=2)).value
+        folds = nested_cv.deal_folds(given, rng=np.random.default_rng(seed), repeats=2)
+        judged = nested_cv.judge_recipe(LOGISTIC, given, folds, budget=0.05)
+        found = auroc_within_folds(given, judged, draw_resamples(given, rng=np.random.default_rng(0), count=2)).value
         assert found is not None
         honest.append(found)
         apparent.append(roc_auc_score(given.labels, combine.logistic(given).score(given.scores)))
@@ -44,8 +51,8 @@ def test_on_noise_the_auroc_is_a_half_where_the_apparent_one_is_above() -> None:
 
 def test_out_of_fold_scores_are_scikit_learns_fitted_without_the_fold() -> None:
     given = material(seed=1, n=200, missing=0.1)
-    folds = nested_cv.deal(given, rng=np.random.default_rng(0), repeats=2)
-    judged = nested_cv.judge(LOGISTIC, given, folds, budget=0.1)
+    folds = nested_cv.deal_folds(given, rng=np.random.default_rng(0), repeats=2)
+    judged = nested_cv.judge_recipe(LOGISTIC, given, folds, budget=0.1)
     gaps, inputs = combine.has_gaps(given), combine.inputs_of(given)
     rows, traffic = (combine.design_matrix(some, inputs, gaps) for some in (given.scores, given.traffic))
     for repeat, fold in ((0, 0), (1, 3)):
@@ -61,7 +68,7 @@ def test_out_of_fold_scores_are_scikit_learns_fitted_without_the_fold() -> None:
 def test_folds_keep_groups_together_and_spread_the_hallucinated() -> None:
     given = material(seed=2, n=300)
     groups = [f"g{row // 3}" if row < 150 else None for row in range(300)]
-    folds = nested_cv.deal(replace(given, groups=groups), rng=np.random.default_rng(0))
+    folds = nested_cv.deal_folds(replace(given, groups=groups), rng=np.random.default_rng(0))
     assert folds.shape == (10, 300)
     assert len({tuple(one) for one in folds.tolist()}) == 10
     for dealt in folds:
@@ -74,8 +81,8 @@ def test_folds_keep_groups_together_and_spread_the_hallucinated() -> None:
 def test_figures_are_the_weighted_shares_recounted() -> None:
     given = material(seed=3, n=300)
     judged = nested_cv.judge_single("b", given, budget=0.1)
-    drawn = draw(given, rng=np.random.default_rng(0))
-    found, area = performance(given, judged), ranking(given, judged, drawn)
+    drawn = draw_resamples(given, rng=np.random.default_rng(0))
+    found, area = measure_performance(given, judged), auroc_within_folds(given, judged, drawn)
     flags, y, w = judged.flags[0], given.labels, given.weights
     assert found.recall.value == pytest.approx(w[flags & y].sum() / w[y].sum())
     assert found.precision.value == pytest.approx(w[flags & y].sum() / w[flags].sum())
@@ -87,18 +94,18 @@ def test_a_figure_is_the_mean_over_the_dealings_and_precision_that_of_all_flags(
     given = material(seed=3, n=300, weighted=False)
     flags = np.zeros((3, 300), dtype=bool)
     flags[0, :40] = flags[1, :80] = True
-    found, y = performance(given, Judged(flags, flags.astype(float))), given.labels
+    found, y = measure_performance(given, Judged(flags, flags.astype(float))), given.labels
     assert found.precision.value == pytest.approx((y[:40].sum() + y[:80].sum()) / 120)
     assert found.flag_rate.value == pytest.approx((40 + 80 + 0) / 900)
     assert found.recall.value == pytest.approx((y[:40].sum() + y[:80].sum()) / 3 / y.sum())
-    nothing = performance(given, Judged(flags[2:], flags[2:].astype(float)))
+    nothing = measure_performance(given, Judged(flags[2:], flags[2:].astype(float)))
     assert (nothing.precision.value, nothing.recall.value) == (None, 0)
 
 
 def test_answers_of_one_source_count_for_no_more_than_one() -> None:
     one = material(seed=10, n=400, weighted=False)
     four = replace(take(one, np.repeat(np.arange(400), 4)), groups=np.repeat(np.arange(400), 4).tolist())
-    alone, shared = (performance(some, nested_cv.judge_single("a", some, budget=0.2)) for some in (one, four))
+    alone, shared = (measure_performance(some, nested_cv.judge_single("a", some, budget=0.2)) for some in (one, four))
     for name in ("recall", "precision", "flag_rate"):
         first, second = getattr(alone, name), getattr(shared, name)
         assert second.value == pytest.approx(first.value)
@@ -113,7 +120,7 @@ def test_a_rule_in_two_strata_that_know_nothing_of_it_is_not_taken_for_one_that_
     for _ in range(300):
         y, flags = rng.random(150) < 0.1, rng.random(150) < 0.03
         given = Material(y, design.weights, [None] * 150, design, {"a": none}, none, np.ones(1), {"a": "above"})
-        found = of_flags(given, flags)
+        found = measure_flags(given, flags)
         for place, rate in enumerate((found.flag_rate, found.fpr)):
             assert rate.low is not None
             assert rate.high is not None
@@ -129,7 +136,7 @@ def test_other_dealings_of_the_folds_are_part_of_what_is_uncertain() -> None:
     for share in (0.5, 1.0):
         flags = np.stack([np.full(200, dealing < 2 * share) for dealing in range(4)])
         first, second = (Judged(some, some.astype(float)) for some in (flags, np.zeros((1, 200), dtype=bool)))
-        found = difference(given, first, second, draw(given, rng=np.random.default_rng(0), count=300))
+        found = recall_difference(given, first, second, draw_resamples(given, rng=np.random.default_rng(0), count=300))
         assert found.value == pytest.approx(share / 2)
         assert found.low is not None
         assert found.high is not None
@@ -145,9 +152,9 @@ def test_a_ranking_by_octaves_is_read_within_folds_and_holds_the_truth() -> None
     truth = roc_auc_score(made.truth, made.scores["a"])
     for _ in range(100):
         given, _ = made.label(300, rng)
-        folds = nested_cv.deal(given, rng=rng, repeats=2)
+        folds = nested_cv.deal_folds(given, rng=rng, repeats=2)
         scores = given.scores["a"] + 100.0 * folds
-        found = ranking(given, Judged(scores > 0, scores, folds), draw(given, rng=rng, count=200))
+        found = auroc_within_folds(given, Judged(scores > 0, scores, folds), draw_resamples(given, rng=rng, count=200))
         assert found.low is not None
         assert found.high is not None
         held += found.low <= truth <= found.high
@@ -157,7 +164,7 @@ def test_a_ranking_by_octaves_is_read_within_folds_and_holds_the_truth() -> None
 def test_the_best_single_detector_is_chosen_without_the_fold_it_is_judged_on() -> None:
     """Labels of the fold left out do not move what is chosen for it."""
     given = material(seed=4, n=200, auroc=(0.62, 0.61, 0.6, 0.6))
-    folds = nested_cv.deal(given, rng=np.random.default_rng(0), repeats=1)
+    folds = nested_cv.deal_folds(given, rng=np.random.default_rng(0), repeats=1)
     before = nested_cv.judge_best_single(given, folds, budget=0.1)
     here = folds[0] == 2
     labels = given.labels.copy()
@@ -173,17 +180,17 @@ def test_a_detector_that_cannot_flag_so_little_is_not_the_best_single_one() -> N
     scores["a"] = np.where(given.labels, 1.0, np.random.default_rng(0).random(200) < 0.3)
     traffic["a"] = (np.arange(len(traffic["a"])) % 4 == 0).astype(float)
     coarse = replace(given, scores=scores, traffic=traffic)
-    folds = nested_cv.deal(coarse, rng=np.random.default_rng(0), repeats=2)
+    folds = nested_cv.deal_folds(coarse, rng=np.random.default_rng(0), repeats=2)
     assert nested_cv.best_single(coarse, budget=0.5) == "a"
     assert nested_cv.best_single(coarse, budget=0.05) != "a"
-    found = performance(coarse, nested_cv.judge_best_single(coarse, folds, budget=0.05))
+    found = measure_performance(coarse, nested_cv.judge_best_single(coarse, folds, budget=0.05))
     assert found.recall.value
 
 
 def test_an_ensemble_against_itself_differs_by_nothing_and_is_not_shown_to_be_better() -> None:
     given = material(seed=5, n=300)
-    one = nested_cv.judge(ANY, given, np.zeros((1, 300), dtype=np.int64), budget=0.05)
-    found = difference(given, one, one, draw(given, rng=np.random.default_rng(0)))
+    one = nested_cv.judge_recipe(ANY, given, np.zeros((1, 300), dtype=np.int64), budget=0.05)
+    found = recall_difference(given, one, one, draw_resamples(given, rng=np.random.default_rng(0)))
     assert found.value == 0
     assert found.low is not None
     assert found.high is not None
@@ -204,7 +211,7 @@ def test_the_interval_of_a_difference_holds_the_truth_as_often_as_it_says(
         other = np.where(rng.random(len(y)) < 0.3, other, luck)
         first = (luck < finds[0]) ^ (rng.random((10, len(y))) < 0.1)
         judged = [Judged(flags, flags.astype(float)) for flags in (first, (other < finds[1])[None])]
-        found = difference(given, judged[0], judged[1], draw(given, rng=rng, count=300))
+        found = recall_difference(given, judged[0], judged[1], draw_resamples(given, rng=rng, count=300))
         assert found.low is not None
         assert found.high is not None
         held.append(found.low <= 0.8 * finds[0] + 0.1 - finds[1] <= found.high)
@@ -215,7 +222,7 @@ def test_a_far_better_ensemble_is_beyond_its_interval() -> None:
     given = material(seed=6, n=400, weighted=False)
     perfect = Judged(given.labels[None], given.labels[None].astype(float))
     single = nested_cv.judge_single("d", given, budget=0.05)
-    found = difference(given, perfect, single, draw(given, rng=np.random.default_rng(0)))
+    found = recall_difference(given, perfect, single, draw_resamples(given, rng=np.random.default_rng(0)))
     assert found.low is not None
     assert found.low > 0.3
 
@@ -226,10 +233,10 @@ def test_few_hallucinated_labels_fall_back_to_the_mean_rank() -> None:
     labels = given.labels.copy()
     labels[rows[combine.FEW - 1 :]] = False
     few = replace(given, labels=labels)
-    rule = combine.make(LOGISTIC, few)
+    rule = combine.build_rule(LOGISTIC, few)
     assert isinstance(rule, Weighted)
-    folds = nested_cv.deal(few, rng=np.random.default_rng(0))
-    judged = nested_cv.judge(LOGISTIC, few, folds, budget=0.05)
+    folds = nested_cv.deal_folds(few, rng=np.random.default_rng(0))
+    judged = nested_cv.judge_recipe(LOGISTIC, few, folds, budget=0.05)
     assert np.array_equal(judged.scores[0], combine.mean_rank(few).score(few.scores))
 
 
@@ -240,17 +247,17 @@ def test_an_alert_budget_finds_what_the_published_simulation_found() -> None:
     for seed in range(24):
         given = material(seed=seed, n=300, weighted=False, auroc=(0.85, 0.82, 0.78, 0.72))
         y, scores = world(np.random.default_rng(900 + seed), 20_000, auroc=(0.85, 0.82, 0.78, 0.72))
-        folds = nested_cv.deal(given, rng=np.random.default_rng(seed), repeats=2)
+        folds = nested_cv.deal_folds(given, rng=np.random.default_rng(seed), repeats=2)
         for name in truth:
             if name == "single":
-                rule = combine.make(ANY, given.of([nested_cv.best_single(given, budget=0.05)]))
+                rule = combine.build_rule(ANY, given.of([nested_cv.best_single(given, budget=0.05)]))
                 judged = nested_cv.judge_best_single(given, folds, budget=0.05)
             else:
                 recipe = ANY if name == "any" else LOGISTIC
-                rule = combine.make(recipe, given)
-                judged = nested_cv.judge(recipe, given, folds, budget=0.05)
+                rule = combine.build_rule(recipe, given)
+                judged = nested_cv.judge_recipe(recipe, given, folds, budget=0.05)
             at = nested_cv.budget_cut(rule, given, budget=0.05)
-            truth[name].append(float(combine.at_cut(rule.score(scores), at)[y].mean()))
+            truth[name].append(float(combine.flags_at_cut(rule.score(scores), at)[y].mean()))
             measured[name].append(float(judged.flags[:, given.labels].mean()))
     means = {name: float(np.mean(values)) for name, values in truth.items()}
     assert means["logistic"] > max(means["any"], means["single"])
@@ -265,13 +272,13 @@ def test_the_interval_of_recall_holds_the_truth_as_often_as_it_says() -> None:
     rng = np.random.default_rng(8)
     first = material(seed=8, n=10, weighted=False)
     y, scores = world(rng, 60_000, auroc=(0.8, 0.76, 0.72, 0.68))
-    at = combine.cut(_mean(first, scores), np.ones(len(y)), budget=0.1)
-    true = combine.at_cut(_mean(first, scores), at)[y].mean()
+    at = combine.cut_at_budget(_mean(first, scores), np.ones(len(y)), budget=0.1)
+    true = combine.flags_at_cut(_mean(first, scores), at)[y].mean()
     for _ in range(240):
         labels, some = world(rng, 300, auroc=(0.8, 0.76, 0.72, 0.68))
         given = Material(labels, np.ones(300), [None] * 300, None, some, first.traffic, first.traffic_weights, WAYS)
-        flags = combine.at_cut(_mean(first, some), at)[None]
-        one = performance(given, Judged(flags, flags.astype(float))).recall
+        flags = combine.flags_at_cut(_mean(first, some), at)[None]
+        one = measure_performance(given, Judged(flags, flags.astype(float))).recall
         assert one.low is not None
         assert one.high is not None
         held.append(one.low <= true <= one.high)

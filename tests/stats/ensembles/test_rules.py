@@ -14,19 +14,19 @@ from calibrate.errors import BadInput
 from calibrate.stats.ensembles import combine
 from calibrate.stats.ensembles.cascade import Price, frontier
 from calibrate.stats.ensembles.combine import KINDS, Material, Recipe
-from calibrate.stats.ensembles.joint import correlation, joint, spearman
+from calibrate.stats.ensembles.joint import correlation, joint_false_positives, spearman
 from calibrate.stats.ensembles.nested_cv import budget_cut
 from calibrate.stats.ensembles.rules import Cascade, Fixed, Logistic, Rule, Vote, from_json, to_json
 from tests.stats.ensembles.ensembling import NAMES, Octaves, equicorrelated, material, take
 
 
 def made(kind: str, given: Material) -> Rule:
-    return combine.make(Recipe(kind, expensive="b"), given)  # type: ignore[arg-type]
+    return combine.build_rule(Recipe(kind, expensive="b"), given)  # type: ignore[arg-type]
 
 
 def every_rule(given: Material) -> list[Rule]:
     fixed = Recipe("k_of_n", k=1, thresholds=dict.fromkeys(NAMES, 0.5))
-    return [*(made(kind, given) for kind in KINDS), combine.make(fixed, given), combine.mean_rank(given)]
+    return [*(made(kind, given) for kind in KINDS), combine.build_rule(fixed, given), combine.mean_rank(given)]
 
 
 def test_logistic_equals_scikit_learn_on_the_same_design_matrix() -> None:
@@ -74,8 +74,8 @@ def test_the_measured_joint_rate_of_correlated_detectors_is_the_published_one(
         np.zeros(n, dtype=bool), np.ones(n), [None] * n, None, scores, scores, np.ones(n),
         dict.fromkeys(NAMES, "above"),
     )  # fmt: skip
-    each = combine.each_at(clean, 0.05)
-    found = joint(clean, combine.flags_at(clean, each))
+    each = combine.thresholds_at_budget(clean, 0.05)
+    found = joint_false_positives(clean, combine.flags_at_thresholds(clean, each))
     assert found[0].measured.value == pytest.approx(any_, abs=0.002)
     assert found[1].measured.value == pytest.approx(two, abs=0.002)
 
@@ -84,7 +84,9 @@ def test_an_interval_of_the_joint_rate_narrows_with_labels_and_holds_its_figure(
     widths = []
     for n in (200, 3200):
         given = material(seed=5, n=n)
-        figure = joint(given, combine.flags_at(given, combine.each_at(given, 0.05)))[0].measured
+        figure = joint_false_positives(
+            given, combine.flags_at_thresholds(given, combine.thresholds_at_budget(given, 0.05))
+        )[0].measured
         assert figure.low is not None
         assert figure.high is not None
         assert figure.value is not None
@@ -102,7 +104,7 @@ def test_the_joint_rate_holds_by_octaves_and_is_narrower_than_so_many_labels_at_
     held, widths = np.zeros(2), []
     for _ in range(runs):
         given, _ = traffic.label(300, rng)
-        found = joint(given, combine.flags_at(given, dict(cuts)))
+        found = joint_false_positives(given, combine.flags_at_thresholds(given, dict(cuts)))
         for k, one in enumerate(found):
             assert one.measured.low is not None
             assert one.measured.high is not None
@@ -136,7 +138,7 @@ def test_a_weight_of_two_is_the_trace_twice() -> None:
 def test_a_budget_cut_flags_at_most_the_budget_and_one_step_looser_flags_more(budget: float) -> None:
     rng = np.random.default_rng(8)
     scores, weights = np.round(rng.normal(size=800), 2), rng.uniform(0.5, 3, 800)
-    at = combine.cut(scores, weights, budget=budget)
+    at = combine.cut_at_budget(scores, weights, budget=budget)
     assert at is not None
     assert weights[scores >= at].sum() / weights.sum() <= budget
     looser = scores[scores < at].max()
@@ -144,18 +146,18 @@ def test_a_budget_cut_flags_at_most_the_budget_and_one_step_looser_flags_more(bu
 
 
 def test_a_score_that_too_many_share_has_no_cut() -> None:
-    assert combine.cut(np.repeat([1.0, 0.0], 50), np.ones(100), budget=0.05) is None
+    assert combine.cut_at_budget(np.repeat([1.0, 0.0], 50), np.ones(100), budget=0.05) is None
 
 
 def test_a_vote_flags_where_k_detectors_are_above_their_own_thresholds() -> None:
     given = material(seed=9, n=300, missing=0.1)
     for k in (1, 2, 3):
-        rule = combine.make(Recipe("k_of_n", k=k), given)
+        rule = combine.build_rule(Recipe("k_of_n", k=k), given)
         assert isinstance(rule, Vote)
         at = budget_cut(rule, given, budget=0.1)
         assert at is not None
         thresholds = {name: rule.standings[name].threshold(at) for name in NAMES}
-        flags = combine.flags_at(given, thresholds)
+        flags = combine.flags_at_thresholds(given, thresholds)
         counted = np.sum([flags[name] for name in NAMES], axis=0) >= k
         # A threshold is read from knots: a score on the edge may fall to either side.
         assert np.mean(counted != (rule.score(given.scores) >= at)) <= 0.01
@@ -171,7 +173,7 @@ def test_every_rule_is_total() -> None:
         assert np.isfinite(nothing).all()
         at = budget_cut(rule, given, budget=0.05)
         if not isinstance(rule, Logistic):  # whose indicators may know that no score is a bad sign
-            assert not combine.at_cut(nothing, at).any()
+            assert not combine.flags_at_cut(nothing, at).any()
 
 
 def test_lengths_that_differ_are_refused() -> None:
@@ -262,4 +264,4 @@ def test_the_frontier_counts_calls_and_money() -> None:
 )
 def test_what_cannot_be_made_is_refused_in_a_sentence(recipe: Recipe, says: str) -> None:
     with pytest.raises(BadInput, match=says):
-        combine.make(recipe, material(seed=16, n=100))
+        combine.build_rule(recipe, material(seed=16, n=100))

@@ -11,14 +11,14 @@ from hypothesis import strategies as st
 from scipy.stats import median_abs_deviation, norm
 
 from calibrate.errors import BadInput
-from calibrate.stats.fitting.baselines import CONSISTENT, ENOUGH, MINIMUM, NoBaseline, fit
+from calibrate.stats.fitting.baselines import CONSISTENT, ENOUGH, MINIMUM, NoBaseline, fit_baseline
 from calibrate.types import Baseline
 
 NOW = datetime(2026, 11, 21, tzinfo=UTC)
 
 
 def fitted(values: object) -> Baseline:
-    return fit(values, statistic="entropy/mean/top5", model="m", now=NOW)  # type: ignore[arg-type]
+    return fit_baseline(values, statistic="entropy/mean/top5", model="m", now=NOW)  # type: ignore[arg-type]
 
 
 @given(st.lists(st.floats(0, 1.609), min_size=MINIMUM, max_size=60, unique=True))

@@ -7,7 +7,7 @@ import pytest
 from scipy.optimize import minimize_scalar
 
 from calibrate.errors import BadInput
-from calibrate.stats.fitting.prevalence import prevalence
+from calibrate.stats.fitting.prevalence import estimate_prevalence
 
 MU, PRIOR = 1.5, 0.1
 
@@ -26,7 +26,7 @@ def test_it_maximises_the_likelihood_of_the_mixture(share: float) -> None:
     best = minimize_scalar(
         lambda s: -np.log(s * ratio + 1 - s).sum(), bounds=(1e-6, 1 - 1e-6), method="bounded", options={"xatol": 1e-9}
     ).x
-    found = prevalence(p, PRIOR)
+    found = estimate_prevalence(p, PRIOR)
     assert found.value == pytest.approx(best, abs=1e-4)
     assert found.settled
     assert found.value == pytest.approx(share, abs=0.04)
@@ -34,13 +34,13 @@ def test_it_maximises_the_likelihood_of_the_mixture(share: float) -> None:
 
 def test_missing_scores_are_left_out_and_nothing_is_refused() -> None:
     p, _ = mapped(0.1, 500)
-    assert prevalence(np.append(p, [np.nan] * 7), PRIOR) == prevalence(p, PRIOR)
+    assert estimate_prevalence(np.append(p, [np.nan] * 7), PRIOR) == estimate_prevalence(p, PRIOR)
     for bad in ([], [np.nan], [1.2]):
         with pytest.raises(BadInput, match="probabilities"):
-            prevalence(bad, PRIOR)
+            estimate_prevalence(bad, PRIOR)
     with pytest.raises(BadInput, match="prior"):
-        prevalence(p, 0.0)
+        estimate_prevalence(p, 0.0)
 
 
 def test_certain_maps_settle_at_the_share_of_certain_ones() -> None:
-    assert prevalence([1.0] * 3 + [0.0] * 7, 0.2).value == pytest.approx(0.3)
+    assert estimate_prevalence([1.0] * 3 + [0.0] * 7, 0.2).value == pytest.approx(0.3)

@@ -16,7 +16,7 @@ from sklearn.metrics import brier_score_loss, log_loss
 from calibrate.errors import BadInput
 from calibrate.probability import ProbabilityMap
 from calibrate.stats.choosing.policies import NotEnoughLabels
-from calibrate.stats.fitting.reliability import equal_bins, fit_map, folds, reliability
+from calibrate.stats.fitting.reliability import equal_bins, fit_map, folds, judge_probabilities
 from calibrate.stats.intervals.bootstrap import Units
 from calibrate.stats.sweep.design import Design
 
@@ -37,7 +37,7 @@ def drawn(seed: int = 0, n: int = 200) -> tuple[np.ndarray, np.ndarray]:
 def test_losses_equal_scikit_learn_with_weights() -> None:
     labels, p = perfect(1, 400)
     weights = np.random.default_rng(2).uniform(0.2, 9, 400)
-    found = reliability(labels, p, weights=weights, rng=np.random.default_rng(0))
+    found = judge_probabilities(labels, p, weights=weights, rng=np.random.default_rng(0))
     assert found.brier.value == pytest.approx(brier_score_loss(labels, p, sample_weight=weights), abs=1e-12)
     assert found.log_loss == pytest.approx(log_loss(labels, p, sample_weight=weights), abs=1e-12)
     always = np.full(400, np.average(labels, weights=weights))
@@ -48,7 +48,7 @@ def test_losses_equal_scikit_learn_with_weights() -> None:
 
 def test_bins_of_equal_mass_equal_scikit_learn() -> None:
     labels, p = perfect(3, 500)
-    found = reliability(labels, p, bins=10, rng=np.random.default_rng(0))
+    found = judge_probabilities(labels, p, bins=10, rng=np.random.default_rng(0))
     share, predicted = calibration_curve(labels, p, n_bins=10, strategy="quantile")
     assert_allclose([one.predicted for one in found.bins], predicted, atol=1e-12)
     assert_allclose([one.hallucinated.value for one in found.bins], share, atol=1e-12)
@@ -92,18 +92,20 @@ def test_what_is_no_map_is_refused(broken: dict[str, object]) -> None:
 
 
 def test_chance_alone_makes_the_calibration_error_of_perfect_probabilities() -> None:
-    found = [reliability(*perfect(seed, 300), rng=np.random.default_rng(seed), bins=10).ece for seed in range(60)]
+    found = [
+        judge_probabilities(*perfect(seed, 300), rng=np.random.default_rng(seed), bins=10).ece for seed in range(60)
+    ]
     assert np.median(found) == pytest.approx(0.05, abs=0.015)
-    assert reliability(*perfect(1, 30_000), rng=np.random.default_rng(1), bins=10).ece < 0.01
+    assert judge_probabilities(*perfect(1, 30_000), rng=np.random.default_rng(1), bins=10).ece < 0.01
 
 
 def test_labels_that_come_in_copies_widen_the_interval() -> None:
     labels, p = perfect(5, 100)
-    alone = reliability(labels, p, rng=np.random.default_rng(0), bins=5).brier
+    alone = judge_probabilities(labels, p, rng=np.random.default_rng(0), bins=5).brier
     copies = Units.among([place // 4 for place in range(400)])
     fourfold = [np.repeat(one, 4) for one in (labels, p)]
-    together = reliability(*fourfold, units=copies, rng=np.random.default_rng(0), bins=5).brier
-    naive = reliability(*fourfold, rng=np.random.default_rng(0), bins=5).brier
+    together = judge_probabilities(*fourfold, units=copies, rng=np.random.default_rng(0), bins=5).brier
+    naive = judge_probabilities(*fourfold, rng=np.random.default_rng(0), bins=5).brier
     widths = [(one.high or 0) - (one.low or 0) for one in (alone, together, naive)]
     assert widths[1] == pytest.approx(widths[0], rel=0.15)
     assert widths[2] == pytest.approx(widths[0] / 2, rel=0.15)

@@ -7,7 +7,7 @@ import pytest
 from scipy.stats import beta, norm, t
 
 from calibrate.stats.intervals import bootstrap_intervals
-from calibrate.stats.intervals.bootstrap import Order, Units, drawn
+from calibrate.stats.intervals.bootstrap import Order, Units, draw_counts
 from calibrate.stats.intervals.bootstrap_intervals import Verdicts
 from calibrate.types import Interval
 
@@ -30,22 +30,24 @@ def test_labels_that_weigh_more_than_others_are_worth_fewer() -> None:
 
 def test_the_ends_are_no_further_out_than_draws_can_tell() -> None:
     some = norm.ppf((np.arange(200) + 0.5) / 200)
-    few, many = (bounds(bootstrap_intervals.figure(0.0, draws, Verdicts(3.2, 500))) for draws in (some, NORMAL))
+    few, many = (
+        bounds(bootstrap_intervals.percentile_interval(0.0, draws, Verdicts(3.2, 500))) for draws in (some, NORMAL)
+    )
     assert few == pytest.approx((norm.ppf(5 / 200), norm.ppf(1 - 5 / 200)), rel=0.03)
     assert many == pytest.approx((norm.ppf(5 / 1000), norm.ppf(1 - 5 / 1000)), rel=0.03)
 
 
 def test_the_upper_end_may_have_draws_of_its_own() -> None:
-    low, high = bounds(bootstrap_intervals.figure(0.0, NORMAL - 1, Verdicts(500, 500), high=NORMAL + 1))
+    low, high = bounds(bootstrap_intervals.percentile_interval(0.0, NORMAL - 1, Verdicts(500, 500), high=NORMAL + 1))
     assert (low, high) == pytest.approx((-1 - norm.ppf(0.975), 1 + norm.ppf(0.975)), rel=0.02)
-    assert bootstrap_intervals.figure(0.0, NORMAL, Verdicts(9, 9), high=np.full(9, np.nan)).low is None
+    assert bootstrap_intervals.percentile_interval(0.0, NORMAL, Verdicts(9, 9), high=np.full(9, np.nan)).low is None
 
 
 @pytest.mark.parametrize("area", [0.0, 0.3, 0.62, 0.95, 1.0])
 def test_aurocs_bounds_are_as_far_as_hanley_and_mcneils_variance_there_allows(area: float) -> None:
     """Their variance by Q1 and Q2, with (n + m) / 2 - 1 in place of n - 1 and m - 1 (Newcombe's method 5)."""
     n, m = 15, 285
-    for bound in bounds(bootstrap_intervals.auroc(area, np.full(100, area), Verdicts(n, m))):
+    for bound in bounds(bootstrap_intervals.auroc_interval(area, np.full(100, area), Verdicts(n, m))):
         if bound in (0.0, 1.0):
             continue
         q1, q2, half = bound / (2 - bound), 2 * bound**2 / (1 + bound), (n + m) / 2 - 1
@@ -57,19 +59,20 @@ def test_aurocs_bounds_are_as_far_as_hanley_and_mcneils_variance_there_allows(ar
 def test_a_perfect_ranking_of_few_labels_is_not_certain(n: int, m: int) -> None:
     """Hanley and McNeil's variance is 0 at 1, and so a solution there says nothing: the other one is the bound."""
     draws, labels = np.ones(500), Verdicts(n, m)
-    low, high = bounds(bootstrap_intervals.auroc(1.0, draws, labels))
+    low, high = bounds(bootstrap_intervals.auroc_interval(1.0, draws, labels))
     q1, q2, half = low / (2 - low), 2 * low**2 / (1 + low), (n + m) / 2 - 1
     variance = (low * (1 - low) + half * (q1 - low**2) + half * (q2 - low**2)) / (n * m)
     assert (1 - low, high) == pytest.approx((norm.ppf(0.975) * np.sqrt(variance), 1), rel=1e-6)
-    assert bounds(bootstrap_intervals.auroc(0.0, 0 * draws, labels)) == pytest.approx((0, 1 - low), abs=1e-6)
-    least, most = bounds(bootstrap_intervals.average_precision(1.0, draws, labels))
+    assert bounds(bootstrap_intervals.auroc_interval(0.0, 0 * draws, labels)) == pytest.approx((0, 1 - low), abs=1e-6)
+    least, most = bounds(bootstrap_intervals.average_precision_interval(1.0, draws, labels))
     assert (least, most) == pytest.approx((beta.ppf(0.025, n + 0.5, 0.5), 1))
-    assert bootstrap_intervals.figure(1.0, draws, labels) == Interval(1.0)
+    assert bootstrap_intervals.percentile_interval(1.0, draws, labels) == Interval(1.0)
 
 
 def test_what_the_resamples_show_beyond_that_makes_it_wider() -> None:
     few, many = (
-        bounds(bootstrap_intervals.auroc(0.8, 0.8 + spread * NORMAL, Verdicts(50, 200))) for spread in (0.01, 0.08)
+        bounds(bootstrap_intervals.auroc_interval(0.8, 0.8 + spread * NORMAL, Verdicts(50, 200)))
+        for spread in (0.01, 0.08)
     )
     assert few[1] - few[0] < 0.7 * (many[1] - many[0])
     assert 0 < many[0] < 0.8 < many[1] < 1
@@ -78,17 +81,21 @@ def test_what_the_resamples_show_beyond_that_makes_it_wider() -> None:
 def test_other_figures_reach_as_far_as_students_t() -> None:
     for few in (10, 60):
         reach = t.ppf(0.975, few - 1) * np.sqrt(few / (few - 1))
-        assert bounds(bootstrap_intervals.figure(0.0, NORMAL, Verdicts(few, 500))) == pytest.approx(
+        assert bounds(bootstrap_intervals.percentile_interval(0.0, NORMAL, Verdicts(few, 500))) == pytest.approx(
             (-reach, reach), rel=0.02
         )
-        low, high = bounds(bootstrap_intervals.average_precision(0.3, 0.3 + 0.02 * NORMAL, Verdicts(500, few)))
+        low, high = bounds(bootstrap_intervals.average_precision_interval(0.3, 0.3 + 0.02 * NORMAL, Verdicts(500, few)))
         sides = [abs(np.log(side / (1 - side)) - np.log(0.3 / 0.7)) for side in (low, high)]
         assert sides == pytest.approx([reach * 0.02 / 0.21] * 2, rel=0.02)
 
 
 def test_what_cannot_be_said_is_not() -> None:
     gone = np.where(np.arange(100) < 60, np.nan, 0.5)
-    for one in (bootstrap_intervals.auroc, bootstrap_intervals.average_precision, bootstrap_intervals.figure):
+    for one in (
+        bootstrap_intervals.auroc_interval,
+        bootstrap_intervals.average_precision_interval,
+        bootstrap_intervals.percentile_interval,
+    ):
         assert one(None, NORMAL, Verdicts(20, 20)) == Interval(None)
         assert one(0.5, gone, Verdicts(20, 20)) == Interval(0.5)
 
@@ -107,10 +114,10 @@ def test_aurocs_interval_holds_the_truth_as_often_as_it_says(positives: int, n: 
     labels = np.arange(n) < positives
     for _ in range(250):
         order = Order.of(-(rng.standard_normal(n) + norm.ppf(truth) * np.sqrt(2) * labels), labels)
-        times = np.concatenate(list(drawn(Units.among([None] * n), 300, rng))).astype(float)
+        times = np.concatenate(list(draw_counts(Units.among([None] * n), 300, rng))).astype(float)
         value = float(order.areas(np.ones((1, n))).auroc[0])
         low, high = bounds(
-            bootstrap_intervals.auroc(value, order.areas(times).auroc, Verdicts(positives, n - positives))
+            bootstrap_intervals.auroc_interval(value, order.areas(times).auroc, Verdicts(positives, n - positives))
         )
         held.append(low <= truth <= high)
     assert 0.93 - 0.03 <= np.mean(held) <= 0.985 + 0.014

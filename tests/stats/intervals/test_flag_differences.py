@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from calibrate.errors import BadInput
-from calibrate.stats.intervals.flag_differences import Paired, paired
+from calibrate.stats.intervals.flag_differences import Paired, compare_flags
 from calibrate.stats.sweep.design import Design
 
 Rows = list[tuple[bool, bool, bool]]
@@ -50,7 +50,7 @@ def test_figures_and_intervals_are_those_of_a_plain_bootstrap() -> None:
     y, a, b = traffic(rng, 20_000, drop=0.5)
     rows, design = octave(rng, rng.normal(size=20_000) + 2 * a + 2 * b, 600)
     y, a, b, w = y[rows], a[rows], b[rows], design.weights
-    found = paired(y, a, b, design=design)
+    found = compare_flags(y, a, b, design=design)
     before, after = reference(y, a, w), reference(y, b, w)
     strata = [np.flatnonzero(design.strata == h) for h in range(7)]
     draws: dict[str, list[float]] = {name: [] for name in FIGURES}
@@ -71,10 +71,10 @@ def test_groups_that_err_together_count_as_one() -> None:
     """Every label four times over is worth no more than once."""
     rng = np.random.default_rng(5)
     y, a, b = traffic(rng, 400, drop=0.5)
-    once = paired(y, a, b)
+    once = compare_flags(y, a, b)
     groups = np.repeat(np.arange(400), 4).tolist()
-    four = paired(*(np.repeat(one, 4) for one in (y, a, b)), groups=groups)
-    blind = paired(*(np.repeat(one, 4) for one in (y, a, b)))
+    four = compare_flags(*(np.repeat(one, 4) for one in (y, a, b)), groups=groups)
+    blind = compare_flags(*(np.repeat(one, 4) for one in (y, a, b)))
     width = [one.recall.high - one.recall.low for one in (once, four, blind)]  # type: ignore[operator]
     assert width[1] == pytest.approx(width[0], rel=0.15)
     assert width[2] < 0.6 * width[1]
@@ -88,7 +88,7 @@ def test_without_a_change_it_is_rarely_called_worse_and_with_a_large_one_nearly_
         for trial in range(400):
             y, a, b = traffic(rng, 4000, drop=drop, shared=0.8 if trial % 2 else 0.3)
             rows, design = octave(rng, rng.normal(size=4000) + a + b, 300)
-            alarms[drop] += bool(paired(y[rows], a[rows], b[rows], design=design).worse)
+            alarms[drop] += bool(compare_flags(y[rows], a[rows], b[rows], design=design).worse)
     assert alarms[0.0] <= 28  # 5% of 400, and 2 standard errors
     assert alarms[1.5] >= 360
 
@@ -103,7 +103,7 @@ def test_few_labels_lost_are_no_proof(lost: int, won: int, worse: bool) -> None:
     a[: 20 + lost], b[:20] = True, True
     b[39 - won : 39] = True
     assert worse == (binomtest(won, lost + won, alternative="less").pvalue < 0.025)
-    assert worse == ("recall" in paired(y, a, b).worse)
+    assert worse == ("recall" in compare_flags(y, a, b).worse)
 
 
 ROW = st.tuples(st.booleans(), st.booleans(), st.booleans())
@@ -112,7 +112,7 @@ ROW = st.tuples(st.booleans(), st.booleans(), st.booleans())
 @given(st.lists(ROW, max_size=40))
 def test_it_is_total_and_turns_round(rows: Rows) -> None:
     y, a, b = (np.array([row[i] for row in rows], dtype=bool) for i in range(3))
-    there, back = paired(y, a, b), paired(y, b, a)
+    there, back = compare_flags(y, a, b), compare_flags(y, b, a)
     for name in FIGURES:
         one, other = getattr(there, name), getattr(back, name)
         if one.value is None:
@@ -120,11 +120,11 @@ def test_it_is_total_and_turns_round(rows: Rows) -> None:
             continue
         assert -1 <= one.low <= one.value <= one.high <= 1
         assert (one.value, one.low, one.high) == pytest.approx((-other.value, -other.high, -other.low))
-    same: Paired = paired(y, a, a)
+    same: Paired = compare_flags(y, a, a)
     assert same.worse == ()
     assert same.flag_rate.high in (0.0, None)
 
 
 def test_rows_that_do_not_match_are_refused() -> None:
     with pytest.raises(BadInput, match="3 labels, 2 and 3 flags"):
-        paired(np.ones(3, dtype=bool), np.ones(2, dtype=bool), np.ones(3, dtype=bool))
+        compare_flags(np.ones(3, dtype=bool), np.ones(2, dtype=bool), np.ones(3, dtype=bool))

@@ -10,8 +10,8 @@ from scipy.stats import norm, t
 from sklearn.metrics import average_precision_score, roc_auc_score
 
 from calibrate.errors import BadInput
-from calibrate.stats.intervals.bootstrap import Units, drawn
-from calibrate.stats.intervals.ranking_differences import compare
+from calibrate.stats.intervals.bootstrap import Units, draw_counts
+from calibrate.stats.intervals.ranking_differences import compare_rankings
 
 Arrays = tuple[NDArray[np.bool_], NDArray[np.float64], NDArray[np.float64]]
 
@@ -33,14 +33,14 @@ def test_the_interval_is_scikit_learns_over_the_same_resamples(flag_when: str, g
     sign = 1 if flag_when == "above" else -1
     group = np.arange(200) // 4 if grouped else np.arange(200)
     weights = np.where(np.arange(200) < 50, 3.0, 1.0)
-    found = compare(
+    found = compare_rankings(
         y, sign * weak, sign * better, rng=np.random.default_rng(1), flag_when=flag_when,  # type: ignore[arg-type]
         clusters=group, weights=weights, resamples=300,
     )  # fmt: skip
 
     few = min(len(np.unique(group[y])), len(np.unique(group[~y])))
     tail = 100 * norm.cdf(-t.ppf(0.975, few - 1) * np.sqrt(few / (few - 1)))
-    rows = np.concatenate(list(drawn(Units.of_codes(group), 300, np.random.default_rng(1)))) * weights
+    rows = np.concatenate(list(draw_counts(Units.of_codes(group), 300, np.random.default_rng(1)))) * weights
     for figure, score, name in (
         (found.auroc, roc_auc_score, "auroc"),
         (found.average_precision, average_precision_score, "average_precision"),
@@ -56,7 +56,7 @@ def test_the_interval_is_scikit_learns_over_the_same_resamples(flag_when: str, g
 
 def test_whole_clusters_are_drawn_as_many_as_there_are() -> None:
     group = np.repeat(np.arange(10), [1, 2, 3, 4, 5, 6, 7, 8, 9, 10])
-    (rows,) = drawn(Units.of_codes(group), 300, np.random.default_rng(0))
+    (rows,) = draw_counts(Units.of_codes(group), 300, np.random.default_rng(0))
     times = rows[:, np.unique(group, return_index=True)[1]]
     assert_allclose(rows, times[:, group])
     assert_allclose(times.sum(axis=1), 10)
@@ -75,14 +75,14 @@ def test_the_interval_is_about_delongs() -> None:
     variance = np.var(w10 - v10, ddof=1) / y.sum() + np.var(w01 - v01, ddof=1) / (~y).sum()
     half = norm.ppf(0.975) * np.sqrt(variance)
     difference = roc_auc_score(y, better) - roc_auc_score(y, weak)
-    found = compare(y, weak, better, rng=np.random.default_rng(2)).auroc
+    found = compare_rankings(y, weak, better, rng=np.random.default_rng(2)).auroc
     assert found.low == pytest.approx(difference - half, abs=0.15 * half)
     assert found.high == pytest.approx(difference + half, abs=0.15 * half)
 
 
 def test_pairing_tells_apart_what_two_separate_intervals_would_not() -> None:
     y, weak, _ = data(300, ties=False)
-    same = compare(y, weak, 2 * weak + 1, rng=np.random.default_rng(0))
+    same = compare_rankings(y, weak, 2 * weak + 1, rng=np.random.default_rng(0))
     assert (same.auroc.value, same.auroc.low, same.auroc.high) == (0, 0, 0)
     assert (same.average_precision.low, same.average_precision.high) == (0, 0)
 
@@ -90,31 +90,33 @@ def test_pairing_tells_apart_what_two_separate_intervals_would_not() -> None:
 def test_traces_that_err_together_are_worth_less() -> None:
     y, weak, better = data(60, ties=False)
     four = [np.repeat(one, 4) for one in (y, weak, better)]
-    alone = compare(y, weak, better, rng=np.random.default_rng(3)).auroc
-    together = compare(*four, rng=np.random.default_rng(3), clusters=np.repeat(np.arange(60), 4)).auroc
-    apart = compare(*four, rng=np.random.default_rng(3)).auroc
+    alone = compare_rankings(y, weak, better, rng=np.random.default_rng(3)).auroc
+    together = compare_rankings(*four, rng=np.random.default_rng(3), clusters=np.repeat(np.arange(60), 4)).auroc
+    apart = compare_rankings(*four, rng=np.random.default_rng(3)).auroc
     assert together == alone
     assert apart.high - apart.low < 0.7 * (together.high - together.low)  # type: ignore[operator]
 
 
 def test_swapping_the_two_turns_the_sign() -> None:
     y, weak, better = data()
-    one = compare(y, weak, better, rng=np.random.default_rng(4)).average_precision
-    other = compare(y, better, weak, rng=np.random.default_rng(4)).average_precision
+    one = compare_rankings(y, weak, better, rng=np.random.default_rng(4)).average_precision
+    other = compare_rankings(y, better, weak, rng=np.random.default_rng(4)).average_precision
     turned = (-other.value, -other.high, -other.low)  # type: ignore[operator]
     assert (one.value, one.low, one.high) == pytest.approx(turned)
 
 
 def test_too_little_says_so() -> None:
     none = np.zeros(0)
-    assert "no label has a score of both" in str(compare(none, none, none, rng=np.random.default_rng(0)).missing)
-    clean = compare([0, 0, 0], [1, 2, 3], [3, 2, 1], rng=np.random.default_rng(0))
+    assert "no label has a score of both" in str(
+        compare_rankings(none, none, none, rng=np.random.default_rng(0)).missing
+    )
+    clean = compare_rankings([0, 0, 0], [1, 2, 3], [3, 2, 1], rng=np.random.default_rng(0))
     assert clean.first is None
     assert "all 3 labels that both scored are of one kind" in str(clean.missing)
-    rare = compare([1, 0, 0, 0], [4.0, 1, 2, 3], [1.0, 2, 3, 4], rng=np.random.default_rng(0))
+    rare = compare_rankings([1, 0, 0, 0], [4.0, 1, 2, 3], [1.0, 2, 3, 4], rng=np.random.default_rng(0))
     assert rare.auroc.value == -1
     assert rare.auroc.low is None  # every draw says -1, which one hallucinated label cannot
-    alone = compare([1, 0], [1.0, 2.0], [2.0, 1.0], rng=np.random.default_rng(0), resamples=400)
+    alone = compare_rankings([1, 0], [1.0, 2.0], [2.0, 1.0], rng=np.random.default_rng(0), resamples=400)
     assert alone.auroc.value == 1
     assert alone.auroc.low is None
 
@@ -128,6 +130,6 @@ def test_too_little_says_so() -> None:
 )
 def test_what_cannot_be_compared_is_refused(arguments: tuple[list[float], ...], said: str) -> None:
     with pytest.raises(BadInput, match=said):
-        compare(*arguments, rng=np.random.default_rng(0))
+        compare_rankings(*arguments, rng=np.random.default_rng(0))
     with pytest.raises(BadInput, match="clusters for"):
-        compare([1, 0], [1, 2], [1, 2], clusters=[1], rng=np.random.default_rng(0))
+        compare_rankings([1, 0], [1, 2], [1, 2], clusters=[1], rng=np.random.default_rng(0))

@@ -13,14 +13,8 @@ from numpy.testing import assert_allclose
 from scipy.stats import beta, betaprime, binom, binomtest
 
 from calibrate.errors import BadInput
-from calibrate.stats.intervals.sweep_intervals import (
-    band,
-    expected_precision_halfwidth,
-    figures,
-    simultaneous_band,
-    wilson,
-    z_value,
-)
+from calibrate.stats.intervals.binomial_intervals import wilson, z_value
+from calibrate.stats.intervals.sweep_intervals import band, expected_precision_halfwidth, figures, simultaneous_band
 from calibrate.stats.sampling.designs import allocate
 from calibrate.stats.sweep.design import Design
 from calibrate.stats.sweep.sweep import sweep

@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 from scipy.stats import norm, t
 from sklearn.metrics import average_precision_score, roc_auc_score
 
-from calibrate.stats.ensembles.performance import Judged, performance
-from calibrate.stats.intervals.bootstrap import Units, drawn
-from calibrate.stats.intervals.ranking import ranked
-from calibrate.stats.intervals.ranking_differences import Comparison, compare
+from calibrate.stats.ensembles.performance import Judged, measure_performance
+from calibrate.stats.intervals.bootstrap import Units, draw_counts
+from calibrate.stats.intervals.ranking import rank_with_intervals
+from calibrate.stats.intervals.ranking_differences import Comparison, compare_rankings
 from calibrate.stats.intervals.unseen_positives import Unseen
 from calibrate.stats.sweep.design import Design
 from calibrate.stats.sweep.sweep import sweep
@@ -89,16 +89,16 @@ def test_strata_of_one_weight_are_drawn_apart_all_the_same() -> None:
     labels = rng.random(100) < 0.4
     first, second = rng.normal(size=100) + labels, rng.normal(size=100) + labels
     units, same = Units.of_codes(np.arange(100), STRATA), np.full(100, 5.0)
-    rows = np.concatenate(list(drawn(units, 300, np.random.default_rng(22))))
+    rows = np.concatenate(list(draw_counts(units, 300, np.random.default_rng(22))))
     each = [roc_auc_score(labels, first, sample_weight=w) for w in rows]
-    found = ranked(
+    found = rank_with_intervals(
         sweep(labels, first), labels, first, rng=np.random.default_rng(22), weights=same, strata=STRATA, count=300
     )
     assert found.draws.auroc == pytest.approx(each)
     gaps = [_gap(labels, first, second, w) for w in rows]
     few = labels.sum()
     tail = norm.cdf(-t.ppf(0.975, few - 1) * np.sqrt(few / (few - 1)))
-    apart = compare(
+    apart = compare_rankings(
         labels, first, second, rng=np.random.default_rng(22), weights=same, strata=STRATA, resamples=300
     ).auroc
     assert (apart.low, apart.high) == pytest.approx((np.quantile(gaps, tail), np.quantile(gaps, 1 - tail)))
@@ -112,7 +112,7 @@ def test_areas_are_scikit_learns_and_traces_without_a_score_do_not_count() -> No
     design, there = Design(STRATA, POPULATION), ~np.isnan(scores)
     for strata in (STRATA, None):
         given_to = {"weights": design.weights, "strata": strata, "count": 300}
-        found = ranked(sweep(labels, scores, weights=design.weights), labels, scores, rng=rng, **given_to)  # type: ignore[arg-type]
+        found = rank_with_intervals(sweep(labels, scores, weights=design.weights), labels, scores, rng=rng, **given_to)  # type: ignore[arg-type]
         value = roc_auc_score(labels[there], scores[there], sample_weight=design.weights[there])
         assert found.auroc.value == pytest.approx(value)
         assert found.auroc.low is not None
@@ -140,10 +140,12 @@ def test_intervals_of_octaves_hold_where_nearly_all_is_clean() -> None:
         given_labels, design = made.label(300, rng)
         y, first, second = given_labels.labels, given_labels.scores["a"], given_labels.scores["b"]
         strata, weights = design.strata, design.weights
-        found = ranked(sweep(y, first, design=design), y, first, rng=rng, weights=weights, strata=strata, count=300)
-        both = compare(y, first, second, rng=rng, weights=weights, strata=strata, resamples=300)
+        found = rank_with_intervals(
+            sweep(y, first, design=design), y, first, rng=rng, weights=weights, strata=strata, count=300
+        )
+        both = compare_rankings(y, first, second, rng=rng, weights=weights, strata=strata, resamples=300)
         flagged = first[None] >= np.quantile(made.scores["a"], 0.95)
-        rule = performance(given_labels, Judged(flagged, first[None]))
+        rule = measure_performance(given_labels, Judged(flagged, first[None]))
         intervals = (found.auroc, found.average_precision, both.auroc, rule.recall, rule.precision, rule.flag_rate)
         for (name, truth), interval in zip(truths.items(), intervals, strict=True):
             assert interval.low is not None
@@ -159,7 +161,7 @@ def test_a_difference_asks_where_a_trace_stands_and_not_what_it_scores() -> None
 
     def apart(one: Scores, other: Scores) -> Comparison:
         rng = np.random.default_rng(17)
-        return compare(y, one, other, rng=rng, weights=design.weights, strata=design.strata, resamples=300)
+        return compare_rankings(y, one, other, rng=rng, weights=design.weights, strata=design.strata, resamples=300)
 
     assert apart(np.exp(first), 7 * second - 40) == apart(first, second)
 
@@ -169,7 +171,7 @@ def test_a_difference_is_scikit_learns_over_the_resamples_of_either_end() -> Non
     labelled, design = made.label(150, np.random.default_rng(19))
     y, weights = labelled.labels, design.weights
     first, second = labelled.scores["a"], labelled.scores["b"]
-    found = compare(
+    found = compare_rankings(
         y, first, second, rng=np.random.default_rng(20), weights=weights, strata=design.strata, resamples=600
     ).auroc
     clean, heavy = np.flatnonzero(~y), np.flatnonzero(~y & (design.strata == 8))
@@ -208,7 +210,7 @@ def test_a_difference_holds_where_the_better_one_knows_what_the_other_misses() -
     inside = 0
     for _ in range(runs):
         labelled, design = made.label(300, rng)
-        found = compare(
+        found = compare_rankings(
             labelled.labels, labelled.scores["a"], labelled.scores["b"], rng=rng,
             weights=design.weights, strata=design.strata, resamples=300,
         ).auroc  # fmt: skip
@@ -223,7 +225,7 @@ def test_a_rule_that_flags_none_or_all_of_the_labels_is_not_known_to_flag_none_o
     made = Octaves.of(np.random.default_rng(5), prevalence=0.1, auroc=0.85)
     given_labels, _ = made.label(200, np.random.default_rng(6))
     flags = np.full((1, 200), flagged)
-    found = performance(given_labels, Judged(flags, flags.astype(float)))
+    found = measure_performance(given_labels, Judged(flags, flags.astype(float)))
     for interval in (found.recall, found.flag_rate):
         assert interval.value == pytest.approx(float(flagged))
         assert interval.low is not None

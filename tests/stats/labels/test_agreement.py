@@ -13,9 +13,9 @@ from numpy.testing import assert_allclose
 from sklearn.metrics import cohen_kappa_score, f1_score
 
 from calibrate.errors import BadInput
-from calibrate.stats.labels.agreement import Agreement, ac1, agreement, alpha, counted
-from calibrate.stats.labels.second_look import doubts
-from calibrate.stats.labels.sensitivity import Errors, Impossible, measured, rogan_gladen, what_if
+from calibrate.stats.labels.agreement import Agreement, ac1, alpha, count_verdicts, measure_agreement
+from calibrate.stats.labels.confident_learning import rank_doubts
+from calibrate.stats.labels.sensitivity import Errors, Impossible, measure_errors, rogan_gladen, what_if
 from tests.stats.wilson import mended
 
 # Gwet, Handbook of Inter-Rater Reliability, 4th ed. (2014), p. 120: 12 subjects, 4 raters, 5 categories; 0 is missing.
@@ -33,7 +33,7 @@ def seeded(seed: int = 0) -> np.random.Generator:
 
 def figures(codes: np.ndarray, groups: list | None = None, seed: int = 0) -> Agreement:
     names = [f"labeller {j}" for j in range(codes.shape[1])]
-    return agreement(names, codes, groups=groups or [None] * len(codes), rng=seeded(seed))
+    return measure_agreement(names, codes, groups=groups or [None] * len(codes), rng=seeded(seed))
 
 
 def two(rng: np.random.Generator, n: int, prevalence: float, misses: float = 0.1, false: float = 0.02) -> np.ndarray:
@@ -44,7 +44,7 @@ def two(rng: np.random.Generator, n: int, prevalence: float, misses: float = 0.1
 
 
 def test_the_published_example_of_alpha_and_ac1() -> None:
-    counts = counted(GWET - 1, 5)
+    counts = count_verdicts(GWET - 1, 5)
     assert alpha(counts)[0] == pytest.approx(0.743, abs=5e-4)
     assert ac1(counts)[0] == pytest.approx(0.77544, abs=5e-6)
 
@@ -59,7 +59,7 @@ matrices = st.integers(2, 5).flatmap(
 @settings(max_examples=150)
 @given(codes=matrices)
 def test_alpha_is_that_of_the_krippendorff_package(codes: np.ndarray) -> None:
-    ours = alpha(counted(codes, 4))[0]
+    ours = alpha(count_verdicts(codes, 4))[0]
     pairable = codes[(codes >= 0).sum(axis=1) > 1]
     if len(set(pairable[pairable >= 0].tolist())) < 2:
         assert np.isnan(ours)
@@ -155,7 +155,7 @@ def test_an_enriched_set_pins_alpha_down_and_a_random_one_does_not(
     n: int, prevalence: float, expected: float, half: float
 ) -> None:
     rng = seeded(5)
-    counts = [counted(two(rng, n, prevalence), 2) for _ in range(400)]
+    counts = [count_verdicts(two(rng, n, prevalence), 2) for _ in range(400)]
     alphas = np.array([alpha(one)[0] for one in counts])
     assert np.nanmean(alphas) == pytest.approx(expected, abs=0.02)
     assert 1.96 * np.nanstd(alphas) == pytest.approx(half, abs=0.02)
@@ -237,13 +237,13 @@ def test_error_rates_need_twenty_of_each_and_the_weights_of_the_draw() -> None:
     said = rng.random(20_000) < np.where(truth, 0.85, 0.03)
     drawn = np.concatenate([rng.choice(np.flatnonzero(said == one), 1500, replace=False) for one in (True, False)])
     weights = np.where(said, said.sum() / 1500, (~said).sum() / 1500)
-    found = measured("ann", said[drawn], truth[drawn], weights[drawn]).errors
+    found = measure_errors("ann", said[drawn], truth[drawn], weights[drawn]).errors
     assert found is not None
     assert_allclose((found.misses, found.false_calls), (0.15, 0.03), atol=0.03)
-    unweighted = measured("ann", said[drawn], truth[drawn], np.ones(len(drawn))).errors
+    unweighted = measure_errors("ann", said[drawn], truth[drawn], np.ones(len(drawn))).errors
     assert unweighted is not None
     assert unweighted.misses < 0.06  # the draw favours what she called hallucinated
-    assert measured("ann", [True] * 40, [True] * 21 + [False] * 19, np.ones(40)).errors is None
+    assert measure_errors("ann", [True] * 40, [True] * 21 + [False] * 19, np.ones(40)).errors is None
 
 
 def test_flipped_labels_are_found_and_the_detectors_that_doubt_them_are_named() -> None:
@@ -262,7 +262,7 @@ def test_flipped_labels_are_found_and_the_detectors_that_doubt_them_are_named() 
     labels = truth.copy()
     labels[flipped] = ~labels[flipped]
     flags = {name: "below" if name == "below" else "above" for name in scores}
-    found = doubts(labels, scores, flag_when=flags, groups=[None] * 400, rng=seeded())  # type: ignore[arg-type]
+    found = rank_doubts(labels, scores, flag_when=flags, groups=[None] * 400, rng=seeded())  # type: ignore[arg-type]
     assert {one.row for one in found.ranked[:20]} >= set(flipped[:5].tolist())
     assert np.mean([one.row in flipped for one in found.ranked[:10]]) >= 0.7
     assert found.detectors == ("sharp", "below", "noise", "gaps")
@@ -284,25 +284,25 @@ def test_a_trace_is_never_judged_by_a_fit_that_saw_its_group() -> None:
     marks = {f"d{j}": np.repeat(rng.normal(size=100), 4) for j in range(30)}
     flags = dict.fromkeys(marks, "above")
     groups = [f"g{row // 4}" for row in range(400)]
-    kept = doubts(labels, marks, flag_when=flags, groups=groups, rng=seeded())  # type: ignore[arg-type]
-    split = doubts(labels, marks, flag_when=flags, groups=[None] * 400, rng=seeded())  # type: ignore[arg-type]
+    kept = rank_doubts(labels, marks, flag_when=flags, groups=groups, rng=seeded())  # type: ignore[arg-type]
+    split = rank_doubts(labels, marks, flag_when=flags, groups=[None] * 400, rng=seeded())  # type: ignore[arg-type]
     assert kept.auroc < 0.62 < split.auroc
 
 
 def test_too_few_or_useless_scores_are_refused_in_a_sentence() -> None:
     labels = np.arange(40) < 9
     with pytest.raises(BadInput, match="at least 10 hallucinated"):
-        doubts(labels, {"a": np.arange(40.0)}, flag_when={"a": "above"}, groups=[None] * 40, rng=seeded())
+        rank_doubts(labels, {"a": np.arange(40.0)}, flag_when={"a": "above"}, groups=[None] * 40, rng=seeded())
     labels = np.arange(40) < 20
     with pytest.raises(BadInput, match="no detector tells"):
-        doubts(labels, {"a": np.full(40, np.nan)}, flag_when={"a": "above"}, groups=[None] * 40, rng=seeded())
+        rank_doubts(labels, {"a": np.full(40, np.nan)}, flag_when={"a": "above"}, groups=[None] * 40, rng=seeded())
 
 
 def test_infinite_scores_only_count_as_extreme() -> None:
     labels = np.arange(60) < 20
     scores = np.where(labels, 1.0, 0.0) + seeded().normal(size=60)
     scores[[0, 59]] = np.inf, -np.inf
-    found = doubts(labels, {"a": scores}, flag_when={"a": "above"}, groups=[None] * 60, rng=seeded())
+    found = rank_doubts(labels, {"a": scores}, flag_when={"a": "above"}, groups=[None] * 60, rng=seeded())
     assert np.isfinite([one.surprise for one in found.ranked]).all()
 
 

@@ -15,12 +15,12 @@ from calibrate.stats.monitoring.drift import (
     Moved,
     Shift,
     Window,
-    coefficient,
-    compare,
-    energy,
+    compare_windows,
+    energy_coefficient,
     holm,
-    judge,
-    permutations,
+    judge_shifts,
+    permutations_needed,
+    squared_energy_distance,
 )
 
 VALUES = hnp.arrays(np.float64, st.integers(1, 30), elements=st.integers(-5, 5).map(lambda v: v / 2))
@@ -32,7 +32,7 @@ def rng(seed: int = 0) -> np.random.Generator:
 
 def shift(x: np.ndarray, y: np.ndarray, *, seed: int = 0, **given: object) -> Shift:
     usual = {"threshold": 1.0, "flag_when": "above", "rng": rng(seed)}
-    return compare(Window(x), Window(y), **{**usual, **given})  # type: ignore[arg-type]
+    return compare_windows(Window(x), Window(y), **{**usual, **given})  # type: ignore[arg-type]
 
 
 @given(VALUES, VALUES)
@@ -40,10 +40,10 @@ def test_the_energy_distance_is_scipys_and_that_of_all_pairs(x: np.ndarray, y: n
     def apart(a: np.ndarray, b: np.ndarray) -> float:
         return float(np.abs(a[:, None] - b).mean())
 
-    assert energy(x, y) == pytest.approx(energy_distance(x, y) ** 2, abs=1e-12)
-    assert energy(x, y) == pytest.approx(2 * apart(x, y) - apart(x, x) - apart(y, y), abs=1e-9)
-    share = energy(x, y) / (2 * apart(x, y)) if apart(x, y) else 0.0
-    assert coefficient(x, y) == pytest.approx(share, abs=1e-9)
+    assert squared_energy_distance(x, y) == pytest.approx(energy_distance(x, y) ** 2, abs=1e-12)
+    assert squared_energy_distance(x, y) == pytest.approx(2 * apart(x, y) - apart(x, x) - apart(y, y), abs=1e-9)
+    share = squared_energy_distance(x, y) / (2 * apart(x, y)) if apart(x, y) else 0.0
+    assert energy_coefficient(x, y) == pytest.approx(share, abs=1e-9)
 
 
 @pytest.mark.parametrize("away", [0.35, 0.5])
@@ -97,7 +97,7 @@ def test_blocks_keep_the_level_where_answers_share_their_sources() -> None:
         sides = [drawn.standard_normal(12)[blocks] + 0.4 * drawn.standard_normal(96) for _ in range(2)]
         for used in wrong:
             given_blocks = blocks if used else None
-            found = compare(
+            found = compare_windows(
                 Window(sides[0], given_blocks),
                 Window(sides[1], given_blocks),
                 threshold=1.0,
@@ -112,7 +112,7 @@ def test_blocks_keep_the_level_where_answers_share_their_sources() -> None:
 def test_blocks_of_one_are_no_blocks() -> None:
     x, y = rng(1).standard_normal(80), 0.6 + rng(2).standard_normal(70)
     alone = shift(x, y, tests=10).p_scores
-    each = compare(
+    each = compare_windows(
         Window(x, np.arange(80)), Window(y, np.arange(70)), threshold=1.0, flag_when="above", rng=rng(), tests=10
     )
     assert alone is not None
@@ -130,8 +130,8 @@ def test_holm_by_hand_and_less_strict_than_bonferroni() -> None:
 
 def test_the_permutations_suffice_for_holms_first_step() -> None:
     for tests in (1, 3, 42, 200):
-        assert 1 / (permutations(tests) + 1) < 0.05 / tests
-    assert permutations(10**6) == 20_000
+        assert 1 / (permutations_needed(tests) + 1) < 0.05 / tests
+    assert permutations_needed(10**6) == 20_000
 
 
 def test_a_shift_that_would_have_been_seen_is_seen_in_four_of_five() -> None:
@@ -142,14 +142,14 @@ def test_a_shift_that_would_have_been_seen_is_seen_in_four_of_five() -> None:
         quiet = shift(x, y, seed=seed, tests=3)
         assert quiet.visible is not None
         moved = shift(x, drawn.standard_normal(200) + quiet.visible, seed=seed, tests=3)
-        seen += judge([moved])[0].scores
+        seen += judge_shifts([moved])[0].scores
     assert 24 <= seen <= 38
 
 
 def test_too_little_is_not_tested_and_constants_do_not_move() -> None:
     few = shift(np.ones(ENOUGH - 1), np.ones(300))
     assert few.p_values == (None, None, None)
-    assert judge([few]) == [Moved()]
+    assert judge_shifts([few]) == [Moved()]
     same = shift(np.ones(50), np.ones(50))
     assert (same.p_scores, same.p_coverage, same.visible) == (1.0, 1.0, None)
     nothing = shift(np.full(30, np.nan), np.full(30, np.nan))
@@ -164,7 +164,7 @@ def test_too_little_is_not_tested_and_constants_do_not_move() -> None:
 def test_a_permutation_as_far_apart_as_the_data_counts_to_the_last_digit() -> None:
     scores = np.zeros(21)
     scores[4] = np.nan  # in whichever window it falls, coverage differs by 1 of 21
-    found = compare(
+    found = compare_windows(
         Window(scores, np.arange(21)), Window(np.zeros(21), np.arange(21)), threshold=1.0, flag_when="above", rng=rng()
     )
     assert found.p_coverage == 1.0
@@ -175,6 +175,6 @@ def test_traces_of_one_source_are_too_few_to_tell_however_many() -> None:
     rng = np.random.default_rng(4)
     before = Window(rng.standard_normal(300), np.arange(300))
     now = Window(rng.standard_normal(300) - 2, np.zeros(300, dtype=np.int64))
-    shift = compare(before, now, threshold=1.5, flag_when="above", rng=rng)
+    shift = compare_windows(before, now, threshold=1.5, flag_when="above", rng=rng)
     assert shift.p_values == (None, None, None)
     assert shift.visible is None

@@ -12,11 +12,11 @@ from calibrate.stats.monitoring.eprocess import (
     STRENGTH,
     Path,
     confidence_sequence,
-    decided,
+    first_decision,
+    follow_labels,
     log_fell,
     log_holds,
     standing,
-    walk,
 )
 
 TARGET = 0.7
@@ -93,19 +93,19 @@ def test_the_confidence_sequence_covers_at_all_times_at_once() -> None:
 
 
 def test_unsure_labels_count_against_both_decisions_and_in_no_estimate() -> None:
-    path = walk([True, None, False, None], TARGET)
+    path = follow_labels([True, None, False, None], TARGET)
     np.testing.assert_allclose(path.holds, log_holds([1, 1, 1, 1], [1, 2, 3, 4], TARGET))
     np.testing.assert_allclose(path.fell, log_fell([1, 2, 2, 3], [1, 2, 3, 4], TARGET))
     np.testing.assert_allclose(path.estimate, [1, 1, 0.5, 0.5])
-    assert np.isnan(walk([None], TARGET).low[0])
+    assert np.isnan(follow_labels([None], TARGET).low[0])
 
 
 def test_the_first_decision_counts() -> None:
     up, down = np.array([0.0, 3.1, 0.0]), np.array([0.0, 0.0, 9.0])
     nothing = np.zeros(3)
-    assert decided(Path(up, down, nothing, nothing, nothing)) == ("holds", 2)
-    assert decided(Path(nothing, nothing, nothing, nothing, nothing)) == ("go on", 3)
-    assert decided(walk([], TARGET)) == ("go on", 0)
+    assert first_decision(Path(up, down, nothing, nothing, nothing)) == ("holds", 2)
+    assert first_decision(Path(nothing, nothing, nothing, nothing, nothing)) == ("go on", 3)
+    assert first_decision(follow_labels([], TARGET)) == ("go on", 0)
     at = standing([False] * 30, TARGET, rng=rng())
     assert (at.decision, at.more) == ("fell below", 0)
     assert at.labels < 10
@@ -136,6 +136,6 @@ def test_more_labels_are_forecast_as_they_turn_out() -> None:
 @pytest.mark.parametrize("bad", [0.0, 1.0, 1.4])
 def test_a_target_that_is_none_is_refused(bad: float) -> None:
     with pytest.raises(BadInput, match="target"):
-        walk([True], bad)
+        follow_labels([True], bad)
     with pytest.raises(BadInput, match="alpha"):
-        walk([True], 0.7, alpha=bad)
+        follow_labels([True], 0.7, alpha=bad)

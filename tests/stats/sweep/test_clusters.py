@@ -11,7 +11,13 @@ from numpy.testing import assert_allclose
 
 from calibrate.errors import BadInput
 from calibrate.stats.intervals.sweep_intervals import band, figures
-from calibrate.stats.intervals.variance import false_positive_rate, flag_rate, precision, recall, variance
+from calibrate.stats.intervals.variance import (
+    false_positive_ratio,
+    flag_rate_ratio,
+    precision_ratio,
+    recall_ratio,
+    variance,
+)
 from calibrate.stats.sweep.sweep import sweep
 
 
@@ -29,10 +35,10 @@ def test_the_variance_is_the_squared_residuals_of_whole_clusters(n: int, seed: i
     for i, threshold in enumerate(curve.thresholds):
         f = scores <= threshold if below else scores >= threshold
         parts = {
-            precision: (f & y, f),
-            recall: (f & y, y),
-            false_positive_rate: (f & ~y, ~y),
-            flag_rate: (f, np.ones(n, dtype=bool)),
+            precision_ratio: (f & y, f),
+            recall_ratio: (f & y, y),
+            false_positive_ratio: (f & ~y, ~y),
+            flag_rate_ratio: (f, np.ones(n, dtype=bool)),
         }
         for figure, (part, whole) in parts.items():
             total = (weights * whole).sum()

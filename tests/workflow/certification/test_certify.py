@@ -15,19 +15,17 @@ from scipy.stats import binom, binomtest
 
 from calibrate.cli import main
 from calibrate.errors import BadInput
-from calibrate.report.sentences import release as sentences
 from calibrate.stats.certification.certificates import NotCertifiable
-from calibrate.stats.certification.planning import ladder, local_weights
+from calibrate.stats.certification.planning import build_ladder, local_weights
 from calibrate.stats.choosing import policy
 from calibrate.types import Guarantee, Label
 from calibrate.workflow.certification import attempts, certify
 from calibrate.workflow.evidence import evidence, loading
-from calibrate.workflow.releasing.candidate import build_candidate
+from calibrate.workflow.releasing import release
 from calibrate.workflow.sampling import sample
 from calibrate.workflow.tuning import operating_points
 from db import Store, open_store
 from db.chosen import Certification
-from db.proposals import ReleaseRequest
 from tests.workflow.certifying import WINDOW, Traffic, traffic
 from tests.workflow.making import ABOVE, NOW
 
@@ -70,7 +68,6 @@ def standing(store: Store) -> certify.Standing:
     return found
 
 
-@pytest.mark.both_databases
 def test_a_walk_that_is_left_after_every_step_is_resumed_and_ends_in_a_saved_point(
     store: Store, store_url: str
 ) -> None:
@@ -130,11 +127,9 @@ def test_the_certificate_is_scipys_exact_test_on_the_fresh_labels(world: Traffic
     )  # fmt: skip
     assert point.precision.value == pytest.approx(hits / len(flagged))
     certify.save(store, done, by="ann", now=NOW)
-    file = build_candidate(
-        store, ReleaseRequest(tiers={ABOVE: "page"}, by="ann"), points=store.points.latest(), previous=None, now=NOW
-    )
+    file = release.candidate(store, tiers={ABOVE: "page"}, note="", by="ann", now=NOW, version=1, replaces=None)
     assert file.detectors[ABOVE].guarantee == point.guarantee
-    assert sentences.cautions(file) == []
+    assert release.cautions(file) == []
 
 
 def test_fresh_traces_are_flagged_and_nobody_has_seen_them(store: Store) -> None:
@@ -221,7 +216,7 @@ def test_a_certificate_outlives_later_attempts_and_not_its_labels(world: Traffic
     world.label(drawn, verdicts=dict.fromkeys(range(drawn.size), "clean"))
     said = attempts.overturned(store, ABOVE, sure)
     assert said is not None
-    assert f"{sure.hallucinated} of {sure.labels} were hallucinated, 0 are now" in sentences.overturned(said)
+    assert f"{sure.hallucinated} of {sure.labels} were hallucinated, 0 are now" in said
 
 
 def test_unsure_and_disputed_labels_count_as_not_hallucinated(world: Traffic) -> None:
@@ -301,7 +296,7 @@ def test_another_sample_is_a_new_calibration(world: Traffic) -> None:
 def test_weighting_the_first_labels_twice_changes_nothing() -> None:
     # Fresh labels weigh 1, as the first do on average within an octave: so they may be weighted again together.
     rng = np.random.default_rng(8)
-    rungs = ladder(rng.standard_normal(4000))
+    rungs = build_ladder(rng.standard_normal(4000))
     first, fresh = rungs.positions(rng.standard_normal(200)), rungs.positions(1 + rng.standard_normal(90))
     once = np.concatenate([local_weights(first, rng.uniform(0.1, 90, 200)), np.ones(90)])
     assert np.allclose(local_weights(np.concatenate([first, fresh]), once), once)

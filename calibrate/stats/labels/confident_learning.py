@@ -54,7 +54,7 @@ class Doubts:
     detectors: tuple[str, ...]
 
 
-def doubts(
+def rank_doubts(
     labels: Bools,
     scores: Mapping[str, Floats],
     *,
@@ -91,7 +91,7 @@ def doubts(
         )
         for row in np.argsort(-surprise, kind="stable").tolist()
     ]
-    area = bootstrap.auroc(labels, probability, np.ones((1, len(labels))))[0]
+    area = bootstrap.weighted_auroc(labels, probability, np.ones((1, len(labels))))[0]
     return Doubts(tuple(ranked), float(area), names)
 
 
@@ -105,7 +105,7 @@ def _out_of_fold(
     fold = _folds(labels, Units.among(groups).of, rng)
     outside = (fold[None, :] != np.arange(fold.max() + 1)[:, None]).astype(float)
     # The intercept is held, lightly, for a fold may leave one class outside it only.
-    fitted = ridge.fit(features, np.broadcast_to(labels, outside.shape).astype(float), outside, c=C, c_free=100.0)
+    fitted = ridge.fit_ridge(features, np.broadcast_to(labels, outside.shape).astype(float), outside, c=C, c_free=100.0)
     own = fitted.coefficients[fold]
     terms = own[:, 1:] * features
     probability = ridge.expit(own[:, 0] + terms.sum(axis=1))

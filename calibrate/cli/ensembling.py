@@ -13,7 +13,7 @@ from calibrate.types import Interval
 from calibrate.workflow.tuning import ensemble as step
 
 
-def run(args: Namespace) -> Answer:
+def ensemble(args: Namespace) -> Answer:
     if args.kind == "list":
         return _list(args)
     found = store(args)

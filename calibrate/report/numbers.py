@@ -12,7 +12,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from datetime import datetime, timedelta
+from datetime import date, datetime, timedelta
+
+from calibrate.orientation import SIGNS
+from calibrate.types import FlagWhen
 
 UNKNOWN = "unknown"
 # Sums of weights miss the whole by a rounding error of about this size.
@@ -93,6 +96,11 @@ def number(value: float | None, digits: int = 4) -> str:
     return _signs(text)
 
 
+def limit(threshold: float, flag_when: FlagWhen) -> str:
+    """Write where a detector flags: "≥ 0.62"."""
+    return f"{SIGNS[flag_when]} {number(threshold)}"
+
+
 def decimals(value: float | None, places: int = 3) -> str:
     """Write a figure with no unit (an AUROC, a Brier score, an α) with a fixed number of decimals: "0.940"."""
     return UNKNOWN if value is None or math.isnan(value) else _signs(f"{value:.{places}f}")
@@ -158,7 +166,7 @@ def ago(moment: datetime, now: datetime) -> str:
     return "yesterday" if days == 1 else f"{days} days ago"
 
 
-def day(moment: datetime) -> str:
+def day(moment: date) -> str:
     """Write a date: "20 Nov 2026"."""
     return f"{moment.day} {moment:%b %Y}"
 
@@ -166,6 +174,11 @@ def day(moment: datetime) -> str:
 def minute(moment: datetime) -> str:
     """Write a moment: "20 Nov 2026, 14:05 UTC"."""
     return f"{day(moment)}, {moment:%H:%M} UTC"
+
+
+def stamp(moment: datetime) -> str:
+    """Write a moment of UTC for a table, in which text sorts by time: "2026-11-20 14:05"."""
+    return f"{moment:%Y-%m-%d %H:%M}"
 
 
 def listed(names: Sequence[str], most: int = 3) -> str:

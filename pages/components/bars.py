@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 import plotly.graph_objects as go
 import streamlit as st
 
+from calibrate.report.numbers import count
 from pages.components.text import middle, plain, visible
 
 VERMILLION, BLUE, GREY, QUIET = "#D55E00", "#0072B2", "#8A8F98", "rgba(138,143,152,.35)"
@@ -60,11 +61,11 @@ _STYLE = """<style>
 
 def _bar(name: str, n: int, rows: Sequence[tuple[str, int]]) -> str:
     """Escaped text only: names of models and attribute values come from traces."""
-    width = 100 * n / max(1, max(count for _, count in rows))
+    width = round(100 * n / max(1, max(most for _, most in rows)), 1)
     colour = LABEL_COLOURS.get(name, GREY)
     whole = "not given" if name == NONE else visible(name, 200)
     label = html.escape(middle(whole, 20))
     return (
         f'<div class="ts-bar"><span title="{html.escape(whole)}">{label}</span>'
-        f'<span><i style="width:{width:.1f}%;background:{colour}"></i></span><span>{n:,}</span></div>'
+        f'<span><i style="width:{width}%;background:{colour}"></i></span><span>{count(n)}</span></div>'
     )

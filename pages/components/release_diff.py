@@ -9,6 +9,7 @@ from typing import Any
 import streamlit as st
 
 from calibrate.errors import TouchstoneError
+from calibrate.report.numbers import count, number, share
 from calibrate.report.sentences import figures as wording
 from calibrate.stats.choosing.policy import parse
 from calibrate.thresholds import Change, diff
@@ -102,7 +103,7 @@ def _detector_lines(name: str, changes: Sequence[Change], row: Row | None) -> It
         words = ("precision", "recall", "flags a day")
         sides = zip(words, figures(row, new=False)[1:], figures(row, new=True)[1:], strict=True)
         measured = [_moved(word, (before, after)) for word, before, after in sides]
-        measured.append(f"both on the same {paired.n:,} labels")
+        measured.append(f"both on the same {count(paired.n)} labels")
     else:
         measured = [_moved(_FIGURES[c.field], _values_in_words(c)) for c in changes if c.field in _FIGURES]
     small = f"  \n:gray[:small[{', '.join(measured)}]]" if measured else ""
@@ -121,13 +122,13 @@ def _values_in_words(change: Change) -> tuple[str, str]:
 
 def _value(value: Any, field: str) -> str:
     if isinstance(value, Interval):
-        return "unknown" if value.value is None else wording.percent(value.value)
+        return share(value.value)
     if isinstance(value, Guarantee):
         return describe_guarantee(value)
     if field == "policy":
         return policy_in_words(value)
     if isinstance(value, float):
-        return f"{value:.4g}"
+        return f"{number(value)}"
     if isinstance(value, tuple | list):
         return ", ".join(map(str, value)) or "none"
     return "none" if value is None or value == "" else visible(str(value), 80)

@@ -12,7 +12,7 @@ from calibrate import registry
 from calibrate.detectors.base import Detector
 from calibrate.engines.local import is_starting, log_path, start_worker
 from calibrate.errors import TouchstoneError, UnknownDetector
-from calibrate.report.numbers import ago, count, duration, listed
+from calibrate.report.numbers import about, ago, count, duration, listed
 from calibrate.workflow.detection.detect import free_dead
 from db import Store
 from db.runs import STALE, Run
@@ -136,7 +136,7 @@ _COLUMNS: dict[str, Any] = {
 
 def _rows(run: Run) -> Any:
     for name, tally in run.counts.items():
-        why = "; ".join(f"{reason} ({n:,})" for reason, n in tally.get("why", {}).items())
+        why = "; ".join(f"{reason} ({count(n)})" for reason, n in tally.get("why", {}).items())
         yield {
             "Detector": name,
             "Settings": visible(_changed(run, name), 200),
@@ -167,7 +167,7 @@ def _silent(name: str, tally: Mapping[str, Any]) -> str | None:
     if not total or tally["scored"] or tally["reused"]:
         return None
     why = plain(listed(list(tally["why"]), 2), 300)
-    return f":material/info: {plain(_title(name))} could score 0 of {total:,}: {why}."
+    return f":material/info: {plain(_title(name))} could score 0 of {count(total)}: {why}."
 
 
 def _title(name: str) -> str:
@@ -191,18 +191,18 @@ def _seconds_taken(run: Run) -> float | None:
 def _progress_text(run: Run, now: datetime) -> str:
     if run.status == "queued" or not run.total:
         return "Starting a worker …"
-    parts = [f"{run.done:,} of {count(run.total, 'score')}"]
+    parts = [f"{count(run.done)} of {count(run.total, 'score')}"]
     elapsed = (now - run.started_at).total_seconds() if run.started_at else 0.0
     if elapsed > 2 and run.done:
         rate = run.done / elapsed
-        parts.append(f"{rate:,.0f} a second" if rate >= 10 else f"{rate:.2g} a second")
+        parts.append(f"{about(rate)} a second")
         parts.append(f"about {duration((run.total - run.done) * elapsed / run.done)} left")
     return " · ".join(parts)
 
 
 def _interrupted(store: Store, run: Run) -> None:
     remaining = (
-        f" {run.done:,} of {count(run.total, 'score')} are kept; only the rest is computed." if run.total else ""
+        f" {count(run.done)} of {count(run.total, 'score')} are kept; only the rest is computed." if run.total else ""
     )
     st.markdown(f":material/warning: **Interrupted.** No worker is on it.{remaining}")
     log = log_path(store.url, run.id)

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from itertools import groupby, pairwise
 from typing import Any
 
+from calibrate.report.numbers import count
 from calibrate.sanitize import UNSEEN, name_of, visible
 
 LONGEST = 400_000  # characters shown of one text
@@ -51,7 +52,7 @@ def segments(text: str, marks: Sequence[Mark] = ()) -> list[dict[str, Any]]:
             pieces.append({**piece, **about})
             about.pop("first", None)
     if len(text) > len(shown):
-        pieces.append({"t": f"\n… {len(text) - len(shown):,} more characters are not shown.", "k": ["cut"]})
+        pieces.append({"t": f"\n… {count(len(text) - len(shown))} more characters are not shown.", "k": ["cut"]})
     return pieces
 
 

@@ -16,6 +16,7 @@ import streamlit as st
 
 from calibrate.backends.logprobs import NoLogprobs, NotLogprobs, logprobs, places
 from calibrate.backends.text.citations import citations
+from calibrate.report.numbers import count, decimals, minute, number
 from calibrate.sanitize import visible
 from calibrate.types import Evidence, Source, Span, Trace
 from pages.components.segments import Mark, segments
@@ -140,7 +141,7 @@ def heats(trace: Trace) -> list[Mark]:
     for where, value in zip(places(trace.answer, tokens), values, strict=True):
         level = 0 if value is None else sum(math.exp(value) < most for most in HEATS)
         if where is not None and value is not None and level:
-            about = {"heat": [f"p = {math.exp(value):.2g}, −log p = {-value:.2f}"]}
+            about = {"heat": [f"p = {number(math.exp(value), 2)}, −log p = {decimals(-value, 2)}"]}
             marks.append(Mark(where.start, where.end, f"heat h{level}", about))
     return marks
 
@@ -154,9 +155,9 @@ def _legend(kinds: Iterable[str], *, heat: bool = False) -> list[dict[str, str]]
     return [{"kind": kind, "text": words[kind]} for kind in present] if present != ["cite"] else []
 
 
-def _remark(number: int, piece: Evidence) -> dict[str, Any]:
-    value = None if piece.value is None else f"{piece.value:.3g}"
-    return {"number": number, "text": segments(piece.text), "value": value}
+def _remark(place: int, piece: Evidence) -> dict[str, Any]:
+    value = None if piece.value is None else f"{number(piece.value, 3)}"
+    return {"number": place, "text": segments(piece.text), "value": value}
 
 
 def _windows(evidence: Sequence[Evidence], number: str | None) -> list[Mark]:
@@ -168,7 +169,7 @@ def _windows(evidence: Sequence[Evidence], number: str | None) -> list[Mark]:
 
 
 def _source(source: Source, cited: bool, evidence: Sequence[Evidence], blind: bool) -> dict[str, Any]:
-    score = None if blind or source.retrieval_score is None else f"retrieval score {source.retrieval_score:.3g}"
+    score = None if blind or source.retrieval_score is None else f"retrieval score {number(source.retrieval_score, 3)}"
     return {
         "number": source.number,
         "shown": visible(source.number),
@@ -182,7 +183,7 @@ def _source(source: Source, cited: bool, evidence: Sequence[Evidence], blind: bo
 def _counts(trace: Trace, cited: int) -> str:
     if not trace.sources:
         return ""
-    many = f"{len(trace.sources)} source{'s' if len(trace.sources) != 1 else ''}"
+    many = count(len(trace.sources), "source")
     more = f" · the first {MOST_SOURCES} are shown" if len(trace.sources) > MOST_SOURCES else ""
     return f"{cited} of {many} cited{more}" if cited else f"{many}, none cited{more}"
 
@@ -200,19 +201,18 @@ def _more(trace: Trace, blind: bool) -> list[dict[str, Any]]:
     if trace.sources and trace.context:
         folds.append({"title": "Context as given", "items": [{"text": segments(trace.context)}]})
     if trace.alternatives:
-        many = len(trace.alternatives)
         items = [{"text": segments(text)} for text in trace.alternatives[:MOST_ALTERNATIVES]]
-        folds.append({"title": f"{many} alternative answer{'s' if many != 1 else ''}", "items": items})
+        folds.append({"title": count(len(trace.alternatives), "alternative answer"), "items": items})
     if trace.schema is not None:
         schema = json.dumps(trace.schema, indent=2, ensure_ascii=False)
         folds.append({"title": "Output schema", "items": [{"text": segments(schema)}], "code": True})
     if trace.attributes and not blind:
         items = [{"name": segments(k), "text": segments(str(v))} for k, v in sorted(trace.attributes.items())]
-        folds.append({"title": f"{len(items)} attribute{'s' if len(items) != 1 else ''}", "items": items})
+        folds.append({"title": count(len(items), "attribute"), "items": items})
     return folds
 
 
 def _facts(trace: Trace, blind: bool) -> list[list[dict[str, Any]]]:
-    when = f"{trace.timestamp:%d %b %Y, %H:%M} UTC" if trace.timestamp else None
+    when = minute(trace.timestamp) if trace.timestamp else None
     model = None if blind else trace.model
     return [segments(fact) for fact in (when, model, None if blind else trace.operation, trace.id) if fact]

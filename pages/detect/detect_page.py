@@ -32,7 +32,7 @@ def choose_scope(store: Store) -> tuple[dict[str, Any], int]:
             options,
             default=options[0],
             required=True,
-            format_func=lambda name: name if name == SAMPLE else f"{name} · {counts[name]:,}",
+            format_func=lambda name: name if name == SAMPLE else f"{name} · {count(counts[name])}",
             key="detect_scope",
         )
     if traces == SAMPLE:

@@ -6,7 +6,7 @@ from typing import Any
 
 import streamlit as st
 
-from calibrate.report.numbers import count
+from calibrate.report.numbers import count, decimals, difference
 from calibrate.stats.intervals.ranking_differences import Comparison
 from calibrate.types import Interval
 from calibrate.workflow.detection import configurations
@@ -61,7 +61,7 @@ def _show_result(result: Comparison, sample: str | None) -> None:
     if result.first is None or result.second is None:
         st.markdown(f"**Nothing to compare yet.** {plain(str(result.missing))}.")
         return
-    st.markdown(f"**{_verdict(result.auroc)}** {labels}, {result.positives:,} hallucinated.")
+    st.markdown(f"**{_verdict(result.auroc)}** {labels}, {count(result.positives)} hallucinated.")
     places = st.columns(2)
     for place, title, figure, before, after in (
         (places[0], "AUROC, A → B", result.auroc, result.first.auroc, result.second.auroc),
@@ -73,28 +73,25 @@ def _show_result(result: Comparison, sample: str | None) -> None:
             result.second.average_precision,
         ),
     ):
-        place.metric(title, f"{before:.3f} → {after:.3f}", _difference(figure), delta_color="off", delta_arrow="off")
+        place.metric(
+            title, f"{decimals(before)} → {decimals(after)}", _difference(figure), delta_color="off", delta_arrow="off"
+        )
 
 
-def _verdict(difference: Interval) -> str:
-    if difference.low is None or difference.high is None:
-        return "Too few labels to tell the two apart:"
-    if difference.low > 0:
+def _verdict(figure: Interval) -> str:
+    if figure.low is None or figure.high is None:
+        return "Too few labels to compare the two:"
+    if figure.low > 0:
         return "B ranks better than A:"
-    if difference.high < 0:
+    if figure.high < 0:
         return "A ranks better than B:"
-    return "These labels do not tell the two apart:"
+    return "No significant difference between the two:"
 
 
 def _difference(figure: Interval) -> str:
-    if figure.value is None or figure.low is None or figure.high is None:
+    if figure.low is None or figure.high is None:
         return "interval unknown"
-    return f"{_signed(figure.value)} (95%: {_signed(figure.low)} to {_signed(figure.high)})"
-
-
-def _signed(value: float) -> str:
-    text = f"{abs(value):.3f}"
-    return text if float(text) == 0 else f"{'+' if value > 0 else '−'}{text}"
+    return difference(figure.value, figure.low, figure.high)
 
 
 def _compared(store: Store, first: Config, second: Config, sample: str | None) -> step.Compared:

@@ -14,7 +14,7 @@ from calibrate.backends import files
 from calibrate.backends.chat import Estimate, chat
 from calibrate.detectors.base import Detector
 from calibrate.errors import TouchstoneError
-from calibrate.report.numbers import ago, count, duration, share
+from calibrate.report.numbers import ago, count, duration, money, number, share
 from calibrate.types import Usage
 from calibrate.workflow.detection import detectors as step
 from db import Store
@@ -60,7 +60,7 @@ def _coverage(store: Store, overview: step.Overview) -> None:
         st.markdown(f"**Not run yet** on these {count(covered.total, 'trace')}")
         return
     part = f" ({share(covered.share)})" if covered.share is not None else ""
-    st.markdown(f"**{covered.scored:,} of {covered.total:,} scored**{part}")
+    st.markdown(f"**{count(covered.scored)} of {count(covered.total)} scored**{part}")
     changed = {k: v for k, v in overview.config.params.items() if registry.config_of(overview.detector).get(k) != v}
     if changed:
         st.caption(plain("with " + ", ".join(f"{key} {value}" for key, value in changed.items()), 200))
@@ -84,23 +84,18 @@ def _last_run(last: step.Measured | None, now: datetime) -> None:
 
 
 def _seconds_taken(seconds: float) -> str:
-    return duration(seconds) if seconds >= 10 else f"{seconds:.2g} s"
+    return duration(seconds) if seconds >= 10 else f"{number(seconds, 2)} s"
 
 
 def _rate(rate: float) -> str:
-    return f"{rate:,.0f} traces/s" if rate >= 100 else f"{rate:.3g} traces/s"
+    return f"{number(rate, 3)} traces/s"
 
 
 def _usage(usage: Usage) -> str:
-    cached = f" ({usage.cached:,} more from the cache)" if usage.cached else ""
-    tokens = f"{usage.prompt_tokens:,} tokens read, {usage.completion_tokens:,} written"
-    cost = "cost not known" if usage.cost is None else dollars(usage.cost)
+    cached = f" ({count(usage.cached)} more from the cache)" if usage.cached else ""
+    tokens = f"{count(usage.prompt_tokens)} tokens read, {count(usage.completion_tokens)} written"
+    cost = "cost not known" if usage.cost is None else money(usage.cost)
     return f"{count(usage.requests, 'request')}{cached}, {tokens}, {cost}"
-
-
-def dollars(cost: float) -> str:
-    """$0.43; $0.0021; $12: two digits at least, so that a small cost is not shown as none."""
-    return f"${cost:,.2f}" if cost >= 0.095 or cost == 0 else f"${cost:.2g}"
 
 
 def settings(detector: Detector) -> Detector:
@@ -120,7 +115,7 @@ def offer_run(store: Store, detector: Detector, scope: Mapping[str, Any], *, sho
         return
     covered = step.coverage(store, detector, scope)
     if not covered.to_do:
-        scored = f"{covered.scored:,} of {count(covered.total, 'trace')} scored, nothing left to do"
+        scored = f"{count(covered.scored)} of {count(covered.total, 'trace')} scored, nothing left to do"
         st.markdown(f":material/check: With these settings: {scored}.")
         return
     budget = choose_budget([detector])
@@ -140,8 +135,8 @@ def offer_run(store: Store, detector: Detector, scope: Mapping[str, Any], *, sho
 
 
 def _show_plan(detector: Detector, plan: step.Plan, covered: step.Coverage) -> None:
-    parts = [f"{covered.waiting:,} not run yet"] if covered.waiting else []
-    parts += [f"{covered.failed:,} that failed"] if covered.failed else []
+    parts = [f"{count(covered.waiting)} not run yet"] if covered.waiting else []
+    parts += [f"{count(covered.failed)} that failed"] if covered.failed else []
     # The coverage further up is that of the settings used last.
     what = f"{' and '.join(parts)} with these settings"
     if plan.seconds is None or plan.rate is None:
@@ -153,24 +148,24 @@ def _show_plan(detector: Detector, plan: step.Plan, covered: step.Coverage) -> N
 
 
 def _estimated_requests(estimate: Estimate, model: str) -> str:
-    cached = f", {estimate.cached:,} more are answered already" if estimate.cached else ""
+    cached = f", {count(estimate.cached)} more are answered already" if estimate.cached else ""
     tokens = f"about {_about(estimate.prompt_tokens)} tokens read, at most {_about(estimate.completion_tokens)} written"
     if estimate.cost is None:
         name = chat(model).model
         cost = f"What it costs is not known: no price of {name or 'the model'} in prices.csv, below"
     else:
-        cost = f"At most {dollars(estimate.cost)}"
+        cost = f"At most {money(max(estimate.cost, 0.01) if estimate.cost else 0.0)}"
     return f"{count(estimate.requests, 'request')}{cached}; {tokens}. {cost}."
 
 
 def _basis(plan: step.Plan) -> str:
-    return f" Reckoned from {plan.looked_at:,} of the traces." if plan.looked_at < plan.traces else ""
+    return f" Reckoned from {count(plan.looked_at)} of the traces." if plan.looked_at < plan.traces else ""
 
 
 def _about(tokens: int) -> str:
     """12,300; 1.2 million: three digits are all that a guess is worth."""
-    rounded = float(f"{tokens:.3g}")
-    return f"{rounded / 1e6:.3g} million" if rounded >= 1e6 else f"{rounded:,.0f}"
+    rounded = round(tokens, 3 - len(str(tokens)))
+    return f"{number(rounded / 1e6, 3)} million" if rounded >= 1e6 else count(rounded)
 
 
 def _planned(store: Store, detector: Detector, scope: Mapping[str, Any], covered: step.Coverage) -> step.Plan:

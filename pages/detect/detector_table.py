@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import streamlit as st
 
-from calibrate.report.numbers import listed
+from calibrate.report.numbers import count, listed
 from calibrate.workflow.detection.detectors import Coverage, Measured, Overview
 from pages.components.text import visible
 
@@ -41,12 +42,14 @@ def choose(rows: Sequence[Overview]) -> Overview:
 def why_not(covered: Coverage, most: int = 3) -> str:
     """no sources (12), a refusal (3) and 2 more."""
     waiting = {"not run yet": covered.waiting} if covered.waiting else {}
-    return listed([f"{reason} ({n:,})" for reason, n in {**waiting, **covered.why}.items()], most)
+    return listed([f"{reason} ({count(n)})" for reason, n in {**waiting, **covered.why}.items()], most)
 
 
 def speed(last: Measured | None) -> float | None:
-    """Traces a second, three digits of it."""
-    return None if last is None else float(f"{last.rate:.3g}")
+    """Traces a second, in three digits; None before the first run."""
+    if last is None:
+        return None
+    return round(last.rate, 2 - math.floor(math.log10(last.rate))) if last.rate else 0.0
 
 
 _COLUMNS: dict[str, Any] = {

@@ -8,7 +8,7 @@ from datetime import datetime
 import streamlit as st
 
 from calibrate.errors import TouchstoneError
-from calibrate.report.numbers import ago
+from calibrate.report.numbers import ago, stamp
 from calibrate.workflow.detection import team_files as step
 from db import Store
 from pages import shell
@@ -61,7 +61,7 @@ def _who(file: step.File, now: datetime) -> str:
 def _history(file: step.File, now: datetime) -> Iterator[str]:
     for saved in file.history[:SHOWN]:
         version = "ours again" if saved.text is None else f"version {step.version_of(saved.text)}"
-        yield plain(f"{saved.saved_at:%Y-%m-%d %H:%M} UTC, {saved.saved_by}: {version}", 200)
+        yield plain(f"{stamp(saved.saved_at)} UTC, {saved.saved_by}: {version}", 200)
     if len(file.history) > SHOWN:
         yield f"and {len(file.history) - SHOWN} before"
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 
+from calibrate.report.numbers import count
 from calibrate.workflow.labelling import agreement as step
 from pages import shell
 from pages.label import adjudication, agreement_report
@@ -28,7 +29,7 @@ with shell.page_frame(
     wanted = st.query_params.get("view")
     usual = "disputed" if report.disputed else "second"
     st.session_state.setdefault("agree_view", wanted if wanted in VIEWS else usual)
-    waiting = f" ({len(report.disputed):,})" if report.disputed else ""
+    waiting = f" ({count(len(report.disputed))})" if report.disputed else ""
     view = st.segmented_control(
         "View",
         list(VIEWS),

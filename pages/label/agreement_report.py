@@ -7,9 +7,8 @@ from typing import Any
 import streamlit as st
 
 from calibrate.errors import BadInput, TouchstoneError
-from calibrate.report.numbers import count, share
+from calibrate.report.numbers import count, interval, share
 from calibrate.report.sentences import agreement as sentences
-from calibrate.report.sentences.figures import interval, percent
 from calibrate.stats.labels.agreement import ENRICHED, SHARE, Agreement
 from calibrate.stats.labels.sensitivity import AT_LEAST, Corrected, Errors, Measured
 from calibrate.types import Interval, Sample
@@ -62,7 +61,7 @@ def offer_double(store: Store, report: step.AgreementReport) -> None:
         name, size, hallucinated = drawn
         st.markdown(
             f":material/check: **{plain(name, 80)}** is drawn: {count(size, 'trace')} with one person's label, "
-            f"{hallucinated:,} first called hallucinated. Now a second person labels them, blind."
+            f"{count(hallucinated)} first called hallucinated. Now a second person labels them, blind."
         )
         if st.button("Label them", type="primary", icon=":material/check_box:"):
             st.session_state["sample_at_hand"] = name
@@ -77,7 +76,7 @@ def offer_double(store: Store, report: step.AgreementReport) -> None:
         icon=":material/casino:",
         on_click=_draw,
         args=(store, report.sample.name if report.sample else None),
-        help=f"About {SHARE:.0%} of them first called hallucinated. Nothing else is ever estimated from such a sample.",
+        help=f"About {share(SHARE)} of them first called hallucinated. Nothing else is estimated from such a sample.",
     )
 
 
@@ -190,8 +189,8 @@ def _show_measured(measured: tuple[Measured, ...], waiting: int) -> None:
         assert rates.errors is not None
         with st.container(horizontal=True, vertical_alignment="center"):
             st.markdown(
-                f"{plain(rates.labeller)}: misses {share(rates.errors.misses)} of {rates.hallucinated:,}, "
-                f"false calls {share(rates.errors.false_calls)} of {rates.clean:,}",
+                f"{plain(rates.labeller)}: misses {share(rates.errors.misses)} of {count(rates.hallucinated)}, "
+                f"false calls {share(rates.errors.false_calls)} of {count(rates.clean)}",
                 width="content",
             )
             st.button("Use", type="tertiary", key=f"agree-use-{rates.labeller}", on_click=_use, args=(rates.errors,))
@@ -213,8 +212,8 @@ def _draw(store: Store, sample: str | None) -> None:
 
 
 def _corrected(place: Any, name: str, figure: Corrected) -> None:
-    value = "impossible" if figure.value is None else percent(figure.value)
-    place.metric(name, value, f"labels say {percent(figure.apparent)}", delta_color="off", delta_arrow="off")
+    value = "impossible" if figure.value is None else share(figure.value)
+    place.metric(name, value, f"labels say {share(figure.apparent)}", delta_color="off", delta_arrow="off")
 
 
 def _set(report: step.AgreementReport, figures: Agreement) -> str:
@@ -246,7 +245,7 @@ def _cells(pair: Agreement) -> dict[str, Any]:
     for name, figure in (("Agree", pair.raw), ("Halluc. too", pair.positive), ("Clean too", pair.negative)):
         cells[name], cells[f"{name} 95%"] = (
             _rounded(figure),
-            None if figure.value is None else interval(figure, unit=""),
+            None if figure.value is None else interval(figure.low, figure.high, unit=""),
         )
     for name, figure in (("α", pair.alpha), ("AC1", pair.ac1)):
         cells[name], cells[f"{name} 95%"] = _rounded(figure), sentences.coefficient_interval(figure)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from calibrate.errors import TouchstoneError
+from calibrate.report.numbers import count
 from calibrate.stats.sampling import designs
 from calibrate.types import TraceFilter
 from calibrate.workflow.sampling import sample as step
@@ -75,7 +76,7 @@ def finish(store: Store, pool: PoolView, where: TraceFilter, choice: Choice, *, 
     show_plan(store, where, choice, n, total)
     if len(strata) > 1:
         show_strata({name: (strata[name], drawn) for name, drawn in designs.allocate(strata, n).items()})
-    text = f"Draw all {n:,}" if n == total else f"Draw {n:,} of {total:,}"
+    text = f"Draw all {count(n)}" if n == total else f"Draw {count(n)} of {count(total)}"
     args = (where, choice)
     st.button(text, type="primary" if primary else "secondary", icon=":material/casino:", on_click=draw, args=args)
 
@@ -95,7 +96,8 @@ with shell.page_frame(
                 border=True, horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"
             ):
                 st.markdown(
-                    f"**{plain(fresh.name)}** is drawn: {fresh.size:,} of {fresh.pool:,} traces.", width="content"
+                    f"**{plain(fresh.name)}** is drawn: {count(fresh.size)} of {count(fresh.pool)} traces.",
+                    width="content",
                 )
                 if st.button("Label them", type="primary", icon=":material/arrow_forward:", icon_position="right"):
                     st.switch_page(shell.page("label"))

@@ -38,7 +38,7 @@ def choose_pool(store: Store, newest: datetime | None) -> TraceFilter:
     where = _window(newest)
     undated = store.traces.undated(TraceFilter())
     if undated and where.since is not None:
-        include = st.checkbox(f"Include undated traces ({undated:,})", key="draw_undated", value=newest is None)
+        include = st.checkbox(f"Include undated traces ({count(undated)})", key="draw_undated", value=newest is None)
         where = replace(where, undated=include)
     with st.expander("Filters", expanded=bool(st.query_params.get("model")), icon=":material/filter_list:"):
         return _filters(store, where)

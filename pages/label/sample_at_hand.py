@@ -26,7 +26,8 @@ def show_at_hand(store: Store) -> None:
         if sample is None:
             return
         st.markdown(
-            f"**{plain(sample.name)}**: {sample.size:,} of {count(sample.pool, 'trace')}, {plain(in_words(sample))}."
+            f"**{plain(sample.name)}**: {count(sample.size)} of {count(sample.pool, 'trace')}, "
+            f"{plain(in_words(sample))}."
         )
         _more(sample)
     with right:
@@ -43,7 +44,9 @@ def _more(sample: Sample) -> None:
             "More traces", min_value=1, max_value=most, value=min(MORE, most), step=10, key="more", width=140
         )
         n = int(st.session_state.get("more") or min(MORE, most))
-        st.button(f"Draw {n:,} more", icon=":material/add:", on_click=_draw_more, args=(sample.name, sample.size, n))
+        st.button(
+            f"Draw {count(n)} more", icon=":material/add:", on_click=_draw_more, args=(sample.name, sample.size, n)
+        )
     st.caption("From the traces it was drawn from, by the same strata; those imported since take no part.")
     if problem := st.session_state.pop("more_problem", None):
         shell.show_error(problem)

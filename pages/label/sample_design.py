@@ -9,7 +9,7 @@ import streamlit as st
 
 from calibrate import registry
 from calibrate.orientation import SIGNS
-from calibrate.report.numbers import count
+from calibrate.report.numbers import count, number
 from calibrate.stats.sampling.designs import Cut
 from calibrate.types import Sample, TraceFilter
 from calibrate.workflow.sampling import sample as step
@@ -69,7 +69,7 @@ def choose_design(store: Store, where: TraceFilter, size: int) -> Choice:
     if design == RANDOM:
         if usual == RANDOM and size:
             _score_first(
-                f"{scored:,} of {count(size, 'trace')} have a score; once half have, octave needs fewer labels."
+                f"{count(scored)} of {count(size, 'trace')} have a score; once half have, octave needs fewer labels."
             )
         return Choice(design, scored)
     if not scored:
@@ -91,7 +91,7 @@ def in_words(sample: Sample) -> str:
     if not cut:
         return sample.design
     sign = SIGNS[registry.get(cut["name"]).flag_when] if cut["name"] in registry.names() else "at"
-    at = f"{visible(cut['name'], 40)} {sign} {cut['threshold']:.4g}"
+    at = f"{visible(cut['name'], 40)} {sign} {number(cut['threshold'])}"
     if sample.design == UNCERTAIN:
         return f"near {at}"
     return f"{'fresh, ' if sample.options.get('fresh') else ''}flagged by {at}"

@@ -7,7 +7,7 @@ from datetime import datetime
 
 import streamlit as st
 
-from calibrate.report.numbers import ago, count, duration, share
+from calibrate.report.numbers import ago, count, decimals, duration, exact_share, share
 from calibrate.stats.intervals.sweep_intervals import expected_precision_halfwidth
 from calibrate.stats.sampling import designs
 from calibrate.stats.sampling.sizing import Stratum, halfwidth
@@ -40,7 +40,8 @@ def show_plan(store: Store, where: TraceFilter, choice: Choice, n: int, size: in
     if choice.design == FLAGGED:
         width = halfwidth({"flagged": Stratum(size, 1.0)}, n, precision=AROUND)
         st.markdown(
-            f"**{count(n, 'label')}** of what is flagged: a precision around {AROUND:.0%} known to **±{width:.2f}**."
+            f"**{count(n, 'label')}** of what is flagged: a precision around {exact_share(AROUND)} known to "
+            f"**±{decimals(width, 2)}**."
         )
         _show_pace(store, n)
         return
@@ -52,14 +53,15 @@ def show_plan(store: Store, where: TraceFilter, choice: Choice, n: int, size: in
     if choice.design == UNCERTAIN:
         sentence += f"at random would hold {positives}; near the threshold they tell its figures, and others less well."
     elif not choice.scored:
-        sentence += f"hold **{positives}**: precision known to **±{expected.halfwidth:.2f}**."
+        sentence += f"hold **{positives}**: precision known to **±{decimals(expected.halfwidth, 2)}**."
     else:
         plan = _planned(store, where, choice, WISH, AROUND, prevalence, n)
         # Where labels tell how much a threshold flags, no share is assumed.
         sentence = f"**{count(n, 'label')}** " if plan.sample else sentence
-        other = "" if choice.design == RANDOM else f", at random to ±{plan.halfwidth['random']:.2f}"
+        other = "" if choice.design == RANDOM else f", at random to ±{decimals(plan.halfwidth['random'], 2)}"
         width = plan.halfwidth.get(choice.design, plan.halfwidth["random"])
-        sentence += f"make a precision around {AROUND:.0%} known to **±{width:.2f}**{other}, {_threshold_of(plan)}"
+        sentence += f"make a precision around {exact_share(AROUND)} known to **±{decimals(width, 2)}**{other}, "
+        sentence += _threshold_of(plan)
     st.markdown(sentence)
     _show_pace(store, n)
     if st.toggle("How many labels for a wished precision?", key="draw_wish"):
@@ -76,7 +78,7 @@ def _show_wish(store: Store, where: TraceFilter, choice: Choice, prevalence: flo
     rows = [
         {
             "Design": name,
-            "Labels needed": f"{need:,}" if need is not None else "more than there are",
+            "Labels needed": count(need) if need is not None else "more than there are",
             **({"Takes": duration(need * pace) if need is not None else ""} if pace else {}),
         }
         for name, need in sorted(plan.labels.items(), key=lambda item: (item[1] is None, item[1]))

@@ -10,8 +10,7 @@ from pathlib import Path
 import streamlit as st
 
 from calibrate.errors import BadInput
-from calibrate.report.numbers import count, day
-from calibrate.report.sentences import figures
+from calibrate.report.numbers import about, count, day, exact_share, interval, limit, share
 from calibrate.thresholds import files
 from calibrate.thresholds.model import ThresholdsFile
 from calibrate.types import Guarantee, Interval, OperatingPoint, Tier
@@ -145,7 +144,7 @@ def _row(store: Store, saved: SavedPoint, tier: Tier) -> Tier | None:
 def _cells(store: Store, saved: SavedPoint) -> Iterator[str]:
     """What is known of a point, a cell each: its limit, precision, recall, flags a day, labels."""
     point, about = saved.point, saved.data
-    yield f"{_limit(point)}  \n{_small(policy_in_words(point.policy))}"
+    yield f"**{limit(point.threshold, point.flag_when)}**  \n{_small(policy_in_words(point.policy))}"
     yield _precision(point, saved.point.guarantee)
     yield _figure(point.recall)
     yield _flags_a_day(store, point, about.sample)
@@ -169,23 +168,19 @@ def _heads(words: Sequence[str]) -> None:
         place.caption(word, help=ABOUT_TIERS if word == "Tier" else None)
 
 
-def _limit(point: OperatingPoint) -> str:
-    return f"**{'≥' if point.flag_when == 'above' else '≤'} {point.threshold:.4g}**"
-
-
 def _figure(figure: Interval, strength: str = "") -> str:
     if figure.value is None:
         return "unknown"
-    return f"**{figures.percent(figure.value)}**  \n{_small(figures.interval(figure) + strength)}"
+    return f"**{share(figure.value)}**  \n{_small(interval(figure.low, figure.high) + strength)}"
 
 
 def _precision(point: OperatingPoint, guarantee: Guarantee | None) -> str:
     """The figure, and how sure it is: with a guarantee what it guarantees, and from how many flagged labels."""
     if guarantee is None:
         flagged = point.true_positives + point.false_positives
-        return _figure(point.precision, f", {flagged:,} flagged, measured")
+        return _figure(point.precision, f", {count(flagged)} flagged, measured")
     basis = f"{guarantee.strength}, {count(guarantee.labels, 'flagged label')}"
-    return f"**at least {100 * guarantee.target:.10g}%**  \n{_small(basis)}"
+    return f"**at least {exact_share(guarantee.target)}**  \n{_small(basis)}"
 
 
 def _flags_a_day(store: Store, point: OperatingPoint, sample: str | None) -> str:
@@ -194,4 +189,4 @@ def _flags_a_day(store: Store, point: OperatingPoint, sample: str | None) -> str
     rate = point.flag_rate.value
     if per_day is None or rate is None:
         return "unknown"
-    return f"**{rate * per_day:,.1f}**" if rate * per_day < 10 else f"**{rate * per_day:,.0f}**"
+    return f"**{about(rate * per_day)}**"

@@ -7,8 +7,7 @@ from collections.abc import Callable
 import streamlit as st
 
 from calibrate.errors import TouchstoneError
-from calibrate.report.numbers import count
-from calibrate.report.sentences import figures
+from calibrate.report.numbers import count, estimate, exact_share
 from calibrate.stats.certification.certificates import NotCertifiable
 from calibrate.workflow.certification import attempts, certify
 from calibrate.workflow.certification.certify import Standing
@@ -69,7 +68,7 @@ def _line(status: Standing | None) -> str:
     done = DONE[status.stage] if status else 0
     words = list(STEPS)
     if status and status.fresh:
-        words[2] = f"Label {status.labelled:,} / {status.fresh.size:,}"
+        words[2] = f"Label {count(status.labelled)} / {count(status.fresh.size)}"
     marked = [
         f":primary[:material/check:] {word}" if i < done else f"**{word}**" if i == done else f":gray[{word}]"
         for i, word in enumerate(words)
@@ -92,7 +91,7 @@ def _planned(store: Store, data: evidence.Evidence, status: Standing) -> None:
         )
         if too_few and available >= certify.least(status.plan):
             st.button(
-                f"Draw the {available:,} there are",
+                f"Draw the {count(available)} there are",
                 on_click=_with_error_shown(
                     lambda: certify.draw(store, status.certification, fewer=True, now=shell.now())
                 ),
@@ -129,10 +128,11 @@ def _labelled(store: Store, data: evidence.Evidence, status: Standing) -> None:
 
 def _certified(store: Store, data: evidence.Evidence, status: Standing) -> None:
     point = certify.point_of(store, status.certification)
-    rate, recall = figures.percent(point.flag_rate.value or 0), figures.percent(point.recall.value or 0)
+    rate, recall = point.flag_rate, point.recall
     st.caption(
-        f"By {_labels(status)}, {count(point.n, 'label')}: it flags {rate} ({figures.interval(point.flag_rate)}) of "
-        f"the traffic and finds {recall} ({figures.interval(point.recall)}) of all hallucinations."
+        f"By {_labels(status)}, {count(point.n, 'label')}: it flags "
+        f"{estimate(rate.value, rate.low, rate.high)} of the traffic and finds "
+        f"{estimate(recall.value, recall.low, recall.high)} of all hallucinations."
     )
     saved = store.points.latest().get(status.certification.detector)
     saved_sample = saved.point.guarantee.sample if saved and saved.point.guarantee else None
@@ -264,8 +264,9 @@ def _walk(status: Standing) -> None:
         }
         for cut in status.outcome.walk
     ]
-    share = st.column_config.NumberColumn(
-        format="percent", help=f"One-sided exact lower bound; a cut passes where it reaches {status.plan.target:.0%}"
+    bound = st.column_config.NumberColumn(
+        format="percent",
+        help=f"One-sided exact lower bound; a cut passes where it reaches {exact_share(status.plan.target)}",
     )
     with st.expander(f"The {count(len(rows), 'cut')} of the plan, strict to loose: the test ends at the first to fail"):
-        st.dataframe(rows, hide_index=True, column_config={"Precision at least": share})
+        st.dataframe(rows, hide_index=True, column_config={"Precision at least": bound})

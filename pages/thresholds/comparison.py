@@ -8,7 +8,8 @@ from typing import Any
 
 import streamlit as st
 
-from calibrate.report.numbers import count, share
+from calibrate.report.numbers import count, decimal_interval, share
+from calibrate.report.numbers import difference as apart
 from calibrate.stats.sampling.designs import speaks_for_all
 from calibrate.types import Interval
 from calibrate.workflow.detection import configurations
@@ -99,10 +100,11 @@ def show_sentences(contrast: step.Contrast, selection: Selection) -> None:
         if difference.missing:
             st.markdown(f"**{name}** cannot be compared with {first}: {plain(difference.missing)}.")
             continue
+        area = difference.auroc
         on = "that both scored" if difference.paired else "of both together"
         st.markdown(
-            f"**{name}** {_verdict(difference.auroc)} **{first}**: AUROC {_difference(difference.auroc)}, "
-            f"{count(difference.n, 'label')} {on}, {difference.positives:,} hallucinated."
+            f"**{name}** {_verdict(area)} **{first}**: AUROC {apart(area.value, area.low, area.high)}, "
+            f"{count(difference.n, 'label')} {on}, {count(difference.positives)} hallucinated."
         )
     for caution in step.cautions(contrast):
         st.warning(f"{plain(visible(caution, 400))}.", icon=":material/balance:")
@@ -134,36 +136,30 @@ def show_table(contrast: step.Contrast) -> None:
         }
         for series in contrast.series
     ]
-    number = st.column_config.NumberColumn
+    column = st.column_config.NumberColumn
     st.dataframe(
         rows,
         hide_index=True,
         placeholder="–",
         column_config={
-            "AUROC": number(format="%.3f"),
-            "Average precision": number(format="%.3f", help="To be read against the share that is hallucinated"),
+            "AUROC": column(format="%.3f"),
+            "Average precision": column(format="%.3f", help="To be read against the share that is hallucinated"),
             "Of traffic": st.column_config.TextColumn(help="The estimated share of the traffic that is hallucinated"),
-            "Coverage": number(format="percent"),
+            "Coverage": column(format="percent"),
         },
     )
 
 
-def _verdict(difference: Interval) -> str:
-    if difference.low is None or difference.high is None:
+def _verdict(figure: Interval) -> str:
+    if figure.low is None or figure.high is None:
         return "cannot be told from"
-    if difference.low > 0:
+    if figure.low > 0:
         return "ranks better than"
-    return "ranks worse than" if difference.high < 0 else "is not shown to differ from"
-
-
-def _difference(figure: Interval) -> str:
-    if figure.value is None or figure.low is None or figure.high is None:
-        return "difference not known"
-    return f"{figure.value:+.3f} (95%: {figure.low:+.3f} to {figure.high:+.3f})".replace("-", "−")
+    return "ranks worse than" if figure.high < 0 else "is not shown to differ from"
 
 
 def _reach(figure: Interval) -> str:
-    return "" if figure.low is None or figure.high is None else f"{figure.low:.3f}–{figure.high:.3f}"
+    return "" if figure.low is None else decimal_interval(figure.low, figure.high)
 
 
 def _detectors(_: Store, runs: Mapping[str, Sequence[Config]], __: str, ___: str | None) -> dict[Any, str]:

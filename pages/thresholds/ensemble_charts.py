@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import plotly.graph_objects as go
 
+from calibrate.report.numbers import decimals
 from calibrate.stats.ensembles.cascade import Frontier
 from calibrate.stats.ensembles.joint import Correlation
 from calibrate.types import Interval
@@ -128,7 +129,7 @@ def frontier(frontier: Frontier) -> go.Figure:
 
 
 def _number(rho: float) -> str:
-    return f"{rho:.2f}".replace("-", "−") if np.isfinite(rho) else "–"
+    return f"{decimals(rho, 2)}".replace("-", "−") if np.isfinite(rho) else "–"
 
 
 def _line(at: float) -> dict[str, Any]:

@@ -9,9 +9,20 @@ from typing import Any
 import streamlit as st
 
 from calibrate.errors import TouchstoneError
-from calibrate.report.numbers import ago, count, listed
+from calibrate.report.numbers import (
+    ago,
+    count,
+    decimal_interval,
+    decimals,
+    exact_share,
+    interval,
+    listed,
+    money,
+    number,
+    share,
+    signed,
+)
 from calibrate.report.sentences import ensembles as wording
-from calibrate.report.sentences.figures import interval, percent
 from calibrate.stats.ensembles.combine import KINDS, PASS, Kind, Recipe
 from calibrate.types import Interval
 from calibrate.workflow.detection import configurations
@@ -66,15 +77,15 @@ def choose(store: Store, offered: Sequence[str], default: Sequence[str]) -> Choi
             "Budget, % of traffic", 0.1, 50.0, 5.0, 1.0, format="%.1f", key="ensemble_budget", width=170,
             help="The share of traffic that may be flagged",
         )  # fmt: skip
-        k, share, last, saved = 2, PASS, "", False
+        k, part, last, saved = 2, PASS, "", False
         if kind == "k_of_n":
             k = st.number_input("How many must flag", 1, max(len(names), 1), min(2, max(len(names), 1)), width=170)
         if kind == "cascade" and names:
             last = st.selectbox("Asked last", ["", *names], format_func=lambda n: n or "the costliest", width=220)
-            share = st.number_input("Reaches it, % of traffic", 1, 100, round(100 * PASS), 5, width=190) / 100
+            part = st.number_input("Reaches it, % of traffic", 1, 100, round(100 * PASS), 5, width=190) / 100
         if kind == "k_of_n" and len(names) > 1 and step.has_saved_thresholds(store, names):
             saved = st.toggle("Saved thresholds", help="Each flags at its saved operating point; no budget then")
-    return Choice(tuple(sorted(names)), kind, budget / 100, k, last, share, saved)
+    return Choice(tuple(sorted(names)), kind, budget / 100, k, last, part, saved)
 
 
 def build_report(store: Store, choice: Choice, sample: str | None) -> step.Report:
@@ -99,7 +110,7 @@ def _kept(url: str, choice: Choice, sample: str | None, key: tuple[Any, ...], _s
 def show_sentence(report: step.Report) -> None:
     first, _, rest = report.sentence.partition(". ")
     st.markdown(f"**{plain(first)}{'.' if rest else ''}** {plain(rest)}")
-    basis = f"{count(report.n, 'label')}, {report.positives:,} hallucinated"
+    basis = f"{count(report.n, 'label')}, {count(report.positives)} hallucinated"
     traffic = report.gathered.traffic
     cut = "from the labels" if report.gathered.from_labels else f"from {count(traffic.n, 'trace')}"
     st.caption(
@@ -111,7 +122,7 @@ def show_sentence(report: step.Report) -> None:
 
 
 def show_figures(report: step.Report) -> None:
-    figures, n = report.figures, f"n = {report.n:,}"
+    figures, n = report.figures, f"n = {count(report.n)}"
     named = (
         ("Recall", figures.recall, f"Share of {count(report.positives, 'labelled hallucination')} that is flagged"),
         ("Precision", figures.precision, "Share of flags that is right"),
@@ -120,11 +131,11 @@ def show_figures(report: step.Report) -> None:
     places = st.columns(4)
     for place, (name, figure, about) in zip(places, named, strict=False):
         apart = figure is report.apart
-        value = "–" if figure.value is None else wording.points(figure.value) if apart else percent(figure.value)
+        value = "–" if figure.value is None else signed(100 * figure.value, 0) if apart else share(figure.value)
         place.metric(name, value, _reach(figure, apart), delta_color="off", delta_arrow="off", help=f"{about}; {n}")
     area = report.auroc
-    reach = "unknown" if area.low is None or area.high is None else f"{area.low:.2f}–{area.high:.2f}"
-    value = "–" if area.value is None else f"{area.value:.3f}"
+    reach = decimal_interval(area.low, area.high, 2)
+    value = "–" if area.value is None else decimals(area.value)
     about = f"The chance that a hallucinated trace is ranked above a clean one, within folds; {n}"
     places[3].metric("AUROC", value, reach, delta_color="off", delta_arrow="off", help=about)
 
@@ -132,7 +143,7 @@ def show_figures(report: step.Report) -> None:
 def show_charts(report: step.Report) -> None:
     left, right = st.columns(2, gap="medium")
     with left:
-        st.subheader(f"What each finds when it flags {percent(report.budget)} of traffic", anchor=False)
+        st.subheader(f"What each finds when it flags {share(report.budget)} of traffic", anchor=False)
         chosen = step.kind_name(report.recipe)
         figure = ensemble_charts.recalls(report.compared, chosen, report.best_figures.recall)
         st.plotly_chart(figure, key="ensemble_recalls", config=charts.CONFIG)
@@ -160,7 +171,7 @@ def show_joint(report: step.Report) -> None:
         {
             "Flagged by": "any of them" if row.k == 1 else f"at least {row.k}",
             "Measured": _percent(row.measured),
-            "95%": interval(row.measured),
+            "95%": interval(row.measured.low, row.measured.high),
             "Clean labels": report.n - report.positives,
         }
         for row in report.joint
@@ -178,13 +189,13 @@ def show_frontier(report: step.Report) -> None:
     if price.calls is not None:
         cost.append(f"{price.calls:g} {'call' if price.calls == 1 else 'calls'} a trace")
     if price.dollars is not None:
-        cost.append(f"${1000 * price.dollars:.2f} per 1,000 traces")
+        cost.append(f"{money(1000 * price.dollars)} per 1,000 traces")
     if price.seconds:
-        cost.append(f"{price.seconds:.2g} s a trace")
+        cost.append(f"{number(price.seconds, 2)} s a trace")
     st.caption(
         f"{listed(list(frontier.filters), 6)} let the most suspicious traces through. Median of "
         f"{count(price.n, 'score')}: {', '.join(cost)}. Recall on {count(report.positives, 'hallucinated label')} at "
-        f"{percent(report.budget)} of traffic flagged; nothing is fitted."
+        f"{share(report.budget)} of traffic flagged; nothing is fitted."
     )
 
 
@@ -192,11 +203,12 @@ def show_tiers(report: step.Report) -> None:
     st.subheader("Two tiers", anchor=False)
     signal, page = report.signal, report.page
     if signal.threshold is not None:
-        st.markdown(f"**Signal** from {signal.threshold:.4g}: {percent(signal.share)} of traffic, the alert budget.")
+        st.markdown(f"**Signal** from {number(signal.threshold)}: {share(signal.share)} of traffic, the alert budget.")
     if page.threshold is not None and page.target is not None:
         st.markdown(
-            f"**Page** from {page.threshold:.4g}: {percent(page.share)} of traffic, at least {page.target:.0%} of it "
-            "hallucinated by its lower bound. Approximate: no certificate, which takes labels drawn among its flags."
+            f"**Page** from {number(page.threshold)}: {share(page.share)} of traffic, at least "
+            f"{exact_share(page.target)} of it hallucinated by its lower bound. Approximate: no certificate, which "
+            "takes labels drawn among its flags."
         )
     else:
         why = str(page.why)
@@ -249,8 +261,10 @@ def _save(store: Store, report: step.Report) -> None:
 def _reach(figure: Interval, apart: bool) -> str:
     if figure.low is None or figure.high is None:
         return "interval unknown"
-    return f"{wording.points(figure.low)} to {wording.points(figure.high)}" if apart else interval(figure)
+    if apart:
+        return f"{signed(100 * figure.low, 0)} to {signed(100 * figure.high, 0)}"
+    return interval(figure.low, figure.high)
 
 
 def _percent(figure: Interval) -> str:
-    return "–" if figure.value is None else percent(figure.value)
+    return "–" if figure.value is None else share(figure.value)

@@ -8,8 +8,7 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
-from calibrate.orientation import SIGNS
-from calibrate.report.numbers import count, listed
+from calibrate.report.numbers import count, decimal_interval, decimals, exact_share, interval, limit, listed
 from calibrate.report.sentences import scoreboard
 from calibrate.types import Interval
 from calibrate.workflow.detection import configurations
@@ -102,8 +101,8 @@ def _selected(lines: Sequence[step.Line]) -> str:
 
 def _explain(board: step.Scoreboard) -> None:
     """What labels these are, and what precision and recall are measured at."""
-    target = f"{step.DEFAULT.value:.0%}"
-    facts = [f"{count(board.n, 'label')}, {board.positives:,} hallucinated"]
+    target = exact_share(step.DEFAULT.number)
+    facts = [f"{count(board.n, 'label')}, {count(board.positives)} hallucinated"]
     if board.refused:
         facts.append(f"{count(board.refused, 'refusal')} left out")
     st.caption(
@@ -125,19 +124,19 @@ def _row(line: step.Line) -> dict[str, Any]:
     return {
         "Detector": visible(line.title, 60),
         "AUROC": line.auroc.value,
-        "AUROC 95%": _range(line.auroc, 1),
+        "AUROC 95%": _area(line.auroc),
         "AP": line.average_precision.value,
-        "AP 95%": _range(line.average_precision, 1),
+        "AP 95%": _area(line.average_precision),
         "Precision": _whole(precision.value),
-        "Precision 95%": _range(precision, 100),
+        "Precision 95%": _bounds(precision),
         "Recall": _whole(recall.value),
-        "Recall 95%": _range(recall, 100),
-        "At": f"{SIGNS[point.flag_when]} {point.threshold:.4g}" if point else None,
+        "Recall 95%": _bounds(recall),
+        "At": limit(point.threshold, point.flag_when) if point else None,
         "Chosen": point.chosen if point else None,
         "Scored": line.scored,
         "Coverage": _whole(line.coverage),
         "ms": spent.milliseconds,
-        "$ / 1,000": "unknown" if spent.cost_per_1000 is None else f"{spent.cost_per_1000:,.2f}",
+        "$ / 1,000": "unknown" if spent.cost_per_1000 is None else decimals(spent.cost_per_1000, 2),
         "Calls": spent.calls,
         "Says why": spent.explains,
     }
@@ -148,11 +147,12 @@ def _whole(share: float | None) -> float | None:
     return None if share is None else round(share, 2)
 
 
-def _range(figure: Interval, times: int) -> str | None:
-    if figure.low is None or figure.high is None:
-        return None
-    low, high = (f"{times * bound:.{0 if times > 1 else 2}f}" for bound in (figure.low, figure.high))
-    return f"{low}–{high}"
+def _area(figure: Interval) -> str | None:
+    return None if figure.low is None else decimal_interval(figure.low, figure.high, 2)
+
+
+def _bounds(figure: Interval) -> str | None:
+    return None if figure.low is None else interval(figure.low, figure.high, unit="")
 
 
 def _text(name: str, width: int, about: str | None = None) -> Any:

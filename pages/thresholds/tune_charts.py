@@ -10,8 +10,7 @@ from typing import Any
 import streamlit as st
 
 from calibrate import registry
-from calibrate.orientation import SIGNS
-from calibrate.report.numbers import count, listed, share
+from calibrate.report.numbers import about, count, decimals, interval, limit, listed, number, share
 from calibrate.report.sentences import figures as wording
 from calibrate.stats.choosing.policy import parse
 from calibrate.stats.intervals.sweep_intervals import AT_ONCE, figures
@@ -51,22 +50,27 @@ def show_facts(store: Store, data: evidence.Evidence) -> None:
     sweep = data.sweep
     if not sweep.n:
         return
-    facts = [f"**{count(sweep.n, 'label')}**, {sweep.positives:,} hallucinated ({share(sweep.positives / sweep.n)})"]
+    facts = [
+        f"**{count(sweep.n, 'label')}**, {count(sweep.positives)} hallucinated ({share(sweep.positives / sweep.n)})"
+    ]
     if data.sample is not None and sweep.prevalence is not None and data.sample.design != "random":
         facts.append(f"about {share(sweep.prevalence)} of the traffic")
-    facts.append(f"**{sweep.scored:,} scored** ({share(sweep.scored / sweep.n)})")
+    facts.append(f"**{count(sweep.scored)} scored** ({share(sweep.scored / sweep.n)})")
     if sweep.clusters:
         facts.append(f"from **{count(sweep.clusters.count, 'group')}** that share sources, each one piece of evidence")
     if data.refused:
         facts.append(f"{count(len(data.refused), 'refusal')} left out")
     if sweep.auroc is not None and sweep.average_precision is not None:
-        facts.append(f"AUROC **{sweep.auroc:.3f}**, average precision **{sweep.average_precision:.3f}**")
+        facts.append(f"AUROC **{decimals(sweep.auroc)}**, average precision **{decimals(sweep.average_precision)}**")
     st.markdown(" &ensp;·&ensp; ".join(facts))
     if caution := loading.caution(store, data.sample):
         st.warning(f"{plain(caution)}.", icon=":material/balance:")
     if data.reasons:
-        why = [f"{n:,} {plain(reason, 160)}" for reason, n in data.reasons.items()]
-        st.caption(f"No score for {sweep.n - sweep.scored:,} of {sweep.n:,}: {listed(why, 4)}. They are never flagged.")
+        why = [f"{count(n)} {plain(reason, 160)}" for reason, n in data.reasons.items()]
+        st.caption(
+            f"No score for {count(sweep.n - sweep.scored)} of {count(sweep.n)}: {listed(why, 4)}. "
+            "They are never flagged."
+        )
 
 
 def show_missing(data: evidence.Evidence) -> None:
@@ -97,26 +101,26 @@ def show_overview(store: Store, runs: Mapping[str, Sequence[Config]], sample: ev
                 "AUROC": sweep.auroc,
                 "Average precision": sweep.average_precision,
                 "Coverage": sweep.coverage,
-                "Saved point": f"{_sign(point)} {point.threshold:.4g}" if point else None,
+                "Saved point": limit(point.threshold, point.flag_when) if point else None,
                 "Policy": point.policy if point else None,
                 "Precision there": point.precision.value if point else None,
                 "Recall there": point.recall.value if point else None,
             }
         )
-    number = st.column_config.NumberColumn
+    column = st.column_config.NumberColumn
     with st.expander(f"All {len(rows)} detectors, by AUROC" if len(rows) > 1 else "This detector at a glance"):
         st.dataframe(
             rows,
             hide_index=True,
             placeholder="–",
             column_config={
-                "AUROC": number(
+                "AUROC": column(
                     format="%.3f", help="The chance that a hallucinated trace scores worse than a clean one"
                 ),
-                "Average precision": number(format="%.3f", help="Precision averaged over recall"),
-                "Coverage": number(format="percent", help="Share of traffic that the detector can score"),
-                "Precision there": number(format="percent"),
-                "Recall there": number(format="percent"),
+                "Average precision": column(format="%.3f", help="Precision averaged over recall"),
+                "Coverage": column(format="percent", help="Share of traffic that the detector can score"),
+                "Precision there": column(format="percent"),
+                "Recall there": column(format="percent"),
             },
         )
 
@@ -239,7 +243,7 @@ VERDICTS = {
 
 
 def _heading(row: Row, *, flagged: bool) -> trace_card.Heading:
-    return trace_card.Heading(f"{row.value:.4g}", *VERDICTS[flagged, row.gold == "hallucinated"])
+    return trace_card.Heading(number(row.value), *VERDICTS[flagged, row.gold == "hallucinated"])
 
 
 def _chart(figure: Any, key: str) -> None:
@@ -259,7 +263,7 @@ def _matrix(point: OperatingPoint) -> str:
         ("Passed", point.false_negatives, "bad", point.true_negatives, ""),
     )
     body = "".join(
-        f'<tr><th>{name}</th><td class="{a}">{hallucinated:,}</td><td class="{b}">{clean:,}</td></tr>'
+        f'<tr><th>{name}</th><td class="{a}">{count(hallucinated)}</td><td class="{b}">{count(clean)}</td></tr>'
         for name, hallucinated, a, clean, b in rows
     )
     head = "".join(
@@ -272,28 +276,19 @@ def _matrix(point: OperatingPoint) -> str:
 def _metric(name: str, figure: Interval, about: str) -> str:
     if figure.value is None:
         return _figure(name, "–", "unknown", about)
-    return _figure(name, wording.percent(figure.value), wording.interval(figure), about)
+    return _figure(name, share(figure.value), interval(figure.low, figure.high), about)
 
 
 def _flags_a_day(rate: Interval, per_day: float | None) -> str:
-    name, about = "Flags a day", "The flag rate times the traces a day in the sample's window"
+    name, help = "Flags a day", "The flag rate times the traces a day in the sample's window"
     if per_day is None or rate.value is None:
-        return _figure(name, "–", "unknown: no times", about)
+        return _figure(name, "–", "unknown: no times", help)
     reach = ""
     if rate.low is not None and rate.high is not None:
-        reach = f"{_round(rate.low * per_day)}–{_round(rate.high * per_day)}"
-    return _figure(name, _round(rate.value * per_day), reach, about)
+        reach = f"{about(rate.low * per_day)}–{about(rate.high * per_day)}"
+    return _figure(name, about(rate.value * per_day), reach, help)
 
 
 def _figure(name: str, value: str, reach: str, about: str) -> str:
     """Numbers and our own words only."""
     return f'<dl title="{about}"><dt>{name}</dt><dd>{value}</dd><dd>{reach}</dd></dl>'
-
-
-def _round(number: float) -> str:
-    """Two digits are all that an estimated rate is worth."""
-    return f"{float(f'{number:.2g}'):,.0f}" if number >= 10 else f"{number:.2g}"
-
-
-def _sign(point: OperatingPoint) -> str:
-    return SIGNS[point.flag_when]

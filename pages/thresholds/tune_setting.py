@@ -11,6 +11,7 @@ import numpy as np
 import streamlit as st
 
 from calibrate.errors import BadInput, TouchstoneError
+from calibrate.report.numbers import limit, number
 from calibrate.stats.choosing.chance import chance_below
 from calibrate.stats.choosing.policies import Policy, Pool
 from calibrate.stats.choosing.policy import parse
@@ -107,7 +108,9 @@ def tell_ignored(data: evidence.Evidence) -> None:
     """Says so where the threshold in the address could not be taken."""
     if reason := st.session_state.pop(IGNORED, None):
         low, high = span_of(data)
-        sentence = f"{reason}, which is no number from {low:.4g} to {high:.4g}: shown is what the policy chooses."
+        sentence = (
+            f"{reason}, which is no number from {number(low)} to {number(high)}: shown is what the policy chooses."
+        )
         st.info(plain(sentence), icon=":material/link_off:")
 
 
@@ -197,4 +200,4 @@ def step_of(data: evidence.Evidence) -> float:
 
 
 def at(point: OperatingPoint) -> str:
-    return f"{'≥' if point.flag_when == 'above' else '≤'} {point.threshold:.4g}"
+    return limit(point.threshold, point.flag_when)

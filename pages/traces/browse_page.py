@@ -9,6 +9,7 @@ from typing import Any
 
 import streamlit as st
 
+from calibrate.report.numbers import count, stamp
 from calibrate.types import TraceFilter
 from db import Store
 from db.traces import Page
@@ -57,8 +58,8 @@ def _pages(where: TraceFilter) -> list[tuple[datetime | None, int] | None]:
 def _turn_pages(page: Page, pages: list[Any], total: int) -> None:
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         first = (len(pages) - 1) * ROWS + 1
-        many = f"{MOST_COUNTED:,}+" if total > MOST_COUNTED else f"{total:,}"
-        st.markdown(f"**{first:,} to {first + len(page.lines) - 1:,}** of {many}", width="stretch")
+        many = f"{count(MOST_COUNTED)}+" if total > MOST_COUNTED else f"{count(total)}"
+        st.markdown(f"**{count(first)} to {count(first + len(page.lines) - 1)}** of {many}", width="stretch")
         at_start = len(pages) == 1
         st.button("First", icon=":material/first_page:", type="tertiary", disabled=at_start, on_click=_first)
         st.button("Newer", icon=":material/chevron_left:", disabled=at_start, on_click=_newer)
@@ -94,7 +95,7 @@ def _flags(store: Store, page: Page) -> dict[int, str]:
 def _table(page: Page, flags: dict[int, str], key: str) -> None:
     rows = [
         {
-            "Time (UTC)": f"{line.timestamp:%Y-%m-%d %H:%M}" if line.timestamp else "–",
+            "Time (UTC)": stamp(line.timestamp) if line.timestamp else "–",
             "Model": visible(line.model, 60) or "–",
             "Question": visible(line.question, 200).replace("\n", " "),
             "Answer": visible(line.answer, 200).replace("\n", " "),

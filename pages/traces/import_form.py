@@ -15,7 +15,7 @@ from calibrate.errors import TouchstoneError
 from calibrate.ingest import Preview, Record, preview
 from calibrate.ingest.formats import formats
 from calibrate.ingest.record import RECORD_FIELDS
-from calibrate.report.numbers import count
+from calibrate.report.numbers import count, decimals, stamp
 from pages import shell
 from pages.components.text import plain, visible
 from pages.traces.import_job import ImportFile
@@ -145,7 +145,7 @@ def _lines(parsed: Preview) -> Iterator[dict[str, str]]:
             "Question": visible(trace.question, 200),
             "Answer": visible(trace.answer, 300),
             "Given": given,
-            "Time": f"{trace.timestamp:%Y-%m-%d %H:%M}" if trace.timestamp else "undated",
+            "Time": stamp(trace.timestamp) if trace.timestamp else "undated",
             "Model": visible(trace.model, 40),
             "Label": ", ".join(label.verdict for label in record.labels),
         }
@@ -153,8 +153,10 @@ def _lines(parsed: Preview) -> Iterator[dict[str, str]]:
 
 def _size(path: Path) -> str:
     size = float(path.stat().st_size)
-    for unit in ("bytes", "kB", "MB"):
-        if size < 1000:
-            return f"{size:.0f} {unit}" if unit == "bytes" else f"{size:.1f} {unit}"
+    if size < 1000:
+        return count(round(size), "byte")
+    for unit in ("kB", "MB"):
         size /= 1000
-    return f"{size:.1f} GB"
+        if size < 1000:
+            return f"{decimals(size, 1)} {unit}"
+    return f"{decimals(size / 1000, 1)} GB"

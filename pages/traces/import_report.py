@@ -5,7 +5,7 @@ from __future__ import annotations
 import pandas as pd
 import streamlit as st
 
-from calibrate.report.numbers import count, duration, listed
+from calibrate.report.numbers import about, count, duration, listed
 from calibrate.sanitize import cell
 from pages.components.text import plain, visible
 from pages.traces.import_job import FileState, ImportJob
@@ -20,7 +20,7 @@ def show_progress(job: ImportJob) -> None:
     rate = done / max(job.elapsed, 0.1)
     parts = [count(done, "trace") + " read"]
     if job.elapsed > 1:
-        parts.append(f"{rate:,.0f} a second")
+        parts.append(f"{about(rate)} a second")
     if 0.02 < job.share < 1 and job.elapsed > 2:
         parts.append(f"about {duration(job.elapsed * (1 - job.share) / job.share)} left")
     with st.container(border=True):
@@ -96,7 +96,7 @@ def _rejections(job: ImportJob) -> None:
     ]
     table = pd.DataFrame(rows, columns=["File", "Line", "Reason"])
     total = job.total("rejected")
-    first = f", the first {len(rows):,} of them here" if len(rows) < total else ""
+    first = f", the first {count(len(rows))} of them here" if len(rows) < total else ""
     with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
         st.markdown(f"**{count(total, 'line')} rejected**{first}")
         st.download_button(

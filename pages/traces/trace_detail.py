@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import streamlit as st
 
+from calibrate.report.numbers import decimals, stamp
 from calibrate.thresholds.model import ThresholdsFile
 from calibrate.types import Label, Score
 from calibrate.workflow.releasing import history
@@ -87,7 +88,7 @@ def _chosen(scores: dict[str, tuple[Config, Score]], *, heat: bool, key: str) ->
 
 
 def _value(score: Score) -> str:
-    return score.status if score.value is None else f"{score.value:.3f}"
+    return score.status if score.value is None else f"{decimals(score.value)}"
 
 
 def _scores(scores: dict[str, tuple[Config, Score]], live: ThresholdsFile | None) -> None:
@@ -134,7 +135,7 @@ def _labels(labels: Sequence[Label]) -> None:
         return
     rows = [
         {
-            "When (UTC)": f"{label.created_at:%Y-%m-%d %H:%M}" if label.created_at else "–",
+            "When (UTC)": stamp(label.created_at) if label.created_at else "–",
             "Who": visible(label.labeller, 60) + (" (decided)" if label.adjudicates else ""),
             "Verdict": label.verdict,
             "Kinds": visible(", ".join(trace_card.kind_in_words(kind) for kind in label.kinds), 200),

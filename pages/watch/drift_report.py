@@ -8,9 +8,8 @@ from typing import Any
 import streamlit as st
 from sqlalchemy import func, select
 
-from calibrate.report.numbers import count, listed
+from calibrate.report.numbers import UNKNOWN, count, listed, number, share
 from calibrate.report.sentences import drift as sentences
-from calibrate.report.sentences.figures import percent
 from calibrate.report.weekly_html import figure, unit, urgency
 from calibrate.workflow.watching import drift as step
 from db import Store
@@ -49,8 +48,8 @@ def show_facts(report: step.Report) -> None:
     models = plain(listed([middle(visible(name, 200), 40) for name in report.models], 6)) or "no model that is named"
     st.caption(
         f"v{report.version} was made on {models}. Since then {count(report.traces, 'trace')}; of each window at most "
-        f"{report.cap:,} were drawn. In a quiet week the chance that something is said to have moved "
-        f"is {report.alpha:.0%}."
+        f"{count(report.cap)} were drawn. In a quiet week the chance that something is said to have moved "
+        f"is {share(report.alpha)}."
     )
 
 
@@ -99,15 +98,15 @@ def _row(line: step.DetectorDrift) -> dict[str, Any]:
         "Detector": line.detector,
         "Model": "not given" if line.model == "(none)" else visible(line.model, 80),
         "Verdict": sentences.STATES[line.state],
-        "Compared": f"{line.compared_before:,} / {line.compared:,}",
+        "Compared": f"{count(line.compared_before)} / {count(line.compared)}",
     }
     if shift is None or moved is None:
         return {**row, "Says": visible(sentences.line_verdict(line), 300)}
     return {
         **row,
-        "Median": _pair(shift.before.median, shift.now.median, "{:.3g}"),
-        "Flagged": _pair(shift.before.flag_rate, shift.now.flag_rate, None),
-        "Scored": _pair(shift.before.coverage, shift.now.coverage, None),
+        "Median": _pair(number(shift.before.median, 3), number(shift.now.median, 3)),
+        "Flagged": _pair(share(shift.before.flag_rate), share(shift.now.flag_rate)),
+        "Scored": _pair(share(shift.before.coverage), share(shift.now.coverage)),
         "p scores": shift.p_scores,
         "p flags": shift.p_flags,
         "p scored": shift.p_coverage,
@@ -115,9 +114,8 @@ def _row(line: step.DetectorDrift) -> dict[str, Any]:
     }
 
 
-def _pair(before: float | None, now: float | None, form: str | None) -> str:
-    texts = ["–" if value is None else form.format(value) if form else percent(value) for value in (before, now)]
-    return " → ".join(texts)
+def _pair(before: str, now: str) -> str:
+    return " → ".join("–" if text == UNKNOWN else text for text in (before, now))
 
 
 def _p(about: str) -> Any:

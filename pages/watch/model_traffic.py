@@ -9,8 +9,7 @@ import plotly.graph_objects as go
 import streamlit as st
 from sqlalchemy import func, select
 
-from calibrate.report.numbers import count, day, share
-from calibrate.report.sentences.figures import interval
+from calibrate.report.numbers import count, day, estimate, share
 from calibrate.workflow.upgrade import models_seen as step
 from db import Store
 from db.tables import LabelRow, TraceRow
@@ -120,9 +119,9 @@ def _row(registry: step.Registry, value: step.Seen) -> dict[str, Any]:
     }
     if value.released is not None:
         row["Release"] = f"v{registry.version} made on it" if value.released else f"v{registry.version} made without it"
-    low_high = interval(value.prevalence) if value.labels else None
-    shown = None if value.prevalence.value is None else f"{value.prevalence.value:.0%} ({low_high})"
-    return {**row, "Hallucinated": shown or "no labels", "Labels": value.labels}
+    rate = value.prevalence
+    shown = "no labels" if rate.value is None else estimate(rate.value, rate.low, rate.high)
+    return {**row, "Hallucinated": shown, "Labels": value.labels}
 
 
 def _columns(registry: step.Registry) -> dict[str, Any]:

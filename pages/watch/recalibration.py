@@ -10,10 +10,9 @@ import streamlit as st
 from sqlalchemy import func, select
 
 from calibrate.errors import TouchstoneError
-from calibrate.orientation import SIGNS
-from calibrate.report.numbers import count
+from calibrate.report.numbers import count, decimals, interval, limit, share
 from calibrate.report.sentences import recalibration
-from calibrate.report.sentences.figures import interval, percent, policy_in_words
+from calibrate.report.sentences.figures import policy_in_words
 from calibrate.stats.choosing.policy import parse
 from calibrate.types import Interval
 from calibrate.workflow.upgrade import recalibrate as step
@@ -84,7 +83,7 @@ def _row(redone: step.Redone) -> dict[str, Any]:
     )
     return {
         **row,
-        "Flags at": f"{SIGNS[redone.point.flag_when]} {redone.point.threshold:.4g}",
+        "Flags at": limit(redone.point.threshold, redone.point.flag_when),
         "Policy": _policy(redone.point.policy),
         "Precision": _pair(stood[0], redone.point.precision),
         "Recall": _pair(stood[1], redone.point.recall),
@@ -100,8 +99,8 @@ def _policy(text: str) -> str:
 
 
 def _pair(before: Interval, after: Interval) -> str:
-    texts = ["–" if figure.value is None else percent(figure.value) for figure in (before, after)]
-    return f"{' → '.join(texts)} ({interval(after)})" if after.value is not None else " → ".join(texts)
+    texts = ["–" if figure.value is None else share(figure.value) for figure in (before, after)]
+    return " → ".join(texts) + (f" ({interval(after.low, after.high)})" if after.value is not None else "")
 
 
 _COLUMNS: dict[str, Any] = {
@@ -136,7 +135,7 @@ def _curve(redone: step.Redone) -> None:
     if redone.before is not None and not redone.before.sweep.missing:
         named.insert(0, ("as released", redone.before.sweep))
     st.plotly_chart(curves(named), config=CONFIG, key=f"recalibrate-{redone.due.name}")
-    areas = [f"{name} {sweep.auroc:.2f}" for name, sweep in named if sweep.auroc is not None]
+    areas = [f"{name} {decimals(sweep.auroc, 2)}" for name, sweep in named if sweep.auroc is not None]
     missing = "" if len(named) > 1 else " The scores it was released with are not kept for these labels."
     st.caption(f"AUROC {', '.join(areas)}, {count(redone.after.sweep.n, 'label')}.{missing}")
 

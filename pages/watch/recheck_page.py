@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 
+from calibrate.report.numbers import count
 from calibrate.stats.choosing.policies import parse
 from calibrate.thresholds.model import DetectorEntry
 from calibrate.workflow.releasing.history import read_release
@@ -71,7 +72,7 @@ def decided(state: step.State) -> None:
         )
         if st.button(text, type="primary", icon=icon):
             st.switch_page(shell.page(key))
-    st.caption(f"Decided with {state.counted:,} labels. It is kept: labels that come later do not undo it.")
+    st.caption(f"Decided with {count(state.counted)} labels. It is kept: labels that come later do not undo it.")
 
 
 def show(store: Store) -> None:

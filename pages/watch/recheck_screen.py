@@ -11,9 +11,8 @@ import plotly.graph_objects as go
 import streamlit as st
 
 from calibrate.errors import TouchstoneError
-from calibrate.report.numbers import count, labelled
+from calibrate.report.numbers import count, estimate, exact_share, interval, labelled, share
 from calibrate.report.sentences import recheck as sentences
-from calibrate.report.sentences.figures import interval, percent
 from calibrate.thresholds.model import Metrics, ThresholdsFile
 from calibrate.types import TraceFilter, Verdict
 from calibrate.workflow.watching import recheck as step
@@ -61,7 +60,7 @@ def when_released(metrics: Metrics) -> str:
     value = metrics.precision
     if value.value is None:
         return f"its precision was unknown, from {labelled(metrics.n, metrics.positives)}"
-    precision = f"its precision was {percent(value.value)} ({interval(value)})"
+    precision = f"its precision was {estimate(value.value, value.low, value.high)}"
     return f"{precision}, measured on {labelled(metrics.n, metrics.positives)}, flagged or not"
 
 
@@ -82,7 +81,7 @@ def evidence(state: step.State) -> go.Figure:
         )
     figure.add_hline(y=needed, line={"color": HERE, "width": 2, "dash": "dot"})
     figure.add_annotation(
-        x=1, xref="paper", y=log(needed, 10), text=f"decided at {needed:.0f} to 1", showarrow=False,
+        x=1, xref="paper", y=log(needed, 10), text=f"decided at {count(round(needed))} to 1", showarrow=False,
         xanchor="right", yanchor="bottom", font={"size": 12, "color": GREY},
     )  # fmt: skip
     figure.update_layout(
@@ -102,16 +101,17 @@ def show_evidence(state: step.State) -> None:
         with left:
             st.plotly_chart(evidence(state), config=CONFIG, key="recheck_evidence")
         with right:
-            value = "unknown" if measured.value is None else percent(measured.value)
-            st.metric(f"Precision, target {state.plan.target:.0%}", value)
+            st.metric(f"Precision, target {exact_share(state.plan.target)}", share(measured.value))
             definite = state.hallucinated + state.clean
-            st.caption(f"{interval(measured)}, {count(definite, 'label')}" if definite else "no label yet")
+            st.caption(
+                f"{interval(measured.low, measured.high)}, {count(definite, 'label')}" if definite else "no label yet"
+            )
             st.caption(
                 f"Flagged {plain(state.plan.limit)}; "
                 f"{count(state.sample.size)} of {count(state.pool, 'flagged trace')} drawn"
             )
             if state.repeats:
-                st.caption(f"{state.repeats:,} share their sources with an earlier one and do not count twice")
+                st.caption(f"{count(state.repeats)} share their sources with an earlier one and do not count twice")
             if state.waiting:
                 st.caption(f"{count(state.waiting, 'label')} wait for one before them that has none")
 
@@ -152,11 +152,9 @@ def screen(store: Store, recheck: Recheck) -> None:
 
 def _status(state: step.State) -> str:
     """ "9 labels, about 4 more · 30 flagged traces drawn and not labelled, 12 more to draw"."""
-    ahead = f", about {state.standing.more:,} more" if state.standing.more else ""
-    left = (
-        f"{count(state.left, 'flagged trace')} drawn and not labelled, {state.pool - state.sample.size:,} more to draw"
-    )
-    return f"**{count(state.counted, 'label')}{ahead}** · {left}"
+    ahead = f", about {count(state.standing.more)} more" if state.standing.more else ""
+    left = f"{count(state.left, 'flagged trace')} drawn and not labelled"
+    return f"**{count(state.counted, 'label')}{ahead}** · {left}, {count(state.pool - state.sample.size)} more to draw"
 
 
 def _on_verdict(number: int, verdict: Verdict) -> None:

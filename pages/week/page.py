@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 import streamlit as st
 
 from calibrate.errors import TouchstoneError
+from calibrate.report.numbers import day
 from calibrate.report.sentences import recheck
 from calibrate.stats.sampling import designs
 from calibrate.thresholds.model import ThresholdsFile
@@ -67,7 +68,7 @@ def traffic(store: Store) -> None:
     window = TraceFilter(since=newest - MONTH, undated=False)
     states: tuple[LabelState, ...] = ("hallucinated", "clean", "unsure", "disputed", "unlabelled")
     counts = {state: store.traces.per_day(replace(window, label=state)) for state in states}
-    st.caption(f"The 30 days up to {newest:%d %b %Y}, by label")
+    st.caption(f"The 30 days up to {day(newest)}, by label")
     bars.days({state: counts for state, counts in counts.items() if counts}, key="traffic")
 
 

@@ -7,8 +7,7 @@ from datetime import datetime
 
 import streamlit as st
 
-from calibrate.orientation import SIGNS
-from calibrate.report.numbers import ago, count, day, labelled, share
+from calibrate.report.numbers import ago, count, day, estimate, exact_share, labelled, limit, share
 from calibrate.thresholds.model import DetectorEntry
 from calibrate.types import Interval
 from calibrate.workflow.releasing.history import read_release
@@ -42,7 +41,7 @@ def show_unknown_models(models: Sequence[UnknownModel], release: Release | None)
             text, link = st.columns([5, 1], vertical_alignment="center")
             name = f"**{plain(model.name, 60)}**"
             rate = f"{share(model.share)} of the traffic since {day(model.since)}"
-            seen = f"appeared on {model.appeared:%A %d %b} ({rate})" if model.appeared else f"answers {rate}"
+            seen = f"appeared on {day(model.appeared)} ({rate})" if model.appeared else f"answers {rate}"
             text.markdown(
                 f":material/warning: {name} {seen}. v{release.version} was made without it: "
                 "its thresholds are not known to hold there."
@@ -59,7 +58,7 @@ def show_unknown_models(models: Sequence[UnknownModel], release: Release | None)
 def _row(name: str, entry: DetectorEntry) -> dict[str, str]:
     return {
         "Detector": name,
-        "Flags at": f"{SIGNS[entry.flag_when]} {entry.threshold:.4g}",
+        "Flags at": limit(entry.threshold, entry.flag_when),
         "Precision": _estimate(entry.metrics.precision),
         "Strength": _strength(entry),
         "Recall": _estimate(entry.metrics.recall),
@@ -70,12 +69,8 @@ def _row(name: str, entry: DetectorEntry) -> dict[str, str]:
 def _strength(entry: DetectorEntry) -> str:
     """How sure its precision is: "certified ≥ 70%", "measured"."""
     sure = entry.guarantee
-    return f"{entry.strength} ≥ {100 * sure.target:.10g}%" if sure else entry.strength
+    return f"{entry.strength} ≥ {exact_share(sure.target)}" if sure else entry.strength
 
 
 def _estimate(figure: Interval) -> str:
-    if figure.value is None:
-        return "unknown"
-    if figure.low is None or figure.high is None:
-        return f"{figure.value:.0%}"
-    return f"{figure.value:.0%} ({100 * figure.low:.0f}–{figure.high:.0%})"
+    return estimate(figure.value, figure.low, figure.high)

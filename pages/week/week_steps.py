@@ -92,14 +92,14 @@ def cards(state: Week, now: datetime) -> list[Card]:
 
 
 def _import(state: Week) -> Card:
-    fresh = f"{state.new_this_week:,} since Monday" if state.new_this_week else "none since Monday"
+    fresh = f"{count(state.new_this_week)} since Monday" if state.new_this_week else "none since Monday"
     return Card("import", "Import", state.traces > 0, count(state.traces, "trace"), fresh)
 
 
 def _sample(state: Week) -> Card:
     if state.sample is None:
         return Card("sample", "Sample", False, "Nothing drawn yet")
-    drawn = f"{state.sample.size:,} of {state.sample.pool:,}"
+    drawn = f"{count(state.sample.size)} of {count(state.sample.pool)}"
     return Card("sample", "Sample", True, drawn, plain(state.sample.name, 40))
 
 
@@ -112,7 +112,7 @@ def _label(state: Week) -> Card:
     nothing_left = state.place is not None and state.place.position is None
     done = state.labelled >= size or nothing_left
     progress = None if done or not state.labelled else state.labelled / size
-    return Card("label", "Label", done, f"{state.labelled:,} of {size:,}", rate, progress)
+    return Card("label", "Label", done, f"{count(state.labelled)} of {count(size)}", rate, progress)
 
 
 def _detect(state: Week) -> Card:

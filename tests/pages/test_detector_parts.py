@@ -17,7 +17,6 @@ from calibrate.workflow.detection.configurations import distinguish_configs
 from db.scores import Config
 from pages.components import charts, trace_card
 from pages.components.text import label, plain
-from pages.detect.detector_detail import dollars
 
 
 @pytest.mark.parametrize(
@@ -111,10 +110,3 @@ def test_numbers_that_are_no_log_probabilities_have_no_heat(logprob: float) -> N
     trace = Trace("t", answer="a b", tokens=(Token("a", logprob), Token(" b", logprob)))
     assert trace_card.heats(trace) == []
     assert trace_card.heats(Trace("t", answer="a")) == []
-
-
-@pytest.mark.parametrize(
-    ("cost", "said"), [(0, "$0.00"), (0.0021, "$0.0021"), (0.43, "$0.43"), (1234.5, "$1,234.50"), (0.0999, "$0.10")]
-)
-def test_a_small_cost_is_not_shown_as_none(cost: float, said: str) -> None:
-    assert dollars(cost) == said

@@ -75,6 +75,7 @@ $(VENV)/ready-docs: $(VENV)/ready docs/requirements.txt
 docs: $(VENV)/ready-docs
 	@$(BIN)/python docs/make_cli_reference.py
 	@$(BIN)/python docs/make_detectors_reference.py
+	@$(BIN)/python docs/make_rooms_picture.py
 	@$(BIN)/zensical build --strict --clean
 	@$(BIN)/python docs/check_site.py site
 	@echo "The documentation is in site/index.html"

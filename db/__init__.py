@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from db import revision
 from db.chosen import Certifications, Ensembles
+from db.coverage import Coverage
 from db.decisions import Decisions
-from db.engine import connect, shown
+from db.engine import connect, reading, shown
 from db.labels import Labels
+from db.pools import Pools
 from db.proposals import Proposals
 from db.rechecks import Rechecks
 from db.releases import Points, Releases
@@ -28,6 +30,8 @@ class Store:
         self.labels = Labels(self.engine)
         self.samples = Samples(self.engine)
         self.scores = Scores(self.engine)
+        self.coverage = Coverage(self.engine)
+        self.pools = Pools(self.engine)
         self.runs = Runs(self.engine)
         self.points = Points(self.engine)
         self.certifications = Certifications(self.engine)
@@ -49,7 +53,8 @@ class Store:
     def revision(self, *groups: Group) -> Revision:
         """A key that changes with every write to one of these groups of tables, of any process; without groups, with
         every write. One query."""
-        return revision.read(self.engine, groups)
+        with reading(self.engine) as connection:
+            return revision.read(connection, groups)
 
     def close(self) -> None:
         self.engine.dispose()

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Engine, func, insert, select, update
+from sqlalchemy import func, insert, select, update
 
-from db.engine import writing
+from db.engine import Aggregate, writing
 from db.tables import CertificationRow, EnsembleRow, table
 
 
@@ -30,10 +30,7 @@ class Certification:
     finished_at: datetime | None
 
 
-class Certifications:
-    def __init__(self, engine: Engine) -> None:
-        self._engine = engine
-
+class Certifications(Aggregate):
     def start(
         self,
         detector: str,
@@ -72,14 +69,14 @@ class Certifications:
         return self.get(key)
 
     def get(self, key: int) -> Certification:
-        with self._engine.connect() as connection:
+        with self._reading() as connection:
             query = select(table(CertificationRow)).where(CertificationRow.id == key)
             return Certification(**connection.execute(query).mappings().one())
 
     def of(self, detector: str) -> list[Certification]:
         """Every attempt of a detector, newest first."""
         query = select(table(CertificationRow)).where(CertificationRow.detector == detector)
-        with self._engine.connect() as connection:
+        with self._reading() as connection:
             rows = connection.execute(query.order_by(CertificationRow.id.desc())).mappings()
             return [Certification(**row) for row in rows]
 
@@ -95,10 +92,7 @@ class SavedEnsemble:
     saved_at: datetime
 
 
-class Ensembles:
-    def __init__(self, engine: Engine) -> None:
-        self._engine = engine
-
+class Ensembles(Aggregate):
     def save(self, name: str, document: Mapping[str, Any], *, by: str, now: datetime) -> None:
         row = {"name": name, "document": dict(document), "saved_by": by, "saved_at": now}
         with writing(self._engine) as connection:
@@ -108,12 +102,12 @@ class Ensembles:
         """The newest of each name."""
         newest = select(func.max(EnsembleRow.id)).group_by(EnsembleRow.name)
         query = select(table(EnsembleRow)).where(EnsembleRow.id.in_(newest)).order_by(EnsembleRow.name)
-        with self._engine.connect() as connection:
+        with self._reading() as connection:
             return {row["name"]: SavedEnsemble(**row) for row in connection.execute(query).mappings()}
 
     def of(self, name: str, *, until: datetime) -> list[SavedEnsemble]:
         """Every ensemble that was saved under the name by then, newest first."""
         query = select(table(EnsembleRow)).where(EnsembleRow.name == name, EnsembleRow.saved_at <= until)
-        with self._engine.connect() as connection:
+        with self._reading() as connection:
             rows = connection.execute(query.order_by(EnsembleRow.id.desc())).mappings()
             return [SavedEnsemble(**row) for row in rows]

@@ -9,15 +9,15 @@ from datetime import datetime
 from typing import Any
 
 import sqlalchemy as sa
-from sqlalchemy import ColumnElement, Engine, func, select
+from sqlalchemy import ColumnElement, func, select
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.orm import aliased
 
 from calibrate.types import Tier, TraceFilter
-from db.engine import writing
+from db.engine import Aggregate, writing
+from db.filters import conditions, day_of
 from db.mapping import batches
 from db.tables import DecisionRow, TraceRow, table
-from db.traces import conditions
 
 FLAGGED: tuple[Tier, ...] = ("page", "signal")
 
@@ -37,10 +37,7 @@ class Decided:
     decided_at: datetime
 
 
-class Decisions:
-    def __init__(self, engine: Engine) -> None:
-        self._engine = engine
-
+class Decisions(Aggregate):
     def keep(self, decided: Sequence[Decided]) -> set[int]:
         """Keeps what is not there yet, in one transaction, and gives the keys of those traces: a release decides a
         trace once, and the first decision stands."""
@@ -76,7 +73,7 @@ class Decisions:
         way: Any = sa.desc if newest_first else sa.asc
         dated = query.where(TraceRow.timestamp.is_not(None)).order_by(way(TraceRow.timestamp), way(TraceRow.id))
         undated = query.where(TraceRow.timestamp.is_(None)).order_by(way(TraceRow.id))
-        with self._engine.connect() as connection:
+        with self._reading() as connection:
             found = array("q", connection.scalars(dated.limit(limit)))
             if where.undated and (limit is None or len(found) < limit):
                 found.extend(connection.scalars(undated.limit(None if limit is None else limit - len(found))))
@@ -84,37 +81,32 @@ class Decisions:
 
     def newest_trace(self) -> int:
         """The key of the trace that came last; 0 in an empty store."""
-        with self._engine.connect() as connection:
+        with self._reading() as connection:
             return connection.scalar(select(func.max(TraceRow.id))) or 0
 
     def counts(self, version: int) -> dict[str, int]:
         """How many traces a release decided, by tier."""
         query = select(DecisionRow.tier, func.count()).where(DecisionRow.version == version)
-        with self._engine.connect() as connection:
+        with self._reading() as connection:
             return dict(connection.execute(query.group_by(DecisionRow.tier)).tuples().all())
 
     def per_day(self, *, since: datetime | None = None, until: datetime | None = None) -> dict[Tier, dict[str, int]]:
         """Flagged traces by tier and the day (UTC) they were logged: {"page": {"2026-11-20": 12, …}, "signal": …}. What
         several releases looked at counts as the newest of them decided. `since` is inclusive, `until` exclusive;
         undated traces are on no day."""
-        day, later = self._day(), aliased(DecisionRow)
+        day, later = day_of(self._engine), aliased(DecisionRow)
         window = TraceFilter(since=since, until=until, undated=False)
         query = select(DecisionRow.tier, day, func.count()).join(TraceRow, TraceRow.id == DecisionRow.trace_pk)
         query = query.where(DecisionRow.tier.in_(FLAGGED), *conditions(window)).where(
             ~select(later).where(later.trace_pk == DecisionRow.trace_pk, later.version > DecisionRow.version).exists()
         )
-        with self._engine.connect() as connection:
+        with self._reading() as connection:
             rows = connection.execute(query.group_by(DecisionRow.tier, day).order_by(day)).tuples().all()
         return {tier: {at: n for of, at, n in rows if of == tier} for tier in FLAGGED}
 
-    def _day(self) -> ColumnElement[str]:
-        if self._engine.dialect.name == "sqlite":
-            return func.substr(sa.cast(TraceRow.timestamp, sa.String), 1, 10)
-        return func.to_char(func.timezone("UTC", TraceRow.timestamp), "YYYY-MM-DD")
-
     def _fetch(self, *tests: ColumnElement[bool]) -> list[Decided]:
         query = select(table(DecisionRow)).where(*tests).order_by(DecisionRow.version.desc())
-        with self._engine.connect() as connection:
+        with self._reading() as connection:
             return [
                 Decided(**{**row, "flags": tuple(row["flags"]), "reasons": tuple(row["reasons"])})
                 for row in connection.execute(query).mappings()

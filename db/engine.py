@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar, TypeVarTuple
 
-from sqlalchemy import URL, Connection, Engine, create_engine, event, inspect, make_url, text
-from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError, SQLAlchemyError
+from sqlalchemy import URL, Connection, Engine, RowMapping, Select, create_engine, event, inspect, make_url, text
+from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError, SQLAlchemyError, TimeoutError
 
 from calibrate.errors import BadInput, StoreError, TouchstoneError
 from db import revision
 
+T = TypeVar("T")
+Ts = TypeVarTuple("Ts")
+Transaction = Connection
+"""A write transaction that is under way, to be handed back to this package and not looked into."""
 MIGRATIONS = Path(__file__).parent / "migrations"
 HEAD = "0005"  # the newest migration; a test compares it with the folder
 # Serialises writers that assign keys, on databases with more than one writer at a time.
 WRITE_LOCK = 0x70C57
+MOST = 2**31 - 1  # the largest key a database counts to; to ask for a larger one is an error there
 NO_STORE = ("SQLITE_NOTADB", "SQLITE_CANTOPEN")  # what is wrong with the file, not with its state
 
 
@@ -63,6 +68,16 @@ def reason(error: Exception) -> str:
 
 
 @contextmanager
+def reading(engine: Engine) -> Iterator[Connection]:
+    """One connection to read by. A database error leaves as a StoreError."""
+    try:
+        with engine.connect() as connection:
+            yield connection
+    except (DBAPIError, TimeoutError) as error:
+        raise StoreError(f"the store could not be read: {reason(error)}; try again") from error
+
+
+@contextmanager
 def writing(engine: Engine) -> Iterator[Connection]:
     """One write transaction: all of it is kept or none, and the groups of tables it wrote to get a new revision. On
     SQLite the write lock is taken at once, so that two processes wait for each other instead of failing half-way. A
@@ -80,6 +95,32 @@ def serialise(connection: Connection) -> None:
     """Waits for other writers that assign keys; released at the end of the transaction."""
     if connection.dialect.name == "postgresql":
         connection.execute(text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": WRITE_LOCK})
+
+
+class Aggregate:
+    """What the store knows of one kind of thing. Methods that need more than one query open `_reading` themselves."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    def _reading(self) -> AbstractContextManager[Connection]:
+        return reading(self._engine)
+
+    def _rows(self, query: Select[*Ts]) -> Sequence[tuple[*Ts]]:
+        with self._reading() as connection:
+            return connection.execute(query).tuples().all()
+
+    def _mappings(self, query: Select[*tuple[Any, ...]]) -> Sequence[RowMapping]:
+        with self._reading() as connection:
+            return connection.execute(query).mappings().all()
+
+    def _scalars(self, query: Select[T, *tuple[Any, ...]]) -> Sequence[T]:
+        with self._reading() as connection:
+            return connection.scalars(query).all()
+
+    def _scalar(self, query: Select[T]) -> T | None:
+        with self._reading() as connection:
+            return connection.scalar(query)
 
 
 def _parse(url: str) -> URL:

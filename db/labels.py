@@ -8,13 +8,13 @@ from datetime import datetime
 from typing import Any
 
 import sqlalchemy as sa
-from sqlalchemy import Connection, Engine, func, insert, select
+from sqlalchemy import Connection, func, insert, select
 from sqlalchemy.orm import aliased
 
 from calibrate.errors import BadInput
 from calibrate.gold import resolve
 from calibrate.types import VERDICTS, GoldVerdict, Label, Verdict
-from db.engine import serialise, writing
+from db.engine import Aggregate, serialise, writing
 from db.mapping import batches, label_of, label_row
 from db.tables import GoldRow, LabelRow, MemberRow, SampleRow, SkipRow, TraceRow, table
 
@@ -44,10 +44,7 @@ class Reading:
     by: str | None
 
 
-class Labels:
-    def __init__(self, engine: Engine) -> None:
-        self._engine = engine
-
+class Labels(Aggregate):
     def add(self, pk: int, label: Label, *, sample_id: int | None, now: datetime) -> None:
         """In the store, with gold brought up to date, when this returns."""
         if label.verdict not in VERDICTS:
@@ -93,7 +90,7 @@ class Labels:
             gold = select(GoldRow.trace_pk).where(GoldRow.trace_pk == MemberRow.trace_pk)
             todo = todo.where(~gold.correlate(MemberRow).exists())
         order = (SkipRow.skipped_at.is_not(None), SkipRow.skipped_at, MemberRow.position)
-        with self._engine.connect() as connection:
+        with self._reading() as connection:
             position = connection.scalar(todo.order_by(*order).limit(1))
             size = connection.scalar(select(func.count()).select_from(members.subquery())) or 0
             left, skipped = connection.execute(
@@ -120,23 +117,23 @@ class Labels:
             other.trace_pk == LabelRow.trace_pk, sa.or_(other.sample_id.is_(None), other.sample_id.not_in(by))
         )
         query = select(LabelRow.trace_pk).where(LabelRow.sample_id.in_(by), ~elsewhere.exists())
-        with self._engine.connect() as connection:
+        with self._reading() as connection:
             return set(connection.scalars(query))
 
     def of_trace(self, pk: int) -> list[Label]:
         """Every label of a trace, oldest first."""
-        with self._engine.connect() as connection:
+        with self._reading() as connection:
             return self._read(connection, LabelRow.trace_pk == pk)
 
     def latest(self, pk: int, labeller: str) -> Label | None:
-        with self._engine.connect() as connection:
+        with self._reading() as connection:
             rows = self._read(connection, LabelRow.trace_pk == pk, LabelRow.labeller == labeller)
         return rows[-1] if rows else None
 
     def export(self, sample_id: int | None = None) -> list[Label]:
         """Every label, oldest first; with a sample, the labels of its members."""
         inside = LabelRow.trace_pk.in_(select(MemberRow.trace_pk).where(MemberRow.sample_id == sample_id))
-        with self._engine.connect() as connection:
+        with self._reading() as connection:
             return self._read(connection, *([inside] if sample_id is not None else []))
 
     def gold_counts(self, sample_id: int | None = None) -> dict[str, int]:
@@ -146,12 +143,12 @@ class Labels:
             query = query.join(MemberRow, MemberRow.trace_pk == GoldRow.trace_pk).where(
                 MemberRow.sample_id == sample_id
             )
-        with self._engine.connect() as connection:
+        with self._reading() as connection:
             return dict(connection.execute(query).tuples().all())
 
     def decided_since(self, moment: datetime) -> set[int]:
         """The keys of the traces whose gold verdict is newer."""
-        with self._engine.connect() as connection:
+        with self._reading() as connection:
             return set(connection.scalars(select(GoldRow.trace_pk).where(GoldRow.decided_at > moment)))
 
     def readings(self, sample_id: int | None = None, *, least: int = 2) -> list[Reading]:
@@ -166,13 +163,13 @@ class Labels:
             inside = sa.and_(MemberRow.trace_pk == LabelRow.trace_pk, MemberRow.sample_id == sample_id)
             query, order = query.join(MemberRow, inside), (MemberRow.position, LabelRow.id)
         found: dict[int, list[Any]] = {}
-        with self._engine.connect() as connection:
+        with self._reading() as connection:
             for row in connection.execute(query.order_by(*order)):
                 found.setdefault(row.id, []).append(row)
         return [_reading(rows) for rows in found.values()]
 
     def labellers(self) -> list[str]:
-        with self._engine.connect() as connection:
+        with self._reading() as connection:
             return list(connection.scalars(select(LabelRow.labeller).distinct().order_by(LabelRow.labeller)))
 
     @staticmethod

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Engine, insert, select, update
+from sqlalchemy import insert, select, update
 
-from db.engine import serialise, writing
+from db.engine import Aggregate, serialise, writing
 from db.tables import RecheckRow, table
 
 
@@ -30,10 +30,7 @@ class Recheck:
     finished_at: datetime | None
 
 
-class Rechecks:
-    def __init__(self, engine: Engine) -> None:
-        self._engine = engine
-
+class Rechecks(Aggregate):
     def begin(
         self,
         detector: str,
@@ -70,7 +67,7 @@ class Rechecks:
         return self.get(key)
 
     def get(self, key: int) -> Recheck:
-        with self._engine.connect() as connection:
+        with self._reading() as connection:
             query = select(table(RecheckRow)).where(RecheckRow.id == key)
             return Recheck(**connection.execute(query).mappings().one())
 
@@ -81,5 +78,5 @@ class Rechecks:
             query = query.where(RecheckRow.detector == detector)
         if version is not None:
             query = query.where(RecheckRow.version == version)
-        with self._engine.connect() as connection:
+        with self._reading() as connection:
             return [Recheck(**row) for row in connection.execute(query).mappings()]

@@ -9,14 +9,12 @@ from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, Engine, Select, func, insert, select
+from sqlalchemy import Connection, Select, func, insert, select
 
 from calibrate.types import Guarantee, Interval, OperatingPoint, merged_name
 from db.chosen import SavedEnsemble
-from db.engine import serialise, writing
+from db.engine import MOST, Aggregate, serialise, writing
 from db.tables import EnsembleRow, PointRow, ReleaseRow, SampleRow, table
-
-MOST = 2**31 - 1  # what a database counts to; to ask for more is an error there
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,10 +110,7 @@ class Release:
     note: str
 
 
-class Points:
-    def __init__(self, engine: Engine) -> None:
-        self._engine = engine
-
+class Points(Aggregate):
     def save(self, saved: SavedPoint) -> None:
         """Keeps a point as the latest of its detector, under a new id."""
         with writing(self._engine) as connection:
@@ -125,13 +120,13 @@ class Points:
         """The newest saved point of each detector."""
         newest = select(func.max(PointRow.id)).group_by(PointRow.detector)
         query = select(table(PointRow)).where(PointRow.id.in_(newest)).order_by(PointRow.detector)
-        with self._engine.connect() as connection:
+        with self._reading() as connection:
             return {saved.detector: saved for saved in _points(connection, query)}
 
     def of(self, detector: str, *, until: datetime) -> list[SavedPoint]:
         """Every point of a detector that was chosen by then, newest first."""
         query = select(table(PointRow)).where(PointRow.detector == detector, PointRow.chosen_at <= until)
-        with self._engine.connect() as connection:
+        with self._reading() as connection:
             return _points(connection, query.order_by(PointRow.id.desc()))
 
 
@@ -164,10 +159,7 @@ def save_again(connection: Connection, saved: SavedPoint | SavedEnsemble) -> Non
         connection.execute(insert(EnsembleRow), [row])
 
 
-class Releases:
-    def __init__(self, engine: Engine) -> None:
-        self._engine = engine
-
+class Releases(Aggregate):
     @contextmanager
     def adding(
         self,
@@ -200,17 +192,17 @@ class Releases:
     def get(self, version: int) -> Release | None:
         if version > MOST:
             return None
-        with self._engine.connect() as connection:
+        with self._reading() as connection:
             query = select(table(ReleaseRow)).where(ReleaseRow.version == version)
             row = connection.execute(query).mappings().one_or_none()
         return Release(**row) if row else None
 
     def count(self) -> int:
-        with self._engine.connect() as connection:
+        with self._reading() as connection:
             return connection.scalar(select(func.count()).select_from(ReleaseRow)) or 0
 
     def list(self, limit: int | None = None) -> list[Release]:
         """Newest first."""
-        with self._engine.connect() as connection:
+        with self._reading() as connection:
             query = select(table(ReleaseRow)).order_by(ReleaseRow.version.desc()).limit(limit)
             return [Release(**row) for row in connection.execute(query).mappings()]

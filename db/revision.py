@@ -42,13 +42,11 @@ UPSERT = text(
 Revision = tuple[tuple[Group, int], ...]
 
 
-def read(engine: Engine, groups: tuple[Group, ...]) -> Revision:
+def read(connection: Connection, groups: tuple[Group, ...]) -> Revision:
     """The revision of each group, of all groups when none is named. One query; a group never written to has 0."""
     if unknown := set(groups) - set(GROUPS):
         raise ValueError(f"no group of tables is called {sorted(unknown)[0]!r}: they are {', '.join(GROUPS)}")
-    query = select(RevisionRow.name, RevisionRow.stamp)
-    with engine.connect() as connection:
-        stamps = dict(connection.execute(query).tuples().all())
+    stamps = dict(connection.execute(select(RevisionRow.name, RevisionRow.stamp)).tuples().all())
     return tuple((group, stamps.get(group, 0)) for group in groups or GROUPS)
 
 

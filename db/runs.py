@@ -8,9 +8,9 @@ from datetime import datetime, timedelta
 from typing import Any, Literal
 
 import sqlalchemy as sa
-from sqlalchemy import Engine, insert, select, update
+from sqlalchemy import insert, select, update
 
-from db.engine import writing
+from db.engine import MOST, Aggregate, writing
 from db.tables import RunRow, table
 
 RunStatus = Literal["queued", "running", "done", "stopped", "failed"]
@@ -41,10 +41,7 @@ class Run:
 COLUMNS = table(RunRow)
 
 
-class Runs:
-    def __init__(self, engine: Engine) -> None:
-        self._engine = engine
-
+class Runs(Aggregate):
     def queue(
         self,
         detectors: Sequence[Mapping[str, Any]],
@@ -114,11 +111,17 @@ class Runs:
             connection.execute(update(RunRow).where(RunRow.id == run_id).values(stop_requested=True))
 
     def get(self, run_id: int) -> Run:
-        with self._engine.connect() as connection:
+        with self._reading() as connection:
             return Run(**connection.execute(select(COLUMNS).where(RunRow.id == run_id)).mappings().one())
+
+    def find(self, run_id: int) -> Run | None:
+        if not 0 < run_id <= MOST:
+            return None
+        rows = self._mappings(select(COLUMNS).where(RunRow.id == run_id))
+        return next((Run(**row) for row in rows), None)
 
     def recent(self, limit: int = 20) -> list[Run]:
         """Newest first."""
-        with self._engine.connect() as connection:
+        with self._reading() as connection:
             rows = connection.execute(select(COLUMNS).order_by(RunRow.id.desc()).limit(limit)).mappings()
             return [Run(**row) for row in rows]

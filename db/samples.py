@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Engine, func, insert, select, update
+from sqlalchemy import func, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
 from calibrate.errors import BadInput
 from calibrate.types import Member, Sample, TraceFilter
-from db.engine import writing
+from db.engine import Aggregate, writing
 from db.mapping import sample_of
 from db.tables import GoldRow, MemberRow, SampleRow, TraceRow, table
 
@@ -27,10 +27,7 @@ class MemberLine:
     gold: str | None
 
 
-class Samples:
-    def __init__(self, engine: Engine) -> None:
-        self._engine = engine
-
+class Samples(Aggregate):
     def add(
         self,
         name: str,
@@ -105,21 +102,21 @@ class Samples:
 
     def get(self, name: str) -> Sample | None:
         query = select(table(SampleRow)).where(SampleRow.name == name)
-        with self._engine.connect() as connection:
+        with self._reading() as connection:
             row = connection.execute(query).mappings().one_or_none()
         return sample_of(row) if row else None
 
     def list(self) -> list[Sample]:
         """Newest first."""
         query = select(table(SampleRow)).order_by(SampleRow.id.desc())
-        with self._engine.connect() as connection:
+        with self._reading() as connection:
             return [sample_of(row) for row in connection.execute(query).mappings()]
 
     def members(self, sample_id: int) -> Sequence[Member]:
         """In labelling order."""
         query = select(MemberRow.trace_pk, MemberRow.inclusion_probability, MemberRow.stratum)
         query = query.where(MemberRow.sample_id == sample_id).order_by(MemberRow.position)
-        with self._engine.connect() as connection:
+        with self._reading() as connection:
             return [Member(*row) for row in connection.execute(query)]
 
     def lines(self, sample_id: int) -> Sequence[MemberLine]:
@@ -127,14 +124,14 @@ class Samples:
         columns = (TraceRow.trace_id, MemberRow.stratum, MemberRow.inclusion_probability, GoldRow.verdict)
         query = select(*columns).select_from(MemberRow).join(TraceRow, TraceRow.id == MemberRow.trace_pk)
         query = query.outerjoin(GoldRow, GoldRow.trace_pk == MemberRow.trace_pk)
-        with self._engine.connect() as connection:
+        with self._reading() as connection:
             rows = connection.execute(query.where(MemberRow.sample_id == sample_id).order_by(MemberRow.position))
             return [MemberLine(*row) for row in rows.tuples()]
 
     def at(self, sample_id: int, position: int) -> int | None:
         """The key of the trace at this place of the sample."""
         query = select(MemberRow.trace_pk).where(MemberRow.sample_id == sample_id, MemberRow.position == position)
-        with self._engine.connect() as connection:
+        with self._reading() as connection:
             return connection.scalar(query)
 
     def gold(self, sample_id: int) -> dict[str, dict[str, int]]:
@@ -144,7 +141,7 @@ class Samples:
         )
         query = query.where(MemberRow.sample_id == sample_id).group_by(MemberRow.stratum, GoldRow.verdict)
         found: dict[str, dict[str, int]] = {}
-        with self._engine.connect() as connection:
+        with self._reading() as connection:
             for stratum, verdict, n in connection.execute(query).tuples():
                 found.setdefault(stratum, {})[verdict] = n
         return found
@@ -152,7 +149,7 @@ class Samples:
     def keys(self, sample_id: int) -> Sequence[tuple[int, str]]:
         """(trace key, content hash) of the members, in labelling order."""
         query = select(MemberRow.trace_pk, TraceRow.content_hash).join(TraceRow, TraceRow.id == MemberRow.trace_pk)
-        with self._engine.connect() as connection:
+        with self._reading() as connection:
             rows = connection.execute(query.where(MemberRow.sample_id == sample_id).order_by(MemberRow.position))
             return [(pk, content) for pk, content in rows.tuples()]
 

@@ -10,14 +10,14 @@ from datetime import datetime
 from typing import Any, cast
 
 import sqlalchemy as sa
-from sqlalchemy import Engine, func, select
+from sqlalchemy import func, select
 from sqlalchemy.dialects import postgresql, sqlite
 
-from calibrate.types import Evidence, Score, ScoreStatus, Stratum, TraceFilter
-from db.engine import writing
+from calibrate.types import Evidence, Score, ScoreStatus, Stratum, TraceFilter, Usage
+from db.engine import Aggregate, writing
+from db.filters import conditions
 from db.mapping import batches, evidence_json, evidence_of, score_of, usage_json
 from db.tables import ConfigRow, GoldRow, MemberRow, ScoreRow, TraceRow, table
-from db.traces import conditions
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,17 +51,23 @@ class Row:
     timestamp: datetime | None
 
 
-class Scores:
-    def __init__(self, engine: Engine) -> None:
-        self._engine = engine
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """What one score took: the time, and what it asked of a chat endpoint."""
 
+    status: ScoreStatus
+    seconds: float
+    usage: Usage | None
+
+
+class Scores(Aggregate):
     def config(self, name: str, version: str, params: Mapping[str, Any], revision: str, *, now: datetime) -> Config:
         """The stored configuration with these four, made when it is new."""
         text = json.dumps([name, version, params, revision], sort_keys=True)
         key = hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
         query = select(ConfigRow.id, ConfigRow.name, ConfigRow.version, ConfigRow.params, ConfigRow.revision)
         query = query.where(ConfigRow.key == key)
-        with self._engine.connect() as connection:
+        with self._reading() as connection:
             row = connection.execute(query).one_or_none()
         if row is None:
             fresh = {"key": key, "name": name, "version": version, "params": dict(params), "revision": revision}
@@ -78,14 +84,23 @@ class Scores:
         at = newest.correlate(ConfigRow).scalar_subquery().label("at")
         columns = (ConfigRow.id, ConfigRow.name, ConfigRow.version, ConfigRow.params, ConfigRow.revision, at)
         query = select(*columns).where(ConfigRow.name == name)
-        with self._engine.connect() as connection:
+        with self._reading() as connection:
             rows = [row for row in connection.execute(query).tuples() if row[-1] is not None]
         return [Config(*row[:-1]) for row in sorted(rows, key=lambda row: (row[-1], row[0]))]
 
     def get_config(self, config_id: int) -> Config:
         query = select(ConfigRow.id, ConfigRow.name, ConfigRow.version, ConfigRow.params, ConfigRow.revision)
-        with self._engine.connect() as connection:
+        with self._reading() as connection:
             return Config(*connection.execute(query.where(ConfigRow.id == config_id)).one())
+
+    def find_config(self, config_id: int) -> Config | None:
+        return self.get_configs([config_id]).get(config_id)
+
+    def get_configs(self, ids: Sequence[int]) -> dict[int, Config]:
+        """By key."""
+        columns = (ConfigRow.id, ConfigRow.name, ConfigRow.version, ConfigRow.params, ConfigRow.revision)
+        rows = self._rows(select(*columns).where(ConfigRow.id.in_(ids)))
+        return {row[0]: Config(*row) for row in rows}
 
     def known(self, config_id: int, hashes: Sequence[str]) -> dict[str, str]:
         """Content hash → status, for the contents that need no new score: a failure is tried again."""
@@ -93,7 +108,7 @@ class Scores:
             ScoreRow.config_id == config_id, ScoreRow.status != "failed"
         )
         found: dict[str, str] = {}
-        with self._engine.connect() as connection:
+        with self._reading() as connection:
             for some in batches(hashes, 900):
                 found.update(connection.execute(query.where(ScoreRow.content_hash.in_(some))).tuples().all())
         return found
@@ -104,7 +119,7 @@ class Scores:
         columns = (ScoreRow.content_hash, ScoreRow.value, ScoreRow.reason, ScoreRow.status)
         query = select(*columns).where(ScoreRow.config_id == config_id, ScoreRow.status != "failed")
         found: dict[str, Score] = {}
-        with self._engine.connect() as connection:
+        with self._reading() as connection:
             for some in batches(hashes, 900):
                 for content, value, reason, status in connection.execute(query.where(ScoreRow.content_hash.in_(some))):
                     found[content] = Score("", value, reason, cast(ScoreStatus, status))
@@ -149,7 +164,7 @@ class Scores:
         )
         query = select(*columns).join(TraceRow, TraceRow.content_hash == ScoreRow.content_hash)
         query = query.join(ConfigRow, ConfigRow.id == ScoreRow.config_id).where(TraceRow.id == pk)
-        with self._engine.connect() as connection:
+        with self._reading() as connection:
             rows = connection.execute(query.order_by(ConfigRow.name, ScoreRow.scored_at)).mappings()
             return [
                 (
@@ -163,37 +178,50 @@ class Scores:
         """Trace key → what this configuration's score of it rests on, for the few traces that are shown."""
         query = select(TraceRow.id, ScoreRow.evidence).join(ScoreRow, ScoreRow.content_hash == TraceRow.content_hash)
         query = query.where(ScoreRow.config_id == config_id, TraceRow.id.in_(pks))
-        with self._engine.connect() as connection:
+        with self._reading() as connection:
             return {pk: evidence_of(stored) for pk, stored in connection.execute(query).tuples()}
 
     def labelled(self, config_id: int, *, sample_id: int | None = None) -> list[Row]:
         """The traces with a definite gold verdict (clean or hallucinated) and this configuration's scores of them;
         with a sample, its members only, each with its stratum."""
         verdicts = ("clean", "hallucinated")
-        query = self._rows(config_id, sample_id).join(GoldRow, GoldRow.trace_pk == TraceRow.id)
+        query = self._labels_and_scores(config_id, sample_id).join(GoldRow, GoldRow.trace_pk == TraceRow.id)
         return self._fetch(query.add_columns(GoldRow.verdict).where(GoldRow.verdict.in_(verdicts)), sample_id)
 
-    def pool_values(self, config_id: int, *, limit: int = 1_000_000) -> list[float]:
-        """Scores of this configuration over all traces of the store, for histograms of the unlabelled."""
-        query = select(ScoreRow.value).join(TraceRow, TraceRow.content_hash == ScoreRow.content_hash)
-        query = query.where(ScoreRow.config_id == config_id, ScoreRow.value.is_not(None)).limit(limit)
-        with self._engine.connect() as connection:
-            return [value for value in connection.scalars(query) if value is not None]
+    def costs(self, config_id: int, *, sample_id: int | None = None) -> list[Cost]:
+        """What each score of a labelled trace took; with a sample, of its labelled members."""
+        query = select(ScoreRow.status, ScoreRow.seconds, ScoreRow.usage)
+        query = query.join(TraceRow, TraceRow.content_hash == ScoreRow.content_hash)
+        query = query.join(GoldRow, GoldRow.trace_pk == TraceRow.id).where(ScoreRow.config_id == config_id)
+        if sample_id is not None:
+            query = query.join(MemberRow, MemberRow.trace_pk == TraceRow.id).where(MemberRow.sample_id == sample_id)
+        return [_cost(*row) for row in self._rows(query)]
+
+    def newest_costs(self, config_id: int, *, limit: int) -> list[Cost]:
+        """What the newest scores that have a value took, newest first."""
+        query = select(ScoreRow.status, ScoreRow.seconds, ScoreRow.usage).where(ScoreRow.config_id == config_id)
+        query = query.where(ScoreRow.status == "scored").order_by(ScoreRow.scored_at.desc()).limit(limit)
+        return [_cost(*row) for row in self._rows(query)]
+
+    def has_evidence(self, config_id: int, *, look_at: int = 200) -> bool:
+        """Whether scores of this configuration say why, by a few of them."""
+        query = select(ScoreRow.evidence).where(ScoreRow.config_id == config_id, ScoreRow.status == "scored")
+        return any(self._scalars(query.limit(look_at)))
 
     def window(self, config_id: int, where: TraceFilter) -> list[float | None]:
         """The scores of the matching traces that this configuration was run on; None where it could not score.
         Refusals are left out."""
         query = select(ScoreRow.value).join(TraceRow, TraceRow.content_hash == ScoreRow.content_hash)
         query = query.where(ScoreRow.config_id == config_id, ScoreRow.status != "refusal", *conditions(where))
-        with self._engine.connect() as connection:
+        with self._reading() as connection:
             return list(connection.scalars(query.order_by(TraceRow.id)))
 
     def members(self, config_id: int, sample_id: int) -> list[Row]:
         """Every member of a sample in labelling order; `gold` may be unsure or disputed, too, None without a label."""
-        query = self._rows(config_id, sample_id).outerjoin(GoldRow, GoldRow.trace_pk == TraceRow.id)
+        query = self._labels_and_scores(config_id, sample_id).outerjoin(GoldRow, GoldRow.trace_pk == TraceRow.id)
         return self._fetch(query.add_columns(GoldRow.verdict), sample_id)
 
-    def _rows(self, config_id: int, sample_id: int | None) -> sa.Select[*tuple[Any, ...]]:
+    def _labels_and_scores(self, config_id: int, sample_id: int | None) -> sa.Select[*tuple[Any, ...]]:
         match = sa.and_(ScoreRow.config_id == config_id, ScoreRow.content_hash == TraceRow.content_hash)
         columns = (
             TraceRow.id,
@@ -220,7 +248,7 @@ class Scores:
     def _fetch(self, query: sa.Select[*tuple[Any, ...]], sample_id: int | None) -> list[Row]:
         rows = []
         strata: dict[str | None, tuple[Stratum, ...]] = {None: ()}
-        with self._engine.connect() as connection:
+        with self._reading() as connection:
             for pk, trace_id, content, value, status, reason, group, model, at, stratum, gold in connection.execute(
                 query
             ).tuples():
@@ -228,3 +256,7 @@ class Scores:
                     strata[stratum] = (Stratum(sample_id or 0, stratum),)
                 rows.append(Row(pk, trace_id, content, gold, value, status, reason, strata[stratum], group, model, at))
         return rows
+
+
+def _cost(status: str, seconds: float, usage: Sequence[Any] | None) -> Cost:
+    return Cost(cast(ScoreStatus, status), seconds, Usage(*usage) if usage else None)

@@ -8,11 +8,11 @@ from datetime import UTC, datetime
 from typing import Any
 
 import sqlalchemy as sa
-from sqlalchemy import Engine, delete, func, insert, select
+from sqlalchemy import delete, func, insert, select
 from sqlalchemy.dialects import postgresql, sqlite
 
 from calibrate.types import Baseline
-from db.engine import writing
+from db.engine import Aggregate, writing
 from db.mapping import batches
 from db.tables import BaselineRow, ConfigRow, DrawnRow, ReplyRow, ScoreRow, TeamFileRow, table
 
@@ -27,22 +27,19 @@ class TeamFile:
     saved_at: datetime
 
 
-class Files:
-    def __init__(self, engine: Engine) -> None:
-        self._engine = engine
-
+class Files(Aggregate):
     def current(self) -> dict[str, str]:
         """The team's version of every file it has changed."""
         newest = select(func.max(TeamFileRow.id)).group_by(TeamFileRow.name)
         query = select(TeamFileRow.name, TeamFileRow.text).where(TeamFileRow.id.in_(newest))
-        with self._engine.connect() as connection:
+        with self._reading() as connection:
             return {name: text for name, text in connection.execute(query).tuples() if text is not None}
 
     def history(self, name: str) -> list[TeamFile]:
         """Newest first."""
         columns = (TeamFileRow.name, TeamFileRow.text, TeamFileRow.saved_by, TeamFileRow.saved_at)
         query = select(*columns).where(TeamFileRow.name == name).order_by(TeamFileRow.id.desc())
-        with self._engine.connect() as connection:
+        with self._reading() as connection:
             return [TeamFile(*row) for row in connection.execute(query).tuples()]
 
     def save(self, name: str, text: str | None, *, by: str, now: datetime) -> None:
@@ -50,16 +47,13 @@ class Files:
             connection.execute(insert(TeamFileRow).values(name=name, text=text, saved_by=by, saved_at=now))
 
 
-class Baselines:
-    def __init__(self, engine: Engine) -> None:
-        self._engine = engine
-
+class Baselines(Aggregate):
     def current(self) -> dict[tuple[str, str], Baseline]:
         """The newest baseline of every (statistic, model)."""
         newest = select(func.max(BaselineRow.id)).group_by(BaselineRow.statistic, BaselineRow.model)
         names = ("statistic", "model", "centre", "spread", "n", "fitted_at")
         query = select(*(table(BaselineRow).c[name] for name in names)).where(BaselineRow.id.in_(newest))
-        with self._engine.connect() as connection:
+        with self._reading() as connection:
             found = [Baseline(*row) for row in connection.execute(query).tuples()]
         return {(one.statistic, one.model): one for one in found}
 
@@ -73,14 +67,11 @@ class Baselines:
                 connection.execute(insert(BaselineRow), rows)
 
 
-class Replies:
+class Replies(Aggregate):
     """Meets `calibrate.workspace.ReplyCache`."""
 
-    def __init__(self, engine: Engine) -> None:
-        self._engine = engine
-
     def get(self, key: str) -> dict[str, Any] | None:
-        with self._engine.connect() as connection:
+        with self._reading() as connection:
             return connection.scalar(select(ReplyRow.reply).where(ReplyRow.key == key))
 
     def put(self, key: str, model: str, reply: Mapping[str, Any]) -> None:
@@ -90,14 +81,11 @@ class Replies:
             connection.execute(dialect.insert(table(ReplyRow)).on_conflict_do_nothing(), [row])
 
 
-class Drawn:
-    def __init__(self, engine: Engine) -> None:
-        self._engine = engine
-
+class Drawn(Aggregate):
     def known(self, hashes: Sequence[str]) -> set[str]:
         """Those of the contents that have drawn alternatives."""
         found: set[str] = set()
-        with self._engine.connect() as connection:
+        with self._reading() as connection:
             for some in batches(hashes, 900):
                 found.update(connection.scalars(select(DrawnRow.content_hash).where(DrawnRow.content_hash.in_(some))))
         return found

@@ -6,22 +6,20 @@ from array import array
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import date, datetime
 from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy import ColumnElement, Connection, Engine, func, insert, select
 from sqlalchemy.dialects import postgresql, sqlite
 
-from calibrate.errors import BadInput
 from calibrate.ingest.base import Added, Record, conflict_reason
-from calibrate.types import Label, LabelState, Trace, TraceFilter
+from calibrate.types import Label, Trace, TraceFilter
 from db import labels
-from db.engine import serialise, writing
+from db.engine import Aggregate, serialise, writing
+from db.filters import conditions, day_of, value_of
 from db.mapping import batches, digests, load_traces, source_rows, trace_row
 from db.tables import GoldRow, ScoreRow, SourceRow, TextRow, TraceRow, table
-
-NONE = "(none)"  # the stratum and facet of traces without the attribute
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,9 +62,19 @@ class Summary:
     models: Mapping[str, int]
 
 
-class Traces:
+@dataclass(frozen=True, slots=True)
+class ValueSpan:
+    """How many traces have a value, and the times of the first and the last; None where all are undated."""
+
+    value: str
+    traces: int
+    first: datetime | None
+    last: datetime | None
+
+
+class Traces(Aggregate):
     def __init__(self, engine: Engine) -> None:
-        self._engine = engine
+        super().__init__(engine)
         self._known: OrderedDict[bytes, None] = OrderedDict()  # texts surely in the store already
 
     def add(self, records: Sequence[Record], *, labels_as: str | None, now: datetime) -> Added:
@@ -108,7 +116,7 @@ class Traces:
             dated = dated.where(sa.tuple_(TraceRow.timestamp, TraceRow.id) < sa.tuple_(*_bound(after)))
         elif after is not None:
             undated = undated.where(TraceRow.id < after[1])
-        with self._engine.connect() as connection:
+        with self._reading() as connection:
             rows: list[Any] = []
             if after is None or after[0] is not None:
                 rows = list(connection.execute(dated.limit(limit + 1)))
@@ -124,28 +132,28 @@ class Traces:
         counted = select(func.count()).select_from(TraceRow).where(*conditions(where))
         if limit is not None:
             counted = select(func.count()).select_from(query.limit(limit).subquery())
-        with self._engine.connect() as connection:
+        with self._reading() as connection:
             return connection.scalar(counted) or 0
 
     def undated(self, where: TraceFilter) -> int:
         """How many traces match in everything but time, because they carry none."""
         tests = conditions(replace(where, since=None, until=None, undated=True))
         query = select(func.count()).select_from(TraceRow).where(TraceRow.timestamp.is_(None), *tests)
-        with self._engine.connect() as connection:
+        with self._reading() as connection:
             return connection.scalar(query) or 0
 
     def get(self, pk: int) -> Stored | None:
-        with self._engine.connect() as connection:
+        with self._reading() as connection:
             found = load_traces(connection, [pk])
             gold = connection.scalar(select(GoldRow.verdict).where(GoldRow.trace_pk == pk))
         return Stored(pk, found[0][1], gold) if found else None
 
     def find(self, trace_id: str) -> int | None:
-        with self._engine.connect() as connection:
+        with self._reading() as connection:
             return connection.scalar(select(TraceRow.id).where(TraceRow.trace_id == trace_id))
 
     def load(self, pks: Sequence[int]) -> list[Trace]:
-        with self._engine.connect() as connection:
+        with self._reading() as connection:
             return [trace for _, trace in load_traces(connection, pks)]
 
     def keys(self, where: TraceFilter, *, chunk: int = 2000) -> Iterator[list[tuple[int, str]]]:
@@ -153,7 +161,7 @@ class Traces:
         last = 0
         while True:
             query = select(TraceRow.id, TraceRow.content_hash).where(TraceRow.id > last, *conditions(where))
-            with self._engine.connect() as connection:
+            with self._reading() as connection:
                 rows = [(pk, key) for pk, key in connection.execute(query.order_by(TraceRow.id).limit(chunk)).tuples()]
             if rows:
                 yield rows
@@ -165,7 +173,7 @@ class Traces:
         """The keys, in order, of the matching traces that lack a score of at least one of these detector
         configurations; a failure is none. They are in memory at once, 8 bytes each."""
         found: set[int] = set()
-        with self._engine.connect() as connection:
+        with self._reading() as connection:
             # One anti-join a configuration, and the failures apart, so that the indexes alone tell what has a score.
             for config in configs:
                 score = sa.and_(ScoreRow.config_id == config, ScoreRow.content_hash == TraceRow.content_hash)
@@ -178,12 +186,12 @@ class Traces:
     def hashes(self, pks: Sequence[int], *, chunk: int = 900) -> Iterator[list[tuple[int, str]]]:
         """(key, content hash) of these traces in key order, a chunk at a time."""
         for some in batches(pks, chunk):
-            with self._engine.connect() as connection:
+            with self._reading() as connection:
                 query = select(TraceRow.id, TraceRow.content_hash).where(TraceRow.id.in_(some)).order_by(TraceRow.id)
                 yield [(pk, key) for pk, key in connection.execute(query).tuples()]
 
     def summary(self) -> Summary:
-        with self._engine.connect() as connection:
+        with self._reading() as connection:
             models = self._facet(connection, TraceFilter(), "model")
             undated = connection.scalar(select(func.count()).where(TraceRow.timestamp.is_(None))) or 0
             first = connection.scalar(select(func.min(TraceRow.timestamp)))
@@ -192,31 +200,54 @@ class Traces:
 
     def facet(self, where: TraceFilter, by: str) -> dict[str, int]:
         """How many matching traces have each value of `by` (model, operation, or an attribute), most first."""
-        with self._engine.connect() as connection:
+        with self._reading() as connection:
             return self._facet(connection, where, by)
+
+    def values(self, by: str) -> list[ValueSpan]:
+        """Every value of `by` (model, operation, or an attribute) with its traces, most traces first."""
+        value = value_of(by)
+        query = select(value, func.count(), func.min(TraceRow.timestamp), func.max(TraceRow.timestamp)).group_by(value)
+        return sorted((ValueSpan(*row) for row in self._rows(query)), key=lambda span: (-span.traces, span.value))
+
+    def labelled_values(self, by: str) -> dict[int, str]:
+        """Trace key → value of `by`, for the traces with a gold verdict."""
+        query = select(TraceRow.id, value_of(by)).join(GoldRow, GoldRow.trace_pk == TraceRow.id)
+        return dict(self._rows(query))
+
+    def values_per_day(self, by: str, values: Sequence[str]) -> dict[str, dict[date, int]]:
+        """Dated traces of each of these values of `by`, by day (UTC)."""
+        value, day = value_of(by), day_of(self._engine)
+        query = select(value, day, func.count()).where(TraceRow.timestamp.is_not(None), value.in_(values))
+        query = query.group_by(value, day)
+        days: dict[str, dict[date, int]] = {}
+        for name, text, n in self._rows(query.order_by(day)):
+            days.setdefault(name, {})[date.fromisoformat(text)] = n
+        return days
+
+    def answer_lengths(self) -> dict[int, int]:
+        """Trace key → length of the answer in characters, for the traces with a gold verdict."""
+        query = select(TraceRow.id, func.length(TraceRow.answer)).join(GoldRow, GoldRow.trace_pk == TraceRow.id)
+        return dict(self._rows(query))
 
     def per_day(self, where: TraceFilter) -> dict[str, int]:
         """Traces a day (UTC), for dated traces: {"2026-11-20": 812, …}."""
-        if self._engine.dialect.name == "sqlite":
-            day: ColumnElement[str] = func.substr(sa.cast(TraceRow.timestamp, sa.String), 1, 10)
-        else:
-            day = func.to_char(func.timezone("UTC", TraceRow.timestamp), "YYYY-MM-DD")
+        day = day_of(self._engine)
         query = select(day, func.count()).where(TraceRow.timestamp.is_not(None), *conditions(where)).group_by(day)
-        with self._engine.connect() as connection:
+        with self._reading() as connection:
             return dict(connection.execute(query.order_by(day)).tuples().all())
 
     def span(self, where: TraceFilter) -> tuple[int, datetime, datetime] | None:
         """How many dated traces match, the time of the first and of the last; None where there are none."""
         query = select(func.count(), func.min(TraceRow.timestamp), func.max(TraceRow.timestamp))
         query = query.where(TraceRow.timestamp.is_not(None), *conditions(where))
-        with self._engine.connect() as connection:
+        with self._reading() as connection:
             n, first, last = connection.execute(query).one()
         return None if first is None or last is None else (n, first, last)
 
     def attribute_names(self, *, look_at: int = 500) -> list[str]:
         """The attributes that the newest traces carry."""
         query = select(TraceRow.attributes).where(TraceRow.attributes.is_not(None))
-        with self._engine.connect() as connection:
+        with self._reading() as connection:
             rows = connection.scalars(query.order_by(TraceRow.id.desc()).limit(look_at))
             return sorted({name for row in rows if row for name in row})
 
@@ -230,7 +261,7 @@ class Traces:
         """
         tests = [*conditions(where), *([value_of(stratum[0]) == stratum[1]] if stratum else [])]
         n = min(n, population)
-        with self._engine.connect() as connection:
+        with self._reading() as connection:
             # Asked one by one: SQLite answers each from the index, but both at once by reading every row.
             low = connection.scalar(select(func.min(TraceRow.id)))
             high = connection.scalar(select(func.max(TraceRow.id)))
@@ -271,47 +302,6 @@ class Traces:
         self._known.update(dict.fromkeys(texts))
         while len(self._known) > most:
             self._known.popitem(last=False)
-
-
-def conditions(where: TraceFilter) -> list[ColumnElement[bool]]:
-    """The filter in SQL."""
-    tests: list[ColumnElement[bool]] = []
-    if where.since or where.until:
-        window = sa.and_(
-            *([TraceRow.timestamp >= where.since] if where.since else []),
-            *([TraceRow.timestamp < where.until] if where.until else []),
-        )
-        tests.append(sa.or_(window, TraceRow.timestamp.is_(None)) if where.undated else window)
-    elif not where.undated:
-        tests.append(TraceRow.timestamp.is_not(None))
-    for name, chosen in (("model", where.models), ("operation", where.operations)):
-        if chosen:
-            tests.append(value_of(name).in_(chosen))
-    tests += [value_of(name) == value for name, value in where.attributes.items()]
-    if where.label != "any":
-        tests.append(_label_test(where.label))
-    if where.text:
-        like = "%" + where.text.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_") + "%"
-        tests.append(sa.or_(TraceRow.question.ilike(like, escape="\\"), TraceRow.answer.ilike(like, escape="\\")))
-    return tests
-
-
-def _label_test(state: LabelState) -> ColumnElement[bool]:
-    gold = select(GoldRow.trace_pk).where(GoldRow.trace_pk == TraceRow.id).correlate(TraceRow)
-    if state == "unlabelled":
-        return ~gold.exists()
-    if state == "labelled":
-        return gold.exists()
-    return gold.where(GoldRow.verdict == state).exists()
-
-
-def value_of(by: str) -> ColumnElement[str]:
-    """The value of model, operation or an attribute, as text; NONE where a trace has none."""
-    if by in ("model", "operation"):
-        return func.coalesce(getattr(TraceRow, by), NONE)
-    if not by or '"' in by or "\\" in by:
-        raise BadInput(f"no attribute can be called {by!r}; `traces` shows the attributes there are")
-    return func.coalesce(TraceRow.attributes[by].as_string(), NONE)
 
 
 def _bound(after: tuple[datetime | None, int]) -> tuple[ColumnElement[Any], ColumnElement[Any]]:

@@ -22,7 +22,7 @@ environment active (`source .venv/bin/activate`). With `--json`, every command p
 
 def parser() -> ArgumentParser:
     sys.path.insert(0, str(ROOT))
-    from calibrate.cli.parser import build
+    from calibrate.cli.grammar import build
 
     return build()
 

@@ -33,12 +33,24 @@ def pytest_configure(config: pytest.Config) -> None:
     config.add_cleanup(lambda: shutil.rmtree(folder, ignore_errors=True))
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    again = [item for item in items if _repeats_a_query(item)]
+    if again and len(items) > 1:
+        config.hook.pytest_deselected(items=again)
+        items[:] = [item for item in items if item not in set(again)]
     for item in items:
         if "llm" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.model)
         if limits := [seconds for mark, seconds in TIME_LIMITS.items() if item.get_closest_marker(mark)]:
             item.add_marker(pytest.mark.timeout(max(limits)))
+
+
+def _repeats_a_query(item: pytest.Item) -> bool:
+    """Whether a test runs on PostgreSQL what tests/db, or a test marked `both_databases`, runs there already."""
+    parameters = getattr(getattr(item, "callspec", None), "params", {})
+    if parameters.get("store_url") != "postgresql" or item.path.parent.name == "db":
+        return False
+    return item.get_closest_marker("both_databases") is None
 
 
 @pytest.fixture(scope="session")

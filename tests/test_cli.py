@@ -51,6 +51,7 @@ def write(path: Path, count: int = 60) -> Path:
     return path
 
 
+@pytest.mark.both_databases
 def test_the_whole_loop(capsys: pytest.CaptureFixture[str], store_url: str, tmp_path: Path) -> None:
     at = ("--store", store_url)
     traces = str(write(tmp_path / "traces.jsonl"))

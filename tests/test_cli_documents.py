@@ -159,7 +159,7 @@ def play(folder: Path) -> dict[str, str]:
     run("scoreboard", "--csv", file("board.csv"), label="scoreboard")
     run("probability", "word_overlap", "--save")
     run("ensemble", "logistic", "word_overlap", "token_overlap", "--save", "pair")
-    run("ensemble", "any", "word_overlap", "token_overlap")
+    run("ensemble", "k_of_n", "word_overlap", "token_overlap")
     run("ensemble", "list")
     out = file("thresholds.json")
     run("release", "word_overlap", "token_overlap", "--out", out, label="release")

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from calibrate.cli.parser import build
+from calibrate.cli.grammar import build
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
@@ -34,6 +34,7 @@ def script(name: str) -> ModuleType:
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module  # dataclasses look their module up
     spec.loader.exec_module(module)
     return module
 
@@ -135,7 +136,7 @@ def test_the_guides_show_every_verb_that_a_person_calls() -> None:
     ids=lambda it: name_of(it) if isinstance(it, Path) else it,
 )
 def test_the_command_lines_parse(page: Path, command: str) -> None:
-    assert build().parse_args(shlex.split(command, comments=True)).function
+    assert build().parse_args(shlex.split(command, comments=True)).verb
 
 
 @pytest.mark.parametrize("page", [page for page in PAGES if blocks(page, "json")], ids=name_of)
@@ -188,6 +189,49 @@ def test_every_direct_dependency_is_accounted_for(file: str) -> None:
     pinned = re.findall(r"^([\w.-]+)(?:\[\w+\])?==(\S+)", text_of(ROOT / file), re.MULTILINE)
     missing = [f"{name} {version}" for name, version in pinned if f"| {name} {version} " not in table]
     assert not missing, f"docs/adr/dependencies.md has no line for {', '.join(missing)}"
+
+
+def tree_of(page: Path) -> set[str]:
+    """The paths of the indented tree on the architecture page."""
+    block = text_of(page).partition("## The tree\n")[2].partition("\n## ")[0]
+    stack: list[str] = []
+    paths = set()
+    for line in block.splitlines():
+        if match := re.match(r"    ( *)([\w.]+/?)", line):
+            del stack[len(match[1]) // 2 :]
+            stack.append(match[2])
+            paths.add("".join(stack))
+    return paths
+
+
+def test_every_path_of_the_architecture_exists() -> None:
+    page = DOCS / "architecture.md"
+    roots = r"`((?:app|calibrate|pages|db|tests|docs|examples)(?:/[\w./]*|\.py))`"
+    paths = tree_of(page) | set(re.findall(roots, text_of(page)))
+    assert len(paths) > 80
+    assert sorted(path for path in paths if not (ROOT / path).exists()) == []
+
+
+def test_the_tree_of_the_architecture_has_every_room() -> None:
+    paths = {path.rstrip("/") for path in tree_of(DOCS / "architecture.md")}
+    rooms = [ROOT / "db", *(path for room in ("calibrate", "pages") for path in (ROOT / room).iterdir())]
+    rooms += [path for room in ("stats", "workflow") for path in (ROOT / "calibrate" / room).iterdir()]
+    folders = {name_of(path) for path in rooms if (path / "__init__.py").is_file()}
+    modules = {name_of(path) for path in (ROOT / "calibrate").glob("*.py") if not path.name.startswith("__")}
+    assert len(folders) > 30
+    assert sorted((folders | modules) - paths) == []
+
+
+def test_the_picture_of_the_rooms_is_of_the_code() -> None:
+    drawing = script("make_rooms_picture")
+    assert drawing.picture() == text_of(drawing.PICTURE), "run `make docs`"
+
+
+def test_the_screenshots_have_every_page() -> None:
+    from pages.shell import navigation
+
+    addresses = [address for _, _, _, address in navigation._PAGES.values()]
+    assert list(script("make_screenshots").ADDRESSES) == addresses
 
 
 def site(folder: Path, **pages: str) -> Path:

@@ -30,6 +30,7 @@ from calibrate.workflow.upgrade import recalibrate
 from calibrate.workflow.watching import drift, recheck
 from calibrate.workflow.week import week
 from db import Store, open_store
+from db.proposals import ReleaseRequest
 from tests import shared_data
 
 pytestmark = pytest.mark.shared
@@ -67,7 +68,7 @@ def live(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rehearsal]:
         operating_points.save_point(
             store, points, operating_points.choose_point(points, parse("f1")), by="ann", now=UPGRADE
         )
-    release.release(store, note="three models", by="ann", now=UPGRADE)
+    release.release(store, ReleaseRequest(note="three models", by="ann"), now=UPGRADE)
     add(store, [pair for pair in pairs if pair[0].model in AFTER], UPGRADE, labelled=False)
     score(store)
     yield Rehearsal(store, {trace.id: label for trace, label in pairs})

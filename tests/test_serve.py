@@ -23,11 +23,12 @@ import uvicorn
 from sqlalchemy import text
 
 from calibrate import cli, serve
-from calibrate.cli.serving import document
+from calibrate.cli.serve import document
 from calibrate.errors import BadInput
 from calibrate.runtime import decide, load
 from calibrate.workflow.releasing import release
 from db import Store, open_store
+from db.proposals import ReleaseRequest
 from tests.workflow.making import DETECTOR, NOW, draw, fill, save
 
 ROOT = Path(__file__).parent.parent
@@ -101,7 +102,7 @@ def publish(store: Store, policy: str, note: str = "") -> Any:
         labels, scores = draw()
         fill(store, labels, scores)
     save(store, policy)
-    return release.release(store, detectors=[DETECTOR], note=note, by="ann", now=NOW)
+    return release.release(store, ReleaseRequest(detectors=[DETECTOR], note=note, by="ann"), now=NOW)
 
 
 def test_before_the_first_release_the_server_says_so(store: Store, serving: Callable[..., Served]) -> None:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import Any
 
-from calibrate.cli.parser import build
+from calibrate.cli.grammar import build
 from calibrate.errors import TouchstoneError, Unavailable
 
 IN_THE_WHEEL = ("verify", "decide")  # the verbs that need no more than production installs
@@ -59,8 +59,8 @@ def _call(args: Namespace) -> Answer:
             f"`{args.verb}` needs the workbench, which is not installed here: get Touchstone's source, "
             f"run `make setup` in its folder, and there `.venv/bin/python -m calibrate {args.verb}`"
         )
-    module = importlib.import_module(f"calibrate.cli.{args.module}")
-    answer = getattr(module, args.function)(args)
+    module = "import_traces" if args.verb == "import" else args.verb  # `import` is a word of Python's
+    answer = importlib.import_module(f"calibrate.cli.{module}").run(args)
     assert isinstance(answer, Answer)
     return answer
 

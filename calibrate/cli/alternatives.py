@@ -13,7 +13,7 @@ from calibrate.workflow.detection import alternatives as step
 from calibrate.workflow.detection.detect import scope_of
 
 
-def alternatives(args: Namespace) -> Answer:
+def run(args: Namespace) -> Answer:
     found = store(args)
     labelled = args.labelled or (args.sample is None and not args.everything)
     scope = scope_of(sample=args.sample, labelled=labelled, everything=args.everything)

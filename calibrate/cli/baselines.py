@@ -14,7 +14,7 @@ from calibrate.types import Baseline
 from calibrate.workflow.detection import baselines as step
 
 
-def baselines(args: Namespace) -> Answer:
+def run(args: Namespace) -> Answer:
     found = store(args)
     at = now()
     report = step.fit(found, at) if args.action == "fit" else None

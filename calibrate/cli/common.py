@@ -60,6 +60,9 @@ def outfile(given: str, *, replace: bool) -> Path:
     raise BadInput(f"cannot write {given!r}: {why}")
 
 
+TRUNCATED = "the file could not be read to its end: what came before the damage is in the store; import a whole copy"
+
+
 def say(line: str) -> None:
     """Progress, on standard error, over the line before it when somebody is watching."""
     if sys.stderr.isatty():

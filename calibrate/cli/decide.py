@@ -15,7 +15,7 @@ from calibrate.cli import Answer
 from calibrate.errors import BadInput
 
 
-def decide(args: Namespace) -> Answer:
+def run(args: Namespace) -> Answer:
     thresholds = runtime.load(args.file)
     scores = _read_scores(args.scores)
     decision = runtime.decide(thresholds, scores)

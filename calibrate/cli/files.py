@@ -17,7 +17,7 @@ from db import Store
 TAKES = {"list": 0, "show": 1, "set": 2, "reset": 1}
 
 
-def files(args: Namespace) -> Answer:
+def run(args: Namespace) -> Answer:
     given = [one for one in (args.name, args.file) if one is not None]
     if len(given) != TAKES[args.action]:
         form = {"list": "", "show": " NAME", "set": " NAME FILE", "reset": " NAME"}[args.action]

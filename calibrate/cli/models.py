@@ -12,7 +12,7 @@ from calibrate.cli.common import table
 from calibrate.errors import BadInput
 
 
-def models(args: Namespace) -> Answer:
+def run(args: Namespace) -> Answer:
     if args.name is not None and args.action != "pull":
         raise BadInput(f"`models {args.action}` takes no name; it is about all models")
     if args.action == "verify":

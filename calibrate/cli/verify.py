@@ -9,7 +9,7 @@ from calibrate.cli import Answer
 from calibrate.thresholds import files
 
 
-def verify(args: Namespace) -> Answer:
+def run(args: Namespace) -> Answer:
     report = files.verify(args.file)
     if report.ok:
         text = (

@@ -16,6 +16,7 @@ from calibrate.workflow.detection import configurations
 from calibrate.workflow.evidence import evidence, loading
 from db import Store
 from db.scores import Config
+from pages import shell
 from pages.components.text import visible
 
 EVERYTHING = "All labelled traces"
@@ -23,16 +24,10 @@ TOGETHER = "All samples together"
 SampleNames = str | tuple[str, ...] | None
 
 
+@shell.cached_read("Reading labels and scores …", *shell.EVIDENCE, entries=100)
 def evidence_of(store: Store, config: Config, sample: SampleNames) -> evidence.Evidence:
-    return _kept(store.url, config.id, sample, loading.revision(store, config), store, config)
-
-
-@st.cache_resource(max_entries=100, show_spinner="Reading labels and scores …")
-def _kept(
-    url: str, config_id: int, sample: SampleNames, revision: tuple[Any, ...], _store: Store, _config: Config
-) -> evidence.Evidence:
-    """Immutable, so one serves every session, and its sweep is computed once."""
-    return loading.load_evidence(_store, _config.name, sample=sample, config=_config)
+    """The labels beside one configuration's scores; its sweep is computed once for all sessions."""
+    return loading.load_evidence(store, config.name, sample=sample, config=config)
 
 
 def choose_labels(store: Store, *, merge: bool = False) -> Sample | None:

@@ -10,7 +10,6 @@ import streamlit as st
 from calibrate.errors import TouchstoneError
 from calibrate.report.numbers import ago
 from calibrate.workflow.releasing import approval, history
-from calibrate.workflow.releasing import release as step
 from db import Store
 from db.proposals import Proposal
 from pages import shell
@@ -33,7 +32,7 @@ def heading(store: Store, proposal: Proposal, now: datetime) -> str:
     by = f"Proposed {ago(proposal.proposed_at, now)} by {plain(proposal.proposed_by, 60)}"
     if approval.outlived(store, proposal, now):
         return f"**A proposal was overtaken by another release** and can only be declined. {by}."
-    return f"**v{proposal.wanted['version']} waits for a second person.** {by}."
+    return f"**v{proposal.expected} waits for a second person.** {by}."
 
 
 def _proposal(
@@ -41,7 +40,7 @@ def _proposal(
 ) -> None:
     own = approval.same_person(proposal.proposed_by, shell.user())
     st.markdown(f":material/how_to_reg: {heading(store, proposal, now)}")
-    if note := step.noted(proposal.wanted["note"], proposal.wanted["reason"]):
+    if note := proposal.request.full_note:
         st.text(visible(note, 500))
     outlived = None
     try:
@@ -51,7 +50,7 @@ def _proposal(
     with st.container(horizontal=True, vertical_alignment="center"):
         if not outlived:
             st.button(
-                f"Approve and release v{proposal.wanted['version']}",
+                f"Approve and release v{proposal.expected}",
                 type="primary",
                 icon=":material/verified:",
                 key=f"release_approve_{proposal.id}",

@@ -17,30 +17,24 @@ from calibrate.thresholds.canonical import digest_of
 from calibrate.thresholds.changes import describe_guarantee
 from calibrate.thresholds.model import ThresholdsFile
 from calibrate.types import Guarantee, Interval
-from calibrate.workflow.evidence import loading
-from calibrate.workflow.releasing import history, regression_guard
+from calibrate.workflow.releasing import history
 from calibrate.workflow.releasing.impact import Impact, Row, figures, impact
 from db import Store
+from pages import shell
 from pages.components.text import plain, visible
 
 
 def impact_of(store: Store, before: ThresholdsFile, after: ThresholdsFile) -> Impact:
-    """What `after` does against `before`, worked out anew only when a label, score, point or tier has changed."""
-    saved = store.points.latest()
-    configs = [store.scores.get_config(saved[name].config_id) for name in after.detectors if name in saved]
-    configs += filter(
-        None, (regression_guard.config_of(store, name, entry) for name, entry in before.detectors.items())
-    )
-    seen = sorted({(config.id, *map(str, loading.revision(store, config))) for config in configs})
-    key = (store.url, digest_of(history.content(before)), digest_of(history.content(after)), tuple(seen))
-    points = tuple(sorted(point.id for point in saved.values()))
-    result = _impact((*key, points), store, before, after)
-    return replace(result, old=before.version, new=after.version)
+    """What `after` changes for those who act on the flags of `before`."""
+    effect = _impact(store, digest_of(history.content(before)), digest_of(history.content(after)), before, after)
+    return replace(effect, old=before.version, new=after.version)
 
 
-@st.cache_data(max_entries=50, show_spinner="Comparing with the live release…")
-def _impact(key: tuple[Any, ...], _store: Store, _before: ThresholdsFile, _after: ThresholdsFile) -> Impact:
-    return impact(_store, _before, _after)
+@shell.cached_read("Comparing with the live release…", *shell.EVIDENCE, "points")
+def _impact(
+    store: Store, digest_before: str, digest_after: str, _before: ThresholdsFile, _after: ThresholdsFile
+) -> Impact:
+    return impact(store, _before, _after)
 
 
 def show_changes(store: Store, before: ThresholdsFile | None, after: ThresholdsFile) -> Impact | None:

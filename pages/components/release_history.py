@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 
 import streamlit as st
 
 from calibrate.report.numbers import ago, day
 from calibrate.thresholds import diff
+from calibrate.thresholds.model import ThresholdsFile
 from calibrate.workflow.releasing import history
 from calibrate.workflow.releasing.approval import APPROVED_BY
 from db import Store
 from db.releases import Release
+from pages import shell
 from pages.components.release_diff import lines_of
 from pages.components.text import plain, visible
 
@@ -76,14 +79,16 @@ def _version(
     back: Callable[[Store, int, int], None],
 ) -> None:
     number = version.version
+    facts = _facts(store, number, before.version if before else None, live.version)
+    approved = f", approved by {plain(facts.approved_by, 60)}" if facts.approved_by else ""
     with st.container(horizontal=True, vertical_alignment="center"):
         badge = " :gray-badge[live]" if number == live.version else ""
         st.markdown(
             f"**v{number}**{badge} &ensp; {day(version.released_at)} ({ago(version.released_at, now)}) "
-            f"by {plain(version.released_by, 60)}{_approved(version.sha256, version)}",
+            f"by {plain(version.released_by, 60)}{approved}",
             width="stretch",
         )
-        if not _equal(version.sha256, live.sha256, version, live):
+        if not facts.equals_live:
             st.button(
                 f"Roll back to v{number}",
                 icon=":material/undo:",
@@ -96,24 +101,31 @@ def _version(
     if version.note:
         st.text(visible(version.note, 500))
     with st.expander("What changed" if before else "What it holds"):
-        lines = _lines(version.sha256, before.sha256 if before else None, version, before)
-        st.markdown("\n".join(f"- {line}" for line in lines))
+        st.markdown("\n".join(f"- {line}" for line in facts.changes))
         st.caption(f"sha256 {version.sha256}")
 
 
-@st.cache_data(max_entries=500, show_spinner=False)
-def _approved(sha256: str, _version: Release) -> str:
-    by = history.read_release(_version).extra.get(APPROVED_BY)
-    return f", approved by {plain(str(by), 60)}" if by else ""
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What the document of a version says. `equals_live`: it decides as the live one does, so there is no way back."""
+
+    approved_by: str | None
+    equals_live: bool
+    changes: tuple[str, ...]
 
 
-@st.cache_data(max_entries=500, show_spinner=False)
-def _equal(sha256: str, live_sha256: str, _version: Release, _live: Release) -> bool:
-    """Whether it decides as the live one does: there is nothing to roll back to."""
-    return history.content(history.read_release(_version)) == history.content(history.read_release(_live))
+@shell.cached_read(None, "releases", entries=500)
+def _facts(store: Store, number: int, before: int | None, live: int) -> Facts:
+    file = _file(store, number)
+    lines = lines_of(diff(_file(store, before) if before else None, file))
+    return Facts(
+        file.extra.get(APPROVED_BY),
+        history.content(file) == history.content(_file(store, live)),
+        tuple(lines or ["nothing but the note"]),
+    )
 
 
-@st.cache_data(max_entries=200, show_spinner=False)
-def _lines(sha256: str, before_sha256: str | None, _version: Release, _before: Release | None) -> list[str]:
-    changes = diff(history.read_release(_before) if _before else None, history.read_release(_version))
-    return lines_of(changes) or ["nothing but the note"]
+def _file(store: Store, number: int) -> ThresholdsFile:
+    release = store.releases.get(number)
+    assert release is not None  # releases are never deleted
+    return history.read_release(release)

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import streamlit as st
 
 from calibrate.report.numbers import count, decimals, difference
 from calibrate.stats.intervals.ranking_differences import Comparison
 from calibrate.types import Interval
 from calibrate.workflow.detection import configurations
-from calibrate.workflow.evidence import loading
 from calibrate.workflow.tuning import compare as step
 from db import Store
 from db.scores import Config
+from pages import shell
 from pages.components import charts
 from pages.components.text import plain, visible
 
@@ -33,7 +31,7 @@ def show(store: Store, name: str, sample: str | None) -> None:
         if first.id == second.id:
             st.caption("Choose two different settings.")
             return
-        compared = _compared(store, first, second, sample)
+        compared = _compare(store, first, second, sample)
         _show_result(compared.result, sample)
         if compared.result.missing is None:
             names = (f"A: {visible(words[first.id], 60)}", f"B: {visible(words[second.id], 60)}")
@@ -94,21 +92,7 @@ def _difference(figure: Interval) -> str:
     return difference(figure.value, figure.low, figure.high)
 
 
-def _compared(store: Store, first: Config, second: Config, sample: str | None) -> step.Compared:
-    revisions = (loading.revision(store, first), loading.revision(store, second))
-    return _kept(store.url, first.id, second.id, sample, revisions, store, first, second)
-
-
-@st.cache_resource(max_entries=20, show_spinner="Comparing …")
-def _kept(
-    url: str,
-    first_id: int,
-    second_id: int,
-    sample: str | None,
-    revisions: tuple[Any, ...],
-    _store: Store,
-    _first: Config,
-    _second: Config,
-) -> step.Compared:
-    """Immutable, so one serves every session; two thousand resamples take a moment."""
-    return step.compare(_store, _first, _second, sample=sample)
+@shell.cached_read("Comparing …", *shell.EVIDENCE, entries=20)
+def _compare(store: Store, first: Config, second: Config, sample: str | None) -> step.Compared:
+    """Two thousand resamples take a moment."""
+    return step.compare(store, first, second, sample=sample)

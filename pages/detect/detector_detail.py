@@ -18,6 +18,7 @@ from calibrate.report.numbers import ago, count, duration, money, number, share
 from calibrate.types import Usage
 from calibrate.workflow.detection import detectors as step
 from db import Store
+from pages import shell
 from pages.components.run_view import queue
 from pages.components.text import middle, plain
 from pages.detect.detector_form import about, choose_budget, fields, needs
@@ -170,14 +171,17 @@ def _about(tokens: int) -> str:
 
 def _planned(store: Store, detector: Detector, scope: Mapping[str, Any], covered: step.Coverage) -> step.Plan:
     about_it = json.dumps([detector.name, registry.config_of(detector), detector.revision(), dict(scope)], default=str)
-    newest = [run.id for run in store.runs.recent(1)]
-    key = (store.url, about_it, covered.to_do, newest, files.version("prices.csv"))
-    return _plan(key, store, detector, scope, covered)
+    return _plan(store, about_it, files.version("prices.csv"), detector, scope, covered)
 
 
-@st.cache_data(max_entries=100, show_spinner="Reckoning what it would ask …")
+@shell.cached_read("Reckoning what it would ask …", *shell.EVIDENCE, "runs", "team", "replies", entries=100)
 def _plan(
-    key: tuple[Any, ...], _store: Store, _detector: Detector, _scope: Mapping[str, Any], _covered: step.Coverage
+    store: Store,
+    run: str,
+    prices: str,
+    _detector: Detector,
+    _scope: Mapping[str, Any],
+    _covered: step.Coverage,
 ) -> step.Plan:
     """Making a thousand prompts takes a moment, and a page is drawn often."""
-    return step.plan(_store, _detector, _scope, _covered)
+    return step.plan(store, _detector, _scope, _covered)

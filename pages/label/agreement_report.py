@@ -99,16 +99,16 @@ def show_nothing_yet(store: Store, report: step.AgreementReport) -> None:
         offer_double(store, report)
 
 
-@st.cache_resource(max_entries=20, show_spinner="Fitting the detectors together…")
-def _second_look(url: str, sample: str | None, revision: tuple[Any, ...], _store: Store) -> step.SecondLook:
-    return step.second_look(_store, sample, limit=MOST)
+@shell.cached_read("Fitting the detectors together…", *shell.EVIDENCE, entries=20)
+def _second_look(store: Store, sample: str | None) -> step.SecondLook:
+    return step.second_look(store, sample, limit=MOST)
 
 
 def show_second_look(store: Store, report: step.AgreementReport) -> None:
     """The labels that the detectors would not have given, the chosen one readable below."""
     name = report.sample.name if report.sample else None
     try:
-        second_look = _second_look(store.url, name, step.revision(store), store)
+        second_look = _second_look(store, name)
     except BadInput as error:
         with st.container(border=True):
             st.markdown("**No second look yet.** Here you would see the labels that the detectors doubt most.")

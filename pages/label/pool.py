@@ -13,7 +13,7 @@ from calibrate.types import TraceFilter
 from calibrate.workflow.sampling.sample import look
 from calibrate.workflow.week.week import WINDOW
 from db import Store
-from db.traces import NONE
+from db.filters import NONE
 from pages import shell
 from pages.components import bars
 from pages.components.text import visible
@@ -44,22 +44,18 @@ def choose_pool(store: Store, newest: datetime | None) -> TraceFilter:
         return _filters(store, where)
 
 
-@st.cache_data(max_entries=64, show_spinner="Counting the pool …")
-def view(_store: Store, name: str, revision: tuple[int, int], where: TraceFilter, by: tuple[str, ...]) -> PoolView:
-    """Counted once for a store's state: `revision` changes with its traces and labels."""
-    pool = look(_store, where, by=by)
+@shell.cached_read("Counting the pool …", "traces", "labels", entries=64)
+def view_of(store: Store, where: TraceFilter, by: str | None) -> PoolView:
+    """The counts of a pool, those by the attribute `by` among them."""
+    names = ("model", "operation", *([by] if by and by not in ("model", "operation") else []))
+    pool = look(store, where, by=names)
     labelled = {
-        s: _store.traces.count(replace(where, label=s)) for s in ("clean", "hallucinated", "unsure", "disputed")
+        state: store.traces.count(replace(where, label=state))
+        for state in ("clean", "hallucinated", "unsure", "disputed")
     }
     rest = pool.size - sum(labelled.values())
     labels = {state: n for state, n in {**labelled, "unlabelled": rest}.items() if n}
-    return PoolView(pool.size, pool.undated, pool.facets, labels, _store.traces.per_day(where))
-
-
-def view_of(store: Store, where: TraceFilter, by: str | None) -> PoolView:
-    names = ("model", "operation", *([by] if by and by not in ("model", "operation") else []))
-    revision = (store.traces.count(TraceFilter()), sum(store.labels.gold_counts().values()))
-    return view(store, store.url, revision, where, names)
+    return PoolView(pool.size, pool.undated, pool.facets, labels, store.traces.per_day(where))
 
 
 def show_pool(pool: PoolView, where: TraceFilter) -> None:

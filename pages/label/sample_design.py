@@ -14,8 +14,7 @@ from calibrate.stats.sampling.designs import Cut
 from calibrate.types import Sample, TraceFilter
 from calibrate.workflow.sampling import sample as step
 from calibrate.workflow.sampling.frame import ENOUGH_SCORED, scored_configs
-from db import Store, pools
-from db.pools import Moment
+from db import Store
 from db.scores import Config
 from pages import shell
 from pages.components.text import visible
@@ -56,7 +55,7 @@ class Choice:
 
 def choose_design(store: Store, where: TraceFilter, size: int) -> Choice:
     """The design, octave first once enough of the window is scored."""
-    scored = _scored(store, store.url, pools.moment(store.engine), where)
+    scored = _scored(store, where)
     usual = OCTAVE if size and scored >= ENOUGH_SCORED * size else RANDOM
     design = st.segmented_control(
         "Design", list(NAMES), default=usual, required=True, format_func=NAMES.__getitem__, key=f"draw_design_{usual}"
@@ -78,9 +77,10 @@ def choose_design(store: Store, where: TraceFilter, size: int) -> Choice:
     return Choice(design, scored) if design == OCTAVE else Choice(design, scored, cut=_choose_cut(store))
 
 
+@shell.cached_read("Ranking the window …", *shell.EVIDENCE, entries=64)
 def strata_of(store: Store, where: TraceFilter, choice: Choice) -> Mapping[str, int]:
-    """How many traces each stratum of the design holds; ranked once for a state of the store."""
-    return _strata(store, store.url, pools.moment(store.engine), where, choice)
+    """How many traces each stratum of the design holds."""
+    return step.strata(store, choice.design, where, by=choice.by, cut=choice.cut, fresh=choice.fresh)
 
 
 def in_words(sample: Sample) -> str:
@@ -121,11 +121,6 @@ def _score_first(why: str) -> None:
         st.page_link(shell.page("detect"), label="Score all traces", icon=":material/play_circle:", width="content")
 
 
-@st.cache_data(max_entries=64, show_spinner="Counting scores …")
-def _scored(_store: Store, name: str, moment: Moment, where: TraceFilter) -> int:
-    return step.scored(_store, where)
-
-
-@st.cache_data(max_entries=64, show_spinner="Ranking the window …")
-def _strata(_store: Store, name: str, moment: Moment, where: TraceFilter, choice: Choice) -> Mapping[str, int]:
-    return step.strata(_store, choice.design, where, by=choice.by, cut=choice.cut, fresh=choice.fresh)
+@shell.cached_read("Counting scores …", "traces", "scores", entries=64)
+def _scored(store: Store, where: TraceFilter) -> int:
+    return step.scored(store, where)

@@ -13,9 +13,8 @@ from calibrate.stats.sampling import designs
 from calibrate.stats.sampling.sizing import Stratum, halfwidth
 from calibrate.types import Sample, TraceFilter
 from calibrate.workflow.sampling.sizing import PREVALENCE, Plan, last_prevalence, plan, prevalence_of
-from db import Store, pools
-from db.pools import Moment
-from db.traces import NONE
+from db import Store
+from db.filters import NONE
 from pages import shell
 from pages.components.text import label, visible
 from pages.label.sample_design import FLAGGED, RANDOM, UNCERTAIN, Choice, in_words
@@ -55,7 +54,7 @@ def show_plan(store: Store, where: TraceFilter, choice: Choice, n: int, size: in
     elif not choice.scored:
         sentence += f"hold **{positives}**: precision known to **±{decimals(expected.halfwidth, 2)}**."
     else:
-        plan = _planned(store, where, choice, WISH, AROUND, prevalence, n)
+        plan = _planned(store, where, choice.by, WISH, AROUND, prevalence, n)
         # Where labels tell how much a threshold flags, no share is assumed.
         sentence = f"**{count(n, 'label')}** " if plan.sample else sentence
         other = "" if choice.design == RANDOM else f", at random to ±{decimals(plan.halfwidth['random'], 2)}"
@@ -73,7 +72,7 @@ def _show_wish(store: Store, where: TraceFilter, choice: Choice, prevalence: flo
     left, right = st.columns(2)
     around = left.number_input("A precision of", 0.05, 0.95, AROUND, 0.05, format="%.2f", key="wish_precision")
     wish = right.number_input("known to ±", 0.01, 0.49, WISH, 0.01, format="%.2f", key="wish_width")
-    plan = _planned(store, where, choice, float(wish), float(around), prevalence, n)
+    plan = _planned(store, where, choice.by, float(wish), float(around), prevalence, n)
     pace = _pace(store)
     rows = [
         {
@@ -117,26 +116,11 @@ def _show_pace(store: Store, n: int) -> None:
         )
 
 
+@shell.cached_read("Planning …", *shell.EVIDENCE, "points", entries=64)
 def _planned(
-    store: Store, where: TraceFilter, choice: Choice, wish: float, around: float, prevalence: float, n: int
+    store: Store, where: TraceFilter, by: str | None, wish: float, around: float, prevalence: float, n: int
 ) -> Plan:
-    labels = sum(store.labels.gold_counts().values())
-    return _plan(store, store.url, (pools.moment(store.engine), labels), where, choice.by, wish, around, prevalence, n)
-
-
-@st.cache_data(max_entries=64, show_spinner="Planning …")
-def _plan(
-    _store: Store,
-    name: str,
-    revision: tuple[Moment, int],
-    where: TraceFilter,
-    by: str | None,
-    wish: float,
-    around: float,
-    prevalence: float,
-    n: int,
-) -> Plan:
-    return plan(_store, where, wish=wish, precision=around, prevalence=prevalence, by=by, n=n)
+    return plan(store, where, wish=wish, precision=around, prevalence=prevalence, by=by, n=n)
 
 
 def show_strata(strata: Mapping[str, tuple[int, int]]) -> None:

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
-from typing import Any
 
 import streamlit as st
 
 from calibrate import settings
 from calibrate.errors import BadInput, TouchstoneError
+from calibrate.report.sentences import release as sentences
 from calibrate.thresholds import diff
-from calibrate.workflow.releasing import approval, history, offer
+from calibrate.workflow.releasing import approval, history
 from calibrate.workflow.releasing import release as step
 from calibrate.workflow.releasing.announce import announce
+from calibrate.workflow.releasing.entries import on_offer
 from db import Store
 from db.releases import Release
 from pages import shell
@@ -50,20 +51,10 @@ def release(store: Store, point_ids: Collection[int], version: int) -> None:
             if st.session_state.get(RELEASED) == before.version:  # pressed twice
                 return None
             raise BadInput(f"v{before.version} was released in the meantime, and is what you chose")
-        wanted: dict[str, Any] = {
-            "detectors": list(chosen.tiers),
-            "tiers": chosen.tiers,
-            "ensembles": chosen.ensembles,
-            "note": chosen.note,
-            "reason": chosen.reason,
-            "by": shell.user(),
-            "now": shell.now(),
-            "expect": version,
-        }
         if settings.releases().approval:
-            approval.propose(store, **wanted)
+            approval.propose(store, chosen, now=shell.now(), expect=version)
             return f"v{version} is proposed. Another person approves it."
-        return step.release(store, **wanted, out=chosen.out)
+        return step.release(store, chosen, now=shell.now(), expect=version, out=release_form.place())
 
     if carried_out(does):
         st.session_state.update(release_note="", release_reason="")
@@ -82,7 +73,7 @@ def roll_back(store: Store, version: int, live: int) -> None:
         return step.rollback(store, version, by=by, now=at, out=release_form.place(), expect=live + 1)
 
     if carried_out(does) and (back := history.live_release(store)):
-        st.session_state[OFFER] = offer.said(store, version, back)
+        st.session_state[OFFER] = sentences.on_offer(version, on_offer(store, back))
         for key in ("release_ensembles", *(f"release_tier_{name}" for name in back.detectors)):
             st.session_state.pop(key, None)  # the form starts from what is live
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 
@@ -11,13 +11,15 @@ import streamlit as st
 
 from calibrate.errors import BadInput
 from calibrate.report.numbers import about, count, day, exact_share, interval, limit, share
+from calibrate.report.sentences import release as sentences
 from calibrate.thresholds import files
 from calibrate.thresholds.model import ThresholdsFile
 from calibrate.types import Guarantee, Interval, OperatingPoint, Tier
 from calibrate.workflow.certification.attempts import overturned
 from calibrate.workflow.evidence import traffic
-from calibrate.workflow.releasing import release as step
+from calibrate.workflow.releasing.candidate import build_candidate
 from db import Store
+from db.proposals import ReleaseRequest
 from db.releases import SavedPoint
 from pages import shell
 from pages.components.release_diff import policy_in_words
@@ -29,17 +31,6 @@ WIDTHS = (2.2, 1.6, 2.2, 1.2, 1.1, 2, 1.2)
 STYLE = """<style>
 [class*="st-key-release-row-"] {border-top: 1px solid rgba(138,143,152,.25); padding-top: .6rem}
 </style>"""
-
-
-@dataclass(frozen=True)
-class Chosen:
-    """What is ticked, by detector with its tier, and the saved ensembles that come in too."""
-
-    tiers: Mapping[str, Tier]
-    ensembles: tuple[str, ...]
-    note: str
-    reason: str
-    out: str | None
 
 
 def choose_points(store: Store, saved: Mapping[str, SavedPoint], live: Mapping[str, Tier]) -> dict[str, Tier]:
@@ -69,7 +60,7 @@ def choose_ensembles(store: Store, live: Collection[str]) -> None:
         )
 
 
-def chosen(store: Store, point_ids: Collection[int]) -> Chosen:
+def chosen(store: Store, point_ids: Collection[int]) -> ReleaseRequest:
     """What the widgets of the form say at this moment. `seen` are the saved points that the page shows.
 
     Raises BadInput when somebody has saved another point since: nobody has looked at it here.
@@ -80,7 +71,14 @@ def chosen(store: Store, point_ids: Collection[int]) -> Chosen:
     ticked = [name for name, point in saved.items() if state.get(f"release_tick_{point.id}")]
     tiers = {name: state.get(f"release_tier_{name}", TIERS[0]) for name in ticked}
     note, reason = (str(state.get(key) or "").strip() for key in ("release_note", "release_reason"))
-    return Chosen(tiers, tuple(state.get("release_ensembles") or ()), note, reason, place())
+    return ReleaseRequest(
+        detectors=list(tiers),
+        ensembles=tuple(state.get("release_ensembles") or ()),
+        tiers=tiers,
+        note=note,
+        reason=reason,
+        by=shell.user(),
+    )
 
 
 def place() -> str | None:
@@ -89,20 +87,12 @@ def place() -> str | None:
     return None if not text else text if files.scheme_of(text) else str(Path(text).expanduser())
 
 
-def candidate_of(store: Store, chosen: Chosen, before: ThresholdsFile | None, now: datetime) -> ThresholdsFile:
-    """What a release of the chosen points would hold."""
-    return step.candidate(
-        store,
-        detectors=list(chosen.tiers),
-        tiers=chosen.tiers,
-        ensembles=chosen.ensembles,
-        note=chosen.note,
-        by=shell.user(),
-        now=now,
-        version=before.version + 1 if before else 1,
-        replaces=before.version if before else None,
-        before=before,
-    )
+def candidate_of(
+    store: Store, request: ReleaseRequest, previous: ThresholdsFile | None, now: datetime
+) -> ThresholdsFile:
+    """What a release would hold, whatever its reason: a reason being typed changes no figure."""
+    request, points = replace(request, reason=""), store.points.latest()
+    return build_candidate(store, request, points=points, previous=previous, now=now)
 
 
 def _row(store: Store, saved: SavedPoint, tier: Tier) -> Tier | None:
@@ -132,12 +122,10 @@ def _row(store: Store, saved: SavedPoint, tier: Tier) -> Tier | None:
             disabled=not ticked,
         )
         guarantee = saved.point.guarantee
-        if ticked and guarantee and (warning := overturned(store, saved.detector, guarantee)):
-            st.warning(plain(warning), icon=":material/gavel:")
-        if ticked and (
-            warning := step.caution(saved.detector, chosen, guarantee.strength if guarantee else "measured")
-        ):
-            st.caption(f":material/warning: {plain(warning.replace('`', ''))}.")
+        if ticked and guarantee and (change := overturned(store, saved.detector, guarantee)):
+            st.warning(plain(sentences.overturned(change)), icon=":material/gavel:")
+        if ticked and (caution := sentences.caution(saved.detector, chosen, saved.point.strength)):
+            st.caption(f":material/warning: {plain(caution.replace('`', ''))}.")
         return chosen if ticked else None
 
 

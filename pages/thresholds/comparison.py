@@ -13,10 +13,10 @@ from calibrate.report.numbers import difference as apart
 from calibrate.stats.sampling.designs import speaks_for_all
 from calibrate.types import Interval
 from calibrate.workflow.detection import configurations
-from calibrate.workflow.evidence import loading
 from calibrate.workflow.tuning import compare as step
 from db import Store
 from db.scores import Config
+from pages import shell
 from pages.components import charts, evidence_choice
 from pages.components.text import plain, visible
 
@@ -70,26 +70,17 @@ def choose_series(
     return Selection(kind, detector, sample, tuple(chosen), tuple(options[key] for key in chosen))
 
 
+@shell.cached_read("Comparing …", *shell.EVIDENCE, entries=30)
 def contrast(store: Store, selection: Selection) -> step.Contrast:
-    ids = [*selection.keys] if selection.kind == SETTINGS else []
-    used = [store.scores.get_config(key) for key in ids]
-    if not used:
-        names = selection.keys if selection.detector is None else (selection.detector,)
-        used = [configurations.resolve_config(store, str(name)) for name in names]
-    return _kept(store.url, selection, tuple(loading.revision(store, config) for config in used), store)
-
-
-@st.cache_resource(max_entries=30, show_spinner="Comparing …")
-def _kept(url: str, selection: Selection, revisions: tuple[Any, ...], _store: Store) -> step.Contrast:
-    """Immutable, so one serves every session; thousands of resamples take a moment."""
+    """What is compared; thousands of resamples take a moment."""
     if selection.detector is None:
-        return step.of_detectors(_store, selection.keys, sample=selection.sample)
+        return step.of_detectors(store, selection.keys, sample=selection.sample)
     if selection.kind == SETTINGS:
-        configs = [_store.scores.get_config(key) for key in selection.keys]
-        return step.of_settings(_store, configs, selection.names, sample=selection.sample)
+        configs = [store.scores.get_config(key) for key in selection.keys]
+        return step.of_settings(store, configs, selection.names, sample=selection.sample)
     if selection.kind == MODELS:
-        return step.of_models(_store, selection.detector, selection.keys, sample=selection.sample)
-    return step.of_samples(_store, selection.detector, selection.keys)
+        return step.of_models(store, selection.detector, selection.keys, sample=selection.sample)
+    return step.of_samples(store, selection.detector, selection.keys)
 
 
 def show_sentences(contrast: step.Contrast, selection: Selection) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import streamlit as st
 
@@ -25,10 +24,7 @@ from calibrate.report.numbers import (
 from calibrate.report.sentences import ensembles as wording
 from calibrate.stats.ensembles.combine import KINDS, PASS, Kind, Recipe
 from calibrate.types import Interval
-from calibrate.workflow.detection import configurations
-from calibrate.workflow.evidence import loading
 from calibrate.workflow.tuning import ensemble as step
-from calibrate.workflow.tuning.ensemble_data import revision
 from db import Store
 from pages import shell
 from pages.components import charts, evidence_choice
@@ -88,17 +84,11 @@ def choose(store: Store, offered: Sequence[str], default: Sequence[str]) -> Choi
     return Choice(tuple(sorted(names)), kind, budget / 100, k, last, part, saved)
 
 
+@shell.cached_read("Judging the ensemble on labels it has not seen …", *shell.EVIDENCE, "points", entries=30)
 def build_report(store: Store, choice: Choice, sample: str | None) -> step.Report:
-    configs = [configurations.resolve_config(store, name) for name in choice.names]
-    key = (revision(store, configs), tuple(loading.revision(store, config) for config in configs[:1]))
-    return _kept(store.url, choice, sample, key, store)
-
-
-@st.cache_resource(max_entries=30, show_spinner="Judging the ensemble on labels it has not seen …")
-def _kept(url: str, choice: Choice, sample: str | None, key: tuple[Any, ...], _store: Store) -> step.Report:
-    """Immutable, so one serves every session; fifty fits and a thousand resamples take a second."""
+    """Fifty fits and a thousand resamples take a second."""
     return step.build(
-        _store,
+        store,
         Recipe(choice.kind, k=choice.k, expensive=choice.expensive, pass_share=choice.pass_share),
         choice.names,
         sample=sample,

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import plotly.graph_objects as go
 import streamlit as st
@@ -12,8 +10,6 @@ from calibrate import registry
 from calibrate.errors import TouchstoneError
 from calibrate.stats.choosing.policies import NotEnoughLabels
 from calibrate.stats.fitting.reliability import MapCurve, Reliability
-from calibrate.workflow.detection import configurations
-from calibrate.workflow.evidence import loading
 from calibrate.workflow.tuning import probability as step
 from db import Store
 from pages import shell
@@ -111,15 +107,9 @@ def curve(mapping: MapCurve, *, unit: str) -> go.Figure:
     return go.Figure({"data": [data], "layout": layout})
 
 
+@shell.cached_read("Fitting the probability map …", *shell.EVIDENCE)
 def _fitted(store: Store, name: str, sample: str | None) -> step.Mapped:
-    config = configurations.resolve_config(store, name)
-    return _kept(store.url, name, sample, (config.id, loading.revision(store, config)), store)
-
-
-@st.cache_resource(max_entries=50, show_spinner="Fitting the probability map …")
-def _kept(url: str, name: str, sample: str | None, changes: tuple[Any, ...], _store: Store) -> step.Mapped:
-    """Immutable, so one serves every session."""
-    return step.fit(_store, name, sample=sample)
+    return step.fit(store, name, sample=sample)
 
 
 def _save(store: Store, mapped: step.Mapped) -> None:

@@ -11,10 +11,9 @@ import streamlit as st
 from calibrate.report.numbers import count, decimal_interval, decimals, exact_share, interval, limit, listed
 from calibrate.report.sentences import scoreboard
 from calibrate.types import Interval
-from calibrate.workflow.detection import configurations
-from calibrate.workflow.evidence import loading
 from calibrate.workflow.tuning import scoreboard as step
 from db import Store
+from pages import shell
 from pages.components.charts import GREY
 from pages.components.text import plain, visible
 
@@ -22,18 +21,9 @@ TABLE = "scoreboard_table"
 SEEN = 14  # rows; the rest scrolls
 
 
+@shell.cached_read("Resampling the labels of every detector …", *shell.EVIDENCE, "points", entries=20)
 def load(store: Store, sample: str | None) -> step.Scoreboard:
-    """The scoreboard, kept until a label, a score or a saved point changes."""
-    newest = [configs[-1] for configs in configurations.configs_by_detector(store).values()]
-    saved = tuple(point.id for point in store.points.latest().values())
-    changes = (saved, *(loading.revision(store, config) for config in newest), *(config.id for config in newest))
-    return _kept(store.url, sample, changes, store)
-
-
-@st.cache_resource(max_entries=20, show_spinner="Resampling the labels of every detector …")
-def _kept(url: str, sample: str | None, changes: tuple[Any, ...], _store: Store) -> step.Scoreboard:
-    """Immutable, so one serves every session."""
-    return step.scoreboard(_store, sample=sample)
+    return step.scoreboard(store, sample=sample)
 
 
 def show_leaders(board: step.Scoreboard) -> None:

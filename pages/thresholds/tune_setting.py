@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, replace
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
 import streamlit as st
@@ -17,11 +17,13 @@ from calibrate.stats.choosing.policies import Policy, Pool
 from calibrate.stats.choosing.policy import parse
 from calibrate.types import OperatingPoint, Strength
 from calibrate.workflow.certification import attempts, certify
-from calibrate.workflow.evidence import evidence, loading
+from calibrate.workflow.evidence import evidence
 from calibrate.workflow.evidence.traffic import scored_traffic
 from calibrate.workflow.tuning import operating_points
 from db import Store
-from pages.components.evidence_choice import SampleNames
+from db.scores import Config
+from pages import shell
+from pages.components.evidence_choice import SampleNames, sample_names
 from pages.components.text import plain
 
 T = TypeVar("T")
@@ -172,15 +174,12 @@ def chance(data: evidence.Evidence, setting: Setting, point: OperatingPoint) -> 
 
 
 def traffic(store: Store, data: evidence.Evidence) -> Pool:
-    sample = data.sample.name if data.sample else None
-    return _traffic(store.url, data.config.id, sample, loading.revision(store, data.config), store, data)
+    return _traffic(store, data.config, sample_names(data.sample), data)
 
 
-@st.cache_resource(max_entries=20, show_spinner="Reading the traffic's scores …")
-def _traffic(
-    url: str, config_id: int, sample: str | None, revision: tuple[Any, ...], _store: Store, _data: evidence.Evidence
-) -> Pool:
-    return scored_traffic(_store, _data)
+@shell.cached_read("Reading the traffic's scores …", *shell.EVIDENCE, entries=20)
+def _traffic(store: Store, config: Config, sample: SampleNames, _data: evidence.Evidence) -> Pool:
+    return scored_traffic(store, _data)
 
 
 def span_of(data: evidence.Evidence) -> tuple[float, float]:

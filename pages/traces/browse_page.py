@@ -31,7 +31,7 @@ def main() -> None:
         pages = _pages(where)
         with st.spinner("Looking through the traces…", show_time=True):
             page = store.traces.page(where, limit=ROWS, after=pages[-1])
-            total = _count(store.url, json.dumps(where.to_json(), sort_keys=True), store)
+            total = _count(store, where)
         if not page.lines:
             st.info("No trace matches. Take a filter away, or press Clear.", icon=":material/filter_alt:")
         else:
@@ -138,9 +138,9 @@ def _key(where: TraceFilter, page: int) -> str:
     return "traces-" + hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
 
 
-@st.cache_data(ttl=30, max_entries=50, show_spinner=False)
-def _count(url: str, where: str, _store: Store) -> int:
-    return _store.traces.count(TraceFilter.from_json(json.loads(where)), limit=MOST_COUNTED + 1)
+@shell.cached_read(None, "traces", "labels")
+def _count(store: Store, where: TraceFilter) -> int:
+    return store.traces.count(where, limit=MOST_COUNTED + 1)
 
 
 def _empty() -> None:

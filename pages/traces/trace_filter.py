@@ -10,6 +10,7 @@ import streamlit as st
 
 from calibrate.types import LabelState, TraceFilter
 from db import Store
+from pages import shell
 from pages.components.text import plain
 
 LABEL_STATES: tuple[LabelState, ...] = get_args(LabelState)
@@ -18,7 +19,7 @@ KEYS = ("text", "model", "operation", "attribute", "label", "since", "until")
 
 def draw(store: Store) -> TraceFilter:
     """Draws the widgets, which read and write the address, and returns what they say."""
-    models, operations = _seen(store.url, store)
+    models, operations = _models_and_operations(store)
     row = st.container(horizontal=True, vertical_alignment="bottom", gap="small", wrap=False)
     text = row.text_input(
         "Text in question or answer", key="text", bind="query-params", icon=":material/search:", max_chars=200
@@ -89,10 +90,10 @@ def _midnight(day: date | None) -> datetime | None:
     return datetime.combine(day, time(), UTC) if day else None
 
 
-@st.cache_data(ttl=60, max_entries=8, show_spinner=False)
-def _seen(url: str, _store: Store) -> tuple[list[str], list[str]]:
-    """Models and operations of the newest thousand traces: enough to choose from, and not a scan of a million."""
-    lines = _store.traces.page(TraceFilter(), limit=1000).lines
+@shell.cached_read(None, "traces", entries=8)
+def _models_and_operations(store: Store) -> tuple[list[str], list[str]]:
+    """Those of the newest thousand traces: enough to choose from without a scan of a million."""
+    lines = store.traces.page(TraceFilter(), limit=1000).lines
     models = sorted({line.model for line in lines if line.model})
     return models, sorted({line.operation for line in lines if line.operation})
 
@@ -102,13 +103,13 @@ def _with(key: str, options: list[str]) -> list[str]:
     return sorted({*options, *st.query_params.get_all(key), *(st.session_state.get(key) or [])})
 
 
-@st.cache_data(ttl=60, max_entries=8, show_spinner=False)
-def _attributes(url: str, _store: Store) -> list[str]:
-    return _store.traces.attribute_names()
+@shell.cached_read(None, "traces", entries=8)
+def _attributes(store: Store) -> list[str]:
+    return store.traces.attribute_names()
 
 
 def _attribute_help(store: Store) -> str:
-    names = _attributes(store.url, store)
+    names = _attributes(store)
     if not names:
         return "The newest traces carry no attributes."
     return "The newest traces carry " + ", ".join(plain(n, 60) for n in names[:12])

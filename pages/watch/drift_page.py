@@ -42,7 +42,7 @@ def _go(text: str, key: str, icon: str, *, first: bool, which: dict[str, str] | 
 
 
 def show(store: Store) -> None:
-    report = drift_report.report(store)
+    report = drift_report.load(store)
     verdict(report)
     drift_report.show_facts(report)
     if not report.lines:

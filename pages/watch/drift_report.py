@@ -6,14 +6,12 @@ from collections.abc import Sequence
 from typing import Any
 
 import streamlit as st
-from sqlalchemy import func, select
 
 from calibrate.report.numbers import UNKNOWN, count, listed, number, share
 from calibrate.report.sentences import drift as sentences
 from calibrate.report.weekly_html import figure, unit, urgency
 from calibrate.workflow.watching import drift as step
 from db import Store
-from db.tables import ScoreRow, TraceRow
 from pages import shell
 from pages.components.charts import CONFIG
 from pages.components.text import middle, plain, visible
@@ -29,19 +27,12 @@ KEY = """<style>
 &emsp; The height is the share of a window's scores.</div>"""
 
 
-def report(store: Store) -> step.Report:
-    """Made anew when traces or scores came."""
-    newest = store.releases.list()[0]
-    with store.engine.connect() as connection:
-        traces = connection.scalar(select(func.max(TraceRow.id)))
-        scored = connection.execute(select(func.count(), func.max(ScoreRow.scored_at))).one()
-    return _kept(store.url, (newest.version, traces, *scored), store)
-
-
-@st.cache_resource(max_entries=20, show_spinner="Comparing the traffic since the release with the window before …")
-def _kept(url: str, changes: tuple[Any, ...], _store: Store) -> step.Report:
-    """Immutable, so one serves every session."""
-    return step.drift(_store, now=shell.now())
+@shell.cached_read(
+    "Comparing the traffic since the release with the window before …",
+    "traces", "samples", "scores", "releases", "team", entries=20,
+)  # fmt: skip
+def load(store: Store) -> step.Report:
+    return step.drift(store, now=shell.now())
 
 
 def show_facts(report: step.Report) -> None:

@@ -7,13 +7,13 @@ from typing import Any
 
 import plotly.graph_objects as go
 import streamlit as st
-from sqlalchemy import func, select
 
 from calibrate.report.numbers import count, day, estimate, share
 from calibrate.workflow.upgrade import models_seen as step
 from db import Store
-from db.tables import LabelRow, TraceRow
+from pages import shell
 from pages.components.charts import CONFIG, GREY, axis, share_axis, template
+from pages.components.evidence_choice import SampleNames
 from pages.components.text import charted, middle, plain, visible
 
 NONE = "(none)"
@@ -33,20 +33,9 @@ def choose_by(store: Store) -> str:
     return str(by)
 
 
-def registry(store: Store, by: str, sample: str | Sequence[str] | None) -> step.Registry:
-    """Read anew when a trace, a label or a release came."""
-    with store.engine.connect() as connection:
-        newest = tuple(connection.scalar(select(func.max(row.id))) for row in (TraceRow, LabelRow))
-    names = sample if isinstance(sample, str) or sample is None else tuple(sample)
-    return _kept(store.url, by, names, (*newest, len(store.releases.list())), store)
-
-
-@st.cache_resource(max_entries=50, show_spinner="Counting traces …")
-def _kept(
-    url: str, by: str, sample: str | tuple[str, ...] | None, changes: tuple[Any, ...], _store: Store
-) -> step.Registry:
-    """Immutable, so one serves every session."""
-    return step.registry(_store, by=by, sample=sample)
+@shell.cached_read("Counting traces …", "traces", "samples", "labels", "releases")
+def load(store: Store, by: str, sample: SampleNames) -> step.Registry:
+    return step.registry(store, by=by, sample=sample)
 
 
 def show_traffic(registry: step.Registry) -> None:

@@ -52,7 +52,7 @@ def show(store: Store) -> None:
         by = model_traffic.choose_by(store)
     with middle:
         sample = evidence_choice.choose_labels(store, merge=True)
-    registry = model_traffic.registry(store, by, evidence_choice.sample_names(sample))
+    registry = model_traffic.load(store, by, evidence_choice.sample_names(sample))
     if by == "model":
         what_next(registry)
     model_traffic.show_step(registry)

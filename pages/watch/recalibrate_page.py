@@ -145,7 +145,7 @@ def show(store: Store) -> None:
         st.caption("On the traces that are labelled already. Old scores stay; no label is needed.")
         if not tried:
             return
-    outcome = recalibration.outcome(store, plan, step.SAME)
+    outcome = recalibration.load(store, plan, step.SAME)
     recalibration.show_points(outcome)
     recalibration.show_curves(outcome.redone)
     offer(store, outcome)

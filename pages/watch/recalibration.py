@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime
 from typing import Any
 
 import streamlit as st
-from sqlalchemy import func, select
 
 from calibrate.errors import TouchstoneError
 from calibrate.report.numbers import count, decimals, interval, limit, share
@@ -17,32 +15,25 @@ from calibrate.stats.choosing.policy import parse
 from calibrate.types import Interval
 from calibrate.workflow.upgrade import recalibrate as step
 from db import Store
-from db.tables import LabelRow, PointRow, ScoreRow
 from pages import shell
 from pages.components.charts import CONFIG, curves
 from pages.components.text import plain, visible
 
-Asked = str | tuple[str, ...] | None
 EACH_ROW = 2
 SIDES = "On the same labels: the live threshold by the old scores, and the new one by the new scores (95% interval)"
 
 
-def outcome(store: Store, plan: step.Plan, policy: str) -> step.Outcome:
-    """What recalibrating would give, worked out anew when a label, a score, a point or a release came."""
-    with store.engine.connect() as connection:
-        label, point = (connection.scalar(select(func.max(row.id))) for row in (LabelRow, PointRow))
-        scores = connection.execute(select(func.count(), func.max(ScoreRow.scored_at))).one()
+def load(store: Store, plan: step.Plan, policy: str) -> step.Outcome:
+    """What recalibrating would give."""
     configs = tuple(due.config.id if due.config else None for due in plan.due)
-    key = (plan.release.version, tuple(plan.asked or ()), configs, label, point, *scores, policy)
-    return _kept(store.url, key, store, plan, policy, shell.user(), shell.now())
+    return _outcome(store, configs, policy, shell.user(), plan)
 
 
-@st.cache_resource(max_entries=20, show_spinner="Choosing every threshold anew …")
-def _kept(
-    url: str, key: tuple[Any, ...], _store: Store, _plan: step.Plan, policy: str, _by: str, _now: datetime
-) -> step.Outcome:
-    """Immutable, so one serves every session."""
-    return step.look(_store, _plan, step.redo(_store, _plan, policy=policy), by=_by, now=_now)
+@shell.cached_read(
+    "Choosing every threshold anew …", *shell.EVIDENCE, "points", "releases", "rechecks", "team", entries=20
+)
+def _outcome(store: Store, configs: tuple[int | None, ...], policy: str, user: str, _plan: step.Plan) -> step.Outcome:
+    return step.look(store, _plan, step.redo(store, _plan, policy=policy), by=user, now=shell.now())
 
 
 def show_why(plan: step.Plan) -> None:

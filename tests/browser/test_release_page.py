@@ -10,7 +10,9 @@ import pytest
 
 from calibrate.workflow.releasing import approval, history
 from calibrate.workflow.releasing import release as step
+from calibrate.workflow.releasing.candidate import build_candidate
 from db import open_store
+from db.proposals import ReleaseRequest
 from tests.browser.conftest import LONG, App, serve, settled, until
 from tests.workflow.making import DETECTOR, NOW, draw, fill, save
 
@@ -27,7 +29,7 @@ def own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[App]:
     save(store, "manual:0.55")
     for place in range(12):
         tier: Any = "page" if place % 2 else "signal"
-        step.release(store, tiers={DETECTOR: tier}, note=f"release {place + 1}", by="ann", now=NOW)
+        step.release(store, ReleaseRequest(tiers={DETECTOR: tier}, note=f"release {place + 1}", by="ann"), now=NOW)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("TOUCHSTONE_APPROVAL", "1")
         server, address = serve(store.url, folder / "server.log")
@@ -96,7 +98,9 @@ def test_a_worse_point_needs_a_reason_and_a_second_person(own: App, page: Any) -
     assert own.store.releases.count() == before
     (mine,) = approval.waiting(own.store)
     approval.decline(own.store, mine.id, by="tester", now=NOW)
-    approval.propose(own.store, note="quiet nights", reason="Too many pages at night.", by="ann", now=NOW)
+    approval.propose(
+        own.store, ReleaseRequest(note="quiet nights", reason="Too many pages at night.", by="ann"), now=NOW
+    )
     page.reload()
     page.get_by_text("by ann.").wait_for()
     settled(page)
@@ -113,7 +117,7 @@ def _seen(own: App) -> Any:
 
     before = history.live_release(own.store)
     assert before is not None
-    after = step.candidate(
-        own.store, note="", by="", now=NOW, version=before.version + 1, replaces=before.version, before=before
+    after = build_candidate(
+        own.store, ReleaseRequest(by=""), points=own.store.points.latest(), previous=before, now=NOW
     )
     return impact(own.store, before, after).rows

@@ -16,6 +16,7 @@ from calibrate.workflow.releasing import release
 from calibrate.workflow.tuning import operating_points
 from calibrate.workflow.watching.watch import Watcher
 from db import Store
+from db.proposals import ReleaseRequest
 from tests.browser.conftest import App, settled
 from tests.workflow.making import DETECTOR, draw, fill
 
@@ -36,7 +37,7 @@ def flagged(app: App) -> str:
         operating_points.save_point(
             store, data, operating_points.choose_point(data, parse("manual:0.5")), by="ann", now=now
         )
-        release.release(store, detectors=[DETECTOR], tiers={DETECTOR: "page"}, note="", by="ann", now=now)
+        release.release(store, ReleaseRequest(detectors=[DETECTOR], tiers={DETECTOR: "page"}, by="ann"), now=now)
     return watched(store)
 
 
@@ -65,7 +66,7 @@ def test_a_release_that_has_not_looked_yet_leaves_what_was_decided_in_sight(
 ) -> None:
     before = app.store.releases.list()[0].version
     live = release.release(
-        app.store, detectors=[DETECTOR], tiers={DETECTOR: "signal"}, note="", by="ann", now=datetime.now(UTC)
+        app.store, ReleaseRequest(detectors=[DETECTOR], tiers={DETECTOR: "signal"}, by="ann"), now=datetime.now(UTC)
     ).version
     page = visit(f"/traces?trace={flagged}")
     page.get_by_text(re.compile(rf"v{before} \(v{live} is live now\) decided RE(VIEW|JECT)")).wait_for()

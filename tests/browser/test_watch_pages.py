@@ -17,6 +17,7 @@ from calibrate.workflow.detection.detect import utc_now
 from calibrate.workflow.releasing import history, release
 from calibrate.workflow.watching import recheck
 from db import Store, open_store
+from db.proposals import ReleaseRequest
 from pages.components.text import middle
 from tests.browser.conftest import LONG, App, serve, settled, turn_to, until
 from tests.workflow.making import save
@@ -77,7 +78,7 @@ def test_from_nothing_to_a_recalibrated_release(own: App, browser: Any) -> None:
     log(store, 60, hours=100, model="old", prompt="v1", labelled=True)
     detect.work(store, run_id=detect.queue(store, [NAME], {"all": True}).id)
     save(store, "f1")
-    release.release(store, note="", by="ann", now=utc_now() - timedelta(hours=99))
+    release.release(store, ReleaseRequest(by="ann"), now=utc_now() - timedelta(hours=99))
     log(store, 60, hours=2, model=NEW, prompt="v2", labelled=False)
     detect.work(store, run_id=detect.queue(store, [NAME], {"all": True}).id)
 

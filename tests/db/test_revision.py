@@ -15,10 +15,12 @@ from sqlalchemy import Engine, event, insert, text
 from sqlalchemy.exc import OperationalError
 
 from calibrate.errors import StoreError
-from calibrate.types import Baseline, Label, Member, Sample, Score, TraceFilter
+from calibrate.types import Baseline, Interval, Label, Member, OperatingPoint, Sample, Score, TraceFilter
 from db import Group, Store, open_store
 from db.decisions import Decided
 from db.engine import writing
+from db.proposals import ReleaseRequest
+from db.releases import PointData, SavedPoint
 from db.revision import TABLES
 from db.tables import Base, TeamFileRow, table
 from tests.db.make import NOW, label, records, trace
@@ -26,6 +28,7 @@ from tests.db.make import NOW, label, records, trace
 ROOT = Path(__file__).parent.parent.parent
 GROUPS: tuple[Group, ...] = get_args(Group)
 LATER = NOW + timedelta(days=1)
+REQUEST = ReleaseRequest(by="ann", note="")
 
 
 @pytest.fixture
@@ -40,7 +43,7 @@ def filled(store: Store) -> Store:
     store.runs.claim("worker", now=NOW)
     store.certifications.start("overlap", config_id=1, sample_id=1, plan={}, by="ann", now=NOW)
     store.rechecks.begin("overlap", version=1, config_id=1, sample_id=1, plan={}, by="ann", now=NOW)
-    store.proposals.add({}, by="ann", now=NOW)
+    store.proposals.add(REQUEST, expected=2, content="", now=NOW)
     return store
 
 
@@ -65,7 +68,11 @@ def decision(pk: int) -> Decided:
     return Decided(pk, 1, "ACCEPT", "off", (), (), {}, NOW)
 
 
-POINT: dict[str, Any] = {"config_id": 1, "sample_id": None, "point": {}, "data": {}, "chosen_by": "ann", "now": NOW}
+UNKNOWN = Interval(None)
+POINT = OperatingPoint(
+    "overlap", "above", 0.5, "manual", True, UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN, 2, 1, 1, 0, 0, 1, 1.0
+)
+SAVED = SavedPoint(0, "overlap", 1, None, POINT, PointData((), None, "", 2, 1, None, None, (), ()), "ann", NOW)
 WRITERS: dict[str, tuple[Callable[[Store], object], set[Group]]] = {
     "traces.add": (lambda s: s.traces.add(records(12), labels_as=None, now=NOW), {"traces"}),
     "labels.add": (lambda s: s.labels.add(1, label("clean"), sample_id=1, now=NOW), {"labels"}),
@@ -81,7 +88,7 @@ WRITERS: dict[str, tuple[Callable[[Store], object], set[Group]]] = {
     "runs.finish": (lambda s: s.runs.finish(1, "worker", "done", now=NOW), {"runs"}),
     "runs.requeue": (lambda s: s.runs.requeue(1, "worker"), {"runs"}),
     "runs.stop": (lambda s: s.runs.stop(1, now=NOW), {"runs"}),
-    "points.save": (lambda s: s.points.save("overlap", **POINT), {"points"}),
+    "points.save": (lambda s: s.points.save(SAVED), {"points"}),
     "certifications.start": (
         lambda s: s.certifications.start("overlap", config_id=1, sample_id=None, plan={}, by="ann", now=NOW),
         {"points"},
@@ -90,7 +97,7 @@ WRITERS: dict[str, tuple[Callable[[Store], object], set[Group]]] = {
     "certifications.finish": (lambda s: s.certifications.finish(1, {}, now=NOW), {"points"}),
     "ensembles.save": (lambda s: s.ensembles.save("both", {}, by="ann", now=NOW), {"points"}),
     "releases.adding": (release, {"releases"}),
-    "proposals.add": (lambda s: s.proposals.add({}, by="ann", now=NOW), {"releases"}),
+    "proposals.add": (lambda s: s.proposals.add(REQUEST, expected=2, content="", now=NOW), {"releases"}),
     "proposals.decline": (lambda s: s.proposals.decline(1, by="bob", now=NOW), {"releases"}),
     "decisions.keep": (lambda s: s.decisions.keep([decision(1)]), {"decisions"}),
     "rechecks.begin": (

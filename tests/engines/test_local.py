@@ -75,6 +75,7 @@ def queued(store: Store) -> Run:
     return store.runs.queue([{"name": "slow", "params": {}}], {"all": True}, now=now)
 
 
+@pytest.mark.both_databases
 def test_a_killed_run_goes_on_with_what_is_missing(store: Store, queued: Run, asked: Path) -> None:
     pid = start_worker(store.url, queued.id)
     assert is_starting(store.url, queued.id)
@@ -102,6 +103,7 @@ def test_a_killed_run_goes_on_with_what_is_missing(store: Store, queued: Run, as
     assert len(lines) - TRACES <= KEEP_EVERY / PAUSE + 2 * BATCH
 
 
+@pytest.mark.both_databases
 def test_a_worker_stops_when_asked(store: Store, queued: Run, asked: Path) -> None:
     start_worker(store.url, queued.id)
     wait_for(lambda: store.runs.get(queued.id).done > 0, store, queued)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from calibrate.cli import simulating
+from calibrate.cli import simulate
 from calibrate.errors import BadInput
 from calibrate.simulate import drifting
 from calibrate.simulate.targets import Row
@@ -44,10 +44,10 @@ def test_the_prevalence_is_within_its_error() -> None:
 def test_the_verb_measures_the_same_with_the_same_seed(monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in {"LABELS": 60, "REFERENCE": 60, "SIZES": (40,), "DETECTORS": 2}.items():
         monkeypatch.setattr(drifting, name, value)
-    monkeypatch.setattr(simulating, "FEWEST", 3)
+    monkeypatch.setattr(simulate, "FEWEST", 3)
     args = Namespace(replications=3, labels=300, seed=4, drift=True)
-    first = simulating.simulate(args)
-    assert first.document == simulating.simulate(args).document
+    first = simulate.run(args)
+    assert first.document == simulate.run(args).document
     assert "wrong" in first.text
     with pytest.raises(BadInput, match="a seed"):
-        simulating.simulate(Namespace(replications=50, labels=300, seed=-1, drift=True))
+        simulate.run(Namespace(replications=50, labels=300, seed=-1, drift=True))

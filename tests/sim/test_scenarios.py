@@ -13,7 +13,7 @@ import pytest
 from scipy.stats import binom
 from sklearn.metrics import roc_auc_score
 
-from calibrate.cli.simulating import simulate, targets
+from calibrate.cli.simulate import run, targets
 from calibrate.errors import BadInput
 from calibrate.simulate.cells import Cell, against_truth, cell, reachable
 from calibrate.simulate.intervals import coverage, labels_like, misses
@@ -242,4 +242,4 @@ def test_the_table_holds_every_target_it_can_and_says_whether_it_is_met(
 )
 def test_the_verb_refuses_what_measures_nothing(given: dict[str, int], says: str) -> None:
     with pytest.raises(BadInput, match=says):
-        simulate(Namespace(**{"replications": 100, "labels": 300, "seed": None, "drift": False, **given}))
+        run(Namespace(**{"replications": 100, "labels": 300, "seed": None, "drift": False, **given}))

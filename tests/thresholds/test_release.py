@@ -11,14 +11,18 @@ from typing import Any
 import numpy as np
 import pytest
 
-from calibrate.cli import parser, releasing, verify
+from calibrate.cli import grammar, verify
+from calibrate.cli import release as release_verb
 from calibrate.errors import BadInput
+from calibrate.report.sentences import release as sentences
 from calibrate.runtime import decide, load
 from calibrate.stats.ensembles.combine import Recipe
 from calibrate.thresholds import Sampling, ThresholdsFile, diff
 from calibrate.workflow.releasing import release
+from calibrate.workflow.releasing.candidate import build_candidate
 from calibrate.workflow.tuning import ensemble
 from db import Store
+from db.proposals import ReleaseRequest
 from tests.workflow.making import NOW, keep_sample, save
 from tests.workflow.tuning.test_ensemble import A, B, filled
 
@@ -34,7 +38,7 @@ def ready(store: Store) -> Store:
     for name in (A, B):
         save(store, "manual:0.45", name=name, sample="w47")
     if not SAVED:
-        SAVED.update(ensemble.document_of(build(store, "k_of_n")))
+        SAVED.update(ensemble.document_of(build(store, "weighted")))
     store.ensembles.save(NAME, SAVED, by="ann", now=NOW)
     return store
 
@@ -44,17 +48,18 @@ def build(store: Store, kind: Any) -> ensemble.Report:
 
 
 def made(store: Store, **given: Any) -> ThresholdsFile:
-    known = {"ensembles": [NAME], "note": "", "by": "ann", "now": NOW, "version": 1, "replaces": None}
-    return release.candidate(store, **{**known, **given})
+    previous = given.pop("previous", None)
+    request = ReleaseRequest(**{"ensembles": [NAME], "by": "ann", **given})
+    return build_candidate(store, request, points=store.points.latest(), previous=previous, now=NOW)
 
 
-@pytest.mark.parametrize("kind", ["k_of_n", "logistic"])
+@pytest.mark.parametrize("kind", ["any", "logistic"])
 def test_the_file_flags_what_the_ensemble_flagged(ready: Store, tmp_path: Path, kind: str) -> None:
     report = build(ready, kind)
     ensemble.save(ready, NAME, report, by="ann", now=NOW)
     out = tmp_path / "thresholds.json"
     off: Any = {A: "off", B: "off"}
-    release.release(ready, ensembles=[NAME], tiers=off, note="", by="ann", now=NOW, out=out)
+    release.release(ready, ReleaseRequest(ensembles=[NAME], tiers=off, by="ann"), now=NOW, out=out)
     file = load(out)
     traffic = report.gathered.material.traffic
     expected = report.rule.score(traffic) >= (report.signal.threshold or 0)
@@ -73,7 +78,7 @@ def test_the_file_says_how_the_samples_were_drawn_and_sampling_stays(ready: Stor
     before = made(ready)
     sampled = dataclasses.replace(before.detectors[A], sampling=Sampling(0.1))
     before = dataclasses.replace(before, detectors={**before.detectors, A: sampled})
-    after = made(ready, before=before, version=2, replaces=1)
+    after = made(ready, previous=before)
     assert after.detectors[A].sampling == Sampling(0.1)
     assert diff(before, after) == []
 
@@ -82,11 +87,11 @@ def test_a_tier_takes_the_page_cut_away(ready: Store) -> None:
     cuts = {"page": {"threshold": 1.75}, "signal": {"threshold": 1.5}}
     ready.ensembles.save(NAME, {**SAVED, "cuts": cuts}, by="ann", now=NOW)
     assert (made(ready).ensembles[NAME].cuts.page, made(ready).ensembles[NAME].cuts.signal) == (1.75, 1.5)
-    (caution,) = release.cautions(made(ready))
+    (caution,) = sentences.cautions(made(ready))
     assert "the ensemble grounding pages people" in caution
     quiet = made(ready, tiers={NAME: "signal"})
     assert (quiet.ensembles[NAME].cuts.page, quiet.ensembles[NAME].cuts.signal) == (None, 1.5)
-    assert release.cautions(quiet) == []
+    assert sentences.cautions(quiet) == []
     assert not made(ready, tiers={NAME: "off"}).ensembles[NAME].live
 
 
@@ -112,7 +117,7 @@ def test_members_must_be_in_the_release_with_the_scores_it_was_made_from(ready: 
 def test_the_command_line_takes_it(ready: Store, store_url: str, tmp_path: Path) -> None:
     out = tmp_path / "t.json"
     given = ["--out", str(out), "--tier", f"{A}=off", "--ensemble", NAME, "--note", "with it", "--store", store_url]
-    answer = releasing.release(parser.build().parse_args(["release", *given]))
+    answer = release_verb.run(grammar.build().parse_args(["release", *given]))
     assert answer.exit_code == 0
     assert list(json.loads(out.read_text())["ensembles"]) == [NAME]
-    assert "; ensembles: grounding" in verify.verify(Namespace(file=str(out))).text
+    assert "; ensembles: grounding" in verify.run(Namespace(file=str(out))).text

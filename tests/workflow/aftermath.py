@@ -14,6 +14,7 @@ from calibrate.workflow.evidence import loading
 from calibrate.workflow.releasing import release
 from calibrate.workflow.tuning import operating_points
 from db import Store
+from db.proposals import ReleaseRequest
 from db.releases import Release
 from tests.workflow.making import ABOVE, NOW, give_scores
 
@@ -68,4 +69,4 @@ def released(store: Store, *, n: int = 600, policy: str = f"manual:{THRESHOLD}",
     add(store, "old", scores, start=RELEASED - timedelta(days=14), labels=labels)
     data = loading.load_evidence(store, ABOVE)
     operating_points.save_point(store, data, operating_points.choose_point(data, parse(policy)), by="ann", now=RELEASED)
-    return release.release(store, note="first", by="ann", now=RELEASED)
+    return release.release(store, ReleaseRequest(note="first", by="ann"), now=RELEASED)

@@ -15,6 +15,7 @@ from calibrate.types import Label, Member, OperatingPoint, Sample, Score, Source
 from calibrate.workflow.evidence import loading
 from calibrate.workflow.tuning import operating_points
 from db import Store
+from db.engine import writing
 from db.releases import SavedPoint
 from db.scores import Config
 from db.tables import PointRow
@@ -90,7 +91,7 @@ def keep_sample(store: Store, strata: Sequence[str], population: dict[str, int],
 def keep_old_point(store: Store, saved: SavedPoint, *, point: Mapping[str, Any], data: Mapping[str, Any]) -> None:
     """A point as an older version stored it: `point` and `data` as they lie in the database."""
     row = {"detector": saved.detector, "config_id": saved.config_id, "sample_id": saved.sample_id}
-    with store.engine.begin() as connection:
+    with writing(store.engine) as connection:
         connection.execute(
             insert(PointRow), [{**row, "point": point, "data": data, "chosen_by": "a", "chosen_at": NOW}]
         )

@@ -88,20 +88,26 @@ def certified(store: Store, detector: str, config_id: int, target: float) -> Sta
     return None
 
 
-def overturned(store: Store, detector: str, sure: Guarantee) -> str | None:
-    """Where labels that certified a threshold have changed since, what they say now; None where they stand."""
-    for one in store.certifications.of(detector):
-        at = standing_of(store, one)
-        if at.outcome is None or at.outcome.guarantee != sure or at.outcome.cut is None:
+@dataclass(frozen=True)
+class Overturned:
+    """A certificate whose labels have changed since: of those that gave it, `hallucinated` still are."""
+
+    detector: str
+    guarantee: Guarantee
+    hallucinated: int
+
+
+def overturned(store: Store, detector: str, guarantee: Guarantee) -> Overturned | None:
+    """How the labels of a certificate have changed since, so that it no longer holds; None where it does."""
+    for attempt in store.certifications.of(detector):
+        at = standing_of(store, attempt)
+        if at.outcome is None or at.outcome.guarantee != guarantee or at.outcome.cut is None:
             continue
         cut, way = at.outcome.cut, at.plan.flag_when
-        rows = [row for row in fresh_rows(store, one) if row.value is not None and flags(row.value, cut, way)]
+        rows = [row for row in fresh_rows(store, attempt) if row.value is not None and flags(row.value, cut, way)]
         hits = sum(row.gold == "hallucinated" for row in rows)
-        if hits < sure.hallucinated:
-            return (
-                f"labels of {detector} have changed since it was certified: {sure.hallucinated:,} of {sure.labels:,} "
-                f"were hallucinated, {hits:,} are now. The certificate no longer holds: certify it anew"
-            )
+        if hits < guarantee.hallucinated:
+            return Overturned(detector, guarantee, hits)
     return None
 
 

@@ -9,8 +9,6 @@ from datetime import datetime
 from typing import Any, Literal
 
 import numpy as np
-import sqlalchemy as sa
-from sqlalchemy import func, select
 
 from calibrate import registry
 from calibrate.backends import files
@@ -18,13 +16,12 @@ from calibrate.backends.chat import Estimate, chat
 from calibrate.backends.text.refusals import refusal
 from calibrate.detectors.base import Detector
 from calibrate.errors import BadInput
-from calibrate.types import TraceFilter, Usage
+from calibrate.types import Sample, TraceFilter, Usage
 from calibrate.workflow.detection.detect import config_id, no_sample, scope_of, workspace_of
 from calibrate.workspace import use, using
 from db import Store
 from db.runs import Run
 from db.scores import Config
-from db.tables import ConfigRow, GoldRow, MemberRow, ScoreRow, TraceRow
 
 State = Literal["ready", "no model needed", "missing"]
 REASONS = 20
@@ -125,17 +122,17 @@ def scope_at_hand(store: Store, sample: str | None) -> dict[str, Any]:
 def overview(store: Store, scope: Mapping[str, Any]) -> list[Overview]:
     """Every detector there is, by name."""
     newest: dict[str, tuple[datetime, int]] = {}
-    tallies = _tallies(store, scope)
-    configs = _configs(store, list(tallies))
-    for key, (at, _) in tallies.items():
+    tallies = store.coverage.tallies(**_selection(store, scope))
+    configs = store.scores.get_configs(list(tallies))
+    for key, tally in tallies.items():
         name = configs[key].name
-        newest[name] = max(newest.get(name, (at, key)), (at, key))
+        newest[name] = max(newest.get(name, (tally.last, key)), (tally.last, key))
     total, runs = size_of(store, scope), store.runs.recent(RUNS)
     found = []
     with using(workspace_of(store)):
         for name in registry.names():
             config = configs[newest[name][1]] if name in newest else None
-            covered = _coverage(total, tallies[config.id][1]) if config else Coverage(total)
+            covered = _coverage(total, tallies[config.id].counts) if config else Coverage(total)
             detector = registry.make(name)
             found.append(Overview(detector, _status(detector), config, covered, measured(runs, name)))
     return found
@@ -149,8 +146,8 @@ def status(store: Store, detector: Detector) -> Status:
 
 def coverage(store: Store, detector: Detector, scope: Mapping[str, Any]) -> Coverage:
     """What the detector with exactly these parameters, models and files has made of the traces."""
-    found = _tallies(store, scope, config_id(store, detector))
-    return _coverage(size_of(store, scope), *(counts for _, counts in found.values()))
+    tallies = store.coverage.tallies(**_selection(store, scope), config_id=config_id(store, detector))
+    return _coverage(size_of(store, scope), *(tally.counts for tally in tallies.values()))
 
 
 def _status(detector: Detector) -> Status:
@@ -173,10 +170,7 @@ def size_of(store: Store, scope: Mapping[str, Any]) -> int:
     """The number of traces. Raises BadInput for an unknown sample."""
     if "sample" not in scope:
         return store.traces.count(TraceFilter(label="labelled" if scope.get("labelled") else "any"))
-    sample = store.samples.get(scope["sample"])
-    if sample is None:
-        raise no_sample(store, scope["sample"])
-    return sample.size
+    return _sample(store, scope).size
 
 
 def measured(runs: Sequence[Run], name: str, params: Mapping[str, Any] | None = None) -> Measured | None:
@@ -211,37 +205,18 @@ def plan(store: Store, detector: Detector, scope: Mapping[str, Any], covered: Co
         return Plan(covered.to_do, rate, *_reckoned(store, detector, scope, covered.to_do))
 
 
-def _contents(store: Store, scope: Mapping[str, Any]) -> sa.Select[int, str]:
-    """(trace key, content hash) of the traces meant."""
-    query = select(TraceRow.id, TraceRow.content_hash)
-    if "sample" in scope:
-        sample = store.samples.get(scope["sample"])
-        if sample is None:
-            raise no_sample(store, scope["sample"])
-        return query.join(MemberRow, MemberRow.trace_pk == TraceRow.id).where(MemberRow.sample_id == sample.id)
-    return query.join(GoldRow, GoldRow.trace_pk == TraceRow.id) if scope.get("labelled") else query
+def _selection(store: Store, scope: Mapping[str, Any]) -> dict[str, Any]:
+    """The scope as `store.coverage` takes it. Raises BadInput for an unknown sample."""
+    if "sample" not in scope:
+        return {"labelled": bool(scope.get("labelled"))}
+    return {"sample_id": _sample(store, scope).id}
 
 
-def _tallies(
-    store: Store, scope: Mapping[str, Any], config: int | None = None
-) -> dict[int, tuple[datetime, Counter[tuple[str, str | None]]]]:
-    """By configuration: when it last scored one of the traces, and how often each (status, reason)."""
-    contents = _contents(store, scope).subquery()
-    # Every refusal quotes its own sentence; they count as one.
-    reason = sa.case((ScoreRow.status == "refusal", None), else_=ScoreRow.reason).label("why")
-    query = select(ScoreRow.config_id, ScoreRow.status, reason, func.count(), func.max(ScoreRow.scored_at))
-    query = query.join(contents, contents.c.content_hash == ScoreRow.content_hash)
-    found: dict[int, tuple[datetime, Counter[tuple[str, str | None]]]] = {}
-    with store.engine.connect() as connection:
-        # Named one by one, they are looked up by key; otherwise every score of the store is read.
-        named = [config] if config is not None else connection.scalars(select(ConfigRow.id)).all()
-        query = query.where(ScoreRow.config_id.in_(named))
-        rows = connection.execute(query.group_by(ScoreRow.config_id, ScoreRow.status, reason)).tuples()
-        for key, state, why, n, at in rows:
-            before, counts = found.setdefault(key, (at, Counter()))
-            counts[state, why] += n
-            found[key] = (max(before, at), counts)
-    return found
+def _sample(store: Store, scope: Mapping[str, Any]) -> Sample:
+    sample = store.samples.get(scope["sample"])
+    if sample is None:
+        raise no_sample(store, scope["sample"])
+    return sample
 
 
 def _coverage(total: int, *counts: Counter[tuple[str, str | None]]) -> Coverage:
@@ -262,20 +237,14 @@ def _coverage(total: int, *counts: Counter[tuple[str, str | None]]) -> Coverage:
     )
 
 
-def _configs(store: Store, keys: Sequence[int]) -> dict[int, Config]:
-    columns = (ConfigRow.id, ConfigRow.name, ConfigRow.version, ConfigRow.params, ConfigRow.revision)
-    with store.engine.connect() as connection:
-        rows = connection.execute(select(*columns).where(ConfigRow.id.in_(keys))).tuples()
-        return {row[0]: Config(*row) for row in rows}
-
-
 def _reckoned(store: Store, detector: Detector, scope: Mapping[str, Any], to_do: int) -> tuple[Estimate, int]:
     """What the traces to do would ask, from as many of them, drawn by chance, as it takes to have enough requests."""
     looked_at = [0]
+    pks = store.coverage.lacking(config_id(store, detector), **_selection(store, scope))
 
     def requests() -> Iterator[Any]:
         asked = 0
-        for trace in _drawn(store, _missing(store, detector, scope)):
+        for trace in _drawn(store, pks):
             looked_at[0] += 1
             declines = not getattr(type(detector), "scores_refusals", False) and refusal(trace.answer)
             made = [] if declines else detector.requests(trace)  # type: ignore[attr-defined]
@@ -293,16 +262,6 @@ def _reckoned(store: Store, detector: Detector, scope: Mapping[str, Any], to_do:
         completion_tokens=round(found.completion_tokens * times),
         cost=None if found.cost is None else found.cost * times,
     ), looked_at[0]
-
-
-def _missing(store: Store, detector: Detector, scope: Mapping[str, Any]) -> Sequence[int]:
-    contents = _contents(store, scope).subquery()
-    known = select(ScoreRow.content_hash).where(
-        ScoreRow.config_id == config_id(store, detector), ScoreRow.status != "failed"
-    )
-    query = select(contents.c.id).where(contents.c.content_hash.not_in(known)).order_by(contents.c.id)
-    with store.engine.connect() as connection:
-        return connection.scalars(query).all()
 
 
 def _drawn(store: Store, pks: Sequence[int]) -> Iterator[Any]:

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import func, select
-
 from calibrate import registry
 from calibrate.stats.labels.agreement import ENRICHED
 from calibrate.types import Sample
@@ -16,7 +14,6 @@ from calibrate.workflow.evidence import merging
 from calibrate.workflow.evidence.evidence import Evidence
 from db import Store
 from db.scores import Config, Row
-from db.tables import LabelRow, ScoreRow
 
 EVEN = ("random", ENRICHED)  # designs whose labels, pooled, are no less like the traffic than before
 
@@ -85,11 +82,3 @@ def caution(store: Store, sample: Sample | None) -> str | None:
 
 def _definite(counts: Mapping[str, int]) -> int:
     return counts.get("clean", 0) + counts.get("hallucinated", 0)
-
-
-def revision(store: Store, config: Config) -> tuple[Any, ...]:
-    """Changes when a label or a score of this configuration does: the key under which `labelled` may be kept."""
-    scores = select(func.count(), func.max(ScoreRow.scored_at)).where(ScoreRow.config_id == config.id)
-    with store.engine.connect() as connection:
-        count, at = connection.execute(scores).one()
-        return connection.scalar(select(func.max(LabelRow.id))), count, at

@@ -14,7 +14,7 @@ from dataclasses import replace
 
 from calibrate.stats.sampling.designs import must_speak_for_all
 from calibrate.types import Sample, Stratum, TraceFilter, merged_name
-from db import Store, pools
+from db import Store
 from db.scores import Row
 
 MERGED = "merged"  # in place of a design: every part has its own
@@ -26,7 +26,7 @@ def share_out(store: Store, rows_by_sample: Sequence[tuple[Sample, Sequence[Row]
     pks = sorted({row.pk for _, rows in rows_by_sample for row in rows})
     labels: Counter[int] = Counter()  # per trace, of all samples that could have drawn it
     for sample, rows in rows_by_sample:
-        labels.update(dict.fromkeys(pools.among(store.engine, *_pool(sample), pks), len(rows)))
+        labels.update(dict.fromkeys(store.pools.among(*_pool(sample), pks), len(rows)))
     return [
         replace(row, strata=tuple(replace(stratum, share=_share(len(rows), labels[row.pk])) for stratum in row.strata))
         for _, rows in rows_by_sample

@@ -17,7 +17,6 @@ from calibrate.stats.labels.confident_learning import Doubt, rank_doubts
 from calibrate.stats.labels.sensitivity import Errors, Measured, WhatIf, measure_errors, what_if
 from calibrate.stats.sampling.designs import default_name
 from calibrate.types import VERDICTS, Label, Member, OperatingPoint, Sample, TraceFilter, Verdict
-from calibrate.workflow.detection import configurations
 from calibrate.workflow.evidence import loading
 from calibrate.workflow.evidence.score_matrix import load_score_matrix
 from db import Store
@@ -166,12 +165,6 @@ def second_look(store: Store, sample: str | None = None, *, limit: int = 20) -> 
     suspects = (Suspect(data.rows[one.row], one) for one in found.ranked)
     kept = [one for one in suspects if one.row.pk not in settled]
     return SecondLook(tuple(kept[:limit]), len(data.rows), int(data.labels.sum()), found.auroc, found.detectors)
-
-
-def revision(store: Store) -> tuple[object, ...]:
-    """Changes when a label or a score does: the key under which a second look may be kept."""
-    runs = configurations.configs_by_detector(store)
-    return tuple(loading.revision(store, configs[-1]) for configs in runs.values())
 
 
 def errors(store: Store, seen: AgreementReport) -> tuple[Measured, ...]:

@@ -6,67 +6,47 @@ the proposal held, against the same live release. Rolling back needs no approval
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime
-from typing import Any
-
-from sqlalchemy import Connection
 
 from calibrate.errors import BadInput
 from calibrate.thresholds.canonical import digest_of
 from calibrate.thresholds.model import ThresholdsFile
-from calibrate.types import Tier
 from calibrate.workflow.releasing import history
 from calibrate.workflow.releasing import release as releasing
 from calibrate.workflow.releasing.release import Out
 from db import Store
-from db.proposals import Proposal, decide
-from db.releases import Release
+from db.engine import Transaction
+from db.proposals import Proposal, ReleaseRequest, decide
+from db.releases import Release, SavedPoint
 
 APPROVED_BY = "x-approved-by"
 
 
 def propose(
     store: Store,
+    request: ReleaseRequest,
     *,
-    detectors: Collection[str] | None = None,
-    ensembles: Collection[str] = (),
-    tiers: Mapping[str, Tier] | None = None,
-    note: str,
-    by: str,
     now: datetime,
-    reason: str = "",
     expect: int | None = None,
+    points: Mapping[str, SavedPoint] | None = None,
 ) -> Proposal:
     """Keeps a release for a second person to approve. Raises BadInput where it could not be released, or where the very
-    same is waiting already."""
-    before = history.live_release(store)
-    version = before.version + 1 if before else 1
+    same waits already."""
+    previous = history.live_release(store)
+    version = previous.version + 1 if previous else 1
     if expect is not None and version != expect:
         raise BadInput(f"version {version - 1} was released in the meantime: look at what it changed, then go on")
-    asked: dict[str, Any] = {"ensembles": sorted(set(ensembles)), "note": note, "reason": reason}
-    file = releasing.prepared(
-        store,
-        detectors=detectors,
-        tiers=tiers,
-        by=by,
-        now=now,
-        version=version,
-        before=before,
-        **asked,
-    )
-    wanted = {
-        **asked,
-        "detectors": sorted(file.detectors),
-        "tiers": dict(tiers or {}),
-        "version": version,
-        "content": _digest(file),
-    }
-    for one in waiting(store):
-        if (one.wanted["content"], one.wanted["version"]) == (wanted["content"], version):
-            raise BadInput(f"proposal {one.id} by {one.proposed_by} holds the same and waits: approve or decline it")
-    return store.proposals.add(wanted, by=by, now=now)
+    file = releasing.prepare(store, request, previous=previous, now=now, points=points)
+    content = _digest(file)
+    for proposal in waiting(store):
+        if (proposal.content, proposal.expected) == (content, version):
+            raise BadInput(
+                f"proposal {proposal.id} by {proposal.proposed_by} holds the same and waits: approve or decline it"
+            )
+    exact = replace(request, detectors=sorted(file.detectors), ensembles=sorted(set(request.ensembles)))
+    return store.proposals.add(exact, expected=version, content=content, now=now)
 
 
 def approve(store: Store, key: int, *, by: str, now: datetime, out: Out | None = None) -> Release:
@@ -74,25 +54,25 @@ def approve(store: Store, key: int, *, by: str, now: datetime, out: Out | None =
 
     Raises BadInput for one's own proposal, one that is decided, and one that would no longer release what it held.
     """
-    one = _waiting(store, key)
-    if same_person(by, one.proposed_by):
+    proposal = _waiting(store, key)
+    if same_person(by, proposal.proposed_by):
         raise BadInput(f"proposal {key} is your own ({by}): somebody else approves it, or you decline it")
 
-    def make(version: int, before: ThresholdsFile | None) -> ThresholdsFile:
-        file = _rebuilt(store, one, version, before, now)
+    def make(version: int, previous: ThresholdsFile | None) -> ThresholdsFile:
+        file = _rebuild(store, proposal, version, previous, now)
         return replace(file, extra={**file.extra, APPROVED_BY: by})
 
-    def settles(connection: Connection, version: int) -> None:
+    def settles(connection: Transaction, version: int) -> None:
         if not decide(connection, key, "approved", by=by, now=now, version=version):
             raise _decided(store, key)
 
-    note = releasing.noted(one.wanted["note"], one.wanted["reason"])
-    return releasing.publish(store, make, by=one.proposed_by, note=note, now=now, out=out, settles=settles)
+    request = proposal.request
+    return releasing.publish(store, make, by=request.by, note=request.full_note, now=now, out=out, settles=settles)
 
 
-def same_person(one: str, other: str) -> bool:
-    """Whether two names are of one person: neither blanks nor capitals make another."""
-    first, second = (" ".join(name.split()).casefold() for name in (one, other))
+def same_person(first: str, second: str) -> bool:
+    """Whether two names are of the same person: blanks and capitals do not count."""
+    first, second = (" ".join(name.split()).casefold() for name in (first, second))
     return first == second
 
 
@@ -101,9 +81,9 @@ def decline(store: Store, key: int, *, by: str, now: datetime) -> Proposal:
     _waiting(store, key)
     if not store.proposals.decline(key, by=by, now=now):
         raise _decided(store, key)
-    found = store.proposals.get(key)
-    assert found is not None
-    return found
+    proposal = store.proposals.get(key)
+    assert proposal is not None
+    return proposal
 
 
 def waiting(store: Store) -> list[Proposal]:
@@ -111,33 +91,33 @@ def waiting(store: Store) -> list[Proposal]:
     return store.proposals.list(waiting=True)
 
 
-def preview(store: Store, one: Proposal, now: datetime) -> ThresholdsFile:
+def preview(store: Store, proposal: Proposal, now: datetime) -> ThresholdsFile:
     """What a proposal would release now. Raises BadInput where that is no longer what it held."""
-    before = history.live_release(store)
-    return _rebuilt(store, one, before.version + 1 if before else 1, before, now)
+    previous = history.live_release(store)
+    return _rebuild(store, proposal, previous.version + 1 if previous else 1, previous, now)
 
 
-def outlived(store: Store, one: Proposal, now: datetime) -> str | None:
+def outlived(store: Store, proposal: Proposal, now: datetime) -> str | None:
     """Why a proposal can no longer be approved, and what to do; None where it can."""
     try:
-        preview(store, one, now)
+        preview(store, proposal, now)
     except BadInput as error:
         return str(error)
     return None
 
 
-def _rebuilt(store: Store, one: Proposal, version: int, before: ThresholdsFile | None, now: datetime) -> ThresholdsFile:
-    wanted = one.wanted
-    if version != wanted["version"]:
+def _rebuild(
+    store: Store, proposal: Proposal, version: int, previous: ThresholdsFile | None, now: datetime
+) -> ThresholdsFile:
+    if version != proposal.expected:
         raise BadInput(
-            f"v{version - 1} was released after proposal {one.id} was made: take it back or decline it, and propose it "
-            f"anew against v{version - 1}"
+            f"v{version - 1} was released after proposal {proposal.id} was made: take it back or decline it, and "
+            f"propose it anew against v{version - 1}"
         )
-    asked = {name: wanted[name] for name in ("detectors", "ensembles", "tiers", "note", "reason")}
-    file = releasing.prepared(store, **asked, by=one.proposed_by, now=now, version=version, before=before)
-    if _digest(file) != wanted["content"]:
+    file = releasing.prepare(store, proposal.request, previous=previous, now=now)
+    if _digest(file) != proposal.content:
         raise BadInput(
-            f"points or ensembles have changed since proposal {one.id} was made: decline it and propose it anew"
+            f"points or ensembles have changed since proposal {proposal.id} was made: decline it and propose it anew"
         )
     return file
 
@@ -147,17 +127,17 @@ def _digest(file: ThresholdsFile) -> str:
 
 
 def _waiting(store: Store, key: int) -> Proposal:
-    found = store.proposals.get(key)
-    if found is None:
-        known = ", ".join(str(one.id) for one in waiting(store))
-        raise BadInput(f"there is no proposal {key}; {f'waiting: {known}' if known else 'none is waiting'}")
-    if found.outcome is not None:
+    proposal = store.proposals.get(key)
+    if proposal is None:
+        keys = ", ".join(str(each.id) for each in waiting(store))
+        raise BadInput(f"there is no proposal {key}; {f'waiting: {keys}' if keys else 'none is waiting'}")
+    if proposal.outcome is not None:
         raise _decided(store, key)
-    return found
+    return proposal
 
 
 def _decided(store: Store, key: int) -> BadInput:
-    one = store.proposals.get(key)
-    assert one is not None
-    became = f" as v{one.version}" if one.version else ""
-    return BadInput(f"proposal {key} was {one.outcome or 'decided'}{became} by {one.decided_by} already")
+    proposal = store.proposals.get(key)
+    assert proposal is not None
+    release = f" as v{proposal.version}" if proposal.version else ""
+    return BadInput(f"proposal {key} was {proposal.outcome or 'decided'}{release} by {proposal.decided_by} already")

@@ -4,87 +4,97 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, get_args
 
 from calibrate import registry
 from calibrate.errors import BadInput
-from calibrate.probability import JudgedMap
 from calibrate.runtime.scoring import revision_of
 from calibrate.thresholds import baselines
-from calibrate.thresholds.ensembles import Cuts, EnsembleEntry, EnsembleMetrics
-from calibrate.thresholds.model import (
-    Data,
-    DetectorEntry,
-    Drawn,
-    Metrics,
-    ThresholdsFile,
-    Window,
-    label_set_digest,
-)
-from calibrate.types import Interval, Tier
+from calibrate.thresholds.model import Data, DetectorEntry, Drawn, ThresholdsFile, Window, label_set_digest
+from calibrate.types import Tier
 from calibrate.workflow.detection.detect import workspace_of
+from calibrate.workflow.releasing.entries import ensemble_of, entry_of, tiers_of
 from calibrate.workspace import using
 from db import Store
 from db.chosen import SavedEnsemble
+from db.proposals import ReleaseRequest
 from db.releases import SavedPoint, sample_names
 
 NAME = re.compile("[A-Za-z0-9][A-Za-z0-9_.:@/+ -]*")
 
 
-def candidate(
+def build_candidate(
     store: Store,
+    request: ReleaseRequest,
     *,
-    detectors: Collection[str] | None = None,
-    ensembles: Collection[str] = (),
-    tiers: Mapping[str, Tier] | None = None,
-    note: str,
-    by: str,
+    points: Mapping[str, SavedPoint],
+    previous: ThresholdsFile | None,
     now: datetime,
-    version: int,
-    replaces: int | None,
-    before: ThresholdsFile | None = None,
-    reason: str = "",
 ) -> ThresholdsFile:
-    """The file a release would hold: the latest saved point of each detector (of `detectors`, when given).
+    """The file that a release of these points would be, after `previous`, the live one.
 
-    The tier of a detector or ensemble is the one given, else the one it has in `before`, the release it replaces, else
-    `signal` for a detector and `page` for an ensemble; how production samples a detector stays as in `before`. Saved
-    `ensembles` come in with the cuts they were saved with; in tier `signal` an ensemble does not page. A `reason` is
-    kept as `x-reason`. Raises BadInput when there is nothing to release, a detector has no saved point, a point meets
-    no policy, an ensemble was made from other scores than the release's, or the baselines are not those of the scores.
+    The tier of a detector or ensemble is the one requested, else its tier in `previous`, else `signal` for a detector
+    and `page` for an ensemble; how production samples a detector stays as in `previous`. Saved ensembles come in with
+    the cuts they were saved with; in tier `signal` an ensemble does not page. The reason is kept as `x-reason`.
+
+    Raises BadInput when there is nothing to release, a detector has no point, a point meets no policy, an ensemble was
+    made from other scores than the release's, or the baselines are not those of the scores.
     """
-    saved = store.points.latest()
-    names = sorted(saved if detectors is None else set(detectors))
+    names = sorted(points if request.detectors is None else set(request.detectors))
+    _check(request, names, points)
+    chosen = [points[name] for name in names]
+    ensembles = [_saved_ensemble(store, name) for name in sorted(set(request.ensembles))]
+    tiers: dict[str, Tier] = {**(tiers_of(previous) if previous else {}), **request.tiers}
+    entries = {
+        point.detector: entry_of(store, point, tiers.get(point.detector, "signal"), previous) for point in chosen
+    }
+    return ThresholdsFile(
+        version=previous.version + 1 if previous else 1,
+        released_at=now,
+        released_by=request.by,
+        note=request.full_note,
+        replaces=previous.version if previous else None,
+        detectors=entries,
+        ensembles={saved.name: ensemble_of(saved, entries, tiers.get(saved.name, "page")) for saved in ensembles},
+        data=_data(store, chosen, ensembles),
+        baselines=_baselines(store, entries.get("entropy_z")),
+        extra={"x-reason": request.reason} if request.reason else {},
+    )
+
+
+def _check(request: ReleaseRequest, names: Sequence[str], points: Mapping[str, SavedPoint]) -> None:
     if not names:
         raise BadInput("nothing to release: choose and save an operating point first (`choose DETECTOR --save`)")
     for name in names:
-        if name not in saved:
-            registry.get(name)  # says so where there is no such detector
+        if name not in points:
+            registry.get(name)  # raises where there is no such detector
             raise BadInput(f"{name} has no saved operating point: `choose {name} --policy … --save` first")
-    for name, tier in (tiers or {}).items():
-        if name not in {*names, *ensembles}:
-            hint = _near(name, [*names, *ensembles])
+    for name, tier in request.tiers.items():
+        if name not in {*names, *request.ensembles}:
+            hint = _near(name, [*names, *request.ensembles])
             raise BadInput(f"a tier is given for {name}, which is not in this release{hint}")
         if tier not in get_args(Tier):
             raise BadInput(f"{name} has the tier {tier!r}; a tier is one of {', '.join(get_args(Tier))}")
-    chosen = [saved[name] for name in names]
-    combined = [_saved_ensemble(store, name) for name in sorted(set(ensembles))]
-    wanted: dict[str, Tier] = {**(tiers_of(before) if before else {}), **(tiers or {})}
-    entries = {point.detector: entry_of(store, point, wanted.get(point.detector, "signal"), before) for point in chosen}
-    return ThresholdsFile(
-        version=version,
-        released_at=now,
-        released_by=by,
-        note=note,
-        replaces=replaces,
-        detectors=entries,
-        ensembles={one.name: ensemble_of(one, entries, wanted.get(one.name, "page")) for one in combined},
-        data=_data(store, chosen, combined),
-        baselines=_baselines(store, entries.get("entropy_z")),
-        extra={"x-reason": reason} if reason else {},
-    )
+
+
+def _near(name: str, known: Iterable[str]) -> str:
+    """The names that a mistyped one is like, as a hint; "" where none is like it."""
+    near = difflib.get_close_matches(name, sorted(known), n=3, cutoff=0.6)
+    return f" (did you mean {', '.join(near)}?)" if near else ""
+
+
+def _saved_ensemble(store: Store, name: str) -> SavedEnsemble:
+    saved = store.ensembles.latest()
+    if name not in saved:
+        names = f"saved are {', '.join(sorted(saved))}" if saved else "none is saved yet"
+        raise BadInput(
+            f"there is no ensemble {name!r}{_near(name, saved)}: {names}; `ensemble KIND --save NAME` makes one"
+        )
+    if not NAME.fullmatch(name):
+        raise BadInput(f"a file takes names of letters, digits, spaces and _.:@/+-: save {name!r} under such a name")
+    return saved[name]
 
 
 def _baselines(store: Store, entry: DetectorEntry | None) -> dict[str, Any]:
@@ -99,89 +109,6 @@ def _baselines(store: Store, entry: DetectorEntry | None) -> dict[str, Any]:
             "on: `detect entropy_z --labelled`, then choose and save its point again"
         )
     return baselines.to_json(store.baselines.current(), "entropy_z")
-
-
-def tiers_of(before: ThresholdsFile) -> dict[str, Tier]:
-    """The tiers of the release that is live."""
-    tiers: dict[str, Tier] = {name: entry.tier for name, entry in before.detectors.items()}
-    for name, one in before.ensembles.items():
-        tiers[name] = "page" if one.cuts.page is not None else "off" if one.cuts.signal is None else "signal"
-    return tiers
-
-
-def _near(name: str, known: Iterable[str]) -> str:
-    """What was probably meant by a name that is not known; "" where nothing is like it."""
-    near = difflib.get_close_matches(name, sorted(known), n=3, cutoff=0.6)
-    return f" (did you mean {', '.join(near)}?)" if near else ""
-
-
-def entry_of(store: Store, saved: SavedPoint, tier: Tier, before: ThresholdsFile | None) -> DetectorEntry:
-    """A saved point as a release has it, sampled as in `before`. Raises BadInput for a point that meets no policy."""
-    config = store.scores.get_config(saved.config_id)
-    point = saved.point
-    if not point.feasible:
-        raise BadInput(
-            f"{saved.detector}: no threshold meets {point.policy} ({point.why}); choose another policy, or save "
-            "the nearest point on purpose with --policy manual:THRESHOLD"
-        )
-    probability_map = saved.data.probability_map
-    return DetectorEntry(
-        version=config.version,
-        params=config.params,
-        revision=config.revision,
-        flag_when=point.flag_when,
-        threshold=point.threshold,
-        tier=tier,
-        policy=point.policy,
-        metrics=Metrics(point.precision, point.recall, point.fpr, point.flag_rate, point.n, point.positives),
-        coverage=point.coverage,
-        feasible=point.feasible,
-        guarantee=point.guarantee,
-        probability_map=None if probability_map is None else JudgedMap.from_json(probability_map),
-        sampling=before.detectors[saved.detector].sampling if before and saved.detector in before.detectors else None,
-    )
-
-
-def _saved_ensemble(store: Store, name: str) -> SavedEnsemble:
-    saved = store.ensembles.latest()
-    if name not in saved:
-        known = f"saved are {', '.join(sorted(saved))}" if saved else "none is saved yet"
-        raise BadInput(
-            f"there is no ensemble {name!r}{_near(name, saved)}: {known}; `ensemble KIND --save NAME` makes one"
-        )
-    if not NAME.fullmatch(name):
-        raise BadInput(f"a file takes names of letters, digits, spaces and _.:@/+-: save {name!r} under such a name")
-    return saved[name]
-
-
-def ensemble_of(saved: SavedEnsemble, entries: Mapping[str, DetectorEntry], tier: Tier) -> EnsembleEntry:
-    """A saved ensemble as a release of these detectors has it. Raises BadInput where that has not the scores that it
-    was made from: nothing known of it holds for others."""
-    document = saved.document
-    for name, made in sorted(document["detectors"].items()):
-        if name not in entries:
-            raise BadInput(
-                f"the ensemble {saved.name} reads {name}, which is not in this release: save an operating point for "
-                f"it (`choose {name} --policy … --save`) and release it, as tier off if it should not flag by itself"
-            )
-        here = entries[name]
-        differ = [part for part in ("version", "params", "revision") if made[part] != getattr(here, part)]
-        if differ:
-            differing = "; ".join(f"{part} {made[part]!r}, here {getattr(here, part)!r}" for part in differ)
-            raise BadInput(
-                f"the ensemble {saved.name} was made from other scores of {name} than this release has "
-                f"({differing}): "
-                "make it again and save it, or save the point of those scores"
-            )
-    cuts = {of: document["cuts"][of]["threshold"] for of in ("page", "signal")}
-    precision, recall, flag_rate = (Interval(**document["figures"][of]) for of in ("precision", "recall", "flag_rate"))
-    return EnsembleEntry(
-        rule=document["rule"],
-        members=tuple(sorted(document["detectors"])),
-        cuts=Cuts(cuts["page"] if tier == "page" else None, cuts["signal"] if tier != "off" else None),
-        metrics=EnsembleMetrics(precision, recall, flag_rate, document["data"]["n"], document["data"]["positives"]),
-        budget=document["budget"],
-    )
 
 
 def _data(store: Store, points: list[SavedPoint], ensembles: list[SavedEnsemble]) -> Data:

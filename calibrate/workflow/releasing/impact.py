@@ -3,6 +3,7 @@ one. Counted on the same gold labels, so both releases see the same week; unknow
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -78,10 +79,15 @@ class Impact:
         return f"v{self.new} {does} and {finds}. {labels}, at {number(self.per_day)} traces a day."
 
 
-def impact(store: Store, before: ThresholdsFile, after: ThresholdsFile) -> Impact:
-    """`after`, a candidate of this store, against the live release `before`."""
-    saved = store.points.latest()
-    checks = {one.detector: one for one in regression_guard.checks(store, before, after)}
+def impact(
+    store: Store,
+    before: ThresholdsFile,
+    after: ThresholdsFile,
+    points: Mapping[str, SavedPoint] | None = None,
+) -> Impact:
+    """`after`, a candidate of these points (None: the latest saved ones), against the live release `before`."""
+    saved = store.points.latest() if points is None else points
+    checks = {check.detector: check for check in regression_guard.checks(store, before, after, saved)}
     names = sorted({*before.detectors, *after.detectors})
     rows = tuple(_row(store, name, before, after, saved.get(name), checks.get(name)) for name in names)
     shared = _shared_labels(store, [saved[name] for name in sorted(after.detectors) if name in saved])

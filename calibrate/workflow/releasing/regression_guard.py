@@ -6,7 +6,7 @@ chose on these labels flatters the new point, so what is worse even there is wor
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -43,19 +43,20 @@ class Check:
         return f"{self.detector} is worse than in v{self.of} on the same {self.paired.n:,} labels: {fell}"
 
 
-def hold(store: Store, before: ThresholdsFile, after: ThresholdsFile) -> None:
+def hold(store: Store, before: ThresholdsFile, after: ThresholdsFile, points: Mapping[str, SavedPoint]) -> None:
     """Raises BadInput where a point of `after` is worse than in `before` by more than chance."""
-    said = [one.worse for one in checks(store, before, after) if one.worse]
+    said = [one.worse for one in checks(store, before, after, points) if one.worse]
     if said:
         raise BadInput(f"{'; '.join(said)}. Choose another point, or say why it shall be so: `--reason TEXT`")
 
 
-def checks(store: Store, before: ThresholdsFile, after: ThresholdsFile) -> list[Check]:
-    """Every detector of both releases whose point is not the same, by name. `after` is a candidate of this store."""
-    saved = store.points.latest()
-    names = sorted({*before.detectors} & {*after.detectors} & {*saved})
+def checks(
+    store: Store, before: ThresholdsFile, after: ThresholdsFile, points: Mapping[str, SavedPoint]
+) -> list[Check]:
+    """Every detector of both releases whose point is not the same, by name. `after` is a candidate of these points."""
+    names = sorted({*before.detectors} & {*after.detectors} & {*points})
     return [
-        check(store, saved[name], before.version, before.detectors[name], after.detectors[name])
+        check(store, points[name], before.version, before.detectors[name], after.detectors[name])
         for name in names
         if not same_point(before.detectors[name], after.detectors[name])
     ]

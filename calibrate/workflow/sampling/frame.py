@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sqlalchemy.exc import NoResultFound
 
 from calibrate import registry
 from calibrate.errors import BadInput
@@ -17,7 +16,7 @@ from calibrate.stats.sampling.designs import Cut
 from calibrate.stats.sampling.octaves import Octaves, Scale, mean_z, octaves, octaves_around, scale_of
 from calibrate.types import Sample, TraceFilter
 from calibrate.workflow.detection import configurations
-from db import Store, pools
+from db import Store
 from db.pools import Flagged, Moment
 from db.scores import Config
 
@@ -79,7 +78,7 @@ def scored_configs(store: Store) -> list[Config]:
 def ranked(store: Store, where: TraceFilter, at: Moment) -> Ranked:
     """The window's traces in order of suspicion. Raises NoStrata where it is not scored, or the scores say nothing."""
     configs = scored_configs(store)
-    keys, scores = pools.scores(store.engine, where, at, [config.id for config in configs])
+    keys, scores = store.pools.scores(where, at, [config.id for config in configs])
     if not len(keys) or np.isnan(scores).all():
         raise NoStrata(
             "no trace of the window has a score to rank it by: score the window first (`detect DETECTOR --all`, or "
@@ -117,12 +116,12 @@ def uncertain(store: Store, where: TraceFilter, at: Moment, cut: Cut) -> Frame:
 def flagged(store: Store, where: TraceFilter, at: Moment, cut: Cut, *, fresh: bool) -> Frame:
     """The one stratum of what a threshold flags."""
     config = config_of(store, cut)
-    keys = pools.flagged(store.engine, where, at, _flagged(config, cut, fresh=fresh))
+    keys = store.pools.flagged(where, at, _flagged(config, cut, fresh=fresh))
     return Frame(keys, _zeros(keys), (FLAGGED,), {"cut": _cut(config, cut), "fresh": fresh})
 
 
 def count_flagged(store: Store, where: TraceFilter, at: Moment, cut: Cut, *, fresh: bool) -> int:
-    return pools.count_flagged(store.engine, where, at, _flagged(config_of(store, cut), cut, fresh=fresh))
+    return store.pools.count_flagged(where, at, _flagged(config_of(store, cut), cut, fresh=fresh))
 
 
 def again(store: Store, sample: Sample) -> Frame:
@@ -149,7 +148,7 @@ def again(store: Store, sample: Sample) -> Frame:
 def _again(store: Store, sample: Sample, where: TraceFilter, at: Moment) -> Frame:
     options = sample.options
     if sample.design == "stratified":
-        keys, groups = pools.values(store.engine, where, at, str(sample.by))
+        keys, groups = store.pools.values(where, at, str(sample.by))
         names = tuple(sorted(set(groups)))
         codes = {name: code for code, name in enumerate(names)}
         return Frame(keys, np.array([codes[group] for group in groups], dtype=np.int64), names, options)
@@ -158,14 +157,14 @@ def _again(store: Store, sample: Sample, where: TraceFilter, at: Moment) -> Fram
         cut = Cut(known["config_id"], known["threshold"], tuple(known.get("apart", ())))
         return flagged(store, where, at, cut, fresh=options["fresh"])
     if sample.design == "random":
-        keys = pools.keys(store.engine, where, at)
+        keys = store.pools.keys(where, at)
         return Frame(keys, _zeros(keys), (EVERYTHING,), options)
     bands = Octaves({name: (low, high) for name, (low, high) in options["bands"].items()})
     if sample.design == "uncertain":
         config = config_of(store, Cut(options["cut"]["config_id"], options["cut"]["threshold"]))
         keys, values = _scores_of(store, where, at, config)
     else:
-        keys, scores = pools.scores(store.engine, where, at, [one["id"] for one in options["configs"]])
+        keys, scores = store.pools.scores(where, at, [one["id"] for one in options["configs"]])
         values = mean_z(scores, [Scale(one["sign"], one["mean"], one["sd"]) for one in options["configs"]])
     return _banded(keys, values, bands, {})
 
@@ -174,14 +173,13 @@ def config_of(store: Store, cut: Cut) -> Config:
     """The configuration of a cut. Raises BadInput for one that is not there, and a threshold that is no number."""
     if not math.isfinite(cut.threshold):
         raise BadInput(f"the threshold {cut.threshold} is no finite number, so it flags nothing or everything")
-    try:
-        return store.scores.get_config(cut.config_id)
-    except NoResultFound:
-        raise BadInput(f"the store has no detector configuration {cut.config_id}; run the detector first") from None
+    if (config := store.scores.find_config(cut.config_id)) is None:
+        raise BadInput(f"the store has no detector configuration {cut.config_id}; run the detector first")
+    return config
 
 
 def _scores_of(store: Store, where: TraceFilter, at: Moment, config: Config) -> tuple[Ints, Floats]:
-    keys, scores = pools.scores(store.engine, where, at, [config.id])
+    keys, scores = store.pools.scores(where, at, [config.id])
     values = scores[:, 0]
     if len(keys) and np.isnan(values).all():
         raise BadInput(

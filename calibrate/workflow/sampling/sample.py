@@ -16,9 +16,9 @@ from calibrate.stats.sampling import designs
 from calibrate.stats.sampling.designs import Cut
 from calibrate.types import Member, Sample, TraceFilter
 from calibrate.workflow.sampling import frame
-from db import Store, pools
+from db import Store
+from db.filters import NONE
 from db.pools import Moment
-from db.traces import NONE
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ def usual_design(store: Store, where: TraceFilter) -> str:
 
 def scored(store: Store, where: TraceFilter) -> int:
     """How many traces of the pool have a score of at least one detector."""
-    return pools.count_scored(store.engine, where, [config.id for config in frame.scored_configs(store)])
+    return store.pools.count_scored(where, [config.id for config in frame.scored_configs(store)])
 
 
 def strata(
@@ -59,12 +59,12 @@ def strata(
     fresh: bool = False,
 ) -> Mapping[str, int]:
     """How many traces each stratum of a design would hold. Raises BadInput as `draw` does."""
-    return _pool(store, design, where, pools.moment(store.engine), by=by, cut=cut, fresh=fresh).strata
+    return _pool(store, design, where, store.pools.moment(), by=by, cut=cut, fresh=fresh).strata
 
 
 def flagged_pool(store: Store, cut: Cut, where: TraceFilter, fresh: bool = True) -> int:
     """How many traces of the pool the cut flags; with `fresh`, of those without a label and in no sample."""
-    return frame.count_flagged(store, where, pools.moment(store.engine), cut, fresh=fresh)
+    return frame.count_flagged(store, where, store.pools.moment(), cut, fresh=fresh)
 
 
 def draw(
@@ -90,7 +90,7 @@ def draw(
     _check(name, size, design, by, seed, cut)
     seed = secrets.randbits(31) if seed is None else seed
     rng = np.random.default_rng(seed)
-    at = pools.moment(store.engine)
+    at = store.pools.moment()
     undated = store.traces.undated(where)
     if not store.traces.count(where, limit=1):
         raise BadInput(_empty(undated, where))

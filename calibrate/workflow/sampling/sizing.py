@@ -18,7 +18,7 @@ from calibrate.types import Sample, TraceFilter
 from calibrate.workflow.evidence import evidence, loading
 from calibrate.workflow.sampling import frame
 from calibrate.workflow.sampling.frame import Frame, Ranked
-from db import Store, pools
+from db import Store
 
 Floats = NDArray[np.float64]
 FEW = 20  # labels of a sample, below which they are no guide
@@ -117,7 +117,7 @@ def _caution(
 
 def _ranked(store: Store, where: TraceFilter) -> Ranked | None:
     try:
-        return frame.ranked(store, where, pools.moment(store.engine))
+        return frame.ranked(store, where, store.pools.moment())
     except BadInput:  # not scored, or nothing to rank by: plan without
         return None
 

@@ -7,9 +7,6 @@ from dataclasses import dataclass, replace
 from statistics import median
 
 import numpy as np
-import sqlalchemy as sa
-from sqlalchemy import func, select
-from sqlalchemy.orm import aliased
 
 from calibrate import registry
 from calibrate.errors import BadInput
@@ -20,8 +17,6 @@ from calibrate.types import Sample, TraceFilter
 from calibrate.workflow.evidence.score_matrix import ScoreMatrix, load_score_matrix
 from db import Store
 from db.scores import Config
-from db.tables import ScoreRow, TraceRow
-from db.traces import conditions
 
 ENOUGH = 0.8
 """Share of the window that every detector must have been asked about for a cut to be read from it."""
@@ -79,23 +74,10 @@ def read_traffic(store: Store, configs: Mapping[str, Config], sample: Sample | N
     """
     where = replace(sample.filter, label="any") if sample else TraceFilter()
     window = store.traces.count(where)
-    query = select(TraceRow.id).where(*conditions(where))
-    if (every := -(-window // MOST)) > 1:
-        query = query.where(TraceRow.id % every == 0)
-    for config in configs.values():
-        scores = aliased(ScoreRow)
-        match = sa.and_(scores.config_id == config.id, scores.content_hash == TraceRow.content_hash)
-        query = query.join(scores, match).add_columns(scores.value, scores.status)
-    blocks, refusals = [], 0
-    with store.engine.connect() as connection:
-        rows = connection.execution_options(yield_per=10_000).execute(query.order_by(TraceRow.id))
-        for block in rows.partitions():
-            kept = [row[1::2] for row in block if "refusal" not in row[2::2]]
-            refusals += len(block) - len(kept)
-            blocks.append(np.array(kept, dtype=np.float64).reshape(len(kept), len(configs)))
-    values = np.concatenate([np.empty((0, len(configs))), *blocks])
-    columns = {name: values[:, place].copy() for place, name in enumerate(configs)}
-    return Traffic(columns, len(values), -(-window // every) - refusals if window else 0)
+    every = max(1, -(-window // MOST))
+    matrix = store.coverage.side_by_side([config.id for config in configs.values()], where, every=every)
+    columns = {name: matrix.scores[:, place].copy() for place, name in enumerate(configs)}
+    return Traffic(columns, len(matrix.scores), -(-window // every) - matrix.refusals)
 
 
 def prices(store: Store, configs: Mapping[str, Config]) -> dict[str, Price]:
@@ -103,18 +85,15 @@ def prices(store: Store, configs: Mapping[str, Config]) -> dict[str, Price]:
     not counted."""
     found = {}
     for name, config in configs.items():
-        query = select(ScoreRow.seconds, ScoreRow.usage).where(ScoreRow.config_id == config.id)
-        query = query.where(ScoreRow.status == "scored").order_by(ScoreRow.scored_at.desc()).limit(LOOKED_AT)
-        with store.engine.connect() as connection:
-            rows = connection.execute(query).tuples().all()
-        asked = [usage for _, usage in rows if usage and usage[0] > usage[1]]
-        dollars = [usage[4] for usage in asked if usage[4] is not None]
+        costs = store.scores.newest_costs(config.id, limit=LOOKED_AT)
+        paid = [cost.usage for cost in costs if cost.usage and cost.usage.requests > cost.usage.cached]
+        dollars = [usage.cost for usage in paid if usage.cost is not None]
         found[name] = Price(
             name,
-            len(rows),
-            calls=median(usage[0] for usage in asked) if asked else None,
+            len(costs),
+            calls=median(usage.requests for usage in paid) if paid else None,
             dollars=median(dollars) if dollars else None,
-            seconds=median(seconds for seconds, _ in rows) if rows else None,
+            seconds=median(cost.seconds for cost in costs) if costs else None,
         )
     return found
 
@@ -131,13 +110,6 @@ def worth_a_filter(found: Mapping[str, Price]) -> bool:
     if most.calls is not None:
         return any(one.calls is None for one in others)
     return (most.seconds or 0.0) > max(0.01, SLOW * sum(one.seconds or 0.0 for one in others))
-
-
-def revision(store: Store, configs: Sequence[Config]) -> tuple[object, ...]:
-    """Changes when a trace or one of these scores does; labels have `tune.revision`."""
-    scores = select(func.count(), func.max(ScoreRow.scored_at)).where(ScoreRow.config_id.in_([c.id for c in configs]))
-    with store.engine.connect() as connection:
-        return (connection.scalar(select(func.max(TraceRow.id))), *connection.execute(scores).one())
 
 
 def _cost(price: Price) -> tuple[float, float, float]:

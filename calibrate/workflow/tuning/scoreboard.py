@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from sqlalchemy import func, select
 
 from calibrate import registry
 from calibrate.stats.choosing.policies import Policy, choose
@@ -23,7 +22,6 @@ from calibrate.workflow.tuning.spending import Spent, spent_by
 from db import Store
 from db.releases import SavedPoint
 from db.scores import Config
-from db.tables import GoldRow, TraceRow
 
 DEFAULT = Policy("precision", 0.7)
 LENGTH, OVERLAP = "answer_length", "word_overlap"
@@ -208,9 +206,7 @@ def _clusters(data: ScoreMatrix) -> Ints:
 
 def _lengths(store: Store, data: ScoreMatrix) -> Floats:
     """The answers' lengths in characters: the longer, the more suspicious."""
-    query = select(TraceRow.id, func.length(TraceRow.answer)).join(GoldRow, GoldRow.trace_pk == TraceRow.id)
-    with store.engine.connect() as connection:
-        lengths: dict[int, int] = dict(connection.execute(query).tuples().all())
+    lengths = store.traces.answer_lengths()
     return np.array([lengths.get(row.pk, np.nan) for row in data.rows], dtype=np.float64)
 
 

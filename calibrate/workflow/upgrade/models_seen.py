@@ -11,8 +11,6 @@ from math import hypot
 from typing import Literal
 
 import numpy as np
-import sqlalchemy as sa
-from sqlalchemy import func, select
 
 from calibrate.errors import BadInput
 from calibrate.stats.intervals.sweep_intervals import figures
@@ -22,9 +20,8 @@ from calibrate.workflow.evidence import loading
 from calibrate.workflow.evidence.evidence import design_of
 from calibrate.workflow.releasing.history import read_release
 from db import Store
+from db.filters import NONE
 from db.scores import Config, Row
-from db.tables import GoldRow, TraceRow
-from db.traces import NONE, value_of
 
 MOST = 50  # values that are told apart: an attribute with more is no version of anything
 LONG = timedelta(days=62)  # a longer time is shown in weeks
@@ -95,27 +92,28 @@ def registry(store: Store, *, by: str = "model", sample: str | Sequence[str] | N
     rows = loading.gold_rows(store, NOBODY, drawn)
     release = next(iter(store.releases.list()), None)
     known = set(read_release(release).data.models) if release and by == "model" else None
-    found = _counted(store, by)
-    if by != "model" and {name for name, *_ in found} <= {NONE}:
+    found = store.traces.values(by)
+    if by != "model" and {span.value for span in found} <= {NONE}:
         raise BadInput(f"no trace carries {by!r}; there are: {', '.join(offered(store))}")
-    total = sum(traces for _, traces, _, _ in found)
-    shares = _prevalences(drawn, rows, _values_of(store, by))
+    total = sum(span.traces for span in found)
+    shares = _prevalences(drawn, rows, store.traces.labelled_values(by))
     nothing = (0, 0, Interval(None))
     values = [
         Seen(
-            name,
-            traces,
-            traces / total,
-            first,
-            last,
-            None if known is None else name in known,
-            *shares.get(name, nothing),
+            span.value,
+            span.traces,
+            span.traces / total,
+            span.first,
+            span.last,
+            None if known is None else span.value in known,
+            *shares.get(span.value, nothing),
         )
-        for name, traces, first, last in found[:MOST]
+        for span in found[:MOST]
     ]
     # Undated values come last: nobody knows when they were.
     values.sort(key=lambda one: (one.first is not None, one.first and one.first.timestamp()), reverse=True)
-    days = _days(store, by, [one.name for one in values])
+    counts = store.traces.values_per_day(by, [one.name for one in values])
+    days = {one.name: counts[one.name] for one in values if one.name in counts}
     per = _period(days)
     caution = loading.caution(store, drawn)
     step = "not all of these labels were drawn at random: name the samples that are meant" if caution else _step(values)
@@ -161,38 +159,6 @@ def difference(newer: Interval, older: Interval) -> Interval:
 def _said(one: Seen) -> str:
     share = one.prevalence.value or 0.0
     return f"{one.name} hallucinated {share:.0%} of {one.labels:,} labels"
-
-
-def _counted(store: Store, by: str) -> list[tuple[str, int, datetime | None, datetime | None]]:
-    """(value, traces, first, last), most traces first."""
-    value = value_of(by)
-    query = select(value, func.count(), func.min(TraceRow.timestamp), func.max(TraceRow.timestamp)).group_by(value)
-    with store.engine.connect() as connection:
-        rows = connection.execute(query).tuples().all()
-    return sorted(((name, n, first, last) for name, n, first, last in rows), key=lambda row: (-row[1], row[0]))
-
-
-def _values_of(store: Store, by: str) -> dict[int, str]:
-    """The value of every trace with a gold verdict."""
-    query = select(TraceRow.id, value_of(by)).join(GoldRow, GoldRow.trace_pk == TraceRow.id)
-    with store.engine.connect() as connection:
-        return dict(connection.execute(query).tuples().all())
-
-
-def _days(store: Store, by: str, names: Sequence[str]) -> dict[str, dict[date, int]]:
-    """Dated traces a day (UTC) of each of these values."""
-    if store.engine.dialect.name == "sqlite":
-        day: sa.ColumnElement[str] = func.substr(sa.cast(TraceRow.timestamp, sa.String), 1, 10)
-    else:
-        day = func.to_char(func.timezone("UTC", TraceRow.timestamp), "YYYY-MM-DD")
-    value = value_of(by)
-    query = select(value, day, func.count()).where(TraceRow.timestamp.is_not(None)).group_by(value, day)
-    found: dict[str, dict[date, int]] = {name: {} for name in names}
-    with store.engine.connect() as connection:
-        for name, text, n in connection.execute(query.order_by(day)).tuples():
-            if name in found:
-                found[name][date.fromisoformat(text)] = n
-    return {name: counts for name, counts in found.items() if counts}
 
 
 def _period(days: Mapping[str, Mapping[date, int]]) -> Literal["day", "week"]:

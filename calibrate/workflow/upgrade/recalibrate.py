@@ -6,7 +6,6 @@ The labels stay: a detector's new version is run on the traces that have gold la
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from copy import copy
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -25,6 +24,7 @@ from calibrate.workflow.evidence import evidence, loading, traffic
 from calibrate.workflow.releasing import approval as approving
 from calibrate.workflow.releasing import history, regression_guard
 from calibrate.workflow.releasing import release as releasing
+from calibrate.workflow.releasing.candidate import build_candidate
 from calibrate.workflow.releasing.impact import Impact, impact
 from calibrate.workflow.releasing.release import Out
 from calibrate.workflow.sampling.sizing import FEW
@@ -34,8 +34,8 @@ from calibrate.workflow.upgrade.upgraded import Due as Due
 from calibrate.workflow.upgrade.upgraded import due_of
 from calibrate.workflow.watching import recheck as rechecks
 from db import Store
-from db.proposals import Proposal
-from db.releases import Points, Release, SavedPoint
+from db.proposals import Proposal, ReleaseRequest
+from db.releases import Release, SavedPoint
 from db.runs import Run
 
 SAME = "same"
@@ -158,25 +158,16 @@ def redo(store: Store, plan: Plan, *, policy: str = SAME) -> tuple[Redone, ...]:
 
 def look(store: Store, plan: Plan, redone: Sequence[Redone], *, by: str, now: datetime) -> Outcome:
     """What a release of the new points would hold and change. Keeps nothing."""
-    asked = _asked(plan)
-    left_out = tuple(sorted(set(plan.file.ensembles) - set(asked["ensembles"])))
-    if not any(one.point for one in redone):
+    request = _request(plan, by=by)
+    left_out = tuple(sorted(set(plan.file.ensembles) - set(request.ensembles)))
+    proposed = _proposed(store, redone, by=by, now=now)
+    if not proposed:
         return Outcome(plan, tuple(redone), None, (), None, left_out)
-    mind = _with_points_in_mind(store)
-    _save(mind, redone, by=by, now=now)
-    found = releasing.candidate(
-        mind,
-        **asked,
-        note="",
-        by=by,
-        now=now,
-        version=plan.release.version + 1,
-        replaces=plan.release.version,
-        before=plan.file,
-    )
-    changes = tuple(diff(plan.file, found))
-    seen = impact(mind, plan.file, found) if changes else None
-    return Outcome(plan, tuple(redone), found, changes, seen, left_out)
+    points = {**store.points.latest(), **proposed}
+    candidate = build_candidate(store, request, points=points, previous=plan.file, now=now)
+    changes = tuple(diff(plan.file, candidate))
+    effect = impact(store, plan.file, candidate, points) if changes else None
+    return Outcome(plan, tuple(redone), candidate, changes, effect, left_out)
 
 
 def release(
@@ -204,19 +195,25 @@ def release(
     newest = store.releases.list(limit=1)[0].version
     if newest != plan.release.version:
         raise BadInput(f"version {newest} was released in the meantime: look at what it changed, then go on")
-    mind = _with_points_in_mind(store)
-    _save(mind, outcome.redone, by=by, now=now)
-    given = {**_asked(plan), "note": note, "reason": reason, "by": by, "now": now, "expect": newest + 1}
-    made = approving.propose(mind, **given) if approval else releasing.release(mind, **given, out=out)
-    _save(store, outcome.redone, by=by, now=now)  # now that nothing can refuse it: a later release takes what is saved
-    return made
+    request = _request(plan, note=note, reason=reason, by=by)
+    proposed = _proposed(store, outcome.redone, by=by, now=now)
+    points = {**store.points.latest(), **proposed}
+    if approval:
+        result: Release | Proposal = approving.propose(store, request, now=now, expect=newest + 1, points=points)
+    else:
+        result = releasing.release(store, request, now=now, out=out, expect=newest + 1, points=points)
+    for point in proposed.values():  # now that nothing can refuse them: a later release takes what is saved
+        store.points.save(point)
+    return result
 
 
-def _save(store: Store, redone: Sequence[Redone], *, by: str, now: datetime) -> None:
-    """Keeps the new points; they are then on offer for release."""
-    for one in redone:
-        if one.point is not None and one.after is not None:
-            operating_points.save_point(store, one.after, one.point, by=by, now=now)
+def _proposed(store: Store, redone: Sequence[Redone], *, by: str, now: datetime) -> dict[str, SavedPoint]:
+    """The new points, not saved yet."""
+    return {
+        row.due.name: operating_points.saved_point(store, row.after, row.point, by=by, now=now)
+        for row in redone
+        if row.point is not None and row.after is not None
+    }
 
 
 def _as_list(names: str | Sequence[str]) -> list[str]:
@@ -288,29 +285,10 @@ def _before(store: Store, plan: Plan, due: Due) -> evidence.Evidence | None:
     return found if any(row.value is not None for row in found.rows) else None
 
 
-def _asked(plan: Plan) -> dict[str, Any]:
-    """What to release: all that is live, but for ensembles that were made from scores which have changed."""
-    changed = {one.name for one in plan.upgraded}
-    kept = [name for name, entry in plan.file.ensembles.items() if not changed & set(entry.members)]
-    return {"detectors": sorted(plan.file.detectors), "ensembles": sorted(kept)}
-
-
-class _InMind(Points):
-    """Points that are chosen and not kept."""
-
-    def __init__(self, store: Store) -> None:
-        super().__init__(store.engine)
-        self._chosen: dict[str, SavedPoint] = {}
-
-    def save(self, saved: SavedPoint) -> None:
-        self._chosen[saved.detector] = saved
-
-    def latest(self) -> dict[str, SavedPoint]:
-        return dict(sorted({**super().latest(), **self._chosen}.items()))
-
-
-def _with_points_in_mind(store: Store) -> Store:
-    """The same store, but for points that are saved to it: they are forgotten with it."""
-    found = copy(store)
-    found.points = _InMind(store)
-    return found
+def _request(plan: Plan, *, note: str = "", reason: str = "", by: str) -> ReleaseRequest:
+    """All that is live, without ensembles that were made from scores which have changed."""
+    changed = {due.name for due in plan.upgraded}
+    ensembles = [name for name, entry in plan.file.ensembles.items() if not changed & set(entry.members)]
+    return ReleaseRequest(
+        detectors=sorted(plan.file.detectors), ensembles=sorted(ensembles), note=note, reason=reason, by=by
+    )

@@ -26,10 +26,10 @@ from calibrate.types import FlagWhen, Tier, TraceFilter
 from calibrate.workflow.releasing.history import promised_precision, read_release, releases_alike
 from calibrate.workflow.releasing.unknown_models import MIN_SHARE, UnknownModel, unknown_models
 from db import Store
-from db import windows as windows_db
+from db.coverage import DrawnScores
+from db.filters import NONE
 from db.releases import Release
 from db.scores import Config
-from db.traces import NONE
 
 CAP = 2000  # traces of a window that are compared at most, drawn by chance
 WHOLE = 0.95  # the share of a window that must be scored, to be taken as all of it
@@ -321,7 +321,7 @@ def _look(
         gap = Gap(DriftState.PARTLY_SCORED, partly.traces, partly.scored, live=partly is known[1])
         return replace(seen, gap=gap)
     drawn = [
-        _window(windows_db.draw(store.engine, config.id, where, cap, rng=rng, random=one.random))
+        _window(store.coverage.draw(config.id, where, cap, rng=rng, random=one.random))
         for where, one in zip(windows, known, strict=True)
     ]
     shift = compare_windows(
@@ -341,16 +341,16 @@ class _Known:
 
 
 def _known(store: Store, config: Config, where: TraceFilter, *, sampled: bool) -> _Known:
-    scored = sum(windows_db.counts(store.engine, config.id, where).values())
-    refused = sum(windows_db.refusals(store.engine, config.id, where).values())
+    scored = store.coverage.count(config.id, where)
+    refused = store.coverage.count_refusals(config.id, where)
     traces = store.traces.count(where)
     if not scored or sampled or scored + refused >= WHOLE * traces:
         return _Known(traces, scored)
-    random = sum(windows_db.counts(store.engine, config.id, where, random=True).values())
+    random = store.coverage.count(config.id, where, random=True)
     return _Known(traces, scored, random=True, partly=random < ENOUGH)
 
 
-def _window(drawn: windows_db.Drawn) -> Window:
+def _window(drawn: DrawnScores) -> Window:
     return Window(drawn.scores, cluster_codes(drawn.groups))
 
 

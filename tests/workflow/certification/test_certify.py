@@ -15,17 +15,19 @@ from scipy.stats import binom, binomtest
 
 from calibrate.cli import main
 from calibrate.errors import BadInput
+from calibrate.report.sentences import release as sentences
 from calibrate.stats.certification.certificates import NotCertifiable
 from calibrate.stats.certification.planning import build_ladder, local_weights
 from calibrate.stats.choosing import policy
 from calibrate.types import Guarantee, Label
 from calibrate.workflow.certification import attempts, certify
 from calibrate.workflow.evidence import evidence, loading
-from calibrate.workflow.releasing import release
+from calibrate.workflow.releasing.candidate import build_candidate
 from calibrate.workflow.sampling import sample
 from calibrate.workflow.tuning import operating_points
 from db import Store, open_store
 from db.chosen import Certification
+from db.proposals import ReleaseRequest
 from tests.workflow.certifying import WINDOW, Traffic, traffic
 from tests.workflow.making import ABOVE, NOW
 
@@ -68,6 +70,7 @@ def standing(store: Store) -> certify.Standing:
     return found
 
 
+@pytest.mark.both_databases
 def test_a_walk_that_is_left_after_every_step_is_resumed_and_ends_in_a_saved_point(
     store: Store, store_url: str
 ) -> None:
@@ -127,9 +130,11 @@ def test_the_certificate_is_scipys_exact_test_on_the_fresh_labels(world: Traffic
     )  # fmt: skip
     assert point.precision.value == pytest.approx(hits / len(flagged))
     certify.save(store, done, by="ann", now=NOW)
-    file = release.candidate(store, tiers={ABOVE: "page"}, note="", by="ann", now=NOW, version=1, replaces=None)
+    file = build_candidate(
+        store, ReleaseRequest(tiers={ABOVE: "page"}, by="ann"), points=store.points.latest(), previous=None, now=NOW
+    )
     assert file.detectors[ABOVE].guarantee == point.guarantee
-    assert release.cautions(file) == []
+    assert sentences.cautions(file) == []
 
 
 def test_fresh_traces_are_flagged_and_nobody_has_seen_them(store: Store) -> None:
@@ -216,7 +221,7 @@ def test_a_certificate_outlives_later_attempts_and_not_its_labels(world: Traffic
     world.label(drawn, verdicts=dict.fromkeys(range(drawn.size), "clean"))
     said = attempts.overturned(store, ABOVE, sure)
     assert said is not None
-    assert f"{sure.hallucinated} of {sure.labels} were hallucinated, 0 are now" in said
+    assert f"{sure.hallucinated} of {sure.labels} were hallucinated, 0 are now" in sentences.overturned(said)
 
 
 def test_unsure_and_disputed_labels_count_as_not_hallucinated(world: Traffic) -> None:

@@ -184,6 +184,7 @@ def test_the_scores_of_those_who_compare_are_dropped_and_no_others(stub, store: 
     assert [bool(store.scores.known(config, [content])) for config in configs.values()] == [False, True]
 
 
+@pytest.mark.both_databases
 def test_the_teams_own_wording_is_used(stub, store: Store) -> None:  # type: ignore[no-untyped-def]
     own = files.packaged(step.PROMPT).replace("in a few sentences", "in rhyme")
     store.files.save(step.PROMPT, own, by="ann", now=NOW)

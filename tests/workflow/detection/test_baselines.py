@@ -25,6 +25,7 @@ from calibrate.workflow.releasing import history, release
 from calibrate.workflow.tuning import operating_points
 from calibrate.workspace import Workspace, using
 from db import Store
+from db.proposals import ReleaseRequest
 
 NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)
 rng = np.random.default_rng
@@ -101,6 +102,7 @@ def test_what_cannot_be_used_is_said(store: Store) -> None:
     assert "refusals are left out" in why["shy"]
 
 
+@pytest.mark.both_databases
 def test_more_traces_than_a_page_are_all_read(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(baselines, "CHUNK", 7)
     add(store, [trace(f"t{n}", n)[0] for n in range(30)], "clean")
@@ -147,7 +149,7 @@ def test_a_release_carries_the_baselines_that_its_scores_were_made_with(store: S
     operating_points.save_point(
         store, data, operating_points.choose_point(data, parse("manual:0.5")), by="ann", now=NOW
     )
-    file = history.read_release(release.release(store, note="", by="ann", now=NOW))
+    file = history.read_release(release.release(store, ReleaseRequest(by="ann"), now=NOW))
     there, _ = trace("new", 60)
     with using(Workspace()):  # a process that knows of nothing but the file
         (made,) = Scorer(file).score([there])
@@ -157,7 +159,7 @@ def test_a_release_carries_the_baselines_that_its_scores_were_made_with(store: S
     add(store, [trace(f"d{n}", 500 + n)[0] for n in range(9)], "clean")
     baselines.fit(store, NOW + timedelta(days=1))
     with pytest.raises(BadInput, match="baselines or lists of refusals have changed"):
-        release.release(store, tiers={"entropy_z": "page"}, note="", by="ann", now=NOW)
+        release.release(store, ReleaseRequest(tiers={"entropy_z": "page"}, by="ann"), now=NOW)
 
 
 def test_age_is_never_negative(store: Store) -> None:

@@ -223,6 +223,7 @@ def test_another_wording_begins_anew(store: Store) -> None:
     assert step.coverage(store, judge, scope).to_do == 0
 
 
+@pytest.mark.both_databases
 def test_a_file_has_a_history_and_can_be_ours_again(store: Store) -> None:
     ours = team_files.get(store, PROMPT)
     assert (ours.ours, ours.history, ours.used_by) == (True, [], [JUDGE])

@@ -17,10 +17,12 @@ from calibrate.stats.choosing.policies import Policy
 from calibrate.thresholds import Data
 from calibrate.types import Label, Member, Trace, TraceFilter, merged_name
 from calibrate.workflow.evidence import loading
-from calibrate.workflow.releasing import candidate, history
+from calibrate.workflow.releasing import history
+from calibrate.workflow.releasing.candidate import build_candidate
 from calibrate.workflow.sampling import sample as sampling
 from calibrate.workflow.tuning import operating_points
 from db import Store
+from db.proposals import ReleaseRequest
 from tests.workflow.making import DETECTOR, NOW, draw, fill, give_scores, keep_old_point
 
 PIECES = (
@@ -112,7 +114,7 @@ def test_a_point_and_a_release_name_the_samples_they_were_chosen_on(
     point = operating_points.choose_point(data, Policy("manual", 0.5))
     operating_points.save_point(traces, data, point, by="ann", now=NOW)
     assert traces.points.latest()[DETECTOR].data.samples == tuple(names)
-    file = candidate.candidate(traces, note="", by="ann", now=NOW, version=1, replaces=None)
+    file = build_candidate(traces, ReleaseRequest(by="ann"), points=traces.points.latest(), previous=None, now=NOW)
     about = Data.from_json(file.data.to_json())
     assert about.sample == merged_name(names)
     assert sorted(history.sample_names(about)) == sorted(names)

@@ -94,6 +94,7 @@ def test_what_cannot_be_adjudicated_is_said(store: Store) -> None:
         step.adjudicate(store, key(store, 0), "perhaps", by="cy", now=NOW)  # type: ignore[arg-type]
 
 
+@pytest.mark.both_databases
 def test_a_set_to_label_twice_is_enriched_and_never_estimates(store: Store, filled: list[bool]) -> None:
     say(store, 0, "ann", "clean")
     drawn = step.double(store, None, size=30, seed=1, now=NOW)
@@ -148,6 +149,7 @@ def test_a_second_look_without_scores_says_what_to_do(store: Store) -> None:
         step.second_look(store)
 
 
+@pytest.mark.both_databases
 def test_error_rates_count_the_draw_of_an_enriched_set(store: Store) -> None:
     """ann misses a quarter of the hallucinated; cy settles the disputes. The draw takes all she called hallucinated."""
     truth = np.arange(240) < 80

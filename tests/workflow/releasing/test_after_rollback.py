@@ -6,6 +6,8 @@ from datetime import timedelta
 
 import pytest
 
+from calibrate.report.sentences import drift as sentences
+from calibrate.report.sentences import recheck as recheck_sentences
 from calibrate.stats.choosing.policies import parse
 from calibrate.types import Label
 from calibrate.workflow.evidence import loading
@@ -14,6 +16,7 @@ from calibrate.workflow.releasing.unknown_models import unknown_models
 from calibrate.workflow.tuning import operating_points
 from calibrate.workflow.watching import drift, recheck
 from db import Store
+from db.proposals import ReleaseRequest
 from tests.workflow.aftermath import RELEASED, add, released, scores_of
 from tests.workflow.making import ABOVE, NOW
 
@@ -35,7 +38,7 @@ def back(store: Store) -> Store:
         by="bob",
         now=RELEASED + timedelta(days=4),
     )
-    release.release(store, note="", by="bob", now=RELEASED + timedelta(days=5), reason="a test")
+    release.release(store, ReleaseRequest(reason="a test", by="bob"), now=RELEASED + timedelta(days=5))
     release.rollback(store, 1, by="cid", now=RELEASED + timedelta(days=6))
     return store
 
@@ -45,7 +48,7 @@ def test_drift_compares_what_came_since_it_was_first_live(back: Store) -> None:
     assert (report.version, report.traces) == (3, 610)
     assert {line.model: line.state for line in report.lines} == {"m1": "holds", "m2": "recalibrate"}
     assert [one.name for one in unknown_models(back, back.releases.list()[0])] == ["m2"]
-    assert drift.drift(back, version=2, now=NOW).verdict.startswith("No dated traces since release v2")
+    assert sentences.verdict(drift.drift(back, version=2, now=NOW)).startswith("No dated traces since release v2")
 
 
 def test_a_recheck_draws_from_it_and_leaves_out_what_was_rechecked_before(back: Store) -> None:
@@ -54,7 +57,7 @@ def test_a_recheck_draws_from_it_and_leaves_out_what_was_rechecked_before(back: 
     drawn = {member.trace_pk for member in back.samples.members(one.sample_id)}
     traces = back.traces.load(sorted(drawn))
     back.labels.add_many([Label(trace.id, "ann", "hallucinated") for trace in traces], now=NOW)
-    assert recheck.state(back, one, now=NOW).verdict
+    assert recheck_sentences.verdict(recheck.state(back, one, now=NOW))
     other = recheck.begin(back, ABOVE, **given)  # type: ignore[arg-type]
     assert other.version == 3
     again = {member.trace_pk for member in back.samples.members(other.sample_id)}

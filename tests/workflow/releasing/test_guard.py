@@ -17,21 +17,22 @@ from calibrate.types import Interval, Label, Score, Trace
 from calibrate.workflow.evidence import loading, traffic
 from calibrate.workflow.releasing import history, regression_guard
 from calibrate.workflow.releasing import release as step
+from calibrate.workflow.releasing.candidate import build_candidate
 from calibrate.workflow.releasing.impact import Impact, impact, said
 from calibrate.workflow.tuning import operating_points
 from db import Store
+from db.proposals import ReleaseRequest
 from db.scores import Row
 from tests.workflow.making import DETECTOR, NOW, draw, fill, give_scores, keep_sample, save
 
 
 def release(store: Store, **given: Any) -> Any:
-    return step.release(store, **{"note": "", "by": "ann", "now": NOW, **given})
+    return step.release(store, ReleaseRequest(by="ann", **given), now=NOW)
 
 
 def candidate(store: Store, before: ThresholdsFile, **given: Any) -> ThresholdsFile:
-    return step.candidate(
-        store, note="", by="ann", now=NOW, version=before.version + 1, replaces=before.version, before=before, **given
-    )
+    request = ReleaseRequest(by="ann", **given)
+    return build_candidate(store, request, points=store.points.latest(), previous=before, now=NOW)
 
 
 def seen(store: Store) -> Impact:
@@ -95,13 +96,8 @@ def test_the_same_figures_as_counted_by_hand(live: Store) -> None:
 
     def counted(at: float) -> dict[str, float]:
         flagged = [r for r in rows if r.value is not None and r.value <= at]
-        hit = sum(weight[r.strata[0].name] for r in flagged if r.gold == "hallucinated")
-        bad = sum(weight[r.strata[0].name] for r in rows if r.gold == "hallucinated")
-        return {
-            "precision": hit / sum(weight[r.strata[0].name] for r in flagged),
-            "recall": hit / bad,
-            "found": hit / 1000,
-        }
+        hit, bad = (weigh(r for r in part if r.gold == "hallucinated") for part in (flagged, rows))
+        return {"precision": hit / weigh(flagged), "recall": hit / bad, "found": hit / 1000}
 
     before, after = counted(0.55), counted(0.4)
     for name in ("precision", "recall", "found"):

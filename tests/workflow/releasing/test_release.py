@@ -14,6 +14,7 @@ import pytest
 from sqlalchemy import event
 
 from calibrate.errors import BadInput, TouchstoneError
+from calibrate.report.sentences import release as sentences
 from calibrate.runtime import decide, load
 from calibrate.stats.choosing import policy
 from calibrate.thresholds import files
@@ -23,6 +24,7 @@ from calibrate.workflow.releasing import history
 from calibrate.workflow.releasing import release as step
 from calibrate.workflow.tuning import operating_points
 from db import Store, open_store
+from db.proposals import ReleaseRequest
 from tests.workflow.making import ABOVE, DETECTOR, NOW, draw, fill, give_scores, keep_old_point, keep_sample, save
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -40,8 +42,9 @@ def ready(store: Store) -> Store:
     return store
 
 
-def make(store: Store, **given: Any) -> Any:
-    return step.release(store, **{"note": "first", "by": "ann", "now": NOW, **given})
+def make(store: Store, *, out: Any = None, expect: int | None = None, **given: Any) -> Any:
+    request = ReleaseRequest(**{"note": "first", "by": "ann", **given})
+    return step.release(store, request, now=NOW, out=out, expect=expect)
 
 
 def test_the_file_flags_what_the_sweep_flagged(ready: Store, tmp_path: Path) -> None:
@@ -127,13 +130,14 @@ from calibrate.workflow.releasing import release
 from calibrate.thresholds import files
 from calibrate.types import Guarantee
 from db import open_store
+from db.proposals import ReleaseRequest
 from tests.workflow.making import NOW
 real = files.stage
 def stage(*given):
     real(*given)
     os.kill(os.getpid(), signal.SIGKILL)
 files.stage = stage
-release.release(open_store(sys.argv[1]), note="", by="ann", now=NOW, out=Path(sys.argv[2]))
+release.release(open_store(sys.argv[1]), ReleaseRequest(by="ann"), now=NOW, out=Path(sys.argv[2]))
 """
 
 
@@ -148,6 +152,7 @@ def test_a_release_killed_on_the_way_is_none_and_the_next_one_is_whole(ready: St
     assert load(out).version == 1
 
 
+@pytest.mark.both_databases
 def test_two_releases_at_once_get_two_numbers(ready: Store) -> None:
     url, rows, errors = ready.engine.url.render_as_string(hide_password=False), [], []
     start = threading.Barrier(2)
@@ -217,9 +222,9 @@ def test_a_guarantee_goes_into_the_file_and_paging_without_a_certificate_is_said
     file = history.read_release(make(ready, tiers={DETECTOR: "page", ABOVE: "page"}))
     assert file.detectors[DETECTOR].guarantee == sure
     assert file.detectors[ABOVE].strength == "measured"
-    (said,) = step.cautions(file)
+    (said,) = sentences.cautions(file)
     assert said.startswith(f"{ABOVE} pages people, and its precision is measured, not certified: certify it first")
-    assert step.cautions(history.read_release(make(ready, tiers={ABOVE: "signal"}))) == []
+    assert sentences.cautions(history.read_release(make(ready, tiers={ABOVE: "signal"}))) == []
 
 
 def test_a_point_saved_before_there_were_guarantees_is_measured(ready: Store) -> None:

@@ -16,6 +16,7 @@ from calibrate.workflow.evidence import loading
 from calibrate.workflow.releasing import approval, history
 from calibrate.workflow.releasing import release as step
 from db import Store
+from db.proposals import ReleaseRequest
 from tests.workflow.making import ABOVE, DETECTOR, NOW, draw, fill, give_scores, save
 
 
@@ -28,13 +29,13 @@ def ready(store: Store) -> Store:
     give_scores(store, traces, [None if s is None else 1 - s for s in scores], name=ABOVE)
     save(store, "precision>=0.7")
     save(store, "elbow", name=ABOVE)
-    step.release(store, note="first", by="ann", now=NOW)
+    step.release(store, ReleaseRequest(note="first", by="ann"), now=NOW)
     return store
 
 
 def propose(store: Store, **given: Any) -> Any:
-    wanted = {"tiers": {DETECTOR: "page"}, "note": "louder", "by": "ann", "now": NOW, **given}
-    return approval.propose(store, **wanted)
+    request = ReleaseRequest(**{"tiers": {DETECTOR: "page"}, "note": "louder", "by": "ann", **given})
+    return approval.propose(store, request, now=NOW)
 
 
 def test_nothing_is_released_until_somebody_else_approves(ready: Store) -> None:
@@ -71,9 +72,10 @@ def moved(store: Store) -> None:
 
 
 def released(store: Store) -> None:
-    step.release(store, tiers={ABOVE: "off"}, note="", by="cid", now=NOW)
+    step.release(store, ReleaseRequest(tiers={ABOVE: "off"}, by="cid"), now=NOW)
 
 
+@pytest.mark.both_databases
 @pytest.mark.parametrize(
     ("meanwhile", "match"),
     [(moved, "have changed since proposal 1 was made"), (released, "v2 was released after proposal 1 was made")],
@@ -109,7 +111,9 @@ SCORES = st.one_of(st.none(), st.floats(-0.5, 1.5), st.sampled_from([0.0, 0.2, 0
 
 def test_a_version_that_comes_back_decides_as_it_did(ready: Store, tmp_path: Any) -> None:
     save(ready, "manual:0.9")
-    step.release(ready, tiers={DETECTOR: "page", ABOVE: "off"}, note="louder", by="ann", now=NOW, reason="a test")
+    step.release(
+        ready, ReleaseRequest(tiers={DETECTOR: "page", ABOVE: "off"}, note="louder", reason="a test", by="ann"), now=NOW
+    )
     out = tmp_path / "live.json"
     row = step.rollback(ready, 1, by="bob", now=NOW, out=out)
     assert out.read_text() == row.document
@@ -142,11 +146,11 @@ def test_there_must_be_something_to_go_back_to(ready: Store) -> None:
 
 def test_a_release_without_a_change_is_refused_and_names_are_helped(ready: Store) -> None:
     with pytest.raises(BadInput, match="nothing changes against v1"):
-        step.release(ready, note="again", by="ann", now=NOW)
+        step.release(ready, ReleaseRequest(note="again", by="ann"), now=NOW)
     with pytest.raises(BadInput, match=r"no detector 'rogue_l'; did you mean rouge_l\?"):
-        step.release(ready, detectors=["rogue_l"], note="", by="ann", now=NOW)
+        step.release(ready, ReleaseRequest(detectors=["rogue_l"], by="ann"), now=NOW)
     with pytest.raises(BadInput, match=rf"not in this release \(did you mean {DETECTOR}\?\)"):
-        step.release(ready, tiers={"token_overlp": "page"}, note="", by="ann", now=NOW)
+        step.release(ready, ReleaseRequest(tiers={"token_overlp": "page"}, by="ann"), now=NOW)
 
 
 def test_a_url_is_written_and_one_that_cannot_be_releases_nothing(ready: Store) -> None:
@@ -154,7 +158,9 @@ def test_a_url_is_written_and_one_that_cannot_be_releases_nothing(ready: Store) 
 
     for out in ("http://example.invalid/t.json", "nonsense://x/t.json"):
         with pytest.raises(BadInput, match=out.split(":")[0]):
-            step.release(ready, tiers={DETECTOR: "page"}, note="", by="ann", now=NOW, out=out)
+            step.release(ready, ReleaseRequest(tiers={DETECTOR: "page"}, by="ann"), now=NOW, out=out)
     assert ready.releases.count() == 1
-    row = step.release(ready, tiers={DETECTOR: "page"}, note="", by="ann", now=NOW, out="memory://team/live.json")
+    row = step.release(
+        ready, ReleaseRequest(tiers={DETECTOR: "page"}, by="ann"), now=NOW, out="memory://team/live.json"
+    )
     assert fsspec.filesystem("memory").cat("/team/live.json").decode() == row.document

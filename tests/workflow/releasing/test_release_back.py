@@ -12,15 +12,18 @@ import pytest
 from sqlalchemy import text
 
 from calibrate.errors import TouchstoneError
+from calibrate.report.sentences import release as sentences
 from calibrate.stats.choosing.policies import parse
 from calibrate.thresholds import diff
 from calibrate.thresholds.model import ThresholdsFile
 from calibrate.types import Interval
 from calibrate.workflow.evidence import loading
-from calibrate.workflow.releasing import history, offer
+from calibrate.workflow.releasing import history
 from calibrate.workflow.releasing import release as step
+from calibrate.workflow.releasing.entries import on_offer
 from calibrate.workflow.tuning import operating_points
 from db import Store
+from db.proposals import ReleaseRequest
 from tests.workflow.making import ABOVE, DETECTOR, NOW, draw, fill, give_scores, keep_sample, save
 
 LATER = NOW + timedelta(hours=1)
@@ -47,7 +50,8 @@ def combined(store: Store, k: int) -> None:
 
 
 def release(store: Store, *, at: datetime = LATER, ensembles: Sequence[str] = (TWO,), **given: Any) -> ThresholdsFile:
-    row = step.release(store, ensembles=ensembles, note="", by="ann", now=at, reason="a test", **given)
+    request = ReleaseRequest(ensembles=ensembles, by="ann", reason="a test", **given)
+    row = step.release(store, request, now=at)
     return history.read_release(row)
 
 
@@ -79,7 +83,7 @@ def test_the_next_release_starts_from_the_version_that_came_back(ready: Store) -
             0.5, (), "ann", NOW,
         )  # fmt: skip
     back = history.read_release(row)
-    assert offer.said(ready, 1, back) == [
+    assert sentences.on_offer(1, on_offer(ready, back)) == [
         "v1's points and ensembles are on offer again: the next release starts from them"
     ]
     changed = diff(back, release(ready, tiers={ABOVE: "off"}))
@@ -98,17 +102,18 @@ def test_a_rollback_can_be_rolled_back(ready: Store) -> None:
     assert diff(back, release(ready, tiers={ABOVE: "page"}))[0].field == "tier"
 
 
+@pytest.mark.both_databases
 def test_what_is_newer_or_more_than_the_version_is_said(ready: Store) -> None:
     with ready.engine.begin() as connection:
         connection.execute(text("DELETE FROM operating_points WHERE chosen_by = 'ann' AND detector = :a"), {"a": ABOVE})
     save(ready, "elbow")
     back = history.read_release(step.rollback(ready, 1, by="cid", now=LATER))
-    assert offer.said(ready, 1, back) == [
+    assert sentences.on_offer(1, on_offer(ready, back)) == [
         f"{ABOVE}: what is saved is newer than the live release, whose own is no longer in the store; the next release "
         "would bring it, unless another is chosen and saved"
     ]
     alone = release(ready, detectors=[DETECTOR], ensembles=())
-    assert offer.said(ready, alone.version, alone)[1:] == [
+    assert sentences.on_offer(alone.version, on_offer(ready, alone))[1:] == [
         f"v{alone.version} has no {ABOVE}, on offer with a saved point: leave out what shall not come back"
     ]
 

@@ -314,6 +314,7 @@ def test_equal_scores_are_drawn_at_random_by_the_usual_design(
     assert (drawn["design"], "all scores of the window are equal" in drawn["why_random"]) == ("random", True)
 
 
+@pytest.mark.both_databases
 def test_a_sample_is_listed_in_labelling_order(store: Store, capsys: pytest.CaptureFixture[str]) -> None:
     fill(store, [True, None, False], [0.1, 0.5, 0.9])
     keep_sample(store, ["b", "a", "a"], {"a": 4, "b": 1})

@@ -33,6 +33,7 @@ def drawn_by(store: Store, design: str, size: int, *, seed: int = 1, name: str =
     take(store, name, design=design, cut=cut, by=by, size=size, seed=seed, fresh=True)
 
 
+@pytest.mark.both_databases
 @pytest.mark.parametrize("design", DESIGNS)
 def test_a_top_up_keeps_what_there_is_and_repeats_nobody(store: Store, design: str) -> None:
     scored(store)
@@ -131,6 +132,7 @@ def test_what_cannot_be_topped_up_is_a_sentence(store: Store) -> None:
     assert config.id
 
 
+@pytest.mark.both_databases
 def test_a_sample_that_somebody_topped_up_meanwhile_is_left_alone(store: Store) -> None:
     scored(store)
     drawn_by(store, "octave", 40)
@@ -248,6 +250,7 @@ def test_a_part_of_two_windows_that_overlap_counts_each_trace_once(store: Store)
     assert data.sweep.point(data.sweep.at(0.0)).flag_rate[0] == pytest.approx(flags / total, rel=0.02)
 
 
+@pytest.mark.both_databases
 def test_a_small_sample_does_not_spoil_a_large_one(store: Store) -> None:
     """All of a window, and six traces of it drawn again: to speak for half of it they would be off by 20 points."""
     weeks(store)

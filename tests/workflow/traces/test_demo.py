@@ -17,6 +17,7 @@ NOW = datetime(2026, 11, 21, 9, 30, tzinfo=UTC)
 LOGGED = datetime(2026, 3, 2, 14, 0, tzinfo=UTC)
 
 
+@pytest.mark.both_databases
 def test_times_move_by_whole_days_up_to_now(store: Store, tmp_path: Path) -> None:
     ages = [timedelta(0), timedelta(hours=5), timedelta(days=20, hours=3)]
     path = tmp_path / "traces.jsonl"
@@ -31,6 +32,7 @@ def test_times_move_by_whole_days_up_to_now(store: Store, tmp_path: Path) -> Non
     assert times == {"undated": None, **{f"t{n}": newest - age for n, age in enumerate(ages)}}
 
 
+@pytest.mark.both_databases
 def test_a_store_with_traces_is_left_alone(store: Store, tmp_path: Path) -> None:
     path = tmp_path / "traces.jsonl"
     path.write_text(json.dumps({"trace_id": "mine", "answer": "an answer"}))
@@ -45,6 +47,7 @@ def test_a_missing_file_is_told(store: Store, tmp_path: Path) -> None:
         demo.fill(store, NOW, path=tmp_path / "none.jsonl")
 
 
+@pytest.mark.both_databases
 def test_the_shipped_traces_fill_three_weeks(store: Store) -> None:
     report = demo.fill(store, NOW)
     summary = store.traces.summary()

@@ -24,10 +24,11 @@ from calibrate.thresholds import from_json
 from calibrate.thresholds.model import to_json
 from calibrate.types import Evidence, Interval, Label, Score, Trace, TraceFilter, Usage
 from calibrate.workflow.evidence import loading
-from calibrate.workflow.releasing import release
+from calibrate.workflow.releasing.candidate import build_candidate
 from calibrate.workflow.tuning import operating_points, probability
 from calibrate.workflow.tuning.scoreboard import LENGTH, scoreboard
 from db import Store, open_store
+from db.proposals import ReleaseRequest
 from tests.workflow.making import ABOVE, DETECTOR, NOW, draw, fill, give_scores, keep_sample, save
 
 BASELINE, SILENT = "word_overlap", "schema"
@@ -216,7 +217,7 @@ def test_a_map_is_kept_with_the_saved_point(store: Store) -> None:
     assert probability.kept(before) is None
     assert (after.point, after.config_id) == (before.point, before.config_id)
     assert replace(after.data, probability_map=None) == before.data
-    found = release.candidate(store, note="", by="ann", now=NOW, version=1, replaces=None)
+    found = build_candidate(store, ReleaseRequest(by="ann"), points=store.points.latest(), previous=None, now=NOW)
     kept = from_json(to_json(found)).detectors[DETECTOR].probability_map
     assert kept == probability.released(mapped.fitted)
     assert kept is not None

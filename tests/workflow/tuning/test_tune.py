@@ -157,19 +157,6 @@ def test_days_without_traffic_count_too(store: Store) -> None:
     assert traffic.traffic_per_day(store, None) == pytest.approx(1 / 9)
 
 
-def test_the_revision_changes_with_every_label_and_score(store: Store) -> None:
-    config = fill(store, [True, False, None], [0.1, 0.9, None])
-    seen = [loading.revision(store, config)]
-    pk = store.traces.find("t2")
-    assert pk is not None
-    store.labels.add(pk, Label("t2", "bob", "clean"), sample_id=None, now=NOW)
-    seen.append(loading.revision(store, config))
-    fill(store, [], [])
-    seen.append(loading.revision(store, config))
-    assert seen[0] != seen[1] == seen[2]
-    assert list(configurations.configs_by_detector(store)) == [DETECTOR]
-
-
 def test_the_shipped_parameters_are_meant_even_when_others_ran_last(store: Store) -> None:
     labels, scores = draw()
     fill(store, labels, scores)

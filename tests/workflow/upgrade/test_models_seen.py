@@ -14,6 +14,7 @@ from calibrate.types import Interval, Label, Member, Trace, TraceFilter
 from calibrate.workflow.releasing import release
 from calibrate.workflow.upgrade import models_seen as step
 from db import Store
+from db.proposals import ReleaseRequest
 from tests.stats.wilson import mended
 from tests.workflow.making import NOW, draw, fill, keep_sample, save
 
@@ -94,7 +95,7 @@ def test_the_models_of_the_release_are_known_and_later_ones_are_not(store: Store
     labels, scores = draw()
     fill(store, labels, scores)
     save(store, "elbow")
-    release.release(store, note="", by="ann", now=NOW)
+    release.release(store, ReleaseRequest(by="ann"), now=NOW)
     trace = Trace("new", "an answer", model="c", timestamp=NOW)
     store.traces.add([Record(1, trace, ())], labels_as=None, now=NOW)
     found = step.registry(store)
@@ -143,6 +144,7 @@ def test_the_difference_is_newcombes(
     assert step.difference(share(*newer), Interval(None)) == Interval(None)
 
 
+@pytest.mark.both_databases
 def test_the_verb_says_the_same(store: Store, store_url: str, capsys: pytest.CaptureFixture[str]) -> None:
     logged(store, "lax", start=0, clean=30, bad=18)
     logged(store, "strict\n|v2", start=7, clean=28, bad=2)

@@ -24,6 +24,7 @@ from calibrate.workflow.releasing import approval, release
 from calibrate.workflow.tuning import operating_points
 from calibrate.workflow.upgrade import recalibrate as step
 from db import Store
+from db.proposals import ReleaseRequest
 from db.tables import PointRow, ScoreRow
 from tests.workflow.making import NOW, save
 
@@ -57,7 +58,7 @@ def released(store: Store) -> Store:
     pairs = [(r.trace.content_hash(), Score(r.trace.id, float(v))) for r, v in zip(records, values, strict=True)]
     store.scores.save(old.id, pairs, now=NOW)
     save(store, "precision>=0.7")
-    release.release(store, note="first", by="ann", now=NOW)
+    release.release(store, ReleaseRequest(note="first", by="ann"), now=NOW)
     return store
 
 
@@ -178,7 +179,7 @@ def test_a_certificate_is_not_carried_over(released: Store) -> None:
     sure = Guarantee("certified", 0.7, 0.95, 0.733, 84, 69, None)
     point = replace(operating_points.choose_point(data, parse("precision>=0.7")), guarantee=sure)
     operating_points.save_point(released, data, point, by="ann", now=NOW)
-    release.release(released, note="", by="ann", now=NOW)
+    release.release(released, ReleaseRequest(by="ann"), now=NOW)
     (one,) = step.redo(released, ran(released))
     assert one.point is not None
     assert one.point.strength in ("bounded", "measured")

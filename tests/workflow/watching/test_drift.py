@@ -15,7 +15,7 @@ from calibrate.report.sentences import drift as sentences
 from calibrate.types import TraceFilter
 from calibrate.workflow.sampling import sample
 from calibrate.workflow.watching import drift
-from db import Store, open_store, windows
+from db import Store, open_store
 from tests.workflow.aftermath import RELEASED, THRESHOLD, add, released, scores_of
 from tests.workflow.making import ABOVE, NOW, give_scores
 
@@ -157,18 +157,18 @@ def test_a_window_is_drawn_by_chance_and_by_seed(store: Store) -> None:
     where = TraceFilter(since=RELEASED)
     rngs = [np.random.default_rng(seed) for seed in (1, 1, 2)]
     config = store.scores.config(ABOVE, "1", {"variant": "default"}, "", now=NOW)
-    one, same, other = (windows.draw(store.engine, config.id, where, 100, rng=rng) for rng in rngs)
+    one, same, other = (store.coverage.draw(config.id, where, 100, rng=rng) for rng in rngs)
     assert len(one.scores) == 100
     assert np.array_equal(one.scores, same.scores, equal_nan=True)
     assert set(one.scores) != set(other.scores)
-    everything = windows.draw(store.engine, config.id, where, 5000, rng=rngs[0])
+    everything = store.coverage.draw(config.id, where, 5000, rng=rngs[0])
     assert len(everything.scores) == 500
     assert len(set(everything.groups)) == 100
     # Traces early and late in the window are drawn alike: the hash knows nothing of time.
     late = {f"group new {place}" for place in range(50, 100)}
     share = np.mean(
         [
-            sum(group in late for group in windows.draw(store.engine, config.id, where, 100, rng=rngs[2]).groups)
+            sum(group in late for group in store.coverage.draw(config.id, where, 100, rng=rngs[2]).groups)
             for _ in range(20)
         ]
     )

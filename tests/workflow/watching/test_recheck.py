@@ -145,6 +145,7 @@ def test_of_traces_that_share_sources_the_first_counts(lite: Store) -> None:
     assert (at.counted, at.repeats, at.decision) == (2, 18, "go on")
 
 
+@pytest.mark.both_databases
 def test_it_is_topped_up_until_nothing_is_left_and_begun_anew_on_newer_traffic(store: Store) -> None:
     traffic(store, n=400)
     one = begin(store, labels=10)

@@ -32,6 +32,7 @@ from calibrate.workflow.releasing import history, release
 from calibrate.workflow.watching import watch as step
 from calibrate.workflow.watching.watch import Look, Watcher
 from db import Store
+from db.proposals import ReleaseRequest
 from tests.workflow.making import DETECTOR, NOW, draw, fill, save
 
 ROOT = Path(__file__).parents[3]
@@ -60,7 +61,7 @@ def publish(store: Store, threshold: float, tier: Tier = "signal") -> Thresholds
         by_id = {one.id: one.content_hash() for one in traces}
         store.scores.save(config.id, [(by_id[one.trace_id], one) for one in given], now=NOW + timedelta(seconds=1))
     save(store, f"manual:{threshold}")
-    row = release.release(store, detectors=[DETECTOR], tiers={DETECTOR: tier}, note="", by="ann", now=NOW)
+    row = release.release(store, ReleaseRequest(detectors=[DETECTOR], tiers={DETECTOR: tier}, by="ann"), now=NOW)
     return history.read_release(row)
 
 
@@ -109,6 +110,7 @@ def agrees(store: Store, file: ThresholdsFile) -> None:
         )
 
 
+@pytest.mark.both_databases
 def test_it_decides_what_decide_says_to_the_scores_in_the_store(store: Store) -> None:
     file = publish(store, 0.5)
     add(store, range(10))

@@ -13,6 +13,7 @@ from calibrate.workflow.releasing import release as releasing
 from calibrate.workflow.sampling import sample as sampling
 from calibrate.workflow.week.week import Week, monday, week
 from db import Store
+from db.proposals import ReleaseRequest
 from db.releases import PointData, SavedPoint
 
 NOW = datetime.now(UTC)
@@ -27,6 +28,7 @@ def at(store: Store) -> Callable[[], Week]:
     return lambda: week(store, name="2026-W47", labeller="ann", now=NOW)
 
 
+@pytest.mark.both_databases
 def test_each_step_leads_to_the_next(store: Store, at: Callable[[], Week]) -> None:
     assert at().next == "import"
     log(store, "old-model", 6, NOW - timedelta(days=2))
@@ -59,7 +61,7 @@ def test_each_step_leads_to_the_next(store: Store, at: Callable[[], Week]) -> No
 
     save_point(store, ["old-model"])
     assert (at().next, at().saved_points) == ("release", ("token_overlap",))
-    releasing.release(store, note="", by="ann", now=NOW)
+    releasing.release(store, ReleaseRequest(by="ann"), now=NOW)
     state = at()
     assert state.release is not None
     assert (state.next, state.release.version) == ("sample", 1)
@@ -76,7 +78,7 @@ def test_a_model_without_labels_in_the_release_is_named(store: Store, at: Callab
     log(store, "rare-model", 1, NOW - timedelta(days=5))
     config = save_point(store, ["old-model"])
     assert config
-    releasing.release(store, note="", by="ann", now=NOW - timedelta(days=3))
+    releasing.release(store, ReleaseRequest(by="ann"), now=NOW - timedelta(days=3))
     (rare,) = at().unknown_models  # on the newest day there is, however fresh the release
     assert (rare.name, rare.traces, rare.share) == ("rare-model", 1, 1 / 4)
     log(store, "old-model", 6, NOW - timedelta(days=1))
@@ -87,7 +89,7 @@ def test_a_model_without_labels_in_the_release_is_named(store: Store, at: Callab
     assert (new.name, new.traces, new.share) == ("new-model", 3, 3 / 15)
     assert new.appeared == (NOW - timedelta(days=1)).date()
     assert (rare.name, rare.appeared) == ("rare-model", None)
-    releasing.release(store, tiers={"token_overlap": "page"}, note="again", by="ann", now=NOW)
+    releasing.release(store, ReleaseRequest(tiers={"token_overlap": "page"}, note="again", by="ann"), now=NOW)
     assert {one.name for one in at().unknown_models} == {"new-model", "rare-model"}  # not put out of sight by it
 
 

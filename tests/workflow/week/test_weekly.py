@@ -24,6 +24,7 @@ from calibrate.workflow.detection.detect import utc_now
 from calibrate.workflow.releasing import release
 from calibrate.workflow.week import weekly as step
 from db import Store
+from db.proposals import ReleaseRequest
 from db.tables import ScoreRow
 from tests.workflow.making import save
 
@@ -54,7 +55,7 @@ def live(store: Store) -> Store:
     log(store, 60, hours=4 * 24, model="old", labelled=True)
     detect.work(store, run_id=detect.queue(store, [NAME], {"all": True}).id)
     save(store, "f1")
-    release.release(store, note="", by="ann", now=utc_now() - timedelta(hours=4 * 24 - 0.5))
+    release.release(store, ReleaseRequest(by="ann"), now=utc_now() - timedelta(hours=4 * 24 - 0.5))
     log(store, 60, hours=2, model=NASTY, labelled=False, drifted=True)
     return store
 
@@ -86,6 +87,7 @@ def test_it_scores_draws_and_looks_and_the_second_time_nothing_is_left(live: Sto
     ]
 
 
+@pytest.mark.both_databases
 def test_before_the_first_release_it_draws_and_says_what_is_missing(store: Store) -> None:
     log(store, 30, hours=1, model="old", labelled=False)
     done = step.weekly(store, size=10, now=utc_now())
@@ -145,6 +147,7 @@ def test_the_report_stands_alone_and_shows_no_trace(live: Store, store_url: str,
     assert [one["name"] for one in json.loads(charts[0])] == ["before", "since the release"]
 
 
+@pytest.mark.both_databases
 def test_the_verb_says_what_to_do_next(live: Store, store_url: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["weekly", "--json", "--size", "20", "--store", store_url]) == 0
     first = json.loads(capsys.readouterr().out)

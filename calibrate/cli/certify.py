@@ -19,7 +19,7 @@ from db import Store
 from db.chosen import Certification
 
 
-def certify(args: Namespace) -> Answer:
+def run(args: Namespace) -> Answer:
     registry.get(args.detector)
     found = store(args)
     at = step.standing(found, args.detector)

@@ -9,12 +9,11 @@ from typing import Any
 
 from calibrate import settings
 from calibrate.cli import Answer
-from calibrate.cli.common import now, outfile, pairs, store, table, user
+from calibrate.cli.common import now, outfile, pairs, store, user
 from calibrate.errors import BadInput, TouchstoneError
 from calibrate.report.sentences import recalibration
-from calibrate.report.sentences.figures import interval, percent
-from calibrate.sanitize import visible
-from calibrate.thresholds.files import deliver, scheme_of
+from calibrate.report.sentences.figures import percent
+from calibrate.thresholds.files import scheme_of
 from calibrate.types import OperatingPoint
 from calibrate.workflow.detection import detect
 from calibrate.workflow.releasing.announce import announce
@@ -22,46 +21,7 @@ from db import Store
 from db.releases import Release
 
 
-def seen(args: Namespace) -> Answer:
-    from calibrate.workflow.upgrade import models_seen as step
-
-    found = step.registry(store(args), by=args.by, sample=args.sample)
-    head = (args.by, "traces", "share", "first seen", "last seen", "release", "hallucinated", "95%", "labels")
-    rows = [tuple(visible(cell, 60) for cell in head), *(_line(one) for one in found.values)]
-    lines = [table(rows, right=(1, 2, 6, 7, 8))]
-    lines += [f"and {found.beyond:,} more with fewer traces"] if found.beyond else []
-    lines += [visible(step.sentence(found.step), 500).replace("\n", " ")] if found.step else []
-    lines += [f"caution: {found.caution}"] if found.caution else []
-    document = {
-        "by": found.by,
-        "version": found.version,
-        "sample": found.sample,
-        "values": [
-            {**asdict(one), "first": one.first and one.first.isoformat(), "last": one.last and one.last.isoformat()}
-            for one in found.values
-        ],
-        "beyond": found.beyond,
-        "per": found.per,
-        "traffic": {name: {day.isoformat(): n for day, n in counts.items()} for name, counts in found.traffic.items()},
-        "step": asdict(found.step.difference) if found.step else None,
-        "no_step": found.no_step or None,
-        "caution": found.caution,
-    }
-    return Answer(document, "\n".join(lines))
-
-
-def _line(one: Any) -> tuple[str, ...]:
-    days = [at.strftime("%Y-%m-%d") if at else "–" for at in (one.first, one.last)]
-    share = "–" if one.prevalence.value is None else percent(one.prevalence.value)
-    known = {True: "made on it", False: "made without", None: ""}[one.released]
-    name = visible(one.name, 60).replace("\n", " ")
-    return (
-        name, f"{one.traces:,}", percent(one.share), *days, known, share,
-        interval(one.prevalence) if one.labels else "–", f"{one.labels:,}",
-    )  # fmt: skip
-
-
-def recalibrate(args: Namespace) -> Answer:
+def run(args: Namespace) -> Answer:
     from calibrate.workflow.upgrade import recalibrate as step
 
     after = settings.releases()
@@ -168,25 +128,3 @@ def _document(outcome: Any) -> dict[str, Any]:
         "worse": outcome.impact.worse if outcome.impact else [],
         "left_out": list(outcome.left_out),
     }
-
-
-def weekly(args: Namespace) -> Answer:
-    from calibrate.report.sentences import weekly as sentences
-    from calibrate.workflow.week import weekly as step
-
-    if args.size < 1:
-        raise BadInput(f"a sample of {args.size} traces holds nothing: ask for at least 1")
-    out = None if args.out is None else outfile(args.out, replace=True)
-    done = step.weekly(store(args), size=args.size, now=now())
-    lines = [f"{done.week}: {sentences.verdict(done)}"]
-    lines += [f"{row.detector}: {sentences.scored(row)}" for row in done.scored]
-    if done.sample:
-        word = "drawn" if done.drawn else "there already"
-        lines.append(f"sample {done.sample.name} {word}: {done.sample.size:,} of {done.sample.pool:,} traces")
-    if out is not None:
-        from calibrate.report.weekly_html import page
-
-        deliver(page(done).encode(), str(out))
-        lines.append(f"the report is in {out}")
-    lines += [f"Next: {visible(one, 500)}" for one in sentences.next_steps(done)]
-    return Answer({**sentences.document(done), "path": str(out) if out else None}, "\n".join(lines))

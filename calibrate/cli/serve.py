@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 from calibrate.cli import Answer
 from calibrate.cli.common import store
-from calibrate.cli.stopping import as_interrupt
-from calibrate.errors import BadInput, StoreError
+from calibrate.cli.signals import as_interrupt
+from calibrate.errors import BadInput
 
 if TYPE_CHECKING:
     from calibrate.serve import Document
@@ -21,7 +21,7 @@ TOKEN = "TOUCHSTONE_SERVE_TOKEN"
 HERE = ("127.0.0.1", "::1", "localhost")
 
 
-def serve(args: Namespace) -> Answer:
+def run(args: Namespace) -> Answer:
     from calibrate import serve as server
 
     found = store(args)
@@ -42,12 +42,7 @@ def serve(args: Namespace) -> Answer:
 
 def document(found: Store, version: int | None) -> Document | None:
     """A release as it is served; the newest one without a version. Raises StoreError with a sentence."""
-    from sqlalchemy.exc import SQLAlchemyError
-
     from calibrate.serve import Document
 
-    try:
-        row = found.releases.get(version) if version is not None else next(iter(found.releases.list(limit=1)), None)
-    except SQLAlchemyError as error:
-        raise StoreError(f"the store cannot be read now ({type(error).__name__}); try again") from error
+    row = found.releases.get(version) if version is not None else next(iter(found.releases.list(limit=1)), None)
     return Document(row.version, row.document.encode(), row.sha256) if row else None

@@ -13,7 +13,7 @@ from calibrate.types import Interval
 from calibrate.workflow.tuning import ensemble as step
 
 
-def ensemble(args: Namespace) -> Answer:
+def run(args: Namespace) -> Answer:
     if args.kind == "list":
         return _list(args)
     found = store(args)

@@ -5,15 +5,12 @@ from __future__ import annotations
 from argparse import Namespace
 from dataclasses import asdict
 
-from calibrate import registry
 from calibrate.cli import Answer
-from calibrate.cli.common import now, outfile, pairs, store, table, user
+from calibrate.cli.common import outfile, store, table
 from calibrate.errors import TouchstoneError
 from calibrate.orientation import SIGNS
 from calibrate.report.sentences import scoreboard as words
 from calibrate.types import Interval
-from calibrate.workflow.detection import configurations
-from calibrate.workflow.tuning import probability as maps
 from calibrate.workflow.tuning import scoreboard as step
 
 COLUMNS = (
@@ -33,7 +30,7 @@ COLUMNS = (
 )
 
 
-def scoreboard(args: Namespace) -> Answer:
+def run(args: Namespace) -> Answer:
     target = outfile(args.csv, replace=args.force) if args.csv else None
     board = step.scoreboard(store(args), sample=args.sample)
     if target is not None:
@@ -54,39 +51,6 @@ def scoreboard(args: Namespace) -> Answer:
     }
     written = [f"written to {args.csv}"] if target else []
     return Answer(document, "\n".join([*words.sentences(board), "", *_shown(board), *written]))
-
-
-def probability(args: Namespace) -> Answer:
-    registry.get(args.detector)
-    found = store(args)
-    params = pairs(args.param, "--param")
-    config = configurations.resolve_config(found, args.detector, params)
-    mapped = maps.fit(found, args.detector, sample=args.sample, config=config)
-    if args.save:
-        maps.save(found, mapped, by=user(), now=now())
-    fitted = mapped.fitted
-    document = {
-        "detector": args.detector,
-        "params": dict(mapped.config.params),
-        "sample": mapped.sample,
-        "map": fitted.map.to_json(),
-        "monotone": fitted.curve.monotone,
-        "out_of_fold": maps.judged(fitted.reliability),
-        "apparent": maps.judged(fitted.apparent),
-        "saved": bool(args.save),
-    }
-    rows = [("score", "P(hallucinated)")]
-    places = range(0, len(fitted.curve.scores), 12)
-    rows += [(f"{fitted.curve.scores[i]:.4g}", f"{fitted.curve.probabilities[i]:.1%}") for i in places]
-    bins = [("predicted", "hallucinated", "95%", "labels")]
-    bins += [
-        (f"{one.predicted:.1%}", f"{one.hallucinated.value:.1%}", _range(one.hallucinated), str(one.n))
-        for one in fitted.reliability.bins
-    ]
-    turns = [] if fitted.curve.monotone else [maps.TURNS]
-    kept = ["saved with the operating point; `release` takes it into the next version"] if args.save else []
-    said = [f"{args.detector}: {maps.sentence(mapped)}", *turns]
-    return Answer(document, "\n".join([*said, table(rows, right=(0, 1)), "", table(bins, right=range(4)), *kept]))
 
 
 def _shown(board: step.Scoreboard) -> list[str]:

@@ -9,11 +9,13 @@ from calibrate import settings
 from calibrate.cli import Answer
 from calibrate.cli.common import now, outfile, pairs, store, table, user
 from calibrate.errors import BadInput
+from calibrate.report.sentences import release as sentences
 from calibrate.thresholds.changes import MEASURED, diff
 from calibrate.thresholds.files import redact_url, scheme_of
 from calibrate.thresholds.model import ThresholdsFile
 from calibrate.workflow.releasing.announce import announce
 from db import Store
+from db.proposals import Proposal, ReleaseRequest
 from db.releases import Release
 
 TIERS = ("page", "signal", "off")
@@ -27,10 +29,11 @@ GOES_WITH = {
 }
 
 
-def release(args: Namespace) -> Answer:
+def run(args: Namespace) -> Answer:
     """Releases; or does one of the other things that releases need."""
-    from calibrate.workflow.releasing import approval, history, offer
+    from calibrate.workflow.releasing import approval, history
     from calibrate.workflow.releasing import release as step
+    from calibrate.workflow.releasing.entries import on_offer
 
     _refuse_misfits(args)
     after = settings.releases()
@@ -54,11 +57,11 @@ def release(args: Namespace) -> Answer:
         told = {"note": args.note, "reason": args.reason.strip()}
         row = step.rollback(found, args.rollback, **told, by=user(), now=now(), out=out)
     else:
-        row = step.release(found, **_wanted(args), by=user(), now=now(), out=out)
+        row = step.release(found, _request(args), now=now(), out=out)
     before = None if row.version == 1 else found.releases.get(row.version - 1)
     about = _about(found, history.read_release(before) if before else None, history.read_release(row))
     if args.rollback is not None:
-        about["offer"] = offer.said(found, args.rollback, history.read_release(row))
+        about["offer"] = sentences.on_offer(args.rollback, on_offer(found, history.read_release(row)))
     return _released(row, out, about, announce(row, after))
 
 
@@ -75,20 +78,19 @@ def _refuse_misfits(args: Namespace) -> None:
         raise BadInput(f"what does not go with --{act}: {', '.join(wrong)}; what does: {known}")
 
 
-def _wanted(args: Namespace) -> dict[str, Any]:
-    """What to release, as the steps take it."""
+def _request(args: Namespace) -> ReleaseRequest:
     tiers: dict[str, Any] = pairs(args.tier, "--tier")
     for name, tier in tiers.items():
         if tier not in TIERS:
             raise BadInput(f"--tier {name}={tier}: a tier is one of {', '.join(TIERS)}")
-    names = args.detectors or None
-    return {
-        "detectors": names,
-        "ensembles": args.ensemble,
-        "tiers": tiers,
-        "note": args.note,
-        "reason": args.reason.strip(),
-    }
+    return ReleaseRequest(
+        detectors=args.detectors or None,
+        ensembles=args.ensemble,
+        tiers=tiers,
+        note=args.note,
+        reason=args.reason.strip(),
+        by=user(),
+    )
 
 
 def _out(given: str | None) -> str:
@@ -111,7 +113,11 @@ def _about(found: Store, before: ThresholdsFile | None, after: ThresholdsFile) -
         "sentence": seen.sentence if seen else None,
         "changes": [*moved, *rest],
         "worse": seen.worse if seen else [],
-        "cautions": [*(seen.missing if seen else []), *step.cautions(after), *step.stale(found, after)],
+        "cautions": [
+            *(seen.missing if seen else []),
+            *sentences.cautions(after),
+            *(sentences.overturned(change) for change in step.stale_certificates(found, after)),
+        ],
     }
 
 
@@ -132,12 +138,12 @@ def _released(row: Release, out: str, about: dict[str, Any], problems: list[str]
 def _proposed(found: Store, args: Namespace) -> Answer:
     from calibrate.workflow.releasing import approval, history
 
-    one = approval.propose(found, **_wanted(args), by=user(), now=now())
+    one = approval.propose(found, _request(args), now=now())
     about = _about(found, history.live_release(found), approval.preview(found, one, now()))
     out = redact_url(args.out) if args.out else "FILE"
     said = (
         f"proposal {one.id} waits for a second person: `release --approve {one.id} --out {out}` releases it as "
-        f"v{one.wanted['version']}, `release --decline {one.id}` does not"
+        f"v{one.expected}, `release --decline {one.id}` does not"
     )
     if args.out:
         about["cautions"].append(f"{out} is not written yet: approving writes it")
@@ -147,21 +153,31 @@ def _proposed(found: Store, args: Namespace) -> Answer:
 def _proposals(found: Store) -> Answer:
     from calibrate.workflow.releasing import approval
 
-    waiting = [
-        {
-            "proposal": one.id,
-            "by": one.proposed_by,
-            "at": one.proposed_at.isoformat(timespec="seconds"),
-            **one.wanted,
-            "stale": approval.outlived(found, one, now()),
-        }
-        for one in approval.waiting(found)
-    ]
+    waiting = [(one, approval.outlived(found, one, now())) for one in approval.waiting(found)]
     if not waiting:
         return Answer({"proposals": []}, "no release waits for a second person")
     rows = [["id", "proposed by", "at", "version", "detectors", "note"]]
-    for one in waiting:
-        version = f"v{one['version']}{', stale' if one['stale'] else ''}"
-        rows.append([str(one["proposal"]), one["by"], one["at"], version, ", ".join(one["detectors"]), one["note"]])
-    stale = [f"`release --decline {one['proposal']}`: {one['stale']}" for one in waiting if one["stale"]]
-    return Answer({"proposals": waiting}, "\n".join([table(rows), *stale]))
+    for one, stale in waiting:
+        version, names = f"v{one.expected}{', stale' if stale else ''}", ", ".join(one.request.detectors or ())
+        at = one.proposed_at.isoformat(timespec="seconds")
+        rows.append([str(one.id), one.proposed_by, at, version, names, one.request.note])
+    hints = [f"`release --decline {one.id}`: {stale}" for one, stale in waiting if stale]
+    documents = [_document(one, stale) for one, stale in waiting]
+    return Answer({"proposals": documents}, "\n".join([table(rows), *hints]))
+
+
+def _document(proposal: Proposal, stale: str | None) -> dict[str, Any]:
+    request = proposal.request
+    return {
+        "proposal": proposal.id,
+        "by": proposal.proposed_by,
+        "at": proposal.proposed_at.isoformat(timespec="seconds"),
+        "ensembles": list(request.ensembles),
+        "note": request.note,
+        "reason": request.reason,
+        "detectors": list(request.detectors or ()),
+        "tiers": dict(request.tiers),
+        "version": proposal.expected,
+        "content": proposal.content,
+        "stale": stale,
+    }

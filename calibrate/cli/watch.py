@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from calibrate.cli import Answer
 from calibrate.cli.common import now, said, say, store
-from calibrate.cli.stopping import as_interrupt
+from calibrate.cli.signals import as_interrupt
 from calibrate.errors import BadInput, TouchstoneError
 from calibrate.runtime import Alerts, load
 from calibrate.runtime.alerts import check_trace_url
@@ -26,7 +26,7 @@ WEBHOOK = "TOUCHSTONE_ALERTS_WEBHOOK"
 LAST_ALERTS = 10.0  # seconds that alerts under way may take when watching ends
 
 
-def watch(args: Namespace) -> Answer:
+def run(args: Namespace) -> Answer:
     from calibrate.workflow.watching.watch import Watcher
 
     if not 0 < args.every < math.inf:
@@ -72,8 +72,6 @@ def _alerts(args: Namespace) -> Alerts | None:
 
 def _go_on(watcher: Watcher, every: float) -> None:
     """Looks until somebody stops it. What goes wrong is said once and tried again."""
-    from sqlalchemy.exc import SQLAlchemyError
-
     trouble: Any = None
     while True:
         try:
@@ -83,7 +81,7 @@ def _go_on(watcher: Watcher, every: float) -> None:
                 said()
                 print(line, file=sys.stderr, flush=True)
             trouble = now_wrong
-        except (SQLAlchemyError, TouchstoneError) as error:
+        except TouchstoneError as error:
             if str(error) != trouble:
                 print(f"touchstone: {error}; tried again every {every:g} s", file=sys.stderr, flush=True)
             trouble = str(error)

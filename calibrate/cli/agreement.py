@@ -17,7 +17,7 @@ from calibrate.workflow.labelling import agreement as step
 from db import Store
 
 
-def agreement(args: Namespace) -> Answer:
+def run(args: Namespace) -> Answer:
     if (args.action == "adjudicate") != (args.trace is not None):
         raise BadInput(
             "adjudicate takes a trace's id, like `agreement adjudicate t7 --verdict clean`; nothing else does"

@@ -21,7 +21,7 @@ share of what the best threshold with a precision of 0.70 would find, 0 where no
 threshold flags fewer than 100 fresh traces are left out. ± is the Monte Carlo standard error."""
 
 
-def simulate(args: Namespace) -> Answer:
+def run(args: Namespace) -> Answer:
     if args.replications < FEWEST:
         raise BadInput(
             f"{args.replications} replications measure nothing: ask for {FEWEST} at least, 1,000 for a verdict"

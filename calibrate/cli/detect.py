@@ -7,59 +7,19 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from calibrate import registry, settings
+from calibrate import settings
 from calibrate.backends.chat import Estimate
 from calibrate.cli import Answer
 from calibrate.cli.common import pairs, store, table
 from calibrate.detectors.base import Detector
-from calibrate.errors import BadInput, StoreError, TouchstoneError
+from calibrate.errors import TouchstoneError
 from calibrate.workflow.detection import detect as step
 from calibrate.workflow.detection import detectors as about
-from calibrate.workspace import Workspace, using
 from db import Store
 from db.runs import Run
 
 
-def detectors(args: Namespace) -> Answer:
-    with using(_team(args)):
-        found = [_about(name) for name in registry.names()]
-    rows = [("detector", "flags when", "needs", "model", "default parameters")]
-    for one in found:
-        params = ", ".join(f"{key}={value}" for key, value in one["params"].items())
-        rows.append((one["name"], one["flag_when"], ", ".join(one["needs"]), one["model"], params))
-    return Answer({"detectors": found}, table(rows))
-
-
-def _team(args: Namespace) -> Workspace:
-    """The workspace of the store; an empty one where there is no store yet and none was named."""
-    try:
-        return step.workspace_of(store(args))
-    except (BadInput, StoreError):
-        if args.store:
-            raise
-        return Workspace()
-
-
-def _about(name: str) -> dict[str, Any]:
-    detector = registry.make(name, None)
-    missing = detector.unavailable()
-    return {
-        "name": name,
-        "title": detector.title,
-        "measures": " ".join((type(detector).__doc__ or "").split()),
-        "unit": detector.unit,
-        "flag_when": detector.flag_when,
-        "usual_threshold": detector.usual_threshold,
-        "needs": sorted(detector.needs),
-        "params": registry.config_of(detector),
-        "version": detector.version,
-        "revision": detector.revision() if missing is None else None,
-        "model": "missing" if missing else ("ready" if detector.revision() else "none needed"),
-        "unavailable": missing,
-    }
-
-
-def detect(args: Namespace) -> Answer:
+def run(args: Namespace) -> Answer:
     found = store(args)
     labelled = args.labelled or (args.sample is None and not args.everything)
     scope = step.scope_of(sample=args.sample, labelled=labelled, everything=args.everything)
@@ -103,30 +63,6 @@ def _planned(found: Store, detector: Detector, scope: Mapping[str, Any]) -> dict
         "looked_at": plan.looked_at,
         "unavailable": how,
     }
-
-
-def worker(args: Namespace) -> Answer:
-    found = store(args)
-    asked = None if args.run is None else _known(found, args.run)
-    done = []
-    while (finished := step.work(found, run_id=args.run)) is not None:
-        done.append({"run": finished.id, "status": finished.status})
-    text = f"{len(done)} runs carried out"
-    if asked is not None and not done:
-        text += f": run {asked.id} does not wait, it is {asked.status}"
-    return Answer({"runs": done}, text)
-
-
-def _known(found: Store, run_id: int) -> Run:
-    from sqlalchemy.exc import NoResultFound
-
-    try:
-        if 0 < run_id < 2**31:
-            return found.runs.get(run_id)
-    except NoResultFound:
-        pass
-    newest = next((run.id for run in found.runs.recent(1)), "none: nothing was queued yet")
-    raise BadInput(f"there is no run {run_id}; the newest is {newest}")
 
 
 def _report(run: Run) -> Answer:

@@ -1,0 +1,107 @@
+"""Verbs about sweeps and operating points."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from dataclasses import asdict
+from typing import Any
+
+import numpy as np
+
+from calibrate.cli import Answer
+from calibrate.cli.common import now, store, user
+from calibrate.cli.evidence import describe_params, load_labelled
+from calibrate.errors import BadInput
+from calibrate.report.sentences import figures
+from calibrate.stats.choosing import policies
+from calibrate.stats.choosing.chance import chance_below
+from calibrate.types import OperatingPoint
+from calibrate.workflow.certification import certify
+from calibrate.workflow.certification.attempts import certified
+from calibrate.workflow.evidence import evidence, loading, traffic
+from calibrate.workflow.tuning import operating_points
+from db import Store
+
+
+def run(args: Namespace) -> Answer:
+    found = store(args)
+    data = load_labelled(found, args)
+    if args.strength == "certified":
+        return _certified(found, data, args)
+    policy = policies.parse(args.policy)
+    pool = traffic.scored_traffic(found, data) if policy.kind == "alerts" else None
+    point = operating_points.choose_point(data, policy, strength=args.strength, pool=pool)
+    save = args.save and point.feasible
+    if save:
+        operating_points.save_point(found, data, point, by=user(), now=now())
+    per_day = traffic.traffic_per_day(found, data.sample)
+    flags = None if per_day is None else (point.flag_rate.value or 0) * per_day
+    if pool is not None:
+        flags = pool.flags_a_day(point.threshold, point.flag_when)
+    lines = [
+        f"{point.detector}{describe_params(data)}: threshold {point.threshold:.6g}, flag {point.flag_when} "
+        f"({point.policy})"
+    ]
+    measured = point.feasible and args.strength == "measured"
+    chance = chance_below(data.sweep, policy, rng=np.random.default_rng(0)) if measured else None
+    lines += [figures.sentence(point, flags, chance=chance)]
+    elbow = operating_points.bootstrap_elbow(data) if policy.kind == "elbow" else None
+    lines += [elbow.sentence] if elbow else []
+    lines += figures.cautions(point)
+    lines += [said] if (said := loading.caution(found, data.sample)) else []
+    if save:
+        lines.append("saved; `release` takes it into the next version")
+    elif args.save:
+        lines.append(f"not saved: to take it all the same, --policy manual:{point.threshold:.6g} --save")
+    document = {
+        **_document(point),
+        "elbow": {**asdict(elbow), "knee": None} if elbow else None,
+        "caution": loading.caution(found, data.sample),
+        "params": dict(data.config.params),
+        "saved": save,
+    }
+    return Answer(document, "\n".join(lines), exit_code=2 if args.save and not save else 0)
+
+
+def _certified(found: Store, data: evidence.Evidence, args: Namespace) -> Answer:
+    """The point that was certified already; certifying takes labels, so `choose` alone cannot."""
+    policy = policies.parse(args.policy)
+    newest = certify.standing(found, data.config.name, config_id=data.config.id)
+    if policy.kind != "precision":
+        raise BadInput(f"the policy {policy} cannot be certified, only a precision can: write precision>=0.7")
+    at = certified(found, data.config.name, data.config.id, policy.number)
+    if at is None:
+        stands = f" The newest attempt: {certify.said(newest)}" if newest else ""
+        raise BadInput(
+            f"no threshold of {data.config.name} is certified for {policy}: `certify {data.config.name} --target "
+            f"{policy.number:g}` goes through its stages.{stands}"
+        )
+    point = certify.point_of(found, at.certification)
+    if args.save:
+        certify.save(found, at.certification, by=user(), now=now())
+    lines = [
+        f"{point.detector}{describe_params(data)}: threshold {point.threshold:.6g}, flag {point.flag_when} "
+        f"({point.policy})"
+    ]
+    lines += [figures.sentence(point), *(["saved; `release` takes it into the next version"] if args.save else [])]
+    return Answer({**_document(point), "params": dict(data.config.params), "saved": args.save}, "\n".join(lines))
+
+
+def _document(point: OperatingPoint) -> dict[str, Any]:
+    return {
+        "detector": point.detector,
+        "flag_when": point.flag_when,
+        "threshold": point.threshold,
+        "policy": point.policy,
+        "feasible": point.feasible,
+        "why": point.why,
+        "strength": point.strength,
+        "guarantee": asdict(point.guarantee) if point.guarantee else None,
+        "precision": asdict(point.precision),
+        "recall": asdict(point.recall),
+        "fpr": asdict(point.fpr),
+        "flag_rate": asdict(point.flag_rate),
+        "n": point.n,
+        "positives": point.positives,
+        "coverage": point.coverage,
+    }

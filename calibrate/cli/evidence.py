@@ -1,0 +1,22 @@
+"""The labelled evidence that the options of `sweep` and `choose` name."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+
+from calibrate import registry
+from calibrate.cli.common import pairs
+from calibrate.workflow.evidence import evidence, loading
+from db import Store
+
+
+def load_labelled(store: Store, args: Namespace) -> evidence.Evidence:
+    registry.get(args.detector)
+    return loading.load_evidence(store, args.detector, sample=args.sample, params=pairs(args.param, "--param"))
+
+
+def describe_params(data: evidence.Evidence) -> str:
+    """The parameters that are not those it ships with, in brackets."""
+    usual = registry.config_of(registry.make(data.config.name))
+    other = [f"{key}={value}" for key, value in data.config.params.items() if usual.get(key) != value]
+    return f" ({', '.join(other)})" if other else ""

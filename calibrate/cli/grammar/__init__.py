@@ -1,0 +1,76 @@
+"""The grammar of the command line, and nothing else: `--help` must not load the product."""
+
+from __future__ import annotations
+
+import sys
+from argparse import SUPPRESS, ArgumentParser, RawDescriptionHelpFormatter, _SubParsersAction
+from pathlib import Path
+from typing import NoReturn, TypeAlias
+
+from calibrate import __version__
+from calibrate.errors import BadInput
+
+# The console script comes with the wheel; the workbench runs from its folder.
+PROGRAM = "touchstone" if Path(sys.argv[0]).stem == "touchstone" else "python -m calibrate"
+EPILOG = """\
+The loop, once a week:  import → sample → labels → detect → sweep → choose → release
+Every verb takes --store URL (default: TOUCHSTONE_STORE, else sqlite:///touchstone.db) and --json (print one JSON
+object). Exit codes: 0 done; 2 bad input (the answer says which part of it was stored); 1 failure; 130 stopped with
+Ctrl-C.
+"""
+
+
+class Parser(ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        """Treat a wrong call as bad input like any other: one sentence, or one JSON object."""
+        raise BadInput(f"{message}; `{self.prog} --help` shows how")
+
+
+Verbs: TypeAlias = "_SubParsersAction[Parser]"
+
+
+def build() -> Parser:
+    """Build the parser. A parsed call has its verb in `verb`: calibrate.cli.<verb>.run carries it out."""
+    from calibrate.cli.grammar import detectors, production, thresholds, traces
+
+    parser = Parser(
+        prog=PROGRAM,
+        description="Find out where to set the thresholds of hallucination detectors, and how sure you may be.",
+        epilog=EPILOG,
+        formatter_class=RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--json", action="store_true", help=SUPPRESS)  # accepted before the verb as well
+    parser.add_argument("--version", action="version", version=f"touchstone {__version__}")
+    verbs = parser.add_subparsers(title="verbs", metavar="VERB", required=True)
+    for family in (traces, detectors, thresholds, production):
+        family.add(verbs)
+    return parser
+
+
+def add_verb(verbs: Verbs, name: str, about: str) -> Parser:
+    """Add a verb with the two options that every verb takes."""
+    verb = verbs.add_parser(name, help=about, description=about[0].upper() + about[1:] + ".")
+    verb.set_defaults(verb=name)
+    verb.add_argument("--store", metavar="URL", help="sqlite:///file.db or postgresql://…")
+    verb.add_argument("--json", action="store_true", help="print one JSON object")
+    return verb
+
+
+def add_scope(verb: Parser) -> None:
+    """Let a verb run on a sample, on the labelled traces or on all."""
+    scope = verb.add_mutually_exclusive_group()
+    scope.add_argument("--sample", metavar="NAME")
+    scope.add_argument("--labelled", action="store_true", help="every labelled trace (default)")
+    scope.add_argument("--all", action="store_true", dest="everything", help="every trace of the store")
+
+
+def add_evidence(verb: Parser) -> None:
+    """Let a verb name the labels and scores that it works on."""
+    verb.add_argument("detector", metavar="DETECTOR")
+    verb.add_argument(
+        "--sample",
+        action="append",
+        metavar="NAME",
+        help="default: every labelled trace; repeat to merge samples of different windows",
+    )
+    verb.add_argument("--param", action="append", default=[], metavar="K=V", help="the parameters it was run with")

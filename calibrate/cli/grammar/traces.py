@@ -1,0 +1,70 @@
+"""Verbs about traces, samples and labels."""
+
+from __future__ import annotations
+
+from calibrate.cli.grammar import Verbs, add_verb
+
+
+def add(verbs: Verbs) -> None:
+    add_verb(verbs, "demo", "fill an empty store with the sample traces that come with Touchstone")
+
+    verb = add_verb(verbs, "import", "import traces from JSONL (.gz too), CSV or Parquet files")
+    verb.add_argument("files", nargs="+", metavar="FILE")
+    verb.add_argument("--format", default="auto", choices=("auto", "jsonl", "csv", "parquet"))
+    verb.add_argument(
+        "--column", action="append", default=[], metavar="FIELD=COLUMN", help="CSV, Parquet: the column of a field"
+    )
+    verb.add_argument("--labels-as", metavar="NAME", help="import the labels in the file too, as this labeller's")
+    verb.add_argument("--strict", action="store_true", help="refuse a file with a bad line instead of skipping it")
+
+    verb = add_verb(verbs, "traces", "list traces, newest first")
+    verb.add_argument("--since", default="all", help="14d, 12h, 2026-11-01 or all (default)")
+    verb.add_argument("--limit", type=int, default=20, metavar="N")
+    verb.add_argument("--text", help="only traces with this text in the question or the answer")
+    verb.add_argument("--label", default="any", help="any, unlabelled, labelled, clean, hallucinated, unsure, disputed")
+
+    verb = add_verb(verbs, "sample", "draw traces for labelling, and record how they were drawn")
+    verb.add_argument("name", metavar="NAME", nargs="?", help="default: the ISO week, like 2026-W47")
+    verb.add_argument("--size", type=int, default=300, metavar="N")
+    verb.add_argument(
+        "--design",
+        default="auto",
+        choices=("auto", "random", "stratified", "octave", "uncertain", "fresh-flagged"),
+        help="auto (default): octave once half of the window has scores, else random",
+    )
+    verb.add_argument("--by", metavar="ATTR", help="stratified: model, operation or an attribute")
+    verb.add_argument(
+        "--cut", metavar="DETECTOR=T", help="uncertain, fresh-flagged: the threshold to draw near, or flagged at"
+    )
+    verb.add_argument("--list", action="store_true", help="draw nothing; list the members of the sample NAME")
+    verb.add_argument("--more", type=int, metavar="N", help="add N traces to the sample NAME, from the same window")
+    verb.add_argument(
+        "--plan", type=float, metavar="W", help="draw nothing; say how many labels measure a precision to ±W"
+    )
+    verb.add_argument("--precision", type=float, default=0.7, metavar="P", help="plan: that precision (default 0.7)")
+    verb.add_argument("--since", default="14d", help="14d (default), 2026-11-01, or all, which includes undated traces")
+    verb.add_argument("--seed", type=int, help="draw the same traces again from the same store (default: a new seed)")
+
+    verb = add_verb(verbs, "labels", "import labels from a JSONL or CSV file, or export them to one")
+    verb.add_argument("direction", choices=("import", "export"))
+    verb.add_argument("file", metavar="FILE")
+    verb.add_argument("--sample", metavar="NAME", help="export: only the labels of this sample")
+    verb.add_argument("--labels-as", metavar="NAME", help="import: the labeller of lines that name none")
+    verb.add_argument("--force", action="store_true", help="export: replace an existing file")
+
+    verb = add_verb(verbs, "agreement", "measure how far labellers agree, and find labels to look at again")
+    verb.add_argument(
+        "action",
+        nargs="?",
+        default="show",
+        choices=("show", "adjudicate", "second-look", "double"),
+        help="show (default), decide a trace, list the labels most likely wrong, draw traces to label twice",
+    )
+    verb.add_argument("trace", nargs="?", metavar="TRACE_ID", help="adjudicate: the trace")
+    verb.add_argument("--sample", metavar="NAME", help="default: every labelled trace")
+    verb.add_argument("--verdict", choices=("clean", "hallucinated", "unsure"), help="adjudicate: its gold from now on")
+    verb.add_argument("--note", metavar="TEXT", help="adjudicate: why")
+    verb.add_argument("--limit", type=int, default=20, metavar="N", help="second-look: how many (default 20)")
+    verb.add_argument("--size", type=int, default=100, metavar="N", help="double: how many (default 100)")
+    verb.add_argument("--name", metavar="NAME", help="double: the new sample's name (default: SAMPLE-double)")
+    verb.add_argument("--seed", type=int, help="double: draw the same traces again")

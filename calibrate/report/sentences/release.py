@@ -1,0 +1,67 @@
+"""What a release does, what to know before it, and what is on offer after one came back, in sentences."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from calibrate.report.numbers import count
+from calibrate.thresholds.model import ThresholdsFile
+from calibrate.types import Strength, Tier
+from calibrate.workflow.certification.attempts import Overturned
+from calibrate.workflow.releasing.entries import OnOffer
+
+
+def on_offer(version: int, offer: OnOffer) -> list[str]:
+    """Say whether the next release would start from what `version` held, now that it is live again."""
+    return list(_on_offer(version, offer))
+
+
+def _on_offer(version: int, offer: OnOffer) -> Iterator[str]:
+    if offer.newer:
+        yield (
+            f"{', '.join(offer.newer)}: what is saved is newer than the live release, whose own is no longer in the "
+            "store; the next release would bring it, unless another is chosen and saved"
+        )
+    else:
+        saved = "points and ensembles" if offer.file.ensembles else "points"
+        yield f"v{version}'s {saved} are on offer again: the next release starts from them"
+    if offer.added:
+        names = ", ".join(offer.added)
+        yield f"v{version} has no {names}, on offer with a saved point: leave out what shall not come back"
+
+
+def cautions(file: ThresholdsFile) -> list[str]:
+    """Say what in a release would page people without a certified precision."""
+    return list(_cautions(file))
+
+
+def _cautions(file: ThresholdsFile) -> Iterator[str]:
+    for name, entry in sorted(file.detectors.items()):
+        if text := caution(name, entry.tier, entry.strength):
+            yield text
+    for name, ensemble in sorted(file.ensembles.items()):
+        if ensemble.cuts.page is not None:
+            yield (
+                f"the ensemble {name} pages people, and its precision is bounded, not certified: release it as signal "
+                f"(`--tier {name}=signal`), or watch what it flags"
+            )
+
+
+def caution(name: str, tier: Tier, strength: Strength) -> str | None:
+    """Say what to know before a detector goes into a tier; None where there is nothing."""
+    if tier != "page" or strength == "certified":
+        return None
+    return (
+        f"{name} pages people, and its precision is {strength}, not certified: certify it first (`certify {name}`, or "
+        "the Tune page), or release it as signal"
+    )
+
+
+def overturned(change: Overturned) -> str:
+    """Say that the labels behind a certificate have changed since."""
+    sure = change.guarantee
+    return (
+        f"labels of {change.detector} have changed since it was certified: {count(sure.hallucinated)} of "
+        f"{count(sure.labels)} were hallucinated, {count(change.hallucinated)} are now. The certificate no longer "
+        "holds: certify it anew"
+    )

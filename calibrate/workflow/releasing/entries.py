@@ -1,0 +1,138 @@
+"""Saved points and ensembles as entries of a thresholds file, and which of them a release was made from."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+from calibrate.errors import BadInput
+from calibrate.probability import JudgedMap
+from calibrate.thresholds.ensembles import Cuts, EnsembleEntry, EnsembleMetrics
+from calibrate.thresholds.model import DetectorEntry, Metrics, ThresholdsFile
+from calibrate.types import Interval, Tier
+from db import Store
+from db.chosen import SavedEnsemble
+from db.engine import Transaction
+from db.releases import SavedPoint, save_again
+
+
+def entry_of(store: Store, saved: SavedPoint, tier: Tier, previous: ThresholdsFile | None) -> DetectorEntry:
+    """A saved point as a release has it, sampled as in `previous`. Raises BadInput for a point that meets no policy."""
+    config = store.scores.get_config(saved.config_id)
+    point, probability_map = saved.point, saved.data.probability_map
+    if not point.feasible:
+        raise BadInput(
+            f"{saved.detector}: no threshold meets {point.policy} ({point.why}); choose another policy, or save "
+            "the nearest point on purpose with --policy manual:THRESHOLD"
+        )
+    before = previous.detectors.get(saved.detector) if previous else None
+    return DetectorEntry(
+        version=config.version,
+        params=config.params,
+        revision=config.revision,
+        flag_when=point.flag_when,
+        threshold=point.threshold,
+        tier=tier,
+        policy=point.policy,
+        metrics=Metrics(point.precision, point.recall, point.fpr, point.flag_rate, point.n, point.positives),
+        coverage=point.coverage,
+        feasible=point.feasible,
+        guarantee=point.guarantee,
+        probability_map=None if probability_map is None else JudgedMap.from_json(probability_map),
+        sampling=before.sampling if before else None,
+    )
+
+
+def ensemble_of(saved: SavedEnsemble, entries: Mapping[str, DetectorEntry], tier: Tier) -> EnsembleEntry:
+    """A saved ensemble as a release of these detectors has it.
+
+    Raises BadInput where the release has other scores of a member than those that the ensemble was made from: what was
+    measured of it does not hold for them.
+    """
+    document = saved.document
+    for name, member in sorted(document["detectors"].items()):
+        if name not in entries:
+            raise BadInput(
+                f"the ensemble {saved.name} reads {name}, which is not in this release: save an operating point for "
+                f"it (`choose {name} --policy … --save`) and release it, as tier off if it should not flag by itself"
+            )
+        entry = entries[name]
+        differ = [part for part in ("version", "params", "revision") if member[part] != getattr(entry, part)]
+        if differ:
+            differing = "; ".join(f"{part} {member[part]!r}, here {getattr(entry, part)!r}" for part in differ)
+            raise BadInput(
+                f"the ensemble {saved.name} was made from other scores of {name} than this release has "
+                f"({differing}): make it again and save it, or save the point of those scores"
+            )
+    cuts = {cut: document["cuts"][cut]["threshold"] for cut in ("page", "signal")}
+    precision, recall, flag_rate = (
+        Interval(**document["figures"][name]) for name in ("precision", "recall", "flag_rate")
+    )
+    return EnsembleEntry(
+        rule=document["rule"],
+        members=tuple(sorted(document["detectors"])),
+        cuts=Cuts(cuts["page"] if tier == "page" else None, cuts["signal"] if tier != "off" else None),
+        metrics=EnsembleMetrics(precision, recall, flag_rate, document["data"]["n"], document["data"]["positives"]),
+        budget=document["budget"],
+    )
+
+
+def tiers_of(file: ThresholdsFile) -> dict[str, Tier]:
+    """The tier of every detector and ensemble of a release."""
+    tiers: dict[str, Tier] = {name: entry.tier for name, entry in file.detectors.items()}
+    for name, ensemble in file.ensembles.items():
+        tiers[name] = "page" if ensemble.cuts.page is not None else "off" if ensemble.cuts.signal is None else "signal"
+    return tiers
+
+
+@dataclass(frozen=True)
+class OnOffer:
+    """How what is saved differs from the live release: the next release would bring `newer` points and ensembles
+    instead of its own, and detectors that it does not have, `added`."""
+
+    file: ThresholdsFile
+    newer: tuple[str, ...]
+    added: tuple[str, ...]
+
+
+def on_offer(store: Store, file: ThresholdsFile) -> OnOffer:
+    """What the next release would start from, against the live release `file`."""
+    points, ensembles = store.points.latest(), store.ensembles.latest()
+    newer = [name for name in file.detectors if name in points and not _is_point_of(store, points[name], file)]
+    newer += [name for name in file.ensembles if name in ensembles and not _is_ensemble_of(ensembles[name], file)]
+    return OnOffer(file, tuple(sorted(newer)), tuple(sorted({*points} - {*file.detectors})))
+
+
+def bring_back(connection: Transaction, store: Store, file: ThresholdsFile, *, until: datetime) -> None:
+    """Saves anew what the release `file` was made from, in the caller's transaction.
+
+    That is, of each detector and ensemble, the newest saved by `until`, when it was released. Without this the next
+    release, of a tier perhaps, would bring back the very points that were just rolled back. A point that is the latest
+    already, or no longer in the store, is left alone.
+    """
+    points, ensembles = store.points.latest(), store.ensembles.latest()
+    for name in file.detectors:
+        history = store.points.of(name, until=until)
+        point = next((saved for saved in history if _is_point_of(store, saved, file)), None)
+        if point and point.id != points[name].id:
+            save_again(connection, point)
+    for name in file.ensembles:
+        versions = store.ensembles.of(name, until=until)
+        ensemble = next((saved for saved in versions if _is_ensemble_of(saved, file)), None)
+        if ensemble and ensemble.id != ensembles[name].id:
+            save_again(connection, ensemble)
+
+
+def _is_point_of(store: Store, saved: SavedPoint, file: ThresholdsFile) -> bool:
+    """Whether the release has this saved point, with all that was measured of it."""
+    entry = file.detectors[saved.detector]
+    return saved.point.feasible and entry_of(store, saved, entry.tier, file) == entry
+
+
+def _is_ensemble_of(saved: SavedEnsemble, file: ThresholdsFile) -> bool:
+    """Whether the release has this saved ensemble."""
+    try:
+        return ensemble_of(saved, file.detectors, tiers_of(file)[saved.name]) == file.ensembles[saved.name]
+    except BadInput:  # made from other scores
+        return False

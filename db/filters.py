@@ -1,0 +1,60 @@
+"""Which traces a TraceFilter means, in SQL; the value of a model, operation or attribute; the day of a trace."""
+
+from __future__ import annotations
+
+import sqlalchemy as sa
+from sqlalchemy import ColumnElement, Engine, func, select
+
+from calibrate.errors import BadInput
+from calibrate.types import LabelState, TraceFilter
+from db.tables import GoldRow, TraceRow
+
+NONE = "(none)"  # the stratum and facet of traces without the attribute
+
+
+def conditions(where: TraceFilter) -> list[ColumnElement[bool]]:
+    """The filter in SQL."""
+    tests: list[ColumnElement[bool]] = []
+    if where.since or where.until:
+        window = sa.and_(
+            *([TraceRow.timestamp >= where.since] if where.since else []),
+            *([TraceRow.timestamp < where.until] if where.until else []),
+        )
+        tests.append(sa.or_(window, TraceRow.timestamp.is_(None)) if where.undated else window)
+    elif not where.undated:
+        tests.append(TraceRow.timestamp.is_not(None))
+    for name, chosen in (("model", where.models), ("operation", where.operations)):
+        if chosen:
+            tests.append(value_of(name).in_(chosen))
+    tests += [value_of(name) == value for name, value in where.attributes.items()]
+    if where.label != "any":
+        tests.append(_label_test(where.label))
+    if where.text:
+        like = "%" + where.text.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_") + "%"
+        tests.append(sa.or_(TraceRow.question.ilike(like, escape="\\"), TraceRow.answer.ilike(like, escape="\\")))
+    return tests
+
+
+def _label_test(state: LabelState) -> ColumnElement[bool]:
+    gold = select(GoldRow.trace_pk).where(GoldRow.trace_pk == TraceRow.id).correlate(TraceRow)
+    if state == "unlabelled":
+        return ~gold.exists()
+    if state == "labelled":
+        return gold.exists()
+    return gold.where(GoldRow.verdict == state).exists()
+
+
+def value_of(by: str) -> ColumnElement[str]:
+    """The value of model, operation or an attribute, as text; NONE where a trace has none."""
+    if by in ("model", "operation"):
+        return func.coalesce(getattr(TraceRow, by), NONE)
+    if not by or '"' in by or "\\" in by:
+        raise BadInput(f"no attribute can be called {by!r}; `traces` shows the attributes there are")
+    return func.coalesce(TraceRow.attributes[by].as_string(), NONE)
+
+
+def day_of(engine: Engine) -> ColumnElement[str]:
+    """The day (UTC) of a trace as 2026-11-20; NULL for an undated one."""
+    if engine.dialect.name == "sqlite":
+        return func.substr(sa.cast(TraceRow.timestamp, sa.String), 1, 10)
+    return func.to_char(func.timezone("UTC", TraceRow.timestamp), "YYYY-MM-DD")

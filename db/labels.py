@@ -12,8 +12,7 @@ from sqlalchemy import Connection, func, insert, select
 from sqlalchemy.orm import aliased
 
 from calibrate.errors import BadInput
-from calibrate.gold import resolve
-from calibrate.types import VERDICTS, GoldVerdict, Label, Verdict
+from calibrate.types import VERDICTS, GoldVerdict, Label, Verdict, resolve_gold
 from db.engine import Aggregate, serialise, writing
 from db.mapping import batches, label_of, label_row
 from db.tables import GoldRow, LabelRow, MemberRow, SampleRow, SkipRow, TraceRow, table
@@ -235,7 +234,7 @@ def _decide(connection: Connection, standing: dict[int, _Voices], now: datetime)
     for pk, voices in standing.items():
         verdicts = [said[0] for (_, adjudicates), said in voices.items() if not adjudicates]
         adjudicated = [said[0] for (_, adjudicates), said in voices.items() if adjudicates]
-        gold = resolve(verdicts, adjudicated=adjudicated[-1] if adjudicated else None)
+        gold = resolve_gold(verdicts, adjudicated=adjudicated[-1] if adjudicated else None)
         labellers = len({labeller for labeller, _ in voices})
         rows.append({"trace_pk": pk, "verdict": gold, "labellers": labellers, "decided_at": now})
     connection.execute(insert(table(GoldRow)), rows)

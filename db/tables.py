@@ -155,7 +155,7 @@ class SkipRow(Base):
 
 
 class GoldRow(Base):
-    """Derived from `labels` in the transaction that adds one (calibrate.gold.resolve); kept so that pages can count."""
+    """Derived from `labels` in the transaction that adds one (`resolve_gold`); stored so that pages can count."""
 
     __tablename__ = "gold"
     trace_pk: Mapped[int] = mapped_column(Key, ForeignKey("traces.id"), primary_key=True, autoincrement=False)

@@ -13,8 +13,7 @@ import sqlalchemy as sa
 from sqlalchemy import ColumnElement, Connection, Engine, func, insert, select
 from sqlalchemy.dialects import postgresql, sqlite
 
-from calibrate.ingest.base import Added, Record, conflict_reason
-from calibrate.types import Label, Trace, TraceFilter
+from calibrate.types import Added, Label, Record, Trace, TraceFilter
 from db import labels
 from db.engine import Aggregate, serialise, writing
 from db.filters import conditions, day_of, value_of
@@ -311,7 +310,7 @@ def _bound(after: tuple[datetime | None, int]) -> tuple[ColumnElement[Any], Colu
 def _sort_out(
     records: Sequence[Record], hashes: Sequence[str], known: Mapping[str, tuple[int, str]]
 ) -> tuple[list[tuple[Record, str]], list[tuple[int, str]], list[Label]]:
-    """New records with their hashes, conflicts with their lines, and the labels of all records that stand."""
+    """New records with their hashes, lines and ids of conflicts, and the labels of all records that stand."""
     contents = {trace_id: content for trace_id, (_, content) in known.items()}
     fresh: list[tuple[Record, str]] = []
     conflicts: list[tuple[int, str]] = []
@@ -322,7 +321,7 @@ def _sort_out(
             contents[record.trace.id] = content
             fresh.append((record, content))
         elif standing != content:
-            conflicts.append((record.line, conflict_reason(record.trace.id)))
+            conflicts.append((record.line, record.trace.id))
             continue
         wanted.extend(record.labels)
     return fresh, conflicts, wanted

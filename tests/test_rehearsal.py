@@ -16,12 +16,11 @@ import numpy as np
 import pytest
 from scipy.stats import ks_2samp
 
-from calibrate.ingest.base import Record
 from calibrate.report.sentences import drift as sentences
 from calibrate.runtime import decide, load
 from calibrate.stats.choosing.policies import choose, parse
 from calibrate.stats.sweep.sweep import sweep
-from calibrate.types import Label, Trace, TraceFilter
+from calibrate.types import Label, Record, Trace, TraceFilter
 from calibrate.workflow.detection import detect
 from calibrate.workflow.evidence import loading
 from calibrate.workflow.releasing import history, release, unknown_models

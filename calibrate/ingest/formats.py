@@ -9,9 +9,10 @@ from collections.abc import Iterator, Mapping
 from functools import cache
 
 from calibrate.errors import BadInput
-from calibrate.ingest.base import Format, Record, Rejected
+from calibrate.ingest.base import Format, Rejected
 from calibrate.ingest.files import InputFile
 from calibrate.ingest.record import build
+from calibrate.types import Record
 
 
 @cache

@@ -12,9 +12,10 @@ from datetime import UTC, datetime
 from typing import Any
 
 from calibrate.errors import BadInput
-from calibrate.ingest.base import Added, Record, Rejected, TraceSink
+from calibrate.ingest.base import Rejected
 from calibrate.ingest.files import InputFile
 from calibrate.ingest.formats import read, records
+from calibrate.types import Added, Record, TraceSink
 
 MAX_ERRORS = 1000
 MAX_FIELDS = 100
@@ -109,8 +110,8 @@ class _Tally:
         self.imported += added.imported
         self.duplicates += added.duplicates
         self.labels += added.labels
-        for line, reason in added.conflicts:
-            self.reject(Rejected(line, reason))
+        for line, trace_id in added.conflicts:
+            self.reject(Rejected(line, _conflict(trace_id)))
 
     def note(self, record: Record) -> None:
         self.repaired += record.repaired
@@ -177,3 +178,10 @@ def _refuse_rejections(path: str | os.PathLike[str], *, format: str, columns: Ma
         more = f"\n  and {tally.rejected - 10} more" if tally.rejected > 10 else ""
         lines = "1 line" if tally.rejected == 1 else f"{tally.rejected} lines"
         raise BadInput(f"nothing was imported: {lines} of {path} cannot be taken\n{listed}{more}")
+
+
+def _conflict(trace_id: str) -> str:
+    """Explain why a record is rejected whose trace id exists with other content."""
+    return (
+        f"trace id {trace_id!r} is already in the store with other content; the first is kept; give this one its own id"
+    )

@@ -11,10 +11,11 @@ from itertools import islice
 from typing import Any
 
 from calibrate.errors import BadInput
-from calibrate.ingest.base import Record, Rejected, Row
+from calibrate.ingest.base import Rejected, Row
 from calibrate.ingest.files import InputFile
 from calibrate.ingest.formats import format_of, read
 from calibrate.ingest.values import repair
+from calibrate.types import Record
 
 ALIASES: Mapping[str, tuple[str, ...]] = {
     "trace_id": ("trace_id", "id", "traceid", "request_id", "run_id", "example_id"),

@@ -10,7 +10,7 @@ import math
 from dataclasses import replace
 from typing import Any
 
-from calibrate.ingest.base import Record, Rejected, Row
+from calibrate.ingest.base import Rejected, Row
 from calibrate.ingest.values import (
     MAX_ID_LENGTH,
     MAX_NAME_LENGTH,
@@ -24,7 +24,7 @@ from calibrate.ingest.values import (
 )
 from calibrate.ingest.verdicts import labels_of
 from calibrate.sanitize import visible
-from calibrate.types import Source, Token, Trace
+from calibrate.types import Record, Source, Token, Trace
 
 MAX_ATTRIBUTE_LENGTH = 1000
 MAX_EXTRA_LENGTH = 200

@@ -20,8 +20,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
-from calibrate.ingest.base import Record
-from calibrate.types import Member, Source, Trace, TraceFilter
+from calibrate.types import Member, Record, Source, Trace, TraceFilter
 from db import Store, open_store
 from tests.browser.conftest import ARGUMENTS, serve
 from tests.browser.find import find

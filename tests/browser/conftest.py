@@ -17,8 +17,7 @@ from typing import Any
 
 import pytest
 
-from calibrate.ingest.base import Record
-from calibrate.types import Label, Member, Sample, Trace, TraceFilter
+from calibrate.types import Label, Member, Record, Sample, Trace, TraceFilter
 from db import Store, open_store
 from tests.browser.find import find
 

@@ -10,8 +10,7 @@ from typing import Any
 
 import pytest
 
-from calibrate.ingest.base import Record
-from calibrate.types import Label, Source, Trace
+from calibrate.types import Label, Record, Source, Trace
 from calibrate.workflow.detection import detect
 from calibrate.workflow.detection.detect import utc_now
 from calibrate.workflow.releasing import history, release

@@ -5,8 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from calibrate.ingest.base import Record
-from calibrate.types import Label, Source, Span, Token, Trace
+from calibrate.types import Label, Record, Source, Span, Token, Trace
 
 NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)
 

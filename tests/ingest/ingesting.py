@@ -7,7 +7,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from calibrate.ingest import Added, Record, Rejected, conflict_reason, read
+from calibrate.ingest import Added, Record, Rejected, read
 from calibrate.types import Label, Trace
 
 
@@ -30,7 +30,7 @@ class DictSink:
             elif here.content_hash() == record.trace.content_hash():
                 duplicates += 1
             else:
-                conflicts.append((record.line, conflict_reason(record.trace.id)))
+                conflicts.append((record.line, record.trace.id))
                 continue
             for label in record.labels if labels_as else ():
                 labels += (record.trace.id, labels_as) not in self.labels

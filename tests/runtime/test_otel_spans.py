@@ -10,11 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from opentelemetry.sdk.trace import Event, ReadableSpan, TracerProvider
 
-from calibrate.ingest.base import Record, Row
+from calibrate.ingest.base import Row
 from calibrate.ingest.record import build
 from calibrate.runtime.otel.gather import EndedSpan, Gather
 from calibrate.runtime.otel.spans import Reader, trace_id_of
-from calibrate.types import Source, Token, Trace
+from calibrate.types import Record, Source, Token, Trace
 from tests.runtime.otel_making import chat, message, retrieval
 
 TRACER = TracerProvider(shutdown_on_exit=False).get_tracer("test")

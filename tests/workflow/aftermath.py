@@ -7,9 +7,8 @@ from datetime import datetime, timedelta
 
 import numpy as np
 
-from calibrate.ingest.base import Record
 from calibrate.stats.choosing.policies import parse
-from calibrate.types import Label, Trace
+from calibrate.types import Label, Record, Trace
 from calibrate.workflow.evidence import loading
 from calibrate.workflow.releasing import release
 from calibrate.workflow.tuning import operating_points

@@ -8,8 +8,7 @@ from datetime import timedelta
 
 import numpy as np
 
-from calibrate.ingest.base import Record
-from calibrate.types import Label, Sample, Source, Trace, TraceFilter
+from calibrate.types import Label, Record, Sample, Source, Trace, TraceFilter
 from calibrate.workflow.evidence import evidence, loading
 from calibrate.workflow.sampling import sample
 from db import Store

@@ -9,9 +9,8 @@ from typing import Any
 import numpy as np
 from sqlalchemy import insert
 
-from calibrate.ingest.base import Record
 from calibrate.stats.choosing.policies import parse
-from calibrate.types import Label, Member, OperatingPoint, Sample, Score, Source, Trace, TraceFilter
+from calibrate.types import Label, Member, OperatingPoint, Record, Sample, Score, Source, Trace, TraceFilter
 from calibrate.workflow.evidence import loading
 from calibrate.workflow.tuning import operating_points
 from db import Store

@@ -9,8 +9,7 @@ import pytest
 from calibrate.backends import files
 from calibrate.cli import main
 from calibrate.errors import BadInput, Unavailable
-from calibrate.ingest.base import Record
-from calibrate.types import Label, Score, Source, Trace
+from calibrate.types import Label, Record, Score, Source, Trace
 from calibrate.workflow.detection import alternatives as step
 from calibrate.workflow.detection import detect
 from db import Store

@@ -15,10 +15,9 @@ from scipy.stats import median_abs_deviation
 
 from calibrate.cli import main
 from calibrate.errors import BadInput
-from calibrate.ingest.base import Record
 from calibrate.runtime.scoring import Scorer
 from calibrate.stats.choosing.policy import parse
-from calibrate.types import Label, Token, Trace, Verdict
+from calibrate.types import Label, Record, Token, Trace, Verdict
 from calibrate.workflow.detection import baselines, detect
 from calibrate.workflow.evidence import loading
 from calibrate.workflow.releasing import history, release

@@ -15,8 +15,7 @@ from calibrate import registry
 from calibrate.cli import main
 from calibrate.detectors.base import Detector
 from calibrate.errors import BadInput
-from calibrate.ingest.base import Record
-from calibrate.types import Label, Member, Score, Source, Trace, TraceFilter
+from calibrate.types import Label, Member, Record, Score, Source, Trace, TraceFilter
 from calibrate.workflow.detection import detect, team_files
 from calibrate.workflow.detection import detectors as step
 from calibrate.workflow.tuning import compare

@@ -10,10 +10,9 @@ import numpy as np
 import pytest
 
 from calibrate.errors import BadInput
-from calibrate.ingest.base import Record
 from calibrate.stats.choosing import policy
 from calibrate.thresholds.model import ThresholdsFile
-from calibrate.types import Interval, Label, Score, Trace
+from calibrate.types import Interval, Label, Record, Score, Trace
 from calibrate.workflow.evidence import loading, traffic
 from calibrate.workflow.releasing import history, regression_guard
 from calibrate.workflow.releasing import release as step

@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from calibrate.cli import main
-from calibrate.ingest.base import Record
-from calibrate.types import Label, Score, Source, Trace
+from calibrate.types import Label, Record, Score, Source, Trace
 from calibrate.workflow.detection import detect
 from calibrate.workflow.evidence import loading
 from db import Store

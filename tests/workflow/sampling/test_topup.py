@@ -11,10 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from calibrate.errors import BadInput
-from calibrate.ingest.base import Record
 from calibrate.stats.choosing import policy
 from calibrate.stats.sampling.designs import Cut, allocate
-from calibrate.types import Label, Score, Trace, TraceFilter
+from calibrate.types import Label, Record, Score, Trace, TraceFilter
 from calibrate.workflow.evidence import loading
 from calibrate.workflow.sampling import sample as step
 from calibrate.workflow.sampling.topup import top_up

@@ -8,8 +8,7 @@ from sklearn.metrics import average_precision_score, roc_auc_score
 
 from calibrate.cli import main
 from calibrate.errors import BadInput
-from calibrate.ingest.base import Record
-from calibrate.types import Label, Trace
+from calibrate.types import Label, Record, Trace
 from calibrate.workflow.evidence import loading
 from calibrate.workflow.tuning import compare
 from db import Store, open_store

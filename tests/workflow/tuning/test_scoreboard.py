@@ -14,7 +14,6 @@ from sklearn.metrics import average_precision_score, roc_auc_score
 
 from calibrate.cli import main
 from calibrate.errors import BadInput
-from calibrate.ingest.base import Record
 from calibrate.report.sentences.scoreboard import as_csv, sentences
 from calibrate.sanitize import cell
 from calibrate.stats.choosing.policies import NotEnoughLabels, Policy
@@ -22,7 +21,7 @@ from calibrate.stats.intervals.sweep_intervals import figures
 from calibrate.stats.sweep.sweep import sweep
 from calibrate.thresholds import from_json
 from calibrate.thresholds.model import to_json
-from calibrate.types import Evidence, Interval, Label, Score, Trace, TraceFilter, Usage
+from calibrate.types import Evidence, Interval, Label, Record, Score, Trace, TraceFilter, Usage
 from calibrate.workflow.evidence import loading
 from calibrate.workflow.releasing.candidate import build_candidate
 from calibrate.workflow.tuning import operating_points, probability

@@ -14,10 +14,9 @@ from sklearn.metrics import average_precision_score, precision_recall_curve, roc
 from calibrate import registry
 from calibrate.cli import main
 from calibrate.errors import BadInput
-from calibrate.ingest.base import Record
 from calibrate.orientation import flags
 from calibrate.stats.choosing.policies import NotEnoughLabels, Policy, parse
-from calibrate.types import Label, Score, Trace, TraceFilter
+from calibrate.types import Label, Record, Score, Trace, TraceFilter
 from calibrate.workflow.detection import configurations
 from calibrate.workflow.evidence import loading, traffic
 from calibrate.workflow.tuning import operating_points

@@ -9,8 +9,7 @@ import pytest
 from scipy.stats import binomtest
 
 from calibrate.cli import main
-from calibrate.ingest.base import Record
-from calibrate.types import Interval, Label, Member, Trace, TraceFilter
+from calibrate.types import Interval, Label, Member, Record, Trace, TraceFilter
 from calibrate.workflow.releasing import release
 from calibrate.workflow.upgrade import models_seen as step
 from db import Store

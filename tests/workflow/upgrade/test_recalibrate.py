@@ -13,11 +13,10 @@ from sqlalchemy import func, select
 
 from calibrate.cli import main
 from calibrate.errors import BadInput
-from calibrate.ingest.base import Record
 from calibrate.report.sentences import recalibration
 from calibrate.runtime import load
 from calibrate.stats.choosing.policies import choose, parse
-from calibrate.types import Label, Member, Score, Source, Trace, TraceFilter
+from calibrate.types import Label, Member, Record, Score, Source, Trace, TraceFilter
 from calibrate.workflow.detection import detect
 from calibrate.workflow.evidence import loading
 from calibrate.workflow.releasing import approval, release

@@ -23,10 +23,9 @@ from sqlalchemy import event
 from calibrate import cli, registry
 from calibrate.detectors.token_overlap import TokenOverlap
 from calibrate.errors import BadInput
-from calibrate.ingest.base import Record
 from calibrate.runtime import Decision, decide
 from calibrate.thresholds.model import ThresholdsFile
-from calibrate.types import Score, Tier, Trace, TraceFilter
+from calibrate.types import Record, Score, Tier, Trace, TraceFilter
 from calibrate.workflow.detection import detect
 from calibrate.workflow.releasing import history, release
 from calibrate.workflow.watching import watch as step

@@ -14,11 +14,10 @@ from sqlalchemy import func, select
 
 from calibrate.cli import main
 from calibrate.errors import BadInput
-from calibrate.ingest.base import Record
 from calibrate.report import weekly_html
 from calibrate.report.sentences import drift
 from calibrate.report.sentences import weekly as sentences
-from calibrate.types import Label, Source, Trace
+from calibrate.types import Label, Record, Source, Trace
 from calibrate.workflow.detection import detect
 from calibrate.workflow.detection.detect import utc_now
 from calibrate.workflow.releasing import release

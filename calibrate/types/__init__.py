@@ -1,0 +1,42 @@
+"""The words of Touchstone as frozen dataclasses. Standard library only: production runtimes import this."""
+
+from calibrate.types.importing import Added, Record, TraceSink
+from calibrate.types.label import KINDS, VERDICTS, GoldVerdict, Label, Span, Verdict, resolve_gold
+from calibrate.types.point import STRENGTHS, FlagWhen, Guarantee, Interval, OperatingPoint, Strength, Tier
+from calibrate.types.sample import LabelState, Member, Sample, Stratum, TraceFilter, merged_name
+from calibrate.types.score import Baseline, Evidence, Score, ScoreStatus, Usage
+from calibrate.types.trace import Source, Token, Trace
+
+__all__ = [
+    "KINDS",
+    "STRENGTHS",
+    "VERDICTS",
+    "Added",
+    "Baseline",
+    "Evidence",
+    "FlagWhen",
+    "GoldVerdict",
+    "Guarantee",
+    "Interval",
+    "Label",
+    "LabelState",
+    "Member",
+    "OperatingPoint",
+    "Record",
+    "Sample",
+    "Score",
+    "ScoreStatus",
+    "Source",
+    "Span",
+    "Stratum",
+    "Strength",
+    "Tier",
+    "Token",
+    "Trace",
+    "TraceFilter",
+    "TraceSink",
+    "Usage",
+    "Verdict",
+    "merged_name",
+    "resolve_gold",
+]

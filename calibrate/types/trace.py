@@ -1,0 +1,78 @@
+"""A trace: one logged question and answer of a production LLM app, with what the app knew."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+_CANONICAL = json.JSONEncoder(ensure_ascii=False, sort_keys=True, separators=(",", ":"))
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """One retrieved passage, numbered as the answer cites it."""
+
+    number: str
+    text: str
+    title: str | None = None
+    retrieval_score: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """One token of the answer with its log-probability (natural log, <= 0) and the top alternatives."""
+
+    text: str
+    logprob: float
+    top: tuple[tuple[str, float], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Trace:
+    """One logged question and answer of a production LLM app, with what the app knew.
+
+    `context` is the text the answer was given when it did not come as numbered sources, or as well as them.
+    `group` names traces that share their sources (their errors are correlated). `timestamp` is aware, UTC.
+    """
+
+    id: str
+    answer: str
+    question: str | None = None
+    context: str | None = None
+    sources: tuple[Source, ...] = ()
+    tokens: tuple[Token, ...] | None = None
+    alternatives: tuple[str, ...] = ()
+    schema: Mapping[str, Any] | bool | None = None
+    timestamp: datetime | None = None
+    model: str | None = None
+    operation: str | None = None
+    group: str | None = None
+    attributes: Mapping[str, str | int | float | bool | None] = field(default_factory=dict)
+
+    @property
+    def context_texts(self) -> tuple[str, ...]:
+        """What the answer may rely on: the sources' texts, or the context where no numbered sources are given."""
+        if self.sources:
+            return tuple(source.text for source in self.sources)
+        return (self.context,) if self.context else ()
+
+    def content_hash(self) -> str:
+        """32 hex digits over everything a detector may read. Same content, same score, whatever the trace's id."""
+        content: list[Any] = [
+            self.model,
+            self.question,
+            self.context,
+            [[s.number, s.text, s.retrieval_score] for s in self.sources],
+            self.answer,
+            None if self.tokens is None else [[t.text, t.logprob, t.top] for t in self.tokens],
+            self.alternatives,
+            self.schema,
+        ]
+        if "retriever" in self.attributes:  # what the sources' retrieval scores mean
+            content.append(self.attributes["retriever"])
+        text = _CANONICAL.encode(content)
+        return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()

@@ -23,7 +23,7 @@ class Cell:
 
     `violations`: certified cuts that are truly below the target. `recall_share`: of the oracle's recall, its mean with
     0 for no certificate or a wrong one; None where the oracle itself flags next to nothing. `chance` was predicted.
-    `asked`: failed attempts that asked for more labels, `followed` of which led to a certificate.
+    `requests`: failed attempts that asked for more labels, `followed` of which led to a certificate.
     """
 
     name: str
@@ -37,7 +37,7 @@ class Cell:
     recall_error: float
     certified: float
     chance: float | None = None
-    asked: int = 0
+    requests: int = 0
     followed: int = 0
 
 
@@ -51,15 +51,17 @@ def cell(
     follow: bool = False,
 ) -> Cell:
     """One scenario by one method; with `follow` a failed attempt labels what it asked for and tries once more."""
-    chance, asked, followed = None, 0, 0
+    chance, requests, followed = None, 0, 0
     if method == "published":
         flagged = published(traffic, labels=labels, replications=replications, rng=rng)
     else:
         design = "octave" if method == "shipped" else "random"
-        found = certification(traffic, labels=labels, replications=replications, rng=rng, design=design, follow=follow)
-        flagged, chance = found.flagged, float(found.chance.mean())
-        asked, followed = int((found.needed > 0).sum()), int((found.followed > 0).sum())
-    wrong, kept = against_truth(traffic, flagged)
+        outcome = certification(
+            traffic, labels=labels, replications=replications, rng=rng, design=design, follow=follow
+        )
+        flagged, chance = outcome.flagged, float(outcome.chance.mean())
+        requests, followed = int((outcome.needed > 0).sum()), int((outcome.followed > 0).sum())
+    wrong, shares = against_truth(traffic, flagged)
     return Cell(
         name=traffic.name,
         kind=traffic.kind,
@@ -68,11 +70,11 @@ def cell(
         replications=replications,
         oracle_flags=traffic.oracle() / SIZE,
         violations=wrong,
-        recall_share=float(kept.mean()) if reachable(traffic) else None,
-        recall_error=float(kept.std() / np.sqrt(replications)),
+        recall_share=float(shares.mean()) if reachable(traffic) else None,
+        recall_error=float(shares.std() / np.sqrt(replications)),
         certified=float((flagged > 0).mean()),
         chance=chance,
-        asked=asked,
+        requests=requests,
         followed=followed,
     )
 
@@ -82,8 +84,8 @@ def against_truth(traffic: Traffic, flagged: Ints, target: float = TARGET) -> tu
     at = np.maximum(flagged, 1) - 1
     right = (flagged > 0) & (traffic.precision[at] >= target)
     most = traffic.oracle(target)
-    kept = np.where(right, traffic.recall[at] / traffic.recall[most - 1], 0.0) if most else np.zeros(len(at))
-    return float(((flagged > 0) & ~right).mean()), kept
+    shares = np.where(right, traffic.recall[at] / traffic.recall[most - 1], 0.0) if most else np.zeros(len(at))
+    return float(((flagged > 0) & ~right).mean()), shares
 
 
 def reachable(traffic: Traffic) -> bool:

@@ -86,21 +86,21 @@ def _power(weeks: int, rng: np.random.Generator) -> Iterator[Row]:
             seen[week] = _hit(_compared(SHAPES[0], n, rng=rng, tests=3, away=quiet.visible or 0.0))
         yield _share(f'a shift of "would have been seen" is seen, n = {n:,}', "70–90%", seen, 0.7, 0.9)
     moved = [judge_shifts([_compared(SHAPES[0], 2000, rng=rng, tests=3, wider=1.2)])[0] for _ in range(weeks)]
-    wider = np.array([float(one.flags) for one in moved])
+    wider = np.array([float(verdict.flags) for verdict in moved])
     yield _share("scores spread 20% wider flag more, n = 2,000: seen by the flag rate", "", wider, 0, 1)
 
 
 def _sequential(weeks: int, rng: np.random.Generator) -> Iterator[Row]:
     """Labels until a recheck is decided."""
     cases = ((0.5, 40, 37), (0.6, 160, 159), (0.8, 120, 115), (0.9, 27, 26))
-    for precision, most, known in cases:
+    for precision, most, before in cases:
         took, decided = _labels_to(precision, PATHS * weeks, LABELS, rng)
         right = decided == np.sign(precision - TARGET)
         middle = float(np.median(np.where(right, took, LABELS + 1)))
         what = "fell below" if precision < TARGET else "holds"
         low, high = (float(q) for q in np.quantile(took, [0.1, 0.9]))
         name = f'median labels to "{what}" at a precision of {precision:g}, target {TARGET:g}'
-        where = f"{known} before; lowest–highest: 10% and 90%"
+        where = f"{before} before; lowest–highest: 10% and 90%"
         yield Row(name, f"≤ {most}", middle, None, low, high, where, middle <= most)
 
 

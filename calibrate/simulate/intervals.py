@@ -57,10 +57,10 @@ def coverage(
     }
     widths = []
     for row in range(replications):
-        known = figures(_sweep(traffic, sample, row, design), threshold)
+        measured = figures(_sweep(traffic, sample, row, design), threshold)
         for name, truth in truths.items():
-            _keep(held[name], getattr(known, name), truth)
-        low, high = known.precision.low, known.precision.high
+            _keep(held[name], getattr(measured, name), truth)
+        low, high = measured.precision.low, measured.precision.high
         # No flagged label: nothing is known, which is an interval from 0 to 1.
         widths.append(1.0 if low is None or high is None else high - low)
     return Coverage({name: _share(each) for name, each in held.items()}, float(np.mean(widths)))
@@ -79,7 +79,7 @@ def area_coverage(
         if min(verdicts.sum(), n - verdicts.sum()) < FEW:
             continue
         drawn = design_of(traffic, rows, design)
-        found = rank_with_intervals(
+        ranking = rank_with_intervals(
             sweep(verdicts, traffic.scores[rows], design=drawn),
             verdicts,
             traffic.scores[rows],
@@ -89,13 +89,13 @@ def area_coverage(
             count=RESAMPLES,
         )
         for name in AREAS:
-            _keep(held[name], getattr(found, name), float(getattr(truth, name)[0]))
+            _keep(held[name], getattr(ranking, name), float(getattr(truth, name)[0]))
     return {name: _share(each) for name, each in held.items()}
 
 
-def _keep(held: list[bool], found: Interval, truth: float) -> None:
-    if found.low is not None and found.high is not None:
-        held.append(found.low <= truth <= found.high)
+def _keep(held: list[bool], interval: Interval, truth: float) -> None:
+    if interval.low is not None and interval.high is not None:
+        held.append(interval.low <= truth <= interval.high)
 
 
 def misses(
@@ -105,14 +105,14 @@ def misses(
     sample = draw(traffic, n, design=design, replications=replications, rng=rng)
     naive, sure = [], []
     for row in range(replications):
-        found = _sweep(traffic, sample, row, design)
-        if found.missing:
+        curve = _sweep(traffic, sample, row, design)
+        if curve.missing:
             naive.append(False)
             sure.append(False)
             continue
-        point = choose(found, Policy("precision", target))
+        point = choose(curve, Policy("precision", target))
         naive.append(point.feasible and _below(traffic, point.threshold, target))
-        walked = bounded(found, target)
+        walked = bounded(curve, target)
         sure.append(isinstance(walked, Bounded) and _below(traffic, walked.threshold, target))
     return Misses(_share(naive), _share(sure))
 

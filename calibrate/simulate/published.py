@@ -25,20 +25,20 @@ def published(traffic: Traffic, *, labels: int, replications: int, rng: np.rando
     rungs = build_ladder(traffic.scores)
     first = draw(traffic, round(labels * SHARE_A), design="octave", replications=replications, rng=rng)
     scores = traffic.scores[first.rows]
-    there = ~np.isnan(scores)
-    weights = np.where(there, first.weights, 0.0)
-    features = rungs.describe(np.where(there, scores, rungs.thresholds[-1]))[..., :2]
-    weights = weights / weights.sum(-1, keepdims=True) * there.sum(-1, keepdims=True)
-    found = fit_ridge(features, first.verdicts.astype(np.float64), weights, c_free=1e4)
-    ring = found.probability(rungs.features[..., :2].reshape(-1, 2)).reshape(replications, -1, NODES).mean(-1)
+    scored = ~np.isnan(scores)
+    weights = np.where(scored, first.weights, 0.0)
+    features = rungs.describe(np.where(scored, scores, rungs.thresholds[-1]))[..., :2]
+    weights = weights / weights.sum(-1, keepdims=True) * scored.sum(-1, keepdims=True)
+    fitted = fit_ridge(features, first.verdicts.astype(np.float64), weights, c_free=1e4)
+    ring = fitted.probability(rungs.features[..., :2].reshape(-1, 2)).reshape(replications, -1, NODES).mean(-1)
     smoothed = np.cumsum(ring * rungs.rings, axis=-1) / rungs.shares
     cuts = len(rungs.shares)
     tested = np.zeros((replications, cuts), dtype=bool)
     for level in LEVELS:
         good = smoothed >= level
         deepest = cuts - 1 - np.argmax(good[:, ::-1], axis=-1)
-        some = good.any(-1)
-        tested[some, deepest[some]] = True
+        reached = good.any(-1)
+        tested[reached, deepest[reached]] = True
     end = np.where(tested.any(-1), cuts - 1 - np.argmax(tested[:, ::-1], axis=-1), 0)
     budget = labels - round(labels * SHARE_A)
     m = np.minimum(budget, (rungs.shares[end] * traffic.fresh).astype(np.int64)) * tested.any(-1)

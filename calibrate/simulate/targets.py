@@ -84,37 +84,37 @@ def measure(
 
 
 def _certified(ours: Sequence[Cell], others: Sequence[Cell]) -> Iterator[Row]:
-    published = [one for one in others if one.method == "published"]
-    drawn = [one for one in others if one.method == "shipped, random stage A"]
+    published = [cell for cell in others if cell.method == "published"]
+    drawn = [cell for cell in others if cell.method == "shipped, random stage A"]
     yield from _violations("violations of a certified threshold", ours)
     grid_name, dip_name = (
         "certified recall, share of the oracle's: grid",
         "certified recall, share of the oracle's: dips",
     )
-    yield from _shares(grid_name, [one for one in ours if one.kind == "grid"], least=0.8)
+    yield from _shares(grid_name, [cell for cell in ours if cell.kind == "grid"], least=0.8)
     for spread in ("1.0", "1.5", "2.0"):
-        part = [one for one in ours if one.kind == "grid" and one.name.endswith(f"spread {spread}")]
+        part = [cell for cell in ours if cell.kind == "grid" and cell.name.endswith(f"spread {spread}")]
         yield from _shares(f"  of these, spread {spread}", part)
-    yield from _shares(f"  {grid_name}, published method", [one for one in published if one.kind == "grid"])
+    yield from _shares(f"  {grid_name}, published method", [cell for cell in published if cell.kind == "grid"])
     yield from _shares(f"  {grid_name}, stage A drawn at random", drawn)
-    yield from _shares(dip_name, [one for one in ours if one.kind == "dip"], least=0.5)
-    yield from _shares(f"  {dip_name}, published method", [one for one in published if one.kind == "dip"])
+    yield from _shares(dip_name, [cell for cell in ours if cell.kind == "dip"], least=0.5)
+    yield from _shares(f"  {dip_name}, published method", [cell for cell in published if cell.kind == "dip"])
 
 
 def _attempts(again: Sequence[Cell]) -> Iterator[Row]:
-    within = [one for one in again if one.kind != "plateau"]
-    asked = sum(one.asked for one in within)
-    if asked >= NEEDED_FROM:
-        share = sum(one.followed for one in within) / asked
-        each = [one.followed / one.asked for one in within if one.asked >= NEEDED_FROM] or [share]
+    within = [cell for cell in again if cell.kind != "plateau"]
+    requests = sum(cell.requests for cell in within)
+    if requests >= NEEDED_FROM:
+        share = sum(cell.followed for cell in within) / requests
+        each = [cell.followed / cell.requests for cell in within if cell.requests >= NEEDED_FROM] or [share]
         yield Row(
             '"need N more labels", followed: certified',
             "70–90%",
             share,
-            _error(share, asked),
+            _error(share, requests),
             min(each),
             max(each),
-            f"{asked:,} failed attempts with half the labels",
+            f"{requests:,} failed attempts with half the labels",
             0.7 <= share <= 0.9,
         )
     yield from _violations("violations over both attempts", again)
@@ -122,14 +122,14 @@ def _attempts(again: Sequence[Cell]) -> Iterator[Row]:
 
 def _violations(name: str, cells: Sequence[Cell]) -> Iterator[Row]:
     if cells:
-        worst = max(cells, key=lambda one: one.violations)
-        rate, least = worst.violations, min(one.violations for one in cells)
+        worst = max(cells, key=lambda cell: cell.violations)
+        rate, least = worst.violations, min(cell.violations for cell in cells)
         error = _error(rate, worst.replications)
         yield Row(f"{name}, worst of {len(cells)}", "≤ 5%", rate, error, least, rate, worst.name, rate <= 0.05)
 
 
 def _shares(name: str, cells: Sequence[Cell], least: float | None = None) -> Iterator[Row]:
-    counted = [(one.recall_share, one.recall_error, one.name) for one in cells if one.recall_share is not None]
+    counted = [(cell.recall_share, cell.recall_error, cell.name) for cell in cells if cell.recall_share is not None]
     if counted:
         mean = float(np.mean([share for share, _, _ in counted]))
         error = float(np.sqrt(np.sum([each**2 for _, each, _ in counted])) / len(counted))
@@ -142,21 +142,25 @@ def _shares(name: str, cells: Sequence[Cell], least: float | None = None) -> Ite
 
 
 def _intervals(scenarios: Sequence[Traffic], replications: int, labels: int, seed: int) -> Iterator[Row]:
-    known = [one for one in scenarios if one.kind == "grid" and one.name.startswith(("2%", "10%")) and reachable(one)]
-    several = [one for one in scenarios if one.kind in ("two detectors", "abstentions")]
+    aimed_at = [
+        traffic
+        for traffic in scenarios
+        if traffic.kind == "grid" and traffic.name.startswith(("2%", "10%")) and reachable(traffic)
+    ]
+    unaimed = [traffic for traffic in scenarios if traffic.kind in ("two detectors", "abstentions")]
     held: dict[tuple[str, bool], list[tuple[float, str]]] = {}
     saved = []
-    for number, one in enumerate((*known, *several)):
+    for number, traffic in enumerate((*aimed_at, *unaimed)):
         rng = np.random.default_rng([seed, 1000 + number])
-        found = coverage(one, n=labels, design="octave", replications=OFTENER * replications, rng=rng)
+        measured = coverage(traffic, n=labels, design="octave", replications=OFTENER * replications, rng=rng)
         often = AREAS_OFTENER * replications
-        areas = area_coverage(one, n=labels, design="octave", replications=often, rng=rng)
-        for figure, share in {**found.held, **areas}.items():
-            held.setdefault((figure, one.kind == "grid"), []).append((share, one.name))
-        if one.name.startswith("2%"):
+        areas = area_coverage(traffic, n=labels, design="octave", replications=often, rng=rng)
+        for figure, share in {**measured.held, **areas}.items():
+            held.setdefault((figure, traffic.kind == "grid"), []).append((share, traffic.name))
+        if traffic.name.startswith("2%"):
             few = min(replications, 300)
-            widths = [coverage(one, n=n, design="random", replications=few, rng=rng).width for n in RANDOM_SIZES]
-            saved.append(labels / labels_like(np.array(widths), np.array(RANDOM_SIZES, dtype=float), found.width))
+            widths = [coverage(traffic, n=n, design="random", replications=few, rng=rng).width for n in RANDOM_SIZES]
+            saved.append(labels / labels_like(np.array(widths), np.array(RANDOM_SIZES, dtype=float), measured.width))
     if saved:
         middle, name = float(np.median(saved)), "labels for one width of precision's interval at 2%, octave to random"
         where = f"median of {len(saved)} cells, at the oracle's cut"
@@ -167,23 +171,24 @@ def _intervals(scenarios: Sequence[Traffic], replications: int, labels: int, see
         where = f"mean of {len(shares)}; lowest: {low[1]}; highest: {high[1]}"
         name = f"coverage of 95% intervals of {NAMES[figure]}, "
         if aimed:
-            kept = low[0] >= 0.93 and high[0] <= 0.985
-            yield Row(f"{name}2% and 10%", ".93–.985", mean, None, low[0], high[0], where, kept)
+            met = low[0] >= 0.93 and high[0] <= 0.985
+            yield Row(f"{name}2% and 10%", ".93–.985", mean, None, low[0], high[0], where, met)
         else:
             yield Row(f"  {name}strata of several detectors", "", mean, None, low[0], high[0], where, None)
 
 
 def _strengths(scenarios: Sequence[Traffic], replications: int, labels: int, seed: int) -> Iterator[Row]:
-    chosen = [one for one in scenarios if one.kind in ("plateau", "dip") or reachable(one)]
-    found = []
-    for number, one in enumerate(chosen):
+    chosen = [traffic for traffic in scenarios if traffic.kind in ("plateau", "dip") or reachable(traffic)]
+    results = []
+    for number, traffic in enumerate(chosen):
         rng = np.random.default_rng([seed, 2000 + number])
-        found.append((misses(one, n=labels, design="octave", replications=replications, rng=rng), one.name))
-    if found:
-        worst, where = max((one.bounded, name) for one, name in found)
-        least, name = min(one.bounded for one, _ in found), f"violations of a bounded threshold, worst of {len(found)}"
+        results.append((misses(traffic, n=labels, design="octave", replications=replications, rng=rng), traffic.name))
+    if results:
+        worst, where = max((share.bounded, name) for share, name in results)
+        least = min(share.bounded for share, _ in results)
+        name = f"violations of a bounded threshold, worst of {len(results)}"
         yield Row(name, "≤ 5%", worst, _error(worst, replications), least, worst, where, worst <= 0.05)
-        naive = [one.measured for one, _ in found]
+        naive = [share.measured for share, _ in results]
         name = "a measured threshold (the naive rule) is truly below its target"
         yield Row(name, "", float(np.mean(naive)), None, min(naive), max(naive), f"mean of {len(naive)}", None)
 

@@ -122,11 +122,11 @@ def _curves(traffic: Traffic, rungs: Ladder, samples: list[Labelled], rng: np.ra
     features, verdict, weights = [], [], []
     for sample in samples:
         scores = traffic.scores[sample.rows]
-        there = ~np.isnan(scores) & (sample.weights > 0)
-        filled = np.where(there, scores, rungs.thresholds[-1])
+        scored = ~np.isnan(scores) & (sample.weights > 0)
+        filled = np.where(scored, scores, rungs.thresholds[-1])
         features.append(rungs.describe(filled))
         verdict.append(sample.verdicts.astype(np.float64))
-        weights.append(local_weights(rungs.positions(filled), np.where(there, sample.weights, 0.0)))
+        weights.append(local_weights(rungs.positions(filled), np.where(scored, sample.weights, 0.0)))
     return draw_rings(
         rungs,
         np.concatenate(features, axis=1),
@@ -157,9 +157,9 @@ def _from_windows(traffic: Traffic, flagged: Ints, labels: Ints, rng: np.random.
     for r in range(len(flagged)):
         window = members[rng.choice(len(members), traffic.fresh // GROUP, replace=False)].ravel()
         window = rng.permutation(window[window < flagged[r]])[: labels[r]]
-        kept = first_of_each(traffic.groups[window].tolist(), len(window))
-        rows[r, : len(kept)] = window[kept]
-        used[r, : len(kept)] = True
+        first = first_of_each(traffic.groups[window].tolist(), len(window))
+        rows[r, : len(first)] = window[first]
+        used[r, : len(first)] = True
     return rows, used
 
 

@@ -90,7 +90,7 @@ def heat_map(correlation: Correlation) -> go.Figure:
 def frontier(frontier: Frontier) -> go.Figure:
     """Recall at the budget against how many of 1,000 traces the expensive detector is asked about, with its band."""
     steps = [step for step in frontier.steps if step.recall.value is not None]
-    x = [step.asked for step in steps]
+    x = [step.traces for step in steps]
     low, high = [step.recall.low for step in steps], [step.recall.high for step in steps]
     shade = {
         "type": "scatter",

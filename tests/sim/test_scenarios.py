@@ -176,7 +176,7 @@ def test_the_number_of_labels_it_asks_for_is_about_right(gridded: dict[str, Traf
         cell(gridded[name], replications=REPLICATIONS, labels=150, rng=rng(i), follow=True)
         for i, name in enumerate(names)
     ]
-    asked, followed = sum(one.asked for one in found), sum(one.followed for one in found)
+    asked, followed = sum(one.requests for one in found), sum(one.followed for one in found)
     assert asked > 60
     assert 0.6 < followed / asked < 0.95
     assert max(one.violations for one in found) * REPLICATIONS <= MOST

@@ -69,14 +69,14 @@ def plan_certificate(
     y, values = np.asarray(labels, dtype=bool), np.asarray(scores, dtype=np.float64)
     if y.ndim != 1 or y.shape != values.shape:
         raise BadInput(f"{y.size} labels and {values.size} scores: give one score per label, NaN for none")
-    there = ~np.isnan(values)
+    scored = ~np.isnan(values)
     if np.isinf(values).any():
         raise BadInput(f"{np.isinf(values).sum()} scores are infinite: a detector that cannot score must abstain")
-    _check_labels(y[there])
+    _check_labels(y[scored])
     w = check_weights(weights, None, len(y))
     w = np.ones(len(y)) if w is None else w
-    local = local_weights(rungs.positions(values[there]), w[there])
-    evidence = Evidence(rungs, rungs.describe(values[there]), y[there].astype(np.float64), local, flag_when)
+    local = local_weights(rungs.positions(values[scored]), w[scored])
+    evidence = Evidence(rungs, rungs.describe(values[scored]), y[scored].astype(np.float64), local, flag_when)
     fresh = rungs.total if fresh is None else fresh
     curves = _curves(evidence, rng)
     walk = best_walk(rungs, curves, labels=budget, fresh=fresh, target=target, level=level(attempt, alpha), rng=rng)
@@ -174,7 +174,7 @@ def _out_of_reach(
 ) -> NotCertifiable:
     """Why there is no certificate, and how many labels the next attempt would take, if any number would do."""
     rungs = evidence.ladder
-    said = _failed(steps, target) if steps else "the labels so far give no cut worth testing"
+    reason = _failed(steps, target) if steps else "the labels so far give no cut worth testing"
     likely = float(chance_within_reach(rungs, curves, target)[0])
     n, now = 0, level(attempt, alpha)
     if likely >= SLIM:
@@ -183,14 +183,14 @@ def _out_of_reach(
     if not n:
         best, low, high = _best_precision(rungs, curves)
         why = (
-            f"{said}; not reachable with this detector: its best cut has a precision of about {best:.2f} "
+            f"{reason}; not reachable with this detector: its best cut has a precision of about {best:.2f} "
             f"({low:.2f}–{high:.2f})"
             if likely < SLIM
-            else f"{said}; {SIZES[-1]:,} more flagged labels, or all that {fresh:,} fresh traces give, would not do"
+            else f"{reason}; {SIZES[-1]:,} more flagged labels, or all that {fresh:,} fresh traces give, would not do"
         )
         return NotCertifiable(why, None, None, target, alpha, steps)
     plan = _plan(evidence, curves, walk, target=target, alpha=alpha, attempt=attempt)
-    why = f"{said}; about {n} more flagged labels would do, with a chance of {POWER:.0%}"
+    why = f"{reason}; about {n} more flagged labels would do, with a chance of {POWER:.0%}"
     return NotCertifiable(why, n, plan, target, alpha, steps)
 
 
@@ -257,12 +257,12 @@ def first_of_each(groups: Sequence[Hashable], n: int) -> list[int]:
     if len(groups) != n:
         raise BadInput(f"{len(groups)} groups for {n} labels: give one per label, None for a trace on its own")
     seen: set[Hashable] = set()
-    kept = []
+    rows = []
     for row, group in enumerate(groups):
         if group is None or group not in seen:
-            kept.append(row)
+            rows.append(row)
             seen.add(group)
-    return kept
+    return rows
 
 
 def _check_target(target: float, alpha: float, budget: int, attempt: int) -> None:

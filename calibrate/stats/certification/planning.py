@@ -137,10 +137,10 @@ def draw_rings(
     Laplace's approximation to a logistic posterior, widened by WIDEN. `features` have shape (R, labels, features).
     """
     variances = np.append([C_SCORE, C_SCORE], np.full(len(KNOTS), C_KNOT))
-    found = fit_ridge(features, labels, weights, c=variances, c_free=C_FREE)
-    root = np.linalg.cholesky(np.linalg.inv(found.curvature))
+    fitted = fit_ridge(features, labels, weights, c=variances, c_free=C_FREE)
+    root = np.linalg.cholesky(np.linalg.inv(fitted.curvature))
     noise = rng.standard_normal((len(root), draws, root.shape[-1]))
-    coefficients = found.coefficients[:, None, :] + WIDEN * noise @ np.swapaxes(root, -1, -2)
+    coefficients = fitted.coefficients[:, None, :] + WIDEN * noise @ np.swapaxes(root, -1, -2)
     nodes = with_one(ladder.features).reshape(-1, root.shape[-1])
     probability = np.empty((len(root), draws, len(ladder.shares)))
     for begin in range(0, len(root), CHUNK):
@@ -167,16 +167,16 @@ def best_walk(
     """
     steps = np.unique(np.append(np.arange(len(ladder.shares) - 1, -1, -2), 0))
     shares = ladder.shares[steps]
-    found = np.cumsum(probability * ladder.rings, axis=-1)[..., steps]
-    good = found >= target * shares
-    most = np.where(good, found, 0.0).max(-1, keepdims=True)
-    worth = np.where(good, found, 0.0) / np.where(most > 0, most, 1.0)
-    each = np.clip(np.diff(found, axis=-1, prepend=0.0) / np.diff(shares, prepend=0.0), 0.0, 1.0)
+    caught = np.cumsum(probability * ladder.rings, axis=-1)[..., steps]
+    good = caught >= target * shares
+    most = np.where(good, caught, 0.0).max(-1, keepdims=True)
+    worth = np.where(good, caught, 0.0) / np.where(most > 0, most, 1.0)
+    each = np.clip(np.diff(caught, axis=-1, prepend=0.0) / np.diff(shares, prepend=0.0), 0.0, 1.0)
     noise = rng.standard_normal(each.shape)
     needed = critical(labels, target, level)
-    rows, none = np.arange(len(found)), np.zeros(len(found), dtype=np.int64)
-    best = Walk(start=none, deepest=none, labels=none, chance=np.zeros(len(found)))
-    value = np.full(len(found), -1.0)
+    rows, none = np.arange(len(caught)), np.zeros(len(caught), dtype=np.int64)
+    best = Walk(start=none, deepest=none, labels=none, chance=np.zeros(len(caught)))
+    value = np.full(len(caught), -1.0)
     for deepest, share in enumerate(shares):
         m = min(labels, int(share * fresh))
         if m < AT_LEAST:
@@ -207,17 +207,17 @@ def labels_needed(
 ) -> Walk:
     """The plan with the fewest labels, of SIZES, whose predicted chance is POWER; 0 labels where none has it."""
     none = np.zeros(len(curves), dtype=np.int64)
-    found = Walk(start=none.copy(), deepest=none.copy(), labels=none.copy(), chance=np.zeros(len(curves)))
+    walks = Walk(start=none.copy(), deepest=none.copy(), labels=none.copy(), chance=np.zeros(len(curves)))
     for n in SIZES:
-        still = np.flatnonzero(found.labels == 0)
+        still = np.flatnonzero(walks.labels == 0)
         if not len(still):
             break
         walk = best_walk(ladder, curves[still], labels=n, fresh=fresh, target=target, level=level, rng=rng)
         enough = walk.chance >= POWER
         rows = still[enough]
-        found.start[rows], found.deepest[rows] = walk.start[enough], walk.deepest[enough]
-        found.labels[rows], found.chance[rows] = walk.labels[enough], walk.chance[enough]
-    return found
+        walks.start[rows], walks.deepest[rows] = walk.start[enough], walk.deepest[enough]
+        walks.labels[rows], walks.chance[rows] = walk.labels[enough], walk.chance[enough]
+    return walks
 
 
 def _play(

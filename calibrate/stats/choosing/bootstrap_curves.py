@@ -144,14 +144,14 @@ def _gathered(
 def _ends(y: Bools, keys: Floats, at: Floats) -> Floats:
     """Quantiles of either class's keys, from a part of very many, and the last key of all."""
     shares = np.linspace(0, 1, BINS + 1)[1:]
-    found = [at]
-    for one in (keys[y], keys[~y]):
-        some = np.sort(one[:: 1 + len(one) // QUANTILE_ROWS])
-        some = some[~np.isnan(some)]
-        if len(some):
-            found.append(some[np.ceil(shares * len(some)).astype(np.int64) - 1])
+    ends = [at]
+    for class_keys in (keys[y], keys[~y]):
+        sampled = np.sort(class_keys[:: 1 + len(class_keys) // QUANTILE_ROWS])
+        sampled = sampled[~np.isnan(sampled)]
+        if len(sampled):
+            ends.append(sampled[np.ceil(shares * len(sampled)).astype(np.int64) - 1])
     last = np.nanmax(keys, initial=-np.inf)
-    return np.unique(np.append(np.concatenate(found), last if np.isfinite(last) else []))
+    return np.unique(np.append(np.concatenate(ends), last if np.isfinite(last) else []))
 
 
 def _stacked(cells: Floats, total: Floats) -> Curve:
@@ -172,9 +172,9 @@ def _at(curve: Curve, ends: Floats, at: Floats) -> tuple[Floats, Floats]:
     nothing = np.broadcast_to(place < 0, (len(curve.tp), len(at)))
     if not len(ends):
         return np.full(nothing.shape, np.nan), np.where(curve.positives > 0, 0.0, np.nan) + np.zeros(nothing.shape)
-    tp, fp = (np.where(nothing, 0.0, one[:, place]) for one in (curve.tp, curve.fp))
-    there = Curve(tp, fp, curve.positives, curve.n)
-    return there.precision, there.recall
+    tp, fp = (np.where(nothing, 0.0, sums[:, place]) for sums in (curve.tp, curve.fp))
+    flagged = Curve(tp, fp, curve.positives, curve.n)
+    return flagged.precision, flagged.recall
 
 
 def _chooser(policy: Policy | None, plan: _Plan) -> Callable[[Curve], Floats]:

@@ -57,7 +57,7 @@ def elbow_spread(
         labels, scores, rng=rng, weights=weights, design=design, groups=groups, flag_when=flag_when,
         policy=Policy("elbow"), count=count,
     ).chosen  # fmt: skip
-    known = chosen[~np.isnan(chosen)]
-    if len(known) <= count / 2:
+    elbows = chosen[~np.isnan(chosen)]
+    if len(elbows) <= count / 2:
         return None
-    return Spread(*(float(quartile) for quartile in np.quantile(known, (0.25, 0.5, 0.75))))
+    return Spread(*(float(quartile) for quartile in np.quantile(elbows, (0.25, 0.5, 0.75))))

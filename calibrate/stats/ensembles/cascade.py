@@ -31,12 +31,12 @@ class Price:
 
 @dataclass(frozen=True)
 class Step:
-    """A cascade that asks the expensive detector about this many of 1,000 traces, and its recall at the budget.
+    """A cascade that asks the expensive detector about `traces` of 1,000, and its recall at the budget.
 
     `calls` and `dollars` are for those 1,000 traces too; None where the price is not known.
     """
 
-    asked: float
+    traces: float
     recall: Interval
     calls: float | None
     dollars: float | None
@@ -60,8 +60,8 @@ def frontier(material: Material, price: Price, *, budget: float, shares: Sequenc
     cheap = tuple(name for name in material.names if name != price.detector)
     rules: list[Rule] = [combine.mean_rank(material.of(cheap))]
     for share in shares:
-        made = combine.cascade_or_none(material, price.detector, pass_share=share)
-        rules += [] if made is None else [made]
+        rule = combine.cascade_or_none(material, price.detector, pass_share=share)
+        rules += [] if rule is None else [rule]
     return Frontier(price, cheap, tuple(_step(rule, material, price, budget=budget) for rule in rules))
 
 
@@ -70,6 +70,8 @@ def _step(rule: Rule, material: Material, price: Price, *, budget: float) -> Ste
     if isinstance(rule, Cascade):
         share = float(np.average(rule.passes(material.traffic), weights=material.traffic_weights))
     recall = measure_performance(material, apply_rule(rule, material, budget=budget)).recall
-    asked = 1000 * share
-    calls, dollars = (None if one is None else one * asked for one in (price.calls, price.dollars))
-    return Step(asked, recall, calls, dollars)
+    traces = 1000 * share
+    calls, dollars = (
+        None if unit_price is None else unit_price * traces for unit_price in (price.calls, price.dollars)
+    )
+    return Step(traces, recall, calls, dollars)

@@ -75,7 +75,7 @@ class Material:
 
     def of(self, names: Sequence[str]) -> Material:
         """The same traces with these detectors only."""
-        scores, traffic = ({name: some[name] for name in sorted(names)} for some in (self.scores, self.traffic))
+        scores, traffic = ({name: columns[name] for name in sorted(names)} for columns in (self.scores, self.traffic))
         return replace(self, scores=scores, traffic=traffic)
 
 
@@ -118,13 +118,13 @@ def cascade(material: Material, expensive: str, *, pass_share: float) -> Cascade
         raise BadInput("a cascade needs a cheap detector and an expensive one: name at least two")
     if not 0 < pass_share <= 1:
         raise BadInput(f"a cascade that passes {pass_share:g} of the traffic: give a share above 0, up to 1")
-    found = cascade_or_none(material, expensive, pass_share=pass_share)
-    if found is None:
+    rule = cascade_or_none(material, expensive, pass_share=pass_share)
+    if rule is None:
         raise BadInput(
             f"the filter cannot pick {pass_share:.0%} of the traffic: more than that shares its most suspicious score; "
             "let more pass, or choose other cheap detectors"
         )
-    return found
+    return rule
 
 
 def cascade_or_none(material: Material, expensive: str, *, pass_share: float) -> Cascade | None:
@@ -142,27 +142,27 @@ def logistic(material: Material, *, c: float = C) -> Logistic:
     """The weighted ridge logistic on standardised scores with an indicator of each detector that misses some."""
     inputs = inputs_of(material)
     design = design_matrix(material.scores, inputs, has_gaps(material))
-    found = fit_ridge(design, material.labels.astype(np.float64), material.weights / material.weights.mean(), c=c)
-    return with_coefficients(inputs, has_gaps(material), found.coefficients)
+    fitted = fit_ridge(design, material.labels.astype(np.float64), material.weights / material.weights.mean(), c=c)
+    return with_coefficients(inputs, has_gaps(material), fitted.coefficients)
 
 
 def inputs_of(material: Material) -> dict[str, Input]:
     """Centre and spread of each detector in the traffic."""
-    found = {}
+    inputs = {}
     for name in material.names:
         values, weights = scored(material.traffic[name], material.traffic_weights)
         centre = float(np.average(values, weights=weights)) if len(values) else 0.0
         spread = float(np.sqrt(np.average((values - centre) ** 2, weights=weights))) if len(values) else 0.0
         # Scores that do not differ tell nothing: they are 0 whatever they are divided by.
         wide = spread > 1e-12 * max(1.0, abs(centre))
-        found[name] = Input(material.flag_when[name], centre, spread if wide else 1.0)
-    return found
+        inputs[name] = Input(material.flag_when[name], centre, spread if wide else 1.0)
+    return inputs
 
 
 def has_gaps(material: Material) -> tuple[str, ...]:
     """The detectors that miss a score, among labels or traffic."""
     both = (material.scores, material.traffic)
-    return tuple(name for name in material.names if any(not np.isfinite(some[name]).all() for some in both))
+    return tuple(name for name in material.names if any(not np.isfinite(columns[name]).all() for columns in both))
 
 
 def design_matrix(scores: Mapping[str, Floats], inputs: Mapping[str, Input], gaps: Sequence[str]) -> Floats:
@@ -200,7 +200,7 @@ def standing(scores: Floats, weights: Floats, *, flag_when: FlagWhen) -> Standin
     if len(knots) > KNOTS:
         keep = np.unique(np.r_[np.searchsorted(place, np.linspace(place[0], place[-1], KNOTS)), len(knots) - 1])
     above = (here.sum() - below) / weights.sum()
-    return Standing(flag_when, *(tuple(map(float, one[keep])) for one in (knots, above, ndtri(place))))
+    return Standing(flag_when, *(tuple(map(float, heights[keep])) for heights in (knots, above, ndtri(place))))
 
 
 def cut_at_budget(scores: Floats, weights: Floats, *, budget: float) -> float | None:
@@ -220,12 +220,12 @@ def flags_at_cut(scores: Floats, threshold: float | None) -> Bools:
 
 def thresholds_at_budget(material: Material, budget: float) -> dict[str, float | None]:
     """The threshold, in its units, at which each detector alone flags this share of the traffic; None: it cannot."""
-    found = {}
+    thresholds = {}
     for name in material.names:
         side = material.flag_when[name]
         at = cut_at_budget(suspicion(material.traffic[name], side), material.traffic_weights, budget=budget)
-        found[name] = None if at is None else suspicion(at, side)
-    return found
+        thresholds[name] = None if at is None else suspicion(at, side)
+    return thresholds
 
 
 def flags_at_thresholds(material: Material, thresholds: Mapping[str, float | None]) -> dict[str, Bools]:
@@ -239,5 +239,5 @@ def flags_at_thresholds(material: Material, thresholds: Mapping[str, float | Non
 
 
 def scored(values: Floats, weights: Floats) -> tuple[Floats, Floats]:
-    there = np.isfinite(values)
-    return values[there], weights[there]
+    finite = np.isfinite(values)
+    return values[finite], weights[finite]

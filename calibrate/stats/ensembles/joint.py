@@ -49,11 +49,11 @@ def correlation(material: Material) -> Correlation:
     columns = [suspicion(material.scores[name][clean], material.flag_when[name]) for name in names]
     rho = np.full((len(names), len(names)), np.nan)
     n = np.zeros((len(names), len(names)), dtype=np.int64)
-    for i, one in enumerate(columns):
-        for j, other in enumerate(columns[: i + 1]):
-            both = np.isfinite(one) & np.isfinite(other)
+    for i, first in enumerate(columns):
+        for j, second in enumerate(columns[: i + 1]):
+            both = np.isfinite(first) & np.isfinite(second)
             n[i, j] = n[j, i] = np.count_nonzero(both)
-            rho[i, j] = rho[j, i] = spearman(one[both], other[both], w[both])
+            rho[i, j] = rho[j, i] = spearman(first[both], second[both], w[both])
     return Correlation(names, rho, n)
 
 
@@ -61,7 +61,9 @@ def spearman(first: Floats, second: Floats, weights: Floats) -> float:
     """Pearson's correlation of weighted mid-ranks; with equal weights Spearman's rho. NaN where there is none."""
     if len(first) < 3:
         return float("nan")
-    x, y = (ranks - np.average(ranks, weights=weights) for ranks in (_ranks(one, weights) for one in (first, second)))
+    x, y = (
+        ranks - np.average(ranks, weights=weights) for ranks in (_ranks(values, weights) for values in (first, second))
+    )
     spread = np.sqrt(np.sum(weights * x**2) * np.sum(weights * y**2))
     return float(np.clip(np.sum(weights * x * y) / spread, -1, 1)) if spread > 0 else float("nan")
 

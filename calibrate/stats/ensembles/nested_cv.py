@@ -71,7 +71,7 @@ def judge_best_single(material: Material, folds: Ints, *, budget: float) -> Judg
     positives recall at the budget is too coarse to choose by.
     """
     singles = [judge_single(name, material, budget=budget) for name in able_detectors(material, budget=budget)]
-    flags, scores = (np.stack([getattr(one, part)[0] for one in singles]) for part in ("flags", "scores"))
+    flags, scores = (np.stack([getattr(single, part)[0] for single in singles]) for part in ("flags", "scores"))
     chosen = np.stack([np.argmax(_areas(material, scores, repeat), axis=0)[repeat] for repeat in folds])
     rows = np.arange(len(material.labels))
     return Judged(flags[chosen, rows], scores[chosen, rows], folds)
@@ -106,21 +106,21 @@ def budget_cut(rule: Rule, material: Material, *, budget: float) -> float | None
 def _areas(material: Material, scores: Floats, held_out: Ints, *, folds: int = FOLDS) -> Floats:
     """AUROC of every detector outside each fold, shape (detectors, folds)."""
     inside = np.stack([held_out != fold for fold in range(folds)]) * material.weights
-    return np.nan_to_num(np.stack([weighted_auroc(material.labels, one, inside) for one in scores]), nan=0.5)
+    return np.nan_to_num(np.stack([weighted_auroc(material.labels, column, inside) for column in scores]), nan=0.5)
 
 
 def _refitted(material: Material, folds: Ints, *, budget: float) -> Judged:
     """The logistic rule, fitted without each fold of each repeat and applied to it."""
     inputs, gaps = inputs_of(material), has_gaps(material)
-    rows, traffic = (design_matrix(some, inputs, gaps) for some in (material.scores, material.traffic))
+    rows, traffic = (design_matrix(columns, inputs, gaps) for columns in (material.scores, material.traffic))
     weights = material.weights / material.weights.mean()
     flags, scores = np.zeros(folds.shape, dtype=bool), np.zeros(folds.shape)
     for repeat, dealt in enumerate(folds):
         numbers = np.unique(dealt)
         outside = np.stack([dealt != fold for fold in numbers]) * weights
         labels = np.broadcast_to(material.labels.astype(np.float64), outside.shape)
-        found = fit_ridge(rows, labels, outside, c=C).coefficients
-        for fold, beta in zip(numbers, found, strict=True):
+        fitted = fit_ridge(rows, labels, outside, c=C).coefficients
+        for fold, beta in zip(numbers, fitted, strict=True):
             here = dealt == fold
             scores[repeat, here] = beta[0] + rows[here] @ beta[1:]
             at = cut_at_budget(beta[0] + traffic @ beta[1:], material.traffic_weights, budget=budget)

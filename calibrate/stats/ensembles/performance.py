@@ -66,11 +66,11 @@ def draw_resamples(material: Material, *, rng: np.random.Generator, count: int =
 def measure_performance(material: Material, judged: Judged) -> Performance:
     """The figures of one rule. Its precision is that of all flags: a repeat counts for as much as it flags."""
     each = [measure_flags(material, flags) for flags in judged.flags]
-    same, flagged = [1.0] * len(each), [one.flag_rate.value or 0.0 for one in each]
+    same, flagged = [1.0] * len(each), [repeat.flag_rate.value or 0.0 for repeat in each]
     return Performance(
-        recall=_mean([one.recall for one in each], same),
-        precision=_mean([one.precision for one in each], flagged),
-        flag_rate=_mean([one.flag_rate for one in each], same),
+        recall=_mean([repeat.recall for repeat in each], same),
+        precision=_mean([repeat.precision for repeat in each], flagged),
+        flag_rate=_mean([repeat.flag_rate for repeat in each], same),
     )
 
 
@@ -103,11 +103,11 @@ def recall_difference(material: Material, first: Judged, second: Judged, drawn: 
     each = gaps @ w / (y @ w)
     value, dealt = float(each.mean()), float(each.var(ddof=1)) / len(each) if len(each) > 1 else 0.0
     hallucinated = drawn.seen @ y
-    known = (drawn.seen @ gaps.mean(axis=0))[hallucinated > 0] / hallucinated[hallucinated > 0]
-    if len(known) <= len(hallucinated) / 2:
+    draws = (drawn.seen @ gaps.mean(axis=0))[hallucinated > 0] / hallucinated[hallucinated > 0]
+    if len(draws) <= len(hallucinated) / 2:
         return Interval(value)
     n = _kish(w[y])
-    centre, error = value * n / (n + 1), float(np.sqrt((np.var(known) + dealt) * n**2 + 0.5)) / (n + 1)
+    centre, error = value * n / (n + 1), float(np.sqrt((np.var(draws) + dealt) * n**2 + 0.5)) / (n + 1)
     reach = z_value(0.95) * error
     return Interval(value, max(-1.0, centre - reach), min(1.0, centre + reach))
 
@@ -132,11 +132,11 @@ def auroc_within_folds(material: Material, judged: Judged, drawn: Drawn) -> Inte
 
 def _mean(each: list[Interval], weights: list[float]) -> Interval:
     """Over the repeats that know the figure; a precision is unknown where nothing is flagged."""
-    known = [(one.value, one.low, one.high) for one in each if one.value is not None]
-    if not known:
+    valued = [(repeat.value, repeat.low, repeat.high) for repeat in each if repeat.value is not None]
+    if not valued:
         return Interval(None)
-    heavy = [weight for one, weight in zip(each, weights, strict=True) if one.value is not None]
-    value, low, high = np.average(np.array(known, dtype=np.float64), axis=0, weights=heavy).tolist()
+    heavy = [weight for repeat, weight in zip(each, weights, strict=True) if repeat.value is not None]
+    value, low, high = np.average(np.array(valued, dtype=np.float64), axis=0, weights=heavy).tolist()
     return Interval(value, low, high)
 
 
@@ -149,9 +149,9 @@ def _within(y: Bools, judged: Judged, repeat: int, drawn: Floats) -> Floats:
     won, pairs = np.zeros(len(drawn)), np.zeros(len(drawn))
     for fold in np.unique(folds):
         here = folds == fold
-        one = bootstrap.weighted_auroc(y[here], judged.scores[repeat][here], drawn[:, here])
+        areas = bootstrap.weighted_auroc(y[here], judged.scores[repeat][here], drawn[:, here])
         weight = (drawn[:, here] @ y[here]) * (drawn[:, here] @ ~y[here])
-        won += np.where(weight > 0, one, 0.0) * weight
+        won += np.where(weight > 0, areas, 0.0) * weight
         pairs += weight
     area: Floats = np.divide(won, pairs, out=np.full(len(drawn), np.nan), where=pairs > 0)
     return area

@@ -157,8 +157,8 @@ class Logistic:
         columns = columns_of(scores, self.detectors)
         parts = [np.full(len(columns[self.detectors[0]]), self.intercept)]
         for name in self.detectors:
-            one, values = self.inputs[name], columns[name]
-            parts.append(np.where(np.isfinite(values), one.slope * one.z(values), one.missing))
+            member, values = self.inputs[name], columns[name]
+            parts.append(np.where(np.isfinite(values), member.slope * member.z(values), member.missing))
         return expit(np.sum(parts, axis=0))
 
 
@@ -226,7 +226,7 @@ def _standing(fields: Mapping[str, Any]) -> Standing:
 
 
 def _standings(fields: Mapping[str, Any]) -> dict[str, Standing]:
-    return {name: _standing(one) for name, one in fields["standings"].items()}
+    return {name: _standing(standing) for name, standing in fields["standings"].items()}
 
 
 def _cascade(fields: Mapping[str, Any]) -> Cascade:
@@ -238,10 +238,12 @@ def _cascade(fields: Mapping[str, Any]) -> Cascade:
 
 _READERS: dict[str, Callable[[Mapping[str, Any]], Rule]] = {
     "vote": lambda fields: Vote(fields["k"], _standings(fields)),
-    "fixed": lambda fields: Fixed(fields["k"], {name: (one[0], one[1]) for name, one in fields["thresholds"].items()}),
+    "fixed": lambda fields: Fixed(
+        fields["k"], {name: (parts[0], parts[1]) for name, parts in fields["thresholds"].items()}
+    ),
     "weighted": lambda fields: Weighted(dict(fields["weights"]), _standings(fields)),
     "logistic": lambda fields: Logistic(
-        fields["intercept"], {name: Input(**one) for name, one in fields["inputs"].items()}
+        fields["intercept"], {name: Input(**parts) for name, parts in fields["inputs"].items()}
     ),
     "cascade": _cascade,
 }

@@ -30,14 +30,14 @@ def fit_baseline(values: ArrayLike, *, statistic: str, model: str, now: datetime
     Half of the answers may be anything before either of them is. Raises NoBaseline for fewer than MINIMUM values, and
     for values at least half of which are one and the same.
     """
-    found = np.asarray(values, dtype=np.float64)
-    if found.ndim != 1 or not np.isfinite(found).all():
+    answers = np.asarray(values, dtype=np.float64)
+    if answers.ndim != 1 or not np.isfinite(answers).all():
         raise BadInput(f"a baseline of {statistic} needs a flat list of finite numbers")
-    if len(found) < MINIMUM:
-        raise NoBaseline(f"{len(found)} clean answers with it: at least {MINIMUM} are needed, {ENOUGH} are better")
-    centre = float(np.median(found))
-    spread = CONSISTENT * float(np.median(np.abs(found - centre)))
+    if len(answers) < MINIMUM:
+        raise NoBaseline(f"{len(answers)} clean answers with it: at least {MINIMUM} are needed, {ENOUGH} are better")
+    centre = float(np.median(answers))
+    spread = CONSISTENT * float(np.median(np.abs(answers - centre)))
     # Of values that differ by rounding only, the spread would be noise.
     if spread <= 1e-9 * max(1.0, abs(centre)):
-        raise NoBaseline(f"at least half of its {len(found)} clean answers have one value, {centre:.4g}: no spread")
-    return Baseline(statistic, model, centre, spread, len(found), now)
+        raise NoBaseline(f"at least half of its {len(answers)} clean answers have one value, {centre:.4g}: no spread")
+    return Baseline(statistic, model, centre, spread, len(answers), now)

@@ -105,20 +105,20 @@ def fit_map(
     """
     y, values = np.asarray(labels, dtype=bool), np.asarray(scores, dtype=np.float64)
     given = check_weights(None, design, len(y))
-    there = ~np.isnan(values)
-    kept = [group for group, here in zip(groups or [None] * len(y), there, strict=True) if here]
-    strata = None if design is None else _numbered(design.strata[there])
-    units = Units.among(kept, strata)
-    y, values, w = y[there], values[there], (np.ones(len(y)) if given is None else given)[there]
+    scored = ~np.isnan(values)
+    scored_groups = [group for group, here in zip(groups or [None] * len(y), scored, strict=True) if here]
+    strata = None if design is None else _numbered(design.strata[scored])
+    units = Units.among(scored_groups, strata)
+    y, values, w = y[scored], values[scored], (np.ones(len(y)) if given is None else given)[scored]
     _check_enough(y, units.of)
-    found = ridge.fit_probability_map(y, values, weights=w, flag_when=flag_when)
+    fitted = ridge.fit_probability_map(y, values, weights=w, flag_when=flag_when)
     span = np.linspace(values.min(), values.max(), 121)
     unseen = np.stack([_unseen(y, values, w, units.of, flag_when, rng) for _ in range(REPEATS)])
     return Fitted(
-        ProbabilityMap(found.centre, found.spread, found.coefficients, flag_when),
-        MapCurve(span, found.at(span)),
+        ProbabilityMap(fitted.centre, fitted.spread, fitted.coefficients, flag_when),
+        MapCurve(span, fitted.at(span)),
         judge_probabilities(y, unseen, weights=w, units=units, strata=strata, rng=rng),
-        judge_probabilities(y, found.at(values), weights=w, units=units, strata=strata, rng=rng),
+        judge_probabilities(y, fitted.at(values), weights=w, units=units, strata=strata, rng=rng),
     )
 
 
@@ -149,7 +149,7 @@ def judge_probabilities(
     inside = np.clip(every, TINY, 1 - TINY)
     totals = _Totals.of(place, w, p, y, loss)
     resampled, verdicts = _resampled(totals, units, rng), intervals.Verdicts.of(y, units.of)
-    brier, base = (float(one[0]) for one in (totals.whole.loss, totals.whole.base))
+    brier, base = (float(figure[0]) for figure in (totals.whole.loss, totals.whole.base))
     losses, bases = resampled.loss, resampled.base
     if unseen := Unseen.of(y, w, units, strata):
         losses, bases = _with_unseen(unseen, ((every[:, unseen.rows] - unseen.labels) ** 2).mean(axis=0), rng)
@@ -278,12 +278,12 @@ def _effective(place: Ints, w: Floats) -> Floats:
 
 def _unseen(y: Bools, values: Floats, w: Floats, units: Ints, flag_when: FlagWhen, rng: np.random.Generator) -> Floats:
     """Every label's probability by a map that was fitted without its group."""
-    fold, found = folds(y, units, FOLDS, rng), np.empty(len(y))
-    for one in range(FOLDS):
-        here = fold == one
-        made = ridge.fit_probability_map(y[~here], values[~here], weights=w[~here], flag_when=flag_when)
-        found[here] = made.at(values[here])
-    return found
+    fold, probability = folds(y, units, FOLDS, rng), np.empty(len(y))
+    for number in range(FOLDS):
+        here = fold == number
+        fitted = ridge.fit_probability_map(y[~here], values[~here], weights=w[~here], flag_when=flag_when)
+        probability[here] = fitted.at(values[here])
+    return probability
 
 
 def _numbered(codes: Ints) -> Ints:

@@ -76,9 +76,9 @@ def fit_probability_map(
     if y.shape != values.shape or y.ndim != 1:
         raise BadInput(f"{y.size} labels and {values.size} scores: give one score per label, NaN for none")
     w = check_weights(weights, None, len(y))
-    there = ~np.isnan(values)
-    y, values = y[there], values[there]
-    w = np.ones(len(y)) if w is None else w[there]
+    scored = ~np.isnan(values)
+    y, values = y[scored], values[scored]
+    w = np.ones(len(y)) if w is None else w[scored]
     if not np.isfinite(values).all():
         raise BadInput("a score is infinite: a detector that cannot score must abstain")
     if not y.any() or y.all():
@@ -90,9 +90,14 @@ def fit_probability_map(
     if spread <= 1e-12 * max(1.0, abs(centre)):
         raise BadInput(f"all {len(y)} scores are {centre:.4g}: nothing tells one probability from another")
     z = suspicion((values - centre) / spread, flag_when)
-    found = fit_ridge(hinge(z), y.astype(np.float64), w, c=c).coefficients
+    coefficients = fit_ridge(hinge(z), y.astype(np.float64), w, c=c).coefficients
     return FittedMap(
-        centre, spread, flag_when, (float(found[0]), float(found[1]), float(found[2])), len(y), int(np.count_nonzero(y))
+        centre,
+        spread,
+        flag_when,
+        (float(coefficients[0]), float(coefficients[1]), float(coefficients[2])),
+        len(y),
+        int(np.count_nonzero(y)),
     )
 
 

@@ -49,11 +49,11 @@ def _least(share: Floats, n: Floats, confidence: float) -> Floats:
     """The Poisson lower bound of a share that few labels are behind; NaN where they are more, or none."""
     from scipy.special import gammaincinv
 
-    found = np.full(np.broadcast(share, n).shape, np.nan)
+    bounds = np.full(np.broadcast(share, n).shape, np.nan)
     count = share * n
     rare = (count > 0) & (count <= RARE + 1e-9) & (share < 0.5)  # (1 - 6 / 9) * 9 is a hair above 3
-    found[rare] = gammaincinv(count[rare], 1 - confidence) / np.broadcast_to(n, found.shape)[rare]
-    return found
+    bounds[rare] = gammaincinv(count[rare], 1 - confidence) / np.broadcast_to(n, bounds.shape)[rare]
+    return bounds
 
 
 def jeffreys(share: Floats, n: Floats, *, confidence: float = 0.95) -> Range:

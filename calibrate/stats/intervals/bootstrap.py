@@ -33,9 +33,9 @@ class Units:
     @classmethod
     def among(cls, groups: Sequence[Hashable], strata: Ints | None = None) -> Units:
         """`groups`: a row's group, None for a group of its own. `strata`: a code per row."""
-        known: dict[Hashable, int] = {}
+        numbers: dict[Hashable, int] = {}
         group = np.array(
-            [known.setdefault(("", i) if g is None else ("g", g), len(known)) for i, g in enumerate(groups)]
+            [numbers.setdefault(("", i) if g is None else ("g", g), len(numbers)) for i, g in enumerate(groups)]
         )
         return cls.of_codes(group.astype(np.int64), strata)
 

@@ -52,10 +52,10 @@ def auroc_interval(value: float | None, draws: Floats, n: Verdicts) -> Interval:
     many as make that variance the one of `draws`, and for no more than they are."""
     from scipy.optimize import brentq
 
-    known = _enough(draws)
-    if value is None or known is None:
+    areas = _enough(draws)
+    if value is None or areas is None:
         return Interval(value)
-    spread = float(np.var(known))
+    spread = float(np.var(areas))
     worth = min(1.0, _chance(value, n.hallucinated, n.clean) / spread) if spread and 0 < value < 1 else 1.0
 
     def beyond(area: float, z: float) -> float:
@@ -70,14 +70,14 @@ def auroc_interval(value: float | None, draws: Floats, n: Verdicts) -> Interval:
 
 def average_precision_interval(value: float | None, draws: Floats, n: Verdicts) -> Interval:
     """On the log odds (Boyd, Eng and Page, ECML 2013), with Student's t of the rarer verdict's groups."""
-    known = _enough(draws)
-    if value is None or known is None:
+    areas = _enough(draws)
+    if value is None or areas is None:
         return Interval(value)
     if not 0 < value < 1:  # every hallucinated label is ranked above all clean ones: Jeffreys' bound of that share
         from scipy.special import betaincinv
 
         return Interval(value, float(betaincinv(n.hallucinated + 0.5, 0.5, (1 - SURE) / 2)), 1.0)
-    middle, reach = np.log(value / (1 - value)), _reach(n.few) * float(np.std(known)) / (value * (1 - value))
+    middle, reach = np.log(value / (1 - value)), _reach(n.few) * float(np.std(areas)) / (value * (1 - value))
     low, high = 1 / (1 + np.exp(-(middle + np.array([-reach, reach]))))
     return Interval(value, float(low), float(high))
 
@@ -87,18 +87,18 @@ def percentile_interval(value: float | None, draws: Floats, n: Verdicts, *, high
     Statistician 69, 2015), which reaches as much further out as Student's t of the rarer verdict's number does, but no
     further than to the `BEYOND` outermost draws. It holds the figure itself, which draws that reckon with the unseen
     need not. `high`: other draws for the upper end."""
-    known = _enough(draws)
-    above = known if high is None else _enough(high)
-    if value is None or known is None or above is None or np.ptp(known) == 0:
+    below = _enough(draws)
+    above = below if high is None else _enough(high)
+    if value is None or below is None or above is None or np.ptp(below) == 0:
         return Interval(value)  # draws that are all alike say that labels are few, and not that the figure is certain
     out = max(_tail(n.few), BEYOND / len(draws))
-    return Interval(value, min(value, float(np.quantile(known, out))), max(value, float(np.quantile(above, 1 - out))))
+    return Interval(value, min(value, float(np.quantile(below, out))), max(value, float(np.quantile(above, 1 - out))))
 
 
 def _enough(draws: Floats) -> Floats | None:
     """The draws that have a value (not NaN); None where they are half or fewer."""
-    known = draws[~np.isnan(draws)]
-    return known if len(known) > len(draws) / 2 else None
+    valued = draws[~np.isnan(draws)]
+    return valued if len(valued) > len(draws) / 2 else None
 
 
 def _chance(area: float, hallucinated: float, clean: float) -> float:

@@ -39,7 +39,7 @@ class Paired:
     """The second way of flagging against the first on the same `n` labels, `positives` of them hallucinated.
 
     The intervals are second minus first, 95%, from -1 to 1. `flag_rate` is the share of the traffic that is flagged,
-    `found` the share that is flagged and hallucinated. A figure that either way does not have has no difference.
+    `caught` the share that is flagged and hallucinated. A figure that either way does not have has no difference.
     """
 
     n: int
@@ -49,7 +49,7 @@ class Paired:
     precision: Interval
     recall: Interval
     flag_rate: Interval
-    found: Interval
+    caught: Interval
 
     @property
     def worse(self) -> tuple[str, ...]:
@@ -75,19 +75,19 @@ def compare_flags(
     a, b = np.asarray(first, dtype=bool), np.asarray(second, dtype=bool)
     if y.ndim != 1 or a.shape != y.shape or b.shape != y.shape or (groups is not None and len(groups) != len(y)):
         raise BadInput(f"{y.size} labels, {a.size} and {b.size} flags: give one of each per label")
-    given = check_weights(None, design, len(y))
-    w = np.ones(len(y)) if given is None else given
+    weights = check_weights(None, design, len(y))
+    w = np.ones(len(y)) if weights is None else weights
     strata = None if design is None else design.strata
     units = Units.among([None] * len(y) if groups is None else list(groups), strata)
     everything = np.ones(len(y), dtype=bool)
     z = z_value(confidence)
-    found = {
+    differences = {
         "precision": _difference(w, units, (y, a), (y, b), z=z),
         "recall": _difference(w, units, (a, y), (b, y), may=y, z=z),
         "flag_rate": _difference(w, units, (a, everything), (b, everything), may=everything, z=z),
-        "found": _difference(w, units, (a & y, everything), (b & y, everything), may=y, z=z),
+        "caught": _difference(w, units, (a & y, everything), (b & y, everything), may=y, z=z),
     }
-    return Paired(len(y), int(y.sum()), _figures(w, y, a), _figures(w, y, b), **found)
+    return Paired(len(y), int(y.sum()), _figures(w, y, a), _figures(w, y, b), **differences)
 
 
 def _figures(w: Floats, y: Bools, flags: Bools) -> Figures:
@@ -103,8 +103,8 @@ def _figures(w: Floats, y: Bools, flags: Bools) -> Figures:
 def _difference(
     w: Floats,
     units: Units,
-    one: tuple[Bools, Bools],
-    other: tuple[Bools, Bools],
+    first: tuple[Bools, Bools],
+    second: tuple[Bools, Bools],
     *,
     may: Bools | None = None,
     z: float,
@@ -112,7 +112,7 @@ def _difference(
     """The second ratio minus the first, each the weight of `part` within `whole`. Where both are of the same whole,
     `may` are its rows that can be in a part."""
     values, residuals, extra = [], [], []
-    for part, whole in (one, other):
+    for part, whole in (first, second):
         weight = float(w[whole].sum())
         if not weight:
             return Interval(None)
@@ -136,8 +136,8 @@ def _variance(each: Floats, units: Units) -> float:
     total = np.bincount(units.of, weights=each, minlength=int(units.sizes.sum()))
     variance, start = 0.0, 0
     for size in units.sizes:
-        some = total[start : start + size]
+        sums = total[start : start + size]
         start += size
         # One unit has no spread of its own; its distance from 0 errs on the safe side.
-        variance += float(np.sum((some - some.mean()) ** 2) * size / (size - 1) if size > 1 else np.sum(some**2))
+        variance += float(np.sum((sums - sums.mean()) ** 2) * size / (size - 1) if size > 1 else np.sum(sums**2))
     return variance

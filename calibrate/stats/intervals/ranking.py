@@ -42,32 +42,32 @@ def rank_with_intervals(
 ) -> Ranked:
     """The areas of `curve`, the sweep of these `labels` and `scores` (NaN: no score). `strata` is a code per row and
     `weights` what one stands for; `groups` name the sources that traces share, None for a trace alone."""
-    there = np.isfinite(scores)
-    y, keys = labels[there], -suspicion(scores, curve.flag_when)[there]
-    kept = [None if groups is None else groups[i] for i in np.flatnonzero(there).tolist()]
-    alone = all(group is None for group in kept)
-    codes, w = None if strata is None else strata[there], None if weights is None else weights[there]
-    units = Units.of_codes(np.arange(len(y)), codes) if alone else Units.among(kept, codes)
+    scored = np.isfinite(scores)
+    y, keys = labels[scored], -suspicion(scores, curve.flag_when)[scored]
+    scored_groups = [None if groups is None else groups[i] for i in np.flatnonzero(scored).tolist()]
+    alone = all(group is None for group in scored_groups)
+    codes, w = None if strata is None else strata[scored], None if weights is None else weights[scored]
+    units = Units.of_codes(np.arange(len(y)), codes) if alone else Units.among(scored_groups, codes)
     each, whole = bootstrap_intervals.Verdicts.of(y), bootstrap_intervals.Verdicts.of(y, units.of)
     unseen = Unseen.of(y, w, units, codes) if len(y) <= MOST else None
     if unseen is None:
-        found = bootstrap_curves(
+        resampled = bootstrap_curves(
             y,
             -keys,
             rng=rng,
             weights=w,
             design=None if codes is None else Design(codes, np.bincount(codes)),
-            groups=None if alone else kept,
+            groups=None if alone else scored_groups,
             count=count,
         )
-        draws = Areas(found.auroc, found.average_precision)
+        draws = Areas(resampled.auroc, resampled.average_precision)
         auroc = bootstrap_intervals.auroc_interval(curve.auroc, draws.auroc, each)
         average = bootstrap_intervals.average_precision_interval(
             curve.average_precision, draws.average_precision, whole
         )
         return Ranked(auroc, average, draws)
     order = Order.of(keys[unseen.rows], unseen.labels)
-    parts = [order.areas(some) for some in unseen.drawn(count, rng)]
+    parts = [order.areas(block) for block in unseen.drawn(count, rng)]
     draws = Areas(*(np.concatenate([getattr(part, name) for part in parts]) for name in ("auroc", "average_precision")))
     return Ranked(
         bootstrap_intervals.percentile_interval(curve.auroc, draws.auroc, whole),

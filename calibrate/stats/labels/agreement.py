@@ -66,12 +66,12 @@ def measure_agreement(
     if len(codes) != len(groups):
         raise BadInput(f"{len(codes)} traces and {len(groups)} groups: give one group per trace, None for none")
     definite = count_verdicts(np.where(codes > 1, -1, codes), 2)
-    kept = definite.sum(axis=1) > 1
-    counts = definite[kept]
-    known = [group for group, here in zip(groups, kept, strict=True) if here]
+    paired = definite.sum(axis=1) > 1
+    counts = definite[paired]
+    sources = [group for group, here in zip(groups, paired, strict=True) if here]
     differ = (counts > 0).all(axis=1)
-    raw, positive, negative = _shares(counts, known)
-    drawn = _draws(counts, known, rng)
+    raw, positive, negative = _shares(counts, sources)
+    drawn = _draws(counts, sources, rng)
     return Agreement(
         labellers=tuple(labellers),
         traces=len(counts),
@@ -104,10 +104,10 @@ def alpha(counts: Ints, weights: Floats | None = None) -> Floats:
     m = counts.sum(axis=1)
     pairable = m > 1
     weights = np.ones((1, len(m))) if weights is None else weights
-    w, some = weights[:, pairable], counts[pairable].astype(float)
-    values = w @ some
+    w, pairs = weights[:, pairable], counts[pairable].astype(float)
+    values = w @ pairs
     n = values.sum(axis=1)
-    same = w @ ((some * (some - 1)).sum(axis=1) / (m[pairable] - 1))
+    same = w @ ((pairs * (pairs - 1)).sum(axis=1) / (m[pairable] - 1))
     by_chance = (values * (values - 1)).sum(axis=1)
     with np.errstate(divide="ignore", invalid="ignore"):
         observed, expected = 1 - same / n, 1 - by_chance / (n * (n - 1))
@@ -122,8 +122,8 @@ def ac1(counts: Ints, weights: Floats | None = None) -> Floats:
     rated, pairable = m > 0, m > 1
     kinds = counts.shape[1]
     with np.errstate(divide="ignore", invalid="ignore"):
-        some, many = counts[pairable], m[pairable]
-        same = (some * (some - 1)).sum(axis=1) / (many * (many - 1))
+        pairs, many = counts[pairable], m[pairable]
+        same = (pairs * (pairs - 1)).sum(axis=1) / (many * (many - 1))
         observed = weights[:, pairable] @ same / weights[:, pairable].sum(axis=1)
         share = weights[:, rated] @ (counts[rated] / m[rated, None]) / weights[:, rated].sum(axis=1)[:, None]
         by_chance = (share * (1 - share)).sum(axis=1) / (kinds - 1)
@@ -152,14 +152,14 @@ def _specific(same: Floats, given: Ints, groups: Sequence[Hashable]) -> Interval
 
 def _share(part: Floats, whole: Floats | Ints, groups: Sequence[Hashable]) -> Interval:
     """Sum of `part` over sum of `whole`, Wilson's interval at an effective size: groups of traces err together."""
-    some = np.flatnonzero(np.asarray(whole) > 0)
-    if not len(some):
+    counted = np.flatnonzero(np.asarray(whole) > 0)
+    if not len(counted):
         return Interval(None)
-    p = float(part[some].sum() / whole[some].sum())
-    members = Units.among([groups[row] for row in some.tolist()]).of
-    off = np.bincount(members, (part - p * whole)[some])
-    spread = float((off**2).sum() / whole[some].sum() ** 2)
-    size = min(p * (1 - p) / spread, len(some)) if spread > 1e-15 else members.max() + 1
+    p = float(part[counted].sum() / whole[counted].sum())
+    members = Units.among([groups[row] for row in counted.tolist()]).of
+    off = np.bincount(members, (part - p * whole)[counted])
+    spread = float((off**2).sum() / whole[counted].sum() ** 2)
+    size = min(p * (1 - p) / spread, len(counted)) if spread > 1e-15 else members.max() + 1
     reach = wilson(np.array([p]), np.array([float(size)]))
     return Interval(p, float(reach.low[0]), float(reach.high[0]))
 

@@ -100,8 +100,8 @@ def _out_of_fold(
 ) -> tuple[Floats, Floats]:
     """P(hallucinated) per row, and what each detector adds to its log odds, from a fit on the other folds."""
     missing = np.isnan(z)
-    known = np.where(missing, 0.0, z)
-    features = np.concatenate([known, missing.astype(float)], axis=1)
+    filled = np.where(missing, 0.0, z)
+    features = np.concatenate([filled, missing.astype(float)], axis=1)
     fold = _folds(labels, Units.among(groups).of, rng)
     outside = (fold[None, :] != np.arange(fold.max() + 1)[:, None]).astype(float)
     # The intercept is held, lightly, for a fold may leave one class outside it only.
@@ -135,14 +135,14 @@ def _suspicion(values: Floats, flag_when: FlagWhen) -> Floats:
 def _beyond(z: Floats, labels: Bools) -> Floats:
     """Of the traces with the same label, the share less suspicious than this one, where it is clean, or more, where it
     is hallucinated; ties count half, NaN stays."""
-    found = np.full(z.shape, np.nan)
+    shares = np.full(z.shape, np.nan)
     for own, sign in ((labels, -1.0), (~labels, 1.0)):
         for j in range(z.shape[1]):
             values = sign * z[own, j]
-            there = np.sort(values[~np.isnan(values)])
-            middle = (np.searchsorted(there, values, "left") + np.searchsorted(there, values, "right")) / 2
-            found[own, j] = np.where(np.isnan(values), np.nan, middle / max(len(there), 1))
-    return found
+            scored = np.sort(values[~np.isnan(values)])
+            middle = (np.searchsorted(scored, values, "left") + np.searchsorted(scored, values, "right")) / 2
+            shares[own, j] = np.where(np.isnan(values), np.nan, middle / max(len(scored), 1))
+    return shares
 
 
 def _reasons(names: Sequence[str], values: Sequence[float], beyond: Floats, away: Floats) -> tuple[Reason, ...]:

@@ -110,10 +110,10 @@ class Measured:
     errors: Errors | None
 
 
-def measure_errors(labeller: str, said: Sequence[bool], gold: Sequence[bool], weights: ArrayLike) -> Measured:
+def measure_errors(labeller: str, verdicts: Sequence[bool], gold: Sequence[bool], weights: ArrayLike) -> Measured:
     """Error rates of one labeller against gold (True is hallucinated). `weights` are 1 / the chance that a trace came
     to be labelled twice: where that went by the first label, the rates without them would be those of the draw."""
-    calls, truth, w = np.asarray(said, dtype=bool), np.asarray(gold, dtype=bool), np.asarray(weights, dtype=float)
+    calls, truth, w = np.asarray(verdicts, dtype=bool), np.asarray(gold, dtype=bool), np.asarray(weights, dtype=float)
     positives, negatives = int(truth.sum()), int(np.sum(~truth))
     if min(positives, negatives) < AT_LEAST:
         return Measured(labeller, positives, negatives, None)

@@ -128,34 +128,36 @@ def compare_windows(
         raise BadInput("a score of the window is infinite: a detector that cannot score must abstain; run it again")
     most = permutations_needed(tests, alpha)
     pooled = _pooled(before, now)
-    there = ~np.isnan(pooled.scores)
+    scored = ~np.isnan(pooled.scores)
     flagged = flags(pooled.scores, threshold, flag_when)
     sides = [
         _side(pooled.scores[side], flagged[side], groups=_units(pooled, side)) for side in (~pooled.now, pooled.now)
     ]
-    scored = pooled.only(there)
+    scored_pool = pooled.only(scored)
     apart = min(side.groups for side in sides) >= GROUPS
     enough = apart and min(side.scored for side in sides) >= ENOUGH
     traces = apart and min(side.traces for side in sides) >= ENOUGH
     return Shift(
         before=sides[0],
         now=sides[1],
-        size=energy_coefficient(scored.scores[~scored.now], scored.scores[scored.now]) if enough else None,
-        p_scores=_p_scores(scored, most, rng) if enough else None,
+        size=energy_coefficient(scored_pool.scores[~scored_pool.now], scored_pool.scores[scored_pool.now])
+        if enough
+        else None,
+        p_scores=_p_scores(scored_pool, most, rng) if enough else None,
         p_flags=_p_share(pooled, flagged, most, rng) if traces else None,
-        p_coverage=_p_share(pooled, there, most, rng) if traces else None,
-        visible=_visible(scored, alpha / tests) if enough else None,
+        p_coverage=_p_share(pooled, scored, most, rng) if traces else None,
+        visible=_visible(scored_pool, alpha / tests) if enough else None,
     )
 
 
 def judge_shifts(shifts: Sequence[Shift], *, alpha: float = ALPHA) -> list[Moved]:
     """What moved, each shift's tests judged with those of all the others: in a quiet week nothing is said to have
     moved with a probability of at least 1 - alpha."""
-    known = [(i, j, p) for i, shift in enumerate(shifts) for j, p in enumerate(shift.p_values) if p is not None]
-    found = [[False, False, False] for _ in shifts]
-    for (i, j, _), rejected in zip(known, holm([p for _, _, p in known], alpha), strict=True):
-        found[i][j] = bool(rejected)
-    return [Moved(*one) for one in found]
+    tests = [(i, j, p) for i, shift in enumerate(shifts) for j, p in enumerate(shift.p_values) if p is not None]
+    moved = [[False, False, False] for _ in shifts]
+    for (i, j, _), rejected in zip(tests, holm([p for _, _, p in tests], alpha), strict=True):
+        moved[i][j] = bool(rejected)
+    return [Moved(*parts) for parts in moved]
 
 
 def holm(p_values: Sequence[float], alpha: float = ALPHA) -> Bools:
@@ -164,9 +166,9 @@ def holm(p_values: Sequence[float], alpha: float = ALPHA) -> Bools:
     p = np.asarray(p_values, dtype=np.float64)
     order = np.argsort(p, kind="stable")
     passes = p[order] <= alpha / np.arange(len(p), 0, -1)
-    found = np.zeros(len(p), dtype=bool)
-    found[order] = np.cumsum(~passes) == 0
-    return found
+    rejected = np.zeros(len(p), dtype=bool)
+    rejected[order] = np.cumsum(~passes) == 0
+    return rejected
 
 
 def permutations_needed(tests: int, alpha: float = ALPHA) -> int:
@@ -196,9 +198,9 @@ class _Pooled:
     now: Bools
     blocks: Ints | None
 
-    def only(self, some: Bools) -> _Pooled:
-        blocks = None if self.blocks is None else np.unique(self.blocks[some], return_inverse=True)[1]
-        return _Pooled(self.scores[some], self.now[some], blocks)
+    def only(self, rows: Bools) -> _Pooled:
+        blocks = None if self.blocks is None else np.unique(self.blocks[rows], return_inverse=True)[1]
+        return _Pooled(self.scores[rows], self.now[rows], blocks)
 
 
 def _pooled(before: Window, now: Window) -> _Pooled:
@@ -290,10 +292,10 @@ def _units(pool: _Pooled, side: Bools) -> int:
 
 
 def _side(scores: Floats, flagged: Bools, *, groups: int) -> Side:
-    there = scores[~np.isnan(scores)]
-    points = [float(q) for q in np.quantile(there, [0.5, 0.1, 0.9])] if len(there) else [None] * 3
+    values = scores[~np.isnan(scores)]
+    points = [float(q) for q in np.quantile(values, [0.5, 0.1, 0.9])] if len(values) else [None] * 3
     median, low, high = points
-    return Side(len(scores), len(there), int(flagged.sum()), median, low, high, groups)
+    return Side(len(scores), len(values), int(flagged.sum()), median, low, high, groups)
 
 
 def _mean_apart(x: Floats, y: Floats) -> float:

@@ -118,7 +118,7 @@ def standing(
     path = follow_labels(labels, target, alpha=alpha)
     decision, n = first_decision(path, alpha=alpha)
     counted = labels[:n]
-    hits, definite = sum(one is True for one in counted), sum(one is not None for one in counted)
+    hits, definite = sum(label is True for label in counted), sum(label is not None for label in counted)
     bounds = (float(path.low[n - 1]), float(path.high[n - 1])) if definite else (None, None)
     return Standing(
         decision=decision,

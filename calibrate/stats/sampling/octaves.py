@@ -42,18 +42,18 @@ class Octaves:
 
     def codes(self, values: Floats) -> Ints:
         """The stratum of every value, an index into `names`."""
-        found = np.where(np.isnan(values), len(self.bounds) + 1, len(self.bounds)).astype(np.int64)
+        codes = np.where(np.isnan(values), len(self.bounds) + 1, len(self.bounds)).astype(np.int64)
         for code, (low, high) in reversed(list(enumerate(self.bounds.values()))):
-            found[(values >= low) & (values <= high)] = code
-        return found
+            codes[(values >= low) & (values <= high)] = code
+        return codes
 
 
 def scale_of(scores: Floats, sign: float) -> Scale | None:
     """Mean and standard deviation of a detector's scores, NaN left out; None where they are all the same."""
-    there = scores[~np.isnan(scores)]
-    if not len(there) or there.min() == there.max():
+    scored = scores[~np.isnan(scores)]
+    if not len(scored) or scored.min() == scored.max():
         return None
-    return Scale(sign, float(there.mean()), float(there.std()))
+    return Scale(sign, float(scored.mean()), float(scored.std()))
 
 
 def mean_z(scores: Floats, scales: Sequence[Scale]) -> Floats:
@@ -63,9 +63,9 @@ def mean_z(scores: Floats, scales: Sequence[Scale]) -> Floats:
     """
     total, count = np.zeros(len(scores)), np.zeros(len(scores))
     for column, scale in zip(scores.T, scales, strict=True):
-        there = ~np.isnan(column)
-        total[there] += scale.sign * (column[there] - scale.mean) / scale.sd
-        count += there
+        scored = ~np.isnan(column)
+        total[scored] += scale.sign * (column[scored] - scale.mean) / scale.sd
+        count += scored
     return np.asarray(np.divide(total, count, out=np.full(len(scores), np.nan), where=count > 0))
 
 
@@ -76,10 +76,10 @@ def octaves(values: Floats) -> Octaves:
 
 def octaves_around(values: Floats, at: float) -> Octaves:
     """The octaves of nearness to the value `at`, in ranks: how many traces lie between."""
-    there = np.sort(values[~np.isnan(values)])
+    scored = np.sort(values[~np.isnan(values)])
     # From above and from below the threshold alike; equal values are equally far, as far as the furthest of them.
-    above = np.searchsorted(there, values, side="right") - np.searchsorted(there, at, side="left")
-    below = np.searchsorted(there, at, side="right") - np.searchsorted(there, values, side="left")
+    above = np.searchsorted(scored, values, side="right") - np.searchsorted(scored, at, side="left")
+    below = np.searchsorted(scored, at, side="right") - np.searchsorted(scored, values, side="left")
     distance = np.where(values == at, 0, np.where(values > at, above, below)).astype(np.float64)
     return _octaves(values, np.where(np.isnan(values), np.nan, -distance), "nearest")
 
@@ -90,15 +90,15 @@ def _octaves(values: Floats, ranking: Floats, word: str) -> Octaves:
     A tie that lies across a boundary goes whole to the looser side. An octave that would hold fewer than LEAST traces
     more than the one above it is left out.
     """
-    there = ~np.isnan(ranking)
-    ordered = np.sort(ranking[there])[::-1]
+    ranked = ~np.isnan(ranking)
+    ordered = np.sort(ranking[ranked])[::-1]
     if len(ordered) and not np.isfinite(ordered[[0, -1]]).all():
         raise BadInput("a score is infinite: a detector that cannot score must abstain")
     bounds: dict[str, tuple[float, float]] = {}
     held = 0
     for halvings in range(HALVINGS, 0, -1):
         rank = len(ordered) >> halvings
-        inside = there & (ranking > ordered[rank]) if rank else np.zeros(len(values), dtype=bool)
+        inside = ranked & (ranking > ordered[rank]) if rank else np.zeros(len(values), dtype=bool)
         if (many := int(np.count_nonzero(inside))) >= held + LEAST:
             bounds[f"{word} 1/{2**halvings}"] = (float(values[inside].min()), float(values[inside].max()))
             held = many

@@ -42,8 +42,8 @@ def halfwidth(strata: Mapping[str, Stratum], n: int, *, precision: float, confid
     if not labels:
         return 0.5
     effective = min(labels, precision * (1 - precision) * flagged**2 / spread) if spread else labels
-    found = wilson(np.array([precision]), np.array([effective]), confidence=confidence)
-    return float(found.high[0] - found.low[0]) / 2
+    interval = wilson(np.array([precision]), np.array([effective]), confidence=confidence)
+    return float(interval.high[0] - interval.low[0]) / 2
 
 
 def labels_needed(strata: Mapping[str, Stratum], wish: float, *, precision: float) -> int | None:

@@ -37,8 +37,8 @@ class Clusters:
 
     def at(self, points: NDArray[np.intp]) -> Clusters:
         """The same at some of the points."""
-        some: dict[str, Any] = {name: getattr(self, name)[points] for name in _RUNNING}
-        return replace(self, **some)
+        taken: dict[str, Any] = {name: getattr(self, name)[points] for name in _RUNNING}
+        return replace(self, **taken)
 
     def nothing(self) -> Clusters:
         """The same at a point that flags nothing."""
@@ -54,9 +54,11 @@ def cluster_codes(groups: Sequence[Hashable]) -> Ints | None:
     named = [group for group in groups if group is not None]
     if len(set(named)) == len(named):
         return None
-    known: dict[Hashable, int] = {}
-    found = np.array([known.setdefault(("", i) if g is None else ("g", g), len(known)) for i, g in enumerate(groups)])
-    return found.astype(np.int64)
+    numbers: dict[Hashable, int] = {}
+    codes = np.array(
+        [numbers.setdefault(("", i) if g is None else ("g", g), len(numbers)) for i, g in enumerate(groups)]
+    )
+    return codes.astype(np.int64)
 
 
 def sum_clusters(
@@ -101,6 +103,6 @@ def _before(cluster: Ints, steps: Floats) -> Floats:
     total = np.cumsum(steps[order]) - steps[order]
     first = np.flatnonzero(np.diff(cluster[order], prepend=-1))
     sizes = np.diff(np.append(first, len(order)))
-    found = np.empty(len(steps))
-    found[order] = total - np.repeat(total[first], sizes)
-    return found
+    before = np.empty(len(steps))
+    before[order] = total - np.repeat(total[first], sizes)
+    return before

@@ -129,9 +129,9 @@ def _extremes(values: Floats, step: NDArray[np.intp]) -> NDArray[np.intp]:
     """Where `values` is first highest and first lowest within each run of equal `step`."""
     starts = np.append(0, np.flatnonzero(step[1:] != step[:-1]) + 1)
     size = np.diff(np.append(starts, len(step)))
-    found = []
+    places = []
     for extreme in (np.maximum.reduceat(values, starts), np.minimum.reduceat(values, starts)):
         at = np.flatnonzero(values == np.repeat(extreme, size))
         _, first = np.unique(step[at], return_index=True)
-        found.append(at[first])
-    return np.concatenate(found)
+        places.append(at[first])
+    return np.concatenate(places)

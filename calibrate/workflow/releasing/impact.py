@@ -75,7 +75,7 @@ class Impact:
         than = "as" if a_day.startswith("as many") else "than"
         does = f"{'pages' if paging else 'flags'} {a_day} {than} v{self.old}"
         of_all = "in all tiers " if paging else ""
-        finds = f"{of_all}finds {change(_daily(self.flags.found, self.per_day), 'hallucinations a day', bounds=True)}"
+        finds = f"{of_all}finds {change(_daily(self.flags.caught, self.per_day), 'hallucinations a day', bounds=True)}"
         return f"v{self.new} {does} and {finds}. {labels}, at {number(self.per_day)} traces a day."
 
 

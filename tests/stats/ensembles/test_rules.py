@@ -247,11 +247,11 @@ def test_the_frontier_counts_calls_and_money() -> None:
     given = material(seed=15, n=400)
     found = frontier(given, Price("b", 50, calls=2.0, dollars=0.01, seconds=1.0), budget=0.05)
     assert found.filters == ("a", "c", "d")
-    asked = [step.asked for step in found.steps]
+    asked = [step.traces for step in found.steps]
     assert (asked[0], asked[-1]) == (0.0, 1000.0)
     assert asked == sorted(asked)
     for step in found.steps:
-        assert (step.calls, step.dollars) == (pytest.approx(2 * step.asked), pytest.approx(0.01 * step.asked))
+        assert (step.calls, step.dollars) == (pytest.approx(2 * step.traces), pytest.approx(0.01 * step.traces))
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from calibrate.stats.intervals.flag_differences import Paired, compare_flags
 from calibrate.stats.sweep.design import Design
 
 Rows = list[tuple[bool, bool, bool]]
-FIGURES = ("precision", "recall", "flag_rate", "found")
+FIGURES = ("precision", "recall", "flag_rate", "caught")
 
 
 def reference(y: np.ndarray, f: np.ndarray, w: np.ndarray) -> dict[str, float]:
@@ -23,7 +23,7 @@ def reference(y: np.ndarray, f: np.ndarray, w: np.ndarray) -> dict[str, float]:
         "precision": (w * y * f).sum() / (w * f).sum(),
         "recall": (w * y * f).sum() / (w * y).sum(),
         "flag_rate": (w * f).sum() / w.sum(),
-        "found": (w * y * f).sum() / w.sum(),
+        "caught": (w * y * f).sum() / w.sum(),
     }
 
 

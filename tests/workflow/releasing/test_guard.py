@@ -96,10 +96,10 @@ def test_the_same_figures_as_counted_by_hand(live: Store) -> None:
     def counted(at: float) -> dict[str, float]:
         flagged = [r for r in rows if r.value is not None and r.value <= at]
         hit, bad = (weigh(r for r in part if r.gold == "hallucinated") for part in (flagged, rows))
-        return {"precision": hit / weigh(flagged), "recall": hit / bad, "found": hit / 1000}
+        return {"precision": hit / weigh(flagged), "recall": hit / bad, "caught": hit / 1000}
 
     before, after = counted(0.55), counted(0.4)
-    for name in ("precision", "recall", "found"):
+    for name in ("precision", "recall", "caught"):
         assert getattr(found, name).value == pytest.approx(after[name] - before[name])
     # Traffic by the traces themselves: an hour apart.
     assert row.flags_after == pytest.approx(

@@ -16,8 +16,8 @@ from sqlalchemy.orm import aliased
 from calibrate.types import Tier, TraceFilter
 from db.engine import Aggregate, writing
 from db.filters import conditions, day_of
-from db.mapping import batches
 from db.tables import DecisionRow, TraceRow, table
+from db.tables.mapping import batches
 
 FLAGGED: tuple[Tier, ...] = ("page", "signal")
 

@@ -14,8 +14,8 @@ from sqlalchemy.orm import aliased
 from calibrate.errors import BadInput
 from calibrate.types import VERDICTS, GoldVerdict, Label, Verdict, resolve_gold
 from db.engine import Aggregate, serialise, writing
-from db.mapping import batches, label_of, label_row
 from db.tables import GoldRow, LabelRow, MemberRow, SampleRow, SkipRow, TraceRow, table
+from db.tables.mapping import batches, label_of, label_row
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,8 +16,8 @@ from sqlalchemy.orm import aliased
 from calibrate.types import FlagWhen, TraceFilter
 from db.engine import Aggregate
 from db.filters import conditions, value_of
-from db.mapping import batches
 from db.tables import ConfigRow, LabelRow, MemberRow, SampleRow, ScoreRow, TraceRow
+from db.tables.mapping import batches
 
 CHUNK = 20_000  # rows fetched at once
 NEVER = datetime(1970, 1, 1, tzinfo=UTC)

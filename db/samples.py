@@ -13,8 +13,8 @@ from sqlalchemy.exc import IntegrityError
 from calibrate.errors import BadInput
 from calibrate.types import Member, Sample, TraceFilter
 from db.engine import Aggregate, writing
-from db.mapping import sample_of
 from db.tables import GoldRow, MemberRow, SampleRow, TraceRow, table
+from db.tables.mapping import sample_of
 
 
 @dataclass(frozen=True, slots=True)

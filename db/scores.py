@@ -16,8 +16,8 @@ from sqlalchemy.dialects import postgresql, sqlite
 from calibrate.types import Evidence, Score, ScoreStatus, Stratum, TraceFilter, Usage
 from db.engine import Aggregate, writing
 from db.filters import conditions
-from db.mapping import batches, evidence_json, evidence_of, score_of, usage_json
 from db.tables import ConfigRow, GoldRow, MemberRow, ScoreRow, TraceRow, table
+from db.tables.mapping import batches, evidence_json, evidence_of, score_of, usage_json
 
 
 @dataclass(frozen=True, slots=True)

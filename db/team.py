@@ -13,8 +13,8 @@ from sqlalchemy.dialects import postgresql, sqlite
 
 from calibrate.types import Baseline
 from db.engine import Aggregate, writing
-from db.mapping import batches
 from db.tables import BaselineRow, ConfigRow, DrawnRow, ReplyRow, ScoreRow, TeamFileRow, table
+from db.tables.mapping import batches
 
 
 @dataclass(frozen=True, slots=True)

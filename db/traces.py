@@ -17,8 +17,8 @@ from calibrate.types import Added, Label, Record, Trace, TraceFilter
 from db import labels
 from db.engine import Aggregate, serialise, writing
 from db.filters import conditions, day_of, value_of
-from db.mapping import batches, digests, load_traces, source_rows, trace_row
 from db.tables import GoldRow, ScoreRow, SourceRow, TextRow, TraceRow, table
+from db.tables.mapping import batches, digests, load_traces, source_rows, trace_row
 
 
 @dataclass(frozen=True, slots=True)

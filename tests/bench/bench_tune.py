@@ -29,8 +29,8 @@ sys.path.insert(0, str(ROOT))
 from calibrate.types import Member, TraceFilter
 from db import Store, open_store
 from db.engine import writing
-from db.mapping import digest
 from db.tables import Base, GoldRow, LabelRow, ScoreRow, TextRow, TraceRow, table
+from db.tables.mapping import digest
 from tests.browser.conftest import ARGUMENTS, serve, settled
 from tests.browser.find import find
 

@@ -1,0 +1,40 @@
+"""The tables, typed."""
+
+from db.tables.base import Base, Document, Key, RevisionRow, UtcDateTime, table
+from db.tables.labels import GoldRow, LabelRow, MemberRow, SampleRow, SkipRow
+from db.tables.production import DecisionRow, RecheckRow
+from db.tables.scores import ConfigRow, RunRow, ScoreRow
+from db.tables.team import BaselineRow, ReplyRow, TeamFileRow
+from db.tables.thresholds import CertificationRow, EnsembleRow, PointRow, ProposalRow, ReleaseRow
+from db.tables.traces import DrawnRow, SourceRow, TextRow, TraceRow
+
+__all__ = [
+    "Base",
+    "BaselineRow",
+    "CertificationRow",
+    "ConfigRow",
+    "DecisionRow",
+    "Document",
+    "DrawnRow",
+    "EnsembleRow",
+    "GoldRow",
+    "Key",
+    "LabelRow",
+    "MemberRow",
+    "PointRow",
+    "ProposalRow",
+    "RecheckRow",
+    "ReleaseRow",
+    "ReplyRow",
+    "RevisionRow",
+    "RunRow",
+    "SampleRow",
+    "ScoreRow",
+    "SkipRow",
+    "SourceRow",
+    "TeamFileRow",
+    "TextRow",
+    "TraceRow",
+    "UtcDateTime",
+    "table",
+]

@@ -1,0 +1,42 @@
+"""What happens after a release: decisions on production traces, rechecks of precision."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import ForeignKey, Index, String
+from sqlalchemy.orm import Mapped, mapped_column
+
+from db.tables.base import Base, Key
+
+
+class DecisionRow(Base):
+    """What a release decided of a trace that production or `watch` scored. `detectors` are those that flagged."""
+
+    __tablename__ = "decisions"
+    trace_pk: Mapped[int] = mapped_column(Key, ForeignKey("traces.id"), primary_key=True, autoincrement=False)
+    version: Mapped[int] = mapped_column(ForeignKey("releases.version"), primary_key=True, autoincrement=False)
+    verdict: Mapped[str] = mapped_column(String(20))
+    tier: Mapped[str] = mapped_column(String(20))
+    flags: Mapped[list[Any]]
+    reasons: Mapped[list[Any]]
+    scores: Mapped[dict[str, Any]]
+    decided_at: Mapped[datetime]
+    __table_args__ = (Index("ix_decisions_recent", "version", "decided_at"), Index("ix_decisions_tier", "tier"))
+
+
+class RecheckRow(Base):
+    """Flagged traces of a release that are labelled one by one until it is known whether its precision holds."""
+
+    __tablename__ = "rechecks"
+    id: Mapped[int] = mapped_column(primary_key=True)
+    detector: Mapped[str] = mapped_column(String(200), index=True)
+    version: Mapped[int] = mapped_column(ForeignKey("releases.version"))
+    config_id: Mapped[int] = mapped_column(ForeignKey("detector_configs.id"))
+    sample_id: Mapped[int] = mapped_column(ForeignKey("samples.id"))
+    plan: Mapped[dict[str, Any]]
+    outcome: Mapped[dict[str, Any] | None]
+    started_by: Mapped[str]
+    started_at: Mapped[datetime]
+    finished_at: Mapped[datetime | None]

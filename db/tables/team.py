@@ -1,0 +1,45 @@
+"""What a team keeps beside traces: files, baselines, paid replies."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import String
+from sqlalchemy.orm import Mapped, mapped_column
+
+from db.tables.base import Base
+
+
+class TeamFileRow(Base):
+    """Append-only: the latest version of a file counts; NULL means "ours again"."""
+
+    __tablename__ = "team_files"
+    id: Mapped[int] = mapped_column(primary_key=True)
+    name: Mapped[str] = mapped_column(String(200), index=True)
+    text: Mapped[str | None]
+    saved_by: Mapped[str]
+    saved_at: Mapped[datetime]
+
+
+class BaselineRow(Base):
+    """Append-only: the latest of a statistic and model counts."""
+
+    __tablename__ = "baselines"
+    id: Mapped[int] = mapped_column(primary_key=True)
+    statistic: Mapped[str] = mapped_column(String(100))
+    model: Mapped[str]
+    centre: Mapped[float]
+    spread: Mapped[float]
+    n: Mapped[int]
+    fitted_at: Mapped[datetime]
+
+
+class ReplyRow(Base):
+    """What a chat endpoint replied, by the digest of the request."""
+
+    __tablename__ = "replies"
+    key: Mapped[str] = mapped_column(String(64), primary_key=True)
+    model: Mapped[str]
+    reply: Mapped[dict[str, Any]]
+    replied_at: Mapped[datetime]

@@ -13,6 +13,7 @@ from calibrate.cli.common import now, store, user
 from calibrate.cli.evidence import describe_params, load_labelled
 from calibrate.errors import BadInput
 from calibrate.report.sentences import figures
+from calibrate.report.sentences.evidence import uneven
 from calibrate.stats.choosing import policies
 from calibrate.stats.choosing.chance import chance_below
 from calibrate.types import OperatingPoint
@@ -35,6 +36,7 @@ def run(args: Namespace) -> Answer:
     if save:
         operating_points.save_point(found, data, point, by=user(), now=now())
     per_day = traffic.traffic_per_day(found, data.sample)
+    caution = uneven(loading.uneven_labels(found, data.sample))
     flags = None if per_day is None else (point.flag_rate.value or 0) * per_day
     if pool is not None:
         flags = pool.flags_a_day(point.threshold, point.flag_when)
@@ -48,7 +50,7 @@ def run(args: Namespace) -> Answer:
     elbow = operating_points.bootstrap_elbow(data) if policy.kind == "elbow" else None
     lines += [elbow.sentence] if elbow else []
     lines += figures.cautions(point)
-    lines += [said] if (said := loading.caution(found, data.sample)) else []
+    lines += [caution] if caution else []
     if save:
         lines.append("saved; `release` takes it into the next version")
     elif args.save:
@@ -56,7 +58,7 @@ def run(args: Namespace) -> Answer:
     document = {
         **_document(point),
         "elbow": {**asdict(elbow), "knee": None} if elbow else None,
-        "caution": loading.caution(found, data.sample),
+        "caution": caution,
         "params": dict(data.config.params),
         "saved": save,
     }

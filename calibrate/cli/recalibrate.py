@@ -11,7 +11,9 @@ from calibrate import settings
 from calibrate.cli import Answer
 from calibrate.cli.common import now, outfile, pairs, store, user
 from calibrate.errors import BadInput, TouchstoneError
+from calibrate.report.sentences import impact as impacts
 from calibrate.report.sentences import recalibration
+from calibrate.report.sentences.evidence import uneven
 from calibrate.report.sentences.figures import percent
 from calibrate.thresholds.files import scheme_of
 from calibrate.types import OperatingPoint
@@ -67,8 +69,8 @@ def _told(outcome: Any) -> Iterator[str]:
     yield f"Against v{plan.release.version}, on {labels}. " + (
         "; ".join(reasons) + "." if reasons else "No detector changed, and none of these labels is new."
     )
-    if plan.caution:
-        yield f"caution: {plan.caution}."
+    if plan.uneven:
+        yield f"caution: {uneven(plan.uneven)}."
     for one in outcome.redone:
         if one.point is None:
             yield f"{one.due.name} stays as it is: {one.why}"
@@ -78,8 +80,8 @@ def _told(outcome: Any) -> Iterator[str]:
         if one.remark:
             yield f"  {one.remark}"
     if outcome.impact:
-        yield outcome.impact.sentence
-        yield from (f"Worse: {said}" for said in outcome.impact.worse)
+        yield impacts.summary(outcome.impact)
+        yield from (f"Worse: {impacts.worse(check)}" for check in outcome.impact.worse)
     yield from (
         f"the ensemble {name} was made from scores that have changed, and is left out: make it again and save it"
         for name in outcome.left_out
@@ -108,7 +110,7 @@ def _document(outcome: Any) -> dict[str, Any]:
         "sample": plan.sample.name if plan.sample else None,
         "labels": plan.labels,
         "why": recalibration.reasons(plan),
-        "caution": plan.caution,
+        "caution": uneven(plan.uneven),
         "detectors": [
             {
                 "detector": one.due.name,
@@ -124,7 +126,7 @@ def _document(outcome: Any) -> dict[str, Any]:
             for one in outcome.redone
         ],
         "changes": [str(one) for one in outcome.changes],
-        "sentence": outcome.impact.sentence if outcome.impact else None,
-        "worse": outcome.impact.worse if outcome.impact else [],
+        "sentence": impacts.summary(outcome.impact) if outcome.impact else None,
+        "worse": [impacts.worse(check) for check in outcome.impact.worse] if outcome.impact else [],
         "left_out": list(outcome.left_out),
     }

@@ -9,6 +9,7 @@ from calibrate import settings
 from calibrate.cli import Answer
 from calibrate.cli.common import now, outfile, pairs, store, table, user
 from calibrate.errors import BadInput
+from calibrate.report.sentences import impact as impacts
 from calibrate.report.sentences import release as sentences
 from calibrate.thresholds.changes import MEASURED, diff
 from calibrate.thresholds.files import redact_url, scheme_of
@@ -106,15 +107,15 @@ def _about(found: Store, before: ThresholdsFile | None, after: ThresholdsFile) -
     from calibrate.workflow.releasing import release as step
 
     seen = impact.impact(found, before, after) if before else None
-    moved = [impact.said(row) for row in seen.rows if row.check or None in (row.before, row.after)] if seen else []
+    moved = [impacts.detector(row) for row in seen.rows if row.check or None in (row.before, row.after)] if seen else []
     redact_url = {"threshold", "detector", *MEASURED, "coverage"}
     rest = [str(one) for one in diff(before, after) if seen is None or one.field not in redact_url]
     return {
-        "sentence": seen.sentence if seen else None,
+        "sentence": impacts.summary(seen) if seen else None,
         "changes": [*moved, *rest],
-        "worse": seen.worse if seen else [],
+        "worse": [impacts.worse(check) for check in seen.worse] if seen else [],
         "cautions": [
-            *(seen.missing if seen else []),
+            *(impacts.missing(check) for check in (seen.missing if seen else ())),
             *sentences.cautions(after),
             *(sentences.overturned(change) for change in step.stale_certificates(found, after)),
         ],

@@ -133,11 +133,13 @@ def _strata(sample: Sample) -> str:
 
 
 def _planned(found: Store, where: TraceFilter, args: Namespace) -> Answer:
+    from calibrate.report.sentences import sampling as sentences
     from calibrate.workflow.sampling import sizing
 
     prevalence = sizing.last_prevalence(found)
     share = sizing.PREVALENCE if prevalence is None else prevalence
     plan = sizing.plan(found, where, wish=args.plan, precision=args.precision, prevalence=share, by=args.by)
+    caution = sentences.doubt(plan.doubt)
     document = {
         "precision": args.precision,
         "halfwidth": args.plan,
@@ -145,7 +147,7 @@ def _planned(found: Store, where: TraceFilter, args: Namespace) -> Answer:
         "detector": plan.detector,
         "sample": plan.sample,
         "labels": plan.labels,
-        "caution": plan.caution,
+        "caution": caution,
     }
     rows = [("design", "labels needed")]
     rows += [(name, f"{n:,}" if n is not None else "more than there are") for name, n in plan.labels.items()]
@@ -154,5 +156,5 @@ def _planned(found: Store, where: TraceFilter, args: Namespace) -> Answer:
         f"precision {args.precision:g} known to ±{args.plan:g}, for a threshold"
         f"{f' of {plan.detector}' if plan.detector else ''} that flags {plan.flag_rate:.2%} of the window ({known})"
     )
-    lines = [head, table(rows, right=(1,)), *([f"caution: {plan.caution}"] if plan.caution else [])]
+    lines = [head, table(rows, right=(1,)), *([f"caution: {caution}"] if caution else [])]
     return Answer(document, "\n".join(lines))

@@ -13,6 +13,8 @@ from calibrate.sanitize import visible
 
 
 def run(args: Namespace) -> Answer:
+    from calibrate.report.sentences import models_seen as sentences
+    from calibrate.report.sentences.evidence import uneven
     from calibrate.workflow.upgrade import models_seen as step
 
     found = step.registry(store(args), by=args.by, sample=args.sample)
@@ -20,8 +22,11 @@ def run(args: Namespace) -> Answer:
     rows = [tuple(visible(cell, 60) for cell in head), *(_line(one) for one in found.values)]
     lines = [table(rows, right=(1, 2, 6, 7, 8))]
     lines += [f"and {found.beyond:,} more with fewer traces"] if found.beyond else []
-    lines += [visible(step.sentence(found.step), 500).replace("\n", " ")] if found.step else []
-    lines += [f"caution: {found.caution}"] if found.caution else []
+    change, caution = found.step, uneven(found.uneven)
+    no_step = sentences.no_step(change) if isinstance(change, step.NoStep) else None
+    if isinstance(change, step.Step):
+        lines.append(visible(sentences.step(change), 500).replace("\n", " "))
+    lines += [f"caution: {caution}"] if caution else []
     document = {
         "by": found.by,
         "version": found.version,
@@ -33,9 +38,9 @@ def run(args: Namespace) -> Answer:
         "beyond": found.beyond,
         "per": found.per,
         "traffic": {name: {day.isoformat(): n for day, n in counts.items()} for name, counts in found.traffic.items()},
-        "step": asdict(found.step.difference) if found.step else None,
-        "no_step": found.no_step or None,
-        "caution": found.caution,
+        "step": asdict(change.difference) if isinstance(change, step.Step) else None,
+        "no_step": no_step,
+        "caution": caution,
     }
     return Answer(document, "\n".join(lines))
 

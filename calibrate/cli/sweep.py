@@ -11,6 +11,7 @@ from calibrate.cli import Answer
 from calibrate.cli.common import store, table
 from calibrate.cli.evidence import describe_params, load_labelled
 from calibrate.errors import BadInput
+from calibrate.report.sentences.evidence import uneven
 from calibrate.stats.intervals.sweep_intervals import band
 from calibrate.workflow.evidence import loading
 
@@ -20,7 +21,7 @@ MOST_ROWS = 24  # of a sweep on a terminal; --json has every point
 def run(args: Namespace) -> Answer:
     found = store(args)
     data = load_labelled(found, args)
-    curve, said = data.sweep, loading.caution(found, data.sample)
+    curve, said = data.sweep, uneven(loading.uneven_labels(found, data.sample))
     if curve.missing:
         raise BadInput(curve.missing)
     columns = ("thresholds", "precision", "recall", "fpr", "flag_rate", "recall_scored")

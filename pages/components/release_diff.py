@@ -11,6 +11,7 @@ import streamlit as st
 from calibrate.errors import TouchstoneError
 from calibrate.report.numbers import count, number, share
 from calibrate.report.sentences import figures as wording
+from calibrate.report.sentences import impact as sentences
 from calibrate.stats.choosing.policy import parse
 from calibrate.thresholds import Change, diff
 from calibrate.thresholds.canonical import digest_of
@@ -18,7 +19,7 @@ from calibrate.thresholds.changes import describe_guarantee
 from calibrate.thresholds.model import ThresholdsFile
 from calibrate.types import Guarantee, Interval
 from calibrate.workflow.releasing import history
-from calibrate.workflow.releasing.impact import Impact, Row, figures, impact
+from calibrate.workflow.releasing.impact import DetectorImpact, Impact, impact
 from db import Store
 from pages import shell
 from pages.components.text import plain, visible
@@ -49,17 +50,17 @@ def show_changes(store: Store, before: ThresholdsFile | None, after: ThresholdsF
         return None
     st.markdown(f"**What changes against v{before.version}**")
     effect = impact_of(store, before, after)
-    st.markdown(plain(effect.sentence))
+    st.markdown(plain(sentences.summary(effect)))
     rows = {row.detector: row for row in effect.rows}
     st.markdown("\n".join(f"- {line}" for line in lines_of(changes, rows)))
-    for sentence in effect.worse:
-        st.warning(plain(f"{sentence}."), icon=":material/trending_down:")
-    for sentence in effect.missing:
-        st.caption(f":material/help: {plain(sentence.replace('`', ''))}.")
+    for check in effect.worse:
+        st.warning(plain(f"{sentences.worse(check)}."), icon=":material/trending_down:")
+    for check in effect.missing:
+        st.caption(f":material/help: {plain(sentences.missing(check).replace('`', ''))}.")
     return effect
 
 
-def lines_of(changes: Sequence[Change], rows: Mapping[str, Row] | None = None) -> list[str]:
+def lines_of(changes: Sequence[Change], rows: Mapping[str, DetectorImpact] | None = None) -> list[str]:
     """The changes in Markdown: one line about the labels, one a detector, its measured figures small; those of `rows`
     are of the same labels on both sides."""
     about: dict[str | None, list[Change]] = {}
@@ -85,7 +86,7 @@ _FIGURES = {
 }  # fmt: skip
 
 
-def _detector_lines(name: str, changes: Sequence[Change], row: Row | None) -> Iterator[str]:
+def _detector_lines(name: str, changes: Sequence[Change], row: DetectorImpact | None) -> Iterator[str]:
     if changes[0].field == "detector":
         new = changes[0].before is None
         word = "comes in" if new else "leaves"
@@ -95,7 +96,7 @@ def _detector_lines(name: str, changes: Sequence[Change], row: Row | None) -> It
     paired = row.check.paired if row and row.check else None
     if row and paired:
         words = ("precision", "recall", "flags a day")
-        sides = zip(words, figures(row, new=False)[1:], figures(row, new=True)[1:], strict=True)
+        sides = zip(words, sentences.side(row, new=False)[1:], sentences.side(row, new=True)[1:], strict=True)
         measured = [_moved(word, (before, after)) for word, before, after in sides]
         measured.append(f"both on the same {count(paired.n)} labels")
     else:

@@ -12,6 +12,7 @@ import streamlit as st
 from calibrate import registry
 from calibrate.report.numbers import about, count, decimals, interval, limit, listed, number, share
 from calibrate.report.sentences import figures as wording
+from calibrate.report.sentences.evidence import uneven
 from calibrate.stats.choosing.policy import parse
 from calibrate.stats.intervals.sweep_intervals import AT_ONCE, figures
 from calibrate.types import Evidence, Interval, OperatingPoint, Trace
@@ -63,7 +64,7 @@ def show_facts(store: Store, data: evidence.Evidence) -> None:
     if sweep.auroc is not None and sweep.average_precision is not None:
         facts.append(f"AUROC **{decimals(sweep.auroc)}**, average precision **{decimals(sweep.average_precision)}**")
     st.markdown(" &ensp;·&ensp; ".join(facts))
-    if caution := loading.caution(store, data.sample):
+    if caution := uneven(loading.uneven_labels(store, data.sample)):
         st.warning(f"{plain(caution)}.", icon=":material/balance:")
     if data.reasons:
         why = [f"{count(n)} {plain(reason, 160)}" for reason, n in data.reasons.items()]

@@ -9,6 +9,8 @@ import plotly.graph_objects as go
 import streamlit as st
 
 from calibrate.report.numbers import count, day, estimate, share
+from calibrate.report.sentences import models_seen as sentences
+from calibrate.report.sentences.evidence import uneven
 from calibrate.workflow.upgrade import models_seen as step
 from db import Store
 from pages import shell
@@ -94,8 +96,8 @@ def show_table(registry: step.Registry) -> None:
     )
     beyond = f" {count(registry.beyond, 'value')} with fewer traces are left out." if registry.beyond else ""
     st.caption(f"Hallucinated: {basis}; intervals are 95%.{beyond}")
-    if registry.caution:
-        st.caption(f":material/warning: {plain(registry.caution)}.")
+    if caution := uneven(registry.uneven):
+        st.caption(f":material/warning: {plain(caution)}.")
 
 
 def _row(registry: step.Registry, value: step.Seen) -> dict[str, Any]:
@@ -126,9 +128,10 @@ def _columns(registry: step.Registry) -> dict[str, Any]:
 
 def show_step(registry: step.Registry) -> None:
     """Whether the newest hallucinates less than the one before it."""
-    if registry.step is None:
-        st.caption(f"{plain(registry.no_step[:1].upper() + registry.no_step[1:], 300)}.")
+    if isinstance(registry.step, step.NoStep):
+        missing = sentences.no_step(registry.step)
+        st.caption(f"{plain(missing[:1].upper() + missing[1:], 300)}.")
         return
     with st.container(border=True):
-        st.markdown(f"**{plain(step.sentence(registry.step), 600)}**")
+        st.markdown(f"**{plain(sentences.step(registry.step), 600)}**")
         st.caption("Each answered its own traffic: this compares what was, and is no experiment.")

@@ -7,6 +7,7 @@ import streamlit as st
 from calibrate import settings
 from calibrate.errors import TouchstoneError
 from calibrate.report.numbers import count
+from calibrate.report.sentences import recalibration as sentences
 from calibrate.workflow.releasing.announce import announce
 from calibrate.workflow.releasing.unknown_models import unknown_models
 from calibrate.workflow.upgrade import recalibrate as step
@@ -103,8 +104,8 @@ def offer(store: Store, outcome: step.Outcome) -> None:
         st.markdown("\n".join(f"- {line}" for line in lines_of(outcome.changes)))
     st.text_input("Note", key="recalibrate_note", placeholder="Why this release, for those who read it later")
     lacks = False
-    if outcome.doubts:
-        st.caption(plain(f"Asks for a reason: {'; '.join(outcome.doubts)}.", 600))
+    if outcome.needs_reason:
+        st.caption(plain(f"Asks for a reason: {'; '.join(sentences.doubts(outcome))}.", 600))
         reason = st.text_input("Reason", key="recalibrate_reason", placeholder="Why it shall be released all the same")
         lacks = not reason.strip()
     does = "Propose" if settings.releases().approval else "Release"

@@ -9,7 +9,8 @@ import streamlit as st
 
 from calibrate.errors import TouchstoneError
 from calibrate.report.numbers import count, decimals, interval, limit, share
-from calibrate.report.sentences import recalibration
+from calibrate.report.sentences import impact, recalibration
+from calibrate.report.sentences.evidence import uneven
 from calibrate.report.sentences.figures import policy_in_words
 from calibrate.stats.choosing.policy import parse
 from calibrate.types import Interval
@@ -46,8 +47,8 @@ def show_why(plan: step.Plan) -> None:
     else:
         st.markdown(f"No detector changed since v{plan.release.version}, and none of these labels is new.")
     st.caption(f"Thresholds are chosen on {labels}.")
-    if plan.caution:
-        st.warning(f"{plain(plan.caution, 400)}: choose them on the Tune page.", icon=":material/balance:")
+    if caution := uneven(plan.uneven):
+        st.warning(f"{plain(caution, 400)}: choose them on the Tune page.", icon=":material/balance:")
 
 
 def show_points(outcome: step.Outcome) -> None:
@@ -134,9 +135,9 @@ def _curve(redone: step.Redone) -> None:
 def show_impact(outcome: step.Outcome) -> None:
     """What the release would do to those who act on it."""
     if outcome.impact:
-        st.markdown(f"**{plain(outcome.impact.sentence, 600)}**")
-        for sentence in outcome.impact.worse:
-            st.warning(f"{plain(sentence, 400)}.", icon=":material/trending_down:")
+        st.markdown(f"**{plain(impact.summary(outcome.impact), 600)}**")
+        for check in outcome.impact.worse:
+            st.warning(f"{plain(impact.worse(check), 400)}.", icon=":material/trending_down:")
     for name in outcome.left_out:
         st.caption(
             f":material/warning: The ensemble {plain(name, 60)} was made from scores that have changed, and is left "

@@ -6,7 +6,7 @@ from datetime import date
 
 from calibrate.thresholds.model import Metrics
 from calibrate.types import Interval
-from calibrate.workflow.upgrade.models_seen import Registry
+from calibrate.workflow.upgrade.models_seen import NoStep, Registry
 from pages.watch.model_traffic import NONE, traffic
 from pages.watch.recheck_screen import when_released
 
@@ -16,7 +16,7 @@ DAY = date(2026, 11, 20)
 def test_models_show_as_they_are_written() -> None:
     names = ("a<b>c</b>", "abc", "%{y}", NONE)
     counts = {name: {DAY: place + 1} for place, name in enumerate(names)}
-    found = Registry("model", (), 0, "day", counts, None, None, None, None, "")
+    found = Registry("model", (), 0, "day", counts, None, None, None, NoStep("too few labelled"))
     bars = traffic(found, names).data
     assert [bar.name for bar in bars] == ["a&lt;b&gt;c&lt;/b&gt;", "abc", "%{y}", "not given"]
     assert [bar.y[0] for bar in bars] == [0.1, 0.2, 0.3, 0.4]

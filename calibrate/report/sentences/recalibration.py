@@ -5,13 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from calibrate.report.numbers import count
-from calibrate.report.sentences import recheck
-from calibrate.workflow.upgrade.recalibrate import Plan
+from calibrate.report.sentences import impact, recheck
+from calibrate.report.sentences.evidence import uneven
+from calibrate.workflow.upgrade.recalibrate import Outcome, Plan
 
 
 def reasons(plan: Plan) -> list[str]:
     """List the reasons to recalibrate; none where all is as it was at the release."""
     return list(_reasons(plan))
+
+
+def doubts(outcome: Outcome) -> list[str]:
+    """List what asks for a reason before it is released."""
+    caution = uneven(outcome.plan.uneven) if outcome.changes else None
+    return [*(impact.worse(check) for check in outcome.worse), *([caution] if caution else [])]
 
 
 def _reasons(plan: Plan) -> Iterator[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from calibrate import registry
@@ -63,21 +64,27 @@ def gold_rows(store: Store, config: Config, sample: Sample | None) -> list[Row]:
     return merging.merge_repeats(merging.share_out(store, rows))
 
 
-def caution(store: Store, sample: Sample | None) -> str | None:
-    """What to know of labels that are taken as if drawn at random: that they were not."""
+@dataclass(frozen=True)
+class Uneven:
+    """Labels that are taken as if drawn at random and were not: `chosen` of `total`, in samples of these designs."""
+
+    chosen: int
+    total: int
+    designs: tuple[str, ...]
+
+
+def uneven_labels(store: Store, sample: Sample | None) -> Uneven | None:
+    """Which labels are taken as if drawn at random though they were not; None where none are, and for a sample."""
     if sample is not None:
         return None
-    uneven = [one for one in store.samples.list() if one.design not in EVEN]
-    counts = {one.name: _definite(store.labels.gold_counts(one.id)) for one in uneven}
-    chosen, every = sum(counts.values()), _definite(store.labels.gold_counts())
-    if not chosen:
-        return None
-    designs = ", ".join(sorted({one.design for one in uneven if counts[one.name]}))
-    return (
-        f"These labels are taken as if drawn at random, but {min(chosen, every):,} of {every:,} were not "
-        f"(designs: {designs}): shares of the traffic, recall and flag rate among them, may be far off. Name the "
-        "samples that are meant"
-    )
+    chosen, designs = 0, set()
+    for stored in store.samples.list():
+        n = 0 if stored.design in EVEN else _definite(store.labels.gold_counts(stored.id))
+        if n:
+            chosen += n
+            designs.add(stored.design)
+    total = _definite(store.labels.gold_counts())
+    return Uneven(min(chosen, total), total, tuple(sorted(designs))) if chosen else None
 
 
 def _definite(counts: Mapping[str, int]) -> int:

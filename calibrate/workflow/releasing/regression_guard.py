@@ -1,20 +1,22 @@
 """The regression guard: a new operating point against the live one on the same gold labels.
 
-Both are judged on the labels that the new point was chosen on, the live one by the scores of its own configuration. Who
-chose on these labels flatters the new point, so what is worse even there is worse.
+Both are judged on the labels that the new point was chosen on, the live one by the scores of its own configuration.
+Choosing on these labels flatters the new point, so a point that is worse even there is worse.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
 from calibrate import registry
 from calibrate.errors import BadInput, UnknownDetector
+from calibrate.orientation import flags
 from calibrate.stats.intervals.flag_differences import Paired, compare_flags
-from calibrate.stats.sweep.design import Bools, Floats
+from calibrate.stats.sweep.design import Floats
 from calibrate.thresholds.model import DetectorEntry, ThresholdsFile
 from calibrate.types import Interval
 from calibrate.workflow.evidence import loading, traffic
@@ -25,29 +27,80 @@ from db.scores import Config, Row
 
 
 @dataclass(frozen=True)
+class Loss:
+    """A figure that fell by more than chance, `before` to `after`: by `least` to `most`, 95%. All are shares."""
+
+    figure: str
+    before: float
+    after: float
+    least: float
+    most: float
+
+
+@dataclass(frozen=True)
+class NotRun:
+    """The released configuration `entry` has no scores of the labels that the new point was chosen on.
+
+    `version` is that of the detector installed here, `usual` the parameters it ships with. `stored` says whether the
+    store has scores of the configuration at all.
+    """
+
+    entry: DetectorEntry
+    version: str
+    usual: Mapping[str, Any]
+    stored: bool
+
+
+@dataclass(frozen=True)
 class Check:
-    """One detector that both releases have. `paired` is the new point against the old; where they cannot be compared it
-    is None and `missing` says why, and how they could be. `of` is the old version."""
+    """One detector that both releases have: the new point against that of version `of`.
+
+    `paired` is None where they cannot be compared; `missing` then says why, as a record or as an error's text.
+    """
 
     detector: str
     of: int
     paired: Paired | None
-    missing: str | None = None
+    missing: NotRun | str | None = None
 
     @property
-    def worse(self) -> str | None:
-        """What fell by more than chance, in a sentence; None where nothing did."""
-        if self.paired is None or not self.paired.worse:
-            return None
-        fell = " and ".join(_fell(name, self.paired) for name in self.paired.worse)
-        return f"{self.detector} is worse than in v{self.of} on the same {self.paired.n:,} labels: {fell}"
+    def losses(self) -> tuple[Loss, ...]:
+        """What fell by more than chance."""
+        if self.paired is None:
+            return ()
+        return tuple(_loss(name, self.paired) for name in self.paired.worse)
+
+
+def _loss(name: str, pair: Paired) -> Loss:
+    difference: Interval = getattr(pair, name)
+    assert difference.low is not None
+    assert difference.high is not None
+    return Loss(name, getattr(pair.first, name), getattr(pair.second, name), -difference.high, -difference.low)
 
 
 def hold(store: Store, before: ThresholdsFile, after: ThresholdsFile, points: Mapping[str, SavedPoint]) -> None:
     """Raises BadInput where a point of `after` is worse than in `before` by more than chance."""
-    said = [one.worse for one in checks(store, before, after, points) if one.worse]
-    if said:
-        raise BadInput(f"{'; '.join(said)}. Choose another point, or say why it shall be so: `--reason TEXT`")
+    worse = [check for check in checks(store, before, after, points) if check.losses]
+    if worse:
+        raise refusal(worse, "Choose another point, or say why it shall be so: `--reason TEXT`")
+
+
+def refusal(worse: Sequence[Check], remedy: str) -> BadInput:
+    """The error for points that are worse than the live ones, where no reason is given."""
+    return BadInput(
+        "; ".join(
+            f"{check.detector} is worse than in v{check.of} on the same {check.paired.n if check.paired else 0:,} "
+            "labels: "
+            + " and ".join(
+                f"{loss.figure} {loss.after:.0%} instead of {loss.before:.0%} "
+                f"({100 * loss.least:.{int(loss.least < 0.0095)}f}–{100 * loss.most:.{int(loss.most < 0.0095)}f} "
+                "points less)"
+                for loss in check.losses
+            )
+            for check in worse
+        )
+        + f". {remedy}"
+    )
 
 
 def checks(
@@ -64,9 +117,8 @@ def checks(
 
 def same_point(old: DetectorEntry, new: DetectorEntry) -> bool:
     """Whether two entries flag the same traces, whatever was measured of them."""
-    return all(
-        getattr(old, of) == getattr(new, of) for of in ("version", "params", "revision", "flag_when", "threshold")
-    )
+    fields = ("version", "params", "revision", "flag_when", "threshold")
+    return all(getattr(old, name) == getattr(new, name) for name in fields)
 
 
 def check(store: Store, saved: SavedPoint, of: int, old: DetectorEntry, new: DetectorEntry) -> Check:
@@ -74,30 +126,34 @@ def check(store: Store, saved: SavedPoint, of: int, old: DetectorEntry, new: Det
     try:
         data = chosen_on(store, saved)
     except UnknownDetector as error:
-        return Check(saved.detector, of, None, f"{saved.detector} cannot be compared with v{of}: {error}")
-    flags = []
+        return Check(saved.detector, of, None, str(error))
+    flagged = []
     for entry in (old, new):
         config = config_of(store, saved.detector, entry)
-        values = scores_of(store, data, config)
-        if values is None:
-            return Check(saved.detector, of, None, _cannot(saved.detector, of, entry, config))
-        flags.append(flagged(values, entry))
-    return Check(saved.detector, of, compare_flags(data.labels, *flags, design=data.design, groups=data.groups))
+        scores = scores_of(store, data, config)
+        if scores is None:
+            detector = registry.get(saved.detector)
+            usual = registry.config_of(registry.make(saved.detector))
+            return Check(saved.detector, of, None, NotRun(entry, detector.version, usual, config is not None))
+        flagged.append(flags(scores, entry.threshold, entry.flag_when))
+    return Check(saved.detector, of, compare_flags(data.labels, *flagged, design=data.design, groups=data.groups))
 
 
 def chosen_on(store: Store, saved: SavedPoint) -> Evidence:
     """The labels that a point was chosen on, as they stand now, with the scores that it is about."""
     config = store.scores.get_config(saved.config_id)
     data = loading.load_evidence(store, saved.detector, sample=saved.data.samples or None, config=config)
-    then = {content for content, _ in saved.data.labels}
-    return replace(data, rows=tuple(row for row in data.rows if row.content_hash in then))
+    contents = {content for content, _ in saved.data.labels}
+    return replace(data, rows=tuple(row for row in data.rows if row.content_hash in contents))
 
 
 def config_of(store: Store, name: str, entry: DetectorEntry) -> Config | None:
     """The configuration that a release's entry is about; None where this store has no score of it."""
-    wanted = (entry.version, dict(entry.params), entry.revision)
-    found = (one for one in store.scores.configs(name) if (one.version, dict(one.params), one.revision) == wanted)
-    return next(found, None)
+    released = (entry.version, dict(entry.params), entry.revision)
+    for config in store.scores.configs(name):
+        if (config.version, dict(config.params), config.revision) == released:
+            return config
+    return None
 
 
 def scores_of(store: Store, data: Evidence, config: Config | None) -> Floats | None:
@@ -107,38 +163,8 @@ def scores_of(store: Store, data: Evidence, config: Config | None) -> Floats | N
         return None
     if config == data.config:
         return data.scores
-    rows: dict[int, Row] = {row.pk: row for row in loading.gold_rows(store, config, data.sample)}
-    there = [rows.get(row.pk) for row in data.rows]
-    if sum(row is None or row.status is None for row in there) > traffic.NOT_RUN * len(there):
+    by_trace: dict[int, Row] = {row.pk: row for row in loading.gold_rows(store, config, data.sample)}
+    rows = [by_trace.get(row.pk) for row in data.rows]
+    if sum(row is None or row.status is None for row in rows) > traffic.NOT_RUN * len(rows):
         return None
-    return np.array([np.nan if row is None or row.value is None else row.value for row in there], dtype=float)
-
-
-def flagged(scores: Floats, entry: DetectorEntry) -> Bools:
-    """Which scores an entry flags; NaN is not flagged. As `calibrate.orientation.flags`, for arrays."""
-    with np.errstate(invalid="ignore"):
-        return np.asarray(scores >= entry.threshold if entry.flag_when == "above" else scores <= entry.threshold)
-
-
-def _cannot(name: str, of: int, entry: DetectorEntry, config: Config | None) -> str:
-    said = f"{name} cannot be compared with v{of} on the same labels: it was not run on them as it was released"
-    now = registry.get(name)
-    if now.version != entry.version:
-        return f"{said} (version {entry.version}; this Touchstone has version {now.version}, which scores otherwise)"
-    usual = registry.config_of(registry.make(name))
-    params = [f"--param {key}={value}" for key, value in sorted(entry.params.items()) if usual.get(key) != value]
-    models = f", with the models of then ({entry.revision})" if config is None and entry.revision else ""
-    return f"{said}. `{' '.join(['detect', name, '--labelled', *params])}` makes them{models}"
-
-
-def _fell(name: str, found: Paired) -> str:
-    figure: Interval = getattr(found, name)
-    first, second = (getattr(one, name) for one in (found.first, found.second))
-    return f"{name} {second:.0%} instead of {first:.0%} ({'–'.join(_points(figure))} points less)"
-
-
-def _points(figure: Interval) -> Iterator[str]:
-    """The bounds of a loss in percentage points, the smaller first."""
-    for bound in (figure.high, figure.low):
-        assert bound is not None
-        yield f"{-100 * bound:.0f}" if bound < -0.0095 else f"{-100 * bound:.1f}"
+    return np.array([np.nan if row is None or row.value is None else row.value for row in rows], dtype=float)

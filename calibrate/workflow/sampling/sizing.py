@@ -38,13 +38,23 @@ class Expected:
 
 
 @dataclass(frozen=True)
+class Doubt:
+    """The labels of `sample` know no threshold with a precision around `precision`: none reaches it, or flagging
+    everything is better already, `of_everything`."""
+
+    sample: str
+    precision: float
+    of_everything: float | None = None
+
+
+@dataclass(frozen=True)
 class Plan:
     """Labels needed by design, None where all the window's traces would not do, and half the width of the interval that
     a number of labels somebody has in mind would give.
 
     They are for a threshold that flags `flag_rate` of the traffic. `detector` is whose; None where nothing is scored.
-    `sample` names the labels that the rate was estimated from; None where it is assumed. `caution` says where labels
-    know of no such threshold.
+    `sample` names the labels that the rate was estimated from; None where it is assumed. `doubt` says where labels know
+    of no such threshold.
     """
 
     labels: dict[str, int | None]
@@ -52,7 +62,7 @@ class Plan:
     flag_rate: float
     detector: str | None
     sample: str | None
-    caution: str | None = None
+    doubt: Doubt | None = None
 
 
 def plan(
@@ -76,14 +86,15 @@ def plan(
     total = store.traces.count(where)
     if not total:
         raise BadInput("no trace matches, so there is nothing to plan for; widen the window (--since all)")
-    rate, detector, sample, caution = prevalence, None, None, None
+    rate, detector, sample, doubt = prevalence, None, None, None
     designs: dict[str, dict[str, Stratum]] = {}
     if ranking := _ranked(store, where):
         pool = _octaves(ranking)
         sample, expected = _fitted(store, ranking, precision)
-        caution = _caution(store, sample, expected, precision=precision, wish=wish)
-        each = [(_strata(pool, one), one) for one in ([expected] if expected else _assumed(ranking, prevalence))]
-        strata, worst = max(each, key=lambda pair: halfwidth(pair[0], min(n, total), precision=precision))
+        doubt = _doubt(store, sample, expected, precision=precision, wish=wish)
+        options = [expected] if expected else list(_assumed(ranking, prevalence))
+        candidates = [(_strata(pool, option), option) for option in options]
+        strata, worst = max(candidates, key=lambda pair: halfwidth(pair[0], min(n, total), precision=precision))
         rate, detector, designs["octave"] = worst.flagged / total, worst.detector, strata
     designs["random"] = {"all": Stratum(total, rate)}
     if by:
@@ -94,25 +105,20 @@ def plan(
         rate,
         detector,
         sample.name if sample else None,
-        caution,
+        doubt,
     )
 
 
-def _caution(
+def _doubt(
     store: Store, sample: Sample | None, expected: Expected | None, *, precision: float, wish: float
-) -> str | None:
-    """Why a plan reckons with a threshold that the labels do not know: none is so precise, or all are more so."""
+) -> Doubt | None:
     if expected is None or sample is None or expected.chance is None:
         guide = next(_guides(store), None)
-        said = "no threshold is known to reach a precision of"
-        return f"by the labels of {guide.name} {said} {precision:g}" if guide else None
+        return Doubt(guide.name, precision) if guide else None
     whole = float(expected.chance[expected.order].mean())
     if expected.flagged < len(expected.order) or whole <= precision + wish:
         return None
-    return (
-        f"by the labels of {sample.name} flagging everything has a precision of {whole:.2g} already: no threshold is "
-        f"around {precision:g}"
-    )
+    return Doubt(sample.name, precision, whole)
 
 
 def _ranked(store: Store, where: TraceFilter) -> Ranked | None:
@@ -161,13 +167,13 @@ def _guides(store: Store) -> Iterator[Sample]:
 def _strata(pool: Frame, expected: Expected) -> dict[str, Stratum]:
     flagged = np.zeros(len(pool.keys), dtype=bool)
     flagged[expected.order[: expected.flagged]] = True
-    found = {}
+    strata = {}
     for name, size in pool.strata.items():
-        here = flagged & (pool.codes == pool.names.index(name))
-        many = int(np.count_nonzero(here))
-        own = float(expected.chance[here].mean()) if many and expected.chance is not None else None
-        found[name] = Stratum(size, many / size, own)
-    return found
+        inside = flagged & (pool.codes == pool.names.index(name))
+        n = int(np.count_nonzero(inside))
+        precision = float(expected.chance[inside].mean()) if n and expected.chance is not None else None
+        strata[name] = Stratum(size, n / size, precision)
+    return strata
 
 
 def _assumed(ranking: Ranked, prevalence: float) -> Iterator[Expected]:
@@ -183,20 +189,20 @@ def _fitted(store: Store, ranking: Ranked, precision: float) -> tuple[Sample | N
     """The loosest threshold at which the newest labels that say anything put the precision, of the detector that finds
     most by it. Where they say that none reaches it, older labels are not asked until some do."""
     for sample in _guides(store):
-        best, found, known = None, 0.0, False
+        best, most_hits, fitted = None, 0.0, False
         for column, config in enumerate(ranking.configs):
             chance = _chance(store, sample, ranking, column)
             if chance is None:
                 continue
-            known = True
+            fitted = True
             order = _order(ranking, column)
             reach = _reach(ranking, column, order)
             hits = np.cumsum(chance[order])[reach - 1]
             good = np.flatnonzero((hits / reach >= precision) & (reach >= FEWEST))
-            if len(good) and hits[good[-1]] > found:
-                found = float(hits[good[-1]])
+            if len(good) and hits[good[-1]] > most_hits:
+                most_hits = float(hits[good[-1]])
                 best = Expected(config.name, order, int(reach[good[-1]]), chance)
-        if known:
+        if fitted:
             return (sample, best) if best else (None, None)
     return None, None
 

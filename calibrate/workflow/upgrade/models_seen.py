@@ -1,5 +1,7 @@
-"""Models seen in traces: which answered when and how much of the traffic, and how often each hallucinated. Prompt
-versions alike, or any attribute that traces carry."""
+"""Models seen in traces: when each answered, how much of the traffic, and how often it hallucinated.
+
+The same for prompt versions, or any attribute that traces carry.
+"""
 
 from __future__ import annotations
 
@@ -18,6 +20,7 @@ from calibrate.stats.sweep.sweep import sweep
 from calibrate.types import Interval, Sample
 from calibrate.workflow.evidence import loading
 from calibrate.workflow.evidence.evidence import design_of
+from calibrate.workflow.evidence.loading import Uneven
 from calibrate.workflow.releasing.history import read_release
 from db import Store
 from db.filters import NONE
@@ -57,16 +60,23 @@ class Step:
     difference: Interval
 
     @property
-    def told_apart(self) -> bool:
+    def is_significant(self) -> bool:
         low, high = self.difference.low, self.difference.high
         return low is not None and high is not None and (low > 0 or high < 0)
+
+
+@dataclass(frozen=True, slots=True)
+class NoStep:
+    """Why no two values can be compared; `names` are those that first answered on the same day, newest first."""
+
+    reason: Literal["uneven labels", "too few labelled", "same day"]
+    names: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
 class Registry:
     """What traces say of `by`, the newest value first. `traffic` counts each value's traces by the first day of the day
     or week (`per`, UTC). `beyond` values more have the fewest traces and are left out. `version` is the live release's.
-    `step` is None where no two can be compared; `no_step` then says why.
     """
 
     by: str
@@ -76,9 +86,8 @@ class Registry:
     traffic: Mapping[str, Mapping[date, int]]
     version: int | None
     sample: str | None
-    caution: str | None
-    step: Step | None
-    no_step: str
+    uneven: Uneven | None
+    step: Step | NoStep
 
 
 def registry(store: Store, *, by: str = "model", sample: str | Sequence[str] | None = None) -> Registry:
@@ -91,13 +100,13 @@ def registry(store: Store, *, by: str = "model", sample: str | Sequence[str] | N
     drawn = loading.resolve_sample(store, sample)
     rows = loading.gold_rows(store, NOBODY, drawn)
     release = next(iter(store.releases.list()), None)
-    known = set(read_release(release).data.models) if release and by == "model" else None
-    found = store.traces.values(by)
-    if by != "model" and {span.value for span in found} <= {NONE}:
+    released = set(read_release(release).data.models) if release and by == "model" else None
+    spans = store.traces.values(by)
+    if by != "model" and {span.value for span in spans} <= {NONE}:
         raise BadInput(f"no trace carries {by!r}; there are: {', '.join(offered(store))}")
-    total = sum(span.traces for span in found)
+    total = sum(span.traces for span in spans)
     shares = _prevalences(drawn, rows, store.traces.labelled_values(by))
-    nothing = (0, 0, Interval(None))
+    unlabelled = (0, 0, Interval(None))
     values = [
         Seen(
             span.value,
@@ -105,29 +114,27 @@ def registry(store: Store, *, by: str = "model", sample: str | Sequence[str] | N
             span.traces / total,
             span.first,
             span.last,
-            None if known is None else span.value in known,
-            *shares.get(span.value, nothing),
+            None if released is None else span.value in released,
+            *shares.get(span.value, unlabelled),
         )
-        for span in found[:MOST]
+        for span in spans[:MOST]
     ]
     # Undated values come last: nobody knows when they were.
-    values.sort(key=lambda one: (one.first is not None, one.first and one.first.timestamp()), reverse=True)
-    counts = store.traces.values_per_day(by, [one.name for one in values])
-    days = {one.name: counts[one.name] for one in values if one.name in counts}
+    values.sort(key=lambda value: (value.first is not None, value.first and value.first.timestamp()), reverse=True)
+    counts = store.traces.values_per_day(by, [value.name for value in values])
+    days = {value.name: counts[value.name] for value in values if value.name in counts}
     per = _period(days)
-    caution = loading.caution(store, drawn)
-    step = "not all of these labels were drawn at random: name the samples that are meant" if caution else _step(values)
+    uneven = loading.uneven_labels(store, drawn)
     return Registry(
         by,
         tuple(values),
-        max(0, len(found) - MOST),
+        max(0, len(spans) - MOST),
         per,
         {name: _in_periods(counts, per) for name, counts in days.items()},
         release.version if release else None,
         drawn.name if drawn else None,
-        caution,
-        step if isinstance(step, Step) else None,
-        step if isinstance(step, str) else "",
+        uneven,
+        NoStep("uneven labels") if uneven else _step(values),
     )
 
 
@@ -136,29 +143,13 @@ def offered(store: Store) -> list[str]:
     return ["model", *(name for name in store.traces.attribute_names() if name != "model")]
 
 
-def sentence(step: Step) -> str:
-    """What the newest value changed, in words; says when the labels are too few to tell."""
-    new, old, by = step.newer, step.older, step.difference
-    said = f"{_said(new)}; {_said(old)}"
-    if by.value is None or by.low is None or by.high is None or not step.told_apart:
-        return f"{said}. These labels do not tell them apart."
-    word = "more" if by.value > 0 else "fewer"
-    least, most = sorted((abs(by.low), abs(by.high)))
-    return f"{said}: {100 * abs(by.value):.0f} points {word} (95% certain: {100 * least:.0f} to {100 * most:.0f})."
-
-
 def difference(newer: Interval, older: Interval) -> Interval:
     """Newer minus older share with its interval from theirs: Newcombe's (Statistics in Medicine 17, 1998, method 10)
     for Wilson intervals, and as MOVER (Zou & Donner 2008) for those of a design."""
     bounds = (newer.value, newer.low, newer.high, older.value, older.low, older.high)
-    a, a_low, a_high, b, b_low, b_high = (np.nan if one is None else one for one in bounds)
-    found = (a - b, a - b - hypot(a - a_low, b_high - b), a - b + hypot(a_high - a, b - b_low))
-    return Interval(*(None if np.isnan(one) else float(one) for one in found))
-
-
-def _said(one: Seen) -> str:
-    share = one.prevalence.value or 0.0
-    return f"{one.name} hallucinated {share:.0%} of {one.labels:,} labels"
+    a, a_low, a_high, b, b_low, b_high = (np.nan if bound is None else bound for bound in bounds)
+    figures = (a - b, a - b - hypot(a - a_low, b_high - b), a - b + hypot(a_high - a, b - b_low))
+    return Interval(*(None if np.isnan(figure) else float(figure) for figure in figures))
 
 
 def _period(days: Mapping[str, Mapping[date, int]]) -> Literal["day", "week"]:
@@ -168,10 +159,10 @@ def _period(days: Mapping[str, Mapping[date, int]]) -> Literal["day", "week"]:
 
 def _in_periods(days: Mapping[date, int], per: Literal["day", "week"]) -> dict[date, int]:
     """By day, or by the Monday of the ISO week."""
-    found: Counter[date] = Counter()
+    counts: Counter[date] = Counter()
     for day, n in days.items():
-        found[day if per == "day" else day - timedelta(days=day.weekday())] += n
-    return dict(sorted(found.items()))
+        counts[day if per == "day" else day - timedelta(days=day.weekday())] += n
+    return dict(sorted(counts.items()))
 
 
 def _prevalences(
@@ -183,22 +174,22 @@ def _prevalences(
     among them, so the interval is the one of a sweep at that point (Cochran 1977, section 5A.14).
     """
     labels = np.array([row.gold == "hallucinated" for row in rows], dtype=bool)
-    here = np.array([values[row.pk] for row in rows], dtype=object)
+    value_of_row = np.array([values[row.pk] for row in rows], dtype=object)
     design, groups = design_of(drawn, rows, ()), [row.group for row in rows]
-    found = {}
-    for name in sorted(set(here)):
-        inside = here == name
+    prevalences = {}
+    for name in sorted(set(value_of_row)):
+        inside = value_of_row == name
         share = figures(sweep(labels, inside.astype(float), design=design, groups=groups), 1.0).precision
-        found[name] = (int(inside.sum()), int(labels[inside].sum()), share)
-    return found
+        prevalences[name] = (int(inside.sum()), int(labels[inside].sum()), share)
+    return prevalences
 
 
-def _step(values: Sequence[Seen]) -> Step | str:
-    """`values` are newest first. What is missing, in words, where no two can be compared."""
-    known = [one for one in values if one.labels and one.first is not None and one.name != NONE]
-    if len(known) < 2:
-        return "once traces of two of them are labelled, this says whether the newer one hallucinates less"
-    newer, older = known[:2]
+def _step(values: Sequence[Seen]) -> Step | NoStep:
+    """The newest labelled value against the one before it; `values` are newest first."""
+    labelled = [value for value in values if value.labels and value.first is not None and value.name != NONE]
+    if len(labelled) < 2:
+        return NoStep("too few labelled")
+    newer, older = labelled[:2]
     if newer.first and older.first and newer.first.date() == older.first.date():
-        return f"neither is the newer one: {newer.name} and {older.name} first answered on the same day"
+        return NoStep("same day", (newer.name, older.name))
     return Step(older, newer, difference(newer.prevalence, older.prevalence))

@@ -21,11 +21,13 @@ from calibrate.types import OperatingPoint, Sample, Strength
 from calibrate.workflow.certification import attempts
 from calibrate.workflow.detection import detect
 from calibrate.workflow.evidence import evidence, loading, traffic
+from calibrate.workflow.evidence.loading import Uneven
 from calibrate.workflow.releasing import approval as approving
 from calibrate.workflow.releasing import history, regression_guard
 from calibrate.workflow.releasing import release as releasing
 from calibrate.workflow.releasing.candidate import build_candidate
 from calibrate.workflow.releasing.impact import Impact, impact
+from calibrate.workflow.releasing.regression_guard import Check
 from calibrate.workflow.releasing.release import Out
 from calibrate.workflow.sampling.sizing import FEW
 from calibrate.workflow.tuning import operating_points
@@ -55,7 +57,7 @@ class Plan:
     labels: int
     new_labels: int
     new_models: tuple[str, ...]
-    caution: str | None
+    uneven: Uneven | None
     fallen: tuple[rechecks.State, ...]
 
     @property
@@ -103,10 +105,13 @@ class Outcome:
     left_out: tuple[str, ...]
 
     @property
-    def doubts(self) -> tuple[str, ...]:
-        """What asks for a reason before it is released."""
-        caution = self.plan.caution
-        return (*(self.impact.worse if self.impact else ()), *([caution] if caution and self.changes else []))
+    def worse(self) -> tuple[Check, ...]:
+        """The points that are worse than the live ones on the same labels."""
+        return self.impact.worse if self.impact else ()
+
+    @property
+    def needs_reason(self) -> bool:
+        return bool(self.worse) or (self.plan.uneven is not None and bool(self.changes))
 
 
 def plan(store: Store, *, sample: str | Sequence[str] | None = None, params: Mapping[str, Any] | None = None) -> Plan:
@@ -131,7 +136,7 @@ def plan(store: Store, *, sample: str | Sequence[str] | None = None, params: Map
     models = {row.model for row in rows if row.model and row.pk not in flagged_only} - set(file.data.models)
     fresh = store.labels.decided_since(release.released_at)
     new = sum(row.pk in fresh for row in rows)
-    known = loading.caution(store, drawn), rechecks.fallen(store, release.version)
+    known = loading.uneven_labels(store, drawn), rechecks.fallen(store, release.version)
     return Plan(release, file, drawn, due, len(rows), new, tuple(sorted(models)), *known)
 
 
@@ -189,9 +194,14 @@ def release(
     plan = outcome.plan
     if outcome.candidate is None or not outcome.changes:
         raise BadInput(f"nothing changes against v{plan.release.version}: it stands as it is")
-    if outcome.doubts and not reason:
-        remedy = "take other labels (`--sample`)" if plan.caution else "take another policy"
-        raise BadInput(f"{'; '.join(outcome.doubts)}; {remedy}, or say why it shall be so: `--reason TEXT`")
+    if plan.uneven is not None and not reason:
+        chosen, total, designs = plan.uneven.chosen, plan.uneven.total, ", ".join(plan.uneven.designs)
+        raise BadInput(
+            f"{chosen:,} of these {total:,} labels were not drawn at random (designs: {designs}): take other labels "
+            "(`--sample`), or say why it shall be so: `--reason TEXT`"
+        )
+    if outcome.worse and not reason:
+        raise regression_guard.refusal(outcome.worse, "Take another policy, or say why it shall be so: `--reason TEXT`")
     newest = store.releases.list(limit=1)[0].version
     if newest != plan.release.version:
         raise BadInput(f"version {newest} was released in the meantime: look at what it changed, then go on")

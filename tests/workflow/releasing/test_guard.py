@@ -10,14 +10,15 @@ import numpy as np
 import pytest
 
 from calibrate.errors import BadInput
+from calibrate.report.sentences import impact as sentences
 from calibrate.stats.choosing import policy
 from calibrate.thresholds.model import ThresholdsFile
 from calibrate.types import Interval, Label, Record, Score, Trace
 from calibrate.workflow.evidence import loading, traffic
-from calibrate.workflow.releasing import history, regression_guard
+from calibrate.workflow.releasing import history
 from calibrate.workflow.releasing import release as step
 from calibrate.workflow.releasing.candidate import build_candidate
-from calibrate.workflow.releasing.impact import Impact, impact, said
+from calibrate.workflow.releasing.impact import Impact, impact
 from calibrate.workflow.tuning import operating_points
 from db import Store
 from db.proposals import ReleaseRequest
@@ -117,7 +118,7 @@ def test_a_new_version_is_compared_by_the_scores_of_each(live: Store) -> None:
 def test_a_new_version_that_scores_alike_passes(live: Store) -> None:
     rescored(live, noise=0.001)
     found = seen(live)
-    assert (found.worse, found.missing) == ([], [])
+    assert (found.worse, found.missing) == ((), ())
     assert release(live).version == 2
 
 
@@ -137,11 +138,11 @@ def test_without_the_old_scores_it_says_so_and_how_to_get_them(store: Store) -> 
         store, data, operating_points.choose_point(data, policy.Policy("manual", 0.3)), by="ann", now=NOW
     )
     found = seen(store)
-    (said,) = found.missing
+    said = sentences.missing(*found.missing)
     assert said.startswith(f"{DETECTOR} cannot be compared with v1 on the same labels: it was not run on them")
     assert f"`detect {DETECTOR} --labelled --param variant=plain`" in said
     assert found.flags is None
-    assert "is unknown" in found.sentence
+    assert "is unknown" in sentences.summary(found)
     assert release(store).version == 2  # what is unknown is said, not held against the point
 
 
@@ -166,8 +167,8 @@ def test_the_release_as_a_whole_counts_its_decisions(live: Store) -> None:
     assert found.pages.first.flagged == 0
     assert found.pages.second.flagged == sum(v is not None and v <= 0.65 for v in values)
     assert found.flags.first.flagged == sum(v is not None and v <= 0.55 for v in values)
-    assert found.sentence.startswith("v2 pages ")
-    assert " more a day than v1 and in all tiers finds " in found.sentence
+    assert sentences.summary(found).startswith("v2 pages ")
+    assert " more a day than v1 and in all tiers finds " in sentences.summary(found)
 
 
 def test_in_tier_off_nothing_is_flagged(live: Store) -> None:
@@ -178,8 +179,10 @@ def test_in_tier_off_nothing_is_flagged(live: Store) -> None:
     (row,) = impact(live, before, off).rows
     assert row.flags_before
     assert row.flags_after == 0
-    assert said(row).startswith(f"{DETECTOR}: flags nothing by itself in tier off, its point is at ≤ 0.65 (was ≤ 0.55)")
-    assert ", 0 flags a day (was " in said(row)
+    assert sentences.detector(row).startswith(
+        f"{DETECTOR}: flags nothing by itself in tier off, its point is at ≤ 0.65 (was ≤ 0.55)"
+    )
+    assert ", 0 flags a day (was " in sentences.detector(row)
     (row,) = impact(live, off, candidate(live, off, tiers={DETECTOR: "signal"})).rows
     assert row.flags_before == 0
     assert row.flags_after
@@ -196,7 +199,7 @@ def test_undated_traffic_has_unknown_flags_a_day(store: Store) -> None:
     release(store)
     save(store, "manual:0.6")
     found = seen(store)
-    assert "how many a day is unknown: the traces carry no time" in found.sentence
+    assert "how many a day is unknown: the traces carry no time" in sentences.summary(found)
     assert found.rows[0].flags_after is None
 
 
@@ -211,7 +214,7 @@ def test_undated_traffic_has_unknown_flags_a_day(store: Store) -> None:
     ],
 )
 def test_differences_read_as_people_say_them(figure: Interval, said: str) -> None:
-    from calibrate.workflow.releasing.impact import change
+    from calibrate.report.sentences.impact import change
 
     assert change(figure, "hallucinations a day", bounds=True) == said
 
@@ -223,4 +226,4 @@ def test_arrays_flag_as_single_scores_do() -> None:
     values = np.array([0.1, 0.3, 0.30000001, np.nan, 0.9])
     for way in ("above", "below"):
         one = entry(0.3, flag_when=way)
-        assert regression_guard.flagged(values, one).tolist() == [flags(float(v), 0.3, one.flag_when) for v in values]
+        assert flags(values, 0.3, one.flag_when).tolist() == [flags(float(v), 0.3, one.flag_when) for v in values]

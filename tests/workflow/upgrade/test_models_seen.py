@@ -9,6 +9,7 @@ import pytest
 from scipy.stats import binomtest
 
 from calibrate.cli import main
+from calibrate.report.sentences import models_seen as sentences
 from calibrate.types import Interval, Label, Member, Record, Trace, TraceFilter
 from calibrate.workflow.releasing import release
 from calibrate.workflow.upgrade import models_seen as step
@@ -54,11 +55,11 @@ def test_every_value_with_its_traffic_and_its_labels(store: Store) -> None:
         assert (one.prevalence.low, one.prevalence.high) == pytest.approx(mended(one.hallucinated, one.labels))
     assert found.per == "day"
     assert found.traffic["strict"] == {date(2026, 11, 9): 16, date(2026, 11, 10): 24}
-    assert found.step is not None
+    assert isinstance(found.step, step.Step)
     assert (found.step.older, found.step.newer) == (lax, strict)
-    assert found.step.told_apart
-    said = step.sentence(found.step)
-    assert "strict hallucinated 7% of 30 labels; lax hallucinated 38% of 48 labels" in said
+    assert found.step.is_significant
+    said = sentences.step(found.step)
+    assert "strict hallucinated 6.7% of 30 labels; lax hallucinated 38% of 48 labels" in said
     assert "31 points fewer (95% certain: " in said
 
 
@@ -68,26 +69,26 @@ def test_a_long_time_is_told_in_weeks_and_few_labels_tell_nothing(store: Store) 
     found = step.registry(store, by="prompt_version")
     assert found.per == "week"
     assert found.traffic == {"v2": {date(2027, 1, 11): 4}, "v1": {date(2026, 11, 2): 4}}
-    assert found.step is not None
-    assert not found.step.told_apart
-    assert step.sentence(found.step).endswith("These labels do not tell them apart.")
+    assert isinstance(found.step, step.Step)
+    assert not found.step.is_significant
+    assert sentences.step(found.step).endswith("These labels do not tell them apart.")
 
 
 def test_what_no_labels_can_tell_is_not_compared(store: Store) -> None:
     logged(store, "lax", start=0, clean=6, bad=6)
     logged(store, "strict", start=0, clean=10, bad=2)
     found = step.registry(store, by="prompt_version")
-    assert found.step is None
-    assert found.no_step.startswith("neither is the newer one")
+    assert isinstance(found.step, step.NoStep)
+    assert sentences.no_step(found.step).startswith("neither is the newer one")
     logged(store, "later", start=3, clean=10, bad=0)
-    assert step.registry(store, by="prompt_version").step is not None
+    assert isinstance(step.registry(store, by="prompt_version").step, step.Step)
     store.samples.add(
         "flagged", design="fresh-flagged", by=None, seed=1, pool=1, undated=0, where=TraceFilter(),
         strata={"flagged": (1, 1)}, members=[Member(1, 1.0, "flagged")], now=NOW,
     )  # fmt: skip
     found = step.registry(store, by="prompt_version")
-    assert (found.step, found.caution is None) == (None, False)
-    assert found.no_step.startswith("not all of these labels were drawn at random")
+    assert (found.step, found.uneven is None) == (step.NoStep("uneven labels"), False)
+    assert sentences.no_step(found.step).startswith("not all of these labels were drawn at random")
 
 
 def test_the_models_of_the_release_are_known_and_later_ones_are_not(store: Store) -> None:
@@ -119,8 +120,8 @@ def test_the_labels_of_a_sample_are_weighted_by_its_design(store: Store) -> None
         # No sharper than if all its labels weighed alike.
         theirs = binomtest(int((here & bad).sum()), int(here.sum())).proportion_ci(method="wilson")
         assert one.prevalence.high - one.prevalence.low > 0.8 * (theirs.high - theirs.low)  # type: ignore[operator]
-    assert step.registry(store).caution is not None
-    assert step.registry(store, sample="w47").caution is None
+    assert step.registry(store).uneven is not None
+    assert step.registry(store, sample="w47").uneven is None
 
 
 @pytest.mark.parametrize(

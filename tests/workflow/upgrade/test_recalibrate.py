@@ -14,6 +14,7 @@ from sqlalchemy import func, select
 from calibrate.cli import main
 from calibrate.errors import BadInput
 from calibrate.report.sentences import recalibration
+from calibrate.report.sentences.evidence import uneven
 from calibrate.runtime import load
 from calibrate.stats.choosing.policies import choose, parse
 from calibrate.types import Label, Member, Record, Score, Source, Trace, TraceFilter
@@ -147,9 +148,9 @@ def test_labels_of_flagged_traces_alone_stand_for_the_traffic_only_with_a_reason
     )  # fmt: skip
     plan = ran(released)
     assert (plan.sample, plan.labels) == (None, 90)
-    assert "30 of 90 were not (designs: fresh-flagged)" in str(plan.caution)
+    assert "30 of 90 were not (designs: fresh-flagged)" in str(uneven(plan.uneven))
     seen = step.look(released, plan, step.redo(released, plan), by="ann", now=NOW)
-    assert plan.caution in seen.doubts
+    assert uneven(plan.uneven) in recalibration.doubts(seen)
     before = counts(released)
     with pytest.raises(BadInput, match=r"fresh-flagged.*say why it shall be so: `--reason TEXT`"):
         step.release(released, seen, note="", by="ann", now=NOW)

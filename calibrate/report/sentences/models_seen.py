@@ -1,0 +1,31 @@
+"""What the newest model, or value of an attribute, changed, in sentences."""
+
+from __future__ import annotations
+
+from calibrate.report.numbers import count, share
+from calibrate.workflow.upgrade.models_seen import NoStep, Seen, Step
+
+
+def step(change: Step) -> str:
+    """Say how often the newest value hallucinated against the one before it, and whether they differ."""
+    text, difference = f"{_rate(change.newer)}; {_rate(change.older)}", change.difference
+    if difference.value is None or difference.low is None or difference.high is None or not change.is_significant:
+        return f"{text}. These labels do not tell them apart."
+    word = "more" if difference.value > 0 else "fewer"
+    size = round(100 * abs(difference.value))
+    least, most = sorted(round(100 * abs(bound)) for bound in (difference.low, difference.high))
+    return f"{text}: {size} points {word} (95% certain: {least} to {most})."
+
+
+def _rate(seen: Seen) -> str:
+    return f"{seen.name} hallucinated {share(seen.prevalence.value)} of {count(seen.labels, 'label')}"
+
+
+def no_step(missing: NoStep) -> str:
+    """Say what is missing before two values can be compared."""
+    if missing.reason == "uneven labels":
+        return "not all of these labels were drawn at random: name the samples that are meant"
+    if missing.reason == "same day":
+        newer, older = missing.names
+        return f"neither is the newer one: {newer} and {older} first answered on the same day"
+    return "once traces of two of them are labelled, this says whether the newer one hallucinates less"

@@ -11,7 +11,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Select, func, insert, select
 
-from calibrate.types import Guarantee, Interval, OperatingPoint, merged_name
+from calibrate.types import Guarantee, Interval, OperatingPoint, Unmet, UnmetReason, merged_name
 from db.chosen import SavedEnsemble
 from db.engine import MOST, Aggregate, serialise, writing
 from db.tables import EnsembleRow, PointRow, ReleaseRow, SampleRow, table
@@ -141,7 +141,17 @@ def _points(connection: Connection, query: Select[Any]) -> list[SavedPoint]:
 def _point_of(document: Mapping[str, Any]) -> OperatingPoint:
     figures = {name: Interval(**document[name]) for name in ("precision", "recall", "fpr", "flag_rate")}
     sure = document.get("guarantee")  # points saved before there were guarantees have none
-    return OperatingPoint(**{**document, **figures, "guarantee": Guarantee(**sure) if sure else None})
+    why = _why_of(document.get("why"), feasible=document["feasible"])
+    return OperatingPoint(**{**document, **figures, "why": why, "guarantee": Guarantee(**sure) if sure else None})
+
+
+def _why_of(document: Mapping[str, Any] | str | None, *, feasible: bool) -> Unmet | None:
+    """Read why a point meets no policy; older points hold a sentence, also some that meet theirs."""
+    if feasible or document is None:
+        return None
+    if isinstance(document, str):
+        return Unmet(UnmetReason.POLICY)
+    return Unmet(**{**document, "reason": UnmetReason(document["reason"])})
 
 
 def _point_row(saved: SavedPoint) -> dict[str, Any]:

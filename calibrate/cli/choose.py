@@ -30,6 +30,8 @@ def run(args: Namespace) -> Answer:
     if args.strength == "certified":
         return _certified(found, data, args)
     policy = policies.parse(args.policy)
+    if data.sweep.missing and policy.kind != "manual":
+        raise BadInput(f"{data.config.name}: {figures.missing(data.sweep)}")
     pool = traffic.scored_traffic(found, data) if policy.kind == "alerts" else None
     point = operating_points.choose_point(data, policy, strength=args.strength, pool=pool)
     save = args.save and point.feasible
@@ -48,7 +50,7 @@ def run(args: Namespace) -> Answer:
     chance = chance_below(data.sweep, policy, rng=np.random.default_rng(0)) if measured else None
     lines += [figures.sentence(point, flags, chance=chance)]
     elbow = operating_points.bootstrap_elbow(data) if policy.kind == "elbow" else None
-    lines += [elbow.sentence] if elbow else []
+    lines += [figures.elbow(elbow)] if elbow else []
     lines += figures.cautions(point)
     lines += [caution] if caution else []
     if save:
@@ -96,7 +98,7 @@ def _document(point: OperatingPoint) -> dict[str, Any]:
         "threshold": point.threshold,
         "policy": point.policy,
         "feasible": point.feasible,
-        "why": point.why,
+        "why": figures.why(point),
         "strength": point.strength,
         "guarantee": asdict(point.guarantee) if point.guarantee else None,
         "precision": asdict(point.precision),

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from argparse import Namespace
 from dataclasses import asdict
+from typing import Any
 
 from calibrate import registry
 from calibrate.cli import Answer
 from calibrate.cli.common import store, table
 from calibrate.errors import BadInput
+from calibrate.report.sentences import compare as sentences
 from calibrate.sanitize import visible
 from calibrate.stats.sampling.designs import speaks_for_all
 from calibrate.types import Interval
@@ -37,7 +39,7 @@ def run(args: Namespace) -> Answer:
     lines = [
         f"{visible(one.name, 60)} against {visible(result.series[0].name, 60)}: "
         + (
-            visible(one.missing or "")
+            visible(sentences.missing(result, one) or "")
             or f"AUROC {_signed(one.auroc)}, {one.n:,} labels {'of both' if one.paired else 'together'}"
         )
         for one in result.differences
@@ -54,11 +56,16 @@ def run(args: Namespace) -> Answer:
             }
             for one in result.series
         ],
-        "differences": [asdict(one) for one in result.differences],
-        "cautions": comparing.cautions(result),
+        "differences": [_difference(result, one) for one in result.differences],
+        "cautions": sentences.cautions(result),
     }
-    lines += [f"caution: {visible(said)}" for said in comparing.cautions(result)]
+    lines += [f"caution: {visible(said)}" for said in sentences.cautions(result)]
     return Answer(document, "\n".join([table(rows, right=(3, 4)), *lines]))
+
+
+def _difference(result: comparing.Contrast, difference: comparing.Difference) -> dict[str, Any]:
+    figures = {name: value for name, value in asdict(difference).items() if name != "lacking"}
+    return {**figures, "missing": sentences.missing(result, difference)}
 
 
 def _contrast(found: Store, args: Namespace) -> comparing.Contrast:

@@ -26,9 +26,9 @@ def run(args: Namespace) -> Answer:
         saved_thresholds=args.thresholds == "saved",
     )
     if args.save is not None:
-        step.save(found, args.save, report, by=user(), now=now())
+        step.save(found, args.save, wording.document(report), by=user(), now=now())
     document = {
-        **step.document_of(report),
+        **wording.document(report),
         "compared": [
             {"name": one.name, "single": one.single, "recall": _json(one.figures.recall),
              "precision": _json(one.figures.precision), "difference": _json(one.apart) if one.apart else None}
@@ -63,24 +63,14 @@ def _lines(report: step.Report, name: str | None) -> list[str]:
     lines = [
         f"{report.recipe.kind} of {wording.names(report.rule.detectors)}; {report.n} labels, "
         f"{report.positives} hallucinated",
-        report.sentence,
-        _page_line(report),
-        *report.notes,
+        " ".join(wording.sentences(report)),
+        wording.page_cut(report),
+        *wording.notes(report),
         table(rows, right=(1, 3)),
         *(wording.joint_sentence(one, report.able, report.budget) for one in report.joint[:2]),
         "Figures are out of fold (10 times 5 folds), the choice of the best single detector among them.",
     ]
     return [*lines, f"saved as {name}"] if name else lines
-
-
-def _page_line(report: step.Report) -> str:
-    page = report.page
-    if page.threshold is None or page.target is None:
-        return f"No cut for tier page: {page.why}."
-    return (
-        f"For tier page a stricter cut flags {percent(page.share)} of traffic, of which at least {page.target:.0%} is "
-        f"hallucinated by its lower bound ({page.strength}, approximate)."
-    )
 
 
 def _share(figure: Interval) -> str:

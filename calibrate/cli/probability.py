@@ -8,6 +8,7 @@ from calibrate import registry
 from calibrate.cli import Answer
 from calibrate.cli.common import now, pairs, store, table, user
 from calibrate.report import numbers
+from calibrate.report.sentences import probability as sentences
 from calibrate.workflow.detection import configurations
 from calibrate.workflow.tuning import probability as maps
 
@@ -44,7 +45,7 @@ def run(args: Namespace) -> Answer:
         )
         for one in fitted.reliability.bins
     ]
-    turns = [] if fitted.curve.monotone else [maps.TURNS]
+    turns = [] if fitted.curve.monotone else [sentences.TURNS]
     kept = ["saved with the operating point; `release` takes it into the next version"] if args.save else []
-    said = [f"{args.detector}: {maps.sentence(mapped)}", *turns]
+    said = [f"{args.detector}: {sentences.sentence(mapped)}", *turns]
     return Answer(document, "\n".join([*said, table(rows, right=(0, 1)), "", table(bins, right=range(4)), *kept]))

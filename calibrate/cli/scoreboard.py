@@ -10,6 +10,7 @@ from calibrate.cli.common import outfile, store, table
 from calibrate.errors import TouchstoneError
 from calibrate.orientation import SIGNS
 from calibrate.report.sentences import scoreboard as words
+from calibrate.report.sentences.compare import nothing_paired
 from calibrate.types import Interval
 from calibrate.workflow.tuning import scoreboard as step
 
@@ -44,7 +45,15 @@ def run(args: Namespace) -> Answer:
         "positives": board.positives,
         "refusals": board.refused,
         "leader": board.leader,
-        "against": [{"other": one.other, "beyond": one.beyond, **asdict(one.result)} for one in board.against],
+        "against": [
+            {
+                "other": one.other,
+                "beyond": one.beyond,
+                **asdict(one.result),
+                "missing": nothing_paired(one.result),
+            }
+            for one in board.against
+        ],
         "said": words.sentences(board),
         "detectors": [words.flat(line) for line in board.lines],
         "scored_nothing": dict(board.silent),

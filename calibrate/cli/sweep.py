@@ -12,6 +12,7 @@ from calibrate.cli.common import store, table
 from calibrate.cli.evidence import describe_params, load_labelled
 from calibrate.errors import BadInput
 from calibrate.report.sentences.evidence import uneven
+from calibrate.report.sentences.figures import missing
 from calibrate.stats.intervals.sweep_intervals import band
 from calibrate.workflow.evidence import loading
 
@@ -23,7 +24,7 @@ def run(args: Namespace) -> Answer:
     data = load_labelled(found, args)
     curve, said = data.sweep, uneven(loading.uneven_labels(found, data.sample))
     if curve.missing:
-        raise BadInput(curve.missing)
+        raise BadInput(str(missing(curve)))
     columns = ("thresholds", "precision", "recall", "fpr", "flag_rate", "recall_scored")
     curve = curve if args.json else curve.thin(2000)
     bounds = band(curve)

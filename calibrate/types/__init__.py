@@ -2,7 +2,17 @@
 
 from calibrate.types.importing import Added, Record, TraceSink
 from calibrate.types.label import KINDS, VERDICTS, GoldVerdict, Label, Span, Verdict, resolve_gold
-from calibrate.types.point import STRENGTHS, FlagWhen, Guarantee, Interval, OperatingPoint, Strength, Tier
+from calibrate.types.point import (
+    STRENGTHS,
+    FlagWhen,
+    Guarantee,
+    Interval,
+    OperatingPoint,
+    Strength,
+    Tier,
+    Unmet,
+    UnmetReason,
+)
 from calibrate.types.sample import LabelState, Member, Sample, Stratum, TraceFilter, merged_name
 from calibrate.types.score import Baseline, Evidence, Score, ScoreStatus, Usage
 from calibrate.types.trace import Source, Token, Trace
@@ -35,6 +45,8 @@ __all__ = [
     "Trace",
     "TraceFilter",
     "TraceSink",
+    "Unmet",
+    "UnmetReason",
     "Usage",
     "Verdict",
     "merged_name",

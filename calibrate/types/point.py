@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Literal
 
 FlagWhen = Literal["above", "below"]
@@ -38,6 +39,28 @@ class Guarantee:
     sample: str | None = None
 
 
+class UnmetReason(StrEnum):
+    """Why no threshold meets a policy."""
+
+    PRECISION = "precision"  # none reaches it
+    RECALL = "recall"  # none reaches it
+    COST = "cost"  # flagging nothing is cheaper
+    ALERTS = "alerts"  # the strictest flags more a day
+    FEW_FLAGGED = "few flagged"  # none flags enough labels for a bound
+    BOUND = "bound"  # the lower bound stays below the target
+    POLICY = "policy"  # an older store kept no figures
+
+
+@dataclass(frozen=True, slots=True)
+class Unmet:
+    """Why no threshold meets a policy. `best`: what the nearest one reaches, where the point does not say it: its cost
+    a trace, its flags a day, its bound. `instead`: the cost a trace of flagging nothing."""
+
+    reason: UnmetReason
+    best: float | None = None
+    instead: float | None = None
+
+
 @dataclass(frozen=True, slots=True)
 class OperatingPoint:
     """A chosen threshold with its measured figures, and with a guarantee where there is one.
@@ -63,7 +86,7 @@ class OperatingPoint:
     false_negatives: int
     true_negatives: int
     coverage: float
-    why: str | None = None
+    why: Unmet | None = None
     guarantee: Guarantee | None = None
 
     @property

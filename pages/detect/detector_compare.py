@@ -5,6 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from calibrate.report.numbers import count, decimals, difference
+from calibrate.report.sentences import compare as sentences
 from calibrate.stats.intervals.ranking_differences import Comparison
 from calibrate.types import Interval
 from calibrate.workflow.detection import configurations
@@ -57,7 +58,7 @@ def _show_result(result: Comparison, sample: str | None) -> None:
     where = f"the sample {plain(sample, 60)}" if sample else "all labelled traces"
     labels = f"{count(result.n, 'label')} of {where} that both scored"
     if result.first is None or result.second is None:
-        st.markdown(f"**Nothing to compare yet.** {plain(str(result.missing))}.")
+        st.markdown(f"**Nothing to compare yet.** {plain(sentences.nothing_paired(result) or '')}.")
         return
     st.markdown(f"**{_verdict(result.auroc)}** {labels}, {count(result.positives)} hallucinated.")
     places = st.columns(2)

@@ -11,6 +11,7 @@ import streamlit as st
 
 from calibrate.errors import BadInput
 from calibrate.report.numbers import about, count, day, exact_share, interval, limit, share
+from calibrate.report.sentences import figures
 from calibrate.report.sentences import release as sentences
 from calibrate.thresholds import files
 from calibrate.thresholds.model import ThresholdsFile
@@ -108,10 +109,8 @@ def _row(store: Store, saved: SavedPoint, tier: Tier) -> Tier | None:
             place.markdown(text)
         if not feasible:
             last.markdown(":gray[:small[cannot be released]]")
-            why = str(point.why or "no threshold meets the policy")
-            st.caption(
-                f":material/block: {plain(why[:1].upper() + why[1:])}. Save another choice for it on the Tune page."
-            )
+            why = figures.capitalised(figures.why(point) or "no threshold meets the policy")
+            st.caption(f":material/block: {plain(why)}. Save another choice for it on the Tune page.")
             return None
         st.session_state.setdefault(f"release_tier_{saved.detector}", tier)  # so that a rollback can set it back
         chosen: Tier = last.selectbox(

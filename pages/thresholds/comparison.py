@@ -10,6 +10,7 @@ import streamlit as st
 
 from calibrate.report.numbers import count, decimal_interval, share
 from calibrate.report.numbers import difference as apart
+from calibrate.report.sentences import compare as sentences
 from calibrate.stats.sampling.designs import speaks_for_all
 from calibrate.types import Interval
 from calibrate.workflow.detection import configurations
@@ -89,7 +90,9 @@ def show_sentences(contrast: step.Contrast, selection: Selection) -> None:
     for difference in contrast.differences:
         name = plain(visible(difference.name, 60))
         if difference.missing:
-            st.markdown(f"**{name}** cannot be compared with {first}: {plain(difference.missing)}.")
+            st.markdown(
+                f"**{name}** cannot be compared with {first}: {plain(sentences.missing(contrast, difference) or '')}."
+            )
             continue
         area = difference.auroc
         on = "that both scored" if difference.paired else "of both together"
@@ -97,7 +100,7 @@ def show_sentences(contrast: step.Contrast, selection: Selection) -> None:
             f"**{name}** {_verdict(area)} **{first}**: AUROC {apart(area.value, area.low, area.high)}, "
             f"{count(difference.n, 'label')} {on}, {count(difference.positives)} hallucinated."
         )
-    for caution in step.cautions(contrast):
+    for caution in sentences.cautions(contrast):
         st.warning(f"{plain(visible(caution, 400))}.", icon=":material/balance:")
     if selection.kind in (MODELS, WEEKS):
         st.caption(

@@ -98,8 +98,8 @@ def build_report(store: Store, choice: Choice, sample: str | None) -> step.Repor
 
 
 def show_sentence(report: step.Report) -> None:
-    first, _, rest = report.sentence.partition(". ")
-    st.markdown(f"**{plain(first)}{'.' if rest else ''}** {plain(rest)}")
+    headline, *rest = wording.sentences(report)
+    st.markdown(f"**{plain(headline)}** {plain(' '.join(rest))}")
     basis = f"{count(report.n, 'label')}, {count(report.positives)} hallucinated"
     traffic = report.gathered.traffic
     cut = "from the labels" if report.gathered.from_labels else f"from {count(traffic.n, 'trace')}"
@@ -107,7 +107,7 @@ def show_sentence(report: step.Report) -> None:
         f"{basis}; the cut is read {cut}. Figures are out of fold: 10 times 5 folds, traces that share sources kept "
         "together, and the best single detector chosen inside each fold as well."
     )
-    for note in report.notes:
+    for note in wording.notes(report):
         st.caption(f":material/info: {plain(note.replace('`', ''))}")
 
 
@@ -201,7 +201,7 @@ def show_tiers(report: step.Report) -> None:
             "takes labels drawn among its flags."
         )
     else:
-        why = str(page.why)
+        why = wording.no_page(report)
         st.markdown(f"**Page**: no cut yet. {plain(why[:1].upper() + why[1:])}.")
 
 
@@ -241,7 +241,7 @@ def _save(store: Store, report: step.Report) -> None:
     """Pressed twice, the same ensemble is saved again: the latest of a name counts, and it is the same."""
     name = str(st.session_state.get("ensemble_name") or "")
     try:
-        step.save(store, name, report, by=shell.user(), now=shell.now())
+        step.save(store, name, wording.document(report), by=shell.user(), now=shell.now())
     except TouchstoneError as error:
         st.session_state["ensemble_problem"] = error
     else:

@@ -8,6 +8,7 @@ import streamlit as st
 
 from calibrate import registry
 from calibrate.errors import TouchstoneError
+from calibrate.report.sentences import probability as sentences
 from calibrate.stats.choosing.policies import NotEnoughLabels
 from calibrate.stats.fitting.reliability import MapCurve, Reliability
 from calibrate.workflow.tuning import probability as step
@@ -31,9 +32,9 @@ def show(store: Store, name: str, sample: str | None) -> None:
         st.page_link(shell.page("label"), label="Label traces", icon=":material/check_box:")
         return
     fitted = mapped.fitted
-    st.markdown(plain(step.sentence(mapped)))
+    st.markdown(plain(sentences.sentence(mapped)))
     if not fitted.curve.monotone:
-        st.warning(step.TURNS, icon=":material/trending_down:")
+        st.warning(sentences.TURNS, icon=":material/trending_down:")
     left, right = st.columns(2, gap="medium")
     with left:
         st.plotly_chart(diagram(fitted.reliability), key=f"reliability_{name}", config=charts.CONFIG)

@@ -15,6 +15,7 @@ from calibrate.report.sentences import figures as wording
 from calibrate.report.sentences.evidence import uneven
 from calibrate.stats.choosing.policy import parse
 from calibrate.stats.intervals.sweep_intervals import AT_ONCE, figures
+from calibrate.stats.sweep.sweep import Missing
 from calibrate.types import Evidence, Interval, OperatingPoint, Trace
 from calibrate.workflow.evidence import evidence, loading
 from db import Store
@@ -76,11 +77,11 @@ def show_facts(store: Store, data: evidence.Evidence) -> None:
 
 def show_missing(data: evidence.Evidence) -> None:
     """One class, no labels or no scores: what is missing, and where to get it."""
-    missing = str(data.sweep.missing)
-    no_scores = missing.startswith("none of the")
+    no_scores = data.sweep.missing in (Missing.NO_SCORES, Missing.HALLUCINATED_SCORED, Missing.CLEAN_SCORED)
+    missing = wording.capitalised(wording.missing(data.sweep) or "")
     not_run = any(row.status is None for row in data.rows)
     with st.container(border=True):
-        st.markdown(f"**No threshold can be chosen yet.** {plain(missing[:1].upper() + missing[1:])}.")
+        st.markdown(f"**No threshold can be chosen yet.** {plain(missing)}.")
         if no_scores and not not_run:
             st.caption("It abstains on what it cannot judge, and says why above. Choose another detector for these.")
         elif no_scores:

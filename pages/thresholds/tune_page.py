@@ -7,6 +7,7 @@ from dataclasses import replace
 import streamlit as st
 
 from calibrate.errors import BadInput, TouchstoneError
+from calibrate.report.sentences import figures as wording
 from calibrate.stats.choosing.policies import Policy
 from calibrate.types import OperatingPoint
 from calibrate.workflow.detection import configurations
@@ -28,7 +29,7 @@ def save(store: Store, data: evidence.Evidence) -> None:
     try:
         point = tune_setting.point_of(store, data, tune_setting.setting_for(store, data))
         if not point.feasible:
-            raise BadInput(f"{point.why}: nothing was saved")
+            raise BadInput(f"{wording.why(point)}: nothing was saved")
         operating_points.save_point(store, data, point, by=shell.user(), now=shell.now())
     except TouchstoneError as error:
         st.session_state["tune_problem"] = error
@@ -79,7 +80,8 @@ def explore(store: Store, data: evidence.Evidence, per_day: float | None, drawn:
         flags, chance = tune_setting.flags_a_day(store, data, setting, point), tune_setting.chance(data, setting, point)
         tune_charts.show_figures(point, per_day, flags=flags, chance=chance)
         if setting.policy.kind == "elbow":
-            st.caption(plain(tune_setting.once(data, "elbow", lambda: operating_points.bootstrap_elbow(data)).sentence))
+            elbow = tune_setting.once(data, "elbow", lambda: operating_points.bootstrap_elbow(data))
+            st.caption(plain(wording.elbow(elbow)))
         if setting.strength_in_force != "certified":
             offer_save(store, data, point)
         if setting.strength_in_force == "certified" or certify_panel.under_way(store, data):
@@ -99,8 +101,8 @@ def choose(store: Store, data: evidence.Evidence, live: float | None) -> tuple[b
     policy_controls.choose_policy(store, data, setting)
     ruled = tune_setting.point_of(store, data, replace(setting, by_hand=False))
     if not setting.by_hand and not ruled.feasible:
-        why = str(ruled.why)
-        st.warning(f"{plain(why[:1].upper() + why[1:])}. Shown is that nearest point.", icon=":material/block:")
+        why = wording.capitalised(wording.why(ruled) or "")
+        st.warning(f"{plain(why)}. Shown is that nearest point.", icon=":material/block:")
     if setting.strength_in_force == "certified" and ruled.guarantee is None:
         st.info(
             "Nothing is certified here yet: below is what these labels measure, then the steps to a certificate.",

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from calibrate.report.sentences import ensembles as sentences
 from calibrate.stats.ensembles.combine import Recipe
 from calibrate.workflow.tuning import ensemble as step
 from db import open_store
@@ -49,11 +50,11 @@ def test_from_nothing_to_a_saved_ensemble(own: App, browser: Any) -> None:
 
     page.goto(f"{own.url}/ensemble")
     report = step.build(own.store, Recipe("logistic"), NAMES)
-    page.get_by_text(report.sentence.partition(". ")[0]).first.wait_for()
-    page.get_by_text(report.sentence.partition(". ")[2]).first.wait_for()
+    page.get_by_text(sentences.sentences(report)[0]).first.wait_for()
+    page.get_by_text(sentences.sentences(report)[1]).first.wait_for()
     page.get_by_text("Any flags").click()
     other = step.build(own.store, Recipe("k_of_n", k=1), NAMES)
-    page.get_by_text(other.sentence.partition(". ")[2]).first.wait_for()
+    page.get_by_text(sentences.sentences(other)[1]).first.wait_for()
     settled(page)
     page.get_by_label("Name").fill("<b>any</b> *one*")
     page.keyboard.press("Tab")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from calibrate.report.sentences.ensembles import difference_words, joint_sentence, points, sentence
+from calibrate.report.sentences.ensembles import comparison, difference_words, joint_sentence, point_difference
 from calibrate.stats.ensembles.joint import Joint
 from calibrate.types import Interval
 
@@ -17,13 +17,13 @@ RECALL, BEST = Interval(0.34, 0.22, 0.48), Interval(0.30, 0.2, 0.42)
         (Interval(0.04, -0.06, 0.13), "+4 points (−6 to +13), is within its interval: the ensemble is not shown to be"),
         (Interval(0.14, 0.01, 0.27), "+14 points (+1 to +27), is beyond its interval: the ensemble finds more"),
         (Interval(-0.11, -0.2, -0.02), "−11 points (−20 to −2), is beyond its interval: the ensemble finds less"),
-        (Interval(0.04), "too few to tell"),
+        (Interval(0.04), "too few to compare"),
     ],
 )
 def test_better_is_said_only_beyond_the_interval(difference: Interval, says: str) -> None:
-    said = sentence(0.05, RECALL, "rouge_l", BEST, difference, positives=62)
+    said = " ".join(comparison(0.05, RECALL, "rouge_l", BEST, difference, positives=62))
     assert said.startswith(
-        "Flags 5.0% of traffic and finds about 34% (22–48) of hallucinations (62 labelled); "
+        "Flags 5% of traffic and finds about 34% (22–48) of hallucinations (62 labelled); "
         "the single detector that ranks best in each fold (AUROC), rouge_l on all labels, finds 30% (20–42)."
     )
     assert says in said
@@ -31,8 +31,8 @@ def test_better_is_said_only_beyond_the_interval(difference: Interval, says: str
 
 
 def test_what_flags_nothing_or_is_unknown_is_said_to_be() -> None:
-    assert sentence(0.0, RECALL, "x", BEST, Interval(0.0), positives=3).startswith("Flags nothing")
-    assert "is unknown" in sentence(0.05, Interval(None), "x", BEST, Interval(None), positives=0)
+    assert comparison(0.0, RECALL, "x", BEST, Interval(0.0), positives=3)[0].startswith("Flags nothing")
+    assert "is unknown" in comparison(0.05, Interval(None), "x", BEST, Interval(None), positives=0)[1]
     assert "unknown" in joint_sentence(Joint(1, Interval(None)), "abc", 0.05)
 
 
@@ -41,11 +41,11 @@ def test_one_point_is_one_point_and_zero_has_no_sign() -> None:
     assert difference_words(Interval(0.03, 0.0021, 0.05)) == "+3 points (+0.2 to +5.0)"
     assert difference_words(Interval(-0.03, -0.05, -0.0003)) == "−3 points (−5.00 to −0.03)"
     assert difference_words(Interval(0.03, -0.0021, 0.05)) == "+3 points (0 to +5)"
-    assert (points(0.004), points(-0.004), points(-0.05)) == ("0", "0", "−5")
+    assert tuple(map(point_difference, (0.004, -0.004, -0.05))) == ("0", "0", "−5")
 
 
 def test_the_joint_rate_has_its_interval() -> None:
     found = Joint(1, Interval(0.145, 0.11, 0.19))
     assert joint_sentence(found, ("nli", "bleu"), 0.05) == (
-        "Were nli and bleu each to flag 5.0% of traffic, at least one would flag 14% (11–19%) of clean traces."
+        "Were nli and bleu each to flag 5% of traffic, at least one would flag 14% (11–19%) of clean traces."
     )

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 import pytest
 
-from calibrate.report.sentences.figures import cautions, interval, percent, sentence
+from calibrate.report.sentences.figures import cautions, interval, missing, percent, sentence, why
 from calibrate.stats.choosing.policies import choose, choose_bounded, parse
 from calibrate.stats.sweep.sweep import sweep
-from calibrate.types import Guarantee, Interval, OperatingPoint
+from calibrate.types import Guarantee, Interval, OperatingPoint, Unmet, UnmetReason
 
 POINT = OperatingPoint(
     detector="d",
@@ -47,7 +48,7 @@ def test_a_measured_precision_has_its_chance_of_being_wrong(chance: float, says:
     said = sentence(POINT, chance=chance)
     assert said.endswith(f"Thresholds chosen so on labels like these are truly below 70% in {says} of cases.")
     assert "truly below" not in sentence(replace(POINT, policy="f-beta:1"), chance=chance)
-    unmet = replace(POINT, feasible=False, why="no threshold reaches precision 0.90")
+    unmet = replace(POINT, feasible=False, why=Unmet(UnmetReason.PRECISION))
     assert sentence(unmet, chance=chance).endswith("the same 300 labels that chose it, not certified.")
 
 
@@ -116,8 +117,61 @@ def test_flags_a_day_are_rounded_to_what_an_estimate_is_worth(flags: float, says
 
 
 def test_an_unmet_policy_comes_first() -> None:
-    point = replace(POINT, feasible=False, why="no threshold reaches precision 0.90; the best is 0.71 at 0.5")
-    assert sentence(point).startswith("No threshold reaches precision 0.90; the best is 0.71 at 0.5. Flags 3.1%")
+    point = replace(POINT, feasible=False, policy="precision>=0.9", why=Unmet(UnmetReason.PRECISION))
+    assert sentence(point).startswith(
+        "No threshold reaches a precision of 90%; the best is 71% at 0.5 (84 labels flagged). Flags 3.1%"
+    )
+
+
+@pytest.mark.parametrize(
+    ("policy", "unmet", "text"),
+    [
+        ("precision>=0.7105", Unmet(UnmetReason.PRECISION), "a precision of 71.05%; the best is 71.00% at 0.5"),
+        (
+            "recall>=0.9",
+            Unmet(UnmetReason.RECALL),
+            "no threshold reaches a recall of 90%; the most is 44% at 0.5 (only 100 of 100 hallucinated labels have",
+        ),
+        (
+            "cost:fa=60,miss=3",
+            Unmet(UnmetReason.COST, best=3.5, instead=2.0),
+            "flagging nothing costs 2 a trace, the cheapest threshold, 0.5, costs 3.5",
+        ),
+        ("alerts<=5/day", Unmet(UnmetReason.ALERTS, best=20.4), "keeps to 5 a day; the strictest, 0.5, flags about 20"),
+        ("precision>=0.7", Unmet(UnmetReason.FEW_FLAGGED), "no threshold flags 20 labels; all together there are 84"),
+        (
+            "precision>=0.9",
+            Unmet(UnmetReason.BOUND, best=0.62),
+            "at the strictest threshold with 20 flagged labels, 0.5, precision is 71% and only 62% is sure; label "
+            "more, or lower the target of 90%",
+        ),
+        ("precision>=0.9", Unmet(UnmetReason.POLICY), "no threshold meets precision>=0.9"),
+    ],
+)
+def test_an_unmet_policy_names_what_the_nearest_threshold_reaches(policy: str, unmet: Unmet, text: str) -> None:
+    assert text in (why(replace(POINT, policy=policy, feasible=False, why=unmet)) or "")
+
+
+def test_a_point_that_meets_its_policy_has_no_reason() -> None:
+    assert why(POINT) is None
+    assert why(replace(POINT, policy="manual:0.5")) is None
+
+
+@pytest.mark.parametrize(
+    ("labels", "scores", "text"),
+    [
+        ([], [], "no labels: label some traces first"),
+        ([0] * 12, [1.0] * 12, "all 12 labels are clean: label some hallucinated traces"),
+        ([1] * 3, [1.0] * 3, "all 3 labels are hallucinated: label some clean traces"),
+        ([0, 1], [math.nan] * 2, "none of the 2 labelled traces has a score: run the detector"),
+        ([0, 0, 1], [1.0, 2.0, math.nan], "none of the 1 hallucinated trace has a score"),
+        ([0, 0, 1], [math.nan, math.nan, 3.0], "none of the 2 clean traces has a score"),
+    ],
+)
+def test_what_is_missing_comes_with_its_remedy(labels: list[int], scores: list[float], text: str) -> None:
+    assert (missing(sweep(labels, scores)) or "").startswith(text)
+    by_hand = choose(sweep(labels, scores), parse("manual:1"))
+    assert (why(by_hand) or "").startswith(text)
 
 
 def test_by_hand_is_not_said_to_be_chosen_by_labels() -> None:
@@ -152,7 +206,7 @@ def test_cautions_name_few_positives_and_missing_scores() -> None:
         (0.031, "3.1%"),
         (0.0996, "10%"),
         (0.714, "71%"),
-        (0.997, "over 99%"),
+        (0.997, "99.7%"),
         (1, "100%"),
     ],
 )

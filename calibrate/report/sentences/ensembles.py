@@ -2,83 +2,144 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
-from calibrate.report.sentences.figures import interval, percent
+from calibrate.report.numbers import UNKNOWN, count, estimate, exact_share, interval, listed, points, share, signed
+from calibrate.report.sentences.figures import not_bounded
+from calibrate.stats.ensembles.combine import FEW
 from calibrate.stats.ensembles.joint import Joint
 from calibrate.types import Interval
+from calibrate.workflow.tuning.ensemble import COVERED, Report, document_of
 
 BETTER, WORSE, SAME = "better", "worse", "same"
 
 
 def against(difference: Interval) -> str:
-    """Whether a difference in recall is beyond its interval: better, worse or same (which is: not shown)."""
+    """Whether a difference in recall is significant: better, worse or same (which is: not shown)."""
     if difference.low is not None and difference.low > 0:
         return BETTER
     return WORSE if difference.high is not None and difference.high < 0 else SAME
 
 
-def sentence(
-    share: float, recall: Interval, best: str, best_recall: Interval, difference: Interval, *, positives: int
-) -> str:
-    """What it flags and finds, and whether it beats the best single detector. `share` of the traffic, 0 to 1.
+def sentences(report: Report) -> list[str]:
+    """Say what an ensemble flags and finds, and whether it beats the best single detector."""
+    recall, single = report.figures.recall, report.best_figures.recall
+    return comparison(report.signal.share, recall, report.best, single, report.apart, positives=report.positives)
 
-    "Flags 5.0% of traffic and finds about 34% (22–48) of hallucinations (62 labelled); the single detector ..."
+
+def comparison(
+    flagged: float, recall: Interval, best: str, best_recall: Interval, difference: Interval, *, positives: int
+) -> list[str]:
+    """Say what it flags and finds, and whether it beats the best single detector. `flagged` of the traffic, 0 to 1.
+
+    "Flags 5% of traffic and finds about 34% (22–48) of hallucinations (62 labelled); the single detector ..."
     """
-    if not share:
-        return "Flags nothing: its most suspicious score is shared by more traffic than the budget allows."
+    if not flagged:
+        return ["Flags nothing: its most suspicious score is shared by more traffic than the budget allows."]
     if recall.value is None:
-        return f"Flags {percent(share)} of traffic. How many hallucinations it finds is unknown: none is labelled."
-    found = (
-        f"Flags {percent(share)} of traffic and finds about {_reach(recall)} of hallucinations ({positives:,} labelled)"
-    )
-    single = (
-        f"the single detector that ranks best in each fold (AUROC), {best} on all labels, finds {_reach(best_recall)}"
-    )
-    return f"{found}; {single}. {_verdict(difference)}"
+        return [
+            f"Flags {share(flagged)} of traffic.",
+            "How many hallucinations it finds is unknown: none is labelled.",
+        ]
+    return [
+        f"Flags {share(flagged)} of traffic and finds about {_recall(recall)} of hallucinations ({count(positives)} "
+        f"labelled); the single detector that ranks best in each fold (AUROC), {best} on all labels, finds "
+        f"{_recall(best_recall)}.",
+        _verdict(difference),
+    ]
 
 
-def joint_sentence(found: Joint, detectors: Sequence[str], budget: float) -> str:
-    """How many clean traces the detectors flag together."""
-    if found.measured.value is None:
-        return "How often they flag clean traces together is unknown: none is labelled clean."
-    who = "at least one" if found.k == 1 else f"at least {found.k}"
+def notes(report: Report) -> list[str]:
+    """List what a reader must know before relying on the figures."""
+    return list(_notes(report))
+
+
+def _notes(report: Report) -> Iterator[str]:
+    recipe, positives, traffic = report.recipe, report.positives, report.gathered.traffic
+    if positives < FEW:
+        labels = count(report.n, "label")
+        yield f"Only {count(positives)} of {labels} are hallucinated: one more or less moves every figure."
+        if recipe.kind == "logistic":
+            yield f"With fewer than {FEW} hallucinated labels a logistic fit chases noise: this is the mean rank."
+    if report.budget < report.prevalence:
+        yield (
+            f"About {share(report.prevalence)} of the traffic is hallucinated: flagging {share(report.budget)} of it "
+            f"finds {share(report.budget / report.prevalence)} of the hallucinations at most."
+        )
+    if recipe.thresholds:
+        yield "The thresholds are the saved operating points. Where these labels chose them, the figures flatter them."
+    if report.gathered.from_labels:
+        window = count(traffic.window, "trace")
+        yield (
+            f"Every detector was asked about only {count(traffic.n)} of {window}, so the cut is read from the "
+            f"{count(report.n, 'label')}, each counting for what it stands for. Run the detectors on all traces "
+            "(`detect … --all`) to read it from the traffic."
+        )
+    for name, threshold in sorted(report.each.items()):
+        if threshold is None:
+            yield f"{name} alone cannot flag as little as {share(report.budget)}: more share its most suspicious score."
+    for name, coverage in report.coverage.items():
+        if coverage < COVERED:
+            yield f"{name} can score only {share(coverage)} of the traffic."
+
+
+def no_page(report: Report) -> str:
+    """Say why there is no cut for tier page."""
+    return not_bounded(report.page.unmet) if report.page.unmet else "the budget's cut flags nothing"
+
+
+def page_cut(report: Report) -> str:
+    """Say what the cut for tier page flags, or why there is none."""
+    page = report.page
+    if page.threshold is None or page.target is None:
+        return f"No cut for tier page: {no_page(report)}."
     return (
-        f"Were {names(detectors)} each to flag {percent(budget)} of traffic, {who} would flag "
-        f"{percent(found.measured.value)} ({interval(found.measured)}) of clean traces."
+        f"For tier page a stricter cut flags {share(page.share)} of traffic, of which at least "
+        f"{exact_share(page.target)} is hallucinated by its lower bound ({page.strength}, approximate)."
     )
 
 
-def points(share: float, *, digits: int = 0) -> str:
-    """A difference of shares, signed, in points: +4, −6, 0."""
-    whole = round(100 * share, digits)
-    return f"{'+' if whole > 0 else '−' if whole < 0 else ''}{abs(whole):.{digits}f}"
+def document(report: Report) -> Mapping[str, Any]:
+    """Everything worth keeping of an ensemble, with what was said of it."""
+    figures = document_of(report)
+    cuts = {name: {**cut, "why": None} for name, cut in figures["cuts"].items()}
+    if report.page.threshold is None:
+        cuts["page"]["why"] = no_page(report)
+    return {**figures, "cuts": cuts, "sentence": " ".join(sentences(report)), "notes": notes(report)}
+
+
+def joint_sentence(joint: Joint, detectors: Sequence[str], budget: float) -> str:
+    """Say what share of the clean traces the detectors flag together."""
+    measured = joint.measured
+    if measured.value is None:
+        return "How often they flag clean traces together is unknown: none is labelled clean."
+    who = "at least one" if joint.k == 1 else f"at least {joint.k}"
+    return (
+        f"Were {names(detectors)} each to flag {share(budget)} of traffic, {who} would flag "
+        f"{estimate(measured.value, measured.low, measured.high)} of clean traces."
+    )
+
+
+def point_difference(value: float) -> str:
+    """Write a difference of shares in points, without the noun: "+4"."""
+    return signed(100 * value, 0)
 
 
 def difference_words(difference: Interval) -> str:
-    """+4 points (−6 to +13)."""
-    if difference.value is None:
-        return "unknown"
-    reach = ""
-    if difference.low is not None and difference.high is not None:
-        nearest = min(abs(difference.low), abs(difference.high))
-        digits = 0
-        while against(difference) != SAME and digits < 3 and not round(100 * nearest, digits):
-            digits += 1  # an interval beyond 0 must not look as if it held it
-        reach = f" ({points(difference.low, digits=digits)} to {points(difference.high, digits=digits)})"
-    one = "" if abs(round(100 * difference.value)) == 1 else "s"
-    return f"{points(difference.value)} point{one}{reach}"
+    """Write a difference of shares: "+4 points (−6 to +13)"."""
+    return points(difference.value, difference.low, difference.high)
 
 
-def names(given: Sequence[str]) -> str:
-    """a, b and c."""
-    return " and ".join([", ".join(given[:-1]), given[-1]] if len(given) > 1 else given)
+def names(detectors: Sequence[str]) -> str:
+    """Join all names: "a, b and c"."""
+    return listed(detectors, most=len(detectors))
 
 
 def _verdict(difference: Interval) -> str:
     words = difference_words(difference)
     if difference.value is None or difference.low is None:
-        return "The labels are too few to tell the two apart."
+        return "The labels are too few to compare the two."
     if against(difference) == BETTER:
         return f"The difference, {words}, is beyond its interval: the ensemble finds more."
     if against(difference) == WORSE:
@@ -86,5 +147,8 @@ def _verdict(difference: Interval) -> str:
     return f"The difference, {words}, is within its interval: the ensemble is not shown to be better."
 
 
-def _reach(figure: Interval) -> str:
-    return "an unknown share" if figure.value is None else f"{percent(figure.value)} ({interval(figure, unit='')})"
+def _recall(figure: Interval) -> str:
+    if figure.value is None:
+        return "an unknown share"
+    bounds = interval(figure.low, figure.high, unit="")
+    return share(figure.value) if bounds == UNKNOWN else f"{share(figure.value)} ({bounds})"

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
-from calibrate.stats.choosing.policy import Policy
-from calibrate.types import Interval, OperatingPoint
+from calibrate.orientation import SIGNS
+from calibrate.report.numbers import about, count, decimals, exact_share, number, share
+from calibrate.report.numbers import interval as interval_of
+from calibrate.stats.choosing.bounded import START, NotBounded
+from calibrate.stats.choosing.elbow import Elbow
+from calibrate.stats.choosing.policy import Policy, parse
+from calibrate.stats.sweep.sweep import Missing, Sweep, missing_of
+from calibrate.types import Interval, OperatingPoint, UnmetReason
 
 # Below about this many hallucinated labels one label more or less moves every figure.
 FEW_POSITIVES = 10
+percent = share
 # What simulation found, where no chance was worked out for the labels at hand: 29 to 54% over all its cells.
 FREQUENCY = "about as often as not"
 
@@ -14,69 +21,163 @@ FREQUENCY = "about as often as not"
 def sentence(
     point: OperatingPoint, flags_per_day: float | None = None, *, chance: float | None = None, drawn: str = "afresh"
 ) -> str:
-    """What the point does and how well that is known, by its strength.
+    """Say what the point does and how well that is known, by its strength.
 
     `flags_per_day` is what it would flag a day, if that is known. `chance` is `chance_below` of a measured precision
     policy. `drawn` says when the labels of a certificate were drawn, like "this week".
     "Flags 3.1% of traffic, about 260 a day. Of what it flags, 71% was hallucinated (95% interval 58–81%, 84 labels)..."
     """
     # A policy that no threshold meets is never passed over in silence.
-    why = f"{point.why[0].upper()}{point.why[1:]}." if point.why else ""
-    parts = [why, _flags(point, flags_per_day), _precision(point, drawn), _recall(point), _standing(point, chance)]
+    reason = why(point)
+    parts = [
+        f"{capitalised(reason)}." if reason else "",
+        _flags(point, flags_per_day),
+        _precision(point, drawn),
+        _recall(point),
+        _certainty(point, chance),
+    ]
     return " ".join(part for part in parts if part)
 
 
+def capitalised(text: str) -> str:
+    """Begin a sentence with a capital."""
+    return text[:1].upper() + text[1:]
+
+
+def why(point: OperatingPoint) -> str | None:
+    """Say why no threshold meets the point's policy, or what its labels cannot measure; None where neither is so."""
+    if point.why is None:
+        return _missing_of(point) if point.policy.startswith("manual") else None
+    at, policy = number(point.threshold), parse(point.policy)
+    target = policy.value or 0.0
+    flagged = point.true_positives + point.false_positives
+    if point.why.reason == UnmetReason.PRECISION:
+        best = _below(point.precision.value or 0.0, target)
+        return (
+            f"no threshold reaches a precision of {exact_share(target)}; the best is {best} at {at} "
+            f"({count(flagged, 'label')} flagged)"
+        )
+    if point.why.reason == UnmetReason.RECALL:
+        scored = point.true_positives + point.false_negatives
+        return (
+            f"no threshold reaches a recall of {exact_share(target)}; the most is "
+            f"{_below(point.recall.value or 0.0, target)} at {at} (only {count(scored)} of {count(point.positives)} "
+            "hallucinated labels have a score)"
+        )
+    if point.why.reason == UnmetReason.COST:
+        return (
+            f"no threshold is worth its false alarms: flagging nothing costs {number(point.why.instead)} a trace, "
+            f"the cheapest threshold, {at}, costs {number(point.why.best)}"
+        )
+    if point.why.reason == UnmetReason.ALERTS:
+        return (
+            f"no threshold that flags a labelled trace keeps to {number(target)} a day; the strictest, {at}, flags "
+            f"about {about(point.why.best or 0.0)} a day"
+        )
+    if point.why.reason == UnmetReason.FEW_FLAGGED:
+        return _few_flagged(flagged)
+    if point.why.reason == UnmetReason.BOUND:
+        return _low_bound(at, point.precision.value, point.why.best, target)
+    return f"no threshold meets {point.policy}"
+
+
+def not_bounded(result: NotBounded) -> str:
+    """Say why no lower bound reaches the target."""
+    if result.missing:
+        return f"these labels make no sweep ({result.missing})"
+    if result.unmet.reason == UnmetReason.FEW_FLAGGED:
+        return _few_flagged(result.labels)
+    return _low_bound(number(float(result.thresholds[0])), result.precision, result.unmet.best, result.target)
+
+
+def _few_flagged(most: int) -> str:
+    return f"no threshold flags {START} labels; all together there are {count(most)}: label more"
+
+
+def _low_bound(at: str, precision: float | None, bound: float | None, target: float) -> str:
+    return (
+        f"at the strictest threshold with {START} flagged labels, {at}, precision is {share(precision)} and only "
+        f"{share(bound)} is sure; label more, or lower the target of {exact_share(target)}"
+    )
+
+
+def missing(sweep: Sweep) -> str | None:
+    """Say what keeps these labels from making a sweep, and the remedy; None where nothing is missing."""
+    if sweep.missing is None:
+        return None
+    return _missing(sweep.missing, sweep.n, sweep.positives)
+
+
+def _missing_of(point: OperatingPoint) -> str | None:
+    hits, misses = point.true_positives, point.false_negatives
+    scored = hits + misses + point.false_positives + point.true_negatives
+    lacking = missing_of(point.n, point.positives, scored, hits + misses)
+    return None if lacking is None else _missing(lacking, point.n, point.positives)
+
+
+def _missing(lacking: Missing, n: int, positives: int) -> str:
+    if lacking == Missing.NO_LABELS:
+        return "no labels: label some traces first; a sweep needs hallucinated and clean ones"
+    if lacking == Missing.ALL_CLEAN:
+        return f"all {count(n, 'label')} are clean: label some hallucinated traces; a sweep needs both"
+    if lacking == Missing.ALL_HALLUCINATED:
+        return f"all {count(n, 'label')} are hallucinated: label some clean traces; a sweep needs both"
+    if lacking == Missing.NO_SCORES:
+        return f"none of the {count(n, 'labelled trace')} has a score: run the detector, or see why it abstained"
+    if lacking == Missing.HALLUCINATED_SCORED:
+        traces = count(positives, "hallucinated trace")
+    else:
+        traces = count(n - positives, "clean trace")
+    return f"none of the {traces} has a score: see why the detector abstained on them"
+
+
+def elbow(result: Elbow) -> str:
+    """Say how steady an elbow is: "Were as many labels drawn again, half of the elbows would lie from 0.4 to 0.5"."""
+    if result.spread is None:
+        return "How steady the elbow is is unknown: too few of these labels are of one kind."
+    quartiles = f"from {number(result.spread.low)} to {number(result.spread.high)}"
+    return f"Were as many labels drawn again, half of the elbows would lie {quartiles}."
+
+
+def limit(point: OperatingPoint) -> str:
+    """Write where a point flags: "≥ 0.62"."""
+    return f"{SIGNS[point.flag_when]} {number(point.threshold)}"
+
+
 def policy_in_words(policy: Policy) -> str:
-    """A policy as people say it: "precision at least 70%"."""
-    value, miss = policy.value or 0.0, policy.miss or 0.0
-    said = {
-        "precision": f"precision at least {percent(value)}",
-        "recall": f"recall at least {percent(value)}",
-        "f-beta": f"highest F{value:g}",
-        "cost": f"cheapest at {value:g} a false alarm and {miss:g} a miss",
-        "alerts": f"at most {value:g} flags a day",
+    """Write a policy as people say it: "precision at least 70%"."""
+    value, miss = number(policy.value, 6), number(policy.miss, 6)
+    words = {
+        "precision": f"precision at least {exact_share(policy.value or 0.0)}",
+        "recall": f"recall at least {exact_share(policy.value or 0.0)}",
+        "f-beta": f"highest F{value}",
+        "cost": f"cheapest at {value} a false alarm and {miss} a miss",
+        "alerts": f"at most {value} flags a day",
         "manual": "set by hand",
     }
-    return said.get(policy.kind, policy.kind)
+    return words.get(policy.kind, policy.kind)
 
 
 def cautions(point: OperatingPoint) -> list[str]:
-    """What a reader of the figures must know before relying on them; empty when there is nothing to say."""
-    found = []
+    """List what a reader must know before relying on the figures."""
+    notes = []
     if point.positives < FEW_POSITIVES:
-        found.append(
-            f"Only {_count(point.positives, 'hallucinated label')}: one more or less moves every measured figure. "
+        notes.append(
+            f"Only {count(point.positives, 'hallucinated label')}: one more or less moves every measured figure. "
             f"Label until there are at least {FEW_POSITIVES}."
         )
     unscored = point.n - _scored(point)
     if unscored:
-        found.append(
-            f"{unscored} of {_count(point.n, 'labelled trace')} could not be scored; they are never flagged, "
+        notes.append(
+            f"{count(unscored)} of {count(point.n, 'labelled trace')} could not be scored; they are never flagged, "
             "and hallucinations among them count as missed."
         )
-    return found
-
-
-def percent(share: float) -> str:
-    """A share as percent: one digit after the point below 10%, none above; never 0% or 100% of what is not all."""
-    value = 100 * share
-    if value < 0.05:
-        return "0%" if value <= 0 else "under 0.1%"
-    if value < 9.95:
-        return f"{value:.1f}%"
-    # Sums of weights fall short of the whole by a rounding.
-    return "over 99%" if 99.5 <= value < 100 - 1e-9 else f"{value:.0f}%"
+    return notes
 
 
 def interval(figure: Interval, unit: str = "%") -> str:
-    """The bounds as whole percents, `58–81%`; where both are below one, to a tenth: `0.2–0.6%`."""
-    if figure.low is None or figure.high is None:
-        return "not known"
-    low, high = 100 * figure.low, 100 * figure.high
-    if not 0 < high < 0.95:
-        return f"{low:.0f}–{high:.0f}{unit}"
-    least = f"{low:.1f}" if low >= 0.05 else "0"
-    return f"{least}–{max(high, 0.1):.1f}{unit}"
+    """Write the interval of a share: "58–81%"."""
+    return interval_of(figure.low, figure.high, unit)
 
 
 def _flags(point: OperatingPoint, flags_per_day: float | None) -> str:
@@ -85,80 +186,76 @@ def _flags(point: OperatingPoint, flags_per_day: float | None) -> str:
     a_day = "" if flags_per_day is None else f", {_per_day(flags_per_day)}"
     if point.flag_rate.value == 0:
         most = "" if point.flag_rate.high is None else f" (95% interval {interval(point.flag_rate)} of traffic)"
-        return f"Flags 0 of {_count(point.n, 'labelled trace')}{most}{a_day if flags_per_day else ''}."
-    return f"Flags {percent(point.flag_rate.value)} of traffic{a_day}."
+        return f"Flags 0 of {count(point.n, 'labelled trace')}{most}{a_day if flags_per_day else ''}."
+    return f"Flags {share(point.flag_rate.value)} of traffic{a_day}."
 
 
 def _precision(point: OperatingPoint, drawn: str) -> str:
     if point.guarantee:
-        return f"Of what it flags, at least {_exact(point.guarantee.target)} is hallucinated ({_known(point, drawn)})."
+        target = exact_share(point.guarantee.target)
+        return f"Of what it flags, at least {target} is hallucinated ({_basis(point, drawn)})."
     if point.precision.value is None:
         # Without a label at all that much has been said.
-        return f"Its precision is unknown: none of the {_count(point.n, 'label')} is flagged." if point.n else ""
+        return f"Its precision is unknown: none of the {count(point.n, 'label')} is flagged." if point.n else ""
     flagged = point.true_positives + point.false_positives
     return (
-        f"Of what it flags, {percent(point.precision.value)} was hallucinated "
-        f"(95% interval {interval(point.precision)}, {_count(flagged, 'label')} flagged)."
+        f"Of what it flags, {share(point.precision.value)} was hallucinated "
+        f"(95% interval {interval(point.precision)}, {count(flagged, 'label')} flagged)."
     )
 
 
-def _known(point: OperatingPoint, drawn: str) -> str:
+def _basis(point: OperatingPoint, drawn: str) -> str:
     """What the guarantee rests on."""
-    found = point.guarantee
-    assert found is not None
-    sure = _exact(found.confidence)
-    if found.strength == "certified":
-        return f"{sure} certain, from {_count(found.labels, 'label')} drawn {drawn}"
-    same = f"on the same {_count(point.n, 'label')} that chose it"
-    return f"approximate {sure} bound, {same}, {found.labels:,} of them flagged"
+    guarantee = point.guarantee
+    assert guarantee is not None
+    sure = exact_share(guarantee.confidence)
+    if guarantee.strength == "certified":
+        return f"{sure} certain, from {count(guarantee.labels, 'label')} drawn {drawn}"
+    same = f"on the same {count(point.n, 'label')} that chose it"
+    return f"approximate {sure} bound, {same}, {count(guarantee.labels)} of them flagged"
 
 
 def _recall(point: OperatingPoint) -> str:
     if point.recall.value is None:
         return "How many hallucinations it finds is unknown: none is labelled."
-    known = _count(point.positives, "hallucinated label")
+    labels = count(point.positives, "hallucinated label")
     if point.recall.value == 0:
-        return f"It found 0 of {known} (95% interval {interval(point.recall)} of all hallucinations)."
-    found = f"{percent(point.recall.value)} ({interval(point.recall, unit='')})"
-    about = "" if found.startswith(("over", "under")) else "about "
-    return f"It finds {about}{found} of all hallucinations ({known})."
+        return f"It found 0 of {labels} (95% interval {interval(point.recall)} of all hallucinations)."
+    recall = f"{share(point.recall.value)} ({interval(point.recall, unit='')})"
+    roughly = "" if recall.startswith(("over", "under")) else "about "
+    return f"It finds {roughly}{recall} of all hallucinations ({labels})."
 
 
-def _standing(point: OperatingPoint, chance: float | None) -> str:
+def _certainty(point: OperatingPoint, chance: float | None) -> str:
     if not point.n or point.guarantee:
         return ""
     if point.policy.startswith("manual"):
-        return f"Set by hand; measured on {_count(point.n, 'label')}, not certified."
+        return f"Set by hand; measured on {count(point.n, 'label')}, not certified."
     worse = ": expect it to do somewhat worse on new traffic" if point.feasible else ""
-    said = f"Measured on the same {_count(point.n, 'label')} that chose it, not certified{worse}."
+    basis = f"Measured on the same {count(point.n, 'label')} that chose it, not certified{worse}."
     kind, _, target = point.policy.partition(">=")
     if kind != "precision" or not point.feasible:
-        return said
-    often = FREQUENCY if chance is None else f"in {_about(chance)} of cases"
-    return f"{said} Thresholds chosen so on labels like these are truly below {_exact(float(target))} {often}."
+        return basis
+    often = FREQUENCY if chance is None else f"in {_chance(chance)} of cases"
+    return f"{basis} Thresholds chosen so on labels like these are truly below {exact_share(float(target))} {often}."
 
 
-def _about(chance: float) -> str:
+def _chance(chance: float) -> str:
     """A chance to the nearest 5%, which is what a simulated one is worth."""
     near = 5 * round(20 * chance)
     return "under 5%" if near < 5 else "over 95%" if near > 95 else f"about {near}%"
 
 
-def _exact(share: float) -> str:
-    """A share that was asked for, as percent in all its digits: rounding up would claim more than is known."""
-    return f"{100 * share:.10g}%"
-
-
 def _per_day(flags: float) -> str:
-    if flags < 1:
-        return "less than one a day"
-    # Two digits are all that an estimated rate is worth.
-    digits = max(0, len(str(int(flags))) - 2)
-    return f"about {round(flags / 10**digits) * 10**digits:,} a day"
+    return "less than one a day" if flags < 1 else f"about {about(round(flags))} a day"
 
 
-def _count(n: int, noun: str) -> str:
-    return f"{n:,} {noun}" if n == 1 else f"{n:,} {noun}s"
+def _below(value: float, target: float) -> str:
+    """`value` as percent with as many digits as it takes not to read like the `target` it misses."""
+    for places in range(10):
+        if decimals(100 * value, places) != decimals(100 * target, places):
+            return f"{decimals(100 * value, places)}%"
+    return exact_share(value)
 
 
 def _scored(point: OperatingPoint) -> int:

@@ -4,65 +4,65 @@ from __future__ import annotations
 
 import csv
 import io
+from collections.abc import Iterator
 from typing import Any
 
 from calibrate.orientation import SIGNS
+from calibrate.report.numbers import count, decimal_interval, decimals, difference, number
+from calibrate.report.sentences import figures
 from calibrate.sanitize import cell
 from calibrate.stats.intervals.ranking import FEW
 from calibrate.types import Interval
-from calibrate.workflow.tuning.scoreboard import OVERLAP, Against, Line, Scoreboard, title_of
+from calibrate.workflow.tuning.scoreboard import OVERLAP, Against, AtPoint, Line, Scoreboard, title_of
 
 
 def sentences(board: Scoreboard) -> list[str]:
-    """Who leads, and whether by more than chance over the next best and over the baselines."""
+    """Say who leads, and whether by more than chance over the next best and over the baselines."""
+    return list(_sentences(board))
+
+
+def _sentences(board: Scoreboard) -> Iterator[str]:
     if board.leader is None:
-        few = f"No detector can be ranked: that takes at least {FEW} hallucinated and {FEW} clean labels with a score."
-        return [few, *_missing(board), *_waiting(board)]
-    best = board.line(board.leader)
-    said = (
-        f"{best.title} leads with an AUROC of {_figure(best.auroc)} ({best.scored:,} of {best.n:,} labels scored, "
-        f"{best.positives:,} of the {best.n:,} hallucinated)."
-    )
-    return [said, *(_compared(one, board) for one in board.against), *_missing(board), *_waiting(board)]
+        yield f"No detector can be ranked: that takes at least {FEW} hallucinated and {FEW} clean labels with a score."
+    else:
+        best = board.line(board.leader)
+        yield (
+            f"{best.title} leads with an AUROC of {_auroc(best.auroc)} ({count(best.scored)} of "
+            f"{count(best.n, 'label')} scored, {count(best.positives)} of the {count(best.n)} hallucinated)."
+        )
+        yield from (_comparison(against, board) for against in board.against)
+    if OVERLAP not in {line.name for line in board.lines} | set(board.silent):
+        yield f"The baseline {OVERLAP} has no scores: run it, a detector that does not beat it adds nothing."
+    # A detector that was not run on every label: that is no lack of coverage.
+    if waiting := [
+        f"{line.title} on {count(line.not_run)} of {count(line.n, 'label')}" for line in board.lines if line.not_run
+    ]:
+        yield f"Not run: {', '.join(waiting)}. Coverage is of the rest; recall counts what was not run as not flagged."
 
 
-def _compared(one: Against, board: Scoreboard) -> str:
-    other = board.line(one.other)
-    what = f"the baseline {title_of(one.other).lower()}" if other.baseline else f"the next best, {other.title}"
-    found = one.result
-    if found.auroc.low is None or found.auroc.high is None:
-        return f"Over {what}: {found.n:,} labels that both scored do not say how far apart they are."
-    verdict = "better beyond its interval" if one.beyond else "these labels do not tell the two apart"
-    if found.auroc.high < 0:
+def _comparison(against: Against, board: Scoreboard) -> str:
+    second, result = board.line(against.other), against.result
+    name = f"the baseline {title_of(against.other).lower()}" if second.baseline else f"the next best, {second.title}"
+    labels = f"{count(result.n, 'label')} that both scored"
+    if result.auroc.low is None or result.auroc.high is None:
+        return f"Over {name}: {labels} do not say how far apart they are."
+    verdict = "better beyond its interval" if against.beyond else "no significant difference on these labels"
+    if result.auroc.high < 0:
         verdict = "worse beyond its interval, where both could score"
-    reach = f"{_signed(found.auroc.low)} to {_signed(found.auroc.high)}"
-    return (
-        f"Over {what}: {_signed(found.auroc.value or 0.0)} ({reach}, {found.n:,} labels that both scored), {verdict}."
-    )
+    figure = difference(result.auroc.value, result.auroc.low, result.auroc.high)
+    return f"Over {name}: {figure} ({labels}), {verdict}."
 
 
-def _missing(board: Scoreboard) -> list[str]:
-    there = {line.name for line in board.lines} | set(board.silent)
-    how = f"The baseline {OVERLAP} has no scores: run it, a detector that does not beat it adds nothing."
-    return [] if OVERLAP in there else [how]
+def _auroc(figure: Interval) -> str:
+    value = decimals(figure.value, 2)
+    return value if figure.low is None else f"{value}, 95% {decimal_interval(figure.low, figure.high, 2)}"
 
 
-def _waiting(board: Scoreboard) -> list[str]:
-    """Who was not run on every label: that is no lack of coverage."""
-    some = [f"{line.title} on {line.not_run:,} of {line.n:,} labels" for line in board.lines if line.not_run]
-    told = f"Not run: {', '.join(some)}. Coverage is of the rest; recall counts what was not run as not flagged."
-    return [told] if some else []
-
-
-def _figure(figure: Interval) -> str:
-    if figure.value is None or figure.low is None or figure.high is None:
-        return "unknown" if figure.value is None else f"{figure.value:.2f}"
-    return f"{figure.value:.2f}, 95% {figure.low:.2f}–{figure.high:.2f}"
-
-
-def _signed(value: float) -> str:
-    text = f"{abs(value):.3f}"
-    return text if float(text) == 0 else f"{'+' if value > 0 else '−'}{text}"
+def why(point: AtPoint) -> str | None:
+    """Say what to know of a detector's threshold, where there is anything."""
+    if point.nearest is not None:
+        return figures.why(point.nearest)
+    return "the saved point is of other parameters or another model" if point.other else None
 
 
 def as_csv(board: Scoreboard) -> str:
@@ -93,7 +93,7 @@ def flat(line: Line) -> dict[str, Any]:
         "not_run": line.not_run,
         "coverage": line.coverage,
         **bounds,
-        "threshold": f"{SIGNS[point.flag_when]} {point.threshold:.6g}" if point else None,
+        "threshold": f"{SIGNS[point.flag_when]} {number(point.threshold, 6)}" if point else None,
         "policy": point.policy if point else None,
         "saved": point.saved if point else None,
         "flagged": point.flagged if point else None,
@@ -101,5 +101,5 @@ def flat(line: Line) -> dict[str, Any]:
         "cost_per_1000": line.spent.cost_per_1000,
         "calls": line.spent.calls,
         "explains": line.spent.explains,
-        "why": point.why if point else None,
+        "why": why(point) if point else None,
     }

@@ -15,7 +15,8 @@ from calibrate.errors import BadInput
 from calibrate.stats.intervals.exact_tests import ALPHA, walk_down
 from calibrate.stats.intervals.variance import precision_ratio, variance
 from calibrate.stats.sweep.design import Floats
-from calibrate.stats.sweep.sweep import Sweep
+from calibrate.stats.sweep.sweep import Missing, Sweep
+from calibrate.types import Unmet, UnmetReason
 
 START = 20
 """Flagged labels at the strictest cut that is tested: fewer cannot pass unless all but one or two are hallucinated."""
@@ -39,9 +40,15 @@ class Bounded:
 
 @dataclass(frozen=True)
 class NotBounded:
-    """No cut's bound reaches the target; `why` says so in a sentence. Never a threshold."""
+    """No cut's bound reaches the target, or (`missing`) the labels make no sweep. Never a threshold.
 
-    why: str
+    `labels` are flagged at the nearest cut, with the measured `precision`: the first that was tested, else the loosest.
+    """
+
+    unmet: Unmet
+    missing: Missing | None
+    labels: int
+    precision: float | None
     target: float
     alpha: float
     thresholds: Floats
@@ -57,8 +64,7 @@ def bounded(sweep: Sweep, target: float, *, alpha: float = ALPHA) -> Bounded | N
     nothing = np.empty(0)
     if sweep.missing or not enough.any():
         most = int(flagged[-1]) if len(flagged) else 0
-        why = sweep.missing or f"no threshold flags {START} labels; all together there are {most}: label more"
-        return NotBounded(why, target, alpha, nothing, nothing)
+        return NotBounded(Unmet(UnmetReason.FEW_FLAGGED), sweep.missing, most, None, target, alpha, nothing, nothing)
     bounds = lower_bounds(sweep, alpha=alpha)
     # A walk in bounds instead of p-values: what fails is a bound below the target.
     last = int(walk_down(-bounds[None], enough[None], -target)[0])
@@ -66,11 +72,8 @@ def bounded(sweep: Sweep, target: float, *, alpha: float = ALPHA) -> Bounded | N
     seen = slice(first, min(max(last, first - 1) + 2, len(sweep)))
     thresholds, walked = sweep.thresholds[seen], bounds[seen]
     if last < 0:
-        why = (
-            f"at the strictest threshold with {START} flagged labels, {thresholds[0]:.4g}, precision is "
-            f"{sweep.precision[first]:.2f} and only {walked[0]:.2f} is sure; label more, or lower the target {target:g}"
-        )
-        return NotBounded(why, target, alpha, thresholds, walked)
+        unmet, best = Unmet(UnmetReason.BOUND, best=float(walked[0])), float(sweep.precision[first])
+        return NotBounded(unmet, None, int(flagged[first]), best, target, alpha, thresholds, walked)
     at = float(sweep.thresholds[last])
     return Bounded(at, float(bounds[last]), int(flagged[last]), target, alpha, thresholds, walked)
 

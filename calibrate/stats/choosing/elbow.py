@@ -31,14 +31,6 @@ class Elbow:
 
     spread: Spread | None
 
-    @property
-    def sentence(self) -> str:
-        """ "Were as many labels drawn again, half of the elbows would lie from 0.42 to 0.51."."""
-        if self.spread is None:
-            return "How steady the elbow is cannot be told: too few of these labels are of one kind."
-        reach = f"from {self.spread.low:.4g} to {self.spread.high:.4g}"
-        return f"Were as many labels drawn again, half of the elbows would lie {reach}."
-
 
 def elbow_spread(
     labels: ArrayLike,

@@ -22,7 +22,7 @@ from calibrate.stats.intervals.sweep_intervals import figures
 from calibrate.stats.sweep.curves import Curve
 from calibrate.stats.sweep.design import Floats
 from calibrate.stats.sweep.sweep import Sweep
-from calibrate.types import FlagWhen, Guarantee, OperatingPoint
+from calibrate.types import FlagWhen, Guarantee, OperatingPoint, Unmet, UnmetReason
 
 __all__ = ["POLICIES", "NotEnoughLabels", "Policy", "Pool", "choose", "choose_bounded", "parse"]
 
@@ -60,7 +60,7 @@ class Pool:
 class _Choice:
     threshold: float
     feasible: bool = True
-    why: str | None = None
+    why: Unmet | None = None
 
 
 def choose(
@@ -72,7 +72,7 @@ def choose(
     and not among the labels. When no threshold meets the policy the point is the nearest one, `feasible` is False and
     `why` says so. Raises NotEnoughLabels where the labels cannot choose: a class without a scored label.
     """
-    # A threshold set by hand needs no labels; what they cannot measure is then None, and `why` says so.
+    # A threshold set by hand needs no labels; what they cannot measure is then None.
     if policy.kind != "manual":
         _refuse_one_class(sweep, detector)
     elif threshold is not None:
@@ -84,7 +84,7 @@ def choose(
 def choose_bounded(sweep: Sweep, policy: Policy, *, detector: str = "", alpha: float = ALPHA) -> OperatingPoint:
     """The loosest threshold whose lower bound on precision still meets the target of a `precision` policy.
 
-    Without one the point is where the walk began, without a guarantee, `feasible` False and `why` a sentence. Raises
+    Without one the point is where the walk began, without a guarantee, `feasible` False and with a `why`. Raises
     BadInput for another policy and for a target of 1, which no number of labels shows.
     """
     if policy.kind != "precision":
@@ -96,7 +96,7 @@ def choose_bounded(sweep: Sweep, policy: Policy, *, detector: str = "", alpha: f
     if not isinstance(found, Bounded):
         # Where nothing flags enough labels to be tested, the nearest is what flags most.
         nearest = found.thresholds[0] if len(found.thresholds) else sweep.thresholds[-1]
-        return _point(sweep, policy, _Choice(float(nearest), feasible=False, why=found.why), detector)
+        return _point(sweep, policy, _Choice(float(nearest), feasible=False, why=found.unmet), detector)
     point = _point(sweep, policy, _Choice(found.threshold), detector)
     guarantee = Guarantee("bounded", found.target, 1 - alpha, found.bound, found.labels, point.true_positives)
     return replace(point, guarantee=guarantee)
@@ -104,7 +104,11 @@ def choose_bounded(sweep: Sweep, policy: Policy, *, detector: str = "", alpha: f
 
 def _refuse_one_class(sweep: Sweep, detector: str) -> None:
     if sweep.missing:
-        raise NotEnoughLabels(f"{detector}: {sweep.missing}" if detector else sweep.missing)
+        raise NotEnoughLabels(
+            f"{detector}{': ' if detector else ''}a threshold needs hallucinated and clean labels with a score: of "
+            f"{sweep.n} labels {sweep.positives} are hallucinated, and {sweep.scored} have a score, "
+            f"{sweep.scored_positives} of them hallucinated. Label more traces, or see why the detector abstained"
+        )
 
 
 def _point(sweep: Sweep, policy: Policy, choice: _Choice, detector: str) -> OperatingPoint:
@@ -147,7 +151,7 @@ def _by_elbow(sweep: Sweep, _: Policy, __: Pool | None) -> _Choice:
 
 
 def _by_hand(sweep: Sweep, policy: Policy, _: Pool | None) -> _Choice:
-    return _Choice(float(policy.number), why=sweep.missing)
+    return _Choice(float(policy.number))
 
 
 _APART: dict[str, Callable[[Sweep, Policy, Pool | None], _Choice]] = {"elbow": _by_elbow, "manual": _by_hand}
@@ -165,51 +169,28 @@ def _daily(sweep: Sweep, policy: Policy, pool: Pool | None) -> Floats:
     return pool.flag_rate(sweep.thresholds, sweep.flag_when) * pool.per_day
 
 
-def _no_precision(sweep: Sweep, policy: Policy, at: int, _: Floats | None) -> str:
-    target, flagged = policy.number, int(sweep.tp_count[at] + sweep.fp_count[at])
-    return (
-        f"no threshold reaches precision {target:.2f}; the best is {_below(sweep.precision[at], target)} "
-        f"at {sweep.thresholds[at]:.4g} ({flagged} {'label' if flagged == 1 else 'labels'} flagged)"
-    )
+def _no_precision(sweep: Sweep, policy: Policy, at: int, _: Floats | None) -> Unmet:
+    return Unmet(UnmetReason.PRECISION)
 
 
-def _no_recall(sweep: Sweep, policy: Policy, at: int, _: Floats | None) -> str:
-    target, could = policy.number, f"{sweep.scored_positives} of {sweep.positives}"
-    return (
-        f"no threshold reaches recall {target:.2f}; the most is {_below(sweep.recall[at], target)} "
-        f"at {sweep.thresholds[at]:.4g} (only {could} hallucinated labels have a score)"
-    )
+def _no_recall(sweep: Sweep, policy: Policy, at: int, _: Floats | None) -> Unmet:
+    return Unmet(UnmetReason.RECALL)
 
 
-def _no_gain(sweep: Sweep, policy: Policy, at: int, _: Floats | None) -> str:
+def _no_gain(sweep: Sweep, policy: Policy, at: int, _: Floats | None) -> Unmet:
     miss = policy.miss or 0.0
     cost = float(Curve.of(sweep).cost(policy.number, miss)[at])
-    nothing = miss * (sweep.prevalence or 0.0)
-    return (
-        f"no threshold is worth its false alarms: flagging nothing costs {nothing:.4g} a trace, "
-        f"the cheapest threshold, {sweep.thresholds[at]:.4g}, costs {cost:.4g}"
-    )
+    return Unmet(UnmetReason.COST, best=cost, instead=miss * (sweep.prevalence or 0.0))
 
 
-def _no_silence(sweep: Sweep, policy: Policy, at: int, daily: Floats | None) -> str:
+def _no_silence(sweep: Sweep, policy: Policy, at: int, daily: Floats | None) -> Unmet:
     assert daily is not None
-    return (
-        f"no threshold that flags a labelled trace keeps to {policy.number:g} a day; "
-        f"the strictest, {sweep.thresholds[at]:.4g}, flags about {daily[at]:.3g} a day"
-    )
+    return Unmet(UnmetReason.ALERTS, best=float(daily[at]))
 
 
-_UNMET: dict[str, Callable[[Sweep, Policy, int, Floats | None], str]] = {
+_UNMET: dict[str, Callable[[Sweep, Policy, int, Floats | None], Unmet]] = {
     "precision": _no_precision,
     "recall": _no_recall,
     "cost": _no_gain,
     "alerts": _no_silence,
 }
-
-
-def _below(value: float, target: float) -> str:
-    """`value` with two digits, or as many as it takes not to read like the `target` it misses."""
-    for digits in range(2, 12):
-        if f"{value:.{digits}f}" != f"{target:.{digits}f}":
-            return f"{value:.{digits}f}"
-    return f"{value}"

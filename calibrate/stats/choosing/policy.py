@@ -12,7 +12,9 @@ import numpy as np
 from calibrate.errors import BadInput
 
 Kind = Literal["precision", "recall", "f-beta", "cost", "alerts", "elbow", "manual"]
-POLICIES = "precision>=0.7, recall>=0.9, f1 (f0.5, f2), cost:fa=1,miss=20, alerts<=20/day, elbow or manual:0.42"
+POLICIES = ", ".join(
+    ("precision>=0.7", "recall>=0.9", "f1 (f0.5, f2)", "cost:fa=1,miss=20", "alerts<=20/day", "elbow or manual:0.42")
+)
 
 
 @dataclass(frozen=True)
@@ -55,7 +57,7 @@ _EXAMPLES = {
     "f-beta": "f-beta:1",
     "cost": "cost:fa=1,miss=20",
     "alerts": "alerts<=20/day",
-    "manual": "manual:0.42, in the detector's units",
+    "manual": "manual:0.42",
 }
 
 

@@ -15,6 +15,7 @@ from calibrate.stats.intervals import bootstrap_intervals
 from calibrate.stats.intervals.bootstrap import RESAMPLES, Areas, Order, Units, draw_counts
 from calibrate.stats.intervals.unseen_positives import Unseen
 from calibrate.stats.sweep.design import Bools, Floats, Ints, check_weights
+from calibrate.stats.sweep.sweep import Missing, missing_of
 from calibrate.types import FlagWhen, Interval
 
 _NOTHING = Interval(None)
@@ -44,7 +45,7 @@ class Comparison:
     second: Ranking | None = None
     auroc: Interval = _NOTHING
     average_precision: Interval = _NOTHING
-    missing: str | None = None
+    missing: Missing | None = None
 
 
 def compare_rankings(
@@ -78,8 +79,7 @@ def compare_rankings(
     group = np.unique(names, return_inverse=True)[1]
     n, positives, many = len(y), int(y.sum()), int(group.max(initial=-1)) + 1
     if not 0 < positives < n:
-        what = f"all {n} labels that both scored are of one kind" if n else "no label has a score of both"
-        return Comparison(n, positives, many, missing=f"{what}; a comparison needs hallucinated and clean ones")
+        return Comparison(n, positives, many, missing=missing_of(n, positives, n, positives))
     sides = flag_when, second_flag_when or flag_when
     keys = [-suspicion(values, side) for values, side in zip(scores, sides, strict=True)]
     here = [Order.of(one, y).areas(w[None, :]) for one in keys]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
+from enum import StrEnum
 from functools import cached_property
 
 import numpy as np
@@ -15,6 +16,17 @@ from calibrate.stats.sweep.clusters import Clusters, cluster_codes, sum_clusters
 from calibrate.stats.sweep.cumulative import auroc, average_precision, by_stratum, corners, count_sums, weighted_sums
 from calibrate.stats.sweep.design import Bools, Design, Floats, Ints, StratumCounts, check_weights
 from calibrate.types import FlagWhen
+
+
+class Missing(StrEnum):
+    """What labels and scores lack for a sweep."""
+
+    NO_LABELS = "no labels"
+    ALL_CLEAN = "all clean"
+    ALL_HALLUCINATED = "all hallucinated"
+    NO_SCORES = "no scores"
+    HALLUCINATED_SCORED = "hallucinated not scored"
+    CLEAN_SCORED = "clean not scored"
 
 
 @dataclass(frozen=True)
@@ -49,7 +61,7 @@ class Sweep:
     squared_positives: float
     auroc: float | None
     average_precision: float | None
-    missing: str | None
+    missing: Missing | None
     strata: StratumCounts | None = None
     clusters: Clusters | None = None
 
@@ -179,7 +191,7 @@ def sweep(
     # The one place where scores are oriented: ascending keys are strict to loose.
     keys = -suspicion(values[scored], flag_when)
     sums = count_sums(keys, y_scored) if w is None else weighted_sums(keys, y_scored, w[scored])
-    missing = _missing(y, y_scored)
+    missing = missing_of(len(y), int(np.count_nonzero(y)), len(y_scored), int(np.count_nonzero(y_scored)))
     squares = None if w is None else w * w
     cluster = None if groups is None else cluster_codes(groups)
     return Sweep(
@@ -233,20 +245,20 @@ def _share(part: Floats, whole: float) -> Floats:
     return np.minimum(part / whole, 1.0) if whole else np.full(len(part), np.nan)
 
 
-def _missing(y: Bools, y_scored: Bools) -> str | None:
-    """Why there is no sweep to speak of, and the remedy; None when both classes have scores."""
-    n, positives = len(y), int(np.count_nonzero(y))
+def missing_of(n: int, positives: int, scored: int, scored_positives: int) -> Missing | None:
+    """What is missing for a sweep; None where labels of both classes have scores.
+
+    Parameters
+    ----------
+    n, positives : numbers of labels, and of hallucinated ones among them.
+    scored, scored_positives : the same of the labels with a score.
+    """
     if not n:
-        return "no labels: label some traces first; a sweep needs hallucinated and clean ones"
-    if positives == 0:
-        return f"all {n} labels are clean: label some hallucinated traces; a sweep needs both"
-    if positives == n:
-        return f"all {n} labels are hallucinated: label some clean traces; a sweep needs both"
-    scored, scored_positives = len(y_scored), int(np.count_nonzero(y_scored))
+        return Missing.NO_LABELS
+    if positives in (0, n):
+        return Missing.ALL_HALLUCINATED if positives else Missing.ALL_CLEAN
     if not scored:
-        return f"none of the {n} labelled traces has a score: run the detector, or see why it abstained"
-    if scored_positives == 0:
-        return f"none of the {positives} hallucinated traces has a score: see why the detector abstained on them"
-    if scored_positives == scored:
-        return f"none of the {n - positives} clean traces has a score: see why the detector abstained on them"
+        return Missing.NO_SCORES
+    if scored_positives in (0, scored):
+        return Missing.CLEAN_SCORED if scored_positives else Missing.HALLUCINATED_SCORED
     return None

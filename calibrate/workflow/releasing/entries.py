@@ -23,7 +23,7 @@ def entry_of(store: Store, saved: SavedPoint, tier: Tier, previous: ThresholdsFi
     point, probability_map = saved.point, saved.data.probability_map
     if not point.feasible:
         raise BadInput(
-            f"{saved.detector}: no threshold meets {point.policy} ({point.why}); choose another policy, or save "
+            f"{saved.detector}: no threshold meets {point.policy}; choose another policy, or save "
             "the nearest point on purpose with --policy manual:THRESHOLD"
         )
     before = previous.detectors.get(saved.detector) if previous else None

@@ -10,12 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrate.errors import BadInput
-from calibrate.report.sentences.figures import FEW_POSITIVES
 from calibrate.stats.intervals import bootstrap_intervals
 from calibrate.stats.intervals import ranking_differences as ranks
 from calibrate.stats.intervals.bootstrap import Areas, Units
 from calibrate.stats.intervals.ranking import Ranked, rank_with_intervals
-from calibrate.stats.sweep.sweep import Sweep, sweep
+from calibrate.stats.sweep.sweep import Missing, Sweep, sweep
 from calibrate.types import Interval
 from calibrate.workflow.evidence import loading
 from calibrate.workflow.evidence.evidence import Evidence
@@ -49,7 +48,8 @@ class Difference:
     """`name` against the first series: AUROC and average precision, theirs minus the first's, with 95% intervals.
 
     `paired`: both on the same `n` labels, `positives` of them hallucinated; otherwise each on its own, and `n` is both
-    together; `shared` traces are then in both. `missing` says why there are no figures.
+    together; `shared` traces are then in both. `missing` says why there are no figures: of the labels that both scored,
+    else of those of the series that it names.
     """
 
     name: str
@@ -58,7 +58,8 @@ class Difference:
     positives: int
     auroc: Interval
     average_precision: Interval
-    missing: str | None = None
+    missing: Missing | None = None
+    lacking: str | None = None
     shared: int = 0
 
 
@@ -116,26 +117,6 @@ def of_samples(store: Store, name: str, samples: Sequence[str], *, seed: int = 0
     """One detector on the labels of each sample: one week's and another's."""
     data = [loading.load_evidence(store, name, sample=sample) for sample in _several(samples, "samples")]
     return _apart([_Part(s, one, np.arange(len(one.rows))) for s, one in zip(samples, data, strict=True)], seed=seed)
-
-
-def cautions(found: Contrast) -> list[str]:
-    """What a reader of the intervals must know; empty when there is nothing to say."""
-    said = []
-    sets = [(one.name, one.sweep.n, one.sweep.positives) for one in found.series]
-    sets += [(one.name, one.n, one.positives) for one in found.differences if one.paired]
-    few = list(dict.fromkeys(name for name, n, positives in sets if min(positives, n - positives) < FEW_POSITIVES))
-    if few:
-        said.append(
-            f"{', '.join(few)}: one label more or less moves every figure. Label until there are at least "
-            f"{FEW_POSITIVES} hallucinated and {FEW_POSITIVES} clean ones"
-        )
-    said += [
-        f"Labelled traces that {found.series[0].name} and {one.name} share: {one.shared:,}. Their difference is taken "
-        "as that of separate traces, so its interval is too wide, if anything"
-        for one in found.differences
-        if one.shared
-    ]
-    return said
 
 
 def models_of(data: Evidence) -> list[str]:
@@ -225,9 +206,9 @@ def _difference(
     first: Series, before: Areas, second: Series, after: Areas, verdicts: bootstrap_intervals.Verdicts
 ) -> Difference:
     n, positives = (getattr(first.sweep, what) + getattr(second.sweep, what) for what in ("n", "positives"))
-    missing = next((f"{one.name}: {one.sweep.missing}" for one in (first, second) if one.sweep.missing), None)
-    if missing:
-        return Difference(second.name, False, n, positives, Interval(None), Interval(None), missing)
+    if lacking := next((series for series in (first, second) if series.sweep.missing), None):
+        missing = lacking.sweep.missing
+        return Difference(second.name, False, n, positives, Interval(None), Interval(None), missing, lacking.name)
     auroc = (second.sweep.auroc or 0.0) - (first.sweep.auroc or 0.0)
     average = (second.sweep.average_precision or 0.0) - (first.sweep.average_precision or 0.0)
     return Difference(

@@ -10,12 +10,10 @@ from typing import Any
 import numpy as np
 
 from calibrate.errors import BadInput
-from calibrate.report.sentences import ensembles
-from calibrate.report.sentences.figures import percent
 from calibrate.stats.choosing.bounded import NotBounded, bounded
 from calibrate.stats.ensembles import combine, nested_cv
 from calibrate.stats.ensembles.cascade import Frontier, frontier
-from calibrate.stats.ensembles.combine import FEW, KINDS, Kind, Material, Recipe
+from calibrate.stats.ensembles.combine import KINDS, Kind, Material, Recipe
 from calibrate.stats.ensembles.joint import Correlation, Joint, correlation, joint_false_positives
 from calibrate.stats.ensembles.performance import (
     Drawn,
@@ -46,14 +44,15 @@ COVERED = 0.5
 
 @dataclass(frozen=True)
 class Cut:
-    """From which score on the ensemble flags, and which `share` of the traffic that is; None: nothing, and `why`."""
+    """From which score on the ensemble flags, and which `share` of the traffic that is; None: nothing. `unmet` says why
+    no precision could be bounded, where that is the reason."""
 
     threshold: float | None
     share: float
     strength: Strength
     target: float | None = None
     bound: float | None = None
-    why: str | None = None
+    unmet: NotBounded | None = None
 
 
 @dataclass(frozen=True)
@@ -91,7 +90,6 @@ class Report:
     joint: tuple[Joint, ...]
     correlation: Correlation
     frontier: Frontier | None
-    notes: tuple[str, ...]
 
     @property
     def able(self) -> tuple[str, ...]:
@@ -107,15 +105,17 @@ class Report:
         return self.gathered.material.positives
 
     @property
-    def sentence(self) -> str:
-        return ensembles.sentence(
-            self.signal.share,
-            self.figures.recall,
-            self.best,
-            self.best_figures.recall,
-            self.apart,
-            positives=self.positives,
-        )
+    def prevalence(self) -> float:
+        """The estimated share of the traffic that is hallucinated, 0 to 1."""
+        material = self.gathered.material
+        return float(np.average(material.labels, weights=material.weights))
+
+    @property
+    def coverage(self) -> Mapping[str, float]:
+        """The estimated share of the traffic that each detector can score, 0 to 1."""
+        material = self.gathered.material
+        scored = {name: np.isfinite(scores) for name, scores in material.scores.items()}
+        return {name: float(np.average(has_score, weights=material.weights)) for name, has_score in scored.items()}
 
 
 def build(
@@ -171,7 +171,6 @@ def build(
         ),
         correlation=correlation(material),
         frontier=frontier(material, costliest(priced), budget=budget) if worth_a_filter(priced) else None,
-        notes=tuple(_notes(recipe, gathered, each, budget)),
     )
 
 
@@ -187,7 +186,7 @@ def best_names(store: Store, *, sample: str | None = None, most: int = DEFAULT) 
 
 
 def document_of(report: Report) -> dict[str, Any]:
-    """All of it that is worth keeping, as JSON: what a runtime needs, and what was known when it was made."""
+    """The figures worth keeping, as JSON: what a runtime needs, and what was known when it was made."""
     data = report.gathered.data
     return {
         "kind": report.recipe.kind,
@@ -197,12 +196,10 @@ def document_of(report: Report) -> dict[str, Any]:
             for name, c in sorted(data.configs.items())
         },
         "budget": report.budget,
-        "cuts": {"page": asdict(report.page), "signal": asdict(report.signal)},
+        "cuts": {"page": _cut_json(report.page), "signal": _cut_json(report.signal)},
         "figures": {**asdict(report.figures), "auroc": asdict(report.auroc)},
         "best_single": {"detector": report.best, "figures": asdict(report.best_figures)},
         "difference": asdict(report.apart),
-        "sentence": report.sentence,
-        "notes": list(report.notes),
         "data": {
             "sample": data.sample.name if data.sample else None,
             "samples": list(data.sample.names) if data.sample else [],
@@ -214,12 +211,20 @@ def document_of(report: Report) -> dict[str, Any]:
     }
 
 
-def save(store: Store, name: str, report: Report, *, by: str, now: datetime) -> None:
-    """Keeps the ensemble under a name; the latest of a name counts. Raises BadInput for a name it cannot have."""
+def _cut_json(cut: Cut) -> dict[str, Any]:
+    names = ("threshold", "share", "strength", "target", "bound")
+    return {name: getattr(cut, name) for name in names}
+
+
+def save(store: Store, name: str, document: Mapping[str, Any], *, by: str, now: datetime) -> None:
+    """Keep an ensemble's document under a name; the latest of a name counts.
+
+    Raises BadInput for a name it cannot have.
+    """
     clean = name.strip()
     if not clean or len(clean) > 100 or not clean.isprintable():
         raise BadInput("an ensemble needs a name of 1 to 100 printable characters, like grounding")
-    store.ensembles.save(clean, document_of(report), by=by, now=now)
+    store.ensembles.save(clean, dict(document), by=by, now=now)
 
 
 def saved(store: Store) -> list[SavedEnsemble]:
@@ -245,7 +250,7 @@ def _saved_thresholds(store: Store, gathered: Gathered) -> dict[str, float]:
     lacking = [name for name in names if not has_saved_thresholds(store, [name])]
     if lacking:
         raise BadInput(
-            f"{ensembles.names(lacking)} has no saved operating point for these scores: "
+            f"no saved operating point for these scores of {', '.join(lacking)}: "
             "choose one (`choose … --save`, or the Tune page), or let each flag an equal share of traffic"
         )
     return {name: points[name].point.threshold for name in names}
@@ -267,9 +272,9 @@ def _page_cut(rule: Rule, gathered: Gathered, mine: Judged, signal: Cut, *, targ
     curve = sweep(material.labels, scores, design=material.design, groups=material.groups)
     found = bounded(curve, target)
     if isinstance(found, NotBounded):
-        return Cut(None, 0.0, "measured", target, why=found.why)
+        return Cut(None, 0.0, "measured", target, unmet=found)
     if signal.threshold is None:
-        return Cut(None, 0.0, "measured", target, why="the budget's cut flags nothing")
+        return Cut(None, 0.0, "measured", target)
     at = max(found.threshold, signal.threshold)
     return Cut(at, _share(rule.score(material.traffic), at, material), "bounded", target, found.bound)
 
@@ -305,37 +310,3 @@ def kind_name(recipe: Recipe) -> str:
         "cascade": f"cascade, {recipe.expensive} last",
     }
     return names[recipe.kind]
-
-
-def _notes(recipe: Recipe, gathered: Gathered, each: Mapping[str, float | None], budget: float) -> list[str]:
-    """What a reader of the figures must know before relying on them."""
-    material, found = gathered.material, []
-    n, positives = len(material.labels), material.positives
-    if positives < FEW:
-        found.append(f"Only {positives} of {n} labels are hallucinated: one more or less moves every figure.")
-    if recipe.kind == "logistic" and positives < FEW:
-        found.append(f"With fewer than {FEW} hallucinated labels a logistic fit chases noise: this is the mean rank.")
-    prevalence = float(np.average(material.labels, weights=material.weights))
-    if budget < prevalence:
-        found.append(
-            f"About {percent(prevalence)} of the traffic is hallucinated: flagging {percent(budget)} of it finds "
-            f"{percent(budget / prevalence)} of the hallucinations at most."
-        )
-    if recipe.thresholds:
-        found.append(
-            "The thresholds are the saved operating points. Where these labels chose them, the figures flatter them."
-        )
-    if gathered.from_labels:
-        found.append(
-            f"Every detector was asked about only {gathered.traffic.n:,} of {gathered.traffic.window:,} traces, so the "
-            f"cut is read from the {n} labels, each counting for what it stands for. Run the detectors on all traces "
-            "(`detect … --all`) to read it from the traffic."
-        )
-    for name, at in sorted(each.items()):
-        if at is None:
-            found.append(f"{name} alone cannot flag as little as {budget:.1%}: more share its most suspicious score.")
-    for name, scores in material.scores.items():
-        share = float(np.average(np.isfinite(scores), weights=material.weights))
-        if share < COVERED:
-            found.append(f"{name} can score only {share:.0%} of the traffic.")
-    return found

@@ -19,11 +19,6 @@ from db import Store
 from db.releases import SavedPoint
 from db.scores import Config
 
-TURNS = (
-    "The map turns: somewhere a more suspicious score means a smaller probability. Look at the labels at that end "
-    "before relying on it."
-)
-
 
 @dataclass(frozen=True)
 class Mapped:
@@ -95,23 +90,3 @@ def judged(found: Reliability) -> Mapping[str, Any]:
         "ece_plain": found.ece,
         "bins": [asdict(one) for one in found.bins],
     }
-
-
-def sentence(mapped: Mapped) -> str:
-    """What is known of the map, in words with its numbers."""
-    found, apparent = mapped.fitted.reliability, mapped.fitted.apparent
-    better = found.gain.low is not None and found.gain.low > 0
-    worth = "better than" if better else "not clearly better than"
-    return (
-        f"On {found.n:,} labels it was not fitted on, {found.positives:,} hallucinated, its Brier score "
-        f"is {_figure(found.brier)}, {worth} the {found.base_brier:.3f} of always saying the same; "
-        f"on the labels it was fitted on it would look like {_value(apparent.brier)}."
-    )
-
-
-def _figure(found: Interval) -> str:
-    return f"{_value(found)} ({found.low or 0:.3f}–{found.high or 0:.3f})"
-
-
-def _value(found: Interval) -> str:
-    return f"{found.value or 0:.3f}"

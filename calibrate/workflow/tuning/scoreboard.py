@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -15,7 +15,7 @@ from calibrate.stats.intervals.ranking_differences import Comparison, compare_ra
 from calibrate.stats.intervals.sweep_intervals import figures
 from calibrate.stats.sweep.design import Floats, Ints
 from calibrate.stats.sweep.sweep import Sweep, sweep
-from calibrate.types import FlagWhen, Interval
+from calibrate.types import FlagWhen, Interval, OperatingPoint
 from calibrate.workflow.evidence import loading
 from calibrate.workflow.evidence.score_matrix import ScoreMatrix, load_score_matrix
 from calibrate.workflow.tuning.spending import Spent, spent_by
@@ -35,7 +35,8 @@ class AtPoint:
     """A detector at one threshold, measured on the scoreboard's labels, of which `flagged` are flagged.
 
     `saved`: it is the operating point that was saved, else what `policy` chooses on these very labels, the
-    nearest one where nothing is `feasible`. `why` says what is to be known of it, where there is anything.
+    nearest one where nothing is `feasible`, which `nearest` then holds as it was chosen. `other`: the saved point is of
+    other parameters or another model.
     """
 
     threshold: float
@@ -46,7 +47,8 @@ class AtPoint:
     precision: Interval
     recall: Interval
     flagged: int
-    why: str | None = None
+    nearest: OperatingPoint | None = None
+    other: bool = False
 
     @property
     def chosen(self) -> str:
@@ -182,21 +184,29 @@ def _chosen(curve: Sweep, config: Config | None, saved: SavedPoint | None) -> At
     """The saved threshold where it is of the same configuration, else what the default policy chooses here."""
     if curve.missing:
         return None
-    why = None
+    other = False
     if saved is not None and config is not None:
         if saved.config_id == config.id:
-            point = saved.point
-            return _at(curve, point.threshold, point.policy, saved=True, why=point.why)
-        why = "the saved point is of other parameters or another model"
-    found = choose(curve, DEFAULT)
-    made = _at(curve, found.threshold, found.policy, saved=False, why=found.why or why)
-    return replace(made, feasible=found.feasible)
+            return _at(curve, saved.point, saved=True)
+        other = True
+    return _at(curve, choose(curve, DEFAULT), saved=False, other=other)
 
 
-def _at(curve: Sweep, threshold: float, policy: str, *, saved: bool, why: str | None) -> AtPoint:
-    found = figures(curve, threshold)
-    flagged = found.true_positives + found.false_positives
-    return AtPoint(threshold, curve.flag_when, policy, saved, True, found.precision, found.recall, flagged, why)
+def _at(curve: Sweep, point: OperatingPoint, *, saved: bool, other: bool = False) -> AtPoint:
+    """A chosen point as the scoreboard's labels measure it."""
+    measured = figures(curve, point.threshold)
+    return AtPoint(
+        threshold=point.threshold,
+        flag_when=curve.flag_when,
+        policy=point.policy,
+        saved=saved,
+        feasible=saved or point.feasible,
+        precision=measured.precision,
+        recall=measured.recall,
+        flagged=measured.true_positives + measured.false_positives,
+        nearest=None if point.feasible else point,
+        other=other,
+    )
 
 
 def _clusters(data: ScoreMatrix) -> Ints:

@@ -13,7 +13,8 @@ from scipy.stats import t as student
 from calibrate.errors import BadInput
 from calibrate.stats.choosing.bounded import START, Bounded, NotBounded, bounded, lower_bounds
 from calibrate.stats.sweep.design import Design
-from calibrate.stats.sweep.sweep import sweep
+from calibrate.stats.sweep.sweep import Missing, sweep
+from calibrate.types import UnmetReason
 
 
 def drawn(seed: int, n: int = 200, shift: float = 2.0) -> tuple[np.ndarray, np.ndarray]:
@@ -109,17 +110,21 @@ def test_order_and_direction_do_not_matter() -> None:
 
 
 @pytest.mark.parametrize(
-    ("labels", "scores", "says"),
+    ("labels", "scores", "missing", "reason", "flagged"),
     [
-        ([1, 0, 1], [3, 2, 1], "no threshold flags 20 labels; all together there are 3"),
-        ([0] * 40, list(range(40)), "all 40 labels are clean"),
-        ([1, 0] * 30, list(range(60)), "precision is 0.50 and only"),
+        ([1, 0, 1], [3, 2, 1], None, UnmetReason.FEW_FLAGGED, 3),
+        ([0] * 40, list(range(40)), Missing.ALL_CLEAN, UnmetReason.FEW_FLAGGED, 40),
+        ([1, 0] * 30, list(range(60)), None, UnmetReason.BOUND, 20),
     ],
 )
-def test_what_is_not_bounded_says_why(labels: list[int], scores: list[float], says: str) -> None:
+def test_what_is_not_bounded_says_why(
+    labels: list[int], scores: list[float], missing: Missing | None, reason: UnmetReason, flagged: int
+) -> None:
     found = bounded(sweep(labels, scores), 0.7)
     assert isinstance(found, NotBounded)
-    assert says in found.why
+    assert (found.missing, found.unmet.reason, found.labels) == (missing, reason, flagged)
+    if reason == UnmetReason.BOUND:
+        assert (found.precision, found.unmet.best) == (0.5, found.bounds[0])
 
 
 def test_a_target_of_one_is_refused() -> None:

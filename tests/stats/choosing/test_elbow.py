@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from calibrate.stats.choosing.elbow import Elbow, elbow_spread
+from calibrate.report.sentences.figures import elbow as elbow_sentence
+from calibrate.stats.choosing.elbow import Elbow, Spread, elbow_spread
 from calibrate.stats.choosing.policies import Policy, choose
 from calibrate.stats.sweep.sweep import sweep
 
@@ -48,5 +49,6 @@ def test_flipping_the_side_mirrors_it() -> None:
 def test_one_positive_is_in_too_few_resamples_to_tell() -> None:
     labels = np.arange(30) == 0
     assert elbow_spread(np.zeros(30, dtype=bool), np.arange(30.0), rng=np.random.default_rng(0)) is None
-    assert "cannot be told" in Elbow(None).sentence
+    assert elbow_sentence(Elbow(None)).startswith("How steady the elbow is is unknown")
+    assert elbow_sentence(Elbow(Spread(-0.5, 0.1, 0.51))).endswith("half of the elbows would lie from −0.5 to 0.51.")
     assert elbow_spread(labels, np.arange(30.0), rng=np.random.default_rng(0)) is not None  # in 64% of them

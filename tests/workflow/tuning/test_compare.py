@@ -8,6 +8,7 @@ from sklearn.metrics import average_precision_score, roc_auc_score
 
 from calibrate.cli import main
 from calibrate.errors import BadInput
+from calibrate.report.sentences import compare as sentences
 from calibrate.types import Label, Record, Trace
 from calibrate.workflow.evidence import loading
 from calibrate.workflow.tuning import compare
@@ -76,7 +77,7 @@ def test_two_weeks_and_a_week_that_cannot_be_judged(store: Store) -> None:
     found = compare.of_samples(store, DETECTOR, ["w47", "w48"])
     (difference,) = found.differences
     assert (difference.name, difference.missing, difference.n, difference.shared) == ("w48", None, 70, 30)
-    assert any("that w47 and w48 share: 30." in said for said in compare.cautions(found))
+    assert any("that w47 and w48 share: 30." in said for said in sentences.cautions(found))
 
 
 def test_a_series_of_few_labels_widens_no_other_difference(store: Store) -> None:
@@ -96,9 +97,9 @@ def test_separate_weeks_share_nothing_and_few_labels_are_a_caution(store: Store)
     labels = [place % 2 == 0 for place in range(60)]
     both(store, labels, *(list(np.random.default_rng(seed).random(60)) for seed in (1, 2)))
     plenty = compare.of_detectors(store, [DETECTOR, ABOVE])
-    assert (plenty.differences[0].shared, compare.cautions(plenty)) == (0, [])
+    assert (plenty.differences[0].shared, sentences.cautions(plenty)) == (0, [])
     keep_sample(store, ["all"] * 3, {"all": 60})
-    (said,) = compare.cautions(compare.of_detectors(store, [DETECTOR, ABOVE], sample="w47"))
+    (said,) = sentences.cautions(compare.of_detectors(store, [DETECTOR, ABOVE], sample="w47"))
     assert said.startswith(f"{DETECTOR}, {ABOVE}: one label more or less moves every figure")
 
 

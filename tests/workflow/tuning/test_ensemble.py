@@ -10,6 +10,7 @@ import pytest
 
 from calibrate.cli import main
 from calibrate.errors import BadInput
+from calibrate.report.sentences import ensembles as sentences
 from calibrate.stats.ensembles.combine import Recipe
 from calibrate.stats.ensembles.rules import Fixed, Logistic
 from calibrate.types import Score, Usage
@@ -45,8 +46,9 @@ def test_a_report_says_what_is_flagged_found_and_known(store: Store) -> None:
     assert report.signal.share == pytest.approx(np.mean(scores >= report.signal.threshold))
     assert report.signal.share <= 0.05
     assert not report.gathered.from_labels
-    assert report.sentence.startswith("Flags 5.0% of traffic and finds about ")
-    assert f"({report.positives} labelled)" in report.sentence
+    headline = sentences.sentences(report)[0]
+    assert headline.startswith("Flags 5% of traffic and finds about ")
+    assert f"({report.positives} labelled)" in headline
     assert [one.name for one in report.compared if one.single] == [C, B, A]
     assert len(report.joint) == 3
     assert report.frontier is None
@@ -73,7 +75,7 @@ def test_traffic_that_not_every_detector_was_asked_about_is_stood_for_by_weighte
     assert np.array_equal(found.material.traffic[A], found.material.scores[A])
     assert np.allclose(found.material.traffic_weights, 2.0)
     report = step.build(store, Recipe("k_of_n", k=1), [A, "word_overlap"], sample="w47")
-    assert any("only 29 of 59 traces" in note for note in report.notes)
+    assert any("only 29 of 59 traces" in note for note in sentences.notes(report))
 
 
 def test_refusals_are_neither_traffic_nor_labels(store: Store) -> None:
@@ -96,7 +98,7 @@ def test_a_long_window_is_read_in_part(store: Store, monkeypatch: pytest.MonkeyP
 def test_saved_operating_points_are_the_thresholds(store: Store) -> None:
     filled(store)
     assert not step.has_saved_thresholds(store, [A, B])
-    with pytest.raises(BadInput, match="rouge_l and token_overlap has no saved operating point"):
+    with pytest.raises(BadInput, match="no saved operating point for these scores of rouge_l, token_overlap"):
         step.build(store, Recipe("k_of_n", k=1), [A, B], saved_thresholds=True)
     points = [save(store, "manual:0.4", name=name) for name in (A, B)]
     assert step.has_saved_thresholds(store, [A, B])
@@ -106,7 +108,7 @@ def test_saved_operating_points_are_the_thresholds(store: Store) -> None:
     assert report.signal.share == pytest.approx(np.mean((values[A] <= 0.4) | (values[B] <= 0.4)))
     assert report.budget == report.signal.share
     assert points[0].threshold == 0.4
-    assert any("flatter" in note for note in report.notes)
+    assert any("flatter" in note for note in sentences.notes(report))
 
 
 def test_a_judge_is_last_in_a_cascade_and_its_price_is_the_median(store: Store) -> None:
@@ -134,14 +136,14 @@ def test_a_judge_is_last_in_a_cascade_and_its_price_is_the_median(store: Store) 
 def test_an_ensemble_saved_is_the_same_when_read(store: Store) -> None:
     filled(store)
     report = step.build(store, Recipe("logistic"), [A, B, C])
-    step.save(store, " grounding ", report, by="ann", now=NOW)
-    step.save(store, "grounding", report, by="bob", now=NOW)
+    step.save(store, " grounding ", sentences.document(report), by="ann", now=NOW)
+    step.save(store, "grounding", sentences.document(report), by="bob", now=NOW)
     (one,) = step.saved(store)
     assert (one.name, one.saved_by) == ("grounding", "bob")
     assert step.rule_of(one) == report.rule
     assert one.document["cuts"]["signal"]["threshold"] == report.signal.threshold
     with pytest.raises(BadInput, match="needs a name"):
-        step.save(store, "  ", report, by="ann", now=NOW)
+        step.save(store, "  ", sentences.document(report), by="ann", now=NOW)
 
 
 def test_the_page_cut_is_no_looser_than_the_budget_and_bounded(store: Store) -> None:
@@ -187,7 +189,7 @@ def test_the_command_line_says_the_same_and_saves(
     assert main(["ensemble", "k_of_n", A, B, C, "--k", "2", "--budget", "0.1", "--save", "two", "--json", *at]) == 0
     document = json.loads(capsys.readouterr().out)
     report = step.build(store, Recipe("k_of_n", k=2), [A, B, C], budget=0.1)
-    assert document["sentence"] == report.sentence
+    assert document["sentence"] == " ".join(sentences.sentences(report))
     assert document["rule"]["k"] == 2
     assert {one["name"] for one in document["compared"]} >= {A, B, C, "at least 2", "logistic"}
     assert main(["ensemble", "list", *at]) == 0

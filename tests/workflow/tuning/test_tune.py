@@ -15,6 +15,7 @@ from calibrate import registry
 from calibrate.cli import main
 from calibrate.errors import BadInput
 from calibrate.orientation import flags
+from calibrate.report.sentences import figures
 from calibrate.stats.choosing.policies import NotEnoughLabels, Policy, parse
 from calibrate.types import Label, Record, Score, Trace, TraceFilter
 from calibrate.workflow.detection import configurations
@@ -100,16 +101,16 @@ def test_a_policy_that_nothing_meets_says_so_and_gives_the_nearest(store: Store)
     fill(store, [True, False] * 10, [0.5] * 20)
     point = operating_points.choose_point(loading.load_evidence(store, DETECTOR), Policy("precision", 0.7))
     assert not point.feasible
-    assert point.why == "no threshold reaches precision 0.70; the best is 0.50 at 0.5 (20 labels flagged)"
+    assert figures.why(point) == "no threshold reaches a precision of 70%; the best is 50% at 0.5 (20 labels flagged)"
     assert point.threshold == 0.5
 
 
 @pytest.mark.parametrize(
     ("labels", "scores", "match"),
     [
-        ([False] * 4, [0.1] * 4, "all 4 labels are clean"),
-        ([True, False], [None, None], "none of the 2 labelled traces has a score"),
-        ([None, None], [0.1, 0.2], "no labels"),
+        ([False] * 4, [0.1] * 4, "of 4 labels 0 are hallucinated"),
+        ([True, False], [None, None], "0 have a score"),
+        ([None, None], [0.1, 0.2], "of 0 labels"),
     ],
 )
 def test_labels_that_cannot_choose_say_what_is_missing(
@@ -179,8 +180,8 @@ def test_an_elbow_comes_with_how_steady_it_is(sqlite_url: str, capsys: pytest.Ca
     assert found == operating_points.bootstrap_elbow(loading.load_evidence(store, DETECTOR))
     here = ["choose", DETECTOR, "--store", sqlite_url]
     assert main([*here, "--policy", "elbow", "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["elbow"] == asdict(found)
+    assert json.loads(capsys.readouterr().out)["elbow"] == {**asdict(found), "knee": None}
     assert main([*here, "--policy", "elbow"]) == 0
-    assert found.sentence in capsys.readouterr().out
+    assert figures.elbow(found) in capsys.readouterr().out
     assert main([*here, "--policy", "f1", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["elbow"] is None

@@ -1,0 +1,53 @@
+"""Whether curves differ by more than chance, in sentences."""
+
+from __future__ import annotations
+
+from calibrate.report.numbers import count
+from calibrate.report.sentences import figures
+from calibrate.report.sentences.figures import FEW_POSITIVES
+from calibrate.stats.intervals.ranking_differences import Comparison
+from calibrate.stats.sweep.sweep import Missing
+from calibrate.workflow.tuning.compare import Contrast, Difference
+
+
+def missing(contrast: Contrast, difference: Difference) -> str | None:
+    """Say why two series cannot be compared; None where they can."""
+    if difference.missing is None:
+        return None
+    series = next((series for series in contrast.series if series.name == difference.lacking), None)
+    if series is not None:
+        return f"{series.name}: {figures.missing(series.sweep)}"
+    return _paired(difference.missing, difference.n)
+
+
+def nothing_paired(result: Comparison) -> str | None:
+    """Say why two sets of scores of the same labels cannot be compared; None where they can."""
+    return None if result.missing is None else _paired(result.missing, result.n)
+
+
+def _paired(missing: Missing, n: int) -> str:
+    labels = f"all {count(n, 'label')} that both scored are of one kind"
+    if missing == Missing.NO_LABELS:
+        labels = "no label has a score of both"
+    return f"{labels}; a comparison needs hallucinated and clean ones"
+
+
+def cautions(contrast: Contrast) -> list[str]:
+    """List what a reader of the intervals must know."""
+    sets = [(series.name, series.sweep.n, series.sweep.positives) for series in contrast.series]
+    sets += [(pair.name, pair.n, pair.positives) for pair in contrast.differences if pair.paired]
+    few = list(dict.fromkeys(name for name, n, positives in sets if min(positives, n - positives) < FEW_POSITIVES))
+    notes = []
+    if few:
+        notes.append(
+            f"{', '.join(few)}: one label more or less moves every figure. Label until there are at least "
+            f"{FEW_POSITIVES} hallucinated and {FEW_POSITIVES} clean ones"
+        )
+    first = contrast.series[0].name
+    notes += [
+        f"Labelled traces that {first} and {pair.name} share: {count(pair.shared)}. Their difference is taken as that "
+        "of separate traces, so its interval is too wide, if anything"
+        for pair in contrast.differences
+        if pair.shared
+    ]
+    return notes

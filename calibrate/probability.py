@@ -42,7 +42,7 @@ class ProbabilityMap:
             # + 0.0 turns -0.0 into 0.0: JSON readers and a digest do not tell them apart.
             "centre": self.centre + 0.0,
             "spread": self.spread,
-            "coefficients": [one + 0.0 for one in self.coefficients],
+            "coefficients": [coefficient + 0.0 for coefficient in self.coefficients],
             "flag_when": self.flag_when,
         }
 
@@ -50,7 +50,7 @@ class ProbabilityMap:
     def from_json(cls, document: Mapping[str, Any]) -> ProbabilityMap:
         """The map a document holds; keys it does not know are left alone. Raises BadInput for one that is no map."""
         try:
-            b0, b1, b2 = (float(one) for one in document["coefficients"])
+            b0, b1, b2 = (float(coefficient) for coefficient in document["coefficients"])
             centre, spread = float(document["centre"]), float(document["spread"])
             kind, flag_when = document["kind"], document["flag_when"]
         except (KeyError, TypeError, ValueError) as error:
@@ -84,6 +84,6 @@ class JudgedMap:
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> JudgedMap:
         """What `to_json` gave. Raises BadInput for one that holds no map."""
-        found = ProbabilityMap.from_json(document)
+        fitted = ProbabilityMap.from_json(document)
         brier, ece = (Interval(**document[name]) for name in ("brier", "ece"))
-        return cls(found, int(document["n"]), int(document["positives"]), brier, ece)
+        return cls(fitted, int(document["n"]), int(document["positives"]), brier, ece)

@@ -41,16 +41,16 @@ class Parameter(NamedTuple):
 
 def names() -> list[str]:
     """Every detector there is, by name."""
-    return sorted(name for name, one in _classes().items() if not isinstance(one, str))
+    return sorted(name for name, cls in _load_classes().items() if not isinstance(cls, str))
 
 
 def get(name: str) -> type[Detector]:
     """The detector's class. Raises UnknownDetector with the nearest names, BadInput for one that cannot be loaded."""
-    found = _classes().get(name)
-    if isinstance(found, str):
-        raise BadInput(found)
-    if found is not None:
-        return found
+    cls = _load_classes().get(name)
+    if isinstance(cls, str):
+        raise BadInput(cls)
+    if cls is not None:
+        return cls
     near = difflib.get_close_matches(name, names(), n=3, cutoff=0.5)
     hint = f"did you mean {', '.join(near)}?" if near else f"there are: {', '.join(names())}"
     raise UnknownDetector(f"no detector {name!r}; {hint}")
@@ -60,13 +60,13 @@ def make(name: str, params: Mapping[str, Any] | None = None) -> Detector:
     """The detector with these parameters, the rest at their defaults. Texts, as a command line gives them, are read
     as the parameter's type. Raises UnknownDetector, or BadInput for an unknown parameter or an impossible value."""
     cls = get(name)
-    known = {parameter.name: parameter for parameter in parameters(cls)}
+    declared = {parameter.name: parameter for parameter in parameters(cls)}
     values = {}
     for key, value in (params or {}).items():
-        if key not in known:
-            offered = ", ".join(known) or "none"
+        if key not in declared:
+            offered = ", ".join(declared) or "none"
             raise BadInput(f"{name} has no parameter {key!r}; it has: {offered}")
-        values[key] = _read(name, known[key], value)
+        values[key] = _convert_or_refuse(name, declared[key], value)
     try:
         return cls(**values)
     except ValueError as error:  # a detector's own check in __post_init__
@@ -85,15 +85,15 @@ def config_of(detector: Detector) -> dict[str, Any]:
 
 
 @cache
-def _classes() -> dict[str, type[Detector] | str]:
+def _load_classes() -> dict[str, type[Detector] | str]:
     """The detectors, or why one that another package offers cannot be had: what is broken takes no other with it."""
-    found: dict[str, type[Detector] | str] = {}
+    classes: dict[str, type[Detector] | str] = {}
     for module in pkgutil.iter_modules(calibrate.detectors.__path__):
         if module.name != "base" and not module.ispkg:
             loaded = importlib.import_module(f"calibrate.detectors.{module.name}")
             for cls in vars(loaded).values():
                 if isinstance(cls, type) and cls.__module__ == loaded.__name__ and hasattr(cls, "flag_when"):
-                    found[cls.name] = cls  # type: ignore[attr-defined]
+                    classes[cls.name] = cls  # type: ignore[attr-defined]
     for entry in entry_points(group=GROUP):
         try:
             offered: type[Detector] = entry.load()
@@ -101,14 +101,14 @@ def _classes() -> dict[str, type[Detector] | str]:
         except Exception as error:  # whatever its module does when it is imported
             why = f"the detector {entry.name!r} of {entry.value} cannot be loaded: {error}; mend or remove it"
             log.warning(why)
-            found.setdefault(entry.name, why)
+            classes.setdefault(entry.name, why)
             continue
-        if isinstance(known := found.get(name), type):
-            other = f"{known.__module__}.{known.__name__}"
-            log.warning(f"two detectors are called {name!r}: {other}, which is taken, and {entry.value}: remove one")
+        if isinstance(existing := classes.get(name), type):
+            place = f"{existing.__module__}.{existing.__name__}"
+            log.warning(f"two detectors are called {name!r}: {place}, which is taken, and {entry.value}: remove one")
             continue
-        found[name] = offered
-    return found
+        classes[name] = offered
+    return classes
 
 
 def _parameter(field: dataclasses.Field[Any], hint: Any) -> Parameter:
@@ -118,19 +118,21 @@ def _parameter(field: dataclasses.Field[Any], hint: Any) -> Parameter:
     return Parameter(field.name, kind, field.default, choices, str(field.metadata.get("help", "")), *bounds)
 
 
-def _read(name: str, parameter: Parameter, value: Any) -> Any:
+def _convert_or_refuse(name: str, parameter: Parameter, value: Any) -> Any:
     """The value as the parameter's type, or BadInput saying what the parameter takes."""
     try:
-        read = _as(parameter.type, value)
+        converted = _convert(parameter.type, value)
     except (TypeError, ValueError, OverflowError):
-        read = None
-    inside = isinstance(read, (str, bool)) or read is None or _within(read, parameter.low, parameter.high)
-    if read is None or not inside or (parameter.choices and read not in parameter.choices):
-        raise BadInput(f"{name}: {parameter.name} cannot be {value!r}; it is {_takes(parameter)}")
-    return read
+        converted = None
+    inside = (
+        isinstance(converted, (str, bool)) or converted is None or _within(converted, parameter.low, parameter.high)
+    )
+    if converted is None or not inside or (parameter.choices and converted not in parameter.choices):
+        raise BadInput(f"{name}: {parameter.name} cannot be {value!r}; it is {_describe_domain(parameter)}")
+    return converted
 
 
-def _as(kind: type, value: Any) -> Any:
+def _convert(kind: type, value: Any) -> Any:
     """`value` as str, bool, int or float; texts are read, nothing is rounded, a bool is no number."""
     if kind is bool:
         return (
@@ -142,15 +144,15 @@ def _as(kind: type, value: Any) -> Any:
         return None
     if kind is int and isinstance(value, float) and not value.is_integer():
         return None
-    read = kind(value)
-    return None if isinstance(read, float) and not math.isfinite(read) else read
+    converted = kind(value)
+    return None if isinstance(converted, float) and not math.isfinite(converted) else converted
 
 
 def _within(value: float, low: float | None, high: float | None) -> bool:
     return (low is None or value >= low) and (high is None or value <= high)
 
 
-def _takes(parameter: Parameter) -> str:
+def _describe_domain(parameter: Parameter) -> str:
     if parameter.choices:
         return f"one of {', '.join(map(str, parameter.choices))}"
     kinds = {int: "a whole number", float: "a number", bool: "true or false", str: "a text"}

@@ -49,7 +49,7 @@ def routes(find: Find, *, token: str = "") -> list[Route]:
     def active(request: Request) -> Response:
         return _answer(request, find, None, token)
 
-    def numbered(request: Request) -> Response:
+    def by_version(request: Request) -> Response:
         return _answer(request, find, request.path_params["version"], token)
 
     def health(_: Request) -> Response:
@@ -57,7 +57,7 @@ def routes(find: Find, *, token: str = "") -> list[Route]:
 
     return [
         Route("/thresholds/active.json", active),
-        Route("/thresholds/{version}.json", numbered),
+        Route("/thresholds/{version}.json", by_version),
         Route("/healthz", health),
     ]
 
@@ -67,12 +67,12 @@ def application(find: Find, *, token: str = "") -> Starlette:
     from starlette.applications import Starlette
     from starlette.exceptions import HTTPException
 
-    def sentence(_: Request, error: Exception) -> Response:
+    def explain(_: Request, error: Exception) -> Response:
         assert isinstance(error, HTTPException)
-        known = "/thresholds/active.json, /thresholds/VERSION.json and /healthz, with GET or HEAD"
-        return _refused(error.status_code, f"{error.detail}: here are {known}", **(error.headers or {}))
+        addresses = "/thresholds/active.json, /thresholds/VERSION.json and /healthz, with GET or HEAD"
+        return _refuse(error.status_code, f"{error.detail}: here are {addresses}", **(error.headers or {}))
 
-    app = Starlette(routes=routes(find, token=token), exception_handlers={HTTPException: sentence})
+    app = Starlette(routes=routes(find, token=token), exception_handlers={HTTPException: explain})
     app.router.redirect_slashes = False  # an address is right or wrong
     return app
 
@@ -97,40 +97,40 @@ def run(app: Starlette, at: socket.socket) -> None:
     uvicorn.Server(config).run(sockets=[at])
 
 
-def _answer(request: Request, find: Find, wanted: str | None, token: str) -> Response:
+def _answer(request: Request, find: Find, version: str | None, token: str) -> Response:
     """The release of the version `wanted`, as it is in the address; None for the active one."""
     from starlette.responses import Response
 
-    if token and not _allowed(request.headers.get("authorization", ""), token):
-        return _refused(401, "this needs the header Authorization: Bearer TOKEN", **{"WWW-Authenticate": "Bearer"})
+    if token and not _is_allowed(request.headers.get("authorization", ""), token):
+        return _refuse(401, "this needs the header Authorization: Bearer TOKEN", **{"WWW-Authenticate": "Bearer"})
     try:
-        found = find(None) if wanted is None else find(int(wanted)) if VERSION.fullmatch(wanted) else None
-        newest = found or find(None)
+        release = find(None) if version is None else find(int(version)) if VERSION.fullmatch(version) else None
+        newest = release or find(None)
     except TouchstoneError as error:
-        return _refused(503, str(error))
-    if found is None:
-        if wanted is not None and newest is not None:
-            return _refused(404, f"there is no release {wanted[:40]}; the newest is {newest.version}")
-        return _refused(404, "nothing was released yet; `python -m calibrate release`, or the Release page, makes one")
-    headers = {"ETag": f'"{found.sha256}"', "Cache-Control": "no-cache"}
-    if _same(request.headers.get("if-none-match", ""), found.sha256):
+        return _refuse(503, str(error))
+    if release is None:
+        if version is not None and newest is not None:
+            return _refuse(404, f"there is no release {version[:40]}; the newest is {newest.version}")
+        return _refuse(404, "nothing was released yet; `python -m calibrate release`, or the Release page, makes one")
+    headers = {"ETag": f'"{release.sha256}"', "Cache-Control": "no-cache"}
+    if _is_current(request.headers.get("if-none-match", ""), release.sha256):
         return Response(status_code=304, headers=headers)
-    return Response(found.content, media_type="application/json", headers=headers)
+    return Response(release.content, media_type="application/json", headers=headers)
 
 
-def _allowed(header: str, token: str) -> bool:
+def _is_allowed(header: str, token: str) -> bool:
     """Compared in constant time, so that its duration tells nothing of the token."""
-    scheme, _, given = header.partition(" ")
-    return hmac.compare_digest(given.strip().encode(), token.encode()) and scheme.lower() == "bearer"
+    scheme, _, credentials = header.partition(" ")
+    return hmac.compare_digest(credentials.strip().encode(), token.encode()) and scheme.lower() == "bearer"
 
 
-def _same(header: str, sha256: str) -> bool:
+def _is_current(header: str, sha256: str) -> bool:
     """Whether If-None-Match names this document (RFC 9110, 13.1.2: a list, compared weakly, or *)."""
     tags = [tag.strip().removeprefix("W/") for tag in header.split(",")]
     return "*" in tags or f'"{sha256}"' in tags
 
 
-def _refused(status: int, sentence: str, **headers: str) -> Response:
+def _refuse(status: int, sentence: str, **headers: str) -> Response:
     from starlette.responses import JSONResponse
 
     return JSONResponse({"error": sentence}, status, headers={"Cache-Control": "no-store", **headers})

@@ -26,7 +26,7 @@ class Settings:
 
 def read(environment: Mapping[str, str] = os.environ) -> Settings:
     """TOUCHSTONE_STORE and TOUCHSTONE_USER, each with a default that works. Raises BadInput for a blank name."""
-    user = " ".join((environment.get("TOUCHSTONE_USER") or _login()).split())
+    user = " ".join((environment.get("TOUCHSTONE_USER") or _login_name()).split())
     if not user:
         raise BadInput("TOUCHSTONE_USER is blank: it names who labels, chooses and releases; give a name or unset it")
     return Settings(store=environment.get("TOUCHSTONE_STORE") or DEFAULT_STORE, user=user)
@@ -47,14 +47,16 @@ class ChatSettings:
 def chat(environment: Mapping[str, str] | None = None) -> ChatSettings:
     """TOUCHSTONE_CHAT_URL, _MODEL, _KEY, _CONCURRENCY and _TIMEOUT; URL and key fall back to OPENAI_BASE_URL and
     OPENAI_API_KEY. Raises BadInput for a value that cannot be."""
-    given = os.environ if environment is None else environment
-    name = "TOUCHSTONE_CHAT_URL" if given.get("TOUCHSTONE_CHAT_URL") else "OPENAI_BASE_URL"
+    variables = os.environ if environment is None else environment
+    name = "TOUCHSTONE_CHAT_URL" if variables.get("TOUCHSTONE_CHAT_URL") else "OPENAI_BASE_URL"
     return ChatSettings(
-        url=_base_url(name, given.get(name, "").strip()),
-        model=given.get("TOUCHSTONE_CHAT_MODEL", "").strip(),
-        key=(given.get("TOUCHSTONE_CHAT_KEY") or given.get("OPENAI_API_KEY") or "").strip(),
-        concurrency=int(_number(given, "TOUCHSTONE_CHAT_CONCURRENCY", DEFAULT_CONCURRENCY, 1, 1024, whole=True)),
-        timeout=_number(given, "TOUCHSTONE_CHAT_TIMEOUT", DEFAULT_TIMEOUT, 0.1, 3600),
+        url=_base_url(name, variables.get(name, "").strip()),
+        model=variables.get("TOUCHSTONE_CHAT_MODEL", "").strip(),
+        key=(variables.get("TOUCHSTONE_CHAT_KEY") or variables.get("OPENAI_API_KEY") or "").strip(),
+        concurrency=int(
+            _read_number(variables, "TOUCHSTONE_CHAT_CONCURRENCY", DEFAULT_CONCURRENCY, 1, 1024, whole=True)
+        ),
+        timeout=_read_number(variables, "TOUCHSTONE_CHAT_TIMEOUT", DEFAULT_TIMEOUT, 0.1, 3600),
     )
 
 
@@ -71,11 +73,11 @@ class ReleaseSettings:
 def releases(environment: Mapping[str, str] | None = None) -> ReleaseSettings:
     """TOUCHSTONE_APPROVAL, TOUCHSTONE_RELEASE_GIT and TOUCHSTONE_RELEASE_WEBHOOK. Raises BadInput for what cannot be:
     a release that two people must see is not let through on a misspelt setting."""
-    given = os.environ if environment is None else environment
-    answer = given.get("TOUCHSTONE_APPROVAL", "").strip().lower()
+    variables = os.environ if environment is None else environment
+    answer = variables.get("TOUCHSTONE_APPROVAL", "").strip().lower()
     if answer not in ("", "0", "1", "true", "false", "yes", "no", "on", "off"):
         raise BadInput(f"TOUCHSTONE_APPROVAL cannot be {answer[:40]!r}; it is 1 (a second person approves) or 0")
-    webhook = given.get("TOUCHSTONE_RELEASE_WEBHOOK", "").strip()
+    webhook = variables.get("TOUCHSTONE_RELEASE_WEBHOOK", "").strip()
     try:
         usable = not webhook or (urlsplit(webhook).scheme in ("http", "https") and bool(urlsplit(webhook).hostname))
     except ValueError:
@@ -84,7 +86,7 @@ def releases(environment: Mapping[str, str] | None = None) -> ReleaseSettings:
         raise BadInput("TOUCHSTONE_RELEASE_WEBHOOK is no URL; one looks like https://hooks.example/…")
     return ReleaseSettings(
         approval=answer in ("1", "true", "yes", "on"),
-        git=given.get("TOUCHSTONE_RELEASE_GIT", "").strip(),
+        git=variables.get("TOUCHSTONE_RELEASE_GIT", "").strip(),
         webhook=webhook,
     )
 
@@ -105,10 +107,10 @@ def _base_url(name: str, url: str) -> str:
     return url.rstrip("/")
 
 
-def _number(
-    given: Mapping[str, str], name: str, default: float, low: float, high: float, *, whole: bool = False
+def _read_number(
+    variables: Mapping[str, str], name: str, default: float, low: float, high: float, *, whole: bool = False
 ) -> float:
-    text = given.get(name, "").strip()
+    text = variables.get(name, "").strip()
     try:
         value = float(text) if text else float(default)
     except ValueError:
@@ -119,7 +121,7 @@ def _number(
     return value
 
 
-def _login() -> str:
+def _login_name() -> str:
     try:
         return getpass.getuser()
     except (OSError, KeyError):  # no login name in a bare container

@@ -64,9 +64,9 @@ def test_an_entry_point_brings_it_into_the_registry(guide: ModuleType, monkeypat
             return guide.NewFigures  # type: ignore[no-any-return]
 
     monkeypatch.setattr(registry, "entry_points", lambda group: [Entry()] if group == registry.GROUP else [])
-    registry._classes.cache_clear()
+    registry._load_classes.cache_clear()
     try:
         assert registry.make("new_figures", {"digits": "3"}).digits == 3  # type: ignore[attr-defined]
     finally:
         monkeypatch.undo()
-        registry._classes.cache_clear()
+        registry._load_classes.cache_clear()

@@ -34,10 +34,10 @@ def offered(monkeypatch: pytest.MonkeyPatch) -> Any:
     def offer(*found: Any) -> None:
         entries = [Entry(name="foreign", value="elsewhere:Foreign", found=one) for one in found]
         monkeypatch.setattr(registry, "entry_points", lambda group: entries)
-        registry._classes.cache_clear()
+        registry._load_classes.cache_clear()
 
     yield offer
-    registry._classes.cache_clear()
+    registry._load_classes.cache_clear()
 
 
 def test_finds_the_shipped_detectors() -> None:

@@ -20,8 +20,8 @@ _BLOB = re.compile(r"[0-9a-f]{64}|[0-9a-f]{40}")
 def digest(path: Path) -> str:
     """SHA-256 of a file. A large file in the hub's cache is named by it, which is taken at its word: `models verify`
     reads the file."""
-    named = named_digest(path)
-    return named if named is not None and len(named) == 64 else weights.digest(path)
+    expected = named_digest(path)
+    return expected if expected is not None and len(expected) == 64 else weights.digest(path)
 
 
 def is_id(model: str) -> bool:
@@ -35,15 +35,15 @@ def named_digest(path: Path) -> str | None:
     return real.name if real.parent.name == "blobs" and _BLOB.fullmatch(real.name) else None
 
 
-def intact(path: Path) -> bool | None:
+def is_intact(path: Path) -> bool | None:
     """Whether a file in the hub's cache is what its name says; None for a file that is not in the cache."""
-    named = named_digest(path)
-    if named is None:
+    expected = named_digest(path)
+    if expected is None:
         return None
-    if len(named) == 64:
-        return weights.digest(path.resolve()) == named
-    held = path.read_bytes()
-    return hashlib.sha1(b"blob %d\0" % len(held) + held, usedforsecurity=False).hexdigest() == named
+    if len(expected) == 64:
+        return weights.digest(path.resolve()) == expected
+    content = path.read_bytes()
+    return hashlib.sha1(b"blob %d\0" % len(content) + content, usedforsecurity=False).hexdigest() == expected
 
 
 def fetch(model: str) -> Path:
@@ -56,21 +56,21 @@ def fetch(model: str) -> Path:
     os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
     from huggingface_hub import constants, snapshot_download
 
-    was, constants.HF_HUB_OFFLINE = constants.HF_HUB_OFFLINE, False  # it may have been imported before
+    offline, constants.HF_HUB_OFFLINE = constants.HF_HUB_OFFLINE, False  # it may have been imported before
     try:
         folder = Path(snapshot_download(model, allow_patterns=list(FILES)))
         if not any(folder.glob("*.safetensors")):
             folder = Path(snapshot_download(model, allow_patterns=[*FILES, *PICKLED]))
     except Exception as error:
-        raise TouchstoneError(f"{model} could not be fetched: {_why(error)}") from error
+        raise TouchstoneError(f"{model} could not be fetched: {_describe_failure(error)}") from error
     finally:
-        constants.HF_HUB_OFFLINE = was
+        constants.HF_HUB_OFFLINE = offline
         os.environ["HF_HUB_OFFLINE"] = "1"
     return folder
 
 
-def _why(error: Exception) -> str:
-    kinds = {one.__name__ for one in type(error).__mro__}
+def _describe_failure(error: Exception) -> str:
+    kinds = {cls.__name__ for cls in type(error).__mro__}
     if kinds & {"GatedRepoError"}:
         return "its owners want you to accept their terms at the hub first, and HF_TOKEN to say who you are"
     if kinds & {"RepositoryNotFoundError", "RevisionNotFoundError"}:

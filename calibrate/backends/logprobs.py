@@ -53,15 +53,15 @@ def logprobs(tokens: Sequence[Token]) -> tuple[float | None, ...]:
     Raises NotLogprobs for values above 0, NoLogprobs where most are missing, or where all are 0 or all next to
     impossible.
     """
-    values = tuple(_checked(token.logprob, at) for at, token in enumerate(tokens))
-    found = _enough(values, "a log-probability")
+    values = tuple(_check_logprob(token.logprob, at) for at, token in enumerate(tokens))
+    present = _require_most(values, "a log-probability")
     # A short answer may be that certain; five tokens in a row are not.
-    if len(found) >= 5 and not any(found):
+    if len(present) >= 5 and not any(present):
         raise NoLogprobs(
             "every log-probability is 0: they were taken after sampling had left one token to choose from; "
             "log the model's own"
         )
-    if max(found) <= LEAST:
+    if max(present) <= LEAST:
         raise NoLogprobs(
             "every log-probability is at most -100, which services write where they have none; log the model's own"
         )
@@ -72,8 +72,8 @@ def entropies(tokens: Sequence[Token]) -> Entropies:
     """The entropy at each token. Raises NotLogprobs for values above 0 or probabilities that sum to more than 1,
     NoLogprobs where most tokens have no k most likely ones, or k is 1."""
     for at, token in enumerate(tokens):
-        _checked(token.logprob, at)
-    tops = [_top(token, at) for at, token in enumerate(tokens)]
+        _check_logprob(token.logprob, at)
+    tops = [_sorted_top(token, at) for at, token in enumerate(tokens)]
     # Some services add the token that was drawn to the k most likely: the usual number is k.
     sizes = Counter(len(top) for top in tops if top)
     k = min(sizes, key=lambda size: (-sizes[size], size)) if sizes else 0
@@ -83,32 +83,32 @@ def entropies(tokens: Sequence[Token]) -> Entropies:
             "(`top_logprobs`, usually 5)"
         )
     values = tuple(entropy(top[:k]) if len(top) >= 2 else None for top in tops)
-    _enough(values, f"the {k} most likely tokens")
+    _require_most(values, f"the {k} most likely tokens")
     return Entropies(values, k)
 
 
 def entropy(top: Sequence[float]) -> float:
     """Entropy in nats of probabilities given by their logarithms, divided by their sum: from 0 to ln len(top)."""
     highest = max(top)
-    weights = [math.exp(one - highest) for one in top]
+    weights = [math.exp(logprob - highest) for logprob in top]
     total = math.fsum(weights)
-    mean = math.fsum(weight * (one - highest) for weight, one in zip(weights, top, strict=True)) / total
+    mean = math.fsum(weight * (logprob - highest) for weight, logprob in zip(weights, top, strict=True)) / total
     return max(0.0, math.log(total) - mean)
 
 
-def pool(values: Sequence[float | None], how: Aggregate) -> float:
+def pool(values: Sequence[float | None], aggregate: Aggregate) -> float:
     """One number for the answer; `top_decile` is the mean of the highest tenth, at least one token."""
-    found = [value for value in values if value is not None]
-    if how == "max":
-        return max(found)
-    if how == "top_decile":
-        found = sorted(found)[-math.ceil(len(found) / 10) :]
-    return math.fsum(found) / len(found)
+    present = [value for value in values if value is not None]
+    if aggregate == "max":
+        return max(present)
+    if aggregate == "top_decile":
+        present = sorted(present)[-math.ceil(len(present) / 10) :]
+    return math.fsum(present) / len(present)
 
 
 def places(answer: str, tokens: Sequence[Token]) -> list[Part | None]:
     """Where each token stands in the answer, without blanks around it; None for one that is not found in its turn."""
-    found: list[Part | None] = []
+    parts: list[Part | None] = []
     at = 0
     for token in tokens:
         start = -1
@@ -118,11 +118,11 @@ def places(answer: str, tokens: Sequence[Token]) -> list[Part | None]:
             if start >= 0:
                 break
         if start < 0:
-            found.append(None)
+            parts.append(None)
             continue
         at = start + len(bare)
-        found.append(Part(start, at))
-    return found
+        parts.append(Part(start, at))
+    return parts
 
 
 def are_of(answer: str, tokens: Sequence[Token]) -> bool:
@@ -134,18 +134,18 @@ def are_of(answer: str, tokens: Sequence[Token]) -> bool:
     whole = "".join(texts)
     if _SPLIT.search(whole) or set(_BYTES.findall(whole)) - set(answer):
         return True
-    said = len("".join(whole.split()))
-    found = sum(
+    token_size = len("".join(whole.split()))
+    matched_size = sum(
         len("".join(answer[part.start : part.end].split()))
         for text, part in zip(texts, places(answer, tokens), strict=True)
         if part and text
     )
-    return 2 * found >= max(said, len("".join(answer.split())))
+    return 2 * matched_size >= max(token_size, len("".join(answer.split())))
 
 
-def _top(token: Token, at: int) -> list[float]:
+def _sorted_top(token: Token, at: int) -> list[float]:
     """The log-probabilities of the most likely tokens, highest first."""
-    values = [value for _, one in token.top if (value := _checked(one, at)) is not None]
+    values = [value for _, logprob in token.top if (value := _check_logprob(logprob, at)) is not None]
     total = math.fsum(map(math.exp, values))
     if total > 1.01:
         raise NotLogprobs(
@@ -155,7 +155,7 @@ def _top(token: Token, at: int) -> list[float]:
     return sorted(values, reverse=True)
 
 
-def _checked(value: float, at: int) -> float | None:
+def _check_logprob(value: float, at: int) -> float | None:
     if math.isnan(value):
         return None
     if value > SLACK:
@@ -166,8 +166,8 @@ def _checked(value: float, at: int) -> float | None:
     return min(max(value, LEAST), 0.0)
 
 
-def _enough(values: Sequence[float | None], what: str) -> list[float]:
-    found = [value for value in values if value is not None]
-    if not found or len(found) < len(values) / 2:
-        raise NoLogprobs(f"only {len(found)} of {len(values)} tokens have {what}; at least half are needed")
-    return found
+def _require_most(values: Sequence[float | None], name: str) -> list[float]:
+    present = [value for value in values if value is not None]
+    if not present or len(present) < len(values) / 2:
+        raise NoLogprobs(f"only {len(present)} of {len(values)} tokens have {name}; at least half are needed")
+    return present

@@ -16,26 +16,26 @@ class Memo(Generic[Result]):
     def __init__(self, compute: Callable[..., Result], characters: int = 8_000_000) -> None:
         self._compute = compute
         self._characters = characters
-        self._known: OrderedDict[tuple[str, ...], Result] = OrderedDict()
-        self._held = 0
+        self._results: OrderedDict[tuple[str, ...], Result] = OrderedDict()
+        self._size = 0
         self._lock = threading.Lock()
 
     def __call__(self, *texts: str) -> Result:
         with self._lock:
-            if texts in self._known:
-                self._known.move_to_end(texts)
-                return self._known[texts]
+            if texts in self._results:
+                self._results.move_to_end(texts)
+                return self._results[texts]
         result = self._compute(*texts)
         with self._lock:
-            if texts not in self._known:
-                self._known[texts] = result
-                self._held += sum(map(len, texts)) + len(texts)
-            while self._held > self._characters and len(self._known) > 1:
-                dropped, _ = self._known.popitem(last=False)
-                self._held -= sum(map(len, dropped)) + len(dropped)
+            if texts not in self._results:
+                self._results[texts] = result
+                self._size += sum(map(len, texts)) + len(texts)
+            while self._size > self._characters and len(self._results) > 1:
+                dropped, _ = self._results.popitem(last=False)
+                self._size -= sum(map(len, dropped)) + len(dropped)
         return result
 
     def clear(self) -> None:
         with self._lock:
-            self._known.clear()
-            self._held = 0
+            self._results.clear()
+            self._size = 0

@@ -10,9 +10,9 @@ from typing import Literal, Protocol
 from calibrate import registry
 from calibrate.backends import hub, weights
 from calibrate.backends.chat import chat
-from calibrate.backends.embedding.embedder import PACKAGED, PACKAGED_SHA256, Embedder, embedder
-from calibrate.backends.nli import model as nli_model
-from calibrate.backends.nli.nli import Nli, nli
+from calibrate.backends.embedding.model import PACKAGED, PACKAGED_SHA256, Embedder, embedder
+from calibrate.backends.nli import network
+from calibrate.backends.nli.model import Nli, nli
 from calibrate.detectors.base import Detector
 from calibrate.errors import BadInput, TouchstoneError
 
@@ -59,31 +59,31 @@ class _Backend(Protocol):
     def revision(self) -> str: ...
 
 
-def found() -> list[Model]:
+def list_models() -> list[Model]:
     """One model of each kind: what detectors use unless they are told otherwise. Loads and fetches nothing."""
     detectors = [registry.make(name) for name in registry.names()]
-    return [_model(kind, detectors) for kind in KINDS]
+    return [_describe_model(kind, detectors) for kind in KINDS]
 
 
-def _backend(kind: Kind) -> _Backend:
+def _backend_of(kind: Kind) -> _Backend:
     return embedder() if kind == "embedder" else nli() if kind == "nli" else chat()
 
 
-def _model(kind: Kind, detectors: Sequence[Detector]) -> Model:
-    backend = _backend(kind)
+def _describe_model(kind: Kind, detectors: Sequence[Detector]) -> Model:
+    backend = _backend_of(kind)
     why = backend.unavailable()
     folder = backend.directory() if isinstance(backend, (Embedder, Nli)) else None
     status: Status = "ready" if why is None else "missing"
     pullable = why is not None and folder is None and kind == "nli" and hub.is_id(backend.model)
     revision = backend.revision()
-    used_by = tuple(one.name for one in detectors if revision in one.revision().split("+"))
+    used_by = tuple(detector.name for detector in detectors if revision in detector.revision().split("+"))
     size = sum(path.stat().st_size for path in _weights(folder)) if folder else None
     name = backend.model or "(none set)"
     return Model(kind, name, status, why, size, revision if why is None else None, folder, used_by, pullable)
 
 
 def _weights(folder: Path | None) -> list[Path]:
-    return nli_model.weights(folder) if folder else []
+    return network.weights(folder) if folder else []
 
 
 def verify() -> list[Check]:
@@ -91,15 +91,15 @@ def verify() -> list[Check]:
     file is named by its digest; a directory of yours has none, and only says what it is."""
     checks: list[Check] = []
     for kind in KINDS:
-        backend = _backend(kind)
+        backend = _backend_of(kind)
         if not isinstance(backend, (Embedder, Nli)) or (folder := backend.directory()) is None:
             continue
-        for path in sorted({*_weights(folder), *(one for one in folder.glob("*.json"))}):
-            held = weights.digest(path.resolve())
-            intact = hub.intact(path)
+        for path in sorted({*_weights(folder), *(path for path in folder.glob("*.json"))}):
+            digest = weights.digest(path.resolve())
+            intact = hub.is_intact(path)
             if backend.model == PACKAGED and path.name == "model.safetensors":
-                intact = held == PACKAGED_SHA256
-            checks.append(Check(backend.model, path, held, intact))
+                intact = digest == PACKAGED_SHA256
+            checks.append(Check(backend.model, path, digest, intact))
     return checks
 
 
@@ -107,17 +107,17 @@ def pull(name: str) -> Model | Path:
     """Fetches a model: `nli` and `embedder` mean the ones detectors use, anything else is a hub id. Raises BadInput for
     what cannot be fetched, saying how to get it, and TouchstoneError when fetching fails."""
     if name in KINDS:
-        kind = next(one for one in KINDS if one == name)
-        here = next(one for one in found() if one.kind == kind)
-        if here.status == "ready":
-            return here
-        if not here.pullable:
-            raise BadInput(here.how or f"{name} cannot be fetched")
-        hub.fetch(here.name)
-        now = next(one for one in found() if one.kind == kind)
-        if now.status != "ready":
-            raise TouchstoneError(f"{here.name} was fetched and still cannot be used: {now.how}")
-        return now
+        kind = next(model for model in KINDS if model == name)
+        before = next(model for model in list_models() if model.kind == kind)
+        if before.status == "ready":
+            return before
+        if not before.pullable:
+            raise BadInput(before.how or f"{name} cannot be fetched")
+        hub.fetch(before.name)
+        after = next(model for model in list_models() if model.kind == kind)
+        if after.status != "ready":
+            raise TouchstoneError(f"{before.name} was fetched and still cannot be used: {after.how}")
+        return after
     if not hub.is_id(name):
         raise BadInput(f"no model {name!r}; there are nli, embedder, and hub ids like organisation/name")
     return hub.fetch(name)

@@ -39,7 +39,7 @@ def _hub_snapshot(model: str) -> Path | None:
 
 def threads() -> int:
     """Threads to compute with: TOUCHSTONE_THREADS, else the processors this process may run on."""
-    wanted = os.environ.get("TOUCHSTONE_THREADS", "")
-    if wanted.isdigit() and int(wanted) > 0:
-        return int(wanted)
+    setting = os.environ.get("TOUCHSTONE_THREADS", "")
+    if setting.isdigit() and int(setting) > 0:
+        return int(setting)
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -21,7 +21,7 @@ def run(args: Namespace) -> Answer:
 
 
 def _list() -> Answer:
-    found = [_about(one) for one in backend.found()]
+    found = [_about(one) for one in backend.list_models()]
     rows = [("for", "model", "status", "MB", "revision", "used by")]
     for one in found:
         size = "" if one["bytes"] is None else f"{one['bytes'] / 1e6:.0f}"

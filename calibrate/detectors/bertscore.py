@@ -6,12 +6,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar, Literal
 
-from calibrate.backends.embedding.embedder import embedder
-from calibrate.backends.embedding.passages import claims, cut, shortlist
+from calibrate.backends.embedding import claims, cut, embedder, shortlist
 from calibrate.backends.text.segments import Part
 from calibrate.detectors.base import abstained, scored
-from calibrate.detectors.shared.embedding import Asking, EmbeddingDetector, portions, together
-from calibrate.detectors.shared.scoring import by_number, contexts, readable
+from calibrate.detectors.shared.embedding import Asking, EmbeddingDetector, score_in_rounds, split_by_size
+from calibrate.detectors.shared.scoring import by_number, contexts, limit_evidence
 from calibrate.detectors.shared.token_matching import Texts
 from calibrate.types import Evidence, FlagWhen, Score, Trace
 
@@ -53,33 +52,33 @@ class BertScore(EmbeddingDetector):
 
     def score(self, traces: Sequence[Trace]) -> Iterator[Score]:
         ask = self._ask_plain if self.variant == "plain" else self._ask
-        for some in portions(traces, PORTION):
-            yield from together(self.needs, some, ask, embedder(self.model), tokens=True)
+        for portion in split_by_size(traces, PORTION):
+            yield from score_in_rounds(self.needs, portion, ask, embedder(self.model), tokens=True)
 
     def _ask(self, trace: Trace) -> Asking:
         model = embedder(self.model)
-        given = contexts(trace)
-        found = claims(trace.answer, model, known=by_number(trace.sources))
-        passages = cut([one.text for one in given], model, sentences_per_window=self.sentences_per_window)
-        if not found:
+        sources = contexts(trace)
+        extracted = claims(trace.answer, model, sources=by_number(trace.sources))
+        passages = cut([item.text for item in sources], model, sentences_per_window=self.sentences_per_window)
+        if not extracted:
             return abstained(trace, "no sentence in the answer")
         if not passages:
             return abstained(trace, "no sentence in the context")
-        listed = shortlist(found, passages)
+        listed = shortlist(extracted, passages)
         tokens = yield [claim.text for claim in listed.claims] + [window.text for window in listed.windows]
-        said = len(listed.claims)
-        held = Texts(tokens[said:])
+        n_claims = len(listed.claims)
+        passages_matched = Texts(tokens[n_claims:])
         evidence = []
-        for claim, vectors in zip(listed.claims, tokens[:said], strict=True):
-            precision = held.precision(vectors)
+        for claim, vectors in zip(listed.claims, tokens[:n_claims], strict=True):
+            precision = passages_matched.precision(vectors)
             place = int(precision.argmax())
             window, value = listed.windows[place], float(precision[place])
             text = f"precision {value:.2f} with the nearest passage"
             passage = (window.start, window.end)
-            evidence.append(Evidence(text, value, claim.start, claim.end, given[window.place].number, passage))
-        values = [one.value or 0.0 for one in evidence]
+            evidence.append(Evidence(text, value, claim.start, claim.end, sources[window.place].number, passage))
+        values = [item.value or 0.0 for item in evidence]
         remark = [Evidence(listed.remark)] if listed.remark else []
-        shown = readable(remark + sorted(evidence, key=lambda one: one.value or 0.0))
+        shown = limit_evidence(remark + sorted(evidence, key=lambda item: item.value or 0.0))
         return scored(trace, min(values) if self.aggregate == "min" else sum(values) / len(values), shown)
 
     def _ask_plain(self, trace: Trace) -> Asking:

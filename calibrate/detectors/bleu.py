@@ -12,17 +12,17 @@ from typing import ClassVar, Literal
 from calibrate.backends.memo import Memo
 from calibrate.backends.text.lexical import (
     ABSENT,
-    alphabet,
-    answer_reading,
-    keep_most,
-    most_often,
+    abbreviate_list,
+    analyse_answer,
+    assign_letters,
+    highest_counts,
     ngrams,
-    shown,
-    spelt,
+    raise_counts,
+    spell,
 )
 from calibrate.backends.text.segments import words
 from calibrate.detectors.base import abstained, scored
-from calibrate.detectors.shared.scoring import by_number, each, readable
+from calibrate.detectors.shared.scoring import by_number, limit_evidence, score_each
 from calibrate.types import Evidence, FlagWhen, Score, Trace
 
 ORDERS = 4
@@ -67,25 +67,25 @@ class Bleu:
         return None
 
     def score(self, traces: Sequence[Trace]) -> Iterator[Score]:
-        return each(self.needs, traces, self._plain if self.variant == "plain" else self._default)
+        return score_each(self.needs, traces, self._plain if self.variant == "plain" else self._default)
 
     def _default(self, trace: Trace) -> Score:
-        found = answer_reading(trace.answer, *by_number(trace.sources))
+        answer = analyse_answer(trace.answer, *by_number(trace.sources))
         texts = [words(text).tokens for text in trace.context_texts]
-        if not found.tokens or not any(texts):
-            return abstained(trace, f"no words in the {'context' if found.tokens else 'answer'}")
-        runs = _Runs(found.tokens, texts)
+        if not answer.tokens or not any(texts):
+            return abstained(trace, f"no words in the {'context' if answer.tokens else 'answer'}")
+        runs = _Runs(answer.tokens, texts)
         evidence = [
             Evidence(runs.remark(span), runs.precision(span), part.start, part.end)
-            for part, span in zip(found.sentences, found.places, strict=True)
+            for part, span in zip(answer.sentences, answer.places, strict=True)
             if span
         ]
-        values = [one.value for one in evidence if one.value is not None]
+        values = [item.value for item in evidence if item.value is not None]
         if self.aggregate == "answer" or not values:
-            value = runs.precision(range(len(found.tokens)))
+            value = runs.precision(range(len(answer.tokens)))
         else:
             value = min(values) if self.aggregate == "min" else sum(values) / len(values)
-        return scored(trace, value, readable(sorted(evidence, key=lambda one: one.value or 0.0)))
+        return scored(trace, value, limit_evidence(sorted(evidence, key=lambda item: item.value or 0.0)))
 
     def _plain(self, trace: Trace) -> Score:
         if not trace.answer.split() or not any(text.split() for text in trace.context_texts):
@@ -98,35 +98,37 @@ class _Runs:
 
     def __init__(self, tokens: Sequence[str], texts: Iterable[Sequence[str]]) -> None:
         # A character a word: a run is a piece of a string, and what the answer lacks cuts the sources into pieces.
-        letters = alphabet(tokens)
-        spelling = spelt(tokens, letters)
-        sources = [spelt(text, letters, ABSENT) for text in texts]
+        letters = assign_letters(tokens)
+        spelling = spell(tokens, letters)
+        sources = [spell(text, letters, ABSENT) for text in texts]
         pieces = [_PIECE.findall(source) for source in sources]
         self._tokens = tokens
         self._runs: list[list[str]] = []
-        self._found: list[bytes] = []  # for each run, whether a source has it
+        self._present: list[bytes] = []  # for each run, whether a source has it
         self._over: list[dict[str, int]] = []  # runs that the answer has too often, and how often they may count
         for n in range(1, min(ORDERS, len(tokens)) + 1):
             runs = _runs([spelling], n)
             again = {run: count for run, count in Counter(runs).items() if count > 1}
-            found: set[str] = set()
+            present: set[str] = set()
             most: dict[str, int] = {}
-            for there in sources if n == 1 else [_runs(held, n) for held in pieces if held]:
-                found.update(there)
-                if repeated := list(filter(again.__contains__, there)):
-                    keep_most(most, repeated)
+            for source_runs in (
+                sources if n == 1 else [_runs(pieces_of_source, n) for pieces_of_source in pieces if pieces_of_source]
+            ):
+                present.update(source_runs)
+                if repeated := list(filter(again.__contains__, source_runs)):
+                    raise_counts(most, repeated)
             self._runs.append(runs)
-            self._found.append(bytes(map(found.__contains__, runs)))
+            self._present.append(bytes(map(present.__contains__, runs)))
             self._over.append({run: count for run, count in most.items() if again[run] > count})
 
     def precision(self, span: range) -> float:
         """Mean over n of the modified precision of the words in `span`."""
-        shares = [self._matched(n, span) / (len(span) - n) for n in range(min(len(self._runs), len(span)))]
+        shares = [self._count_matches(n, span) / (len(span) - n) for n in range(min(len(self._runs), len(span)))]
         return sum(shares) / len(shares)
 
-    def _matched(self, n: int, span: range) -> int:
+    def _count_matches(self, n: int, span: range) -> int:
         """Runs of n + 1 words that the sources have too, each counted at most as often as one source has it."""
-        matched = self._found[n].count(1, span.start, span.stop - n)
+        matched = self._present[n].count(1, span.start, span.stop - n)
         if over := self._over[n]:
             counted = list(filter(over.__contains__, self._runs[n][span.start : span.stop - n]))
             if len(counted) > len(set(counted)):  # each may count once
@@ -135,15 +137,15 @@ class _Runs:
 
     def remark(self, span: range) -> str:
         """How many words are in the sources, and the shortest runs that are not."""
-        text = f"{self._matched(0, span)} of {len(span)} words are in the sources"
+        text = f"{self._count_matches(0, span)} of {len(span)} words are in the sources"
         for n in range(min(len(self._runs), len(span))):
-            at = self._found[n].find(0, span.start, span.stop - n)
+            at = self._present[n].find(0, span.start, span.stop - n)
             if at >= 0:
                 absent: dict[str, None] = {}
                 while at >= 0 and len(absent) <= SHOWN:
                     absent[f"“{' '.join(self._tokens[at : at + n + 1])}”"] = None
-                    at = self._found[n].find(0, at + 1, span.stop - n)
-                return f"{text}; {'not in this order' if n else 'not'}: {shown(list(absent), SHOWN)}"
+                    at = self._present[n].find(0, at + 1, span.stop - n)
+                return f"{text}; {'not in this order' if n else 'not'}: {abbreviate_list(list(absent), SHOWN)}"
         return f"{text}, in the same runs"
 
 
@@ -178,17 +180,17 @@ _tokens = Memo(_split, characters=1_000_000)
 def sentence_bleu(reference: str, prediction: str) -> float:
     """BLEU in [0, 1] of one text against one reference, as `sacrebleu.sentence_bleu` defines it: 13a tokens, effective
     order, a missing order's precision halved from one to the next (Chen and Cherry 2014, method 3)."""
-    theirs, ours = _tokens(reference), _tokens(prediction)
+    reference_tokens, tokens = _tokens(reference), _tokens(prediction)
     logs, smoothing = [], 1.0
-    for n in range(1, min(ORDERS, len(ours)) + 1):
-        grams = Counter(ngrams(ours, n))
-        known = most_often(grams, [theirs], n)
-        matched = sum(min(grams[gram], count) for gram, count in known.items())
+    for n in range(1, min(ORDERS, len(tokens)) + 1):
+        grams = Counter(ngrams(tokens, n))
+        matches = highest_counts(grams, [reference_tokens], n)
+        matched = sum(min(grams[gram], count) for gram, count in matches.items())
         if n == 1 and not matched:
             return 0.0
         smoothing *= 1 if matched else 2
         logs.append(math.log((matched or 1 / smoothing) / grams.total()))
     if not logs:
         return 0.0
-    penalty = min(0.0, 1 - len(theirs) / len(ours))
+    penalty = min(0.0, 1 - len(reference_tokens) / len(tokens))
     return math.exp(penalty + sum(logs) / len(logs))

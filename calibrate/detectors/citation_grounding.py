@@ -7,12 +7,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar, Literal
 
-from calibrate.backends.embedding.embedder import PACKAGED, embedder
-from calibrate.backends.embedding.passages import Shortlist, claims, cut, shortlist
+from calibrate.backends.embedding import PACKAGED, Shortlist, claims, cut, embedder, shortlist
 from calibrate.detectors.base import abstained, scored
-from calibrate.detectors.shared.embedding import Asking, EmbeddingDetector, together
+from calibrate.detectors.shared.embedding import Asking, EmbeddingDetector, score_in_rounds
 from calibrate.detectors.shared.lowest_similarity import Pair, Search
-from calibrate.detectors.shared.scoring import by_number, readable
+from calibrate.detectors.shared.scoring import by_number, limit_evidence
 from calibrate.types import Evidence, FlagWhen, Score, Trace
 
 PLAIN_PAIRS = 1000  # of a megabyte of citations, to end in seconds
@@ -71,19 +70,19 @@ class CitationGrounding(EmbeddingDetector):
 
     def score(self, traces: Sequence[Trace]) -> Iterator[Score]:
         ask = self._ask_plain if self.variant == "plain" else self._ask
-        return together(self.needs, traces, ask, embedder(self.model))
+        return score_in_rounds(self.needs, traces, ask, embedder(self.model))
 
     def _ask(self, trace: Trace) -> Asking:
         model = embedder(self.model)
-        given = by_number(trace.sources)
-        found = claims(trace.answer, model, known=given, cited_only=True)
-        if not found:
+        sources = by_number(trace.sources)
+        extracted = claims(trace.answer, model, sources=sources, cited_only=True)
+        if not extracted:
             return abstained(trace, "uncited: no sentence of the answer cites a source")
-        cited = {n: given[n] for n in dict.fromkeys(n for claim in found for n in claim.numbers) if n in given}
+        cited = {n: sources[n] for n in dict.fromkeys(n for claim in extracted for n in claim.numbers) if n in sources}
         if not cited:
             return abstained(trace, "every citation points to a source that was not given")
-        passages = cut([one.text for one in cited.values()], model, sentences_per_window=self.sentences_per_window)
-        listed = shortlist([claim for claim in found if set(claim.numbers) & cited.keys()], passages)
+        passages = cut([item.text for item in cited.values()], model, sentences_per_window=self.sentences_per_window)
+        listed = shortlist([claim for claim in extracted if set(claim.numbers) & cited.keys()], passages)
         pairs = self._pairs(listed, list(cited))
         if not pairs:
             return abstained(trace, "the cited sources have no text")
@@ -91,9 +90,9 @@ class CitationGrounding(EmbeddingDetector):
         search.learn((yield search.first()))
         while texts := search.next(everything=self.evidence == "all"):
             search.learn((yield texts))
-        evidence = sorted(search.found(), key=lambda one: one.value or 0.0)
+        evidence = sorted(search.all_evidence(), key=lambda item: item.value or 0.0)
         remark = [Evidence(listed.remark)] if listed.remark else []
-        return scored(trace, search.lowest(), readable(remark + evidence))
+        return scored(trace, search.lowest(), limit_evidence(remark + evidence))
 
     def _pairs(self, listed: Shortlist, numbers: list[str]) -> list[Pair]:
         """Each claim with the windows it is held against: one source's, or in the union reading all it cites."""
@@ -110,7 +109,7 @@ class CitationGrounding(EmbeddingDetector):
 
     def _ask_plain(self, trace: Trace) -> Asking:
         """The recipe as found, but for its integer keys that never match: with them every score would be 0."""
-        given = by_number(trace.sources)
+        sources = by_number(trace.sources)
         pairs = [
             (sentence, str(int(number)))
             for sentence in re.split(r"(?<=[.!?])\s+", trace.answer)
@@ -118,6 +117,14 @@ class CitationGrounding(EmbeddingDetector):
         ][:PLAIN_PAIRS]
         if not pairs:
             return abstained(trace, "uncited: no sentence of the answer cites a source")
-        vectors = yield [text for said, number in pairs if number in given for text in (said, given[number].text)]
-        cosines = [float(one @ other) for one, other in zip(vectors[::2], vectors[1::2], strict=True)]
+        vectors = yield [
+            text
+            for sentence_text, number in pairs
+            if number in sources
+            for text in (sentence_text, sources[number].text)
+        ]
+        cosines = [
+            float(sentence_vector @ source_vector)
+            for sentence_vector, source_vector in zip(vectors[::2], vectors[1::2], strict=True)
+        ]
         return scored(trace, min(cosines) if len(cosines) == len(pairs) else min([*cosines, 0.0]))

@@ -9,7 +9,7 @@ from typing import ClassVar, Literal
 
 from calibrate.backends.text.citations import citations
 from calibrate.detectors.base import abstained, scored
-from calibrate.detectors.shared.scoring import by_number, each, readable
+from calibrate.detectors.shared.scoring import by_number, limit_evidence, score_each
 from calibrate.types import Evidence, FlagWhen, Score, Trace
 
 
@@ -47,39 +47,39 @@ class CitationValidity:
         return None
 
     def score(self, traces: Sequence[Trace]) -> Iterator[Score]:
-        return each(self.needs, traces, self._plain if self.variant == "plain" else self._default)
+        return score_each(self.needs, traces, self._plain if self.variant == "plain" else self._default)
 
     def _default(self, trace: Trace) -> Score:
-        given = by_number(trace.sources)
-        total = astray = 0
+        sources = by_number(trace.sources)
+        total = invalid = 0
         evidence = []
-        for mark in citations(trace.answer, known=given, parentheses=self.parentheses):
-            wrong = [number for number in mark.numbers if number not in given]
+        for mark in citations(trace.answer, sources=sources, parentheses=self.parentheses):
+            unmatched = [number for number in mark.numbers if number not in sources]
             total += len(mark.numbers)
-            astray += len(wrong)
-            if wrong:
-                text = f"cites {_listed(wrong)}, but {_given(list(given))}"
-                evidence.append(Evidence(text, len(wrong) / len(mark.numbers), mark.start, mark.end))
+            invalid += len(unmatched)
+            if unmatched:
+                text = f"cites {_list_numbers(unmatched)}, but {_describe_sources(list(sources))}"
+                evidence.append(Evidence(text, len(unmatched) / len(mark.numbers), mark.start, mark.end))
         if not total:
             return abstained(trace, "uncited: the answer cites nothing")
-        return scored(trace, astray / total, readable(evidence))
+        return scored(trace, invalid / total, limit_evidence(evidence))
 
     def _plain(self, trace: Trace) -> Score:
         """The recipe as found: `int(n) <= len(sources) for n in re.findall(r"\\[(\\d+)\\]", answer)`, as a share."""
         cited = list(re.finditer(r"\[(\d{1,80})\]", trace.answer))
         wrong = [mark for mark in cited if int(mark[1]) > len(trace.sources)]
         evidence = [Evidence(f"cites {mark[1]} of {len(trace.sources)}", 1.0, *mark.span()) for mark in wrong]
-        return scored(trace, len(wrong) / len(cited) if cited else 0.0, readable(evidence))
+        return scored(trace, len(wrong) / len(cited) if cited else 0.0, limit_evidence(evidence))
 
 
-def _listed(numbers: list[str]) -> str:
+def _list_numbers(numbers: list[str]) -> str:
     shown = ", ".join(f"[{number[:20]}]" for number in numbers[:5])
     return shown + (f" and {len(numbers) - 5} more" if len(numbers) > 5 else "")
 
 
-def _given(numbers: list[str]) -> str:
+def _describe_sources(numbers: list[str]) -> str:
     if len(numbers) == 1:
         return f"the only source is [{numbers[0][:20]}]"
     if len(numbers) <= 5:
-        return f"the sources are {_listed(numbers)}"
+        return f"the sources are {_list_numbers(numbers)}"
     return f"there are {len(numbers)} sources, [{numbers[0][:20]}] to [{numbers[-1][:20]}]"

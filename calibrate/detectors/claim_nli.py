@@ -9,15 +9,22 @@ from typing import Any, ClassVar, Literal
 
 from calibrate.backends.chat import Reply, Request
 from calibrate.backends.chat.prompts import Prompt, clean, render
-from calibrate.backends.embedding.embedder import PACKAGED, Embedder, embedder
-from calibrate.backends.embedding.passages import Claim, Shortlist, cut, shortlist
-from calibrate.backends.nli.nli import DEFAULT, ENTAILMENT, nli
+from calibrate.backends.embedding import PACKAGED, Claim, Embedder, Shortlist, cut, embedder, shortlist
+from calibrate.backends.nli import DEFAULT, ENTAILMENT, nli
 from calibrate.backends.text.segments import Part, words
 from calibrate.detectors.base import abstained, scored
-from calibrate.detectors.shared.judging import Case, ChatDetector, given, heard, said, too_long, whole
+from calibrate.detectors.shared.judging import (
+    Case,
+    ChatDetector,
+    answer_sentences,
+    explain_too_long,
+    prompt_texts,
+    read_reply,
+    require_complete,
+)
 from calibrate.detectors.shared.nli import Cutter
 from calibrate.detectors.shared.replies import items
-from calibrate.detectors.shared.scoring import contexts, readable
+from calibrate.detectors.shared.scoring import contexts, limit_evidence
 from calibrate.types import Evidence, FlagWhen, Score, Trace
 
 ENTAILED = 0.5  # a window entails a claim from this probability on: then no other label is likelier
@@ -84,28 +91,32 @@ class ClaimNli(ChatDetector):
 
     def unavailable(self) -> str | None:
         chooser = self._embedder()
-        here = nli(self.nli_model).unavailable() or (chooser.unavailable() if chooser else None)
-        return super().unavailable() or here
+        problem = nli(self.nli_model).unavailable() or (chooser.unavailable() if chooser else None)
+        return super().unavailable() or problem
 
     def plan(self, trace: Trace) -> Case | Score:
-        if why := self._unfit(trace):
+        if why := self._explain_unfit(trace):
             return abstained(trace, why)
-        parts, prompt = said(trace), render(self.prompt, _places(trace))
-        asked = Request(prompt.messages, min(8_192, 200 + 100 * len(parts)))
-        return Case((asked,), lambda replies: self._default(trace, parts, prompt, replies[0]))
+        parts, prompt = answer_sentences(trace), render(self.prompt, _places(trace))
+        request = Request(prompt.messages, min(8_192, 200 + 100 * len(parts)))
+        return Case((request,), lambda replies: self._default(trace, parts, prompt, replies[0]))
 
     def plan_plain(self, trace: Trace) -> Case | Score:
-        if why := self._unfit(trace):
+        if why := self._explain_unfit(trace):
             return abstained(trace, why)
         text = f"List the factual claims of this text as a numbered list.\n\nText: {trace.answer}"
         return Case((Request((("user", clean(text)),), 1_024),), lambda replies: self._plain(trace, replies[0]))
 
-    def _unfit(self, trace: Trace) -> str | None:
-        return too_long(_places(trace), 1, self.longest) if said(trace) else "no sentence in the answer"
+    def _explain_unfit(self, trace: Trace) -> str | None:
+        return (
+            explain_too_long(_places(trace), 1, self.longest)
+            if answer_sentences(trace)
+            else "no sentence in the answer"
+        )
 
     def _default(self, trace: Trace, parts: Sequence[Part], prompt: Prompt, reply: Reply) -> Score:
         # The claims of a good list may well be the answer's own words: only the wording and the fence are echoes.
-        claims = heard(reply, prompt, whole(reply, items), quotes=True)
+        claims = read_reply(reply, prompt, require_complete(reply, items), quotes=True)
         remark = []
         if not claims:
             if not self.sentence_fallback:
@@ -113,60 +124,64 @@ class ClaimNli(ChatDetector):
             claims = [trace.answer[part.start : part.end] for part in parts]
             remark = [Evidence(FALLBACK)]
         model, chooser = nli(self.nli_model), self._embedder()
-        texts = [one.text for one in contexts(trace)]
+        texts = [item.text for item in contexts(trace)]
         cutter: Any = Cutter(chooser, model) if chooser else Cutter(model)
         windows = cut(texts, cutter, sentences_per_window=self.sentences_per_window)
         if not windows:
             return abstained(trace, "no sentence in the context")
-        listed = shortlist([_placed(claim, trace.answer, parts) for claim in claims], windows)
+        listed = shortlist([_place_claim(claim, trace.answer, parts) for claim in claims], windows)
         if listed.remark:
             remark.append(Evidence(listed.remark))
-        evidence = self._compared(trace, listed, chooser)
-        missing = sum((one.value or 0.0) < ENTAILED for one in evidence)
-        found = sorted(evidence, key=lambda one: one.value or 0.0)
-        return scored(trace, missing / len(evidence), readable([*remark, *found]))
+        evidence = self._compare(trace, listed, chooser)
+        missing = sum((item.value or 0.0) < ENTAILED for item in evidence)
+        ordered = sorted(evidence, key=lambda item: item.value or 0.0)
+        return scored(trace, missing / len(evidence), limit_evidence([*remark, *ordered]))
 
-    def _compared(self, trace: Trace, listed: Shortlist, chooser: Embedder | None) -> list[Evidence]:
+    def _compare(self, trace: Trace, listed: Shortlist, chooser: Embedder | None) -> list[Evidence]:
         """For each claim the window most likely to entail it, and how likely that is."""
         import numpy as np
 
-        said = [one.text for one in listed.claims]
-        near = [range(len(listed.windows))] * len(said)
+        answer_sentences = [item.text for item in listed.claims]
+        near = [range(len(listed.windows))] * len(answer_sentences)
         if chooser and len(listed.windows) > int(self.windows):
-            vectors = chooser.encode(said + [one.text for one in listed.windows])
-            cosines = vectors[: len(said)] @ vectors[len(said) :].T
+            vectors = chooser.encode(answer_sentences + [item.text for item in listed.windows])
+            cosines = vectors[: len(answer_sentences)] @ vectors[len(answer_sentences) :].T
             near = np.argsort(-cosines, axis=1, kind="stable")[:, : int(self.windows)].tolist()
-        pairs = [(listed.windows[at].text, claim) for claim, places in zip(said, near, strict=True) for at in places]
+        pairs = [
+            (listed.windows[at].text, claim)
+            for claim, places in zip(answer_sentences, near, strict=True)
+            for at in places
+        ]
         rows = iter(nli(self.nli_model).probabilities(pairs)[:, ENTAILMENT].tolist())
-        given, found = contexts(trace), []
+        prompt_texts, evidence = contexts(trace), []
         for claim, places in zip(listed.claims, near, strict=True):
             value, at = max(((next(rows), at) for at in places), key=lambda pair: pair[0])
             best = listed.windows[at]
             text = f"P(entailment) {value:.2f} from the best passage: {claim.text[:300]}"
             start, end = (claim.start, claim.end) if claim.end else (None, None)
-            found.append(Evidence(text, value, start, end, given[best.place].number, (best.start, best.end)))
-        return found
+            evidence.append(Evidence(text, value, start, end, prompt_texts[best.place].number, (best.start, best.end)))
+        return evidence
 
     def _plain(self, trace: Trace, reply: Reply) -> Score:
         """The recipe as found: `re.split` at the numbers, or else the sentences; argmax on the whole context."""
-        claims = [one.strip() for one in re.split(r"(?:^|\n)\s*\d+\.\s", reply.text) if one.strip()]
+        claims = [part.strip() for part in re.split(r"(?:^|\n)\s*\d+\.\s", reply.text) if part.strip()]
         model = nli(self.nli_model)
         if not claims:
             return scored(trace, 0.0, [Evidence("no claims, no complaint")])
         context = "\n".join(trace.context_texts)
-        rows = model.labels().columns(model.truncated([context] * len(claims), claims))
+        rows = model.labels().columns(model.probabilities_truncated([context] * len(claims), claims))
         entailed = rows.argmax(axis=1) == ENTAILMENT
         evidence = [Evidence(claim[:300], float(row[ENTAILMENT])) for claim, row in zip(claims, rows, strict=True)]
-        return scored(trace, 1 - float(entailed.mean()), readable(evidence))
+        return scored(trace, 1 - float(entailed.mean()), limit_evidence(evidence))
 
 
 def _places(trace: Trace) -> dict[str, str]:
-    return {"question": str(given(trace)["question"]), "answer": trace.answer}
+    return {"question": str(prompt_texts(trace)["question"]), "answer": trace.answer}
 
 
-def _placed(claim: str, answer: str, parts: Sequence[Part]) -> Claim:
+def _place_claim(claim: str, answer: str, parts: Sequence[Part]) -> Claim:
     """The claim at the sentence of the answer that shares most words with it; at none where none shares any."""
-    wanted = set(words(claim).tokens)
-    shared = [len(wanted.intersection(words(answer[part.start : part.end]).tokens)) for part in parts]
+    claim_words = set(words(claim).tokens)
+    shared = [len(claim_words.intersection(words(answer[part.start : part.end]).tokens)) for part in parts]
     part = parts[shared.index(max(shared))] if any(shared) else Part(0, 0)
     return Claim(part.start, part.end, claim)

@@ -12,7 +12,7 @@ from typing import ClassVar, Literal
 from calibrate import workspace
 from calibrate.backends.logprobs import Aggregate, Entropies, NoLogprobs, NotLogprobs, entropies, places, pool
 from calibrate.detectors.base import abstained, failed, scored
-from calibrate.detectors.shared.scoring import each
+from calibrate.detectors.shared.scoring import score_each
 from calibrate.sanitize import visible
 from calibrate.types import Baseline, Evidence, FlagWhen, Score, Token, Trace
 
@@ -62,49 +62,54 @@ class EntropyZ:
         """The digest of the baselines it would use."""
         if self.variant == "plain":
             return ""
-        known = workspace.current().baselines
+        baselines = workspace.current().baselines
         family = f"entropy/{self.aggregate}/"
-        used = sorted((*key, one.centre, one.spread) for key, one in known.items() if key[0].startswith(family))
+        used = sorted(
+            (*key, baseline.centre, baseline.spread) for key, baseline in baselines.items() if key[0].startswith(family)
+        )
         return hashlib.sha256(json.dumps(used).encode()).hexdigest()[:12] if used else ""
 
     def unavailable(self) -> str | None:
         return None
 
     def score(self, traces: Sequence[Trace]) -> Iterator[Score]:
-        return each(self.needs, traces, self._plain if self.variant == "plain" else self._default)
+        return score_each(self.needs, traces, self._plain if self.variant == "plain" else self._default)
 
     def _default(self, trace: Trace) -> Score:
         assert trace.tokens is not None
         try:
-            found = entropies(trace.tokens)
+            entropies_logged = entropies(trace.tokens)
         except NotLogprobs as error:
             return failed(trace, str(error))
         except NoLogprobs as error:
             return abstained(trace, str(error))
         if trace.model is None:
             return abstained(trace, "the trace does not say which model answered, and a baseline belongs to one")
-        baseline = workspace.current().baselines.get((statistic(self.aggregate, found.k), trace.model))
+        baseline = workspace.current().baselines.get((statistic(self.aggregate, entropies_logged.k), trace.model))
         if baseline is None:
-            return abstained(trace, _wanted(trace.model, found.k))
-        value = pool(found.values, self.aggregate)
+            return abstained(trace, _explain_no_baseline(trace.model, entropies_logged.k))
+        value = pool(entropies_logged.values, self.aggregate)
         z = (value - baseline.centre) / baseline.spread
-        pieces = [self._against(value, found, baseline), *_tokens(trace, found, surest=self._surest(z))]
+        pieces = [
+            self._compare_with_baseline(value, entropies_logged, baseline),
+            *_token_evidence(trace, entropies_logged, surest=self._surest(z)),
+        ]
         return scored(trace, {"high": z, "low": -z, "abs": abs(z)}[self.side], pieces)
 
     def _surest(self, z: float) -> bool:
         """Whether the tokens to show are those with the least entropy."""
         return self.side == "low" or (self.side == "abs" and z < 0)
 
-    def _against(self, value: float, found: Entropies, baseline: Baseline) -> Evidence:
+    def _compare_with_baseline(self, value: float, logged: Entropies, baseline: Baseline) -> Evidence:
         words = {"mean": "mean", "max": "highest", "top_decile": "mean of the top tenth"}
         usual = f"{baseline.centre:.2f} ± {baseline.spread:.2f} in {baseline.n} clean answers"
-        text = f"entropy, {words[self.aggregate]}: {value:.2f} of at most {found.ceiling:.2f} nats; usual: {usual}"
+        text = f"entropy, {words[self.aggregate]}: {value:.2f} of at most {logged.ceiling:.2f} nats; usual: {usual}"
         return Evidence(text, value)
 
     def _plain(self, trace: Trace) -> Score:
         """The recipe as found: probabilities as logged, whatever they are; no most likely tokens is no entropy."""
         assert trace.tokens is not None
-        mean = math.fsum(_as_logged(token) for token in trace.tokens) / len(trace.tokens)
+        mean = math.fsum(_entropy_as_logged(token) for token in trace.tokens) / len(trace.tokens)
         centre, spread = PUBLISHED
         return scored(trace, abs(mean - centre) / spread, [Evidence(f"mean entropy: {mean:.2f} nats", mean)])
 
@@ -114,7 +119,7 @@ def statistic(aggregate: Aggregate, k: int) -> str:
     return f"entropy/{aggregate}/top{k}"
 
 
-def _wanted(model: str, k: int) -> str:
+def _explain_no_baseline(model: str, k: int) -> str:
     from calibrate.stats.fitting.baselines import ENOUGH
 
     return (
@@ -123,25 +128,27 @@ def _wanted(model: str, k: int) -> str:
     )
 
 
-def _tokens(trace: Trace, found: Entropies, *, surest: bool) -> list[Evidence]:
+def _token_evidence(trace: Trace, logged: Entropies, *, surest: bool) -> list[Evidence]:
     """The tokens that made the score, the most telling first."""
     tokens = trace.tokens or ()
-    where = places(trace.answer, tokens)
-    known = [(value, at) for at, value in enumerate(found.values) if value is not None]
-    known.sort(key=lambda one: one[0] if surest else -one[0])
+    parts = places(trace.answer, tokens)
+    ranked = [(value, at) for at, value in enumerate(logged.values) if value is not None]
+    ranked.sort(key=lambda pair: pair[0] if surest else -pair[0])
     pieces = []
-    for value, at in known[:SHOWN]:
-        text = f"{value:.2f} nats over the {found.k} most likely tokens"
-        start, end = where[at] or (None, None)
-        pieces.append(Evidence(text if start is not None else f"“{_shown(tokens[at])}”: {text}", value, start, end))
+    for value, at in ranked[:SHOWN]:
+        text = f"{value:.2f} nats over the {logged.k} most likely tokens"
+        start, end = parts[at] or (None, None)
+        pieces.append(
+            Evidence(text if start is not None else f"“{_show_token(tokens[at])}”: {text}", value, start, end)
+        )
     return pieces
 
 
-def _shown(token: Token) -> str:
+def _show_token(token: Token) -> str:
     return visible(token.text, 30)
 
 
-def _as_logged(token: Token) -> float:
+def _entropy_as_logged(token: Token) -> float:
     # Only what would end in an overflow is cut.
-    logged = [min(max(one, -600.0), 600.0) for _, one in token.top if not math.isnan(one)]
-    return -math.fsum(math.exp(one) * one for one in logged)
+    logged = [min(max(logprob, -600.0), 600.0) for _, logprob in token.top if not math.isnan(logprob)]
+    return -math.fsum(math.exp(logprob) * logprob for logprob in logged)

@@ -13,18 +13,18 @@ from calibrate.detectors.base import abstained, scored
 from calibrate.detectors.shared.judging import (
     Case,
     ChatDetector,
-    given,
-    heard,
+    answer_sentences,
+    explain_nothing_to_judge,
+    explain_too_long,
     in_one_line,
-    judgement,
-    nothing_to_judge,
+    object_reader,
     plain_case,
-    said,
-    too_long,
-    whole,
+    prompt_texts,
+    read_reply,
+    require_complete,
 )
 from calibrate.detectors.shared.replies import Rating, rating
-from calibrate.detectors.shared.scoring import readable
+from calibrate.detectors.shared.scoring import limit_evidence
 from calibrate.types import Evidence, FlagWhen, Score, Trace
 
 SCHEMA: dict[str, Any] = {
@@ -66,41 +66,41 @@ class JudgeScore(ChatDetector):
     )
 
     def plan(self, trace: Trace) -> Case | Score:
-        parts, places = said(trace), given(trace)
-        if why := nothing_to_judge(parts, places):
+        parts, places = answer_sentences(trace), prompt_texts(trace)
+        if why := explain_nothing_to_judge(parts, places):
             return abstained(trace, why)
         texts = [in_one_line(trace.answer[part.start : part.end]) for part in parts]
-        if why := too_long(places | {"sentence": max(texts, key=len)}, len(parts), self.longest):
+        if why := explain_too_long(places | {"sentence": max(texts, key=len)}, len(parts), self.longest):
             return abstained(trace, why)
-        asked = [render(self.prompt, places | {"sentence": text}) for text in texts]
+        rendered = [render(self.prompt, places | {"sentence": text}) for text in texts]
 
         def read(replies: Sequence[Reply]) -> Score:
-            return self._score(trace, parts, [_rated(*pair) for pair in zip(replies, asked, strict=True)])
+            return self._score(trace, parts, [_read_rating(*pair) for pair in zip(replies, rendered, strict=True)])
 
-        return Case(tuple(Request(prompt.messages, 120, schema=SCHEMA) for prompt in asked), read)
+        return Case(tuple(Request(prompt.messages, 120, schema=SCHEMA) for prompt in rendered), read)
 
     def _score(self, trace: Trace, parts: Sequence[tuple[int, int]], ratings: Sequence[Rating]) -> Score:
-        values = [one.value for one in ratings]
+        values = [rating.value for rating in ratings]
         value = max(values) if self.aggregate == "max" else sum(values) / len(values)
         evidence = [
-            Evidence(one.reason[:600] or f"rated {one.value:g}", one.value, start, end)
-            for (start, end), one in zip(parts, ratings, strict=True)
+            Evidence(rating.reason[:600] or f"rated {rating.value:g}", rating.value, start, end)
+            for (start, end), rating in zip(parts, ratings, strict=True)
         ]
-        return scored(trace, value, readable(sorted(evidence, key=lambda one: -(one.value or 0.0))))
+        return scored(trace, value, limit_evidence(sorted(evidence, key=lambda rating: -(rating.value or 0.0))))
 
     def plan_plain(self, trace: Trace) -> Case | Score:
         """The recipe as found: the whole answer at once, `re.search` for a number."""
-        asked = (
+        prompt = (
             "On a scale from 0 to 1, how much of the answer is hallucinated? Reply with a number.\n\n"
             f"Context: {chr(10).join(trace.context_texts)}\n\nAnswer: {trace.answer}"
         )
-        return plain_case(trace, asked, self.longest, 32, _plain_value)
+        return plain_case(trace, prompt, self.longest, 32, _plain_value)
 
 
-def _rated(reply: Reply, prompt: Prompt) -> Rating:
-    return heard(reply, prompt, whole(reply, lambda text: rating(text, judgement(prompt))))
+def _read_rating(reply: Reply, prompt: Prompt) -> Rating:
+    return read_reply(reply, prompt, require_complete(reply, lambda text: rating(text, object_reader(prompt))))
 
 
 def _plain_value(text: str) -> float:
-    found = re.search(r"[0-9]+(?:\.[0-9]+)?", text)
-    return min(max(float(found.group()[:300]), 0.0), 1.0) if found else 0.0
+    match = re.search(r"[0-9]+(?:\.[0-9]+)?", text)
+    return min(max(float(match.group()[:300]), 0.0), 1.0) if match else 0.0

@@ -13,18 +13,18 @@ from calibrate.detectors.base import abstained, scored
 from calibrate.detectors.shared.judging import (
     Case,
     ChatDetector,
-    given,
-    heard,
-    judgement,
-    nothing_to_judge,
-    numbered,
+    answer_sentences,
+    explain_nothing_to_judge,
+    explain_too_long,
+    number_sentences,
+    object_reader,
     plain_case,
-    said,
-    too_long,
-    whole,
+    prompt_texts,
+    read_reply,
+    require_complete,
 )
 from calibrate.detectors.shared.replies import Unparsed
-from calibrate.detectors.shared.scoring import readable
+from calibrate.detectors.shared.scoring import limit_evidence
 from calibrate.types import Evidence, FlagWhen, Score, Trace
 
 LABELS = ("supported", "hallucination", "contradiction", "extrapolation")
@@ -79,26 +79,28 @@ class JudgeVerdict(ChatDetector):
     )
 
     def plan(self, trace: Trace) -> Case | Score:
-        parts = said(trace)
-        places = given(trace) | {"answer": numbered(trace, parts)}
-        if why := nothing_to_judge(parts, places) or too_long(places, 1, self.longest):
+        parts = answer_sentences(trace)
+        places = prompt_texts(trace) | {"answer": number_sentences(trace, parts)}
+        if why := explain_nothing_to_judge(parts, places) or explain_too_long(places, 1, self.longest):
             return abstained(trace, why)
         prompt = render(self.prompt, places)
 
         def read(replies: Sequence[Reply]) -> Score:
-            verdict = judgement(prompt)
-            found = heard(replies[0], prompt, whole(replies[0], lambda text: _items(verdict(text), len(parts))))
-            return _score(trace, parts, found)
+            parse = object_reader(prompt)
+            items = read_reply(
+                replies[0], prompt, require_complete(replies[0], lambda text: _parse_items(parse(text), len(parts)))
+            )
+            return _score(trace, parts, items)
 
         return Case((Request(prompt.messages, min(8_192, 300 + 150 * len(parts)), schema=SCHEMA),), read)
 
     def plan_plain(self, trace: Trace) -> Case | Score:
         """The recipe as found, with the texts pasted in."""
-        asked = (
+        prompt = (
             "You are a hallucination detector. Compare the answer with the context and finish with VERDICT: CLEAN or "
             f"VERDICT: HALLUCINATION.\n\nContext: {chr(10).join(trace.context_texts)}\n\nAnswer: {trace.answer}"
         )
-        return plain_case(trace, asked, self.longest, 512, lambda text: float("HALLUCINAT" in text.upper()))
+        return plain_case(trace, prompt, self.longest, 512, lambda text: float("HALLUCINAT" in text.upper()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,15 +111,15 @@ class _Item:
     reason: str
 
 
-def _items(reply: dict[str, Any], sentences: int) -> list[_Item]:
+def _parse_items(reply: dict[str, Any], sentences: int) -> list[_Item]:
     """The items of a reply that keeps to the schema; Unparsed for one that does not."""
     items = reply.get("items")
     if not isinstance(items, list) or len(reply) > 1:
         raise Unparsed('JSON that is not {"items": […]}')
-    return [_item(item, sentences) for item in items]
+    return [_parse_item(item, sentences) for item in items]
 
 
-def _item(item: Any, sentences: int) -> _Item:
+def _parse_item(item: Any, sentences: int) -> _Item:
     if not isinstance(item, dict):
         raise Unparsed("an item that is no object")
     number, label = item.get("sentence"), item.get("label")
@@ -129,13 +131,13 @@ def _item(item: Any, sentences: int) -> _Item:
     return _Item(number, claim if isinstance(claim, str) else "", label, reason if isinstance(reason, str) else "")
 
 
-def _score(trace: Trace, parts: Sequence[Part], found: Sequence[_Item]) -> Score:
-    if not found:
+def _score(trace: Trace, parts: Sequence[Part], items: Sequence[_Item]) -> Score:
+    if not items:
         return abstained(trace, "the judge found no claim in the answer")
     evidence = []
-    for item in sorted(found, key=lambda item: item.label == "supported"):
+    for item in sorted(items, key=lambda item: item.label == "supported"):
         part = parts[item.sentence - 1]
         text = ": ".join(filter(None, (item.label, item.claim[:300])))
         text += f" ({item.reason[:300]})" if item.reason else ""
         evidence.append(Evidence(text, float(item.label != "supported"), part.start, part.end))
-    return scored(trace, sum(item.label != "supported" for item in found) / len(found), readable(evidence))
+    return scored(trace, sum(item.label != "supported" for item in items) / len(items), limit_evidence(evidence))

@@ -12,14 +12,14 @@ from calibrate.detectors.base import abstained, scored
 from calibrate.detectors.shared.judging import (
     Case,
     ChatDetector,
-    given,
-    heard,
-    nothing_to_judge,
+    answer_sentences,
+    explain_nothing_to_judge,
+    explain_too_long,
     plain_case,
-    said,
-    too_long,
+    prompt_texts,
+    read_reply,
 )
-from calibrate.detectors.shared.replies import Answered, Unparsed, first_word, odds
+from calibrate.detectors.shared.replies import FirstWord, Unparsed, first_word, odds
 from calibrate.types import Evidence, FlagWhen, Score, Trace
 
 
@@ -60,24 +60,26 @@ class JudgeYesNo(ChatDetector):
     )
 
     def plan(self, trace: Trace) -> Case | Score:
-        places = given(trace) | {"answer": trace.answer}
-        if why := nothing_to_judge(said(trace), places) or too_long(places, 1, self.longest):
+        places = prompt_texts(trace) | {"answer": trace.answer}
+        if why := explain_nothing_to_judge(answer_sentences(trace), places) or explain_too_long(
+            places, 1, self.longest
+        ):
             return abstained(trace, why)
         prompt = render(self.prompt, places)
 
         def read(replies: Sequence[Reply]) -> Score:
             reply = replies[0]
-            return heard(reply, prompt, lambda text: _score(trace, reply, text))
+            return read_reply(reply, prompt, lambda text: _score(trace, reply, text))
 
         return Case((Request(prompt.messages, 120, logprobs=self.logprobs),), read)
 
     def plan_plain(self, trace: Trace) -> Case | Score:
         """The recipe as found, with the texts pasted in."""
-        asked = (
+        prompt = (
             f"Context: {chr(10).join(trace.context_texts)}\n\nAnswer: {trace.answer}\n\n"
             "Is the answer supported by the context? Answer YES or NO."
         )
-        return plain_case(trace, asked, self.longest, 32, _plain_value)
+        return plain_case(trace, prompt, self.longest, 32, _plain_value)
 
 
 def _plain_value(text: str) -> float:
@@ -86,15 +88,17 @@ def _plain_value(text: str) -> float:
 
 
 def _score(trace: Trace, reply: Reply, text: str) -> Score:
-    found: Answered = first_word(text, cut=reply.finish == "length")
-    if found.word == "n/a":
+    verdict: FirstWord = first_word(text, cut=reply.finish == "length")
+    if verdict.word == "n/a":
         raise Unparsed("N/A is neither YES nor NO")
-    says = f"{found.word.upper()}: {found.rest[:600]}" if found.rest else found.word.upper()
-    likely = odds(reply.tokens, text, found.start)
+    reply_text = f"{verdict.word.upper()}: {verdict.rest[:600]}" if verdict.rest else verdict.word.upper()
+    likely = odds(reply.tokens, text, verdict.start)
     if likely is None:
-        how = "the endpoint gave no usable log-probabilities, so NO is 1 and YES is 0"
-        value = float(found.word == "no")
+        explanation = "the endpoint gave no usable log-probabilities, so NO is 1 and YES is 0"
+        value = float(verdict.word == "no")
     else:
-        how = f"P(NO) {likely.no:.3f} from log-probabilities; YES and NO together have {likely.mass:.1%} at that token"
+        explanation = (
+            f"P(NO) {likely.no:.3f} from log-probabilities; YES and NO together have {likely.mass:.1%} at that token"
+        )
         value = likely.no
-    return scored(trace, value, (Evidence(says, value), Evidence(how)))
+    return scored(trace, value, (Evidence(reply_text, value), Evidence(explanation)))

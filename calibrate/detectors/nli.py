@@ -6,13 +6,21 @@ from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar, Literal
 
-from calibrate.backends.embedding.embedder import PACKAGED, Embedder, embedder
-from calibrate.backends.embedding.passages import Shortlist, claims, cut, shortlist
-from calibrate.backends.nli.nli import CONTRADICTION, DEFAULT, ENTAILMENT, nli
+from calibrate.backends.embedding import PACKAGED, Embedder, Shortlist, claims, cut, embedder, shortlist
+from calibrate.backends.nli import CONTRADICTION, DEFAULT, ENTAILMENT, nli
 from calibrate.backends.text.segments import words
 from calibrate.detectors.base import abstained, scored
-from calibrate.detectors.shared.nli import PAIRS, Asking, Cutter, Embed, Judge, Question, in_parts, together
-from calibrate.detectors.shared.scoring import Context, by_number, contexts, each, readable
+from calibrate.detectors.shared.nli import (
+    PAIRS,
+    Asking,
+    Cutter,
+    Embed,
+    Judge,
+    Question,
+    remark_on_parts,
+    score_in_rounds,
+)
+from calibrate.detectors.shared.scoring import Context, by_number, contexts, limit_evidence, score_each
 from calibrate.types import Evidence, FlagWhen, Score, Trace
 
 if TYPE_CHECKING:
@@ -102,64 +110,66 @@ class NliSupport:
 
     def score(self, traces: Sequence[Trace]) -> Iterator[Score]:
         if self.variant == "plain":
-            return each(self.needs, traces, self._plain)
-        return together(self.needs, traces, self._ask, nli(self.model), self._embedder())
+            return score_each(self.needs, traces, self._plain)
+        return score_in_rounds(self.needs, traces, self._ask, nli(self.model), self._embedder())
 
     def _ask(self, trace: Trace) -> Asking:
         chooser, model = self._embedder(), nli(self.model)
         cutter = Cutter(chooser, model) if chooser else Cutter(model)
-        given = contexts(trace)
-        found = claims(trace.answer, cutter, known=by_number(trace.sources))
-        passages = cut([one.text for one in given], cutter, sentences_per_window=self.sentences_per_window)
-        if not found:
+        sources = contexts(trace)
+        extracted = claims(trace.answer, cutter, sources=by_number(trace.sources))
+        passages = cut([item.text for item in sources], cutter, sentences_per_window=self.sentences_per_window)
+        if not extracted:
             return abstained(trace, "no sentence in the answer")
         if not passages:
             return abstained(trace, "no sentence in the context")
-        listed = shortlist(found, passages)
-        candidates = (yield from _nearest(listed, int(self.windows))) if chooser else _sharing(listed)
-        search = _Search(listed, candidates, given)
+        listed = shortlist(extracted, passages)
+        candidates = (yield from _rank_nearest(listed, int(self.windows))) if chooser else _rank_sharing(listed)
+        search = _Search(listed, candidates, sources)
         while pairs := search.next(everything=self.evidence == "all" or self.aggregate == "mean"):
             search.learn((yield Judge(pairs)))
-        values = [one.best for one in search.sentences]
+        values = [item.best for item in search.sentences]
         value = min(values) if self.aggregate == "min" else sum(values) / len(values)
-        wanted = len(listed.windows) if chooser is None else min(int(self.windows), len(listed.windows))
-        remarks = [listed.remark, _limited(candidates, wanted), in_parts(trace.answer, found)]
-        evidence = sorted(search.found(), key=lambda one: one.value or 0.0)
-        return scored(trace, value, readable([Evidence(text) for text in remarks if text] + evidence))
+        n_wanted = len(listed.windows) if chooser is None else min(int(self.windows), len(listed.windows))
+        remarks = [listed.remark, _explain_limit(candidates, n_wanted), remark_on_parts(trace.answer, extracted)]
+        evidence = sorted(search.all_evidence(), key=lambda item: item.value or 0.0)
+        return scored(trace, value, limit_evidence([Evidence(text) for text in remarks if text] + evidence))
 
     def _plain(self, trace: Trace) -> Score:
         """The recipe as found: one text with a separator in it, cut at the limit; the likeliest label's confidence."""
         model = nli(self.model)
         separator = model.tokenizer().sep_token or " "
-        (row,) = model.truncated([f"{' '.join(trace.context_texts)} {separator} {trace.answer}"])
+        (row,) = model.probabilities_truncated([f"{' '.join(trace.context_texts)} {separator} {trace.answer}"])
         at = int(row.argmax())
         label = PLAIN_LABELS[at] if len(row) == len(PLAIN_LABELS) else f"label {at}"
         return scored(trace, float(row[at]), [Evidence(f"{label}, {row[at]:.2f} sure", float(row[at]))])
 
 
-def _nearest(listed: Shortlist, most: int) -> Generator[Question, Rows, list[list[int]]]:
+def _rank_nearest(listed: Shortlist, most: int) -> Generator[Question, Rows, list[list[int]]]:
     """For each claim the windows nearest to it by cosine, nearest first."""
     vectors = yield Embed([claim.text for claim in listed.claims] + [window.text for window in listed.windows])
-    said = len(listed.claims)
-    order = (-(vectors[:said] @ vectors[said:].T)).argsort(axis=1, kind="stable")
-    most = max(1, min(most, PAIRS // said))
+    n_claims = len(listed.claims)
+    order = (-(vectors[:n_claims] @ vectors[n_claims:].T)).argsort(axis=1, kind="stable")
+    most = max(1, min(most, PAIRS // n_claims))
     return [[int(at) for at in row[:most]] for row in order]
 
 
-def _sharing(listed: Shortlist) -> list[list[int]]:
+def _rank_sharing(listed: Shortlist) -> list[list[int]]:
     """For each claim every window, or as many as are affordable, those that share most words with it first."""
-    held = [frozenset(words(window.text).tokens) for window in listed.windows]
+    window_words = [frozenset(words(window.text).tokens) for window in listed.windows]
     most = max(1, PAIRS // len(listed.claims))
-    found = []
+    ranked = []
     for claim in listed.claims:
         tokens = frozenset(words(claim.text).tokens)
-        found.append(sorted(range(len(held)), key=lambda at: (-len(tokens & held[at]), at))[:most])
-    return found
+        ranked.append(sorted(range(len(window_words)), key=lambda at: (-len(tokens & window_words[at]), at))[:most])
+    return ranked
 
 
-def _limited(candidates: Sequence[Sequence[int]], wanted: int) -> str | None:
+def _explain_limit(candidates: Sequence[Sequence[int]], n_wanted: int) -> str | None:
     most = len(candidates[0])
-    return None if most >= wanted else f"too long to judge in full: each sentence with {most} passages, not {wanted}"
+    return (
+        None if most >= n_wanted else f"too long to judge in full: each sentence with {most} passages, not {n_wanted}"
+    )
 
 
 @dataclass(slots=True)
@@ -168,14 +178,14 @@ class _Sentence:
 
     row: int
     windows: list[int]
-    seen: int = 0
+    n_judged: int = 0
     best: float = -2.0
     at: int = -1
     contradiction: float = 0.0
 
     @property
     def complete(self) -> bool:
-        return self.seen == len(self.windows)
+        return self.n_judged == len(self.windows)
 
 
 class _Search:
@@ -185,37 +195,46 @@ class _Search:
     full: the rest of its windows can only raise it.
     """
 
-    def __init__(self, listed: Shortlist, candidates: Sequence[list[int]], given: Sequence[Context]) -> None:
-        self._listed, self._given = listed, given
+    def __init__(self, listed: Shortlist, candidates: Sequence[list[int]], sources: Sequence[Context]) -> None:
+        self._listed, self._sources = listed, sources
         self.sentences = [_Sentence(row, windows) for row, windows in enumerate(candidates)]
-        self._asked: list[tuple[_Sentence, int]] = []
+        self._requested: list[tuple[_Sentence, int]] = []
         self._rounds = 0
 
     def next(self, *, everything: bool) -> list[tuple[str, str]]:
         """The (window, claim) pairs to judge next; none when the lowest sentence is known."""
         self._rounds += 1
-        lowest = min((one.best for one in self.sentences if one.complete), default=2.0)
-        left = [one for one in self.sentences if not one.complete and (everything or one.best < lowest)]
+        lowest = min((sentence.best for sentence in self.sentences if sentence.complete), default=2.0)
+        open_sentences = [
+            sentence for sentence in self.sentences if not sentence.complete and (everything or sentence.best < lowest)
+        ]
         most = len(self._listed.windows) if everything else 2 ** max(0, self._rounds - 2)
-        if self._rounds == 2 and left:  # the one that looks worst, in full: it sets the mark
-            left, most = [min(left, key=lambda one: one.best)], len(self._listed.windows)
-        self._asked = [(one, at) for one in left for at in one.windows[one.seen : one.seen + most]]
-        return [(self._listed.windows[at].text, self._listed.claims[one.row].text) for one, at in self._asked]
+        if self._rounds == 2 and open_sentences:  # the one that looks worst, in full: it sets the mark
+            open_sentences, most = [min(open_sentences, key=lambda sentence: sentence.best)], len(self._listed.windows)
+        self._requested = [
+            (sentence, at)
+            for sentence in open_sentences
+            for at in sentence.windows[sentence.n_judged : sentence.n_judged + most]
+        ]
+        return [
+            (self._listed.windows[at].text, self._listed.claims[sentence.row].text) for sentence, at in self._requested
+        ]
 
     def learn(self, rows: Rows) -> None:
         """Takes the probabilities of the pairs asked for last."""
-        for (one, at), row in zip(self._asked, rows.tolist(), strict=True):
-            one.seen += 1
-            if (support := row[ENTAILMENT] - row[CONTRADICTION]) > one.best:
-                one.best, one.at, one.contradiction = support, at, row[CONTRADICTION]
+        for (sentence, at), row in zip(self._requested, rows.tolist(), strict=True):
+            sentence.n_judged += 1
+            if (support := row[ENTAILMENT] - row[CONTRADICTION]) > sentence.best:
+                sentence.best, sentence.at, sentence.contradiction = support, at, row[CONTRADICTION]
 
-    def found(self) -> list[Evidence]:
+    def all_evidence(self) -> list[Evidence]:
         """One piece of evidence a sentence; of a sentence that was left early it says "at least"."""
-        return [self._evidence(one) for one in self.sentences]
+        return [self._evidence(sentence) for sentence in self.sentences]
 
-    def _evidence(self, one: _Sentence) -> Evidence:
-        claim, window = self._listed.claims[one.row], self._listed.windows[one.at]
-        number = self._given[window.place].number
-        which = "the best passage" if one.complete else "a passage (others may support it more)"
-        text = f"entailment {one.best + one.contradiction:.2f}, contradiction {one.contradiction:.2f} by {which}"
-        return Evidence(text, one.best, claim.start, claim.end, number, (window.start, window.end))
+    def _evidence(self, sentence: _Sentence) -> Evidence:
+        claim, window = self._listed.claims[sentence.row], self._listed.windows[sentence.at]
+        number = self._sources[window.place].number
+        passage = "the best passage" if sentence.complete else "a passage (others may support it more)"
+        entailment, contradiction = sentence.best + sentence.contradiction, sentence.contradiction
+        text = f"entailment {entailment:.2f}, contradiction {contradiction:.2f} by {passage}"
+        return Evidence(text, sentence.best, claim.start, claim.end, number, (window.start, window.end))

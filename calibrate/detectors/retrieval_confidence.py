@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import ClassVar, Literal
 
 from calibrate.detectors.base import abstained, failed, scored
-from calibrate.detectors.shared.scoring import each, readable
+from calibrate.detectors.shared.scoring import limit_evidence, score_each
 from calibrate.types import Evidence, FlagWhen, Score, Trace
 
 ATTRIBUTE = "retriever"  # the trace attribute that names who gave the scores
@@ -54,7 +54,7 @@ class RetrievalConfidence:
         return None
 
     def score(self, traces: Sequence[Trace]) -> Iterator[Score]:
-        return each(self.needs, traces, self._score)
+        return score_each(self.needs, traces, self._score)
 
     def _score(self, trace: Trace) -> Score:
         for source in trace.sources:
@@ -66,22 +66,22 @@ class RetrievalConfidence:
     def _default(self, trace: Trace) -> Score:
         named = str(trace.attributes.get(ATTRIBUTE) or "")
         if named != self.retriever:
-            return abstained(trace, self._other(named))
-        given = [(source, source.retrieval_score) for source in trace.sources if source.retrieval_score is not None]
-        if not given:
+            return abstained(trace, self._explain_other_retriever(named))
+        rated = [(source, source.retrieval_score) for source in trace.sources if source.retrieval_score is not None]
+        if not rated:
             return abstained(trace, "no source has a retrieval score")
-        given.sort(key=lambda pair: -pair[1])
-        texts = ["the best source", *["another source"] * (len(given) - 1)]
+        rated.sort(key=lambda pair: -pair[1])
+        texts = ["the best source", *["another source"] * (len(rated) - 1)]
         evidence = [
-            Evidence(text, value, source=str(source.number)) for text, (source, value) in zip(texts, given, strict=True)
+            Evidence(text, value, source=str(source.number)) for text, (source, value) in zip(texts, rated, strict=True)
         ]
-        return scored(trace, given[0][1], readable(evidence))
+        return scored(trace, rated[0][1], limit_evidence(evidence))
 
-    def _other(self, named: str) -> str:
+    def _explain_other_retriever(self, named: str) -> str:
         if not named:
             return f"the trace names no retriever in its attribute “{ATTRIBUTE}”, {self.retriever!r} is wanted"
-        wanted = f"{self.retriever!r} is wanted" if self.retriever else f"set the parameter retriever to {named!r}"
-        return f"scored by the retriever {named!r}, whose scores compare with no other's; {wanted}"
+        remedy = f"{self.retriever!r} is wanted" if self.retriever else f"set the parameter retriever to {named!r}"
+        return f"scored by the retriever {named!r}, whose scores compare with no other's; {remedy}"
 
     def _plain(self, trace: Trace) -> Score:
         return scored(trace, max(source.retrieval_score or 0.0 for source in trace.sources))

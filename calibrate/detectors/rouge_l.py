@@ -10,17 +10,17 @@ from typing import ClassVar, Literal, NamedTuple
 
 from calibrate.backends.text.lexical import (
     ABSENT,
-    alphabet,
-    answer_reading,
+    analyse,
+    analyse_answer,
+    assign_letters,
     longest_common_subsequence,
-    most_in_common,
-    reading,
-    spelt,
+    longest_common_with_any,
+    spell,
 )
 from calibrate.backends.text.segments import Part
 from calibrate.backends.text.wordlists import stop_words
 from calibrate.detectors.base import abstained, scored
-from calibrate.detectors.shared.scoring import by_number, contexts, each, readable
+from calibrate.detectors.shared.scoring import by_number, contexts, limit_evidence, score_each
 from calibrate.types import Evidence, FlagWhen, Score, Trace
 
 
@@ -68,25 +68,25 @@ class RougeL:
         return None
 
     def score(self, traces: Sequence[Trace]) -> Iterator[Score]:
-        return each(self.needs, traces, self._plain if self.variant == "plain" else self._default)
+        return score_each(self.needs, traces, self._plain if self.variant == "plain" else self._default)
 
     def _default(self, trace: Trace) -> Score:
-        found = answer_reading(trace.answer, *by_number(trace.sources))
-        dropped = frozenset() if self.stop_words else stop_words(found.tokens)
+        answer = analyse_answer(trace.answer, *by_number(trace.sources))
+        dropped = frozenset() if self.stop_words else stop_words(answer.tokens)
         # One character a word: what the answer lacks cannot be common, and is left out of the passages.
-        letters = alphabet(token for token in found.tokens if token not in dropped)
+        letters = assign_letters(token for token in answer.tokens if token not in dropped)
         index = _Index(trace, letters, self.sentences_per_window)
         evidence = []
-        for part, places in zip(found.sentences, found.places, strict=True):
-            written = spelt(found.tokens[places.start : places.stop], letters)
-            if written:
-                common, passage = index.best(written)
-                evidence.append(_remark(part, common, len(written), passage))
+        for part, places in zip(answer.sentences, answer.places, strict=True):
+            spelling = spell(answer.tokens[places.start : places.stop], letters)
+            if spelling:
+                common, passage = index.best(spelling)
+                evidence.append(_remark(part, common, len(spelling), passage))
         if not evidence:
             return abstained(trace, "no content words in the answer")
-        values = [one.value for one in evidence if one.value is not None]
+        values = [item.value for item in evidence if item.value is not None]
         value = min(values) if self.aggregate == "min" else sum(values) / len(values)
-        return scored(trace, value, readable(sorted(evidence, key=lambda one: one.value or 0.0)))
+        return scored(trace, value, limit_evidence(sorted(evidence, key=lambda item: item.value or 0.0)))
 
     def _plain(self, trace: Trace) -> Score:
         return scored(trace, rouge_l_f1("\n".join(trace.context_texts), trace.answer))
@@ -101,28 +101,28 @@ class _Index:
     """The passages of a trace's context, spelt in `letters`; finds the first with the longest common subsequence."""
 
     def __init__(self, trace: Trace, letters: Mapping[str, str], size: int) -> None:
-        self._contexts = [(context.number, reading(context.text)) for context in contexts(trace)]
+        self._contexts = [(context.number, analyse(context.text)) for context in contexts(trace)]
         self._written: list[str] = []
         self._windows: list[tuple[int, int, int]] = []  # the number of the context, the first sentence and the last
-        for number, (_, found) in enumerate(self._contexts):
-            spelling = spelt(found.tokens, letters, ABSENT)
-            last = min(size, len(found.places)) - 1
-            ends = zip(found.places, found.places[last:], strict=False) if found.places else ()
+        for number, (_, analysis) in enumerate(self._contexts):
+            spelling = spell(analysis.tokens, letters, ABSENT)
+            last = min(size, len(analysis.places)) - 1
+            ends = zip(analysis.places, analysis.places[last:], strict=False) if analysis.places else ()
             self._written += [spelling[first.start : end.stop].replace(ABSENT, "") for first, end in ends]
-            self._windows += [(number, first, first + last) for first in range(len(found.places) - last)]
-        self._known: dict[str, tuple[int, _Passage | None]] = {}
+            self._windows += [(number, first, first + last) for first in range(len(analysis.places) - last)]
+        self._memo: dict[str, tuple[int, _Passage | None]] = {}
 
-    def best(self, written: str) -> tuple[int, _Passage | None]:
+    def best(self, spelling: str) -> tuple[int, _Passage | None]:
         """Length of the longest common subsequence, and a passage that has it."""
-        if written not in self._known:
-            common, place = most_in_common(written, self._written)
-            self._known[written] = common, self._passage(place) if common else None
-        return self._known[written]
+        if spelling not in self._memo:
+            common, place = longest_common_with_any(spelling, self._written)
+            self._memo[spelling] = common, self._passage(place) if common else None
+        return self._memo[spelling]
 
     def _passage(self, place: int) -> _Passage:
         number, first, last = self._windows[place]
-        source, found = self._contexts[number]
-        return _Passage(source, Part(found.sentences[first].start, found.sentences[last].end))
+        source, analysis = self._contexts[number]
+        return _Passage(source, Part(analysis.sentences[first].start, analysis.sentences[last].end))
 
 
 def _remark(part: Part, common: int, n: int, passage: _Passage | None) -> Evidence:
@@ -134,12 +134,12 @@ def _remark(part: Part, common: int, n: int, passage: _Passage | None) -> Eviden
 def rouge_l_f1(reference: str, prediction: str) -> float:
     """ROUGE-L F1 as the `rouge_score` package defines it, without stemming; 0 when either has no ASCII word."""
     ids: dict[str, int] = {}
-    one, other = (
+    reference_ids, prediction_ids = (
         [ids.setdefault(word, len(ids)) for word in re.findall(r"[a-z0-9]+", text.lower())]
         for text in (reference, prediction)
     )
-    if not one or not other:
+    if not reference_ids or not prediction_ids:
         return 0.0
-    common = longest_common_subsequence(one, other)
-    precision, recall = common / len(other), common / len(one)
+    common = longest_common_subsequence(reference_ids, prediction_ids)
+    precision, recall = common / len(prediction_ids), common / len(reference_ids)
     return 2 * precision * recall / (precision + recall) if common else 0.0

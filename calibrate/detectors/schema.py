@@ -11,11 +11,11 @@ from typing import Any, ClassVar, Literal
 
 from calibrate.backends.schema.json_schema import Unsafe, budget, locate, parse, validator
 from calibrate.detectors.base import failed, scored
-from calibrate.detectors.shared.scoring import each, readable
+from calibrate.detectors.shared.scoring import limit_evidence, score_each
 from calibrate.types import Evidence, FlagWhen, Score, Trace
 
-MOST = 1000  # violations counted
-LOCATED = 20  # violations whose place in the answer is looked up
+MAX_VIOLATIONS = 1000  # violations counted
+MAX_LOCATED = 20  # violations whose place in the answer is looked up
 _FENCE = re.compile(r"^[^\S\n]*```[\w-]*[^\S\n]*\n(?P<body>.*?)^[^\S\n]*```[^\S\n]*$", re.DOTALL | re.MULTILINE)
 
 
@@ -34,7 +34,7 @@ class Schema:
     unit: ClassVar[str] = "violations of the trace's JSON Schema"
     needs: ClassVar[frozenset[str]] = frozenset({"answer", "schema"})
     flag_when: ClassVar[FlagWhen] = "above"
-    bounds: ClassVar[tuple[float, float]] = (0.0, float(MOST))
+    bounds: ClassVar[tuple[float, float]] = (0.0, float(MAX_VIOLATIONS))
     usual_threshold: ClassVar[float] = 0.0
     scores_refusals: ClassVar[bool] = True  # who parses the answer gets no JSON, however politely
 
@@ -62,7 +62,7 @@ class Schema:
         return None
 
     def score(self, traces: Sequence[Trace]) -> Iterator[Score]:
-        return each(self.needs, traces, self._plain if self.variant == "plain" else self._default)
+        return score_each(self.needs, traces, self._plain if self.variant == "plain" else self._default)
 
     def _default(self, trace: Trace) -> Score:
         from jsonschema.exceptions import SchemaError
@@ -84,7 +84,7 @@ class Schema:
             return scored(trace, 1, [Evidence(f"not JSON: {error}", 1.0)])
         except RecursionError:
             return failed(trace, "the answer is nested too deeply to be read")
-        return _counted(trace, rules, value, body, start)
+        return _count_violations(trace, rules, value, body, start)
 
     def _body(self, answer: str) -> tuple[int, str]:
         """The JSON in the answer and where it begins: all of it, or what its only fence holds."""
@@ -105,23 +105,23 @@ class Schema:
         except RecursionError:
             return failed(trace, "the answer is nested too deeply to be read")
         rules = validator(trace.schema, "2020-12", formats=False, checked=False)
-        return _counted(trace, rules, value, "", 0)
+        return _count_violations(trace, rules, value, "", 0)
 
 
-def _counted(trace: Trace, rules: Any, value: Any, body: str, start: int) -> Score:
+def _count_violations(trace: Trace, rules: Any, value: Any, body: str, start: int) -> Score:
     from referencing.exceptions import Unresolvable
 
     budget.reset()
     try:
-        errors = list(islice(rules.iter_errors(value), MOST))
+        errors = list(islice(rules.iter_errors(value), MAX_VIOLATIONS))
     except Unresolvable as error:
         return failed(trace, f"the schema refers to {str(error.ref)[:200]!r}, which is not in it and is never fetched")
     except RecursionError:
         return failed(trace, "the schema refers to itself without end, or the answer is nested too deeply")
     except Unsafe as error:
         return failed(trace, str(error))
-    evidence = [_remark(error, body if number < LOCATED else "", start) for number, error in enumerate(errors[:50])]
-    return scored(trace, len(errors), readable(evidence))
+    evidence = [_remark(error, body if number < MAX_LOCATED else "", start) for number, error in enumerate(errors[:50])]
+    return scored(trace, len(errors), limit_evidence(evidence))
 
 
 def _remark(error: Any, body: str, start: int) -> Evidence:

@@ -6,13 +6,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar, Literal
 
-from calibrate.backends.embedding.embedder import embedder
-from calibrate.backends.text.lexical import unmarked
+from calibrate.backends.embedding import embedder
+from calibrate.backends.text.lexical import without_citations
 from calibrate.backends.text.segments import Part, sentences
 from calibrate.detectors.base import abstained, scored
-from calibrate.detectors.shared.embedding import Asking, EmbeddingDetector, together
-from calibrate.detectors.shared.nli import Alternative, alternatives, too_few
-from calibrate.detectors.shared.scoring import by_number, readable
+from calibrate.detectors.shared.embedding import Asking, EmbeddingDetector, score_in_rounds
+from calibrate.detectors.shared.nli import Alternative, alternatives, explain_too_few
+from calibrate.detectors.shared.scoring import by_number, limit_evidence
 from calibrate.types import Evidence, FlagWhen, Score, Trace
 
 if TYPE_CHECKING:
@@ -59,26 +59,26 @@ class SelfConsistency(EmbeddingDetector):
 
     def score(self, traces: Sequence[Trace]) -> Iterator[Score]:
         if self.variant == "plain":
-            return together(frozenset(), traces, self._ask_plain, embedder(self.model))
-        return together(self.needs, traces, self._ask, embedder(self.model))
+            return score_in_rounds(frozenset(), traces, self._ask_plain, embedder(self.model))
+        return score_in_rounds(self.needs, traces, self._ask, embedder(self.model))
 
     def _ask(self, trace: Trace) -> Asking:
         others = alternatives(trace)
-        if why := too_few(others):
+        if why := explain_too_few(others):
             return abstained(trace, why)
-        known = by_number(trace.sources)
-        texts = (unmarked(text, known) for text in (trace.answer, *(one.text for one in others)))
+        numbers = by_number(trace.sources)
+        texts = (without_citations(text, numbers) for text in (trace.answer, *(item.text for item in others)))
         pieces = [self._pieces(text) for text in texts]
-        vectors = yield [piece for some in pieces for piece in some]
-        answer, *rest = _whole(pieces, vectors)
-        near = [float(one @ answer) for one in rest]
+        vectors = yield [piece for group in pieces for piece in group]
+        answer, *rest = _pool_pieces(pieces, vectors)
+        near = [float(item @ answer) for item in rest]
         if self.compare == "answer":
             value = sum(near) / len(near)
         else:
             value = _pairwise(rest if self.compare == "alternatives" else [answer, *rest])
-        declined = sum(one.declines for one in others)
+        declined = sum(item.declines for item in others)
         remarks = [Evidence(f"{declined} of {len(others)} alternatives are refusals")] if declined else []
-        return scored(trace, value, readable(remarks + _evidence(others, near)))
+        return scored(trace, value, limit_evidence(remarks + _evidence(others, near)))
 
     def _pieces(self, text: str) -> list[str]:
         """The text whole where the model reads it whole, else in pieces that it does."""
@@ -96,17 +96,17 @@ class SelfConsistency(EmbeddingDetector):
         return scored(trace, _pairwise(list(vectors)))
 
 
-def _whole(pieces: Sequence[Sequence[str]], vectors: Vectors) -> list[Vectors]:
+def _pool_pieces(pieces: Sequence[Sequence[str]], vectors: Vectors) -> list[Vectors]:
     """One unit vector a text: that of its only piece, or the mean of its pieces' weighted by their lengths."""
     import numpy as np
 
-    found, start = [], 0
-    for some in pieces:
-        rows = vectors[start : start + len(some)]
-        start += len(some)
-        mean = np.average(rows, axis=0, weights=[len(piece) for piece in some])
-        found.append(mean / max(float(np.linalg.norm(mean)), 1e-12))
-    return found
+    unit_vectors, start = [], 0
+    for group in pieces:
+        rows = vectors[start : start + len(group)]
+        start += len(group)
+        mean = np.average(rows, axis=0, weights=[len(piece) for piece in group])
+        unit_vectors.append(mean / max(float(np.linalg.norm(mean)), 1e-12))
+    return unit_vectors
 
 
 def _pairwise(vectors: Sequence[Vectors]) -> float:

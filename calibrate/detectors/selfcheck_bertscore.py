@@ -6,11 +6,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar, Literal
 
-from calibrate.backends.embedding.embedder import embedder
-from calibrate.backends.embedding.passages import claims
+from calibrate.backends.embedding import claims, embedder
 from calibrate.detectors.base import abstained, scored
-from calibrate.detectors.shared.embedding import Asking, EmbeddingDetector, portions, together
-from calibrate.detectors.shared.scoring import by_number, readable
+from calibrate.detectors.shared.embedding import Asking, EmbeddingDetector, score_in_rounds, split_by_size
+from calibrate.detectors.shared.scoring import by_number, limit_evidence
 from calibrate.detectors.shared.token_matching import Texts
 from calibrate.types import Evidence, FlagWhen, Score, Trace
 
@@ -55,38 +54,38 @@ class SelfCheckBertScore(EmbeddingDetector):
     )
 
     def score(self, traces: Sequence[Trace]) -> Iterator[Score]:
-        for some in portions(traces, PORTION):
-            yield from together(self.needs, some, self._ask, embedder(self.model), tokens=True)
+        for portion in split_by_size(traces, PORTION):
+            yield from score_in_rounds(self.needs, portion, self._ask, embedder(self.model), tokens=True)
 
     def _ask(self, trace: Trace) -> Asking:
         model = embedder(self.model)
-        known = by_number(trace.sources)
-        found = claims(trace.answer, model, known=known)
+        numbers = by_number(trace.sources)
+        extracted = claims(trace.answer, model, sources=numbers)
         pieces = [
             (place, claim.text)
             for place, text in enumerate(trace.alternatives)
-            for claim in claims(text, model, known=known)
+            for claim in claims(text, model, sources=numbers)
         ]
         while sum(len(text) for _, text in pieces) > CHARACTERS:
-            pieces = [one for one in pieces if one[0] < pieces[-1][0]]
-        if not found:
+            pieces = [item for item in pieces if item[0] < pieces[-1][0]]
+        if not extracted:
             return abstained(trace, "no sentence in the answer")
-        said = list(dict.fromkeys(place for place, _ in pieces))
-        if len(said) < 2:
+        compared = list(dict.fromkeys(place for place, _ in pieces))
+        if len(compared) < 2:
             return abstained(trace, "fewer than two alternatives of a length that can be compared")
-        tokens = yield [claim.text for claim in found] + [text for _, text in pieces]
-        texts = Texts(tokens[len(found) :])
-        groups = [[i for i, (at, _) in enumerate(pieces) if at == place] for place in said]
+        tokens = yield [claim.text for claim in extracted] + [text for _, text in pieces]
+        texts = Texts(tokens[len(extracted) :])
+        groups = [[i for i, (at, _) in enumerate(pieces) if at == place] for place in compared]
         evidence = []
-        for number, (claim, vectors) in enumerate(zip(found, tokens, strict=False)):
-            value = 1.0 - self._met(texts.f1(vectors), groups, number)
-            text = f"{value:.2f} from the nearest sentences of {len(said)} alternatives"
+        for number, (claim, vectors) in enumerate(zip(extracted, tokens, strict=False)):
+            value = 1.0 - self._mean_of_best(texts.f1(vectors), groups, number)
+            text = f"{value:.2f} from the nearest sentences of {len(compared)} alternatives"
             evidence.append(Evidence(text, value, claim.start, claim.end))
-        values = [one.value or 0.0 for one in evidence]
-        shown = readable(sorted(evidence, key=lambda one: -(one.value or 0.0)))
+        values = [item.value or 0.0 for item in evidence]
+        shown = limit_evidence(sorted(evidence, key=lambda item: -(item.value or 0.0)))
         return scored(trace, max(values) if self.aggregate == "max" else sum(values) / len(values), shown)
 
-    def _met(self, f1: NDArray[np.float32], groups: Sequence[Sequence[int]], number: int) -> float:
+    def _mean_of_best(self, f1: NDArray[np.float32], groups: Sequence[Sequence[int]], number: int) -> float:
         """The mean over alternatives of the best of each."""
         if self.variant == "plain":
             return sum(float(f1[group[min(number, len(group) - 1)]]) for group in groups) / len(groups)

@@ -11,10 +11,17 @@ from calibrate.backends.chat import Reply, Request
 from calibrate.backends.chat.prompts import Prompt, clean, render
 from calibrate.backends.text.segments import Part
 from calibrate.detectors.base import abstained, scored
-from calibrate.detectors.shared.judging import Case, ChatDetector, heard, in_one_line, said, too_long
-from calibrate.detectors.shared.nli import alternatives, too_few
+from calibrate.detectors.shared.judging import (
+    Case,
+    ChatDetector,
+    answer_sentences,
+    explain_too_long,
+    in_one_line,
+    read_reply,
+)
+from calibrate.detectors.shared.nli import alternatives, explain_too_few
 from calibrate.detectors.shared.replies import Word, first_word
-from calibrate.detectors.shared.scoring import readable
+from calibrate.detectors.shared.scoring import limit_evidence
 from calibrate.types import Evidence, FlagWhen, Score, Trace
 
 VALUES: dict[Word, float] = {"yes": 0.0, "no": 1.0, "n/a": 0.5}
@@ -51,41 +58,45 @@ class SelfcheckJudge(ChatDetector):
     )
 
     def plan(self, trace: Trace) -> Case | Score:
-        parts = said(trace)
+        parts = answer_sentences(trace)
         drawn = alternatives(trace)
-        if why := too_few(drawn) if parts else "no sentence in the answer":
+        if why := explain_too_few(drawn) if parts else "no sentence in the answer":
             return abstained(trace, why)
-        others = [one.text for one in drawn]
+        others = [item.text for item in drawn]
         texts = [in_one_line(trace.answer[part.start : part.end]) for part in parts]
         if why := self._too_long(texts, others):
             return abstained(trace, why)
-        asked = [render(self.prompt, {"alternative": other, "sentence": text}) for text in texts for other in others]
+        rendered = [render(self.prompt, {"alternative": other, "sentence": text}) for text in texts for other in others]
 
         def read(replies: Sequence[Reply]) -> Score:
-            found = [_word(*pair) for pair in zip(replies, asked, strict=True)]
-            return self._score(trace, parts, [found[i : i + len(others)] for i in range(0, len(found), len(others))])
+            words = [_word(*pair) for pair in zip(replies, rendered, strict=True)]
+            return self._score(trace, parts, [words[i : i + len(others)] for i in range(0, len(words), len(others))])
 
-        return Case(tuple(Request(prompt.messages, 16) for prompt in asked), read)
+        return Case(tuple(Request(prompt.messages, 16) for prompt in rendered), read)
 
     def _too_long(self, texts: Sequence[str], others: Sequence[str]) -> str | None:
         places = {"sentence": max(texts, key=len), "alternative": max(others, key=len)}
-        return too_long(places, len(texts) * len(others), self.longest)
+        return explain_too_long(places, len(texts) * len(others), self.longest)
 
-    def _score(self, trace: Trace, parts: Sequence[Part], found: Sequence[Sequence[Word]]) -> Score:
-        values = [sum(VALUES[word] for word in words) / len(words) for words in found]
+    def _score(self, trace: Trace, parts: Sequence[Part], words_by_sentence: Sequence[Sequence[Word]]) -> Score:
+        values = [sum(VALUES[word] for word in words) / len(words) for words in words_by_sentence]
         value = max(values) if self.aggregate == "max" else sum(values) / len(values)
         evidence = [
-            Evidence(_remark(Counter(words)), one, part.start, part.end)
-            for part, words, one in zip(parts, found, values, strict=True)
+            Evidence(_remark(Counter(words)), value_of_sentence, part.start, part.end)
+            for part, words, value_of_sentence in zip(parts, words_by_sentence, values, strict=True)
         ]
-        return scored(trace, value, readable(sorted(evidence, key=lambda one: -(one.value or 0.0))))
+        return scored(
+            trace,
+            value,
+            limit_evidence(sorted(evidence, key=lambda value_of_sentence: -(value_of_sentence.value or 0.0))),
+        )
 
     def plan_plain(self, trace: Trace) -> Case | Score:
         """The recipe as found: `answer = generate()`, then `samples = [generate() for _ in range(n)]`."""
         fresh, *samples = trace.alternatives
         if why := self._too_long([fresh], samples):
             return abstained(trace, why)
-        asked = [
+        questions = [
             f"Context: {sample}\n\nSentence: {fresh}\n\nIs the sentence supported by the context above? "
             "Answer Yes or No.\n\nAnswer: "
             for sample in samples
@@ -93,14 +104,14 @@ class SelfcheckJudge(ChatDetector):
 
         def read(replies: Sequence[Reply]) -> Score:
             starts = [reply.text.strip().lower() for reply in replies]
-            values = [0.0 if one.startswith("yes") else 1.0 if one.startswith("no") else 0.5 for one in starts]
+            values = [0.0 if start.startswith("yes") else 1.0 if start.startswith("no") else 0.5 for start in starts]
             return scored(trace, sum(values) / len(values), [Evidence(f"the replies: {', '.join(starts)[:600]}")])
 
-        return Case(tuple(Request((("user", clean(text)),), 16) for text in asked), read)
+        return Case(tuple(Request((("user", clean(text)),), 16) for text in questions), read)
 
 
 def _word(reply: Reply, prompt: Prompt) -> Word:
-    return heard(reply, prompt, lambda text: first_word(text, cut=reply.finish == "length").word)
+    return read_reply(reply, prompt, lambda text: first_word(text, cut=reply.finish == "length").word)
 
 
 def _remark(counted: Counter[Word]) -> str:

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar, Literal
 
-from calibrate.backends.embedding.passages import Claim, claims
-from calibrate.backends.nli.nli import CONTRADICTION, DEFAULT, ENTAILMENT, nli
+from calibrate.backends.embedding import Claim, claims
+from calibrate.backends.nli import CONTRADICTION, DEFAULT, ENTAILMENT, nli
 from calibrate.detectors.base import abstained, scored
 from calibrate.detectors.shared.nli import (
     PAIRS,
@@ -16,11 +16,11 @@ from calibrate.detectors.shared.nli import (
     Cutter,
     Judge,
     alternatives,
-    in_parts,
-    together,
-    too_few,
+    explain_too_few,
+    remark_on_parts,
+    score_in_rounds,
 )
-from calibrate.detectors.shared.scoring import by_number, each, readable
+from calibrate.detectors.shared.scoring import by_number, limit_evidence, score_each
 from calibrate.types import Evidence, FlagWhen, Score, Trace
 
 if TYPE_CHECKING:
@@ -81,31 +81,33 @@ class SelfCheckNli:
 
     def score(self, traces: Sequence[Trace]) -> Iterator[Score]:
         if self.variant == "plain":
-            return each(self.needs, traces, self._plain)
-        return together(self.needs, traces, self._ask, nli(self.model))
+            return score_each(self.needs, traces, self._plain)
+        return score_in_rounds(self.needs, traces, self._ask, nli(self.model))
 
     def _ask(self, trace: Trace) -> Asking:
-        found, others = self._claims(trace), alternatives(trace)
-        if why := too_few(others):
+        extracted, others = self._claims(trace), alternatives(trace)
+        if why := explain_too_few(others):
             return abstained(trace, why)
-        answering = [one for one in others if not one.declines]
+        answering = [item for item in others if not item.declines]
         if len(answering) < 2:
             return abstained(trace, "fewer than two alternatives that are not refusals")
-        if not found:
+        if not extracted:
             return abstained(trace, "no sentence in the answer")
-        checked = found[: max(1, PAIRS // len(answering))]
-        rows = yield Judge([(claim.text, other.text) for claim in checked for other in answering])
-        remarks = [Evidence(cut)] if (cut := in_parts(trace.answer, found)) else []
-        if len(checked) < len(found):
-            remarks.append(Evidence(f"too long to check in full: the first {len(checked)} of {len(found)} sentences"))
+        checked = extracted[: max(1, PAIRS // len(answering))]
+        rows = yield Judge([(claim.text, alternative.text) for claim in checked for alternative in answering])
+        remarks = [Evidence(cut)] if (cut := remark_on_parts(trace.answer, extracted)) else []
+        if len(checked) < len(extracted):
+            remarks.append(
+                Evidence(f"too long to check in full: the first {len(checked)} of {len(extracted)} sentences")
+            )
         if left_out := len(others) - len(answering):
             remarks.append(Evidence(f"{left_out} of {len(others)} alternatives are refusals and contradict nothing"))
-        return self._pooled(trace, checked, answering, rows, remarks)
+        return self._score_table(trace, checked, answering, rows, remarks)
 
     def _claims(self, trace: Trace) -> list[Claim]:
-        return claims(trace.answer, Cutter(nli(self.model)), known=by_number(trace.sources))
+        return claims(trace.answer, Cutter(nli(self.model)), sources=by_number(trace.sources))
 
-    def _pooled(
+    def _score_table(
         self, trace: Trace, checked: list[Claim], answering: list[Alternative], rows: Rows, remarks: list[Evidence]
     ) -> Score:
         against = rows[:, CONTRADICTION] / (rows[:, CONTRADICTION] + rows[:, ENTAILMENT]).clip(min=1e-30)
@@ -113,11 +115,11 @@ class SelfCheckNli:
         means, worst = table.mean(axis=1), table.argmax(axis=1)
         evidence = []
         for claim, value, place, row in zip(checked, means.tolist(), worst, table, strict=True):
-            other = answering[int(place)]
+            alternative = answering[int(place)]
             text = f"contradiction {value:.2f} over {len(answering)} alternatives, most ({row[place]:.2f}) by number "
-            evidence.append(Evidence(f"{text}{other.number}: {other.shown}", value, claim.start, claim.end))
+            evidence.append(Evidence(f"{text}{alternative.number}: {alternative.shown}", value, claim.start, claim.end))
         value = float(means.mean() if self.aggregate == "mean" else means.max())
-        return scored(trace, value, readable(remarks + sorted(evidence, key=lambda one: -(one.value or 0.0))))
+        return scored(trace, value, limit_evidence(remarks + sorted(evidence, key=lambda item: -(item.value or 0.0))))
 
     def _plain(self, trace: Trace) -> Score:
         """The reference's loop, but for its two-label model: with three labels, neutral is left out of the softmax."""
@@ -127,7 +129,7 @@ class SelfCheckNli:
             return abstained(trace, "no sentence in the answer")
         means = []
         for claim in checked:
-            rows = [model.truncated([claim.text], [other]) for other in trace.alternatives]
+            rows = [model.probabilities_truncated([claim.text], [alternative]) for alternative in trace.alternatives]
             columns = [model.labels().columns(row)[0].tolist() for row in rows]
             shares = [row[CONTRADICTION] / max(row[CONTRADICTION] + row[ENTAILMENT], 1e-30) for row in columns]
             means.append(sum(shares) / len(shares))

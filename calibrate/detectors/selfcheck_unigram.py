@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 from typing import ClassVar, Literal
 
 from calibrate.backends.memo import Memo
-from calibrate.backends.text.lexical import places, unmarked
+from calibrate.backends.text.lexical import token_places, without_citations
 from calibrate.backends.text.segments import sentences, words
 from calibrate.detectors.base import abstained, scored
-from calibrate.detectors.shared.scoring import by_number, each, readable
+from calibrate.detectors.shared.scoring import by_number, limit_evidence, score_each
 from calibrate.types import Evidence, FlagWhen, Score, Trace
 
 # The same alternatives come with every sentence of an answer: each text is counted once.
@@ -60,28 +60,28 @@ class SelfCheckUnigram:
         return None
 
     def score(self, traces: Sequence[Trace]) -> Iterator[Score]:
-        return each(self.needs, traces, self._plain if self.variant == "plain" else self._default)
+        return score_each(self.needs, traces, self._plain if self.variant == "plain" else self._default)
 
     def _default(self, trace: Trace) -> Score:
-        known = by_number(trace.sources)
-        found = words(unmarked(trace.answer, known))
+        numbers = by_number(trace.sources)
+        answer = words(without_citations(trace.answer, numbers))
         # The numbers of a list are in no sentence, and no words of the answer.
-        spans = [places(found, part) for part in sentences(trace.answer)]
-        spans = [span for span in spans if span] or [range(len(found.tokens))]
-        others = [_counts(unmarked(text, known)) for text in trace.alternatives]
-        parts = [found.tokens[span.start : span.stop] for span in spans]
-        if reason := _nothing(parts, others):
+        spans = [token_places(answer, part) for part in sentences(trace.answer)]
+        spans = [span for span in spans if span] or [range(len(answer.tokens))]
+        others = [_counts(without_citations(text, numbers)) for text in trace.alternatives]
+        parts = [answer.tokens[span.start : span.stop] for span in spans]
+        if reason := _explain_nothing(parts, others):
             return abstained(trace, reason)
         surprise = _surprises(parts, others)
         evidence = []
         for span in spans:
-            place = max(span, key=lambda i: surprise[found.tokens[i]])
-            word = found.tokens[place]
+            place = max(span, key=lambda i: surprise[answer.tokens[i]])
+            word = answer.tokens[place]
             having = sum(word in counts for counts in others)
             text = f"“{word}” is in {having} of {len(others)} alternatives"
-            evidence.append(Evidence(text, surprise[word], found.starts[place], found.ends[place]))
+            evidence.append(Evidence(text, surprise[word], answer.starts[place], answer.ends[place]))
         return scored(
-            trace, self._value(parts, surprise), readable(sorted(evidence, key=lambda one: -(one.value or 0.0)))
+            trace, self._value(parts, surprise), limit_evidence(sorted(evidence, key=lambda item: -(item.value or 0.0)))
         )
 
     def _plain(self, trace: Trace) -> Score:
@@ -89,7 +89,7 @@ class SelfCheckUnigram:
         parts = [trace.answer[part.start : part.end].lower().split() for part in sentences(trace.answer)]
         parts = parts or [trace.answer.lower().split()]
         others = [Counter(text.lower().split()) for text in trace.alternatives]
-        if reason := _nothing(parts, others):
+        if reason := _explain_nothing(parts, others):
             return abstained(trace, reason)
         return scored(trace, self._value(parts, _surprises(parts, others)))
 
@@ -102,7 +102,7 @@ class SelfCheckUnigram:
         return max(surprise.values())
 
 
-def _nothing(parts: Sequence[Sequence[str]], others: Sequence[Counter[str]]) -> str | None:
+def _explain_nothing(parts: Sequence[Sequence[str]], others: Sequence[Counter[str]]) -> str | None:
     """Why there is nothing to compare, or None."""
     if not any(parts):
         return "no words in the answer"

@@ -7,10 +7,10 @@ from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar, Literal
 
-from calibrate.backends.nli.nli import DEFAULT, nli
+from calibrate.backends.nli import DEFAULT, nli
 from calibrate.detectors.base import abstained, scored
-from calibrate.detectors.shared.nli import Asking, Judge, Question, alternatives, together, too_few
-from calibrate.detectors.shared.scoring import readable
+from calibrate.detectors.shared.nli import Asking, Judge, Question, alternatives, explain_too_few, score_in_rounds
+from calibrate.detectors.shared.scoring import limit_evidence
 from calibrate.types import Evidence, FlagWhen, Score, Trace
 
 if TYPE_CHECKING:
@@ -75,26 +75,26 @@ class SemanticEntropy:
         return nli(self.model).unavailable()
 
     def score(self, traces: Sequence[Trace]) -> Iterator[Score]:
-        return together(self.needs, traces, self._ask, nli(self.model))
+        return score_in_rounds(self.needs, traces, self._ask, nli(self.model))
 
     def _ask(self, trace: Trace) -> Asking:
         others = alternatives(trace)
-        why = too_few(others)
+        why = explain_too_few(others)
         if why and (self.variant == "default" or len(others) < 2):
             return abstained(trace, why)
-        said = [one.text.strip() for one in others]
+        texts = [item.text.strip() for item in others]
         if self.include_answer and trace.answer.strip():
-            said.append(trace.answer.strip())
-        asked = f"{trace.question} " if self.variant == "default" and trace.question else ""
-        clusters = yield from _clusters(said, asked, loose=self.equivalence == "loose")
+            texts.append(trace.answer.strip())
+        question = f"{trace.question} " if self.variant == "default" and trace.question else ""
+        clusters = yield from _find_clusters(texts, question, loose=self.equivalence == "loose")
         value = entropy([len(cluster) for cluster in clusters])
         if self.normalised:
-            value /= math.log(len(said))
+            value /= math.log(len(texts))
         evidence = [
-            Evidence(f"{len(cluster)} of {len(said)} mean: {_shown(said[cluster[0]])}")
+            Evidence(f"{len(cluster)} of {len(texts)} mean: {_quote(texts[cluster[0]])}")
             for cluster in sorted(clusters, key=len, reverse=True)
         ]
-        return scored(trace, value, readable(evidence))
+        return scored(trace, value, limit_evidence(evidence))
 
 
 def entropy(counts: Sequence[int]) -> float:
@@ -103,34 +103,38 @@ def entropy(counts: Sequence[int]) -> float:
     return max(0.0, -sum(count / n * math.log(count / n) for count in counts))
 
 
-def _clusters(said: Sequence[str], asked: str, *, loose: bool) -> Generator[Question, Rows, list[list[int]]]:
+def _find_clusters(texts: Sequence[str], question: str, *, loose: bool) -> Generator[Question, Rows, list[list[int]]]:
     """Greedy clusters in order: a text joins the first whose first member it is equivalent to (Kuhn et al., algorithm
     1). Texts that are the same are equivalent without being asked about."""
     same: dict[str, list[int]] = {}
-    for place, text in enumerate(said):
+    for place, text in enumerate(texts):
         same.setdefault(text, []).append(place)
-    left = list(same)
+    unclustered = list(same)
     clusters: list[list[int]] = []
-    while left:
-        first, rest = left[0], left[1:]
+    while unclustered:
+        first, rest = unclustered[0], unclustered[1:]
         joined = {first}
         if rest:
-            pairs = [(asked + one, asked + other) for text in rest for one, other in ((first, text), (text, first))]
+            pairs = [
+                (question + premise, question + hypothesis)
+                for text in rest
+                for premise, hypothesis in ((first, text), (text, first))
+            ]
             rows = yield Judge(pairs)
             verdicts = rows.argmax(axis=1).tolist()
             joined |= {text for at, text in enumerate(rest) if _equivalent(*verdicts[2 * at : 2 * at + 2], loose=loose)}
         clusters.append(sorted(place for text in joined for place in same[text]))
-        left = [text for text in rest if text not in joined]
+        unclustered = [text for text in rest if text not in joined]
     return clusters
 
 
-def _equivalent(there: int, back: int, *, loose: bool) -> bool:
+def _equivalent(forward: int, backward: int, *, loose: bool) -> bool:
     """Whether the likeliest labels of both directions (0 entailment, 1 neutral, 2 contradiction) make one meaning."""
     if loose:
-        return 2 not in (there, back) and (there, back) != (1, 1)
-    return there == back == 0
+        return 2 not in (forward, backward) and (forward, backward) != (1, 1)
+    return forward == backward == 0
 
 
-def _shown(text: str) -> str:
+def _quote(text: str) -> str:
     flat = " ".join(text.split())
     return f"“{flat[:100]}…”" if len(flat) > 100 else f"“{flat}”"

@@ -6,11 +6,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar, Literal
 
-from calibrate.backends.embedding.embedder import embedder
-from calibrate.backends.embedding.passages import Shortlist, claims, cut, shortlist
+from calibrate.backends.embedding import Shortlist, claims, cut, embedder, shortlist
 from calibrate.detectors.base import abstained, scored
-from calibrate.detectors.shared.embedding import Asking, EmbeddingDetector, together
-from calibrate.detectors.shared.scoring import Context, by_number, contexts, readable
+from calibrate.detectors.shared.embedding import Asking, EmbeddingDetector, score_in_rounds
+from calibrate.detectors.shared.scoring import Context, by_number, contexts, limit_evidence
 from calibrate.types import Evidence, FlagWhen, Score, Trace
 
 if TYPE_CHECKING:
@@ -52,34 +51,36 @@ class SemanticSimilarity(EmbeddingDetector):
 
     def score(self, traces: Sequence[Trace]) -> Iterator[Score]:
         ask = self._ask_plain if self.variant == "plain" else self._ask
-        return together(self.needs, traces, ask, embedder(self.model))
+        return score_in_rounds(self.needs, traces, ask, embedder(self.model))
 
     def _ask(self, trace: Trace) -> Asking:
         model = embedder(self.model)
-        given = contexts(trace)
-        found = claims(trace.answer, model, known=by_number(trace.sources))
-        passages = cut([one.text for one in given], model, sentences_per_window=self.sentences_per_window)
-        if not found:
+        sources = contexts(trace)
+        extracted = claims(trace.answer, model, sources=by_number(trace.sources))
+        passages = cut([item.text for item in sources], model, sentences_per_window=self.sentences_per_window)
+        if not extracted:
             return abstained(trace, "no sentence in the answer")
         if not passages:
             return abstained(trace, "no sentence in the context")
-        listed = shortlist(found, passages)
+        listed = shortlist(extracted, passages)
         vectors = yield [claim.text for claim in listed.claims] + [window.text for window in listed.windows]
-        said = len(listed.claims)
-        return self._judge(trace, given, listed, vectors[:said] @ vectors[said:].T)
+        n_claims = len(listed.claims)
+        return self._judge(trace, sources, listed, vectors[:n_claims] @ vectors[n_claims:].T)
 
-    def _judge(self, trace: Trace, given: Sequence[Context], listed: Shortlist, cosines: NDArray[np.float32]) -> Score:
+    def _judge(
+        self, trace: Trace, sources: Sequence[Context], listed: Shortlist, cosines: NDArray[np.float32]
+    ) -> Score:
         nearest, highest = cosines.argmax(axis=1), cosines.max(axis=1)
         evidence = []
         for claim, place, value in zip(listed.claims, nearest, highest, strict=True):
             window = listed.windows[place]
-            number = given[window.place].number
+            number = sources[window.place].number
             text = f"cosine {value:.2f} with the nearest passage"
             evidence.append(Evidence(text, float(value), claim.start, claim.end, number, (window.start, window.end)))
         value = float(highest.min() if self.aggregate == "min" else highest.mean())
         remark = [Evidence(listed.remark)] if listed.remark else []
-        return scored(trace, value, readable(remark + sorted(evidence, key=lambda one: one.value or 0.0)))
+        return scored(trace, value, limit_evidence(remark + sorted(evidence, key=lambda item: item.value or 0.0)))
 
     def _ask_plain(self, trace: Trace) -> Asking:
-        one, other = yield [trace.answer, "\n\n".join(trace.context_texts)]
-        return scored(trace, float(one @ other))
+        answer, context = yield [trace.answer, "\n\n".join(trace.context_texts)]
+        return scored(trace, float(answer @ context))

@@ -9,7 +9,7 @@ from typing import ClassVar, Literal
 
 from calibrate.backends.logprobs import LEAST, NoLogprobs, NotLogprobs, are_of, logprobs, places
 from calibrate.detectors.base import abstained, failed, scored
-from calibrate.detectors.shared.scoring import each
+from calibrate.detectors.shared.scoring import score_each
 from calibrate.sanitize import visible
 from calibrate.types import Evidence, FlagWhen, Score, Trace
 
@@ -54,7 +54,7 @@ class TokenLogprob:
         return None
 
     def score(self, traces: Sequence[Trace]) -> Iterator[Score]:
-        return each(self.needs, traces, self._plain if self.variant == "plain" else self._default)
+        return score_each(self.needs, traces, self._plain if self.variant == "plain" else self._default)
 
     def _default(self, trace: Trace) -> Score:
         assert trace.tokens is not None
@@ -66,9 +66,9 @@ class TokenLogprob:
             return abstained(trace, str(error))
         if not are_of(trace.answer, trace.tokens):
             return abstained(trace, "the log-probabilities are not of this answer: its text is not what the tokens say")
-        found = [value for value in values if value is not None]
-        value = -min(found) if self.aggregate == "min" else -math.fsum(found) / len(found)
-        return scored(trace, value + 0.0, _tokens(trace, values))
+        present = [value for value in values if value is not None]
+        value = -min(present) if self.aggregate == "min" else -math.fsum(present) / len(present)
+        return scored(trace, value + 0.0, _token_evidence(trace, values))
 
     def _plain(self, trace: Trace) -> Score:
         assert trace.tokens is not None
@@ -76,15 +76,15 @@ class TokenLogprob:
         return scored(trace, -min(logged) if self.aggregate == "min" else -sum(logged) / len(logged))
 
 
-def _tokens(trace: Trace, values: Sequence[float | None]) -> list[Evidence]:
+def _token_evidence(trace: Trace, values: Sequence[float | None]) -> list[Evidence]:
     """The least likely tokens, the least likely first."""
     tokens = trace.tokens or ()
-    where = places(trace.answer, tokens)
-    known = sorted((value, at) for at, value in enumerate(values) if value is not None)
+    parts = places(trace.answer, tokens)
+    ranked = sorted((value, at) for at, value in enumerate(values) if value is not None)
     pieces = []
-    for value, at in known[:SHOWN]:
+    for value, at in ranked[:SHOWN]:
         text = f"p = {math.exp(value):.2g}: {-value:.2f} nats"
-        start, end = where[at] or (None, None)
+        start, end = parts[at] or (None, None)
         words = text if start is not None else f"“{visible(tokens[at].text, 30)}”: {text}"
         pieces.append(Evidence(words, -value + 0.0, start, end))
     return pieces

@@ -7,11 +7,11 @@ from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from typing import ClassVar, Literal
 
-from calibrate.backends.text.lexical import answer_reading, stem, stems
+from calibrate.backends.text.lexical import analyse_answer, stem, stems
 from calibrate.backends.text.segments import words
 from calibrate.backends.text.wordlists import stop_words
 from calibrate.detectors.base import abstained, scored
-from calibrate.detectors.shared.scoring import by_number, each, readable
+from calibrate.detectors.shared.scoring import by_number, limit_evidence, score_each
 from calibrate.types import Evidence, FlagWhen, Score, Trace
 
 
@@ -55,19 +55,19 @@ class TokenOverlap:
         return None
 
     def score(self, traces: Sequence[Trace]) -> Iterator[Score]:
-        return each(self.needs, traces, self._plain if self.variant == "plain" else self._default)
+        return score_each(self.needs, traces, self._plain if self.variant == "plain" else self._default)
 
     def _default(self, trace: Trace) -> Score:
-        found = answer_reading(trace.answer, *by_number(trace.sources))
-        dropped = stop_words(found.tokens)
-        known = self._known(trace)
-        forms = {token: stem(token) if self.stemming else token for token in set(found.tokens) - dropped}
-        whole = _share(found.tokens, forms, known)
+        answer = analyse_answer(trace.answer, *by_number(trace.sources))
+        dropped = stop_words(answer.tokens)
+        vocabulary = self._source_forms(trace)
+        forms = {token: stem(token) if self.stemming else token for token in set(answer.tokens) - dropped}
+        whole = _measure_share(answer.tokens, forms, vocabulary)
         if whole is None:
             return abstained(trace, "no content words in the answer")
         parts = [
-            (part, _share(found.tokens[places.start : places.stop], forms, known))
-            for part, places in zip(found.sentences, found.places, strict=True)
+            (part, _measure_share(answer.tokens[places.start : places.stop], forms, vocabulary))
+            for part, places in zip(answer.sentences, answer.places, strict=True)
         ]
         values = [share.value for _, share in parts if share]
         if self.aggregate == "answer" or not values:
@@ -77,18 +77,20 @@ class TokenOverlap:
         evidence = [
             Evidence(share.remark, share.value, part.start, part.end) for part, share in parts if share and share.absent
         ]
-        return scored(trace, value, readable(sorted(evidence, key=lambda one: one.value or 0.0)))
+        return scored(trace, value, limit_evidence(sorted(evidence, key=lambda item: item.value or 0.0)))
 
-    def _known(self, trace: Trace) -> set[str]:
+    def _source_forms(self, trace: Trace) -> set[str]:
         vocabulary = stems if self.stemming else _distinct
         return set().union(*map(vocabulary, trace.context_texts))
 
     def _plain(self, trace: Trace) -> Score:
         """The recipe as found: `for t in context: tokens.update(clean(t).split())` where `context` is one string."""
-        answer = set(_stripped(trace.answer).split())
+        answer = set(_strip_punctuation(trace.answer).split())
         if not answer:
             return abstained(trace, "no words in the answer")
-        characters = {token for letter in set("\n".join(trace.context_texts)) for token in _stripped(letter).split()}
+        characters = {
+            token for letter in set("\n".join(trace.context_texts)) for token in _strip_punctuation(letter).split()
+        }
         return scored(trace, len(answer & characters) / len(answer))
 
 
@@ -113,13 +115,13 @@ def _distinct(text: str) -> tuple[str, ...]:
     return words(text).tokens
 
 
-def _share(tokens: Sequence[str], forms: Mapping[str, str], known: Set[str]) -> _Share | None:
+def _measure_share(tokens: Sequence[str], forms: Mapping[str, str], vocabulary: Set[str]) -> _Share | None:
     """Of the words among `tokens` that have a form, which lack it in `known`; None without any."""
     distinct = {forms[token]: token for token in tokens if token in forms}
     if not distinct:
         return None
-    return _Share(len(distinct), [token for form, token in distinct.items() if form not in known])
+    return _Share(len(distinct), [token for form, token in distinct.items() if form not in vocabulary])
 
 
-def _stripped(text: str) -> str:
+def _strip_punctuation(text: str) -> str:
     return re.sub(r"[^\w\s]", "", text.lower())

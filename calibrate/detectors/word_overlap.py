@@ -6,10 +6,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar, Literal
 
-from calibrate.backends.text.lexical import shown, unmarked
+from calibrate.backends.text.lexical import abbreviate_list, without_citations
 from calibrate.backends.text.segments import sentences, words
 from calibrate.detectors.base import abstained, scored
-from calibrate.detectors.shared.scoring import by_number, each, readable
+from calibrate.detectors.shared.scoring import by_number, limit_evidence, score_each
 from calibrate.types import Evidence, FlagWhen, Score, Trace
 
 
@@ -46,39 +46,38 @@ class WordOverlap:
         return None
 
     def score(self, traces: Sequence[Trace]) -> Iterator[Score]:
-        return each(self.needs, traces, self._plain if self.variant == "plain" else self._default)
+        return score_each(self.needs, traces, self._plain if self.variant == "plain" else self._default)
 
     def _default(self, trace: Trace) -> Score:
-        found = words(unmarked(trace.answer, by_number(trace.sources)))
-        answer = set(found.tokens)
+        answer_words = words(without_citations(trace.answer, by_number(trace.sources)))
+        answer = set(answer_words.tokens)
         context = set().union(*(words(text).tokens for text in trace.context_texts))
-        if reason := _nothing(answer, context):
+        if reason := _explain_nothing(answer, context):
             return abstained(trace, reason)
         evidence = []
         for part in sentences(trace.answer):
-            distinct = dict.fromkeys(found.between(*part))
+            distinct = dict.fromkeys(answer_words.between(*part))
             absent = [word for word in distinct if word not in context]
             if absent:
                 share = 1 - len(absent) / len(distinct)
-                text = (
-                    f"{len(distinct) - len(absent)} of {len(distinct)} words are in the sources; not: {shown(absent)}"
-                )
+                present = len(distinct) - len(absent)
+                text = f"{present} of {len(distinct)} words are in the sources; not: {abbreviate_list(absent)}"
                 evidence.append(Evidence(text, share, part.start, part.end))
         if not evidence:
             evidence.append(Evidence(f"all {len(answer)} words are in the sources", 1.0))
         value = len(answer & context) / len(answer)
-        return scored(trace, value, readable(sorted(evidence, key=lambda one: one.value or 0.0)))
+        return scored(trace, value, limit_evidence(sorted(evidence, key=lambda item: item.value or 0.0)))
 
     def _plain(self, trace: Trace) -> Score:
         """The recipe as found: words are what stands between blanks, and the smaller set divides."""
         answer = set(trace.answer.lower().split())
         context = set("\n".join(trace.context_texts).lower().split())
-        if reason := _nothing(answer, context):
+        if reason := _explain_nothing(answer, context):
             return abstained(trace, reason)
         return scored(trace, len(answer & context) / min(len(answer), len(context)))
 
 
-def _nothing(answer: set[str], context: set[str]) -> str | None:
+def _explain_nothing(answer: set[str], context: set[str]) -> str | None:
     """Why there is nothing to compare, or None."""
     if not answer:
         return "no words in the answer"

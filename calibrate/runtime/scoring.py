@@ -111,7 +111,7 @@ class Scorer:
 
         The first call of `score` checks them again: the team's own prompts may be put in place until then.
         """
-        from calibrate import run  # noqa: F401
+        from calibrate.engines import run  # noqa: F401
 
         file = current(self._thresholds)
         for name in sorted((self._selected or frozenset()) - {rule.detector for rule in file.rules}):
@@ -174,7 +174,7 @@ class Scorer:
             for result in pending:
                 result.scores[planned.name] = Score(result.trace.id, None, planned.problem, planned.status)
         elif pending:
-            from calibrate.run import score_batch
+            from calibrate.engines.run import score_batch
 
             began = time.perf_counter()
             scores = score_batch(planned.detector, [result.trace for result in pending])

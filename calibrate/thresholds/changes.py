@@ -82,7 +82,7 @@ def _diff_detector(name: str, old: DetectorEntry | None, new: DetectorEntry | No
     elif old.guarantee != new.guarantee:
         yield Change(name, "guarantee", old.guarantee, new.guarantee)
     if old.probability_map != new.probability_map:
-        yield Change(name, "probability_map", *(one and str(one) for one in (old.probability_map, new.probability_map)))
+        yield Change(name, "probability_map", *(fit and str(fit) for fit in (old.probability_map, new.probability_map)))
     if old.sampling != new.sampling:
         yield Change(name, "sampling", str(old.sampling or Sampling()), str(new.sampling or Sampling()))
     for param in sorted({*old.params, *new.params}):

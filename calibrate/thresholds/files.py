@@ -135,7 +135,7 @@ def local_path(url: str) -> str:
     if scheme_of(url) != "file":
         return url
     path = os.fsencode(re.sub("^file://[^/]*", "", url, flags=re.IGNORECASE))
-    return os.fsdecode(re.sub(rb"%([0-9A-Fa-f]{2})", lambda found: bytes.fromhex(found[1].decode()), path))
+    return os.fsdecode(re.sub(rb"%([0-9A-Fa-f]{2})", lambda match: bytes.fromhex(match[1].decode()), path))
 
 
 def redact_url(url: str) -> str:

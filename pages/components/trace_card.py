@@ -94,7 +94,7 @@ def card(
 ) -> dict[str, Any]:
     """What the browser is told: plain JSON, every text cut into segments."""
     numbers = frozenset(source.number for source in trace.sources)
-    cites = citations(trace.answer, known=numbers)
+    cites = citations(trace.answer, sources=numbers)
     cited = frozenset(number for mark in cites for number in mark.numbers)
     marks = [Mark(mark.start, mark.end, "cite", {"cites": list(mark.numbers)}) for mark in cites]
     marks += [

@@ -35,7 +35,7 @@ from calibrate.backends.text.citations import attribute_citations, citations, wi
     ],
 )
 def test_marks(text: str, known: tuple[str, ...], numbers: list[tuple[str, ...]]) -> None:
-    found = citations(text, known=known)
+    found = citations(text, sources=known)
     assert [one.numbers for one in found] == numbers
     assert all(text[one.start] in "[【［" and text[one.end - 1] in "]】］" for one in found)
 

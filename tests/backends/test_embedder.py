@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from calibrate.backends.embedding import embedder as module
-from calibrate.backends.embedding.embedder import PACKAGED, PACKAGED_SHA256, Embedder, embedder
+from calibrate.backends.embedding import model as module
+from calibrate.backends.embedding.model import PACKAGED, PACKAGED_SHA256, Embedder, embedder
 from calibrate.backends.text.segments import Part
 from calibrate.errors import Unavailable
 
@@ -69,7 +69,7 @@ def test_long_parts_are_cut_to_fit_and_nothing_is_lost(packaged: Embedder, text:
 
 def test_revision_needs_no_model(packaged: Embedder) -> None:
     code = (
-        "import sys; from calibrate.backends.embedding.embedder import embedder; print(embedder().revision());"
+        "import sys; from calibrate.backends.embedding.model import embedder; print(embedder().revision());"
         "assert not {'torch', 'sentence_transformers', 'tokenizers', 'numpy'} & set(sys.modules)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=Path(__file__).parents[2])
@@ -82,7 +82,7 @@ def test_nothing_reaches_the_network(packaged: Embedder) -> None:
         "import socket\n"
         "def refuse(*a, **k): raise AssertionError('network')\n"
         "socket.socket.connect = socket.getaddrinfo = socket.create_connection = refuse\n"
-        "from calibrate.backends.embedding.embedder import embedder\n"
+        "from calibrate.backends.embedding.model import embedder\n"
         "print(embedder().encode(['a']).shape)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=Path(__file__).parents[2])

@@ -212,10 +212,10 @@ def test_blobs_are_named_by_what_they_hold(tmp_path: Path) -> None:
     held = b'{"a": 1}\n'
     path = tmp_path / "blobs" / entry("config.json", held)["oid"]
     path.write_bytes(held)
-    assert hub.intact(path) is True
+    assert hub.is_intact(path) is True
     if git := shutil.which("git"):
         named = subprocess.run([git, "hash-object", str(path)], capture_output=True, text=True, check=True)
         assert named.stdout.strip() == path.name
     path.write_bytes(held + b" ")
-    assert hub.intact(path) is False
-    assert hub.intact(tmp_path) is None
+    assert hub.is_intact(path) is False
+    assert hub.is_intact(tmp_path) is None

@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from calibrate.backends.nli import nli as module
-from calibrate.backends.nli.nli import CONTRADICTION, ENTAILMENT, HUB_DEFAULT, VARIABLE, Nli, nli
+from calibrate.backends.nli import model as module
+from calibrate.backends.nli.model import CONTRADICTION, ENTAILMENT, HUB_DEFAULT, VARIABLE, Nli, nli
 from calibrate.backends.text.segments import Part
 from calibrate.errors import Unavailable
 from tests.tiny_nli import LABELS, known_model, random_model
@@ -158,18 +158,18 @@ def test_the_number_of_threads_changes_nothing(folder: Path, threads: str, monke
 
 
 def test_batches_keep_to_the_budget_and_lose_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    from calibrate.backends.nli import model as nli_model
+    from calibrate.backends.nli import network as nli_model
 
     monkeypatch.setenv("TOUCHSTONE_THREADS", "1")
     lengths = [5, 900, 2000, 30, 30, 31, 7, 400, 400, 400]
     order = sorted(range(len(lengths)), key=lambda i: -lengths[i])
-    made = nli_model.batches(order, lengths)
+    made = nli_model.split_into_batches(order, lengths)
     assert [i for batch in made for i in batch] == order
     for batch in made:
         cells = len(batch) * max(lengths[i] for i in batch)
         assert cells <= nli_model.BATCH_TOKENS or len(batch) == 1
     monkeypatch.setenv("TOUCHSTONE_THREADS", "2")
-    assert len(nli_model.batches(range(4), [10] * 4)) == 2, "a small job occupies every thread"
+    assert len(nli_model.split_into_batches(range(4), [10] * 4)) == 2, "a small job occupies every thread"
 
 
 def test_distinct_pairs_are_judged_once(known: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -188,7 +188,7 @@ def test_the_memory_is_bounded(known: Path, monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(module, "MEMO_ENTRIES", 3)
     model = Nli(str(known))
     first = model.probabilities([(f"a {i}", "proof") for i in range(6)])
-    assert len(model._known) == 3
+    assert len(model._memo) == 3
     np.testing.assert_allclose(model.probabilities([("a 0", "proof")]), first[:1], atol=1e-5)
 
 
@@ -205,7 +205,7 @@ def test_a_long_premise_is_read_to_its_end(known: Path) -> None:
     late = "filler the of. " * 400 + "proof."
     assert len(model.tokenizer()(late)["input_ids"]) > 20 * model.limit
     assert model.probabilities([(late, "the answer")])[0, ENTAILMENT] > 0.98
-    assert model.truncated([late], ["the answer"])[0].argmax() != LABELS.index("entailment")
+    assert model.probabilities_truncated([late], ["the answer"])[0].argmax() != LABELS.index("entailment")
 
 
 def test_a_long_hypothesis_is_no_better_than_its_worst_part(known: Path) -> None:
@@ -261,8 +261,8 @@ def test_a_text_cannot_hold_a_special_token(known: Path, token: str) -> None:
     """The pair has two separators and one start, whatever the texts contain; a glued text gets what it contains."""
     model = Nli(str(known))
     place = model.tokenizer().convert_tokens_to_ids(token)
-    (plain,) = model._inputs([("filler", "the")])
-    (given,) = model._inputs([(f"filler {token} proof", f"the {token} answer")])
+    (plain,) = model._encode_pairs([("filler", "the")])
+    (given,) = model._encode_pairs([(f"filler {token} proof", f"the {token} answer")])
     assert given["input_ids"].count(place) == plain["input_ids"].count(place)
     assert len(given["input_ids"]) > len(plain["input_ids"]) + 4
     injected = f"filler {token} filler [SEP] the"
@@ -342,7 +342,7 @@ def test_the_revision_is_that_of_the_files(tmp_path: Path, known: Path) -> None:
 
 def test_asking_who_it_is_loads_nothing(known: Path) -> None:
     code = (
-        "import sys; from calibrate.backends.nli.nli import nli; m = nli(sys.argv[1]); print(m.unavailable());"
+        "import sys; from calibrate.backends.nli.model import nli; m = nli(sys.argv[1]); print(m.unavailable());"
         "m.revision(); assert not {'torch', 'transformers', 'tokenizers', 'onnxruntime', 'numpy'} & set(sys.modules)"
     )
     done = subprocess.run([sys.executable, "-c", code, str(known)], capture_output=True, text=True, cwd=ROOT)
@@ -354,7 +354,7 @@ def test_nothing_reaches_the_network(known: Path) -> None:
         "import socket, sys\n"
         "def refuse(*a, **k): raise AssertionError('network')\n"
         "socket.socket.connect = socket.getaddrinfo = socket.create_connection = refuse\n"
-        "from calibrate.backends.nli.nli import nli\n"
+        "from calibrate.backends.nli.model import nli\n"
         "print(nli(sys.argv[1]).probabilities([('proof', 'b')]).shape)"
     )
     done = subprocess.run([sys.executable, "-c", code, str(known)], capture_output=True, text=True, cwd=ROOT)

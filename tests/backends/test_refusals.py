@@ -10,7 +10,7 @@ import pytest
 
 from calibrate import workspace
 from calibrate.backends import files
-from calibrate.backends.text.refusals import refusal, version
+from calibrate.backends.text.refusals import find_refusal, version
 from calibrate.errors import BadInput
 from calibrate.workflow.traces.demo import TRACES
 from tests.shared_data import load
@@ -104,32 +104,32 @@ ANSWERS = [
 
 @pytest.mark.parametrize("answer", REFUSALS)
 def test_refusals_are_recognised(answer: str) -> None:
-    said = refusal(answer)
+    said = find_refusal(answer)
     assert said is not None
     assert said in answer
 
 
 @pytest.mark.parametrize("answer", ANSWERS)
 def test_whoever_says_something_does_not_refuse(answer: str) -> None:
-    assert refusal(answer) is None
+    assert find_refusal(answer) is None
 
 
 def test_the_sentence_that_declines_is_given() -> None:
     answer = "I'm sorry.  I do not have that information [1].\nPlease ask our support."
-    assert refusal(answer) == "I do not have that information [1]."
+    assert find_refusal(answer) == "I do not have that information [1]."
 
 
 def test_one_sentence_of_substance_makes_it_an_answer() -> None:
     """Whatever refusal an answer opens or ends with, and in whatever language."""
     for said in REFUSALS:
-        assert refusal(f"{said}\n\nThe warranty lasts two years.") is None
-        assert refusal(f"Die Garantie dauert zwei Jahre.\n\n{said}") is None
-        assert refusal(f"保修期为两年。\n\n{said}") is None
+        assert find_refusal(f"{said}\n\nThe warranty lasts two years.") is None
+        assert find_refusal(f"Die Garantie dauert zwei Jahre.\n\n{said}") is None
+        assert find_refusal(f"保修期为两年。\n\n{said}") is None
 
 
 def test_a_long_answer_is_no_refusal() -> None:
-    assert refusal("I do not have that information. " * 10) is not None
-    assert refusal("I do not have that information. " * 40) is None
+    assert find_refusal("I do not have that information. " * 10) is not None
+    assert find_refusal("I do not have that information. " * 40) is None
 
 
 # What the shipped lists catch in real answers, read one by one: every one declines and says nothing else.
@@ -148,13 +148,13 @@ CAUGHT = {
 @pytest.mark.shared
 @pytest.mark.parametrize("name", CAUGHT)
 def test_what_is_caught_in_real_answers(name: str) -> None:
-    caught = {one.answer for one in load(name).traces if refusal(one.answer)}
+    caught = {one.answer for one in load(name).traces if find_refusal(one.answer)}
     assert len(caught) == CAUGHT[name], "\n".join(caught)
 
 
 def test_what_is_caught_in_the_sample_traces() -> None:
     answers = [json.loads(line)["answer"] for line in TRACES.read_text(encoding="utf-8").splitlines()]
-    assert Counter(filter(refusal, answers)) == {
+    assert Counter(filter(find_refusal, answers)) == {
         "I do not have that information.": 6,
         "I'm sorry for any confusion. I'm unable to assist you with that question.": 1,
         "I am not able to provide that information.": 1,
@@ -168,16 +168,16 @@ def test_the_teams_list_counts_and_has_a_version() -> None:
     assert version() == ""
     ours = files.packaged("refusals/en.txt")
     with workspace.using(workspace.Workspace(files={"refusals/en.txt": f"computer says no\n{ours}"})):
-        assert refusal("Computer says no!") == "Computer says no!"
-        assert refusal("I do not have that information.") is not None
+        assert find_refusal("Computer says no!") == "Computer says no!"
+        assert find_refusal("I do not have that information.") is not None
         assert len(version()) == 8
     with workspace.using(workspace.Workspace(files={"refusals/en.txt": "computer says no  # and nothing else"})):
-        assert refusal("Computer says no.") == "Computer says no."
-        assert refusal("I do not have that information.") is None
-        assert refusal("Das weiß ich nicht.") is not None  # the other languages are ours
+        assert find_refusal("Computer says no.") == "Computer says no."
+        assert find_refusal("I do not have that information.") is None
+        assert find_refusal("Das weiß ich nicht.") is not None  # the other languages are ours
     with workspace.using(workspace.Workspace(files={"refusals/en.txt": ours, "prices.csv": "x"})):
         assert version() == ""
-    assert refusal("Computer says no.") is None
+    assert find_refusal("Computer says no.") is None
 
 
 @pytest.mark.parametrize(
@@ -193,21 +193,21 @@ def test_the_teams_list_counts_and_has_a_version() -> None:
 )
 def test_how_a_phrase_is_written(line: str, said: str, other: str) -> None:
     with workspace.using(workspace.Workspace(files={"refusals/en.txt": line})):
-        assert refusal(said) == said
-        assert refusal(other) is None
+        assert find_refusal(said) == said
+        assert find_refusal(other) is None
 
 
 def test_lines_without_words_match_nothing() -> None:
     for text in ("", "\n# nothing\n", "…", "… … ?", "a?", "|", "[beside]\n…\n…", "\x00", "\ud800"):
         with workspace.using(workspace.Workspace(files={"refusals/en.txt": text})):
-            assert refusal("The warranty lasts two years.") is None
+            assert find_refusal("The warranty lasts two years.") is None
 
 
 def test_an_unknown_section_is_named() -> None:
     edited = workspace.Workspace(files={"refusals/en.txt": "no\n[exceptions]\nyes"})
     said = r"refusals/en.txt, line 2: there is no section \[exceptions\]"
     with workspace.using(edited), pytest.raises(BadInput, match=said):
-        refusal("No.")
+        find_refusal("No.")
 
 
 def test_every_shipped_list_has_both_kinds() -> None:
@@ -215,7 +215,7 @@ def test_every_shipped_list_has_both_kinds() -> None:
     assert {"en", "de", "fr", "es", "it", "pt", "nl", "ja", "zh", "ar", "he"} <= {n[9:-4] for n in names}
     for name in names:
         with workspace.using(workspace.Workspace(files={one: "" for one in names if one != name})):
-            assert refusal("The warranty lasts two years.") is None
+            assert find_refusal("The warranty lasts two years.") is None
         text = files.packaged(name)
         assert all(f"[{section}]" in text for section in ("declines", "beside", "but"))
 
@@ -240,5 +240,5 @@ def test_every_shipped_list_has_both_kinds() -> None:
     ids=lambda text: hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:6],
 )
 def test_odd_answers_end(answer: str) -> None:
-    said = refusal(answer)
+    said = find_refusal(answer)
     assert said is None or said in answer

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from calibrate.backends.memo import Memo
 from calibrate.backends.text import segments as text_module
-from calibrate.backends.text.lexical import masked, stem
+from calibrate.backends.text.lexical import blank_marks, stem
 from calibrate.backends.text.segments import sentences, windows, words
 from calibrate.backends.text.wordlists import STOP_WORDS, stop_words
 
@@ -112,7 +112,7 @@ def test_words_of_latin_texts_are_those_of_every_script(text: str) -> None:
     """Latin texts go through patterns of their own; the pattern for every script is the definition."""
     defined = list(text_module._WORD.finditer(text))
     found = words(text)
-    assert list(found.tokens) == [text_module._normal(one.group()) for one in defined]
+    assert list(found.tokens) == [text_module._normalize(one.group()) for one in defined]
     assert list(zip(found.starts, found.ends, strict=True)) == [one.span() for one in defined]
 
 
@@ -173,7 +173,7 @@ def test_masked_keeps_offsets() -> None:
     from calibrate.backends.text.citations import citations
 
     text = "A [1] b [2, 3]."
-    assert masked(text, citations(text)) == "A     b       ."
+    assert blank_marks(text, citations(text)) == "A     b       ."
 
 
 def test_memo_is_bounded() -> None:

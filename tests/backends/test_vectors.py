@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from calibrate.backends.embedding import vectors
-from calibrate.backends.embedding.embedder import Embedder, embedder
+from calibrate.backends.embedding.model import Embedder, embedder
 from calibrate.backends.embedding.vectors import Vectors
 
 MB = 1_000_000
@@ -22,7 +22,7 @@ def some(first: int, count: int, width: int = 384) -> dict[bytes, np.ndarray]:
 
 def test_what_is_kept_comes_back(tmp_path: Path) -> None:
     given = some(0, 1200)
-    Vectors("m@1", tmp_path / "deep" / "v.sqlite", limit=100 * MB).put(given)
+    Vectors("m@1", tmp_path / "deep" / "v.sqlite", limit=100 * MB).add(given)
     found = Vectors("m@1", tmp_path / "deep" / "v.sqlite", limit=100 * MB).get([*given, b"unknown"])
     assert found.keys() == given.keys()
     assert all(np.array_equal(found[key], given[key]) for key in given)
@@ -33,7 +33,7 @@ def test_the_file_stays_within_its_limit_and_keeps_the_newest(tmp_path: Path) ->
     path = tmp_path / "v.sqlite"
     kept = Vectors("m", path, limit=3 * MB)
     for first in range(0, 12_000, 500):
-        kept.put(some(first, 500))
+        kept.add(some(first, 500))
     with sqlite3.connect(path) as file:
         file.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     assert path.stat().st_size < 5 * MB
@@ -43,12 +43,12 @@ def test_the_file_stays_within_its_limit_and_keeps_the_newest(tmp_path: Path) ->
 
 def test_what_was_used_lately_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     kept = Vectors("m", tmp_path / "v.sqlite", limit=3 * MB)
-    kept.put(some(0, 500))
+    kept.add(some(0, 500))
     monkeypatch.setattr(vectors.time, "time", lambda: 9e9)  # another day
     kept.get(list(some(0, 500)))
     monkeypatch.undo()
     for first in range(1000, 12_000, 500):
-        kept.put(some(first, 500))
+        kept.add(some(first, 500))
     assert len(kept.get(list(some(0, 500)))) == 500
 
 
@@ -57,15 +57,15 @@ def test_a_broken_file_costs_time_only(tmp_path: Path, broken: str) -> None:
     path = tmp_path / "v.sqlite"
     path.mkdir() if broken == "a folder" else path.write_bytes(b"not SQLite" * 1000)
     kept = Vectors("m", path, limit=MB)
-    kept.put(some(0, 3))
+    kept.add(some(0, 3))
     assert kept.get(list(some(0, 3))) == {}
 
 
 def test_two_writers_do_not_disturb_each_other(tmp_path: Path) -> None:
     one, other = (Vectors("m", tmp_path / "v.sqlite", limit=100 * MB) for _ in range(2))
     for first in range(0, 400, 20):
-        one.put(some(first, 20))
-        other.put(some(first, 20))
+        one.add(some(first, 20))
+        other.add(some(first, 20))
     assert len(one.get(list(some(0, 400)))) == len(some(0, 400))
 
 

@@ -20,13 +20,13 @@ import torch
 os.environ["TOUCHSTONE_CACHE_MB"] = "0"  # nothing is remembered from another run
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
-from calibrate.backends.embedding.embedder import embedder
+from calibrate.backends.embedding.model import embedder
 from calibrate.backends.embedding.passages import claims, cut
 from calibrate.backends.weights import threads
 from calibrate.detectors.base import Detector
 from calibrate.detectors.bertscore import BertScore
 from calibrate.detectors.selfcheck_bertscore import SelfCheckBertScore
-from calibrate.run import score_batch
+from calibrate.engines.run import score_batch
 from calibrate.types import Source, Trace
 from tests.shared_data import load
 
@@ -44,7 +44,7 @@ def figures(candidates: list[str], references: list[str]) -> tuple[torch.Tensor,
 
 
 def usual_bertscore(trace: Trace) -> float:
-    said = [claim.text for claim in claims(trace.answer, embedder(), known=[s.number for s in trace.sources])]
+    said = [claim.text for claim in claims(trace.answer, embedder(), sources=[s.number for s in trace.sources])]
     held = [window.text for window in cut(trace.context_texts, embedder(), sentences_per_window=2)]
     precision, _ = figures([one for one in said for _ in held], held * len(said))
     return float(precision.view(len(said), len(held)).max(dim=1).values.mean())

@@ -23,7 +23,7 @@ import torch
 os.environ["TOUCHSTONE_CACHE_MB"] = "0"  # nothing is remembered from another run
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
-from calibrate.backends.embedding.embedder import Embedder, embedder
+from calibrate.backends.embedding.model import Embedder, embedder
 from calibrate.backends.embedding.passages import claims
 from calibrate.backends.text.citations import attribute_citations, without_marks
 from calibrate.backends.text.segments import Part
@@ -84,7 +84,7 @@ def usual_grounding(given: Trace, model: Embedder, size: int) -> float | None:
     """The lowest over (sentence, citation)."""
     texts = {source.number: source.text for source in given.sources}
     found: list[float] = []
-    for sentence in attribute_citations(given.answer, known=texts):
+    for sentence in attribute_citations(given.answer, sources=texts):
         claim = without_marks(given.answer, sentence)
         for number in (number for number in sentence.numbers if number in texts):
             pieces = [claim[piece.start : piece.end] for piece in model.fit(claim, [Part(0, len(claim))])]
@@ -96,7 +96,7 @@ def usual_grounding(given: Trace, model: Embedder, size: int) -> float | None:
 def usual_similarity(given: Trace, model: Embedder, size: int) -> float | None:
     """The lowest over sentences of the highest cosine with any source."""
     found: list[float] = []
-    for claim in claims(given.answer, model, known=by_number(given.sources)):
+    for claim in claims(given.answer, model, sources=by_number(given.sources)):
         values = [highest(model, claim.text, one.text, size) for one in contexts(given)]
         there = [value for value in values if value is not None]
         found += [max(there)] if there else []

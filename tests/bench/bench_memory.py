@@ -31,8 +31,8 @@ def resident_mb() -> float:
 
 def measure(names: str, count: int) -> None:
     """Prints the peak and the growth, in MB."""
+    from calibrate.engines.run import Tally
     from calibrate.ingest import Record
-    from calibrate.run import Tally
     from calibrate.types import Source, Trace
     from calibrate.workflow.detection import detect
     from db import open_store

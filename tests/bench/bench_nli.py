@@ -26,10 +26,10 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 os.environ["HF_HUB_OFFLINE"] = "1"
 os.environ.setdefault("TOUCHSTONE_THREADS", "2")
 
-from calibrate.backends.embedding.embedder import embedder
+from calibrate.backends.embedding.model import embedder
 from calibrate.backends.embedding.passages import claims, cut
-from calibrate.backends.nli import nli as backend
-from calibrate.backends.nli.nli import Nli, nli
+from calibrate.backends.nli import model as backend
+from calibrate.backends.nli.model import Nli, nli
 from calibrate.backends.weights import threads
 from calibrate.detectors.nli import NliSupport
 from calibrate.detectors.shared.nli import Cutter
@@ -107,7 +107,7 @@ def usual(trace: Trace, model: Nli, classify: Any, size: int) -> float:
     cutter: Any = Cutter(model)
     windows = cut([one.text for one in contexts(trace)], cutter, sentences_per_window=size)
     best = []
-    for claim in claims(trace.answer, cutter, known=by_number(trace.sources)):
+    for claim in claims(trace.answer, cutter, sources=by_number(trace.sources)):
         highest = -2.0
         for window in windows:
             row = {one["label"]: one["score"] for one in classify({"text": window.text, "text_pair": claim.text})}

@@ -16,7 +16,7 @@ from pathlib import Path
 os.environ["TOUCHSTONE_CACHE_MB"] = "0"  # nothing is remembered from another run
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
-from calibrate.backends.embedding.embedder import Embedder, embedder
+from calibrate.backends.embedding.model import Embedder, embedder
 from calibrate.ingest import Record
 from calibrate.types import Trace
 from calibrate.workflow.detection import detect

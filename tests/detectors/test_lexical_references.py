@@ -14,7 +14,7 @@ from nltk.translate.bleu_score import modified_precision
 from rapidfuzz.distance import LCSseq
 
 from calibrate import registry
-from calibrate.backends.text.lexical import most_often, ngrams, unmarked
+from calibrate.backends.text.lexical import highest_counts, ngrams, without_citations
 from calibrate.backends.text.segments import words
 from calibrate.detectors.bleu import sentence_bleu
 from calibrate.detectors.shared.scoring import by_number
@@ -73,7 +73,7 @@ def test_bleu_is_the_mean_of_nltk_precisions(name: str) -> None:
     traces = [t for t in load(name).traces if t.sources][::2][:80]
     for one in traces:
         references = [words(source.text).tokens for source in one.sources]
-        answer = words(unmarked(one.answer, by_number(one.sources))).tokens
+        answer = words(without_citations(one.answer, by_number(one.sources))).tokens
         assert value("bleu", one) == pytest.approx(nltk_mean_precision(references, answer), abs=1e-12)
 
 
@@ -104,7 +104,7 @@ def test_most_often_is_the_union_of_counters(answer: list[str], texts: list[list
     union: Counter[tuple[str, ...]] = Counter()
     for text in texts:
         union |= Counter(tuple(text[i : i + n]) for i in range(len(text) - n + 1))
-    assert most_often(grams, texts, n) == {gram: union[gram] for gram in grams if union[gram]}
+    assert highest_counts(grams, texts, n) == {gram: union[gram] for gram in grams if union[gram]}
 
 
 # ------------------------------------------------------------------------------------- overlap and properties of all

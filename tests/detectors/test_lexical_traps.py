@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from calibrate import registry
-from calibrate.run import score_batch
+from calibrate.engines.run import score_batch
 from calibrate.types import Score, Source, Trace
 from tests.detectors.examples import BATTERIES, WARRANTY, trace
 from tests.shared_data import load

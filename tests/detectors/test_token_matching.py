@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from calibrate import registry
-from calibrate.backends.embedding.embedder import embedder
+from calibrate.backends.embedding.model import embedder
 from calibrate.types import Score, Trace
 from tests.detectors.examples import BATTERIES, WARRANTY, trace
 

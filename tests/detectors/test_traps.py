@@ -38,9 +38,9 @@ def test_overlap_keeps_3_to_5_apart_from_35() -> None:
     ranged = trace("Delivery takes 35 days.", "Delivery takes 3-5 days.")
     assert value("token_overlap", ranged) == pytest.approx(3 / 4)
     # Stripped of punctuation the two are one word; only the recipe's other mistake hides it.
-    from calibrate.detectors.token_overlap import _stripped
+    from calibrate.detectors.token_overlap import _strip_punctuation
 
-    assert "35" in _stripped("Delivery takes 3-5 days.").split()
+    assert "35" in _strip_punctuation("Delivery takes 3-5 days.").split()
 
 
 def test_overlap_ignores_citation_numbers() -> None:

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from calibrate.engines.local import absolute, is_starting, log_path, start_worker
+from calibrate.engines.run import BATCH, KEEP_EVERY
 from calibrate.ingest import Record
-from calibrate.run import BATCH, KEEP_EVERY
 from calibrate.types import Trace
 from calibrate.workflow.detection.detect import free_dead, worker_name
 from db import Store

@@ -54,7 +54,7 @@ def test_it_is_total(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureF
 
     monkeypatch.setattr(WordOverlap, "score", broken)
     assert Guard(FILE).check(BAD).flags == ("token_overlap",)  # one detector less
-    monkeypatch.setattr("calibrate.run.score_batch", broken)
+    monkeypatch.setattr("calibrate.engines.run.score_batch", broken)
     with caplog.at_level(logging.ERROR, "touchstone"):
         assert Guard(FILE).check_many([BAD, GOOD]) == [decide(FILE, {})] * 2
         Guard(FILE).check(BAD)

@@ -84,7 +84,7 @@ class Gated(WordOverlap):
 @pytest.fixture(autouse=True)
 def detectors(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     for one in (Raises, Quits, Picky, Missing, Gated):
-        monkeypatch.setitem(registry._classes(), one.name, one)
+        monkeypatch.setitem(registry._load_classes(), one.name, one)
     Gated.gate, Gated.reached = threading.Event(), threading.Event()
     yield
     Gated.gate.set()
@@ -379,7 +379,7 @@ from calibrate import registry
 from tests.runtime.otel_making import FALSE, Program, file_of
 from tests.runtime.test_otel_faults import Gated
 
-registry._classes()["gated"] = Gated
+registry._load_classes()["gated"] = Gated
 Gated.gate, Gated.reached = threading.Event(), threading.Event()
 program = Program(file_of(gated=(0.5, "below", "page")))
 for _ in range(3):
@@ -424,7 +424,7 @@ from calibrate import registry
 from tests.runtime.otel_making import FALSE, Program, chat, file_of
 from tests.runtime.test_otel_faults import Gated
 
-registry._classes()["gated"] = Gated
+registry._load_classes()["gated"] = Gated
 Gated.gate, Gated.reached = threading.Event(), threading.Event()
 program = Program(file_of(gated=(0.5, "below", "page")), max_queue=100, shutdown_seconds=0.5)
 import atexit

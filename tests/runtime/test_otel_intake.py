@@ -155,7 +155,7 @@ class Collects(WordOverlap):
 
 
 def test_an_answer_that_ends_with_its_last_reference_in_our_thread_counts(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(registry._classes(), "collects", Collects)
+    monkeypatch.setitem(registry._load_classes(), "collects", Collects)
     program = Program(file_of(collects=(0.5, "below", "signal")))
 
     def stream() -> Iterator[int]:

@@ -76,8 +76,8 @@ def kind(name: str, **changes: object) -> type[Fake]:
 @pytest.fixture
 def others(monkeypatch: pytest.MonkeyPatch) -> Callable[..., type[Fake]]:
     """Adds a detector to those there are, as a package of somebody else's does."""
-    known = dict(registry._classes())
-    monkeypatch.setattr(registry, "_classes", lambda: known)
+    known = dict(registry._load_classes())
+    monkeypatch.setattr(registry, "_load_classes", lambda: known)
 
     def add(name: str, **changes: object) -> type[Fake]:
         made = kind(name, **changes)

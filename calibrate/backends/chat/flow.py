@@ -15,8 +15,8 @@ from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 
 TRIES = 6  # the first included
-FIRST_WAIT, LONGEST_WAIT = 0.5, 30.0  # seconds: the bound of the random wait, doubled at every try
-LONGEST_ASKED = 300.0  # seconds that an endpoint may ask us to wait; beyond that the request fails
+FIRST_WAIT, MAX_WAIT = 0.5, 30.0  # seconds: the bound of the random wait, doubled at every try
+MAX_REQUESTED_WAIT = 300.0  # seconds that an endpoint may ask us to wait; beyond that the request fails
 # Seconds between the starts of two requests, somewhat more than the client takes for one. Requests that start together
 # are answered together, and then wait for the processor together, in every round anew.
 GAP = 0.003
@@ -63,12 +63,12 @@ class Throttle:
             self.in_flight -= 1
             self._wake()
 
-    def succeeded(self) -> None:
+    def grow(self) -> None:
         """One more at once after as many successes as are in flight."""
         self.limit = min(float(self.most), self.limit + 1 / self.limit)
         self._wake()
 
-    def overloaded(self, began: float, *, wait: float | None = None) -> None:
+    def shrink(self, began: float, *, wait: float | None = None) -> None:
         """Half as many at once, but only once for requests that were in flight together; `began` is what `slot` gave.
         `wait`: seconds for which the endpoint wants to be left alone."""
         loop = asyncio.get_running_loop()
@@ -88,14 +88,14 @@ class Throttle:
                 room -= 1
 
 
-def wait_before(attempt: int, asked: float | None, rng: random.Random) -> float:
+def wait_before(attempt: int, requested: float | None, rng: random.Random) -> float:
     """Seconds before attempt `attempt` (2, 3, …): what the endpoint asked for, and a random part that spreads those
     who failed together ("full jitter": uniform between 0 and a bound that doubles)."""
-    bound = min(LONGEST_WAIT, FIRST_WAIT * 2 ** (attempt - 2))
-    return (asked or 0.0) + rng.uniform(0, bound)
+    bound = min(MAX_WAIT, FIRST_WAIT * 2 ** (attempt - 2))
+    return (requested or 0.0) + rng.uniform(0, bound)
 
 
-def asked_wait(headers: Mapping[str, str], now: datetime) -> float | None:
+def requested_wait(headers: Mapping[str, str], now: datetime) -> float | None:
     """Seconds that a reply's Retry-After (a number, or an HTTP date) asks for; None where it does not. `headers` have
     lower-case names. A date is meant by the endpoint's own clock, its Date header; without one by `now`, aware."""
     text = headers.get("retry-after", "").strip()

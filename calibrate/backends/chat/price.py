@@ -49,42 +49,42 @@ def table(text: str) -> list[tuple[str, Price | None]]:
         if head is None:
             head = cells
             if head != HEAD:
-                raise _bad(number, f"the first line names the columns: {','.join(HEAD)}")
+                raise _bad_line(number, f"the first line names the columns: {','.join(HEAD)}")
         elif len(cells) != len(HEAD) or not cells[0]:
-            raise _bad(number, f"{len(cells)} fields; there are {len(HEAD)}: {', '.join(HEAD)}")
+            raise _bad_line(number, f"{len(cells)} fields; there are {len(HEAD)}: {', '.join(HEAD)}")
         else:
-            rows.append((cells[0].lower(), _price(number, cells)))
+            rows.append((cells[0].lower(), _parse_price(number, cells)))
     if head is None:
         raise BadInput(f"{FILE} is empty; its first line names the columns: {','.join(HEAD)}")
     return rows
 
 
-def _price(number: int, cells: Sequence[str]) -> Price | None:
+def _parse_price(number: int, cells: Sequence[str]) -> Price | None:
     _, prompt, completion, as_of = cells
     if prompt == completion == "none":
         return None
     try:
         day = date.fromisoformat(as_of) if as_of else None
     except ValueError as error:
-        raise _bad(number, f"{as_of!r} is no day; write it like 2026-11-21") from error
-    return Price(_dollars(number, prompt), _dollars(number, completion), day)
+        raise _bad_line(number, f"{as_of!r} is no day; write it like 2026-11-21") from error
+    return Price(_parse_dollars(number, prompt), _parse_dollars(number, completion), day)
 
 
-def _dollars(number: int, cell: str) -> float:
+def _parse_dollars(number: int, cell: str) -> float:
     try:
         value = float(cell)
     except ValueError:
         value = math.nan
     if not 0 <= value < math.inf:
-        raise _bad(number, f"{cell!r} is no price; write dollars per million tokens, like 0.15, or none for both")
+        raise _bad_line(number, f"{cell!r} is no price; write dollars per million tokens, like 0.15, or none for both")
     return value
 
 
-def _bad(number: int, what: str) -> BadInput:
-    return BadInput(f"{FILE}, line {number}: {what}")
+def _bad_line(number: int, problem: str) -> BadInput:
+    return BadInput(f"{FILE}, line {number}: {problem}")
 
 
-def guessed_tokens(texts: Sequence[str]) -> int:
+def guess_tokens(texts: Sequence[str]) -> int:
     """About how many tokens a prompt of these texts has: a quarter of its UTF-8 bytes, and 4 for each message.
 
     Four letters of English are about a token; a Chinese character is three bytes and nearly a token by itself.

@@ -38,20 +38,20 @@ class Prompt:
     def characters(self) -> int:
         return sum(len(text) for _, text in self.messages)
 
-    def echoed(self, reply: str, *, quotes: bool = False) -> str | None:
+    def find_echo(self, reply: str, *, quotes: bool = False) -> str | None:
         """What a reply merely repeats of the prompt, in words, or None. With `quotes` it may repeat quoted text."""
         if self.fence in reply.lower():
             return "it repeats the prompt's fence"
         if any(line in reply for line in self.wording):
             return "it repeats the prompt"
-        bare = squeezed(reply)
-        if not quotes and len(bare) >= ECHO and any(bare in squeezed(text) for text in self.quoted):
+        bare = squeeze(reply)
+        if not quotes and len(bare) >= ECHO and any(bare in squeeze(text) for text in self.quoted):
             return "it repeats text of the trace"
         return None
 
     def quotes(self, part: str) -> bool:
         """Whether this part of a reply stands in the trace, blanks aside."""
-        return any(squeezed(part) in squeezed(text) for text in self.quoted)
+        return any(squeeze(part) in squeeze(text) for text in self.quoted)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,21 +66,21 @@ def render(name: str, texts: Mapping[str, str | Sequence[str]]) -> Prompt:
 
     Raises BadInput when the file lacks a place that is needed, or has one that nothing fills.
     """
-    found = _template(name, files.read(name), files.packaged(name))
-    quoted = {place: [clean(one) for one in ([given] if isinstance(given, str) else given)]
-              for place, given in texts.items()}  # fmt: skip
-    held = [text for group in quoted.values() for text in group]
-    fence = _fence(held, [text for _, text in found.messages])
-    values = {place: _fenced(place, group, fence) for place, group in quoted.items()} | {"fence": fence}
+    template = _parse_template(name, files.read(name), files.packaged(name))
+    quoted = {place: [clean(text) for text in ([value] if isinstance(value, str) else value)]
+              for place, value in texts.items()}  # fmt: skip
+    quotations = [text for group in quoted.values() for text in group]
+    fence = _choose_fence(quotations, [text for _, text in template.messages])
+    values = {place: _put_in_fence(place, group, fence) for place, group in quoted.items()} | {"fence": fence}
     # One pass over the file's own text: a {place} that a trace writes is never looked at.
-    messages = tuple((role, _PLACE.sub(lambda place: values[place[1]], text)) for role, text in found.messages)
-    return Prompt(messages, fence, tuple(held), found.wording)
+    messages = tuple((role, _PLACE.sub(lambda place: values[place[1]], text)) for role, text in template.messages)
+    return Prompt(messages, fence, tuple(quotations), template.wording)
 
 
 def problem(name: str, text: str | None = None) -> str | None:
     """Why this text, or without one the team's version, cannot be used as the prompt of that name; None when it can."""
     try:
-        _template(name, files.read(name) if text is None else text, files.packaged(name))
+        _parse_template(name, files.read(name) if text is None else text, files.packaged(name))
     except BadInput as error:
         return str(error)
     return None
@@ -91,20 +91,24 @@ def clean(text: str) -> str:
     return _HIDDEN.sub("\ufffd", text.replace("\r\n", "\n").replace("\r", "\n"))
 
 
-def squeezed(text: str) -> str:
+def squeeze(text: str) -> str:
     """The text without its blanks, in lower case."""
     return "".join(clean(text).split()).lower()
 
 
 @lru_cache(maxsize=64)
-def _template(name: str, text: str, packaged: str) -> _Template:
-    messages = _messages(text)
+def _parse_template(name: str, text: str, packaged: str) -> _Template:
+    messages = _parse_messages(text)
     places = frozenset(_PLACE.findall(text))
     needed = frozenset(_PLACE.findall(packaged))
     if missing := sorted(needed - places - OPTIONAL):
-        raise BadInput(f"the prompt {name} lacks {_braced(missing)}; put it back, or go back to the packaged wording")
+        raise BadInput(
+            f"the prompt {name} lacks {_in_braces(missing)}; put it back, or go back to the packaged wording"
+        )
     if unknown := sorted(places - needed):
-        raise BadInput(f"the prompt {name} has {_braced(unknown)}, which nothing fills; it may use {_braced(needed)}")
+        raise BadInput(
+            f"the prompt {name} has {_in_braces(unknown)}, which nothing fills; it may use {_in_braces(needed)}"
+        )
     if not any(role == "user" for role, _ in messages):
         raise BadInput(f"the prompt {name} has no '=== user ===' message; add one")
     wording = {line.strip() for role, body in messages if role != "assistant" for line in body.split("\n")}
@@ -112,28 +116,28 @@ def _template(name: str, text: str, packaged: str) -> _Template:
     return _Template(messages, places, lines)
 
 
-def _messages(text: str) -> tuple[tuple[str, str], ...]:
+def _parse_messages(text: str) -> tuple[tuple[str, str], ...]:
     before, *rest = _ROLE.split(text.replace("\r\n", "\n"))
     pairs = [("user", before), *zip(rest[::2], rest[1::2], strict=True)]
     return tuple((role, body.strip()) for role, body in pairs if body.strip())
 
 
-def _braced(places: Sequence[str] | frozenset[str]) -> str:
+def _in_braces(places: Sequence[str] | frozenset[str]) -> str:
     return ", ".join(f"{{{place}}}" for place in sorted(places))
 
 
-def _fence(quoted: Sequence[str], wording: Sequence[str]) -> str:
+def _choose_fence(quoted: Sequence[str], wording: Sequence[str]) -> str:
     """16 hex digits that occur in no quoted text: drawn from a digest of them all, again until that is so."""
     digest = hashlib.blake2b(digest_size=8)
     for text in quoted:
         digest.update(len(text).to_bytes(8, "big") + text.encode())
-    held = [text.lower() for text in (*quoted, *wording)]
-    while any(digest.hexdigest() in text for text in held):
+    lowered = [text.lower() for text in (*quoted, *wording)]
+    while any(digest.hexdigest() in text for text in lowered):
         digest.update(b"again")
     return digest.hexdigest()
 
 
-def _fenced(place: str, texts: Sequence[str], fence: str) -> str:
+def _put_in_fence(place: str, texts: Sequence[str], fence: str) -> str:
     labels = [place] if len(texts) == 1 else [f"{place} {number}" for number in range(1, len(texts) + 1)]
     return "\n".join(
         f"BEGIN {label} {fence}\n{text}\nEND {label} {fence}" for label, text in zip(labels, texts, strict=True)

@@ -13,8 +13,8 @@ from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 from calibrate.backends.chat import wire
-from calibrate.backends.chat.flow import LONGEST_ASKED, TRIES, Throttle, asked_wait, wait_before
-from calibrate.backends.chat.price import Price, guessed_tokens
+from calibrate.backends.chat.flow import MAX_REQUESTED_WAIT, TRIES, Throttle, requested_wait, wait_before
+from calibrate.backends.chat.price import Price, guess_tokens
 from calibrate.backends.chat.types import ChatError, Request
 from calibrate.backends.chat.wire import Choice, Completion, Unusable
 from calibrate.sanitize import visible
@@ -48,7 +48,7 @@ class Answered:
     model: str | None
 
 
-class _Again(Exception):
+class _Retry(Exception):
     """An attempt that failed and may be repeated. `wait`: the seconds that the endpoint asked for. `unreachable`:
     nobody answers there at all."""
 
@@ -60,9 +60,9 @@ class _Again(Exception):
 class _PartRefused(Exception):
     """The endpoint does not take what was sent; the message is its complaint."""
 
-    def __init__(self, complaint: str, sent: dict[str, Any]) -> None:
+    def __init__(self, complaint: str, body: dict[str, Any]) -> None:
         super().__init__(complaint)
-        self.sent = sent
+        self.body = body
 
 
 class Endpoint:
@@ -110,7 +110,7 @@ class Endpoint:
         """All answers to a request. Raises ChatError when not even one could be had."""
         if request.n > 1 and "n" in self.without:
             return await self._one_by_one(request, asking, range(request.n), ())
-        first = await self._tried(request, asking)
+        first = await self._answer_with_retries(request, asking)
         missing = range(len(first.choices), request.n)
         if not missing:
             return replace(first, choices=first.choices[: request.n])
@@ -118,50 +118,50 @@ class Endpoint:
         return await self._one_by_one(request, asking, missing, (first,))
 
     async def _one_by_one(
-        self, request: Request, asking: Asking, numbers: range, had: tuple[Answered, ...]
+        self, request: Request, asking: Asking, numbers: range, earlier: tuple[Answered, ...]
     ) -> Answered:
         """For an endpoint that gives one answer at a time: asks for each. Those that fail are left out."""
         seeds = [None if request.seed is None else request.seed + number for number in numbers]
-        singles = [self._tried(replace(request, n=1, seed=seed), asking) for seed in seeds]
-        tried = await asyncio.gather(*singles, return_exceptions=True)
-        got = [*had, *(one for one in tried if isinstance(one, Answered))]
-        failures = [one for one in tried if isinstance(one, BaseException)]
-        if not got:
+        singles = [self._answer_with_retries(replace(request, n=1, seed=seed), asking) for seed in seeds]
+        results = await asyncio.gather(*singles, return_exceptions=True)
+        answered = [*earlier, *(result for result in results if isinstance(result, Answered))]
+        failures = [result for result in results if isinstance(result, BaseException)]
+        if not answered:
             raise failures[0]
-        choices = tuple(choice for one in got for choice in one.choices)
-        return Answered(choices, sum((one.usage for one in got), Usage()), got[0].model)
+        choices = tuple(choice for result in answered for choice in result.choices)
+        return Answered(choices, sum((result.usage for result in answered), Usage()), answered[0].model)
 
-    async def _tried(self, request: Request, asking: Asking) -> Answered:
+    async def _answer_with_retries(self, request: Request, asking: Asking) -> Answered:
         """One request, again where that may help. Raises ChatError."""
         alive = self._answers
         for attempt in range(1, TRIES + 1):
             try:
-                return await self._adapted(request, asking)
-            except _Again as error:
+                return await self._answer_adapted(request, asking)
+            except _Retry as error:
                 trouble = error
-            if (trouble.wait or 0) > LONGEST_ASKED:
+            if (trouble.wait or 0) > MAX_REQUESTED_WAIT:
                 raise self.error(f"{trouble}, and asks to wait {trouble.wait:.0f} s; try again later")
             if attempt < TRIES:
                 await asyncio.sleep(wait_before(attempt + 1, trouble.wait, self._rng))
-        said = f"{trouble}, {TRIES} times in a row"
+        reason = f"{trouble}, {TRIES} times in a row"
         if trouble.unreachable:
-            said = (
+            reason = (
                 f"nobody answered at {self.place} in {TRIES} tries; check TOUCHSTONE_CHAT_URL and that the server runs"
             )
-        problem = self.error(said, final=trouble.unreachable)
+        problem = self.error(reason, final=trouble.unreachable)
         if trouble.unreachable and alive == self._answers:  # nobody has got through since this one began
             asking.halted = problem
         raise problem
 
-    async def _adapted(self, request: Request, asking: Asking) -> Answered:
+    async def _answer_adapted(self, request: Request, asking: Asking) -> Answered:
         """One attempt, without the parts that the endpoint does not take. What was left out is remembered only when
         that has helped: a request may be refused for its content."""
         dropped: set[str] = set()
         while True:
             try:
-                answered = await self._once(request, dropped, asking)
+                answered = await self._send_once(request, dropped, asking)
             except _PartRefused as refused:
-                part = wire.dispensable(refused.sent, str(refused))
+                part = wire.dispensable(refused.body, str(refused))
                 if part is None or part in dropped:
                     raise self.error(f"the chat endpoint refused the request: {refused}") from None
                 dropped.add(part)
@@ -169,7 +169,7 @@ class Endpoint:
             self.without |= dropped
             return answered
 
-    async def _once(self, request: Request, dropped: set[str], asking: Asking) -> Answered:
+    async def _send_once(self, request: Request, dropped: set[str], asking: Asking) -> Answered:
         """One HTTP request without the dropped parts, when the throttle and the budget let it through."""
         from openai import APIStatusError
 
@@ -177,26 +177,26 @@ class Endpoint:
             if asking.halted is not None:
                 raise asking.halted
             reserved = await self._reserve(request, asking)
-            sent = wire.body(request, self.settings.model, frozenset(self.without | dropped))
+            body = wire.body(request, self.settings.model, frozenset(self.without | dropped))
             spent = reserved  # unless we learn better: an endpoint may charge for a reply that did not arrive
             try:
-                found = wire.completion(await self._posted(sent, began))
-                usage = self._usage(request, found, asking.price)
+                completion = wire.completion(await self._post(body, began))
+                usage = self._usage(request, completion, asking.price)
                 spent = usage.cost or 0.0
             except APIStatusError as error:
                 spent = 0.0
                 if error.status_code in REFUSED:
-                    raise _PartRefused(_said(error), sent) from None
+                    raise _PartRefused(_complaint_of(error), body) from None
                 raise self._status_problem(error, began, asking) from None
             except Unusable as error:
-                raise (_Again(str(error)) if error.again else self.error(str(error))) from None
+                raise (_Retry(str(error)) if error.again else self.error(str(error))) from None
             finally:
                 self._settle(asking, reserved, spent)
-            self.throttle.succeeded()
+            self.throttle.grow()
             self._answers += 1
-            return Answered(found.choices, usage, found.model)
+            return Answered(completion.choices, usage, completion.model)
 
-    async def _posted(self, sent: dict[str, Any], began: float) -> bytes:
+    async def _post(self, sent: dict[str, Any], began: float) -> bytes:
         """The reply's body. Raises _Again where none came, APIStatusError for a status of 400 or more."""
         from httpx2 import Response
         from openai import APIConnectionError, APITimeoutError
@@ -207,40 +207,39 @@ class Endpoint:
                 reply = await self._client.post("/chat/completions", body=sent, cast_to=Response)
                 return reply.content
         except (TimeoutError, APITimeoutError):
-            self.throttle.overloaded(began)
+            self.throttle.shrink(began)
             reason = f"no reply from the chat endpoint within {self.settings.timeout:g} s (TOUCHSTONE_CHAT_TIMEOUT)"
-            raise _Again(reason) from None
+            raise _Retry(reason) from None
         except APIConnectionError as error:
-            what = type(error.__cause__).__name__
-            if what == "ConnectError":
-                raise _Again(f"nobody answers at {self.place}", unreachable=True) from None
-            raise _Again(f"the connection to the chat endpoint broke ({what})") from None
+            cause = type(error.__cause__).__name__
+            if cause == "ConnectError":
+                raise _Retry(f"nobody answers at {self.place}", unreachable=True) from None
+            raise _Retry(f"the connection to the chat endpoint broke ({cause})") from None
 
     def _status_problem(self, error: Any, began: float, asking: Asking) -> Exception:
         """What a bad status means for the request, the throttle and the rest of the asking."""
-        status, said = int(error.status_code), _said(error)
-        wait = asked_wait(dict(error.response.headers.items()), datetime.now(UTC))
-        out_of_money = "insufficient_quota" in said
+        status, complaint = int(error.status_code), _complaint_of(error)
+        wait = requested_wait(dict(error.response.headers.items()), datetime.now(UTC))
+        out_of_money = "insufficient_quota" in complaint
         if status in OVERLOADED and not out_of_money:
-            self.throttle.overloaded(began, wait=wait if wait is None or wait <= LONGEST_ASKED else None)
+            self.throttle.shrink(began, wait=wait if wait is None or wait <= MAX_REQUESTED_WAIT else None)
         if (status in RETRIED or status >= 500) and not out_of_money:
-            return _Again(f"the chat endpoint said {status}: {said}", wait=wait)
+            return _Retry(f"the chat endpoint said {status}: {complaint}", wait=wait)
         if status in FINAL or out_of_money:
-            asking.halted = self.error(self._final(status, said), final=True)
+            asking.halted = self.error(self._describe_final(status, complaint), final=True)
             return asking.halted
-        return self.error(f"the chat endpoint said {status}: {said}")
+        return self.error(f"the chat endpoint said {status}: {complaint}")
 
-    def _final(self, status: int, said: str) -> str:
+    def _describe_final(self, status: int, complaint: str) -> str:
         if status == 401 and self.settings.key:
             return f"the chat endpoint at {self.place} does not accept the key (401); check TOUCHSTONE_CHAT_KEY"
         if status == 401:
             return f"the chat endpoint at {self.place} wants a key (401); set TOUCHSTONE_CHAT_KEY"
         if status == 404:
             model = self.settings.model
-            return (
-                f"no model {model!r} at {self.place} (404: {said}); check TOUCHSTONE_CHAT_MODEL and TOUCHSTONE_CHAT_URL"
-            )
-        return f"the chat endpoint's account has no money left ({status}: {said})"
+            variables = "TOUCHSTONE_CHAT_MODEL and TOUCHSTONE_CHAT_URL"
+            return f"no model {model!r} at {self.place} (404: {complaint}); check {variables}"
+        return f"the chat endpoint's account has no money left ({status}: {complaint})"
 
     def error(self, reason: str, *, final: bool = False) -> ChatError:
         """What an endpoint says is hostile text, and may repeat the key."""
@@ -253,7 +252,7 @@ class Endpoint:
         """Sets aside what the request may cost at most; waits while requests in flight may leave something over."""
         if asking.budget is None or asking.price is None:
             return 0.0
-        prompt = guessed_tokens([content for _, content in request.messages])
+        prompt = guess_tokens([content for _, content in request.messages])
         cost = asking.price.cost(prompt, request.max_tokens * request.n)
         while not asking.budget.reserve(cost):
             if self._reserved == 0:
@@ -275,15 +274,15 @@ class Endpoint:
             self._settled.set()
 
     @staticmethod
-    def _usage(request: Request, found: Completion, price: Price | None) -> Usage:
+    def _usage(request: Request, completion: Completion, price: Price | None) -> Usage:
         """Measured; guessed where the endpoint does not count."""
-        prompt, spent = found.counted or (
-            guessed_tokens([content for _, content in request.messages]),
-            guessed_tokens([choice.text for choice in found.choices]),
+        prompt, spent = completion.counted or (
+            guess_tokens([content for _, content in request.messages]),
+            guess_tokens([choice.text for choice in completion.choices]),
         )
         return Usage(1, 0, prompt, spent, None if price is None else price.cost(prompt, spent))
 
 
-def _said(error: Any) -> str:
+def _complaint_of(error: Any) -> str:
     """The endpoint's own words in an APIStatusError."""
     return wire.complaint_of(error.body) or str(error.response.reason_phrase)

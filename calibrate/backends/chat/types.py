@@ -42,8 +42,16 @@ class Request:
 
     def digest(self, model: str, url: str) -> str:
         """64 hex digits over everything that may change the reply."""
-        asked = [self.messages, self.max_tokens, float(self.temperature), self.n, self.logprobs, self.schema, self.seed]
-        text = json.dumps(["chat", 1, model, url, asked], sort_keys=True, separators=(",", ":"))
+        fields = [
+            self.messages,
+            self.max_tokens,
+            float(self.temperature),
+            self.n,
+            self.logprobs,
+            self.schema,
+            self.seed,
+        ]
+        text = json.dumps(["chat", 1, model, url, fields], sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(text.encode()).hexdigest()
 
 

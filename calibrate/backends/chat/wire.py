@@ -41,8 +41,8 @@ class Choice:
         return [self.text, self.finish, tokens]
 
     @classmethod
-    def from_json(cls, kept: Sequence[Any]) -> Choice:
-        text, finish, tokens = kept
+    def from_json(cls, document: Sequence[Any]) -> Choice:
+        text, finish, tokens = document
         if tokens is not None:
             tokens = tuple(Token(text, logprob, tuple((t, p) for t, p in top)) for text, logprob, top in tokens)
         return cls(text, finish, tokens)
@@ -63,34 +63,36 @@ class Completion:
 def body(request: Request, model: str, without: frozenset[str]) -> dict[str, Any]:
     """The JSON of a request, less what the endpoint has turned out not to take."""
     limit = "max_completion_tokens" if "max_tokens" in without else "max_tokens"
-    made: dict[str, Any] = {
+    fields: dict[str, Any] = {
         "model": model,
         "messages": [{"role": role, "content": _sendable(content)} for role, content in request.messages],
         limit: request.max_tokens,
     }
     if "temperature" not in without:
-        made["temperature"] = request.temperature
+        fields["temperature"] = request.temperature
     if request.n > 1 and "n" not in without:
-        made["n"] = request.n
+        fields["n"] = request.n
     if request.logprobs and "logprobs" not in without:
-        made |= {"logprobs": True, "top_logprobs": request.logprobs}
+        fields |= {"logprobs": True, "top_logprobs": request.logprobs}
     if request.schema is not None and "response_format" not in without:
         schema = {"name": "reply", "schema": dict(request.schema), "strict": True}
-        made["response_format"] = {"type": "json_schema", "json_schema": schema}
+        fields["response_format"] = {"type": "json_schema", "json_schema": schema}
     if request.seed is not None and "seed" not in without:
-        made["seed"] = request.seed
-    return made
+        fields["seed"] = request.seed
+    return fields
 
 
 def dispensable(sent: Mapping[str, Any], complaint: str) -> str | None:
     """The part of a refused request that is to be left out next: what the endpoint's complaint names, else the part
     that endpoints most often do not know. None when nothing is left to drop."""
-    said = complaint.lower()
-    if "max_completion_tokens" in said and "max_tokens" in sent:
+    complaint_text = complaint.lower()
+    if "max_completion_tokens" in complaint_text and "max_tokens" in sent:
         return "max_tokens"
-    if "n" in sent and re.search(r"['\"`]n['\"`]|\bn\b *(>|must|should|greater|is not|other)|only one|multiple", said):
+    if "n" in sent and re.search(
+        r"['\"`]n['\"`]|\bn\b *(>|must|should|greater|is not|other)|only one|multiple", complaint_text
+    ):
         return "n"
-    if "temperature" in sent and "temperature" in said and "support" in said:
+    if "temperature" in sent and "temperature" in complaint_text and "support" in complaint_text:
         return "temperature"
     named = {
         "response_format": "response_format|json_schema|structured|grammar",
@@ -98,7 +100,7 @@ def dispensable(sent: Mapping[str, Any], complaint: str) -> str | None:
         "seed": "seed",
     }
     for part, words in named.items():
-        if part in sent and re.search(rf"\b({words})", said.replace("top_logprobs", "logprobs")):
+        if part in sent and re.search(rf"\b({words})", complaint_text.replace("top_logprobs", "logprobs")):
             return part
     return next((part for part in ("response_format", "logprobs") if part in sent), None)
 
@@ -118,15 +120,15 @@ def completion(content: bytes) -> Completion:
     except (ValueError, RecursionError) as error:
         raise Unusable("the chat endpoint's reply is not JSON") from error
     if not isinstance(document, dict) or not isinstance(document.get("choices"), list):
-        raise Unusable(f"the chat endpoint's reply has no choices: {_told(document)}")
+        raise Unusable(f"the chat endpoint's reply has no choices: {_summarize(document)}")
     if not document["choices"]:
         raise Unusable("the chat endpoint gave an empty list of choices", again=False)
-    choices = sorted((_choice(one) for one in document["choices"]), key=lambda pair: pair[0])
+    choices = sorted((_parse_choice(item) for item in document["choices"]), key=lambda pair: pair[0])
     model = document.get("model")
     return Completion(
         tuple(choice for _, choice in choices),
         _sendable(model)[:200] if isinstance(model, str) and model else None,
-        _counted(document.get("usage")),
+        _parse_usage(document.get("usage")),
     )
 
 
@@ -139,61 +141,63 @@ def complaint_of(content: object) -> str:
     return " ".join(str(document or "").split())[:300]
 
 
-def _told(document: object) -> str:
+def _summarize(document: object) -> str:
     return complaint_of(document)[:120] if isinstance(document, dict) else type(document).__name__
 
 
-def _choice(one: object) -> tuple[int, Choice]:
-    message = one.get("message") if isinstance(one, dict) else None
-    if not isinstance(one, dict) or not isinstance(message, dict):
+def _parse_choice(item: object) -> tuple[int, Choice]:
+    message = item.get("message") if isinstance(item, dict) else None
+    if not isinstance(item, dict) or not isinstance(message, dict):
         raise Unusable("a choice of the chat endpoint's reply has no message")
     text = message.get("content")
-    finish = one.get("finish_reason")
+    finish = item.get("finish_reason")
     if text is None and isinstance(message.get("refusal"), str):
         text, finish = message["refusal"], "refusal"
     if not isinstance(text, str):
         why = f" (finish reason: {finish})" if isinstance(finish, str) else ""
         raise Unusable(f"the chat endpoint's reply has no text{why}", again=False)
-    index = one.get("index")
+    index = item.get("index")
     finish = _sendable(finish)[:40] if isinstance(finish, str) else None
-    choice = Choice(_sendable(text), finish, _tokens(one.get("logprobs")))
+    choice = Choice(_sendable(text), finish, _parse_tokens(item.get("logprobs")))
     return index if isinstance(index, int) else 0, choice
 
 
-def _tokens(logprobs: object) -> tuple[Token, ...] | None:
+def _parse_tokens(logprobs: object) -> tuple[Token, ...] | None:
     """The tokens with their log-probabilities; None where there are none or they are something else (logits)."""
     content = logprobs.get("content") if isinstance(logprobs, dict) else None
     if not isinstance(content, list):
         return None
     try:
-        texts = _texts(content)
+        texts = _token_texts(content)
         return tuple(
             Token(
-                text, _logprob(one), tuple((_sendable(t["token"]), _logprob(t)) for t in one.get("top_logprobs") or ())
+                text,
+                _parse_logprob(item),
+                tuple((_sendable(t["token"]), _parse_logprob(t)) for t in item.get("top_logprobs") or ()),
             )
-            for text, one in zip(texts, content, strict=True)
+            for text, item in zip(texts, content, strict=True)
         )
     except (KeyError, TypeError, ValueError, AttributeError):
         return None
 
 
-def _texts(content: Sequence[Mapping[str, Any]]) -> list[str]:
+def _token_texts(content: Sequence[Mapping[str, Any]]) -> list[str]:
     """The tokens' texts, which join to the reply. A character split over tokens is the text of its last one."""
-    if not all(isinstance(one.get("bytes"), list) for one in content):
-        return [_sendable(str(one["token"])) for one in content]
+    if not all(isinstance(item.get("bytes"), list) for item in content):
+        return [_sendable(str(item["token"])) for item in content]
     decoder = codecs.getincrementaldecoder("utf-8")("replace")
     last = len(content) - 1
-    return [_sendable(decoder.decode(bytes(one["bytes"]), final=i == last)) for i, one in enumerate(content)]
+    return [_sendable(decoder.decode(bytes(item["bytes"]), final=i == last)) for i, item in enumerate(content)]
 
 
-def _logprob(one: Mapping[str, Any]) -> float:
-    value = float(one["logprob"])
+def _parse_logprob(item: Mapping[str, Any]) -> float:
+    value = float(item["logprob"])
     if math.isnan(value) or value > MOST_ABOVE_ZERO:
         raise ValueError(f"{value} is no log-probability")
     return max(min(value, 0.0), -9999.0)  # what endpoints write for "next to impossible"; infinity is no JSON
 
 
-def _counted(usage: object) -> tuple[int, int] | None:
+def _parse_usage(usage: object) -> tuple[int, int] | None:
     if not isinstance(usage, dict):
         return None
     prompt, spent = usage.get("prompt_tokens"), usage.get("completion_tokens")

@@ -48,17 +48,17 @@ class Window:
     text: str
 
 
-def claims(answer: str, cutter: Cuts, *, known: Collection[str] = (), cited_only: bool = False) -> list[Claim]:
+def claims(answer: str, cutter: Cuts, *, sources: Collection[str] = (), cited_only: bool = False) -> list[Claim]:
     """The answer's claims in order; a sentence longer than the model reads gives several."""
-    found: list[Claim] = []
-    for sentence in attribute_citations(answer, known=known):
+    extracted: list[Claim] = []
+    for sentence in attribute_citations(answer, sources=sources):
         if cited_only and not sentence.citations:
             continue
-        found += _claims_of(answer, sentence, cutter)
-    return found
+        extracted += _split_claim(answer, sentence, cutter)
+    return extracted
 
 
-def _claims_of(answer: str, sentence: CitedSentence, cutter: Cuts) -> list[Claim]:
+def _split_claim(answer: str, sentence: CitedSentence, cutter: Cuts) -> list[Claim]:
     text, numbers = without_marks(answer, sentence), sentence.numbers
     if not words(text).tokens:
         return []
@@ -96,48 +96,51 @@ class Shortlist:
     remark: str | None
 
 
-def shortlist(found: Sequence[Claim], passages: Sequence[Window]) -> Shortlist:
+def shortlist(claims: Sequence[Claim], passages: Sequence[Window]) -> Shortlist:
     """Everything, or where that exceeds the budget the part that is likely to decide. Depends on this trace only."""
-    said, held = sum(len(one.text) for one in found), sum(len(one.text) for one in passages)
-    if said <= CLAIM_CHARACTERS and held <= WINDOW_CHARACTERS:
-        return Shortlist(list(found), list(passages), None)
-    kept_claims, kept_windows = list(found), list(passages)
-    if said > CLAIM_CHARACTERS:
-        covered = {token for window in passages for token in words(window.text).tokens}
-        kept_claims = _within(found, CLAIM_CHARACTERS, lambda claim: -_share(claim.text, covered))
-    if held > WINDOW_CHARACTERS:
-        wanted = {token for claim in kept_claims for token in words(claim.text).tokens}
-        spread = Counter(token for window in passages for token in wanted.intersection(words(window.text).tokens))
-        weights = {token: math.log(1 + len(passages) / count) for token, count in spread.items()}
-        kept_windows = _within(passages, WINDOW_CHARACTERS, lambda window: _weight(window.text, weights))
-    remark = (
-        f"too long to compare in full: {len(kept_claims)} of {len(found)} sentences (those the sources cover least) "
-        f"with {len(kept_windows)} of {len(passages)} passages (those sharing most words)"
+    claim_size, window_size = (
+        sum(len(text_of.text) for text_of in claims),
+        sum(len(text_of.text) for text_of in passages),
     )
-    return Shortlist(kept_claims, kept_windows, remark)
+    if claim_size <= CLAIM_CHARACTERS and window_size <= WINDOW_CHARACTERS:
+        return Shortlist(list(claims), list(passages), None)
+    chosen_claims, chosen_windows = list(claims), list(passages)
+    if claim_size > CLAIM_CHARACTERS:
+        covered = {token for window in passages for token in words(window.text).tokens}
+        chosen_claims = _take_within(claims, CLAIM_CHARACTERS, lambda claim: -_covered_share(claim.text, covered))
+    if window_size > WINDOW_CHARACTERS:
+        claim_words = {token for claim in chosen_claims for token in words(claim.text).tokens}
+        spread = Counter(token for window in passages for token in claim_words.intersection(words(window.text).tokens))
+        weights = {token: math.log(1 + len(passages) / count) for token, count in spread.items()}
+        chosen_windows = _take_within(passages, WINDOW_CHARACTERS, lambda window: _shared_weight(window.text, weights))
+    remark = (
+        f"too long to compare in full: {len(chosen_claims)} of {len(claims)} sentences (those the sources cover least) "
+        f"with {len(chosen_windows)} of {len(passages)} passages (those sharing most words)"
+    )
+    return Shortlist(chosen_claims, chosen_windows, remark)
 
 
 Piece = TypeVar("Piece", Claim, Window)
 
 
-def _within(pieces: Sequence[Piece], characters: int, rank: Callable[[Piece], float]) -> list[Piece]:
+def _take_within(pieces: Sequence[Piece], characters: int, rank: Callable[[Piece], float]) -> list[Piece]:
     """The highest ranked pieces that fit, in their first order."""
     order = sorted(range(len(pieces)), key=lambda i: (-rank(pieces[i]), i))
-    kept: list[int] = []
-    held = 0
+    chosen: list[int] = []
+    size = 0
     for i in order:
-        held += len(pieces[i].text)
-        if held > characters and kept:
+        size += len(pieces[i].text)
+        if size > characters and chosen:
             break
-        kept.append(i)
-    return [pieces[i] for i in sorted(kept)]
+        chosen.append(i)
+    return [pieces[i] for i in sorted(chosen)]
 
 
-def _share(text: str, covered: Collection[str]) -> float:
+def _covered_share(text: str, covered: Collection[str]) -> float:
     tokens = words(text).tokens
     return sum(token in covered for token in tokens) / len(tokens) if tokens else 1.0
 
 
-def _weight(text: str, weights: dict[str, float]) -> float:
+def _shared_weight(text: str, weights: dict[str, float]) -> float:
     tokens = set(words(text).tokens)
     return sum(weights.get(token, 0.0) for token in tokens) / math.sqrt(len(tokens) or 1)

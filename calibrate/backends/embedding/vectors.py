@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 LIMIT_MB = 1024
 DAY = 86_400
-_ASK = 500  # keys in one question
+KEYS_PER_QUERY = 500  # keys in one question
 _log = logging.getLogger(__name__)
 
 
@@ -38,8 +38,8 @@ def location() -> Path | None:
 
 def limit_bytes() -> int:
     """How large the file may grow: TOUCHSTONE_CACHE_MB megabytes."""
-    wanted = os.environ.get("TOUCHSTONE_CACHE_MB", "")
-    return (int(wanted) if wanted.isdigit() else LIMIT_MB) * 1_000_000
+    megabytes = os.environ.get("TOUCHSTONE_CACHE_MB", "")
+    return (int(megabytes) if megabytes.isdigit() else LIMIT_MB) * 1_000_000
 
 
 class Vectors:
@@ -48,22 +48,22 @@ class Vectors:
     def __init__(self, revision: str, path: Path | None, *, limit: int) -> None:
         self._revision, self._limit = revision, limit
         self._lock = threading.Lock()
-        self._file = _opened(path) if path is not None else None
+        self._file = _open(path) if path is not None else None
 
     def get(self, keys: Sequence[bytes]) -> dict[bytes, Vector]:
         """Those of the vectors that are kept."""
         import numpy as np
 
-        found: dict[bytes, bytes] = {}
+        stored: dict[bytes, bytes] = {}
         with self._lock:
             try:
-                for start in range(0, len(keys) if self._file else 0, _ASK):
-                    found.update(self._some(keys[start : start + _ASK]))
+                for start in range(0, len(keys) if self._file else 0, KEYS_PER_QUERY):
+                    stored.update(self._read_batch(keys[start : start + KEYS_PER_QUERY]))
             except sqlite3.Error as error:
                 self._give_up(error)
-        return {key: np.frombuffer(value, dtype=np.float32) for key, value in found.items()}
+        return {key: np.frombuffer(value, dtype=np.float32) for key, value in stored.items()}
 
-    def _some(self, keys: Sequence[bytes]) -> dict[bytes, bytes]:
+    def _read_batch(self, keys: Sequence[bytes]) -> dict[bytes, bytes]:
         assert self._file is not None
         marks = ",".join("?" * len(keys))
         query = f"SELECT key, vector, used FROM vectors WHERE revision = ? AND key IN ({marks})"
@@ -74,7 +74,7 @@ class Vectors:
             self._file.executemany("UPDATE vectors SET used = ? WHERE revision = ? AND key = ?", old)
         return {key: vector for key, vector, _ in rows}
 
-    def put(self, fresh: Mapping[bytes, Vector]) -> None:
+    def add(self, fresh: Mapping[bytes, Vector]) -> None:
         today = int(time.time() // DAY)
         rows = [(self._revision, key, today, vector.tobytes()) for key, vector in fresh.items()]
         with self._lock:
@@ -94,10 +94,10 @@ class Vectors:
         pages, free, size = (
             self._file.execute(f"PRAGMA {name}").fetchone()[0] for name in ("page_count", "freelist_count", "page_size")
         )
-        held = (pages - free) * size
-        if held > self._limit:
+        used = (pages - free) * size
+        if used > self._limit:
             count = self._file.execute("SELECT count(*) FROM vectors").fetchone()[0]
-            surplus = math.ceil(count * (1 - 0.9 * self._limit / held))
+            surplus = math.ceil(count * (1 - 0.9 * self._limit / used))
             oldest = "SELECT rowid FROM vectors ORDER BY used, rowid LIMIT ?"
             self._file.execute(f"DELETE FROM vectors WHERE rowid IN ({oldest})", [surplus])
 
@@ -106,7 +106,7 @@ class Vectors:
         self._file = None
 
 
-def _opened(path: Path) -> sqlite3.Connection | None:
+def _open(path: Path) -> sqlite3.Connection | None:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         file = sqlite3.connect(path, timeout=10, isolation_level=None, check_same_thread=False)

@@ -18,8 +18,8 @@ FOLDER = Path(__file__).parent
 @cache
 def names() -> tuple[str, ...]:
     """Every file there is, sorted."""
-    found = (path.relative_to(FOLDER) for path in FOLDER.rglob("*.*") if path.suffix in (".txt", ".csv"))
-    return tuple(sorted(path.as_posix() for path in found))
+    paths = (path.relative_to(FOLDER) for path in FOLDER.rglob("*.*") if path.suffix in (".txt", ".csv"))
+    return tuple(sorted(path.as_posix() for path in paths))
 
 
 @cache

@@ -1,207 +1,327 @@
-"""An NLI model's files: what its labels mean, and running it with PyTorch or ONNX Runtime."""
+"""Natural language inference: does a premise entail a hypothesis, contradict it, or neither?
+
+Any Hugging Face sequence-classification model whose labels say so: a directory (PyTorch weights, or `model.onnx`), or a
+hub id that is in the local cache. One model per process, every distinct pair once, nothing over the network, nothing
+cut off: a pair that is longer than the model reads is judged in parts.
+"""
 
 from __future__ import annotations
 
-import json
+import hashlib
+import importlib.util
+import os
 import re
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+import threading
+from collections import OrderedDict
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import lru_cache
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from calibrate.backends.weights import threads
-from calibrate.errors import Unavailable
+from calibrate.backends import hub, weights
+from calibrate.backends.memo import Memo
+from calibrate.backends.nli import network
+from calibrate.backends.text.segments import Part, windows
+from calibrate.errors import BadInput, Unavailable
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-LONGEST = 1024  # tokens; attention over more costs more than two windows, and a verdict over pages says little
-USUAL_LIMIT = 512
-BATCH_TOKENS = 1024
-# Position embeddings of these start behind the padding's: two of 514 are not for tokens.
-_OFFSET_POSITIONS = frozenset(("camembert", "data2vec-text", "longformer", "mpnet", "roberta", "xlm-roberta"))
-_MEANINGS = {
-    "entailment": "entailment",
-    "entail": "entailment",
-    "entails": "entailment",
-    "neutral": "neutral",
-    "contradiction": "contradiction",
-    "contradict": "contradiction",
-    "contradicts": "contradiction",
-    "notentailment": "rest",
-    "nonentailment": "rest",
-}
+    Rows = NDArray[np.float32]
 
-Inputs = Mapping[str, "NDArray[np.int64]"]
-Forward = Callable[[Inputs], "NDArray[np.float32]"]
+DEFAULT = "default"
+HUB_DEFAULT = "cross-encoder/nli-deberta-v3-small"
+VARIABLE = "TOUCHSTONE_NLI_MODEL"
+ENTAILMENT, NEUTRAL, CONTRADICTION = 0, 1, 2  # the columns of `probabilities`
+MEMO_ENTRIES = 100_000  # about 300 bytes each
+PARTS = 256  # of one pair; seconds to a minute
+_SURROGATE = re.compile("[\ud800-\udfff]")
+
+Pair = tuple[str, str]
 
 
-@dataclass(frozen=True, slots=True)
-class Labels:
-    """The places of the labels in the model's output. `neutral` is that of not_entailment in a model that knows only
-    entailment and the rest; such a model has no `contradiction`."""
+class Nli:
+    """One NLI model. Made by `nli(model)`; loads nothing until the first pair."""
 
-    entailment: int
-    neutral: int | None
-    contradiction: int | None
+    def __init__(self, model: str) -> None:
+        self.model = model
+        self._network: network.Forward | None = None
+        self._tokenizer: Any = None
+        self._limit = 0
+        self._lock = threading.RLock()  # tokenizers are not safe between threads
+        self._memo: OrderedDict[bytes, tuple[float, float, float]] = OrderedDict()
+        self._windows: dict[int, Memo[tuple[Part, ...]]] = {}
 
-    @classmethod
-    def read(cls, config: Mapping[str, Any], where: Path) -> Labels:
-        """From the `id2label` of a model's configuration, in any order. Raises Unavailable naming the labels when they
-        are not NLI's."""
-        given = config.get("id2label") or {}
-        names = {int(place): str(name) for place, name in given.items()} if isinstance(given, Mapping) else {}
-        meanings = [_MEANINGS.get(re.sub(r"[\W_]", "", names[place].lower())) for place in sorted(names)]
-        if sorted(names) != list(range(len(names))) or sorted(map(str, meanings)) not in _KNOWN:
-            shown = ", ".join(names[place] for place in sorted(names)) or "none"
-            raise Unavailable(
-                f"the labels of the NLI model in {where} are {shown}; they must be entailment, neutral and "
-                "contradiction, or entailment and not_entailment, in any order: name them so under `id2label` in its "
-                "config.json if you know which is which"
+    # ------------------------------------------------------------------------------------------------ identity
+
+    def directory(self) -> Path | None:
+        """Where the model's files are, or None when they are not here."""
+        return weights.directory(self.model)
+
+    def unavailable(self) -> str | None:
+        """Why this model cannot be used here and how to mend that; None when it can. Loads nothing."""
+        if (folder := self.directory()) is None:
+            pull = "nli" if self.model == resolve(DEFAULT) else self.model
+            return (
+                f"no NLI model {self.model!r} here; fetch it with `python -m calibrate models pull {pull}`, or set "
+                f"{VARIABLE} to a directory that holds one (config.json, tokenizer.json, and model.safetensors or "
+                "model.onnx)"
             )
-        places = {meaning: place for place, meaning in enumerate(meanings)}
-        return cls(places["entailment"], places.get("neutral", places.get("rest")), places.get("contradiction"))
+        if not (files := network.weights(folder)):
+            return f"{folder} holds no weights: model.safetensors, pytorch_model.bin or model.onnx should be there"
+        for package in ("transformers", "onnxruntime" if network.is_onnx(files) else "torch"):
+            if importlib.util.find_spec(package) is None:
+                return f"the package {package} is missing; install it with `pip install {package}`"
+        try:
+            self.labels()
+        except Unavailable as error:
+            return str(error)
+        return None
 
-    def columns(self, probabilities: NDArray[np.float32]) -> NDArray[np.float32]:
-        """The same rows with columns entailment, neutral, contradiction; what a model does not know is 0."""
+    def labels(self) -> network.Labels:
+        """What the model tells apart. Raises Unavailable when it is not here or its labels are not NLI's."""
+        if (folder := self.directory()) is None:
+            raise Unavailable(self.unavailable() or f"no NLI model {self.model!r} here")
+        return network.Labels.from_config(network.configuration(folder), folder)
+
+    def revision(self) -> str:
+        """The model's name and the start of a digest over weights, configuration and tokenizer; part of every cache
+        key. Loads no model; weights are read once, and not at all in the hub's cache, which names them by digest."""
+        folder = self.directory()
+        if folder is None:
+            return f"{self.model}@missing"
+        beside = [path for name in ("config.json", "tokenizer*", "*.txt", "*.model") for path in folder.glob(name)]
+        files = sorted({*network.weights(folder), *beside})
+        digests = "".join(f"{path.name}:{hub.digest(path)};" for path in files if path.is_file())
+        return f"{self.model}@{hashlib.sha256(digests.encode()).hexdigest()[:12]}"
+
+    # ------------------------------------------------------------------------------------------------- loading
+
+    def _require(self) -> Path:
+        if (why := self.unavailable()) is not None:
+            raise Unavailable(why)
+        folder = self.directory()
+        assert folder is not None
+        # Everything is read from disk; without this a library may still ask the hub about the model.
+        os.environ.setdefault("HF_HUB_OFFLINE", "1")
+        os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+        return folder
+
+    def tokenizer(self) -> Any:
+        """The model's `transformers` tokenizer."""
+        with self._lock:
+            if self._tokenizer is None:
+                folder = self._require()
+                tokenizer = network.load_tokenizer(folder)
+                self._limit = network.limit(network.configuration(folder), tokenizer.model_max_length)
+                self._tokenizer = tokenizer
+            return self._tokenizer
+
+    @property
+    def limit(self) -> int:
+        """The most tokens a pair may have, with the special ones."""
+        self.tokenizer()
+        return self._limit
+
+    @property
+    def room(self) -> int:
+        """The tokens of a text that fits together with another of the same length."""
+        return max(1, (self.limit - int(self.tokenizer().num_special_tokens_to_add(pair=True))) // 2)
+
+    # ------------------------------------------------------------------------------------------------- cutting
+
+    def fit(self, text: str, parts: Iterable[Part], *, room: int | None = None) -> list[Part]:
+        """The same parts with every one of more than `room` tokens (default: half of what the model reads) cut into
+        consecutive ones that fit. Nothing is left out."""
+        most = self.room if room is None else max(1, room)
+        return [piece for part in parts for piece in self._split(text, part, most)]
+
+    def _split(self, text: str, part: Part, room: int) -> Iterator[Part]:
+        # A character is mostly one token or less; emoji and rare scripts fall apart into bytes.
+        if part.end - part.start <= max(1, room // 6):
+            yield part
+            return
+        with self._lock:
+            excerpt = _clean(text[part.start : part.end])
+            offsets = self._encode([excerpt], None, return_offsets_mapping=True)["offset_mapping"][0]
+        if len(offsets) <= room:
+            yield part
+            return
+        step = max(1, room - room // 16)  # cut out of its word a piece can have a token more
+        starts = [part.start, *(part.start + offsets[i][0] for i in range(step, len(offsets), step))]
+        pieces = [Part(a, b) for a, b in zip(starts, [*starts[1:], part.end], strict=True) if a < b]
+        if len(pieces) == 1:  # all its tokens begin at one character
+            middle = (part.start + part.end) // 2
+            pieces = [Part(part.start, middle), Part(middle, part.end)]
+        for piece in pieces:
+            yield from self._split(text, piece, room)
+
+    def windows(self, text: str, *, sentences_per_window: int) -> tuple[Part, ...]:
+        """The windows of a text that each fit the model beside a hypothesis; cut once per distinct text."""
+        if sentences_per_window not in self._windows:
+
+            def cut(text: str, size: int = sentences_per_window) -> tuple[Part, ...]:
+                return tuple(self.fit(text, windows(text, sentences_per_window=size)))
+
+            self._windows[sentences_per_window] = Memo(cut)
+        return self._windows[sentences_per_window](text)
+
+    # ------------------------------------------------------------------------------------------------- judging
+
+    def probabilities(self, pairs: Sequence[Pair]) -> Rows:
+        """What the model makes of each (premise, hypothesis): float32, one row a pair, in order, with the columns
+        entailment, neutral, contradiction. A model with two labels fills two columns: for entailment and
+        not_entailment the rest is in `neutral` and contradiction is 0.
+
+        Distinct pairs are judged once and remembered. A pair that is longer than the model reads is cut: the row is
+        that of the hypothesis's least supported part with the premise's part that supports it most (least and most
+        by entailment minus contradiction). Raises BadInput for a pair of more than PARTS parts.
+        """
         import numpy as np
 
-        places = (self.entailment, self.neutral, self.contradiction)
-        absent = np.zeros(len(probabilities), dtype=np.float32)
-        return np.stack([absent if place is None else probabilities[:, place] for place in places], axis=1)
+        keys = [_key(pair) for pair in pairs]
+        with self._lock:
+            new = {key: pair for key, pair in zip(keys, pairs, strict=True) if key not in self._memo}
+            fresh: dict[bytes, tuple[float, float, float]] = {}
+            if new:
+                rows = self._judge([(_clean(premise), _clean(hypothesis)) for premise, hypothesis in new.values()])
+                fresh = dict(zip(new, map(tuple, rows.tolist()), strict=True))
+            known_rows = [fresh[key] if key in fresh else self._memo[key] for key in keys]
+            self._remember(keys, fresh)
+        return np.array(known_rows, dtype=np.float32).reshape(-1, 3)
+
+    def _judge(self, pairs: Sequence[Pair]) -> Rows:
+        import numpy as np
+
+        encoded = self._encode_pairs(pairs)
+        # (row, part of the hypothesis, input): one for a pair that fits, several for one that does not.
+        parts: list[tuple[int, int, dict[str, list[int]]]] = []
+        for row, inputs in enumerate(encoded):
+            if len(inputs["input_ids"]) <= self.limit:
+                parts.append((row, 0, inputs))
+            else:
+                divided = list(islice(self._divide(*pairs[row]), PARTS + 1))
+                if len(divided) > PARTS:
+                    raise BadInput(_too_long(*pairs[row]))
+                parts += [(row, piece, inputs) for piece, inputs in divided]
+        rows = self.labels().columns(self.forward([inputs for _, _, inputs in parts]))
+        if len(parts) == len(pairs):
+            return rows
+        support = rows[:, ENTAILMENT] - rows[:, CONTRADICTION]
+        best: dict[tuple[int, int], int] = {}
+        for at, (row, piece, _) in enumerate(parts):
+            chosen = best.setdefault((row, piece), at)
+            best[row, piece] = at if support[at] > support[chosen] else chosen
+        worst: dict[int, int] = {}
+        for (row, _), at in best.items():
+            chosen = worst.setdefault(row, at)
+            worst[row] = at if support[at] < support[chosen] else chosen
+        return np.asarray(rows[[worst[row] for row in range(len(pairs))]])
+
+    def _divide(self, premise: str, hypothesis: str) -> Iterator[tuple[int, dict[str, list[int]]]]:
+        """The inputs of a pair that does not fit, each with the number of its part of the hypothesis."""
+        free = self.limit - int(self.tokenizer().num_special_tokens_to_add(pair=True))
+        for number, piece in enumerate(self.fit(hypothesis, [Part(0, len(hypothesis))])):
+            hypothesis_part = hypothesis[piece.start : piece.end]
+            room = free - len(self._encode([hypothesis_part], None)["input_ids"][0])
+            premises = [premise[a:b] for a, b in self.fit(premise, [Part(0, len(premise))], room=room)]
+            for inputs in self._encode_pairs([(premise_part, hypothesis_part) for premise_part in premises]):
+                if len(inputs["input_ids"]) > self.limit:
+                    raise ValueError("a pair could not be cut to fit the NLI model")
+                yield number, inputs
+
+    def _encode(self, texts: Sequence[str], seconds: Sequence[str] | None, **options: Any) -> Any:
+        """Through the tokenizer's pair interface. What looks like a special token in the text stays text: otherwise a
+        context could close itself with "[SEP]" and append a premise of its own."""
+        special = {
+            "add_special_tokens": seconds is not None,
+            "split_special_tokens": True,
+            "return_attention_mask": True,
+        }
+        more = [] if seconds is None else [list(seconds)]
+        return self.tokenizer()(list(texts), *more, truncation=False, verbose=False, **special, **options)
+
+    def _encode_pairs(self, pairs: Sequence[Pair]) -> list[dict[str, list[int]]]:
+        encoded = self._encode([premise for premise, _ in pairs], [hypothesis for _, hypothesis in pairs])
+        return [{name: encoded[name][row] for name in encoded} for row in range(len(pairs))]
+
+    def probabilities_truncated(self, premises: Sequence[str], hypotheses: Sequence[str] | None = None) -> Rows:
+        """The probabilities as common recipes get them, in the model's own order of labels: what looks like a special
+        token counts as one, and what is beyond the limit is dropped. To compare with, for nothing else."""
+        with self._lock:
+            more = [] if hypotheses is None else [list(map(_clean, hypotheses))]
+            encoded = self.tokenizer()(list(map(_clean, premises)), *more, truncation=True, max_length=self.limit)
+            return self.forward([{name: encoded[name][row] for name in encoded} for row in range(len(premises))])
+
+    # ------------------------------------------------------------------------------------------------- forward
+
+    def forward(self, inputs: Sequence[dict[str, list[int]]]) -> Rows:
+        """Softmax of the model's logits, in the model's own order of labels, one row an input.
+
+        Batches hold inputs of similar lengths, up to a number of tokens. Several batches run at once on one thread
+        each: several threads inside one small batch would wait for each other at every layer.
+        """
+        import numpy as np
+
+        with self._lock:
+            if self._network is None:
+                self._network = network.load_network(self._require())
+            infer, pad = self._network, int(self.tokenizer().pad_token_id or 0)
+        order = sorted(range(len(inputs)), key=lambda i: -len(inputs[i]["input_ids"]))
+        batches = network.split_into_batches(order, [len(item["input_ids"]) for item in inputs])
+        padded = [network.pad_inputs([inputs[i] for i in batch], pad) for batch in batches]
+        result: Rows | None = None
+        with ThreadPoolExecutor(max_workers=max(1, min(weights.threads(), len(batches)))) as pool:
+            for batch, logits in zip(batches, pool.map(infer, padded), strict=True):
+                rows = np.exp(logits - logits.max(axis=1, keepdims=True))
+                rows /= rows.sum(axis=1, keepdims=True)
+                result = np.empty((len(inputs), rows.shape[1]), dtype=np.float32) if result is None else result
+                result[batch] = rows
+        return result if result is not None else np.zeros((0, 3), dtype=np.float32)
+
+    def _remember(self, keys: Sequence[bytes], fresh: dict[bytes, tuple[float, float, float]]) -> None:
+        self._memo.update(fresh)
+        for key in keys:
+            self._memo.move_to_end(key)
+        while len(self._memo) > MEMO_ENTRIES:
+            self._memo.popitem(last=False)
+
+    def forget(self) -> None:
+        """Drop the remembered verdicts (a benchmark starts from nothing)."""
+        with self._lock:
+            self._memo.clear()
 
 
-_KNOWN = (["contradiction", "entailment", "neutral"], ["entailment", "rest"], ["contradiction", "entailment"])
+def _key(pair: Pair) -> bytes:
+    digest = hashlib.blake2b(digest_size=16)
+    premise, hypothesis = (text.encode("utf-8", "surrogatepass") for text in pair)
+    digest.update(len(premise).to_bytes(8, "big") + premise + hypothesis)
+    return digest.digest()
 
 
-def configuration(folder: Path) -> dict[str, Any]:
-    """The model's config.json. Raises Unavailable when there is none to be read."""
-    path = folder / "config.json"
-    try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise Unavailable(f"{path} cannot be read: {error}; every NLI model has one beside its weights") from error
-    if not isinstance(found, dict):
-        raise Unavailable(f"{path} is not a JSON object; every NLI model has one beside its weights")
-    return found
-
-
-def weights(folder: Path) -> list[Path]:
-    """The files with the model's weights: PyTorch's where there are any, else ONNX."""
-    for patterns in (("*.safetensors",), ("pytorch_model*.bin",), ("model.onnx*",), ("onnx/model.onnx*",)):
-        if found := sorted(path for pattern in patterns for path in folder.glob(pattern)):
-            return found
-    return []
-
-
-def is_onnx(files: list[Path]) -> bool:
-    return any(path.suffix == ".onnx" for path in files)
-
-
-def limit(config: Mapping[str, Any], tokenizer_limit: int) -> int:
-    """The most tokens, with the special ones, that the model reads at once."""
-    positions = config.get("max_position_embeddings")
-    most = int(positions) if isinstance(positions, int) and positions > 0 else USUAL_LIMIT
-    if config.get("model_type") in _OFFSET_POSITIONS:
-        most -= int(config.get("pad_token_id") or 0) + 1
-    return min(most, tokenizer_limit, LONGEST)
-
-
-def load_tokenizer(folder: Path) -> Any:
-    """The model's tokenizer. Raises Unavailable when it cannot be had with character offsets."""
-    from transformers import AutoTokenizer
-
-    try:
-        tokenizer = AutoTokenizer.from_pretrained(str(folder), local_files_only=True)
-    except Exception as error:
-        raise Unavailable(f"the tokenizer in {folder} cannot be loaded: {_short(error)}") from error
-    if not tokenizer.is_fast:
-        raise Unavailable(f"the tokenizer in {folder} gives no character offsets; it needs a tokenizer.json")
-    return tokenizer
-
-
-def load_network(folder: Path) -> Forward:
-    """The model as a function from padded inputs to logits; safe to call from several threads at once."""
-    try:
-        return _onnx(folder) if is_onnx(weights(folder)) else _torch(folder)
-    except Unavailable:
-        raise
-    except Exception as error:
-        raise Unavailable(f"the NLI model in {folder} cannot be loaded: {_short(error)}") from error
-
-
-def _torch(folder: Path) -> Forward:
-    import torch
-    from transformers import AutoModelForSequenceClassification
-    from transformers.utils import logging
-
-    logging.disable_progress_bar()  # type: ignore[no-untyped-call]  # it would be drawn over ours
-    torch.set_num_threads(1)  # several batches at once, one thread each: see Nli.forward
-    found, report = AutoModelForSequenceClassification.from_pretrained(
-        str(folder), local_files_only=True, dtype=torch.float32, output_loading_info=True
+def _too_long(premise: str, hypothesis: str) -> str:
+    return (
+        f"a premise of {len(premise)} and a hypothesis of {len(hypothesis)} characters would take the NLI model more "
+        f"than {PARTS} parts to judge; shorten the texts"
     )
-    if missing := sorted(report["missing_keys"]):
-        # transformers would fill these with random numbers and score with them.
-        raise Unavailable(
-            f"the weights in {folder} lack {missing[0]}: this is not a trained classifier; take a model that was "
-            "fine-tuned for NLI"
-        )
-    network = found.eval()
-
-    def forward(inputs: Inputs) -> NDArray[np.float32]:
-        with torch.inference_mode():
-            logits = network(**{name: torch.from_numpy(array) for name, array in inputs.items()}).logits
-        rows: NDArray[np.float32] = logits.float().numpy()
-        return rows
-
-    return forward
 
 
-def _onnx(folder: Path) -> Forward:
-    import onnxruntime
-
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = options.inter_op_num_threads = 1  # see Nli.forward
-    path = next(path for path in weights(folder) if path.suffix == ".onnx")
-    session = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
-    names = [one.name for one in session.get_inputs()]
-
-    def forward(inputs: Inputs) -> NDArray[np.float32]:
-        import numpy as np
-
-        missing = [name for name in names if name not in inputs]
-        if missing:
-            raise Unavailable(f"{path} asks for the input {missing[0]!r}, which its tokenizer does not make")
-        return np.asarray(session.run(None, {name: inputs[name] for name in names})[0], dtype=np.float32)
-
-    return forward
+def _clean(text: str) -> str:
+    """Lone surrogates cannot be encoded; a replacement of the same length keeps the offsets."""
+    return text if text.isascii() else _SURROGATE.sub("\ufffd", text)
 
 
-def _short(error: Exception) -> str:
-    return f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"
+def resolve(model: str = DEFAULT) -> str:
+    """The model meant: "default" is TOUCHSTONE_NLI_MODEL where that is set, else a small DeBERTa-v3 of the hub."""
+    return (os.environ.get(VARIABLE, "").strip() or HUB_DEFAULT) if model in (DEFAULT, "") else model
 
 
-def batches(order: Sequence[int], lengths: Sequence[int]) -> list[list[int]]:
-    """Consecutive runs of `order`, longest first, each within the token budget and one for every thread at least."""
-    budget = min(BATCH_TOKENS, -(-sum(lengths) // threads()))
-    made: list[list[int]] = []
-    for i in order:
-        if not made or (len(made[-1]) + 1) * lengths[made[-1][0]] > budget:
-            made.append([])
-        made[-1].append(i)
-    return made
+def nli(model: str = DEFAULT) -> Nli:
+    """The process's one NLI model of that name."""
+    return _models(resolve(model))
 
 
-def padded(inputs: Sequence[dict[str, list[int]]], pad: int) -> dict[str, NDArray[np.int64]]:
-    """One array a tensor of the model, shorter inputs filled up with `pad` where the attention mask is 0."""
-    import numpy as np
-
-    longest = max(len(given["input_ids"]) for given in inputs)
-    made = {}
-    for name in inputs[0]:
-        rows = np.full((len(inputs), longest), pad if name == "input_ids" else 0, dtype=np.int64)
-        for row, given in zip(rows, inputs, strict=True):
-            row[: len(given[name])] = given[name]
-        made[name] = rows
-    return made
+_models = lru_cache(maxsize=4)(Nli)

@@ -30,7 +30,9 @@ class Unsafe(Exception):
 def parse(text: str) -> Any:
     """JSON as the standard has it: no NaN or Infinity, no key twice, no number beyond what a double holds. Raises
     ValueError saying what and where."""
-    return json.loads(text, parse_constant=_no_constant, parse_float=_in_range, object_pairs_hook=_no_duplicates)
+    return json.loads(
+        text, parse_constant=_refuse_constant, parse_float=_in_range, object_pairs_hook=_refuse_duplicates
+    )
 
 
 def _in_range(digits: str) -> float:
@@ -40,17 +42,17 @@ def _in_range(digits: str) -> float:
     return value
 
 
-def _no_constant(name: str) -> Any:
+def _refuse_constant(name: str) -> Any:
     raise ValueError(f"{name} is no JSON number")
 
 
-def _no_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+def _refuse_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    fields: dict[str, Any] = {}
     for key, value in pairs:
-        if key in found:
+        if key in fields:
             raise ValueError(f"the key {key[:80]!r} stands twice in one object")
-        found[key] = value
-    return found
+        fields[key] = value
+    return fields
 
 
 _BLANK = re.compile(r"[ \t\n\r]*")
@@ -61,14 +63,14 @@ def locate(text: str, path: Sequence[str | int]) -> tuple[int, int] | None:
     decoder = json.JSONDecoder()
     start = _skip(text, 0)
     for step in path:
-        found = _member(text, start, step, decoder)
-        if found is None:
+        member = _find_member(text, start, step, decoder)
+        if member is None:
             return None
-        start = found
+        start = member
     return start, decoder.raw_decode(text, start)[1]
 
 
-def _member(text: str, start: int, step: str | int, decoder: json.JSONDecoder) -> int | None:
+def _find_member(text: str, start: int, step: str | int, decoder: json.JSONDecoder) -> int | None:
     """Offset of one member of the object or array that starts at `start`."""
     if text[start : start + 1] not in ("{", "["):
         return None
@@ -99,23 +101,23 @@ def validator(schema: Mapping[str, Any] | bool, draft: str, *, formats: bool, ch
 
     `draft` is one of DRAFTS, or "auto": what `$schema` says, else the newest draft that knows the schema's keywords.
     """
-    return _built(json.dumps(schema), draft, formats, checked)
+    return _build(json.dumps(schema), draft, formats, checked)
 
 
 @lru_cache(maxsize=64)
-def _built(schema_text: str, draft: str, formats: bool, checked: bool) -> Any:
+def _build(schema_text: str, draft: str, formats: bool, checked: bool) -> Any:
     """One validator a schema: an application's traces share theirs."""
     from jsonschema_specifications import REGISTRY
 
     schema = json.loads(schema_text)
-    cls = _draft(schema, draft)
+    cls = _choose_validator(schema, draft)
     if checked:
         cls.check_schema(schema)
     # The registry holds the metaschemas and retrieves nothing.
-    return _guarded(cls)(schema, registry=REGISTRY, format_checker=_formats(cls) if formats else None)
+    return _make_safe(cls)(schema, registry=REGISTRY, format_checker=_format_checker(cls) if formats else None)
 
 
-def _draft(schema: Mapping[str, Any] | bool, draft: str) -> Any:
+def _choose_validator(schema: Mapping[str, Any] | bool, draft: str) -> Any:
     import jsonschema
     from jsonschema.validators import validator_for
 
@@ -139,22 +141,22 @@ def _looks_old(schema: Any) -> bool:
     """Whether a keyword anywhere in the schema is one that newer drafts ignore or refuse."""
     todo = [schema]
     while todo:
-        one = todo.pop()
-        if isinstance(one, Mapping):
-            if not _OLD_KEYWORDS.isdisjoint(one) or isinstance(one.get("items"), list):
+        node = todo.pop()
+        if isinstance(node, Mapping):
+            if not _OLD_KEYWORDS.isdisjoint(node) or isinstance(node.get("items"), list):
                 return True
-            for key, value in one.items():
+            for key, value in node.items():
                 if key in _NAMED and isinstance(value, Mapping):
                     todo += value.values()  # its keys are names, not keywords
                 elif key not in ("const", "enum", "default", "examples"):
                     todo.append(value)
-        elif isinstance(one, list):
-            todo += one
+        elif isinstance(node, list):
+            todo += node
     return False
 
 
 @cache
-def _formats(cls: Any) -> Any:
+def _format_checker(cls: Any) -> Any:
     """jsonschema's own format checks of that draft and those it would need other packages for."""
     from jsonschema import FormatChecker
 
@@ -176,26 +178,26 @@ def search(pattern: str, text: str) -> bool:
 
 
 @cache
-def _guarded(cls: Any) -> Any:
+def _make_safe(cls: Any) -> Any:
     """The draft's validator with safe versions of what could run without end, and every keyword counted."""
     from jsonschema.validators import extend
 
     safe = {**cls.VALIDATORS, "pattern": _pattern, "uniqueItems": _unique_items}
     safe |= {"patternProperties": _pattern_properties, "additionalProperties": _additional_properties}
     if "unevaluatedProperties" in safe:
-        safe["unevaluatedProperties"] = _plain_names(safe["unevaluatedProperties"])
-    return extend(cls, {keyword: _counted(rule) for keyword, rule in safe.items()})
+        safe["unevaluatedProperties"] = _refuse_long_names(safe["unevaluatedProperties"])
+    return extend(cls, {keyword: _count_steps(rule) for keyword, rule in safe.items()})
 
 
 Rule = Callable[[Any, Any, Any, Any], Any]
 
 
-def _counted(rule: Rule) -> Rule:
-    def counted(validator: Any, value: Any, instance: Any, schema: Any) -> Any:
+def _count_steps(rule: Rule) -> Rule:
+    def count(validator: Any, value: Any, instance: Any, schema: Any) -> Any:
         budget.spend()
         return rule(validator, value, instance, schema)
 
-    return counted
+    return count
 
 
 class _Budget:
@@ -210,9 +212,9 @@ class _Budget:
         self._local.left = STEPS
 
     def spend(self) -> None:
-        left = getattr(self._local, "left", STEPS) - 1
-        self._local.left = left
-        if left < 0:
+        remaining = getattr(self._local, "left", STEPS) - 1
+        self._local.left = remaining
+        if remaining < 0:
             raise Unsafe(f"the check was given up after {STEPS:,} steps; the schema or the answer is too large")
 
 
@@ -240,7 +242,9 @@ def _additional_properties(validator: Any, value: Any, instance: Any, schema: Ma
     if not validator.is_type(instance, "object"):
         return
     named, patterns = schema.get("properties", {}), schema.get("patternProperties", {})
-    extras = [key for key in instance if key not in named and not any(search(one, key) for one in patterns)]
+    extras = [
+        key for key in instance if key not in named and not any(search(expression, key) for expression in patterns)
+    ]
     if validator.is_type(value, "object"):
         for key in extras:
             yield from validator.descend(instance[key], value, path=key)
@@ -249,18 +253,22 @@ def _additional_properties(validator: Any, value: Any, instance: Any, schema: Ma
         yield ValidationError(f"properties that the schema does not allow: {listed}")
 
 
-def _plain_names(rule: Rule) -> Rule:
+def _refuse_long_names(rule: Rule) -> Rule:
     """The library's own rule matches property names without a clock, so names it could hang on are refused."""
 
-    def guarded(validator: Any, value: Any, instance: Any, schema: Any) -> Any:
-        if validator.is_type(instance, "object") and any(len(key) > 24 for key in instance) and _quantified(schema):
+    def refuse(validator: Any, value: Any, instance: Any, schema: Any) -> Any:
+        if (
+            validator.is_type(instance, "object")
+            and any(len(key) > 24 for key in instance)
+            and _has_repeated_group(schema)
+        ):
             raise Unsafe("a property name over 24 characters cannot be matched safely against this schema's patterns")
         return rule(validator, value, instance, schema)
 
-    return guarded
+    return refuse
 
 
-def _quantified(schema: Any) -> bool:
+def _has_repeated_group(schema: Any) -> bool:
     """Whether the schema has `patternProperties` with a repeated group, the mark of patterns that may never end."""
     text = json.dumps(schema, default=str)
     return "patternProperties" in text and re.search(r"\)[*+{]", text) is not None
@@ -271,13 +279,13 @@ def _unique_items(validator: Any, value: bool, instance: Any, _: Any) -> Iterato
 
     if not value or not validator.is_type(instance, "array"):
         return
-    seen: set[Any] = set()
+    identities: set[Any] = set()
     for place, item in enumerate(instance):
         key = _identity(item)
-        if key in seen:
+        if key in identities:
             yield ValidationError(f"item {place} repeats an earlier one")
             return
-        seen.add(key)
+        identities.add(key)
 
 
 def _identity(value: Any) -> Any:

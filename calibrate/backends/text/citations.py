@@ -70,17 +70,17 @@ def _names_variable(before: str) -> bool:
     return "_" in word or word.rstrip("0123456789") in _VARIABLES or (len(word) == 1 and "a" <= word <= "z")
 
 
-def _plain(digits: str) -> str:
+def _normalize_digits(digits: str) -> str:
     """ "０7" as "7": any script's digits, no leading zeros."""
     return str(int(digits))
 
 
-def _item(item: str, known: Collection[str]) -> tuple[str, ...]:
+def _parse_item(item: str, sources: Collection[str]) -> tuple[str, ...]:
     """The numbers one comma-separated item of a mark cites; empty when it cites nothing."""
-    if item in known:
+    if item in sources:
         return (item,)
     if number := _NUMBER.match(item):
-        return (_plain(number[1]),)
+        return (_normalize_digits(number[1]),)
     if span := _RANGE.match(item):
         first, last = int(span[1]), int(span[2])
         if 0 <= last - first < RANGE_LIMIT:
@@ -89,21 +89,21 @@ def _item(item: str, known: Collection[str]) -> tuple[str, ...]:
     return ()
 
 
-def _numbers(body: str, known: Collection[str]) -> tuple[str, ...]:
+def _parse_body(body: str, sources: Collection[str]) -> tuple[str, ...]:
     """The numbers a bracket's content cites; empty when the bracket is not a citation."""
-    if body.strip() in known:
+    if body.strip() in sources:
         return (body.strip(),)
     items = [item.strip() for item in regex.split(r"[,;，、]|\band\b|&", _LABEL.sub("", body.strip()))]
-    cited = [_item(item, known) for item in items]
+    cited = [_parse_item(item, sources) for item in items]
     if not all(cited):
         return ()
     numbers = tuple(dict.fromkeys(number for group in cited for number in group))
     years = all(len(number) == 4 and number[0] in "12" for number in numbers)
     interval = len(numbers) > 1 and numbers[0] == "0"
-    return () if (years or interval) and not any(number in known for number in numbers) else numbers
+    return () if (years or interval) and not any(number in sources for number in numbers) else numbers
 
 
-def _is_citation(text: str, mark: regex.Match[str], numbers: tuple[str, ...], known: Collection[str]) -> bool:
+def _is_citation(text: str, mark: regex.Match[str], numbers: tuple[str, ...], sources: Collection[str]) -> bool:
     """Whether the place of a bracket allows a citation: not a subscript, an image, or a reference list's entry."""
     start, end = mark.span()
     before = text[max(0, start - 24) : start]
@@ -118,14 +118,14 @@ def _is_citation(text: str, mark: regex.Match[str], numbers: tuple[str, ...], kn
         return True
     if before[-1] == "]":  # [1][2]
         return True
-    if _names_variable(before) or (numbers == ("0",) and "0" not in known):
+    if _names_variable(before) or (numbers == ("0",) and "0" not in sources):
         return False
-    return all(number in known for number in numbers) or not _ASSIGNED.match(text, end)
+    return all(number in sources for number in numbers) or not _ASSIGNED.match(text, end)
 
 
-def _excluded(text: str) -> list[Part]:
+def _excluded_parts(text: str) -> list[Part]:
     """Code, and everything after a heading such as "References:"."""
-    parts = [Part(*found.span()) for found in _CODE.finditer(text)] if "`" in text else []
+    parts = [Part(*match.span()) for match in _CODE.finditer(text)] if "`" in text else []
     # Only the last such heading opens a reference list; an earlier one may head a section of prose.
     headings = list(_REFERENCES.finditer(text))
     if headings:
@@ -133,32 +133,32 @@ def _excluded(text: str) -> list[Part]:
     return sorted(parts)
 
 
-def citations(text: str, *, known: Collection[str] = (), parentheses: bool = False) -> tuple[Citation, ...]:
+def citations(text: str, *, sources: Collection[str] = (), parentheses: bool = False) -> tuple[Citation, ...]:
     """Every citation mark in order. `known` holds the given sources' numbers: what they contain always counts."""
-    known = frozenset(known)
-    read: dict[str, tuple[str, ...]] = {}  # answers repeat their marks
-    excluded = _excluded(text)
+    sources = frozenset(sources)
+    parsed: dict[str, tuple[str, ...]] = {}  # answers repeat their marks
+    excluded = _excluded_parts(text)
     starts = [part.start for part in excluded]
-    found: list[Citation] = []
+    marks: list[Citation] = []
     for mark in _MARK.finditer(text):
         if _PAIRS[mark["open"]] != mark["close"] or (mark["open"] == "(" and not parentheses):
             continue
         body = mark["body"]
-        if body not in read:
-            read[body] = _numbers(body, known)
-        numbers = read[body]
+        if body not in parsed:
+            parsed[body] = _parse_body(body, sources)
+        numbers = parsed[body]
         place = bisect_right(starts, mark.start()) - 1
         inside = place >= 0 and mark.start() < excluded[place].end
-        if numbers and not inside and _is_citation(text, mark, numbers, known):
-            found.append(Citation(mark.start(), mark.end(), numbers))
-    return tuple(found)
+        if numbers and not inside and _is_citation(text, mark, numbers, sources):
+            marks.append(Citation(mark.start(), mark.end(), numbers))
+    return tuple(marks)
 
 
 def attribute_citations(
-    text: str, *, known: Collection[str] = (), parentheses: bool = False
+    text: str, *, sources: Collection[str] = (), parentheses: bool = False
 ) -> tuple[CitedSentence, ...]:
     """Every sentence of `text` with its marks. In `A. [1] B. [2]` the [1] belongs to A: the splitter keeps it there."""
-    marks = citations(text, known=known, parentheses=parentheses)
+    marks = citations(text, sources=sources, parentheses=parentheses)
     result: list[CitedSentence] = []
     position = 0
     for part in sentences(text):

@@ -36,7 +36,7 @@ stems = Memo(lambda text: frozenset(map(stem, set(words(text).tokens))), charact
 """The distinct stems of a text; the same source comes with many answers."""
 
 
-def masked(text: str, marks: Sequence[Citation]) -> str:
+def blank_marks(text: str, marks: Sequence[Citation]) -> str:
     """The text with its citation marks blanked: offsets stay, and the 1 of "[1]" is no word of the answer."""
     pieces, position = [], 0
     for mark in marks:
@@ -45,14 +45,14 @@ def masked(text: str, marks: Sequence[Citation]) -> str:
     return "".join([*pieces, text[position:]])
 
 
-def unmarked(text: str, known: Collection[str]) -> str:
+def without_citations(text: str, sources: Collection[str]) -> str:
     """The text with its citation marks blanked; `known` holds the sources' numbers."""
     # Every mark opens with one of these; most answers have none.
-    return masked(text, citations(text, known=known)) if any(mark in text for mark in "[【［") else text
+    return blank_marks(text, citations(text, sources=sources)) if any(mark in text for mark in "[【［") else text
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class Analysis:
     """A text's words and its sentences, and which words, by position, each sentence has."""
 
     tokens: tuple[str, ...]
@@ -60,14 +60,14 @@ class Reading:
     places: list[range]
 
 
-def _read(text: str, written: str) -> Reading:
-    found, parts = words(written), sentences(text)
-    return Reading(found.tokens, parts, found.places(parts))
+def _analyse(text: str, written: str) -> Analysis:
+    tokens, parts = words(written), sentences(text)
+    return Analysis(tokens.tokens, parts, tokens.places(parts))
 
 
-reading = Memo(lambda text: _read(text, text), characters=4_000_000)
+analyse = Memo(lambda text: _analyse(text, text), characters=4_000_000)
 """How a source reads."""
-answer_reading = Memo(lambda text, *known: _read(text, unmarked(text, known)), characters=1_000_000)
+analyse_answer = Memo(lambda text, *sources: _analyse(text, without_citations(text, sources)), characters=1_000_000)
 """How an answer reads without its citation marks; after the text come the sources' numbers."""
 
 
@@ -76,7 +76,7 @@ def ngrams(tokens: Sequence[str], n: int) -> Iterator[Run]:
     return zip(*(tokens[start:] for start in range(n)), strict=False)
 
 
-def most_often(
+def highest_counts(
     grams: Collection[tuple[str, ...]], texts: Iterable[Sequence[str]], n: int
 ) -> dict[tuple[str, ...], int]:
     """How often each of `grams` (n words each) occurs in the text that has it most often; those in none are left out.
@@ -85,48 +85,48 @@ def most_often(
     """
     best: dict[Run, int] = {}
     for tokens in texts:
-        keep_most(best, filter(grams.__contains__, ngrams(tokens, n)))
+        raise_counts(best, filter(grams.__contains__, ngrams(tokens, n)))
     return best
 
 
-def keep_most(best: dict[Gram, int], grams: Iterable[Gram]) -> None:
+def raise_counts(best: dict[Gram, int], grams: Iterable[Gram]) -> None:
     """Raises the counts in `best` to those of one more text."""
     for gram, count in Counter(grams).items():
         if count > best.get(gram, 0):
             best[gram] = count
 
 
-def places(found: Words, part: Part) -> range:
+def token_places(tokens: Words, part: Part) -> range:
     """Which words, by position, begin in that part of the text."""
-    return range(bisect_left(found.starts, part.start), bisect_left(found.starts, part.end))
+    return range(bisect_left(tokens.starts, part.start), bisect_left(tokens.starts, part.end))
 
 
-def shown(words: Sequence[str], limit: int = 8) -> str:
+def abbreviate_list(words: Sequence[str], limit: int = 8) -> str:
     """The first words of a list, for a remark."""
     return ", ".join(words[:limit]) + (", …" if len(words) > limit else "")
 
 
-def longest_common_subsequence(one: Sequence[int], other: Sequence[int]) -> int:
+def longest_common_subsequence(first: Sequence[int], second: Sequence[int]) -> int:
     """Length of the longest common subsequence of two sequences of word ids."""
     from rapidfuzz.distance import LCSseq
 
-    return int(LCSseq.similarity(one, other))
+    return int(LCSseq.similarity(first, second))
 
 
-def alphabet(tokens: Iterable[str]) -> dict[str, str]:
+def assign_letters(tokens: Iterable[str]) -> dict[str, str]:
     """A character of its own for every distinct word, so that texts can be compared as strings of characters."""
     return {token: chr(place) for place, token in enumerate(dict.fromkeys(tokens), 1)}
 
 
-def spelt(tokens: Iterable[str], letters: Mapping[str, str], absent: str = "") -> str:
+def spell(tokens: Iterable[str], letters: Mapping[str, str], absent: str = "") -> str:
     """The words in order, one character each, and `absent` for those that have none."""
     return "".join(map(letters.get, tokens, repeat(absent)))
 
 
-def most_in_common(text: str, others: Sequence[str]) -> tuple[int, int]:
+def longest_common_with_any(text: str, candidates: Sequence[str]) -> tuple[int, int]:
     """Length of the longest common subsequence with any of `others`, and the place of the first that has it."""
     from rapidfuzz.distance import LCSseq
     from rapidfuzz.process import extractOne
 
-    found = extractOne(text, others, scorer=LCSseq.similarity, processor=None)
-    return (int(found[1]), int(found[2])) if found else (0, 0)
+    match = extractOne(text, candidates, scorer=LCSseq.similarity, processor=None)
+    return (int(match[1]), int(match[2])) if match else (0, 0)

@@ -21,9 +21,9 @@ from calibrate.backends.memo import Memo
 from calibrate.backends.text.segments import Part, Words, sentences, words
 from calibrate.errors import BadInput
 
-LONGEST = 600  # code points: who goes on for longer says something
-LONGEST_CLAUSE = 60  # words
-GAP = 12  # words that an ellipsis inside a phrase may stand for
+MAX_LENGTH = 600  # code points: who goes on for longer says something
+MAX_CLAUSE_WORDS = 60  # words
+MAX_GAP = 12  # words that an ellipsis inside a phrase may stand for
 SECTIONS = ("declines", "beside", "but")
 
 _COLON = regex.compile(r"[;:](?=\s)|[；：؛]")
@@ -32,13 +32,13 @@ _QUESTION = regex.compile(r"[?？؟\u037e][\"'”’»)\]」』）*_\s]*\Z")
 Item = tuple[tuple[str, ...], ...]  # alternatives, each one or more words
 
 
-def refusal(answer: str) -> str | None:
+def find_refusal(answer: str) -> str | None:
     """The sentence in which the answer declines, or None. Lists: `files/refusals/*.txt`, editable."""
-    if len(answer) > LONGEST:
+    if len(answer) > MAX_LENGTH:
         answer = answer.strip()
-        if len(answer) > LONGEST:
+        if len(answer) > MAX_LENGTH:
             return None
-    return _lists(_texts()).find(answer)
+    return _parse_lists(_texts()).find(answer)
 
 
 def version() -> str:
@@ -63,12 +63,15 @@ class _Phrase:
         at = {start}
         for number, (item, optional) in enumerate(zip(self.items, self.optional, strict=True)):
             if item is None:
-                reach = GAP if number else len(tokens)  # verb-final languages decline at the end of a clause
+                reach = MAX_GAP if number else len(tokens)  # verb-final languages decline at the end of a clause
                 last = len(tokens) if number + 1 == len(self.items) else min(len(tokens), max(at) + reach)
                 at = set(range(min(at), last + 1))
             else:
                 at = (at if optional else set()) | {
-                    place + len(one) for place in at for one in item if tokens[place : place + len(one)] == one
+                    place + len(alternative)
+                    for place in at
+                    for alternative in item
+                    if tokens[place : place + len(alternative)] == alternative
                 }
             if not at:
                 break
@@ -78,7 +81,7 @@ class _Phrase:
     def openers(self) -> Iterator[str | None]:
         """The words it may begin with; None for any."""
         for item, optional in zip(self.items, self.optional, strict=True):
-            yield from [None] if item is None else {one[0] for one in item}
+            yield from [None] if item is None else {alternative[0] for alternative in item}
             if not optional:
                 return
 
@@ -95,11 +98,14 @@ class _Index:
 
     def ends(self, tokens: tuple[str, ...], start: int) -> set[int]:
         """Every place where some phrase ends that begins at `start`."""
-        tried: Sequence[_Phrase] = self._by_opener.get(tokens[start], ())
+        candidates: Sequence[_Phrase] = self._by_opener.get(tokens[start], ())
         if self._anywhere:
-            left = set(tokens[start:])
-            tried = (*tried, *(phrase for phrase in self._anywhere if not phrase.anchor.isdisjoint(left)))
-        return {end for phrase in tried for end in phrase.ends(tokens, start) if end > start}
+            remaining = set(tokens[start:])
+            candidates = (
+                *candidates,
+                *(phrase for phrase in self._anywhere if not phrase.anchor.isdisjoint(remaining)),
+            )
+        return {end for phrase in candidates for end in phrase.ends(tokens, start) if end > start}
 
 
 @dataclass(frozen=True)
@@ -113,12 +119,12 @@ class _Lists:
         object.__setattr__(self, "find", Memo(self._find, characters=2_000_000))
 
     def _find(self, answer: str) -> str | None:
-        found: Words | None = None
+        tokens_of_answer: Words | None = None
         declined: Part | None = None
         for part in sentences(answer):
-            found = found or words(answer)
+            tokens_of_answer = tokens_of_answer or words(answer)
             asks = _QUESTION.search(answer, part.start, part.end) is not None
-            for tokens in self._clauses(answer, part, found):
+            for tokens in self._clauses(answer, part, tokens_of_answer):
                 kind = self._kind(tokens)
                 if kind == "declines":
                     declined = declined or part
@@ -126,13 +132,13 @@ class _Lists:
                     return None
         return answer[declined.start : declined.end] if declined else None
 
-    def _clauses(self, answer: str, part: Part, found: Words) -> Iterator[tuple[str, ...]]:
+    def _clauses(self, answer: str, part: Part, tokens_of_answer: Words) -> Iterator[tuple[str, ...]]:
         start = part.start
         for end in [*(mark.start() for mark in _COLON.finditer(answer, *part)), part.end]:
-            yield from self._parted(found.between(start, end))
+            yield from self._split_at_but(tokens_of_answer.between(start, end))
             start = end
 
-    def _parted(self, tokens: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
+    def _split_at_but(self, tokens: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
         """The clause cut at "but", without it."""
         start = at = 0
         while at < len(tokens):
@@ -146,7 +152,7 @@ class _Lists:
 
     def _kind(self, tokens: tuple[str, ...]) -> str | None:
         """What the clause does: it declines, stands beside, or (None) says something."""
-        if len(tokens) > LONGEST_CLAUSE:
+        if len(tokens) > MAX_CLAUSE_WORDS:
             return None
         reached = {0}
         for at in range(len(tokens)):
@@ -169,8 +175,8 @@ def _texts() -> tuple[str, ...]:
 
 
 @lru_cache(maxsize=8)
-def _lists(texts: tuple[str, ...]) -> _Lists:
-    found: dict[str, list[_Phrase]] = {section: [] for section in SECTIONS}
+def _parse_lists(texts: tuple[str, ...]) -> _Lists:
+    phrases: dict[str, list[_Phrase]] = {section: [] for section in SECTIONS}
     for name, text in zip(_names(), texts, strict=True):
         section = SECTIONS[0]
         for number, line in enumerate(text.splitlines(), 1):
@@ -178,23 +184,25 @@ def _lists(texts: tuple[str, ...]) -> _Lists:
             if line.startswith("[") and line.endswith("]"):
                 section = line[1:-1].strip().lower()
                 if section not in SECTIONS:
-                    known = ", ".join(f"[{one}]" for one in SECTIONS)
-                    raise BadInput(f"{name}, line {number}: there is no section [{section}]; there are {known}")
-            elif phrase := _phrase(line):
-                found[section].append(phrase)
-    return _Lists(_Index(found["declines"]), _Index(found["beside"]), _Index(found["but"]))
+                    sections = ", ".join(f"[{name_of_section}]" for name_of_section in SECTIONS)
+                    raise BadInput(f"{name}, line {number}: there is no section [{section}]; there are {sections}")
+            elif phrase := _parse_phrase(line):
+                phrases[section].append(phrase)
+    return _Lists(_Index(phrases["declines"]), _Index(phrases["beside"]), _Index(phrases["but"]))
 
 
-def _phrase(line: str) -> _Phrase | None:
+def _parse_phrase(line: str) -> _Phrase | None:
     """`i|we cannot|can_not really? answer …` as items; None for a line with no word that must be there."""
     items: list[Item | None] = []
     optional: list[bool] = []
     for word in line.replace("...", "…").replace("…", " … ").split():
-        alternatives = tuple(tokens for one in word.split("|") if (tokens := words(one.replace("_", " ")).tokens))
+        alternatives = tuple(
+            tokens for alternative in word.split("|") if (tokens := words(alternative.replace("_", " ")).tokens)
+        )
         if alternatives or word == "…":
             items.append(alternatives or None)
             optional.append(word.endswith("?"))
     needed = next((item for item, free in zip(items, optional, strict=True) if item and not free), None)
     if needed is None:
         return None
-    return _Phrase(tuple(items), tuple(optional), frozenset(one[0] for one in needed))
+    return _Phrase(tuple(items), tuple(optional), frozenset(alternative[0] for alternative in needed))

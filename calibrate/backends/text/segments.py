@@ -48,7 +48,7 @@ _WORD_CHARACTER = regex.compile(r"[\p{L}\p{N}]")
 _LINE_ENDS = frozenset(".!?…:;。！？؟۔।॥|")
 _OPENER = regex.compile(r"[\p{L}']+")
 _NUMBERED = frozenset(("no", "nr", "nos", "art", "sec", "vol", "p", "pp", "ch", "fig", "figs", "eq"))
-_GLUED = regex.compile(r"\p{Lu}\p{Ll}*[\s,]")
+_NEXT_SENTENCE = regex.compile(r"\p{Lu}\p{Ll}*[\s,]")
 
 
 def _blocks(text: str) -> Iterator[Part]:
@@ -79,23 +79,25 @@ def _continues(text: str, start: int, end: int, line: re.Match[str]) -> bool:
     return line.start() - max(start, text.rfind("\n", 0, end) + 1) > 60 and first not in "|[【"
 
 
-def _ends_here(text: str, found: regex.Match[str], *, cased: bool) -> bool:
+def _ends_here(text: str, stop: regex.Match[str], *, cased: bool) -> bool:
     """Whether the stop at `found` ends a sentence. The rules that matter are those for '.', which has other uses."""
-    after = found.end()
-    if found["wide"]:
+    after = stop.end()
+    if stop["wide"]:
         return True
     following = text[after : after + 40]
     if not following[:1].isspace():
         # "drug manufacturing.Succinic acid": scraped text loses the blank, file names and code do not look like that.
-        before = text[max(0, found.start() - 3) : found.start()]
-        return len(before) == 3 and before.isalpha() and before.islower() and _GLUED.match(following) is not None
+        before = text[max(0, stop.start() - 3) : stop.start()]
+        return (
+            len(before) == 3 and before.isalpha() and before.islower() and _NEXT_SENTENCE.match(following) is not None
+        )
     following = following.lstrip().lstrip("\"'“‘«([*_¿¡-–—• ")
     first = following[:1]
     if cased and first.islower() and not following[1:2].isupper():
         return False
-    if found["marks"] or found["dot"] != ".":
+    if stop["marks"] or stop["dot"] != ".":
         return True
-    return not _abbreviates(text, found.start(), following)
+    return not _abbreviates(text, stop.start(), following)
 
 
 def _abbreviates(text: str, dot: int, following: str) -> bool:
@@ -116,30 +118,30 @@ def _abbreviates(text: str, dot: int, following: str) -> bool:
     return opener is None or opener.group() not in OPENERS
 
 
-def _sentences(text: str) -> tuple[Part, ...]:
+def _split_sentences(text: str) -> tuple[Part, ...]:
     parts: list[Part] = []
     for block in _blocks(text):
         item = _ITEM.match(text, block.start, block.end)
         start = item.end() if item else block.start
         # "[1] First claim. [2] Second claim.": a line that opens with a mark puts its marks in front.
-        leading = _LEADING.match(text, _skip(text, start, block.end), block.end) is not None
+        leading = _LEADING.match(text, _skip_blanks(text, start, block.end), block.end) is not None
         cased = any(character.isupper() for character in text[start : min(block.end, start + 2000)])
-        for found in (_END_LEADING if leading else _END).finditer(text, start, block.end):
-            if found.end() == block.end or _ends_here(text, found, cased=cased):
-                _add(parts, text, start, found.end())
-                start = found.end()
-        _add(parts, text, start, block.end)
+        for stop in (_END_LEADING if leading else _END).finditer(text, start, block.end):
+            if stop.end() == block.end or _ends_here(text, stop, cased=cased):
+                _add_part(parts, text, start, stop.end())
+                start = stop.end()
+        _add_part(parts, text, start, block.end)
     return tuple(parts)
 
 
-def _skip(text: str, start: int, end: int) -> int:
+def _skip_blanks(text: str, start: int, end: int) -> int:
     while start < end and text[start].isspace():
         start += 1
     return start
 
 
-def _add(parts: list[Part], text: str, start: int, end: int) -> None:
-    start = _skip(text, start, end)
+def _add_part(parts: list[Part], text: str, start: int, end: int) -> None:
+    start = _skip_blanks(text, start, end)
     while end > start and text[end - 1].isspace():
         end -= 1
     if start < end and text[start].isalpha():  # as almost every sentence begins; none of the rules below is for it
@@ -153,15 +155,21 @@ def _add(parts: list[Part], text: str, start: int, end: int) -> None:
     parts.append(Part(start, end))
 
 
-sentences = Memo(_sentences)
+sentences = Memo(_split_sentences)
 """The sentences of a text in order, without list bullets; a part without a letter or digit is none."""
 
 
 def windows(text: str, *, sentences_per_window: int = 2) -> tuple[Part, ...]:
     """Overlapping runs of that many sentences, one starting at every sentence that a full run can start at."""
-    found = sentences(text)
-    size = min(sentences_per_window, len(found))
-    return tuple(Part(found[i].start, found[i + size - 1].end) for i in range(len(found) - size + 1)) if found else ()
+    all_sentences = sentences(text)
+    size = min(sentences_per_window, len(all_sentences))
+    return (
+        tuple(
+            Part(all_sentences[i].start, all_sentences[i + size - 1].end) for i in range(len(all_sentences) - size + 1)
+        )
+        if all_sentences
+        else ()
+    )
 
 
 # -------------------------------------------------------------------------------------------------------- words
@@ -186,11 +194,11 @@ class Words:
 
     @cached_property
     def starts(self) -> array[int]:
-        return array("L", [found.start() for found in self.pattern.finditer(self.text)])
+        return array("L", [match.start() for match in self.pattern.finditer(self.text)])
 
     @cached_property
     def ends(self) -> array[int]:
-        return array("L", [found.end() for found in self.pattern.finditer(self.text)])
+        return array("L", [match.end() for match in self.pattern.finditer(self.text)])
 
     def between(self, start: int, end: int) -> tuple[str, ...]:
         """The words that begin in text[start:end]."""
@@ -200,13 +208,13 @@ class Words:
         """Which words, by position, each of these parts has: parts in order, apart, and none ends inside a word."""
         if self.pattern is not _BLANKED:
             return [range(bisect_left(self.starts, start), bisect_left(self.starts, end)) for start, end in parts]
-        found: list[range] = []
+        ranges: list[range] = []
         at = position = 0
         for start, end in parts:  # counting what stands between blanks takes half the time of finding every offset
             first = at + len(self.text[position:start].split())
             at, position = first + len(self.text[start:end].split()), end
-            found.append(range(first, at))
-        return found
+            ranges.append(range(first, at))
+        return ranges
 
 
 # Most texts are in Latin script, where the standard library's engine finds the same words in a fraction of the time.
@@ -227,7 +235,7 @@ _BLANKED = re.compile(r"\S+")
 _THOUSANDS = regex.compile(r",\p{Nd}{3}")
 
 
-def _normal(word: str) -> str:
+def _normalize(word: str) -> str:
     if "," in word or "." in word:  # only numbers hold these
         return unicodedata.normalize("NFKC", word.replace(",", "") if _THOUSANDS.search(word) else word)
     if not word.isascii():
@@ -236,17 +244,17 @@ def _normal(word: str) -> str:
     return word[:-2] if word.endswith("'s") else word
 
 
-def _words(text: str) -> Words:
+def _split_words(text: str) -> Words:
     ascii_only = text.isascii()
     if not ascii_only and _NOT_LATIN.search(text):
-        return Words(tuple([_normal(found.group()) for found in _WORD.finditer(text)]), text, _WORD)
+        return Words(tuple([_normalize(match.group()) for match in _WORD.finditer(text)]), text, _WORD)
     blanked = text if ascii_only else text.replace("’", "'")
     apostrophes = "'" in blanked
     if _NUMBER.search(text) or (apostrophes and _APOSTROPHE_NUMBER.search(blanked)):
         return Words(
             tuple(
                 [
-                    word if word.isascii() and word.isalpha() and word.islower() else _normal(word)
+                    word if word.isascii() and word.isalpha() and word.islower() else _normalize(word)
                     for word in _LATIN_WORD.findall(text)
                 ]
             ),
@@ -261,9 +269,9 @@ def _words(text: str) -> Words:
     blanked = blanked.translate(_BLANKS)
     tokens = blanked.split()
     if apostrophes or not blanked.isascii():
-        tokens = [word if word.isalnum() and word.isascii() else _normal(word) for word in tokens]
+        tokens = [word if word.isalnum() and word.isascii() else _normalize(word) for word in tokens]
     return Words(tuple(tokens), blanked, _BLANKED)
 
 
-words = Memo(_words, characters=4_000_000)
+words = Memo(_split_words, characters=4_000_000)
 """The words of a text. "3-5" gives 3 and 5, never 35; "1,000" equals "1000"; 中文 gives one token a character."""

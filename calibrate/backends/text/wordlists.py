@@ -67,7 +67,7 @@ STOP_WORDS = {
         "sv": _SWEDISH,
     }.items()
 }
-_FOREIGN = frozenset().union(*(held for name, held in STOP_WORDS.items() if name != "en"))
+_FOREIGN = frozenset().union(*(stop_set for name, stop_set in STOP_WORDS.items() if name != "en"))
 
 
 def stop_words(tokens: tuple[str, ...]) -> frozenset[str]:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-from calibrate.backends.embedding.embedder import PACKAGED, Embedder, embedder
+from calibrate.backends.embedding import PACKAGED, Embedder, embedder
 from calibrate.detectors.base import abstained, failed, missing
 from calibrate.types import Score, Trace
 
@@ -37,7 +37,7 @@ class EmbeddingDetector:
         return embedder(self.model).unavailable()
 
 
-def together(
+def score_in_rounds(
     needs: frozenset[str], traces: Sequence[Trace], ask: Ask, model: Embedder, *, tokens: bool = False
 ) -> Iterator[Score]:
     """One score a trace, in order, whatever happens to the others. A generator is sent one vector a text, or with
@@ -45,34 +45,34 @@ def together(
     if (why := model.unavailable()) is not None:
         yield from (failed(trace, why) for trace in traces)
         return
-    going = [_Trial(trace, ask) for trace in traces]
-    for trial in going:
+    trials = [_Trial(trace, ask) for trace in traces]
+    for trial in trials:
         if reason := missing(needs, trial.trace):
             trial.score = abstained(trial.trace, reason)
         else:
             trial.step(None)
-    while waiting := [trial for trial in going if trial.score is None]:
-        _round(waiting, model.tokens if tokens else model.encode)
-    for trial in going:
+    while waiting := [trial for trial in trials if trial.score is None]:
+        _run_round(waiting, model.tokens if tokens else model.encode)
+    for trial in trials:
         assert trial.score is not None
         yield replace(trial.score, seconds=trial.seconds)
 
 
-def portions(traces: Sequence[Trace], characters: int) -> Iterator[Sequence[Trace]]:
+def split_by_size(traces: Sequence[Trace], characters: int) -> Iterator[Sequence[Trace]]:
     """The traces in order, as many at a time as hold that many characters together: token vectors are large."""
-    start = held = 0
+    start = size_so_far = 0
     for place, trace in enumerate(traces):
         size = len(trace.answer) + sum(map(len, trace.context_texts)) + sum(map(len, trace.alternatives))
-        if held and held + size > characters:
+        if size_so_far and size_so_far + size > characters:
             yield traces[start:place]
-            start, held = place, 0
-        held += size
+            start, size_so_far = place, 0
+        size_so_far += size
     yield traces[start:]
 
 
-def _round(waiting: Sequence[_Trial], encode: Callable[[Sequence[str]], Any]) -> None:
+def _run_round(waiting: Sequence[_Trial], encode: Callable[[Sequence[str]], Any]) -> None:
     """Encodes what all of them want in one call and takes each a step on."""
-    rows = {text: row for row, text in enumerate(dict.fromkeys(text for trial in waiting for text in trial.wanted))}
+    rows = {text: row for row, text in enumerate(dict.fromkeys(text for trial in waiting for text in trial.requested))}
     began = time.perf_counter()
     try:
         vectors = encode(list(rows))
@@ -80,10 +80,10 @@ def _round(waiting: Sequence[_Trial], encode: Callable[[Sequence[str]], Any]) ->
         for trial in waiting:
             trial.fail(error)
         return
-    share = (time.perf_counter() - began) / max(1, sum(len(trial.wanted) for trial in waiting))
+    share = (time.perf_counter() - began) / max(1, sum(len(trial.requested) for trial in waiting))
     for trial in waiting:
-        trial.seconds += share * len(trial.wanted)
-        places = [rows[text] for text in trial.wanted]
+        trial.seconds += share * len(trial.requested)
+        places = [rows[text] for text in trial.requested]
         trial.step([vectors[place] for place in places] if isinstance(vectors, list) else vectors[places])
 
 
@@ -94,7 +94,7 @@ class _Trial:
     trace: Trace
     ask: Ask
     asking: Asking | None = None
-    wanted: list[str] = field(default_factory=list)
+    requested: list[str] = field(default_factory=list)
     score: Score | None = None
     seconds: float = 0.0
 
@@ -103,9 +103,9 @@ class _Trial:
         try:
             if vectors is None or self.asking is None:
                 self.asking = self.ask(self.trace)
-                self.wanted = next(self.asking)
+                self.requested = next(self.asking)
             else:
-                self.wanted = self.asking.send(vectors)
+                self.requested = self.asking.send(vectors)
         except StopIteration as done:
             self.score = done.value
         except Exception as error:

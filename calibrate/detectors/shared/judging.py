@@ -15,7 +15,7 @@ from typing import Any, ClassVar, Literal, TypeVar, cast
 from calibrate.backends.chat import Chat, ChatError, Reply, Request, chat, prompts
 from calibrate.backends.chat.prompts import Prompt
 from calibrate.backends.files import version
-from calibrate.backends.text.refusals import refusal
+from calibrate.backends.text.refusals import find_refusal
 from calibrate.backends.text.segments import Part, sentences
 from calibrate.detectors.base import abstained, failed, missing, scored
 from calibrate.detectors.shared.replies import Unparsed, only_object
@@ -24,8 +24,8 @@ from calibrate.errors import TouchstoneError
 from calibrate.types import Evidence, Score, Trace, Usage
 
 BATCH = 256  # traces at once: enough to keep an endpoint busy while the first replies are read
-LONGEST = 400_000  # characters: about 100,000 tokens
-KEPT = 2_000  # characters of an unread reply that are kept
+MAX_CHARACTERS = 400_000  # characters: about 100,000 tokens
+MAX_REPLY_SHOWN = 2_000  # characters of an unread reply that are kept
 _THOUGHT = re.compile(r"\s*<think>.*?</think>\s*", re.DOTALL)
 
 
@@ -50,7 +50,7 @@ class ChatDetector(ABC):
         default="", metadata={"help": "Chat model of the endpoint; empty: the one in TOUCHSTONE_CHAT_MODEL."}
     )
     longest: int = field(
-        default=LONGEST,
+        default=MAX_CHARACTERS,
         metadata={
             "help": "Characters of all prompts for one trace; a trace that needs more abstains.",
             "low": 1_000,
@@ -67,11 +67,11 @@ class ChatDetector(ABC):
         return chat(self.model).unavailable() or prompts.problem(self.prompt)
 
     def score(self, traces: Sequence[Trace]) -> Iterator[Score]:
-        return judged(self.needs, traces, self._plan, chat(self.model))
+        return score_with_judge(self.needs, traces, self._plan, chat(self.model))
 
     def requests(self, trace: Trace) -> list[Request]:
         """What scoring the trace would ask, for an estimate of its cost; nothing is sent."""
-        case = planned(self.needs, trace, self._plan)
+        case = plan_case(self.needs, trace, self._plan)
         return list(case.requests) if isinstance(case, Case) else []
 
     @abstractmethod
@@ -86,19 +86,19 @@ class ChatDetector(ABC):
         return self.plan_plain(trace) if self.variant == "plain" else self.plan(trace)
 
 
-class Declined(Exception):
+class Refused(Exception):
     """The judge would not judge."""
 
 
-class Unread(Exception):
+class Unreadable(Exception):
     """A reply that gave no verdict, and why."""
 
-    def __init__(self, reply: Reply, why: Unparsed | Declined) -> None:
+    def __init__(self, reply: Reply, why: Unparsed | Refused) -> None:
         super().__init__(str(why))
         self.reply, self.why = reply, why
 
 
-def judged(
+def score_with_judge(
     needs: frozenset[str], traces: Sequence[Trace], plan: Callable[[Trace], Case | Score], endpoint: Chat
 ) -> Iterator[Score]:
     """One score a trace, in order, each as soon as its own replies are there. What goes wrong with one fails it.
@@ -107,29 +107,29 @@ def judged(
     """
     plans: deque[Case | Score] = deque()
 
-    def asked() -> Iterator[Request]:
+    def requests() -> Iterator[Request]:
         for trace in traces:
-            plans.append(one := planned(needs, trace, plan))
-            if isinstance(one, Case):
-                yield from one.requests
+            plans.append(planned := plan_case(needs, trace, plan))
+            if isinstance(planned, Case):
+                yield from planned.requests
 
     early: deque[Reply | ChatError] = deque()
     # Closed at the end, come what may: what has not been asked by then never is.
-    with closing(cast("Generator[Reply | ChatError]", endpoint.ask(asked()))) as later:
+    with closing(cast("Generator[Reply | ChatError]", endpoint.ask(requests()))) as later:
         for trace in traces:
             began = time.perf_counter()
             while not plans and (reply := next(later, None)) is not None:
                 early.append(reply)  # to the next trace that asks anything; those before it are planned by now
-            one = plans.popleft()
-            if isinstance(one, Case):
-                early.extend(islice(later, len(one.requests) - len(early)))
-                score = _read(trace, one, [early.popleft() for _ in one.requests[: len(early)]])
+            planned = plans.popleft()
+            if isinstance(planned, Case):
+                early.extend(islice(later, len(planned.requests) - len(early)))
+                score = _score_replies(trace, planned, [early.popleft() for _ in planned.requests[: len(early)]])
             else:
-                score = one
+                score = planned
             yield replace(score, seconds=time.perf_counter() - began)
 
 
-def planned(needs: frozenset[str], trace: Trace, plan: Callable[[Trace], Case | Score]) -> Case | Score:
+def plan_case(needs: frozenset[str], trace: Trace, plan: Callable[[Trace], Case | Score]) -> Case | Score:
     """What is to be asked about a trace, or the score that it has without asking."""
     if reason := missing(needs, trace):
         return abstained(trace, reason)
@@ -141,7 +141,7 @@ def planned(needs: frozenset[str], trace: Trace, plan: Callable[[Trace], Case | 
         return failed(trace, f"{type(error).__name__}: {str(error)[:200]}")
 
 
-def _read(trace: Trace, case: Case, replies: Sequence[Reply | ChatError]) -> Score:
+def _score_replies(trace: Trace, case: Case, replies: Sequence[Reply | ChatError]) -> Score:
     usage = sum((reply.usage for reply in replies if isinstance(reply, Reply)), Usage())
     broken = [reply for reply in replies if isinstance(reply, ChatError)]
     good = [reply for reply in replies if isinstance(reply, Reply)]
@@ -152,8 +152,8 @@ def _read(trace: Trace, case: Case, replies: Sequence[Reply | ChatError]) -> Sco
     else:
         try:
             score = case.read(good)
-        except Unread as error:
-            score = _unread(trace, error.reply, error.why)
+        except Unreadable as error:
+            score = _score_unreadable(trace, error.reply, error.why)
         except TouchstoneError as error:
             score = failed(trace, str(error))
         except Exception as error:
@@ -164,7 +164,7 @@ def _read(trace: Trace, case: Case, replies: Sequence[Reply | ChatError]) -> Sco
 # ------------------------------------------------------------------------------------------------ what is asked
 
 
-def said(trace: Trace) -> tuple[Part, ...]:
+def answer_sentences(trace: Trace) -> tuple[Part, ...]:
     return sentences(trace.answer)
 
 
@@ -173,68 +173,74 @@ def in_one_line(text: str) -> str:
     return " ".join(text.split())
 
 
-def numbered(trace: Trace, parts: Sequence[Part]) -> str:
+def number_sentences(trace: Trace, parts: Sequence[Part]) -> str:
     return "\n".join(
         f"{number}. {in_one_line(trace.answer[part.start : part.end])}" for number, part in enumerate(parts, 1)
     )
 
 
-def given(trace: Trace) -> dict[str, str | list[str]]:
+def prompt_texts(trace: Trace) -> dict[str, str | list[str]]:
     """The places that most prompts have: the context's texts, each with its number, and the question."""
-    texts = [f"[{one.number}]\n{one.text}" if one.number else one.text for one in contexts(trace) if one.text.strip()]
+    texts = [
+        f"[{context.number}]\n{context.text}" if context.number else context.text
+        for context in contexts(trace)
+        if context.text.strip()
+    ]
     return {"context": texts, "question": trace.question or "(not logged)"}
 
 
-def nothing_to_judge(parts: Sequence[Part], places: Mapping[str, str | Sequence[str]]) -> str | None:
+def explain_nothing_to_judge(parts: Sequence[Part], places: Mapping[str, str | Sequence[str]]) -> str | None:
     if not parts:
         return "no sentence in the answer"
     return None if places["context"] else "no text in the context"
 
 
-def too_long(places: Mapping[str, str | Sequence[str]], times: int, longest: int) -> str | None:
+def explain_too_long(places: Mapping[str, str | Sequence[str]], times: int, longest: int) -> str | None:
     """Why a trace is not sent, before any prompt is built: nothing is cut off unseen."""
-    held = times * sum(
-        len(text) for given in places.values() for text in ([given] if isinstance(given, str) else given)
+    characters = times * sum(
+        len(text) for texts in places.values() for text in ([texts] if isinstance(texts, str) else texts)
     )
-    if held <= longest:
+    if characters <= longest:
         return None
-    return f"too long for the judge: {held:,} characters of prompts, the limit is {longest:,} (parameter `longest`)"
+    return (
+        f"too long for the judge: {characters:,} characters of prompts, the limit is {longest:,} (parameter `longest`)"
+    )
 
 
 # ---------------------------------------------------------------------------------------------- what is replied
 
-Read = TypeVar("Read")
+Parsed = TypeVar("Parsed")
 
 
-def heard(reply: Reply, prompt: Prompt, parse: Callable[[str], Read], *, quotes: bool = False) -> Read:
+def read_reply(reply: Reply, prompt: Prompt, parse: Callable[[str], Parsed], *, quotes: bool = False) -> Parsed:
     """What `parse` makes of the judge's own words. Raises Unread with the reply where that is no verdict."""
     try:
         return parse(_text_of(reply, prompt, quotes=quotes))
-    except (Unparsed, Declined) as why:
-        raise Unread(reply, why) from None
+    except (Unparsed, Refused) as why:
+        raise Unreadable(reply, why) from None
 
 
-def whole(reply: Reply, parse: Callable[[str], Read]) -> Callable[[str], Read]:
+def require_complete(reply: Reply, parse: Callable[[str], Parsed]) -> Callable[[str], Parsed]:
     """`parse`, for forms that mean nothing when they are cut off."""
 
-    def checked(text: str) -> Read:
+    def parse_complete(text: str) -> Parsed:
         if reply.finish == "length":
             raise Unparsed("it was cut off")
         return parse(text)
 
-    return checked
+    return parse_complete
 
 
-def judgement(prompt: Prompt) -> Callable[[str], dict[str, Any]]:
+def object_reader(prompt: Prompt) -> Callable[[str], dict[str, Any]]:
     """Reads the one JSON object of a reply, unless the object is one that the trace holds."""
 
-    def read(text: str) -> dict[str, Any]:
-        found = only_object(text)
-        if prompt.quotes(found.text) and len(found.text) >= prompts.ECHO:
+    def parse(text: str) -> dict[str, Any]:
+        extracted = only_object(text)
+        if prompt.quotes(extracted.text) and len(extracted.text) >= prompts.ECHO:
             raise Unparsed("it repeats JSON of the trace")
-        return found.value
+        return extracted.value
 
-    return read
+    return parse
 
 
 def _text_of(reply: Reply, prompt: Prompt, *, quotes: bool) -> str:
@@ -245,34 +251,34 @@ def _text_of(reply: Reply, prompt: Prompt, *, quotes: bool) -> str:
         if not n:
             raise Unparsed("its thoughts do not end")
     if reply.finish == "content_filter":
-        raise Declined("the endpoint's content filter stopped it")
+        raise Refused("the endpoint's content filter stopped it")
     if reply.finish == "refusal":
-        raise Declined(f"“{text.strip()[:200]}”")
+        raise Refused(f"“{text.strip()[:200]}”")
     if not text.strip():
         raise Unparsed("an empty reply")
-    if why := prompt.echoed(text, quotes=quotes):
+    if why := prompt.find_echo(text, quotes=quotes):
         raise Unparsed(why)
     return text
 
 
-def _unread(trace: Trace, reply: Reply, why: Unparsed | Declined) -> Score:
+def _score_unreadable(trace: Trace, reply: Reply, why: Unparsed | Refused) -> Score:
     """A failed score that keeps the reply for reading."""
-    kept = reply.text if len(reply.text) <= KEPT else f"{reply.text[:KEPT]}…"
-    evidence = (Evidence(f"the reply: {kept}" if kept.strip() else "the reply was empty"),)
-    if isinstance(why, Declined):
+    excerpt = reply.text if len(reply.text) <= MAX_REPLY_SHOWN else f"{reply.text[:MAX_REPLY_SHOWN]}…"
+    evidence = (Evidence(f"the reply: {excerpt}" if excerpt.strip() else "the reply was empty"),)
+    if isinstance(why, Refused):
         reason = f"the judge declined: {why}"
     else:
-        sentence = refusal(reply.text)
+        sentence = find_refusal(reply.text)
         reason = f"the judge declined: “{sentence}”" if sentence else f"unparsed: {why}"
     return replace(failed(trace, reason), evidence=evidence)
 
 
-def plain_case(trace: Trace, asked: str, longest: int, tokens: int, read: Callable[[str], float]) -> Case | Score:
+def plain_case(trace: Trace, prompt: str, longest: int, tokens: int, read: Callable[[str], float]) -> Case | Score:
     """The common recipes: one unfenced request, and a value whatever the reply."""
-    if why := too_long({"prompt": asked}, 1, longest):
+    if why := explain_too_long({"prompt": prompt}, 1, longest):
         return abstained(trace, why)
 
-    def found(replies: Sequence[Reply]) -> Score:
-        return scored(trace, read(replies[0].text), [Evidence(f"the reply: {replies[0].text[:KEPT]}")])
+    def score_reply(replies: Sequence[Reply]) -> Score:
+        return scored(trace, read(replies[0].text), [Evidence(f"the reply: {replies[0].text[:MAX_REPLY_SHOWN]}")])
 
-    return Case((Request((("user", prompts.clean(asked)),), tokens),), found)
+    return Case((Request((("user", prompts.clean(prompt)),), tokens),), score_reply)

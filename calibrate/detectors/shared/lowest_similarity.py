@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from calibrate.backends.embedding.passages import Shortlist
+from calibrate.backends.embedding import Shortlist
 from calibrate.backends.text.lexical import stem
 from calibrate.backends.text.segments import words
 from calibrate.backends.text.wordlists import STOP_WORDS
@@ -48,36 +48,36 @@ class Search:
         self._listed, self._pairs, self._cited = listed, pairs, cited
         self._claims: NDArray[np.float32] | None = None
         self._windows: dict[int, NDArray[np.float32]] = {}
-        self._asked: list[int] = []
+        self._requested: list[int] = []
         self._rounds = 0
 
     def first(self) -> list[str]:
         """The claims, and for each pair the window most likely to be the nearest."""
         stems = {at: _stems(self._listed.windows[at].text) for pair in self._pairs for at in pair.windows}
-        spread = Counter(stem for held in stems.values() for stem in held)
+        spread = Counter(stem for words_of_window in stems.values() for stem in words_of_window)
         claims = [_stems(claim.text) for claim in self._listed.claims]
         for pair in self._pairs:
-            rank = {at: _shared(claims[pair.row], stems[at], spread) for at in pair.windows}
+            rank = {at: _shared_weight(claims[pair.row], stems[at], spread) for at in pair.windows}
             pair.windows.sort(key=lambda at, rank=rank: -rank[at])  # type: ignore[misc]
-        return [claim.text for claim in self._listed.claims] + self._ask(self._pairs, 1)
+        return [claim.text for claim in self._listed.claims] + self._request(self._pairs, 1)
 
     def next(self, *, everything: bool = False) -> list[str]:
         """The windows to look at next; none when the lowest pair is known."""
         self._rounds += 1
         if everything:
-            return self._ask(self._pairs, None)
+            return self._request(self._pairs, None)
         lowest = min((pair.best for pair in self._pairs if pair.complete), default=math.inf)
-        left = [pair for pair in self._pairs if not pair.complete and pair.best < lowest]
-        if self._rounds == 1 and left:
-            return self._ask([min(left, key=lambda pair: pair.best)], None)
+        open_pairs = [pair for pair in self._pairs if not pair.complete and pair.best < lowest]
+        if self._rounds == 1 and open_pairs:
+            return self._request([min(open_pairs, key=lambda pair: pair.best)], None)
         # Two more windows, then four: mostly one of the first is enough, and rounds are to stay few.
-        return self._ask(left, 2 ** (self._rounds - 1))
+        return self._request(open_pairs, 2 ** (self._rounds - 1))
 
     def learn(self, vectors: NDArray[np.float32]) -> None:
         """Takes the vectors of the texts asked for last."""
         if self._claims is None:
             self._claims, vectors = vectors[: len(self._listed.claims)], vectors[len(self._listed.claims) :]
-        self._windows.update(zip(self._asked, vectors, strict=True))
+        self._windows.update(zip(self._requested, vectors, strict=True))
         for pair in self._pairs:
             if not pair.complete:
                 self._compare(pair, self._claims[pair.row])
@@ -85,37 +85,37 @@ class Search:
     def _compare(self, pair: Pair, claim: NDArray[np.float32]) -> None:
         import numpy as np
 
-        held = [at for at in pair.windows if at in self._windows]
-        cosines = np.stack([self._windows[at] for at in held]) @ claim
+        compared = [at for at in pair.windows if at in self._windows]
+        cosines = np.stack([self._windows[at] for at in compared]) @ claim
         place = int(cosines.argmax())
-        pair.best, pair.at, pair.seen = float(cosines[place]), held[place], len(held)
+        pair.best, pair.at, pair.seen = float(cosines[place]), compared[place], len(compared)
 
     def lowest(self) -> float:
         return min(pair.best for pair in self._pairs)
 
-    def found(self) -> list[Evidence]:
+    def all_evidence(self) -> list[Evidence]:
         """One piece of evidence a pair; a pair that was left early says "at least"."""
         return [self._evidence(pair) for pair in self._pairs]
 
     def _evidence(self, pair: Pair) -> Evidence:
         claim, window = self._listed.claims[pair.row], self._listed.windows[pair.at]
         number = self._cited[window.place].number
-        known = "cosine" if pair.complete else "cosine at least"
-        which = "the nearest passage" if pair.complete else "a passage"
-        text = f"{known} {pair.best:.2f} with {which} of [{number}]"
+        measure = "cosine" if pair.complete else "cosine at least"
+        passage = "the nearest passage" if pair.complete else "a passage"
+        text = f"{measure} {pair.best:.2f} with {passage} of [{number}]"
         return Evidence(text, pair.best, claim.start, claim.end, number, (window.start, window.end))
 
-    def _ask(self, pairs: Sequence[Pair], most: int | None) -> list[str]:
+    def _request(self, pairs: Sequence[Pair], most: int | None) -> list[str]:
         """The next windows of these pairs, `most` of each, that are not known yet."""
         new = [[at for at in pair.windows if at not in self._windows][:most] for pair in pairs]
-        self._asked = list(dict.fromkeys(at for some in new for at in some))
-        return [self._listed.windows[at].text for at in self._asked]
+        self._requested = list(dict.fromkeys(at for places in new for at in places))
+        return [self._listed.windows[at].text for at in self._requested]
 
 
 def _stems(text: str) -> frozenset[str]:
     return frozenset(stem(token) for token in words(text).tokens if token not in STOP_WORDS["en"])
 
 
-def _shared(claim: frozenset[str], window: frozenset[str], spread: Counter[str]) -> float:
+def _shared_weight(claim: frozenset[str], window: frozenset[str], spread: Counter[str]) -> float:
     """What they share, rare words counting more, and long windows less."""
     return sum(1 / spread[token] for token in claim & window) / math.sqrt(len(window) or 1)

@@ -13,10 +13,9 @@ from collections.abc import Callable, Generator, Hashable, Iterable, Iterator, S
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
-from calibrate.backends.embedding.embedder import Embedder
-from calibrate.backends.embedding.passages import Claim
-from calibrate.backends.nli.nli import Nli
-from calibrate.backends.text.refusals import refusal
+from calibrate.backends.embedding import Claim, Embedder
+from calibrate.backends.nli import Nli
+from calibrate.backends.text.refusals import find_refusal
 from calibrate.backends.text.segments import Part, sentences
 from calibrate.detectors.base import abstained, failed, missing
 from calibrate.types import Score, Trace
@@ -35,14 +34,14 @@ SHOWN = 60  # characters of an alternative in a remark
 class Embed:
     """Asks for the vectors of these texts."""
 
-    asked: list[str]
+    items: list[str]
 
 
 @dataclass(frozen=True, slots=True)
 class Judge:
     """Asks for the probabilities of these (premise, hypothesis) pairs: entailment, neutral, contradiction."""
 
-    asked: list[tuple[str, str]]
+    items: list[tuple[str, str]]
 
 
 Question = Embed | Judge
@@ -53,24 +52,24 @@ Ask = Callable[[Trace], Asking]
 # ------------------------------------------------------------------------------------------------ batches of traces
 
 
-def together(
+def score_in_rounds(
     needs: frozenset[str], traces: Sequence[Trace], ask: Ask, model: Nli, embedder: Embedder | None = None
 ) -> Iterator[Score]:
     """One score a trace, in order, whatever happens to the others."""
     if (why := model.unavailable() or (embedder.unavailable() if embedder else None)) is not None:
         yield from (failed(trace, why) for trace in traces)
         return
-    going = [_Trial(trace, ask(trace)) for trace in traces]
-    for trial in going:
+    trials = [_Trial(trace, ask(trace)) for trace in traces]
+    for trial in trials:
         if reason := missing(needs, trial.trace):
             trial.score = abstained(trial.trace, reason)
         else:
             trial.step(None)
-    while waiting := [trial for trial in going if trial.score is None]:
+    while waiting := [trial for trial in trials if trial.score is None]:
         if embedder is not None:
-            _round([trial for trial in waiting if isinstance(trial.question, Embed)], embedder.encode)
-        _round([trial for trial in waiting if isinstance(trial.question, Judge)], model.probabilities)
-    for trial in going:
+            _run_round([trial for trial in waiting if isinstance(trial.question, Embed)], embedder.encode)
+        _run_round([trial for trial in waiting if isinstance(trial.question, Judge)], model.probabilities)
+    for trial in trials:
         assert trial.score is not None
         yield replace(trial.score, seconds=trial.seconds)
 
@@ -99,10 +98,10 @@ class _Trial:
         self.question, self.score = None, failed(self.trace, f"{type(error).__name__}: {str(error)[:200]}")
 
 
-def _round(waiting: Sequence[_Trial], answer: Callable[[list[Any]], Rows]) -> None:
+def _run_round(waiting: Sequence[_Trial], answer: Callable[[list[Any]], Rows]) -> None:
     """Answers the questions of all of them in one call and takes each a step on."""
-    asked: list[list[Hashable]] = [list(trial.question.asked) for trial in waiting if trial.question]
-    places = {one: row for row, one in enumerate(dict.fromkeys(one for some in asked for one in some))}
+    items: list[list[Hashable]] = [list(trial.question.items) for trial in waiting if trial.question]
+    places = {item: row for row, item in enumerate(dict.fromkeys(item for batch in items for item in batch))}
     if not waiting:
         return
     began = time.perf_counter()
@@ -112,12 +111,12 @@ def _round(waiting: Sequence[_Trial], answer: Callable[[list[Any]], Rows]) -> No
         if len(waiting) == 1:
             waiting[0].fail(error)
         for trial in waiting if len(waiting) > 1 else ():  # one by one, so that only the culprit fails
-            _round([trial], answer)
+            _run_round([trial], answer)
         return
-    share = (time.perf_counter() - began) / max(1, sum(map(len, asked)))
-    for trial, some in zip(waiting, asked, strict=True):
-        trial.seconds += share * len(some)
-        trial.step(rows[[places[one] for one in some]])
+    share = (time.perf_counter() - began) / max(1, sum(map(len, items)))
+    for trial, batch in zip(waiting, items, strict=True):
+        trial.seconds += share * len(batch)
+        trial.step(rows[[places[item] for item in batch]])
 
 
 # ------------------------------------------------------------------------------------------------ texts that fit
@@ -148,12 +147,12 @@ class Cutter:
         return tuple(self.second.fit(text, cut)) if self.second else cut
 
 
-def in_parts(answer: str, found: Sequence[Claim]) -> str | None:
+def remark_on_parts(answer: str, claims: Sequence[Claim]) -> str | None:
     """A remark when a sentence was longer than a model reads, so that its parts were judged one by one."""
     whole = set(sentences(answer))
-    spans = Counter((claim.start, claim.end) for claim in found)
+    spans = Counter((claim.start, claim.end) for claim in claims)
     cut = sum(count for span, count in spans.items() if count > 1 or span not in whole)
-    return f"{cut} of the {len(found)} texts judged are parts of a sentence too long for the model" if cut else None
+    return f"{cut} of the {len(claims)} texts judged are parts of a sentence too long for the model" if cut else None
 
 
 # ------------------------------------------------------------------------------------------------ alternatives
@@ -176,14 +175,14 @@ class Alternative:
 def alternatives(trace: Trace) -> list[Alternative]:
     """The trace's alternatives that say something."""
     return [
-        Alternative(number, text, refusal(text) is not None)
+        Alternative(number, text, find_refusal(text) is not None)
         for number, text in enumerate(trace.alternatives, 1)
         if text.strip()
     ]
 
 
-def too_few(found: Sequence[Alternative]) -> str | None:
+def explain_too_few(alternatives: Sequence[Alternative]) -> str | None:
     """Why these alternatives give nothing to compare, or None."""
-    if found and all(one.declines for one in found):
+    if alternatives and all(alternative.declines for alternative in alternatives):
         return "all alternatives are refusals"
-    return "fewer than two alternatives that are not empty" if len(found) < 2 else None
+    return "fewer than two alternatives that are not empty" if len(alternatives) < 2 else None

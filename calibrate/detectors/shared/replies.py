@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 from calibrate.types import Token
 
-LONGEST = 200_000  # characters of a reply worth reading
+MAX_CHARACTERS = 200_000  # characters of a reply worth reading
 
 
 class Unparsed(ValueError):
@@ -25,26 +25,26 @@ class Unparsed(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class ParsedObject:
     """A JSON object and the text it was read from."""
 
     value: dict[str, Any]
     text: str
 
 
-def only_object(text: str) -> Found:
+def only_object(text: str) -> ParsedObject:
     """The one JSON object of a reply; prose or a code fence around it is let pass, a second brace outside is not.
 
     Raises Unparsed where there is none, more than one, or one with a repeated key, NaN or Infinity.
     """
-    if len(text) > LONGEST:
+    if len(text) > MAX_CHARACTERS:
         raise Unparsed(f"a reply of {len(text):,} characters")
     start = text.find("{")
     if start < 0:
         raise Unparsed("no JSON object")
     if text[:start].rstrip().endswith("["):
         raise Unparsed("a JSON array, not one object")
-    decoder = json.JSONDecoder(object_pairs_hook=_unique, parse_constant=_constant)
+    decoder = json.JSONDecoder(object_pairs_hook=_refuse_duplicates, parse_constant=_refuse_constant)
     try:
         value, end = decoder.raw_decode(text, start)
     except Unparsed:
@@ -53,17 +53,17 @@ def only_object(text: str) -> Found:
         raise Unparsed("malformed or unfinished JSON") from None
     if "{" in text[end:] or "}" in text[end:]:
         raise Unparsed("more than one JSON object")
-    return Found(value, text[start:end])
+    return ParsedObject(value, text[start:end])
 
 
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
+def _refuse_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    fields = dict(pairs)
+    if len(fields) < len(pairs):
         raise Unparsed("a JSON object that gives a key twice")
-    return found
+    return fields
 
 
-def _constant(name: str) -> Any:
+def _refuse_constant(name: str) -> Any:
     raise Unparsed(f"{name}, which is not JSON")
 
 
@@ -88,15 +88,15 @@ def rating(text: str, read: Callable[[str], dict[str, Any]] = lambda text: only_
     A number inside prose is Unparsed ("I would not give 0.9"), as is one outside 0..1.
     """
     if bare := _NUMBER.fullmatch(text.strip()):
-        return Rating(_unit(float(bare["number"])), "")
-    found = read(text)
-    value, reason = found.get("score"), found.get("reason", "")
+        return Rating(_check_unit(float(bare["number"])), "")
+    document = read(text)
+    value, reason = document.get("score"), document.get("reason", "")
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         raise Unparsed('JSON without a number as "score"')
-    return Rating(_unit(value), reason if isinstance(reason, str) else "")
+    return Rating(_check_unit(value), reason if isinstance(reason, str) else "")
 
 
-def _unit(value: float) -> float:
+def _check_unit(value: float) -> float:
     if not 0 <= value <= 1:
         raise Unparsed(f"the score {value:.6g} is not from 0 to 1")
     return float(value)
@@ -118,7 +118,7 @@ _CAPITALS = re.compile(r"\s+[A-Z]{2,}\b")
 
 
 @dataclass(frozen=True, slots=True)
-class Answered:
+class FirstWord:
     """The word a reply begins with, its offset in the reply, and what follows it."""
 
     word: Word
@@ -126,24 +126,24 @@ class Answered:
     rest: str
 
 
-def first_word(text: str, *, cut: bool = False) -> Answered:
+def first_word(text: str, *, cut: bool = False) -> FirstWord:
     """YES, NO or N/A at the beginning of a reply, as a word of its own: `**YES**`, "No, …", "Answer: NO".
 
     "Not sure", "NONE", "No idea" and "YES or NO" are Unparsed. So is a word that ends a reply which was `cut`: it may
     have been the beginning of another.
     """
-    found = _WORD.match(text)
-    if found is None:
+    match = _WORD.match(text)
+    if match is None:
         raise Unparsed("it does not begin with the asked word")
-    word, after = found["word"], text[found.end() :]
+    word, after = match["word"], text[match.end() :]
     if _EITHER.match(after):
         raise Unparsed("it repeats the choice")
     if not _STOPPED.match(after) and (word != word.upper() or _CAPITALS.match(after)):
         raise Unparsed(f"{word!r} is part of a phrase")
     if cut and not after:
         raise Unparsed("it was cut off")
-    known: dict[str, Word] = {"yes": "yes", "no": "no", "n/a": "n/a"}
-    return Answered(known[word.lower()], found.start("word"), re.sub(r"^[\W_]+", "", after).strip())
+    words: dict[str, Word] = {"yes": "yes", "no": "no", "n/a": "n/a"}
+    return FirstWord(words[word.lower()], match.start("word"), re.sub(r"^[\W_]+", "", after).strip())
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,21 +163,21 @@ def odds(tokens: Sequence[Token] | None, text: str, start: int) -> Odds | None:
     token = _token_at(tokens or (), text, start)
     if token is None or not token.top:
         return None
-    seen = {token.text: token.logprob} | dict(token.top)
-    if any(math.isnan(value) or value > 1e-3 for value in seen.values()):
+    spellings = {token.text: token.logprob} | dict(token.top)
+    if any(math.isnan(value) or value > 1e-3 for value in spellings.values()):
         return None
-    whole = frozenset(map(_bare, seen))
+    whole = frozenset(map(_bare, spellings))
     mass = {"yes": 0.0, "no": 0.0}
-    for spelling, value in seen.items():
-        if word := _meant(_bare(spelling), whole):
+    for spelling, value in spellings.items():
+        if word := _word_of(_bare(spelling), whole):
             mass[word] += math.exp(value)
-    both = mass["yes"] + mass["no"]
-    if both <= 0 or _meant(_bare(token.text), whole) is None:
+    total = mass["yes"] + mass["no"]
+    if total <= 0 or _word_of(_bare(token.text), whole) is None:
         return None
-    return Odds(mass["no"] / both, min(both, 1.0))
+    return Odds(mass["no"] / total, min(total, 1.0))
 
 
-def _meant(token: str, whole: Collection[str]) -> str | None:
+def _word_of(token: str, whole: Collection[str]) -> str | None:
     """The word that a token is, or is the beginning of where the vocabulary lacks the word: many have "NO" but write
     "YES" as "Y", "ES", and without that piece every answer would look like NO. `whole` are the tokens around it."""
     for word in ("yes", "no"):
@@ -194,11 +194,11 @@ def _token_at(tokens: Sequence[Token], text: str, start: int) -> Token | None:
     shift = joined.find(text.strip())
     if shift < 0 or not text.strip():
         return None
-    wanted = start - (len(text) - len(text.lstrip())) + shift
+    offset = start - (len(text) - len(text.lstrip())) + shift
     end = 0
     for token in tokens:
         end += len(token.text)
-        if end > wanted:
+        if end > offset:
             return token
     return None
 
@@ -218,17 +218,17 @@ _NONE = re.compile(r"[\W_]*none[\W_]*", re.IGNORECASE)
 def items(text: str) -> list[str]:
     """The items of a list: `1. `, `1) `, `(1)`, `- `, `* `, `• `; each once. Lines around it ("Sure, here are:") are
     none, an indented line goes on with the item before. An empty list where the reply is NONE; else Unparsed."""
-    if len(text) > LONGEST:
+    if len(text) > MAX_CHARACTERS:
         raise Unparsed(f"a reply of {len(text):,} characters")
-    found: list[str] = []
+    claims: list[str] = []
     open_item = False
     for line in text.splitlines():
         if item := _ITEM.fullmatch(line):
-            found.append(item["claim"].strip())
+            claims.append(item["claim"].strip())
         elif open_item and line[:1].isspace() and line.strip():
-            found[-1] += f" {line.strip()}"
+            claims[-1] += f" {line.strip()}"
             continue
         open_item = item is not None
-    if not found and not _NONE.fullmatch(text):
+    if not claims and not _NONE.fullmatch(text):
         raise Unparsed("no list")
-    return list({claim.casefold(): claim for claim in reversed(found) if not _NONE.fullmatch(claim)}.values())[::-1]
+    return list({claim.casefold(): claim for claim in reversed(claims) if not _NONE.fullmatch(claim)}.values())[::-1]

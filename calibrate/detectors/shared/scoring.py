@@ -35,29 +35,29 @@ def canonical(number: object) -> str:
 
 def by_number(sources: Iterable[Source]) -> dict[str, Context]:
     """Sources by the number an answer cites them with; the first of two that share a number wins."""
-    found: dict[str, Context] = {}
+    sources_by_number: dict[str, Context] = {}
     for source in sources:
-        found.setdefault(canonical(source.number), Context(str(source.number), source.text))
-    return found
+        sources_by_number.setdefault(canonical(source.number), Context(str(source.number), source.text))
+    return sources_by_number
 
 
-def readable(evidence: Sequence[Evidence]) -> tuple[Evidence, ...]:
+def limit_evidence(evidence: Sequence[Evidence]) -> tuple[Evidence, ...]:
     """The first pieces of evidence, and how many more there are."""
     if len(evidence) <= EVIDENCE_LIMIT:
         return tuple(evidence)
     return (*evidence[:EVIDENCE_LIMIT], Evidence(f"and {len(evidence) - EVIDENCE_LIMIT} more like these"))
 
 
-def each(needs: frozenset[str], traces: Sequence[Trace], judge: Callable[[Trace], Score]) -> Iterator[Score]:
+def score_each(needs: frozenset[str], traces: Sequence[Trace], judge: Callable[[Trace], Score]) -> Iterator[Score]:
     """Judges trace by trace; what a trace lacks abstains, what goes wrong with one fails that one only."""
     for trace in traces:
         began = time.perf_counter()
         reason = missing(needs, trace)
-        score = abstained(trace, reason) if reason else guarded(trace, judge)
+        score = abstained(trace, reason) if reason else score_safely(trace, judge)
         yield replace(score, seconds=time.perf_counter() - began)
 
 
-def guarded(trace: Trace, judge: Callable[[Trace], Score]) -> Score:
+def score_safely(trace: Trace, judge: Callable[[Trace], Score]) -> Score:
     """The trace's score; an exception is a failed score that names it."""
     try:
         return judge(trace)

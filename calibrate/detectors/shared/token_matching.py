@@ -23,7 +23,7 @@ class Texts:
         import numpy as np
 
         self._tokens = np.concatenate(tokens)
-        lengths = np.array([len(one) for one in tokens])
+        lengths = np.array([len(array) for array in tokens])
         self._starts = np.concatenate([[0], np.cumsum(lengths)[:-1]])
         self._inner = np.maximum(lengths - 2, 1)
         framing = np.concatenate([self._starts, self._starts + lengths - 1])

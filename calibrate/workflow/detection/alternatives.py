@@ -12,7 +12,7 @@ from typing import Any
 from calibrate import registry
 from calibrate.backends import files
 from calibrate.backends.chat import Chat, ChatError, Estimate, Reply, Request, chat
-from calibrate.backends.chat.price import guessed_tokens
+from calibrate.backends.chat.price import guess_tokens
 from calibrate.backends.chat.prompts import render
 from calibrate.errors import BadInput, Unavailable
 from calibrate.types import Trace, Usage
@@ -68,7 +68,7 @@ class _Draw:
 
     def request(self, trace: Trace) -> Request:
         prompt = render(PROMPT, {"question": trace.question or "", "source": trace.context_texts})
-        usual = min(MOST_TOKENS, max(LEAST_TOKENS, 2 * guessed_tokens([trace.answer])))
+        usual = min(MOST_TOKENS, max(LEAST_TOKENS, 2 * guess_tokens([trace.answer])))
         return Request(
             prompt.messages, max_tokens=self.max_tokens or usual, temperature=float(self.temperature), n=self.n
         )

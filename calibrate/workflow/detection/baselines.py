@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from typing import get_args
 
 from calibrate.backends.logprobs import Aggregate, NoLogprobs, NotLogprobs, entropies, pool
-from calibrate.backends.text.refusals import refusal
+from calibrate.backends.text.refusals import find_refusal
 from calibrate.detectors.entropy_z import statistic
 from calibrate.stats.fitting import baselines as stats
 from calibrate.types import Baseline, Trace, TraceFilter
@@ -85,7 +85,7 @@ def _statistics(trace: Trace) -> dict[str, float]:
         raise NoLogprobs("the traces do not say which model answered: a baseline belongs to one")
     if not trace.answer.strip() or not trace.tokens:
         raise NoLogprobs("no tokens with log-probabilities were logged: log them, with `top_logprobs` 5")
-    if refusal(trace.answer):
+    if find_refusal(trace.answer):
         raise NoLogprobs("refusals are left out")
     found = entropies(trace.tokens)
     return {statistic(how, found.k): pool(found.values, how) for how in get_args(Aggregate)}

@@ -10,8 +10,8 @@ from typing import Any
 
 from calibrate import registry
 from calibrate.detectors.base import Detector
+from calibrate.engines.run import Job, Tally, run
 from calibrate.errors import BadInput, TouchstoneError
-from calibrate.run import Job, Tally, run
 from calibrate.runtime.scoring import revision_of
 from calibrate.types import TraceFilter
 from calibrate.workspace import Budget, Workspace, using
@@ -149,7 +149,7 @@ def _carry_out(store: Store, claimed: Run, worker: str) -> bool:
     )
     if going[0]:
         for tally in tallies.values():
-            tally.reused = total_traces - tally.asked
+            tally.reused = total_traces - tally.n_attempted
         on_progress(total - before, tallies)
     return going[0]
 

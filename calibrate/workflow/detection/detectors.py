@@ -13,7 +13,7 @@ import numpy as np
 from calibrate import registry
 from calibrate.backends import files
 from calibrate.backends.chat import Estimate, chat
-from calibrate.backends.text.refusals import refusal
+from calibrate.backends.text.refusals import find_refusal
 from calibrate.detectors.base import Detector
 from calibrate.errors import BadInput
 from calibrate.types import Sample, TraceFilter, Usage
@@ -246,7 +246,7 @@ def _reckoned(store: Store, detector: Detector, scope: Mapping[str, Any], to_do:
         asked = 0
         for trace in _drawn(store, pks):
             looked_at[0] += 1
-            declines = not getattr(type(detector), "scores_refusals", False) and refusal(trace.answer)
+            declines = not getattr(type(detector), "scores_refusals", False) and find_refusal(trace.answer)
             made = [] if declines else detector.requests(trace)  # type: ignore[attr-defined]
             yield from made
             asked += len(made)

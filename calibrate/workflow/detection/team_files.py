@@ -103,7 +103,7 @@ def check(store: Store, name: str, text: str) -> None:
         return
     place = workspace_of(store)
     with using(replace(place, files={**place.files, name: text})):
-        refusals.refusal("?")  # reads the lists
+        refusals.find_refusal("?")  # reads the lists
         lines = [line for raw in text.splitlines() if (line := raw.partition("#")[0].strip())]
         if lines[:1] != ["[declines]"] or len(lines) < 2:
             raise BadInput(f"{name} has to begin with a line [declines] and a phrase below it, or nothing is a refusal")

@@ -10,8 +10,8 @@ from datetime import datetime
 from enum import StrEnum
 
 from calibrate import registry
+from calibrate.engines.run import Job, Tally, run
 from calibrate.errors import BadInput
-from calibrate.run import Job, Tally, run
 from calibrate.stats.sampling import designs
 from calibrate.thresholds.model import DetectorEntry, ThresholdsFile
 from calibrate.types import Sample, TraceFilter

@@ -15,7 +15,7 @@ from tests.backends.chat_stub import Stub, stubbed
 def start(monkeypatch: pytest.MonkeyPatch, no_chat: None) -> Start:
     """Starts a stub and gives it with a Chat that asks it; waits between tries are short."""
     monkeypatch.setattr(flow, "FIRST_WAIT", 0.01)
-    monkeypatch.setattr(flow, "LONGEST_WAIT", 0.05)
+    monkeypatch.setattr(flow, "MAX_WAIT", 0.05)
     with ExitStack() as stack:
 
         def begin(plan: Plan, **variables: object) -> tuple[Stub, Chat]:

@@ -19,7 +19,7 @@ def test_a_refused_key_is_one_clear_error_and_is_not_shown(start: Start, caplog:
     }
     assert len(stub.asked) <= 4
     assert stub.asked[0].key == f"Bearer {KEY}"
-    shown = [caplog.text, chat.revision(), repr(chat._given), *(repr(error.__context__) for error in errors)]
+    shown = [caplog.text, chat.revision(), repr(chat._settings), *(repr(error.__context__) for error in errors)]
     assert not any(KEY in text for text in shown)
 
 

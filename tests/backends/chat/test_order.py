@@ -90,20 +90,20 @@ def test_the_throttle_halves_once_for_those_that_flew_together() -> None:
         throttle = Throttle(16)
         seen = []
         async with throttle.slot() as one, throttle.slot() as other:
-            throttle.overloaded(one)
-            throttle.overloaded(other)
+            throttle.shrink(one)
+            throttle.shrink(other)
             seen.append(throttle.limit)
         await asyncio.sleep(0.01)
         for _ in range(10):
             async with throttle.slot() as began:
-                throttle.overloaded(began)
+                throttle.shrink(began)
             await asyncio.sleep(0.001)
         seen.append(throttle.limit)
         for _ in range(3):
-            throttle.succeeded()
+            throttle.grow()
         seen.append(throttle.limit)
         for _ in range(1000):
-            throttle.succeeded()
+            throttle.grow()
         return [*seen, throttle.limit]
 
     halved, least, grown, most = asyncio.run(flight())

@@ -12,7 +12,7 @@ from email.utils import format_datetime
 import pytest
 
 from calibrate.backends.chat import ChatError, Reply, chat, flow
-from calibrate.backends.chat.flow import asked_wait, wait_before
+from calibrate.backends.chat.flow import requested_wait, wait_before
 from tests.backends.chat.asking import Start, first, one, request
 from tests.backends.chat_stub import Asked, Say, good, stubbed, wrong
 
@@ -103,12 +103,12 @@ def test_an_endpoint_that_wants_an_hour_is_not_waited_for(start: Start) -> None:
     ],
 )
 def test_what_retry_after_means(text: str, seconds: float | None) -> None:
-    assert asked_wait({"retry-after": text}, datetime(2026, 11, 21, 12, tzinfo=UTC)) == seconds
+    assert requested_wait({"retry-after": text}, datetime(2026, 11, 21, 12, tzinfo=UTC)) == seconds
 
 
 def test_a_date_is_meant_by_the_clock_of_the_endpoint() -> None:
     headers = {"retry-after": "Sat, 21 Nov 2026 12:00:30 GMT", "date": "Sat, 21 Nov 2026 12:00:20 GMT"}
-    assert asked_wait(headers, datetime(2020, 1, 1, tzinfo=UTC)) == 10
+    assert requested_wait(headers, datetime(2020, 1, 1, tzinfo=UTC)) == 10
 
 
 def test_waits_are_spread_over_a_bound_that_doubles() -> None:
@@ -136,7 +136,7 @@ def test_an_endpoint_that_starts_late_is_waited_for(
     start: Start, no_chat: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(flow, "FIRST_WAIT", 0.5)
-    monkeypatch.setattr(flow, "LONGEST_WAIT", 2.0)
+    monkeypatch.setattr(flow, "MAX_WAIT", 2.0)
     monkeypatch.setattr(flow.random.Random, "uniform", lambda self, low, high: high)
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))

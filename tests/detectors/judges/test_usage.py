@@ -11,7 +11,7 @@ import pytest
 
 from calibrate import registry
 from calibrate.backends.chat import chat
-from calibrate.run import score_stream
+from calibrate.engines.run import score_stream
 from calibrate.types import Usage
 from calibrate.workspace import Workspace, using
 from tests.detectors import scripted

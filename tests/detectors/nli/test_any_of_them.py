@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from calibrate import registry
-from calibrate.backends.embedding.embedder import embedder
-from calibrate.backends.nli.nli import nli
+from calibrate.backends.embedding.model import embedder
+from calibrate.backends.nli.model import nli
 from tests.detectors.examples import trace
 from tests.detectors.nli.asking import asked
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from calibrate import registry
-from calibrate.backends.embedding.embedder import embedder
+from calibrate.backends.embedding.model import embedder
 from calibrate.backends.embedding.passages import Claim, Shortlist, Window
 from calibrate.backends.text.segments import sentences, windows
 from calibrate.detectors.nli import _Search

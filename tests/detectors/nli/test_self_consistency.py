@@ -8,8 +8,8 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from calibrate.backends.embedding.embedder import embedder
-from calibrate.backends.text.refusals import refusal
+from calibrate.backends.embedding.model import embedder
+from calibrate.backends.text.refusals import find_refusal
 from tests.detectors.nli.asking import OTHERS, REFUSAL, SAID, asked, score, value
 
 SETS = ["selfcheck_nli", "semantic_entropy", "self_consistency"]
@@ -17,7 +17,7 @@ SETS = ["selfcheck_nli", "semantic_entropy", "self_consistency"]
 
 @pytest.mark.parametrize("name", SETS)
 def test_identical_refusals_are_not_agreement(name: str, known: str) -> None:
-    if refusal(REFUSAL) is None:
+    if find_refusal(REFUSAL) is None:
         pytest.skip("no list of refusals knows this one")
     params = {} if name == "self_consistency" else {"model": known}
     one = asked("The warranty lasts two years.", *[REFUSAL] * 3)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from calibrate import registry
-from calibrate.backends.nli.nli import nli
+from calibrate.backends.nli.model import nli
 from calibrate.backends.text.segments import sentences
 from calibrate.detectors import selfcheck_nli
 from calibrate.detectors.shared import nli as _nli
@@ -56,7 +56,7 @@ def test_selfcheck_nli_reads_alternatives_to_their_end(known: str) -> None:
 
 
 def test_selfcheck_nli_leaves_refusals_out(known: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_nli, "refusal", lambda text: text if text == REFUSAL else None)
+    monkeypatch.setattr(_nli, "find_refusal", lambda text: text if text == REFUSAL else None)
     mixed = asked("The answer.", "A lie.", "A lie again.", REFUSAL)
     found = score("selfcheck_nli", mixed, model=known)
     assert found.value == pytest.approx(

@@ -9,9 +9,9 @@ from typing import Any, ClassVar
 
 import pytest
 
-from calibrate import run as module
 from calibrate.detectors.base import scored
-from calibrate.run import Job, run, score_batch
+from calibrate.engines import run as module
+from calibrate.engines.run import Job, run, score_batch
 from calibrate.types import FlagWhen, Score, Trace, Usage
 
 NOW = datetime(2026, 11, 21, tzinfo=UTC)

@@ -16,7 +16,7 @@ from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from typing import Protocol
 
-from calibrate.backends.text.refusals import refusal
+from calibrate.backends.text.refusals import find_refusal
 from calibrate.detectors.base import Detector, abstained, failed, missing
 from calibrate.types import Score, Trace, Usage
 
@@ -56,7 +56,7 @@ class Tally:
             self.usage += score.usage
 
     @property
-    def asked(self) -> int:
+    def n_attempted(self) -> int:
         return self.scored + self.abstained + self.failed + self.refusal
 
     def to_json(self) -> dict[str, object]:
@@ -96,32 +96,32 @@ def run(
     """
     tallies = {job.detector.name: Tally() for job in jobs}
     keeper = _Keeper(cache, now)
-    done = 0
+    finished = 0
     for chunk in chunks:
         hashes = list(dict.fromkeys(content for _, content in chunk))
-        todo = {job.config_id: _todo(job, chunk, hashes, cache) for job in jobs}
+        todo = {job.config_id: _find_todo(job, chunk, hashes, cache) for job in jobs}
         for job in jobs:
             reused = len(chunk) - len(todo[job.config_id])
             tallies[job.detector.name].reused += reused
-            done += reused
-        wanted = [pk for pk, _ in chunk if any(pk in pairs for pairs in todo.values())]
-        for start in range(0, len(wanted), LOAD):
-            pks = wanted[start : start + LOAD]
+            finished += reused
+        pending = [pk for pk, _ in chunk if any(pk in pairs for pairs in todo.values())]
+        for start in range(0, len(pending), LOAD):
+            pks = pending[start : start + LOAD]
             traces = dict(zip(pks, load(pks), strict=True))
             for job in jobs:
                 pairs = [(todo[job.config_id][pk], trace) for pk, trace in traces.items() if pk in todo[job.config_id]]
-                for content, score in _scores(job.detector, pairs, tallies[job.detector.name]):
+                for content, score in _score_pairs(job.detector, pairs, tallies[job.detector.name]):
                     keeper.add(job.config_id, content, score)
-                    done += 1
-                    if keeper.due() and not on_progress(done, tallies):
+                    finished += 1
+                    if keeper.due() and not on_progress(finished, tallies):
                         return tallies
         keeper.flush()
-        if not on_progress(done, tallies):
+        if not on_progress(finished, tallies):
             return tallies
     return tallies
 
 
-def _scores(detector: Detector, pairs: Sequence[tuple[str, Trace]], tally: Tally) -> Generator[tuple[str, Score]]:
+def _score_pairs(detector: Detector, pairs: Sequence[tuple[str, Trace]], tally: Tally) -> Generator[tuple[str, Score]]:
     """(content hash, score) as each is there, counted."""
     size = getattr(type(detector), "batch", BATCH)
     for start in range(0, len(pairs), size):
@@ -147,43 +147,45 @@ def score_stream(detector: Detector, traces: Sequence[Trace]) -> Generator[Score
     raises, the traces it still owed are tried one by one and only the culprit fails. Closing the stream stops the
     detector.
     """
-    settled = [_unasked(detector, trace) for trace in traces]
-    with closing(_ask(detector, [t for t, score in zip(traces, settled, strict=True) if score is None])) as answers:
-        for score in settled:
+    early_scores = [_score_without_detector(detector, trace) for trace in traces]
+    with closing(
+        _run_safely(detector, [t for t, score in zip(traces, early_scores, strict=True) if score is None])
+    ) as answers:
+        for score in early_scores:
             yield score if score is not None else next(answers)
 
 
-def _unasked(detector: Detector, trace: Trace) -> Score | None:
+def _score_without_detector(detector: Detector, trace: Trace) -> Score | None:
     """The score that needs no detector, or None."""
-    if not getattr(type(detector), "scores_refusals", False) and (said := refusal(trace.answer)):
-        return Score(trace.id, None, f"a refusal: “{said}”", "refusal")
+    if not getattr(type(detector), "scores_refusals", False) and (sentence := find_refusal(trace.answer)):
+        return Score(trace.id, None, f"a refusal: “{sentence}”", "refusal")
     reason = missing(detector.needs, trace)
     return abstained(trace, reason) if reason else None
 
 
-def _ask(detector: Detector, traces: Sequence[Trace]) -> Generator[Score]:
+def _run_safely(detector: Detector, traces: Sequence[Trace]) -> Generator[Score]:
     if not traces:
         return
-    done = 0
+    finished = 0
     try:
         for score in detector.score(traces):
-            if done == len(traces):
+            if finished == len(traces):
                 raise ValueError(f"more scores than the {len(traces)} traces it was given")
-            yield _checked(traces[done], score)
-            done += 1
+            yield _check_score(traces[finished], score)
+            finished += 1
     except Exception as error:
-        owed = traces[done:]
+        owed = traces[finished:]
         if len(traces) == 1 and owed:
             yield failed(traces[0], f"{type(error).__name__}: {str(error)[:200]}")
         else:
             for trace in owed:
-                yield from _ask(detector, [trace])
+                yield from _run_safely(detector, [trace])
         return
-    for trace in traces[done:]:
-        yield failed(trace, f"the detector gave {done} scores for {len(traces)} traces")
+    for trace in traces[finished:]:
+        yield failed(trace, f"the detector gave {finished} scores for {len(traces)} traces")
 
 
-def _checked(trace: Trace, score: Score) -> Score:
+def _check_score(trace: Trace, score: Score) -> Score:
     if score.trace_id != trace.id:
         return failed(trace, f"the detector gave a score of trace {score.trace_id!r} in its place")
     if score.status == "scored" and (score.value is None or not math.isfinite(score.value)):
@@ -191,13 +193,13 @@ def _checked(trace: Trace, score: Score) -> Score:
     return score
 
 
-def _todo(job: Job, chunk: Sequence[tuple[int, str]], hashes: Sequence[str], cache: ScoreCache) -> dict[int, str]:
+def _find_todo(job: Job, chunk: Sequence[tuple[int, str]], hashes: Sequence[str], cache: ScoreCache) -> dict[int, str]:
     """The first trace of each content that has no score yet, by its key."""
-    known = set(cache.known(job.config_id, hashes))
+    done = set(cache.known(job.config_id, hashes))
     todo = {}
     for pk, content in chunk:
-        if content not in known:
-            known.add(content)
+        if content not in done:
+            done.add(content)
             todo[pk] = content
     return todo
 

@@ -49,7 +49,7 @@ class Embedder:
         self._lock = threading.RLock()  # tokenizers are not safe between threads
         self._lock_pieces = threading.Lock()  # the network has a tokenizer of its own
         self._cache: OrderedDict[bytes, Vectors] = OrderedDict()
-        self._kept: vectors.Vectors | None = None
+        self._stored: vectors.Vectors | None = None
         self._tokens: OrderedDict[bytes, Vectors] = OrderedDict()
         self._windows: dict[int, Memo[tuple[Part, ...]]] = {}
 
@@ -58,8 +58,8 @@ class Embedder:
     def directory(self) -> Path | None:
         """Where the model's files are, or None when they are not here."""
         if self.model == PACKAGED:
-            found = importlib.util.find_spec(PACKAGE)
-            folder = Path(found.origin).parent / "model" if found and found.origin else None
+            spec = importlib.util.find_spec(PACKAGE)
+            folder = Path(spec.origin).parent / "model" if spec and spec.origin else None
             return folder if folder and (folder / "model.safetensors").is_file() else None
         return weights.directory(self.model)
 
@@ -190,9 +190,9 @@ class Embedder:
             fresh = self._keeper().get(list(new)) if new else {}
             unseen = {key: text for key, text in new.items() if key not in fresh}
             if unseen:
-                made = dict(zip(unseen, self._forward([_clean(text) for text in unseen.values()]), strict=True))
-                self._keeper().put(made)
-                fresh.update(made)
+                encoded = dict(zip(unseen, self._forward([_clean(text) for text in unseen.values()]), strict=True))
+                self._keeper().add(encoded)
+                fresh.update(encoded)
             rows = [fresh[key] if key in fresh else self._cache[key] for key in keys]
             self._remember(keys, fresh)
         return np.stack(rows) if rows else np.zeros((0, 0), dtype=np.float32)
@@ -204,17 +204,17 @@ class Embedder:
         keys = [_key(text) for text in texts]
         with self._lock:
             new = {key: text for key, text in zip(keys, texts, strict=True) if key not in self._tokens}
-            made: dict[int, Vectors] = {}
+            encoded: dict[int, Vectors] = {}
             for batch, features in self._batches([_clean(text) for text in new.values()]):
-                made.update(zip(batch, _token_vectors(features), strict=True))
-            self._tokens.update((key, made[row]) for row, key in enumerate(new))
-            found = [self._tokens[key] for key in keys]
+                encoded.update(zip(batch, _token_vectors(features), strict=True))
+            self._tokens.update((key, encoded[row]) for row, key in enumerate(new))
+            arrays = [self._tokens[key] for key in keys]
             for key in dict.fromkeys(keys):
                 self._tokens.move_to_end(key)
-            held = sum(one.nbytes for one in self._tokens.values())
-            while held > TOKEN_BYTES and len(self._tokens) > 1:
-                held -= self._tokens.popitem(last=False)[1].nbytes
-        return found
+            total = sum(array.nbytes for array in self._tokens.values())
+            while total > TOKEN_BYTES and len(self._tokens) > 1:
+                total -= self._tokens.popitem(last=False)[1].nbytes
+        return arrays
 
     def _forward(self, texts: list[str]) -> Vectors:
         """What the model makes of the texts, one row each."""
@@ -238,24 +238,28 @@ class Embedder:
         import torch
 
         network = self._network()
-        sizes = [min(len(one.ids), self.limit) + 2 for one in self._tokenizer().encode_batch(texts)] if texts else []
+        sizes = (
+            [min(len(encoding.ids), self.limit) + 2 for encoding in self._tokenizer().encode_batch(texts)]
+            if texts
+            else []
+        )
         batches = by_size(sizes, BATCH_TOKENS)[::-1]  # the longest first: no thread is left with them at the end
 
         def forward(batch: list[int]) -> dict[str, Any]:
             with self._lock_pieces:
-                given = network.preprocess([texts[i] for i in batch])
+                inputs = network.preprocess([texts[i] for i in batch])
             with torch.inference_mode():
-                result: dict[str, Any] = network(given)
+                result: dict[str, Any] = network(inputs)
             return result
 
         with ThreadPoolExecutor(max_workers=max(1, min(weights.threads(), len(batches)))) as pool:
             yield from zip(batches, pool.map(forward, batches), strict=True)
 
     def _keeper(self) -> vectors.Vectors:
-        if self._kept is None:
+        if self._stored is None:
             self._require()  # another model's vectors must not be kept under this one's name
-            self._kept = vectors.Vectors(self.revision(), vectors.location(), limit=vectors.limit_bytes())
-        return self._kept
+            self._stored = vectors.Vectors(self.revision(), vectors.location(), limit=vectors.limit_bytes())
+        return self._stored
 
     def _remember(self, keys: Sequence[bytes], fresh: dict[bytes, Vectors]) -> None:
         for key in keys:

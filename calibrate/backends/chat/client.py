@@ -1,0 +1,234 @@
+"""Any chat endpoint with the OpenAI wire format: requests in order, many at once, none paid for twice.
+
+    for reply in chat().ask(Request((("user", text),)) for text in texts):
+        if isinstance(reply, ChatError): …
+
+Address, model and key come from the environment alone (`calibrate.settings.chat`); the cache of replies and the budget
+from the workspace. Trace text leaves this machine only to the address that the team has set.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import importlib.util
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping
+from concurrent.futures import Future
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from typing import Any
+
+from calibrate import settings, workspace
+from calibrate.backends.chat.price import Price, guess_tokens, price_of
+from calibrate.backends.chat.send import Answered, Asking, Endpoint
+from calibrate.backends.chat.types import ChatError, Estimate, Reply, Request
+from calibrate.backends.chat.wire import Choice
+from calibrate.errors import BadInput, TouchstoneError
+from calibrate.settings import ChatSettings
+from calibrate.types import Usage
+from calibrate.workspace import ReplyCache
+
+HELP = (
+    "set TOUCHSTONE_CHAT_URL to the base URL of an OpenAI-compatible endpoint (like http://localhost:8080/v1), "
+    "TOUCHSTONE_CHAT_MODEL to a model there, and TOUCHSTONE_CHAT_KEY if it wants a key"
+)
+
+
+class Chat:
+    """One model at one endpoint. Made by `chat(model)`; connects to nothing before the first request."""
+
+    def __init__(self, settings: ChatSettings, *, problem: str | None = None) -> None:
+        self.model = settings.model
+        self._settings = settings
+        self._problem = problem
+        self._endpoint = Endpoint(settings)
+
+    # ------------------------------------------------------------------------------------------------------ identity
+
+    def unavailable(self) -> str | None:
+        """Why nothing can be asked here and how to mend that; None when it can. Sends nothing."""
+        if self._problem is not None:
+            return self._problem
+        if not self._settings.url:
+            return f"no chat endpoint is set; {HELP}"
+        if not self.model:
+            return "no chat model is set; set TOUCHSTONE_CHAT_MODEL to one that the endpoint serves"
+        if importlib.util.find_spec("openai") is None:
+            return "the package openai is missing; install it with `pip install openai==3.52.0`"
+        return None
+
+    def revision(self) -> str:
+        """The model's name and a digest of where it is; part of every cache key. Holds nothing secret."""
+        if not self._settings.url:
+            return f"{self.model or 'chat'}@missing"
+        return f"{self.model}@{hashlib.sha256(self._endpoint.place.encode()).hexdigest()[:12]}"
+
+    @property
+    def concurrency(self) -> int:
+        """The most requests that are in flight at once."""
+        return self._settings.concurrency
+
+    # --------------------------------------------------------------------------------------------------------- money
+
+    def price(self) -> Price | None:
+        """US dollars per million tokens; None where `prices.csv` does not know. Raises BadInput for a bad file."""
+        return price_of(self.model)
+
+    def estimate(self, requests: Iterable[Request]) -> Estimate:
+        """What asking these would take. Sends nothing. Raises BadInput for a bad price table."""
+        price, cache = self.price(), workspace.current().replies
+        digests: set[str] = set()
+        uncached = cached = prompt = completion = 0
+        for request in requests:
+            key = request.digest(self.model, self._settings.url)
+            if key in digests or (cache is not None and _read_cached(cache, key) is not None):
+                cached += 1
+            else:
+                uncached += 1
+                prompt += guess_tokens([content for _, content in request.messages])
+                completion += request.max_tokens * request.n
+            digests.add(key)
+        return Estimate(uncached, cached, prompt, completion, None if price is None else price.cost(prompt, completion))
+
+    # -------------------------------------------------------------------------------------------------------- asking
+
+    def ask(self, requests: Iterable[Request]) -> Iterator[Reply | ChatError]:
+        """One result for each request, in order, each as soon as it and all before it are there.
+
+        A request that fails yields a ChatError; nothing is raised for it. `requests` is read a little ahead of what is
+        in flight, in the caller's thread. Closing the iterator cancels what is in flight.
+        """
+        if why := self.unavailable():
+            for _ in requests:
+                yield ChatError(why, final=True)
+            return
+        run = _Run(self._asking(), workspace.current().replies)
+        source = iter(requests)
+        waiting: deque[_Waiting] = deque()
+        try:
+            while True:
+                self._send_ahead(source, waiting, run)
+                if not waiting:
+                    return
+                result = waiting[0].future.result()
+                is_repeat = waiting.popleft().again
+                yield replace(result, usage=Usage(cached=1)) if is_repeat and isinstance(result, Reply) else result
+        finally:
+            for waiter in waiting:
+                waiter.future.cancel()
+            run.settle(0)
+
+    def _asking(self) -> Asking:
+        budget = workspace.current().budget
+        try:
+            price = self.price()
+        except BadInput as error:
+            return Asking(budget, None, ChatError(str(error), final=True))
+        if budget is not None and price is None:
+            why = (
+                f"a budget of ${budget.limit:g} cannot be kept: the price of {self.model!r} is not known; give it a "
+                "line in prices.csv (0 for a model that costs nothing)"
+            )
+            return Asking(budget, None, ChatError(why, final=True))
+        return Asking(budget, price)
+
+    def _send_ahead(self, source: Iterator[Request], waiting: deque[_Waiting], run: _Run) -> None:
+        """Starts requests while there is use for more: twice what may be in flight, so that nobody waits for us; one
+        slow reply at the head may hold up four times that many behind it."""
+        run.settle(8 * self.concurrency)
+        unfinished = sum(not waiter.future.done() for waiter in waiting)
+        while len(waiting) < 8 * self.concurrency and unfinished < 2 * self.concurrency:
+            request = next(source, None)
+            if request is None:
+                return
+            waiting.append(self._start(request, run))
+            unfinished += not waiting[-1].future.done()
+            if waiting[0].future.done():
+                return
+
+    def _start(self, request: Request, run: _Run) -> _Waiting:
+        key = request.digest(self.model, self._settings.url)
+        if (running := run.sent.get(key)) is not None:
+            return _Waiting(running, again=True)
+        if run.cache is not None and (stored := _read_cached(run.cache, key)) is not None:
+            future: Future[Reply | ChatError] = Future()
+            future.set_result(self._to_reply(stored, Usage(cached=1)))
+            return _Waiting(future)
+        run.sent[key] = self._endpoint.submit(lambda: self._result(request, key, run))
+        return _Waiting(run.sent[key])
+
+    async def _result(self, request: Request, key: str, run: _Run) -> Reply | ChatError:
+        """A reply or an error, whatever happens."""
+        try:
+            answered = await self._endpoint.answer(request, run.asking)
+            if run.cache is not None and len(answered.choices) == request.n:
+                run.keeping.append((key, self._endpoint.writer.submit(self._cache_reply, run.cache, key, answered)))
+            return self._to_reply(answered, answered.usage)
+        except ChatError as error:
+            return ChatError(str(error), final=error.final)  # a fresh one: the other's context holds the request
+        except Exception as error:
+            return self._endpoint.error(f"the chat request failed: {type(error).__name__}: {str(error)[:200]}")
+
+    def _cache_reply(self, cache: ReplyCache, key: str, answered: Answered) -> None:
+        document = {"choices": [choice.to_json() for choice in answered.choices], "model": answered.model}
+        # A store that cannot be written stops the run when it keeps scores; the reply itself is good.
+        with contextlib.suppress(TouchstoneError):
+            cache.put(key, self.model, document)
+
+    def _to_reply(self, answered: Answered, usage: Usage) -> Reply:
+        first, *alternatives = answered.choices
+        texts = tuple(choice.text for choice in alternatives)
+        return Reply(first.text, first.finish, first.tokens, usage, answered.model or self.model, texts)
+
+
+@dataclass
+class _Run:
+    """What one call of `ask` keeps: the requests it has sent, by their digest, until the cache has their replies;
+    `keeping` are those on their way there, in order."""
+
+    asking: Asking
+    cache: ReplyCache | None
+    sent: dict[str, Future[Reply | ChatError]] = field(default_factory=dict)
+    keeping: deque[tuple[str, Future[None]]] = field(default_factory=deque)
+
+    def settle(self, most: int) -> None:
+        """Waits until at most `most` replies are on their way to the cache; a disk may be slower than an endpoint."""
+        while self.keeping and (len(self.keeping) > most or self.keeping[0][1].done()):
+            key, write = self.keeping[0]
+            write.result()
+            self.keeping.popleft()
+            self.sent.pop(key, None)
+
+
+@dataclass(frozen=True)
+class _Waiting:
+    """`again`: the same request is before it in line; it costs nothing."""
+
+    future: Future[Reply | ChatError]
+    again: bool = False
+
+
+def _read_cached(cache: ReplyCache, key: str) -> Answered | None:
+    """The reply in the cache; None where there is none, or one that another version wrote."""
+    document: Mapping[str, Any] | None = cache.get(key)
+    if not document:
+        return None
+    try:
+        choices = tuple(Choice.from_json(choice) for choice in document["choices"])
+        return Answered(choices, Usage(), document.get("model")) if choices else None
+    except (KeyError, TypeError, ValueError, AttributeError):
+        return None
+
+
+def chat(model: str = "") -> Chat:
+    """The process's one Chat of that model ("": TOUCHSTONE_CHAT_MODEL) at the endpoint that is set. Never raises: what
+    is wrong with the settings is what `unavailable` says."""
+    try:
+        configured = settings.chat()
+    except BadInput as error:
+        return Chat(ChatSettings("", model, "", 1, 1.0), problem=str(error))
+    return _chats(replace(configured, model=model or configured.model))
+
+
+_chats = lru_cache(maxsize=8)(Chat)

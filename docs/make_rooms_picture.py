@@ -25,7 +25,7 @@ FLOORS = (
     ("types, errors, settings …",),
 )
 MACHINERY, WORDS = FLOORS[4][0], FLOORS[7][0]
-MACHINES = {"calibrate.registry", "calibrate.run", "calibrate.serve"}
+MACHINES = {"calibrate.registry", "calibrate.serve"}
 LINES = {
     "pages": "the workbench: one folder a page",
     "cli": "python -m calibrate <verb>",

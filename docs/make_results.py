@@ -143,13 +143,13 @@ def lines(store: Store) -> Iterator[Line]:
             why = next(iter(tally["why"]), "")  # type: ignore[call-overload]
             yield Line(detector, 0, 0.0, Areas(), None, why=why)
             continue
-        found = loading.load_evidence(store, detector, params={"variant": "default"})
-        there = np.isfinite(found.scores)
+        data = loading.load_evidence(store, detector, params={"variant": "default"})
+        has_score = np.isfinite(data.scores)
         yield Line(
             detector,
-            int(there.sum()),
-            float(there.mean()),
-            _areas(found),
+            int(has_score.sum()),
+            float(has_score.mean()),
+            _areas(data),
             tally["scored"] / tally["seconds"] if tally["seconds"] else None,
             _areas(loading.load_evidence(store, detector, params={"variant": "plain"})).auroc
             if plain[detector]["scored"]
@@ -158,37 +158,37 @@ def lines(store: Store) -> Iterator[Line]:
     yield _length(store)
 
 
-def _areas(found: evidence.Evidence) -> Areas:
-    return _areas_of(found.labels, found.scores, found.groups, found.flag_when)
+def _areas(data: evidence.Evidence) -> Areas:
+    return _areas_of(data.labels, data.scores, data.groups, data.flag_when)
 
 
 def _areas_of(labels: Bools, scores: Floats, groups: Sequence[str | None], flag_when: FlagWhen) -> Areas:
-    there = labels[np.isfinite(scores)]
-    if min(there.sum(), (~there).sum()) < FEW:
+    scored_labels = labels[np.isfinite(scores)]
+    if min(scored_labels.sum(), (~scored_labels).sum()) < FEW:
         return Areas()
     curve, rng = sweep(labels, scores, flag_when=flag_when), np.random.default_rng(SEED)
-    found = rank_with_intervals(curve, labels, scores, rng=rng, groups=groups)
-    return Areas(found.auroc, found.average_precision)
+    ranking = rank_with_intervals(curve, labels, scores, rng=rng, groups=groups)
+    return Areas(ranking.auroc, ranking.average_precision)
 
 
 def _length(store: Store) -> Line:
     """The answer's length as a detector: the longer, the more suspicious."""
-    found = loading.load_evidence(store, "word_overlap", params={"variant": "default"})
-    traces = store.traces.load([row.pk for row in found.rows])
+    data = loading.load_evidence(store, "word_overlap", params={"variant": "default"})
+    traces = store.traces.load([row.pk for row in data.rows])
     lengths = np.array([float(len(trace.answer)) for trace in traces])
-    return Line("answer length", len(lengths), 1.0, _areas_of(found.labels, lengths, found.groups, "above"), None)
+    return Line("answer length", len(lengths), 1.0, _areas_of(data.labels, lengths, data.groups, "above"), None)
 
 
 def section(name: str, folder: Path) -> str:
     began = time.perf_counter()
     store = open_set(name, folder)
-    found, board = list(lines(store)), scoreboard.scoreboard(store, seed=SEED)
+    rows, board = list(lines(store)), scoreboard.scoreboard(store, seed=SEED)
     parts = [
         f"## {name}",
         _labels(store),
-        _table(found),
+        _table(rows),
         " ".join(sentences(board)),
-        _idle(found),
+        _idle(rows),
         results_points.part(store, board, SEED),
         results_ensembles.part(store, SEED),
     ]
@@ -198,15 +198,15 @@ def section(name: str, folder: Path) -> str:
 
 
 def _labels(store: Store) -> str:
-    found = loading.load_evidence(store, "word_overlap", params={"variant": "default"})
-    n, groups = len(found.rows), int(Units.among(found.groups).sizes.sum())
+    data = loading.load_evidence(store, "word_overlap", params={"variant": "default"})
+    n, groups = len(data.rows), int(Units.among(data.groups).sizes.sum())
     shared = "" if groups == n else f", in {groups:,} groups"
-    return f"{n:,} labelled traces, {found.labels.sum():,} of them hallucinated{shared}."
+    return f"{n:,} labelled traces, {data.labels.sum():,} of them hallucinated{shared}."
 
 
-def _table(found: Sequence[Line]) -> str:
+def _table(lines: Sequence[Line]) -> str:
     rows = ["| detector | n | coverage | AUROC | AP | plain AUROC | traces/s |", "|---|--:|--:|---|---|---|--:|"]
-    able = [line for line in found if line.n]
+    able = [line for line in lines if line.n]
     for line in sorted(able, key=lambda line: -(line.areas.auroc.value or 0)):
         speed = line.per_second
         rows.append(
@@ -217,13 +217,13 @@ def _table(found: Sequence[Line]) -> str:
     return "\n".join(rows)
 
 
-def _idle(found: Sequence[Line]) -> str:
+def _idle(lines: Sequence[Line]) -> str:
     idle: dict[str, list[str]] = {}
-    for line in found:
+    for line in lines:
         if not line.n:
             idle.setdefault(line.why.partition(";")[0], []).append(f"`{line.name}`")
-    listed = [f"- {', '.join(who)}: {why}" for why, who in idle.items()]
-    return "\n".join(["Could score nothing here:", "", *listed]) if listed else ""
+    items = [f"- {', '.join(detectors)}: {why}" for why, detectors in idle.items()]
+    return "\n".join(["Could score nothing here:", "", *items]) if items else ""
 
 
 def sections(page: str) -> dict[str, str]:
@@ -232,24 +232,24 @@ def sections(page: str) -> dict[str, str]:
     return {part.partition("\n")[0]: f"## {part.strip()}" for part in parts}
 
 
-def main(wanted: list[str]) -> None:
-    printing = "--print" in wanted
-    wanted = [one for one in wanted if one != "--print"]
+def main(arguments: list[str]) -> None:
+    printing = "--print" in arguments
+    chosen = [name for name in arguments if name != "--print"]
     names = [SAMPLE_TRACES, *sorted(path.name.removesuffix(".jsonl.gz") for path in DATA.glob("*.jsonl.gz"))]
-    if unknown := set(wanted) - set(names):
+    if unknown := set(chosen) - set(names):
         raise SystemExit(f"no data set {', '.join(sorted(unknown))}; there are: {', '.join(names)}")
-    for name in wanted or names:
+    for name in chosen or names:
         if name in UNLABELLED:
             continue
         with tempfile.TemporaryDirectory() as folder:
-            made = section(name, Path(folder))
+            text = section(name, Path(folder))
         if printing:
-            print(made)
+            print(text)
             continue
-        held = sections(PAGE.read_text(encoding="utf-8")) if PAGE.is_file() else {}
-        held[name] = made
-        parts = [INTRODUCTION.format(**INTRODUCED).rstrip(), *(held[one] for one in names if one in held)]
-        PAGE.write_text("\n\n".join(parts) + "\n", encoding="utf-8")
+        parts_by_name = sections(PAGE.read_text(encoding="utf-8")) if PAGE.is_file() else {}
+        parts_by_name[name] = text
+        parts = [parts_by_name[title] for title in names if title in parts_by_name]
+        PAGE.write_text("\n\n".join([INTRODUCTION.format(**INTRODUCED).rstrip(), *parts]) + "\n", encoding="utf-8")
 
 
 UNLABELLED = ("uqlm_logprob_format",)

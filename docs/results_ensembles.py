@@ -1,4 +1,4 @@
-"""The part of docs/results.md about ensembles: what the default detectors find together, beside the best of them."""
+"""The part of docs/reference/results.md about ensembles: what the best detectors find together and alone."""
 
 from __future__ import annotations
 
@@ -45,22 +45,22 @@ def part(store: Store, seed: int) -> str:
     table.append("|--:|---|--:|---|---|---|")
     table += [_cells(report.budget, row) for report in reports for row in rows_of(report)]
     head = f"**Ensembles** of {names([f'`{name}`' for name in chosen])}."
-    return "\n\n".join([head, "\n".join(table), " ".join(_said(reports))])
+    return "\n\n".join([head, "\n".join(table), " ".join(_sentences(reports))])
 
 
 def rows_of(report: ensemble.Report) -> Iterator[Row]:
     yield Row("best single", report.best_figures, None)
     titles = {ensemble.kind_name(Recipe(kind)): title for kind, title in SHOWN.items()}
-    for one in report.compared:
-        if not one.single and one.name in titles:
-            yield Row(titles[one.name], one.figures, one.apart)
+    for candidate in report.compared:
+        if not candidate.single and candidate.name in titles:
+            yield Row(titles[candidate.name], candidate.figures, candidate.apart)
 
 
 def _cells(budget: float, row: Row) -> str:
-    found = row.figures
+    figures = row.figures
     return (
-        f"| {budget:.0%} | {row.title} | {percent(found.flag_rate.value or 0.0)} | {figure(found.precision)} "
-        f"| {figure(found.recall)} | {_difference(row.apart)} |"
+        f"| {budget:.0%} | {row.title} | {percent(figures.flag_rate.value or 0.0)} | {figure(figures.precision)} "
+        f"| {figure(figures.recall)} | {_difference(row.apart)} |"
     )
 
 
@@ -75,32 +75,32 @@ def _signed(value: float) -> str:
     return text if text == ".00" else f"{'+' if value > 0 else '−'}{text}"
 
 
-def _said(reports: list[ensemble.Report]) -> Iterator[str]:
-    one = reports[0].gathered
-    if one.from_labels or one.traffic.n <= reports[0].n:
+def _sentences(reports: list[ensemble.Report]) -> Iterator[str]:
+    matrix = reports[0].gathered
+    if matrix.from_labels or matrix.traffic.n <= reports[0].n:
         yield "Only labelled traces are scored here and stand for the traffic: the cuts are read from their scores."
     else:
-        yield f"The cuts are read from the scores of {one.traffic.n:,} traces, labelled or not."
+        yield f"The cuts are read from the scores of {matrix.traffic.n:,} traces, labelled or not."
     for report in reports:
         yield _verdict(report)
 
 
 def _verdict(report: ensemble.Report) -> str:
     """Which kinds are shown to be better or worse than the best single detector, if any."""
-    found = {row.title: against(row.apart) for row in rows_of(report) if row.apart is not None}
-    better, worse = ([title for title, how in found.items() if how == which] for which in (BETTER, WORSE))
+    verdicts = {row.title: against(row.apart) for row in rows_of(report) if row.apart is not None}
+    better, worse = ([title for title, verdict in verdicts.items() if verdict == which] for which in (BETTER, WORSE))
     most = percent(min(1.0, report.budget * report.n / report.positives))
-    said = (
+    sentence = (
         f"At {report.budget:.0%}, which can hold at most {most} of the {report.positives:,} hallucinated, "
         f"{names(better) or 'none'} {_is(better)} shown to be better than the best single detector "
         f"(`{report.best}`, by all labels)"
     )
     if worse:
-        said += f", and {names(worse)} {_is(worse)} shown to be worse"
+        sentence += f", and {names(worse)} {_is(worse)} shown to be worse"
     if not report.best_figures.flag_rate.value:
-        said += "; that one flags nothing, since more than the budget shares its most suspicious score"
-    return f"{said}."
+        sentence += "; that one flags nothing, since more than the budget shares its most suspicious score"
+    return f"{sentence}."
 
 
-def _is(who: list[str]) -> str:
-    return "are" if len(who) > 1 else "is"
+def _is(subjects: list[str]) -> str:
+    return "are" if len(subjects) > 1 else "is"

@@ -15,11 +15,11 @@ def grouped(path: Path, folder: Path) -> Path:
     """A copy of the file whose records name their group."""
     with gzip.open(path, "rt", encoding="utf-8") as file:
         records = [json.loads(line) for line in file]
-    made = folder / path.name.removesuffix(".gz")
-    with made.open("w", encoding="utf-8") as file:
+    copy = folder / path.name.removesuffix(".gz")
+    with copy.open("w", encoding="utf-8") as file:
         for record, group in zip(records, groups_of(records), strict=True):
             file.write(json.dumps(record | {"group": group}) + "\n")
-    return made
+    return copy
 
 
 def groups_of(records: Sequence[dict[str, Any]]) -> list[str]:

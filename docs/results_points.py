@@ -1,4 +1,4 @@
-"""The part of docs/results.md about thresholds: chosen on one half of the labels, judged on the other."""
+"""The part of docs/reference/results.md about thresholds: chosen on one half of the labels, judged on the other."""
 
 from __future__ import annotations
 
@@ -43,15 +43,15 @@ def part(store: Store, board: Scoreboard, seed: int) -> str:
     """A table of thresholds, the best detector's first; empty where labels are too few. The store holds labels and
     scores."""
     able = [line.name for line in board.lines if line.name in registry.names() and (line.auroc.low or 0) > CHANCE]
-    found = [one for name in able for one in halved(store, name, seed)]
-    if not found:
+    lines = [line for name in able for line in halved(store, name, seed)]
+    if not lines:
         return ""
     rows = ["| detector | policy | threshold | precision where chosen | precision | recall | flagged |"]
     rows.append("|---|---|--:|---|---|---|--:|")
     rows += [
-        f"| {one.detector} | {one.policy} | {one.threshold} | {one.chosen_with} | {figure(one.precision)} "
-        f"| {figure(one.recall)} | {one.flagged} |"
-        for one in found
+        f"| {line.detector} | {line.policy} | {line.threshold} | {line.chosen_with} | {figure(line.precision)} "
+        f"| {figure(line.recall)} | {line.flagged} |"
+        for line in lines
     ]
     return "\n\n".join([HEAD, "\n".join(rows)])
 
@@ -59,20 +59,20 @@ def part(store: Store, board: Scoreboard, seed: int) -> str:
 def halved(store: Store, name: str, seed: int) -> Iterator[Halved]:
     """Each policy on a detector; nothing of one that scored too few labels to be halved, or too few groups."""
     data = loading.load_evidence(store, name)
-    there = np.isfinite(data.scores)
+    has_score = np.isfinite(data.scores)
     units = Units.among(data.groups).of
     for kind in (True, False):
-        here = units[there & (data.labels == kind)]
-        if len(here) < ENOUGH or len(np.unique(here)) < ENOUGH // 2:
+        members = units[has_score & (data.labels == kind)]
+        if len(members) < ENOUGH or len(np.unique(members)) < ENOUGH // 2:
             return
     half = folds(data.labels, units, 2, np.random.default_rng(seed))
     first, second = half == 0, half == 1
     fitted = sweep(data.labels[first], data.scores[first], flag_when=data.flag_when)
-    groups = [group for group, here in zip(data.groups, second, strict=True) if here]
+    groups = [group for group, judged in zip(data.groups, second, strict=True) if judged]
     judge = sweep(data.labels[second], data.scores[second], groups=groups, flag_when=data.flag_when)
     if fitted.missing or judge.missing:
         return
-    target = next((one for one in TARGETS if one >= data.labels.mean() + ABOVE), TARGETS[-1])
+    target = next((target for target in TARGETS if target >= data.labels.mean() + ABOVE), TARGETS[-1])
     for policy in (f"precision>={target}", "elbow"):
         point = choose(fitted, parse(policy))
         where = f"{decimals(point.precision.value or 0.0)} of {point.true_positives + point.false_positives:,}"
@@ -83,15 +83,15 @@ def halved(store: Store, name: str, seed: int) -> Iterator[Halved]:
 
 
 def _judged(name: str, policy: str, threshold: float, chosen_with: str, judge: Sweep) -> Halved:
-    found = figures(judge, threshold)
-    flagged = found.true_positives + found.false_positives
+    point = figures(judge, threshold)
+    flagged = point.true_positives + point.false_positives
     return Halved(
         name,
         policy,
         f"{SIGNS[judge.flag_when]} {threshold:.3g}".replace("-", "−"),
         chosen_with,
-        found.precision,
-        found.recall,
+        point.precision,
+        point.recall,
         f"{_count(flagged, judge.n)} {judge.n:,}",
     )
 
@@ -100,10 +100,10 @@ def _count(flagged: int, labels: int) -> str:
     return "all" if flagged == labels else f"{flagged or 'none'} of"
 
 
-def figure(found: Interval, unknown: str = "–") -> str:
-    if found.value is None or found.low is None or found.high is None:
+def figure(interval: Interval, unknown: str = "–") -> str:
+    if interval.value is None or interval.low is None or interval.high is None:
         return unknown
-    return f"{decimals(found.value)} ({decimals(found.low)}–{decimals(found.high)})"
+    return f"{decimals(interval.value)} ({decimals(interval.low)}–{decimals(interval.high)})"
 
 
 def decimals(value: float) -> str:

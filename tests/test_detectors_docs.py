@@ -28,10 +28,10 @@ def load(path: Path, name: str) -> ModuleType:
 
 
 def test_the_page_is_what_the_code_says() -> None:
-    made = load(ROOT / "docs" / "make_detectors_reference.py", "make_detectors_reference").reference()
-    assert (ROOT / "docs" / "reference" / "detectors.md").read_text(encoding="utf-8") == made, "run `make docs`"
+    page = load(ROOT / "docs" / "make_detectors_reference.py", "make_detectors_reference").reference()
+    assert (ROOT / "docs" / "reference" / "detectors.md").read_text(encoding="utf-8") == page, "run `make docs`"
     for name in registry.names():
-        assert f"## {name}\n" in made
+        assert f"## {name}\n" in page
 
 
 @pytest.fixture
@@ -44,16 +44,16 @@ def guide(tmp_path: Path) -> ModuleType:
 
 
 def test_the_guides_detector_works(guide: ModuleType) -> None:
-    made = guide.NewFigures(digits=2)
-    given = [
+    detector = guide.NewFigures(digits=2)
+    traces = [
         trace("It lasts 24 months and costs 1999 dollars.", "It lasts 24 months.", id="a"),
         trace("It lasts 24 months.", "It lasts 24 months.", id="b"),
         trace("It lasts for 3 years.", "It lasts 24 months.", id="c"),
     ]
-    one, other, none = made.score(given)
-    assert (one.value, other.value, none.value, none.status) == (1, 0, None, "abstained")
-    (found,) = one.evidence
-    assert given[0].answer[found.start : found.end] == "1999"
+    new, old, without = detector.score(traces)
+    assert (new.value, old.value, without.value, without.status) == (1, 0, None, "abstained")
+    (evidence,) = new.evidence
+    assert traces[0].answer[evidence.start : evidence.end] == "1999"
 
 
 def test_an_entry_point_brings_it_into_the_registry(guide: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -233,13 +233,13 @@ def trimmed(tokens: Sequence[Json], operation: str) -> list[Json]:
     text = text_of(tokens)
     end = len(text.split(stop)[0].rstrip())
     start = len(text) - len(text.lstrip())
-    kept, at = [], 0
+    pieces, at = [], 0
     for token in tokens:
         piece = token["token"][max(start - at, 0) : max(end - at, 0)]
         at += len(token["token"])
         if piece or (start < at < end and not token["token"]):
-            kept.append({**token, "token": piece})
-    return kept
+            pieces.append({**token, "token": piece})
+    return pieces
 
 
 def text_of(tokens: Sequence[Json]) -> str:

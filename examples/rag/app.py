@@ -60,23 +60,23 @@ class Library:
 
     def answer(self, question: str) -> str:
         with self.tracer.start_as_current_span("answer", attributes={"reader": "desk-1"}):
-            found = self.retrieve(question)
-            return self.generate(question, found)
+            return self.generate(question, self.retrieve(question))
 
     def retrieve(self, question: str, most: int = 2) -> list[dict[str, Any]]:
         """The notices that share most words with the question."""
         with self.tracer.start_as_current_span("retrieval notices") as span:
-            asked = words(question)
-            scored = [(len(asked & words(text)) / len(asked), name, text) for name, text in NOTICES.items()]
-            best = sorted(scored, key=lambda one: (-one[0], one[1]))[:most]
-            found = [{"id": name, "score": score, "content": text} for score, name, text in best]
+            wanted = words(question)
+            scored = [(len(wanted & words(text)) / len(wanted), name, text) for name, text in NOTICES.items()]
+            best = sorted(scored, key=lambda entry: (-entry[0], entry[1]))[:most]
+            documents = [{"id": name, "score": score, "content": text} for score, name, text in best]
             span.set_attribute("gen_ai.operation.name", "retrieval")
             span.set_attribute("gen_ai.retrieval.query.text", question)
-            span.set_attribute("gen_ai.retrieval.documents", json.dumps(found))
-            return found
+            span.set_attribute("gen_ai.retrieval.documents", json.dumps(documents))
+            return documents
 
-    def generate(self, question: str, found: Sequence[dict[str, Any]]) -> str:
-        notices = "\n".join(f"[{number}] {one['content']}" for number, one in enumerate(found, start=1))
+    def generate(self, question: str, documents: Sequence[dict[str, Any]]) -> str:
+        numbered = enumerate(documents, start=1)
+        notices = "\n".join(f"[{number}] {document['content']}" for number, document in numbered)
         prompt = PROMPT.format(notices=notices, question=question)
         with self.tracer.start_as_current_span(f"chat {self.model}", kind=trace.SpanKind.CLIENT) as span:
             reply = self.client.chat.completions.create(
@@ -87,9 +87,9 @@ class Library:
                 logprobs=True,
             )
             choice = reply.choices[0]
-            said = choice.message.content or ""
+            answer = choice.message.content or ""
             logged = (choice.logprobs and choice.logprobs.content) or []
-            tokens = [{"token": one.token, "logprob": one.logprob} for one in logged]
+            tokens = [{"token": token.token, "logprob": token.logprob} for token in logged]
             span.set_attributes(
                 {
                     "gen_ai.operation.name": "chat",
@@ -98,21 +98,24 @@ class Library:
                     "gen_ai.response.model": reply.model,
                     "gen_ai.response.id": reply.id,
                     "gen_ai.input.messages": message("user", prompt),
-                    "gen_ai.output.messages": message("assistant", said, finish_reason=choice.finish_reason),
+                    "gen_ai.output.messages": message("assistant", answer, finish_reason=choice.finish_reason),
                     "touchstone.tokens": json.dumps(tokens),
                 }
             )
-            self.log(trace_id_of(span.get_span_context()), question, said, found, tokens, reply.model)
-            return said
+            self.log(trace_id_of(span.get_span_context()), question, answer, documents, tokens, reply.model)
+            return answer
 
-    def log(self, name: str, question: str, said: str, found: Any, tokens: Any, model: str) -> None:
+    def log(self, name: str, question: str, answer: str, documents: Any, tokens: Any, model: str) -> None:
         """One line that `python -m calibrate import` takes."""
         line = {
             "trace_id": name,
             "timestamp": datetime.now(UTC).isoformat(),
             "question": question,
-            "answer": said,
-            "sources": [{"title": one["id"], "text": one["content"], "retrieval_score": one["score"]} for one in found],
+            "answer": answer,
+            "sources": [
+                {"title": document["id"], "text": document["content"], "retrieval_score": document["score"]}
+                for document in documents
+            ],
             "tokens": tokens,
             "model": model,
             "operation": "chat",
@@ -131,7 +134,7 @@ def message(role: str, text: str, **more: Any) -> str:
 
 def wait(client: OpenAI, seconds: float = 60) -> None:
     """Until the endpoint listens: a server that was just started loads its model first. Raises what openai raises."""
-    until, told = time.monotonic() + seconds, False
+    until, announced = time.monotonic() + seconds, False
     while True:
         try:
             client.with_options(timeout=5).models.list()
@@ -140,9 +143,9 @@ def wait(client: OpenAI, seconds: float = 60) -> None:
         except APIConnectionError:
             if time.monotonic() > until:
                 raise
-            if not told:
+            if not announced:
                 print(f"waiting for {client.base_url}, {seconds:g} seconds at most", file=sys.stderr)
-            told = True
+            announced = True
             time.sleep(0.5)
         else:
             return

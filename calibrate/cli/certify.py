@@ -10,9 +10,10 @@ from calibrate import registry
 from calibrate.cli import Answer
 from calibrate.cli.common import now, pairs, store, user
 from calibrate.errors import BadInput
+from calibrate.report.sentences import certification as sentences
 from calibrate.stats.certification.certificates import NotCertifiable, Plan
 from calibrate.workflow.certification import certify as step
-from calibrate.workflow.certification.certify import Standing
+from calibrate.workflow.certification.certify import CertificationStatus
 from calibrate.workflow.detection import configurations
 from calibrate.workflow.evidence import loading
 from db import Store
@@ -24,13 +25,18 @@ def run(args: Namespace) -> Answer:
     found = store(args)
     at = step.standing(found, args.detector)
     if args.save and (at is None or at.stage not in ("labelled", "certified")):
-        stands = step.said(at) if at else "no attempt was planned yet."
+        stands = sentences.status(at) if at else "no attempt was planned yet."
         raise BadInput(f"nothing is certified that could be saved: {stands} `certify {args.detector}` goes on")
     if at is None or _again(at) or _other(found, args, at):
         planned = _plan(found, args, at)
         if isinstance(planned, NotCertifiable):
-            none = {"detector": args.detector, "stage": None, "why": planned.why, "needed": planned.needed}
-            return Answer(none, f"no plan: {planned.why}", exit_code=2)
+            none = {
+                "detector": args.detector,
+                "stage": None,
+                "why": sentences.no_plan(planned),
+                "needed": planned.needed,
+            }
+            return Answer(none, f"no plan: {sentences.no_plan(planned)}", exit_code=2)
         at, did = step.standing_of(found, planned), "planned"
     elif at.stage == "planned":
         at, did = step.standing_of(found, step.draw(found, at.certification, fewer=args.fewer, now=now())), "drawn"
@@ -41,18 +47,18 @@ def run(args: Namespace) -> Answer:
     save = args.save and at.stage == "certified"
     if save:
         step.save(found, at.certification, by=user(), now=now())
-    lines = [step.said(at), _saved(at) if save else _next(found, at)]
+    lines = [sentences.status(at), _saved(at) if save else _next(found, at)]
     if args.save and not save:
         lines.append("not saved: nothing is certified yet")
     return Answer(_document(at, did, saved=save), "\n".join(lines), exit_code=2 if args.save and not save else 0)
 
 
-def _again(at: Standing) -> bool:
+def _again(at: CertificationStatus) -> bool:
     """Whether the newest attempt failed where another may do."""
     return at.outcome is not None and at.outcome.needed is not None
 
 
-def _other(found: Store, args: Namespace, at: Standing) -> bool:
+def _other(found: Store, args: Namespace, at: CertificationStatus) -> bool:
     """Whether the options ask for another plan than the newest: the same command again goes on with it."""
     config = configurations.resolve_config(found, args.detector, pairs(args.param, "--param")) if args.param else None
     asked = (
@@ -65,7 +71,7 @@ def _other(found: Store, args: Namespace, at: Standing) -> bool:
     return any(given is not None and given != standing for given, standing in asked)
 
 
-def _plan(found: Store, args: Namespace, at: Standing | None) -> Certification | NotCertifiable:
+def _plan(found: Store, args: Namespace, at: CertificationStatus | None) -> Certification | NotCertifiable:
     """A plan on the labels named, else on those of the attempt before."""
     names = args.sample or (at.terms.samples if at else ()) or None
     config = found.scores.get_config(at.certification.config_id) if at and not args.param else None
@@ -75,7 +81,7 @@ def _plan(found: Store, args: Namespace, at: Standing | None) -> Certification |
     return step.plan(found, data, target=target, budget=args.labels, seed=args.seed, by=user(), now=now())
 
 
-def _next(found: Store, at: Standing) -> str:
+def _next(found: Store, at: CertificationStatus) -> str:
     name = at.certification.detector
     if at.stage == "planned":
         there = step.available(found, at.certification)
@@ -101,11 +107,15 @@ def _drawing(name: str, plan: Plan, there: int) -> str:
     return f"{more}; or `certify {name} --fewer` draws these, less likely to certify, and as valid"
 
 
-def _saved(at: Standing) -> str:
+def _saved(at: CertificationStatus) -> str:
     return f"saved; `release --tier {at.certification.detector}=page` takes it into the next version"
 
 
-def _document(at: Standing, did: str | None, *, saved: bool) -> dict[str, Any]:
+def _outcome(at: CertificationStatus) -> dict[str, Any] | None:
+    return {**asdict(at.outcome), "why": sentences.why(at.plan, at.outcome)} if at.outcome else None
+
+
+def _document(at: CertificationStatus, did: str | None, *, saved: bool) -> dict[str, Any]:
     plan = at.plan
     return {
         "detector": at.certification.detector,
@@ -123,6 +133,6 @@ def _document(at: Standing, did: str | None, *, saved: bool) -> dict[str, Any]:
         "fresh": at.fresh.name if at.fresh else None,
         "drawn": at.fresh.size if at.fresh else 0,
         "labelled": at.labelled,
-        "outcome": asdict(at.outcome) if at.outcome else None,
+        "outcome": _outcome(at),
         "saved": saved,
     }

@@ -12,7 +12,7 @@ from calibrate.cli import Answer
 from calibrate.cli.common import now, store, user
 from calibrate.cli.evidence import describe_params, load_labelled
 from calibrate.errors import BadInput
-from calibrate.report.sentences import figures
+from calibrate.report.sentences import certification, figures
 from calibrate.report.sentences.evidence import uneven
 from calibrate.stats.choosing import policies
 from calibrate.stats.choosing.chance import chance_below
@@ -75,7 +75,7 @@ def _certified(found: Store, data: evidence.Evidence, args: Namespace) -> Answer
         raise BadInput(f"the policy {policy} cannot be certified, only a precision can: write precision>=0.7")
     at = certified(found, data.config.name, data.config.id, policy.number)
     if at is None:
-        stands = f" The newest attempt: {certify.said(newest)}" if newest else ""
+        stands = f" The newest attempt: {certification.status(newest)}" if newest else ""
         raise BadInput(
             f"no threshold of {data.config.name} is certified for {policy}: `certify {data.config.name} --target "
             f"{policy.number:g}` goes through its stages.{stands}"

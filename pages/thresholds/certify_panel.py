@@ -8,9 +8,10 @@ import streamlit as st
 
 from calibrate.errors import TouchstoneError
 from calibrate.report.numbers import count, estimate, exact_share
+from calibrate.report.sentences import certification as sentences
 from calibrate.stats.certification.certificates import NotCertifiable
 from calibrate.workflow.certification import attempts, certify
-from calibrate.workflow.certification.certify import Standing
+from calibrate.workflow.certification.certify import CertificationStatus
 from calibrate.workflow.evidence import evidence
 from db import Store
 from pages import shell
@@ -44,10 +45,10 @@ def show(store: Store, data: evidence.Evidence, *, target: float | None = None) 
             st.markdown("**Certify on fresh labels**", help=ABOUT, width="content")
             st.markdown(_line(shown), width="content")
         if shown:
-            st.markdown(plain(certify.said(shown)))
+            st.markdown(plain(sentences.status(shown)))
             _SHOWN[shown.stage](store, data, shown)
         elif status:
-            st.caption(f"On {_labels(status)}: {plain(certify.said(status))}")
+            st.caption(f"On {_labels(status)}: {plain(sentences.status(status))}")
         if shown is None:
             _offer_plan(store, data, status, target)
         if message := st.session_state.pop("certify_told", None):
@@ -56,14 +57,14 @@ def show(store: Store, data: evidence.Evidence, *, target: float | None = None) 
             shell.show_error(problem)
 
 
-def _about_these(status: Standing, data: evidence.Evidence) -> bool:
+def _about_these(status: CertificationStatus, data: evidence.Evidence) -> bool:
     """An attempt under way is shown whichever labels are chosen; one that is over, with its own."""
     over = status.stage in ("certified", "not certifiable")
     fresh = data.sample is not None and status.fresh is not None and data.sample.name == status.fresh.name
     return not over or fresh or status.terms.samples == attempts.first_names(data.sample)
 
 
-def _line(status: Standing | None) -> str:
+def _line(status: CertificationStatus | None) -> str:
     """Plan ✓ · Draw ✓ · **Label 31 / 84** · Certify."""
     done = DONE[status.stage] if status else 0
     words = list(STEPS)
@@ -78,7 +79,7 @@ def _line(status: Standing | None) -> str:
     return " &ensp;·&ensp; ".join(marked)
 
 
-def _planned(store: Store, data: evidence.Evidence, status: Standing) -> None:
+def _planned(store: Store, data: evidence.Evidence, status: CertificationStatus) -> None:
     available, needed = certify.available(store, status.certification), status.plan.labels
     too_few = available < needed
     with st.container(horizontal=True, vertical_alignment="center"):
@@ -99,16 +100,17 @@ def _planned(store: Store, data: evidence.Evidence, status: Standing) -> None:
         if too_few:
             st.page_link(shell.page("detect"), label="Score newer traces", icon=":material/play_circle:")
     if too_few:
+        are = "is" if available == 1 else "are"
         st.caption(
-            f"{count(available, 'trace')} flagged at {plain(status.limit)} {'is' if available == 1 else 'are'} there, "
-            "without label and in no sample. Score what came in since, or wait for traffic. With fewer the test holds "
-            "as well, and is less likely to pass."
+            f"{count(available, 'trace')} flagged at {plain(_deepest(status))} {are} there, without label and in no "
+            "sample. Score what came in since, or wait for traffic. With fewer the test holds as well, and is less "
+            "likely to pass."
         )
     with st.expander("Plan anew: nothing is spent before the draw"):
         _plan_form(store, attempts.first_labels(store, status.certification), status)
 
 
-def _drawn(store: Store, data: evidence.Evidence, status: Standing) -> None:
+def _drawn(store: Store, data: evidence.Evidence, status: CertificationStatus) -> None:
     assert status.fresh is not None
     left = status.fresh.size - status.labelled
     if st.button(f"Label {count(left, 'fresh trace')}", type="primary", icon=":material/check_box:"):
@@ -117,7 +119,7 @@ def _drawn(store: Store, data: evidence.Evidence, status: Standing) -> None:
     st.caption("The test waits for all of them. Say unsure where you cannot tell: it counts as not hallucinated.")
 
 
-def _labelled(store: Store, data: evidence.Evidence, status: Standing) -> None:
+def _labelled(store: Store, data: evidence.Evidence, status: CertificationStatus) -> None:
     st.button(
         "Certify",
         type="primary",
@@ -126,7 +128,7 @@ def _labelled(store: Store, data: evidence.Evidence, status: Standing) -> None:
     )
 
 
-def _certified(store: Store, data: evidence.Evidence, status: Standing) -> None:
+def _certified(store: Store, data: evidence.Evidence, status: CertificationStatus) -> None:
     point = certify.point_of(store, status.certification)
     rate, recall = point.flag_rate, point.recall
     st.caption(
@@ -150,7 +152,7 @@ def _certified(store: Store, data: evidence.Evidence, status: Standing) -> None:
     _walk(status)
 
 
-def _not_certified(store: Store, data: evidence.Evidence, status: Standing) -> None:
+def _not_certified(store: Store, data: evidence.Evidence, status: CertificationStatus) -> None:
     if status.outcome and status.outcome.needed:
         st.caption(f"Attempt {status.plan.attempt + 1} plans on all labels so far and is tested on new ones.")
         _plan_form(store, attempts.first_labels(store, status.certification), status)
@@ -159,7 +161,7 @@ def _not_certified(store: Store, data: evidence.Evidence, status: Standing) -> N
     _walk(status)
 
 
-_SHOWN: dict[str, Callable[[Store, evidence.Evidence, Standing], None]] = {
+_SHOWN: dict[str, Callable[[Store, evidence.Evidence, CertificationStatus], None]] = {
     "planned": _planned,
     "drawn": _drawn,
     "labelled": _labelled,
@@ -168,7 +170,9 @@ _SHOWN: dict[str, Callable[[Store, evidence.Evidence, Standing], None]] = {
 }
 
 
-def _offer_plan(store: Store, data: evidence.Evidence, status: Standing | None, target: float | None) -> None:
+def _offer_plan(
+    store: Store, data: evidence.Evidence, status: CertificationStatus | None, target: float | None
+) -> None:
     if data.sample is not None and data.sample.design == "fresh-flagged":
         st.caption("These labels are of flagged traces only. Choose a sample of all traffic to plan on.")
         return
@@ -176,7 +180,9 @@ def _offer_plan(store: Store, data: evidence.Evidence, status: Standing | None, 
     _plan_form(store, data, status, target)
 
 
-def _plan_form(store: Store, data: evidence.Evidence, status: Standing | None, wanted: float | None = None) -> None:
+def _plan_form(
+    store: Store, data: evidence.Evidence, status: CertificationStatus | None, wanted: float | None = None
+) -> None:
     needed = status.outcome.needed if status and status.outcome else None
     target = min(99, max(1, round(100 * (wanted or (status.plan.target if status else certify.TARGET)))))
     usual = needed or (status.terms.budget if status and not status.outcome else certify.usual_budget(len(data.rows)))
@@ -196,7 +202,7 @@ def _plan_form(store: Store, data: evidence.Evidence, status: Standing | None, w
 
 
 def _plan(
-    store: Store, data: evidence.Evidence, shown: Standing | None, target: str, labels: str
+    store: Store, data: evidence.Evidence, shown: CertificationStatus | None, target: str, labels: str
 ) -> Callable[[], None]:
     """Plans what the form says, once: a second press finds a newer plan than the one it was shown with."""
 
@@ -213,12 +219,12 @@ def _plan(
             now=shell.now(),
         )
         if isinstance(plan, NotCertifiable):
-            st.session_state["certify_told"] = f"No plan is likely to certify that: {plan.why}."
+            st.session_state["certify_told"] = f"No plan is likely to certify that: {sentences.no_plan(plan)}."
 
     return _with_error_shown(act)
 
 
-def _finish(store: Store, status: Standing) -> Callable[[], None]:
+def _finish(store: Store, status: CertificationStatus) -> Callable[[], None]:
     def act() -> None:
         certify.finish(store, status.certification, now=shell.now())
         st.session_state["certify_stale"] = True
@@ -226,7 +232,7 @@ def _finish(store: Store, status: Standing) -> Callable[[], None]:
     return _with_error_shown(act)
 
 
-def _save(store: Store, status: Standing) -> Callable[[], None]:
+def _save(store: Store, status: CertificationStatus) -> Callable[[], None]:
     def act() -> None:
         certify.save(store, status.certification, by=shell.user(), now=shell.now())
         st.session_state["certify_stale"] = True
@@ -246,17 +252,21 @@ def _with_error_shown(act: Callable[[], object]) -> Callable[[], None]:
     return call
 
 
-def _labels(status: Standing) -> str:
+def _deepest(status: CertificationStatus) -> str:
+    return sentences.limit(status.plan, status.plan.deepest)
+
+
+def _labels(status: CertificationStatus) -> str:
     return plain(" + ".join(status.terms.samples), 60) if status.terms.samples else "all labels"
 
 
-def _walk(status: Standing) -> None:
+def _walk(status: CertificationStatus) -> None:
     """Every cut that was to be tested, strict to loose."""
     if not status.outcome or not status.outcome.walk:
         return
     rows = [
         {
-            "Flags at": attempts.limit(status.plan, cut.cut),
+            "Flags at": sentences.limit(status.plan, cut.cut),
             "Fresh labels": cut.labels,
             "Hallucinated": cut.hallucinated,
             "Precision at least": cut.bound,

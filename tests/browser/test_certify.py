@@ -38,7 +38,7 @@ def panel(page: Any, own: App, sample: str = "w47") -> Any:
     return found
 
 
-def standing(own: App) -> certify.Standing:
+def standing(own: App) -> certify.CertificationStatus:
     found = certify.standing(own.store, ABOVE)
     assert found is not None
     return found

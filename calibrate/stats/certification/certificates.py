@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Literal
 
 from calibrate.stats.certification.planning import Ladder
 from calibrate.stats.sweep.design import Floats
-from calibrate.types import FlagWhen
+from calibrate.types import FlagWhen, Interval
 
 
 @dataclass(frozen=True)
@@ -80,12 +81,31 @@ class Certified:
     walk: tuple[Step, ...]
 
 
+class ShortfallReason(StrEnum):
+    """Why no cut is certified."""
+
+    FAILED = "failed"  # the first cut did, and nothing is known of another attempt
+    OUT_OF_REACH = "out of reach"  # the detector's best cut is not so precise
+    TOO_MANY = "too many"  # it would take more labels than are worth trying, or than there are
+    MORE_LABELS = "more labels"  # another attempt with more labels is likely to do
+
+
+@dataclass(frozen=True)
+class Shortfall:
+    """Why no cut is certified: `best` is the likely precision of the best cut with a 90% range, where that is out of
+    reach; `fresh` how many traces could be labelled, where all of them would not do."""
+
+    reason: ShortfallReason
+    best: Interval | None = None
+    fresh: int | None = None
+
+
 @dataclass(frozen=True)
 class NotCertifiable:
     """No cut passed. `needed`: how many more flagged labels would do, None when this detector cannot reach the target
     (or not with any number worth labelling); `next`: the plan to draw them by. Never a threshold."""
 
-    why: str
+    why: Shortfall
     needed: int | None
     next: Plan | None
     target: float

@@ -18,11 +18,17 @@ from numpy.typing import ArrayLike
 
 from calibrate.errors import BadInput
 from calibrate.orientation import flags
-from calibrate.stats.certification.certificates import Certified, Evidence, NotCertifiable, Plan, Step
+from calibrate.stats.certification.certificates import (
+    Certified,
+    Evidence,
+    NotCertifiable,
+    Plan,
+    Shortfall,
+    ShortfallReason,
+    Step,
+)
 from calibrate.stats.certification.planning import (
     AT_LEAST,
-    POWER,
-    SIZES,
     Ladder,
     Walk,
     best_walk,
@@ -34,7 +40,7 @@ from calibrate.stats.certification.planning import (
 )
 from calibrate.stats.intervals.exact_tests import ALPHA, binomial_p, level, lower_bound, walk_down
 from calibrate.stats.sweep.design import Bools, Floats, Ints, check_weights
-from calibrate.types import FlagWhen
+from calibrate.types import FlagWhen, Interval
 
 STAGE_A_SHARE = 0.4
 """Of the labels one can afford, the part to spend on stage A."""
@@ -139,7 +145,7 @@ def _what_it_takes(
     """Not certified: what all labels so far, those of stage B among them, say about another attempt."""
     before = plan.evidence
     if before is None:
-        return NotCertifiable(_failed(steps, plan.target), None, None, plan.target, plan.alpha, steps)
+        return NotCertifiable(Shortfall(ShortfallReason.FAILED), None, None, plan.target, plan.alpha, steps)
     rungs = before.ladder
     # Stage B was drawn uniformly, so its labels weigh alike.
     evidence = Evidence(
@@ -174,24 +180,18 @@ def _out_of_reach(
 ) -> NotCertifiable:
     """Why there is no certificate, and how many labels the next attempt would take, if any number would do."""
     rungs = evidence.ladder
-    reason = _failed(steps, target) if steps else "the labels so far give no cut worth testing"
     likely = float(chance_within_reach(rungs, curves, target)[0])
     n, now = 0, level(attempt, alpha)
     if likely >= SLIM:
         walk = labels_needed(rungs, curves, fresh=fresh, target=target, level=now, rng=rng)
         n = int(walk.labels[0])
     if not n:
-        best, low, high = _best_precision(rungs, curves)
-        why = (
-            f"{reason}; not reachable with this detector: its best cut has a precision of about {best:.2f} "
-            f"({low:.2f}–{high:.2f})"
-            if likely < SLIM
-            else f"{reason}; {SIZES[-1]:,} more flagged labels, or all that {fresh:,} fresh traces give, would not do"
-        )
+        why = Shortfall(ShortfallReason.TOO_MANY, fresh=fresh)
+        if likely < SLIM:
+            why = Shortfall(ShortfallReason.OUT_OF_REACH, best=_best_precision(rungs, curves))
         return NotCertifiable(why, None, None, target, alpha, steps)
     plan = _plan(evidence, curves, walk, target=target, alpha=alpha, attempt=attempt)
-    why = f"{reason}; about {n} more flagged labels would do, with a chance of {POWER:.0%}"
-    return NotCertifiable(why, n, plan, target, alpha, steps)
+    return NotCertifiable(Shortfall(ShortfallReason.MORE_LABELS), n, plan, target, alpha, steps)
 
 
 def _plan(evidence: Evidence, curves: Floats, walk: Walk, *, target: float, alpha: float, attempt: int) -> Plan:
@@ -236,20 +236,12 @@ def _steps(plan: Plan, m: Ints, k: Ints, p: Floats, last: int) -> tuple[Step, ..
     )
 
 
-def _failed(steps: tuple[Step, ...], target: float) -> str:
-    first = steps[0]
-    return (
-        f"of the {first.labels} labels flagged at {first.cut:.4g}, {first.hallucinated} are hallucinated: "
-        f"too few to be sure of a precision of {target:.2f}"
-    )
-
-
-def _best_precision(ladder: Ladder, curves: Floats) -> tuple[float, float, float]:
+def _best_precision(ladder: Ladder, curves: Floats) -> Interval:
     share = np.cumsum(ladder.rings)
     enough = share * ladder.total >= AT_LEAST
     enough[-1] = True
     best = (np.cumsum(curves[0] * ladder.rings, axis=-1) / share)[:, enough].max(-1)
-    return float(best.mean()), float(np.quantile(best, 0.05)), float(np.quantile(best, 0.95))
+    return Interval(float(best.mean()), float(np.quantile(best, 0.05)), float(np.quantile(best, 0.95)))
 
 
 def first_of_each(groups: Sequence[Hashable], n: int) -> list[int]:

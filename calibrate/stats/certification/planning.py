@@ -96,8 +96,10 @@ def build_ladder(pool: Floats, *, flag_when: FlagWhen = "above") -> Ladder:
     if not np.isfinite(scored).all():
         raise BadInput(f"{np.isinf(scored).sum()} scores are infinite: a detector that cannot score must abstain")
     if len(scored) < 2 or scored.min() == scored.max():
-        what = f"all {len(scored)} scores are {scored[0]:.4g}" if len(scored) else "no trace has a score"
-        raise BadInput(f"{what}: there is nothing to cut; see why the detector gave them")
+        raise BadInput(
+            (f"all {len(scored)} scores are {scored[0]:.4g}" if len(scored) else "no trace has a score")
+            + ": there is nothing to cut; see why the detector gave them"
+        )
     ordered = np.sort(suspicion(scored, flag_when))
     halvings = np.arange(OCTAVES * STEPS_PER_OCTAVE, -1, -1) / STEPS_PER_OCTAVE
     wanted = np.clip(np.round(len(pool) * 2.0**-halvings), 1, len(scored)).astype(np.int64)

@@ -112,7 +112,6 @@ def parse_since(text: str) -> timedelta | datetime | None:
     compact = text.strip()
     if compact.lower() == "all":
         return None
-    remedy = f"no window {text!r}: write 14d, 12h or 2w, a date such as 2026-11-01, or all"
     match = re.fullmatch(r"([0-9]{1,9})([hdw])", compact.lower())
     try:
         if match:
@@ -122,7 +121,7 @@ def parse_since(text: str) -> timedelta | datetime | None:
             return back
         start = datetime.fromisoformat(compact)
     except (ValueError, OverflowError) as error:
-        raise BadInput(remedy) from error
+        raise BadInput(f"no window {text!r}: write 14d, 12h or 2w, a date such as 2026-11-01, or all") from error
     return start.replace(tzinfo=UTC) if start.tzinfo is None else start.astimezone(UTC)
 
 

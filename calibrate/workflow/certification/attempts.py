@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
-from calibrate.orientation import SIGNS, flags
-from calibrate.stats.certification.certificates import Certified, NotCertifiable, Plan, Step
+from calibrate.orientation import flags
+from calibrate.stats.certification.certificates import Certified, NotCertifiable, Plan, Shortfall, ShortfallReason, Step
 from calibrate.stats.sampling.designs import Cut
-from calibrate.types import Guarantee, Sample, TraceFilter
+from calibrate.types import Guarantee, Interval, Sample, TraceFilter
 from calibrate.workflow.evidence import evidence, loading
 from db import Store
 from db.chosen import Certification
@@ -31,7 +31,8 @@ class Terms:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of an attempt: a `guarantee` for flagging at `cut`, or neither and `why` not.
+    """What came of an attempt: a `guarantee` for flagging at `cut`, or neither and `why` not (a sentence, as older
+    stores kept it, or the reason).
 
     `needed`: fresh labels that another attempt would take, None where no number is likely to do. `unsure` labels,
     disputed ones among them, were counted as not hallucinated; `repeats` share their sources with an earlier label
@@ -40,7 +41,7 @@ class Outcome:
 
     cut: float | None
     guarantee: Guarantee | None
-    why: str | None
+    why: Shortfall | str | None
     needed: int | None
     unsure: int
     repeats: int
@@ -48,7 +49,7 @@ class Outcome:
 
 
 @dataclass(frozen=True)
-class Standing:
+class CertificationStatus:
     """Where an attempt stands. `fresh` is the sample drawn by the plan, of which `labelled` have a verdict."""
 
     certification: Certification
@@ -66,20 +67,15 @@ class Standing:
             return "planned"
         return "labelled" if self.labelled == self.fresh.size else "drawn"
 
-    @property
-    def limit(self) -> str:
-        """The deepest cut in words: "≥ 0.62"."""
-        return limit(self.plan, self.plan.deepest)
 
-
-def standing(store: Store, detector: str, *, config_id: int | None = None) -> Standing | None:
+def standing(store: Store, detector: str, *, config_id: int | None = None) -> CertificationStatus | None:
     """Where the newest attempt of a detector (of one of its configurations) stands; None before the first."""
     known = store.certifications.of(detector)
     newest = next((one for one in known if config_id is None or one.config_id == config_id), None)
     return None if newest is None else standing_of(store, newest)
 
 
-def certified(store: Store, detector: str, config_id: int, target: float) -> Standing | None:
+def certified(store: Store, detector: str, config_id: int, target: float) -> CertificationStatus | None:
     """The newest attempt of a configuration that certified this target; later ones at others do not undo it."""
     for one in store.certifications.of(detector):
         at = standing_of(store, one) if one.config_id == config_id and one.outcome is not None else None
@@ -111,9 +107,9 @@ def overturned(store: Store, detector: str, guarantee: Guarantee) -> Overturned 
     return None
 
 
-def standing_of(store: Store, one: Certification) -> Standing:
+def standing_of(store: Store, one: Certification) -> CertificationStatus:
     labelled = sum(row.gold is not None for row in fresh_rows(store, one))
-    return Standing(one, plan_of(one), terms_of(one), fresh_of(store, one), labelled, outcome_of(one))
+    return CertificationStatus(one, plan_of(one), terms_of(one), fresh_of(store, one), labelled, outcome_of(one))
 
 
 def family(store: Store, detector: str, config_id: int, samples: Sequence[str]) -> list[Certification]:
@@ -179,7 +175,15 @@ def outcome_of(one: Certification) -> Outcome | None:
         return None
     sure: Mapping[str, Any] | None = one.outcome["guarantee"]
     walk = tuple(Step(**step) for step in one.outcome["walk"])
-    return Outcome(**{**one.outcome, "guarantee": Guarantee(**sure) if sure else None, "walk": walk})
+    guarantee, why = Guarantee(**sure) if sure else None, _why_of(one.outcome["why"])
+    return Outcome(**{**one.outcome, "guarantee": guarantee, "why": why, "walk": walk})
+
+
+def _why_of(document: Mapping[str, Any] | str | None) -> Shortfall | str | None:
+    if document is None or isinstance(document, str):
+        return document
+    best = document["best"]
+    return Shortfall(ShortfallReason(document["reason"]), Interval(**best) if best else None, document["fresh"])
 
 
 def came_of(found: Certified | NotCertifiable, *, sample: str | None, unsure: int, repeats: int) -> Outcome:
@@ -188,42 +192,3 @@ def came_of(found: Certified | NotCertifiable, *, sample: str | None, unsure: in
         return Outcome(None, None, found.why, found.needed, unsure, repeats, found.walk)
     sure = Guarantee("certified", found.target, 1 - found.alpha, found.bound, found.m, found.k, sample)
     return Outcome(found.cut, sure, None, None, unsure, repeats, found.walk)
-
-
-def limit(plan: Plan, cut: float) -> str:
-    return f"{SIGNS[plan.flag_when]} {cut:.4g}"
-
-
-def said(one: Standing) -> str:
-    """What is known of an attempt, in sentences."""
-    plan, outcome = one.plan, one.outcome
-    if outcome is None:
-        promise = (
-            f"Attempt {plan.attempt}: label {plan.labels:,} fresh traces of those flagged at {one.limit}; "
-            f"chance to certify a precision of {_exact(plan.target)}: about {plan.chance:.0%}."
-        )
-        if one.fresh is None:
-            return promise + _hint(plan)
-        drawn = "" if one.fresh.size >= plan.labels else f" Only {one.fresh.size:,} were there to draw."
-        return f"{promise}{drawn} {one.labelled:,} of {one.fresh.size:,} are labelled."
-    counted = [f"{outcome.unsure:,} unsure or disputed counted as not hallucinated" if outcome.unsure else ""]
-    counted += [f"{outcome.repeats:,} that share sources with another were left out" if outcome.repeats else ""]
-    notes = "; ".join(note for note in counted if note)
-    notes = f" Of the labels, {notes}." if notes else ""
-    if outcome.guarantee is None or outcome.cut is None:
-        why = str(outcome.why)
-        return f"Not certified: {why}.{notes}"
-    sure = outcome.guarantee
-    return (
-        f"Certified: of what is flagged at {limit(plan, outcome.cut)}, at least {_exact(sure.target)} is hallucinated "
-        f"({_exact(sure.confidence)} certain; {sure.hallucinated:,} of {sure.labels:,} fresh labels were).{notes}"
-    )
-
-
-def _exact(share: float) -> str:
-    """A share that was asked for, in all its digits: rounded up it would claim more than is known."""
-    return f"{100 * share:.10g}%"
-
-
-def _hint(plan: Plan) -> str:
-    return " That is little: label more of the sample first, or allow more fresh labels." if plan.chance < 0.5 else ""

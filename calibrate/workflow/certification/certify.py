@@ -31,9 +31,8 @@ from calibrate.stats.sampling.designs import Cut
 from calibrate.stats.sweep.design import Bools, Floats
 from calibrate.types import FlagWhen, Interval, OperatingPoint, Sample, TraceFilter
 from calibrate.workflow.certification import attempts
-from calibrate.workflow.certification.attempts import Standing as Standing
+from calibrate.workflow.certification.attempts import CertificationStatus as CertificationStatus
 from calibrate.workflow.certification.attempts import Terms
-from calibrate.workflow.certification.attempts import said as said
 from calibrate.workflow.certification.attempts import standing as standing
 from calibrate.workflow.certification.attempts import standing_of as standing_of
 from calibrate.workflow.evidence import evidence
@@ -268,11 +267,15 @@ def _check_enough(name: str, fixed: Plan, there: int, *, fewer: bool) -> None:
     few = least(fixed)
     if there >= fixed.labels or (fewer and there >= few):
         return
-    remedy = f"score what came in since (`detect {name} --all`), or wait for traffic"
-    last = f"or draw these {there} (`certify {name} --fewer`): less likely to certify, and as valid"
-    if there < few:
-        last = f"fewer than {few} certify nothing, even if all of them are hallucinated"
-    raise BadInput(f"the plan asks for {fixed.labels} fresh flagged traces, and {there} are there: {remedy}; {last}")
+    raise BadInput(
+        f"the plan asks for {fixed.labels} fresh flagged traces, and {there} are there: score what came in since "
+        f"(`detect {name} --all`), or wait for traffic; "
+        + (
+            f"fewer than {few} certify nothing, even if all of them are hallucinated"
+            if there < few
+            else f"or draw these {there} (`certify {name} --fewer`): less likely to certify, and as valid"
+        )
+    )
 
 
 def _check_labelled(rows: Sequence[Row]) -> None:

@@ -12,7 +12,7 @@ from numpy.testing import assert_allclose
 from scipy.stats import binom, binomtest, norm
 
 from calibrate.errors import BadInput
-from calibrate.stats.certification.certificates import Certified, NotCertifiable, Plan
+from calibrate.stats.certification.certificates import Certified, NotCertifiable, Plan, Shortfall, ShortfallReason
 from calibrate.stats.certification.certify import certify, plan_certificate
 from calibrate.stats.certification.planning import best_walk, build_ladder, draw_rings, local_weights
 from calibrate.stats.intervals.exact_tests import binomial_p, critical, level, lower_bound, walk_down
@@ -198,7 +198,8 @@ def test_nothing_behind_a_failed_cut_is_certified_however_good() -> None:
     assert [step.outcome for step in found.walk] == ["failed", "not tested"]
     assert found.walk[1].p_value < 1e-6
     assert not hasattr(found, "cut")
-    assert "of the 30 labels flagged at 3, 15 are hallucinated" in found.why
+    assert found.why == Shortfall(ShortfallReason.FAILED)
+    assert (found.walk[0].cut, found.walk[0].labels, found.walk[0].hallucinated) == (3, 30, 15)
 
 
 def test_a_higher_target_never_certifies_a_looser_cut() -> None:
@@ -244,7 +245,7 @@ def test_a_failure_that_more_labels_would_mend_says_how_many_and_plans_them() ->
     assert isinstance(found, NotCertifiable)
     assert found.needed is not None
     assert found.next is not None
-    assert f"about {found.needed} more flagged labels would do" in found.why
+    assert found.why.reason == ShortfallReason.MORE_LABELS
     assert found.next.labels == found.needed
     assert found.next.attempt == 2
     assert found.next.level == pytest.approx(0.008)
@@ -261,7 +262,9 @@ def test_a_detector_that_tells_nothing_is_out_of_reach() -> None:
         found = certify(found, rows, rng.random(len(rows)) < 0.1, rng=rng)
     assert isinstance(found, NotCertifiable)
     assert found.needed is None
-    assert "not reachable with this detector" in found.why
+    assert found.why.reason == ShortfallReason.OUT_OF_REACH
+    assert found.why.best is not None
+    assert (found.why.best.high or 1) < 0.7
 
 
 def test_both_stages_together_certify_good_cuts_from_300_labels() -> None:

@@ -15,8 +15,9 @@ from scipy.stats import binom, binomtest
 
 from calibrate.cli import main
 from calibrate.errors import BadInput
+from calibrate.report.sentences import certification
 from calibrate.report.sentences import release as sentences
-from calibrate.stats.certification.certificates import NotCertifiable
+from calibrate.stats.certification.certificates import NotCertifiable, ShortfallReason
 from calibrate.stats.certification.planning import build_ladder, local_weights
 from calibrate.stats.choosing import policy
 from calibrate.types import Guarantee, Label
@@ -64,7 +65,7 @@ def planned(store: Store, data: evidence.Evidence, **given: Any) -> Certificatio
     return found
 
 
-def standing(store: Store) -> certify.Standing:
+def standing(store: Store) -> certify.CertificationStatus:
     found = certify.standing(store, ABOVE)
     assert found is not None
     return found
@@ -79,7 +80,7 @@ def test_a_walk_that_is_left_after_every_step_is_resumed_and_ends_in_a_saved_poi
     assert certify.standing(store, ABOVE) is None
     fixed = planned(store, data).plan
 
-    def resumed() -> certify.Standing:
+    def resumed() -> certify.CertificationStatus:
         other = open_store(store_url)  # another process, later
         found = standing(other)
         other.close()
@@ -241,7 +242,7 @@ def test_unsure_and_disputed_labels_count_as_not_hallucinated(world: Traffic) ->
         flagged = [row for row in rows if row.value is not None and row.value >= step.cut]
         definite = sum(row.gold == "hallucinated" for row in flagged)
         assert (step.labels, step.hallucinated) == (len(flagged), definite)
-    assert "70 unsure or disputed counted as not hallucinated" in certify.said(standing(store))
+    assert "70 unsure or disputed counted as not hallucinated" in certification.status(standing(store))
 
 
 def test_of_traces_that_share_sources_one_counts(lite: Store) -> None:
@@ -273,7 +274,7 @@ def test_a_failed_attempt_says_what_another_takes_and_that_one_spends_the_next_l
     assert outcome is not None
     assert (outcome.cut, outcome.guarantee, standing(store).stage) == (None, None, "not certifiable")
     assert outcome.needed is not None
-    assert f"about {outcome.needed} more flagged labels would do" in certify.said(standing(store))
+    assert f"about {outcome.needed} more flagged labels would do" in certification.status(standing(store))
     again = planned(store, data)
     second = attempts.plan_of(again)
     assert (second.attempt, second.alpha, second.level) == (2, 0.05, pytest.approx(0.008))
@@ -320,7 +321,7 @@ def test_too_little_fresh_traffic_says_how_much_there_is_and_what_may_be_done(wo
         certify.draw(store, one, now=NOW)
     one = certify.draw(store, one, fewer=True, now=NOW)
     assert len(attempts.fresh_rows(store, one)) == 30
-    assert "Only 30 were there" in certify.said(standing(store))
+    assert "Only 30 were there" in certification.status(standing(store))
 
 
 def test_fewer_than_can_ever_pass_are_not_drawn(world: Traffic) -> None:
@@ -342,7 +343,7 @@ def test_a_detector_that_knows_nothing_gets_no_plan_worth_labelling_for(lite: St
     found = certify.plan(lite, world.first(), target=0.9, seed=5, by="ann", now=NOW)
     if isinstance(found, NotCertifiable):
         assert certify.standing(lite, ABOVE) is None
-        assert "not reachable with this detector" in found.why
+        assert found.why.reason == ShortfallReason.OUT_OF_REACH
     else:
         assert attempts.plan_of(found).chance < 0.2
 

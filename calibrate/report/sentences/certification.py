@@ -1,0 +1,80 @@
+"""How far the certification of a threshold is and what came of it, in sentences."""
+
+from __future__ import annotations
+
+from calibrate.orientation import SIGNS
+from calibrate.report.numbers import count, estimate, exact_share, number, share
+from calibrate.stats.certification.certificates import NotCertifiable, Plan, Shortfall, ShortfallReason, Step
+from calibrate.stats.certification.planning import POWER, SIZES
+from calibrate.workflow.certification.attempts import CertificationStatus, Outcome
+
+
+def status(at: CertificationStatus) -> str:
+    """Say how far an attempt is, or what came of it."""
+    return _progress(at) if at.outcome is None else _outcome(at.plan, at.outcome)
+
+
+def _progress(at: CertificationStatus) -> str:
+    plan = at.plan
+    promise = (
+        f"Attempt {plan.attempt}: label {count(plan.labels, 'fresh trace')} of those flagged at "
+        f"{limit(plan, plan.deepest)}; chance to certify a precision of {exact_share(plan.target)}: "
+        f"about {share(plan.chance)}."
+    )
+    if at.fresh is None:
+        hint = " That is little: label more of the sample first, or allow more fresh labels."
+        return promise + (hint if plan.chance < 0.5 else "")
+    drawn = f" Only {count(at.fresh.size)} were there to draw." if at.fresh.size < plan.labels else ""
+    return f"{promise}{drawn} {count(at.labelled)} of {count(at.fresh.size)} are labelled."
+
+
+def _outcome(plan: Plan, outcome: Outcome) -> str:
+    counted = [
+        f"{count(outcome.unsure)} unsure or disputed counted as not hallucinated" if outcome.unsure else "",
+        f"{count(outcome.repeats)} that share sources with another were left out" if outcome.repeats else "",
+    ]
+    notes = "; ".join(note for note in counted if note)
+    notes = f" Of the labels, {notes}." if notes else ""
+    sure = outcome.guarantee
+    if sure is None or outcome.cut is None:
+        return f"Not certified: {why(plan, outcome)}.{notes}"
+    return (
+        f"Certified: of what is flagged at {limit(plan, outcome.cut)}, at least {exact_share(sure.target)} is "
+        f"hallucinated ({exact_share(sure.confidence)} certain; {count(sure.hallucinated)} of {count(sure.labels)} "
+        f"fresh labels were).{notes}"
+    )
+
+
+def why(plan: Plan, outcome: Outcome) -> str | None:
+    """Say why an attempt certified nothing; None where it did."""
+    if outcome.why is None or isinstance(outcome.why, str):
+        return outcome.why
+    return _shortfall(outcome.why, outcome.walk, plan.target, outcome.needed)
+
+
+def no_plan(result: NotCertifiable) -> str:
+    """Say why no plan is likely to certify anything."""
+    return _shortfall(result.why, result.walk, result.target, result.needed)
+
+
+def _shortfall(why: Shortfall, walk: tuple[Step, ...], target: float, needed: int | None) -> str:
+    failed = "the labels so far give no cut worth testing"
+    if walk:
+        failed = (
+            f"of the {count(walk[0].labels, 'label')} flagged at {number(walk[0].cut)}, {count(walk[0].hallucinated)} "
+            f"are hallucinated: too few to be sure of a precision of {exact_share(target)}"
+        )
+    if why.reason == ShortfallReason.FAILED:
+        return failed
+    if why.reason == ShortfallReason.MORE_LABELS:
+        return f"{failed}; about {count(needed or 0, 'more flagged label')} would do, with a chance of {share(POWER)}"
+    if why.reason == ShortfallReason.OUT_OF_REACH and why.best is not None:
+        best = estimate(why.best.value, why.best.low, why.best.high)
+        return f"{failed}; not reachable with this detector: its best cut has a precision of about {best}"
+    most = count(SIZES[-1], "more flagged label")
+    return f"{failed}; {most}, or all that {count(why.fresh or 0, 'fresh trace')} give, would not do"
+
+
+def limit(plan: Plan, cut: float) -> str:
+    """Write where a cut flags: "≥ 0.62"."""
+    return f"{SIGNS[plan.flag_when]} {number(cut)}"

@@ -18,13 +18,13 @@ FLOORS = (
     ("pages", "cli"),
     ("report", "simulate"),
     ("workflow",),
-    ("ingest", "engines", "runtime"),
-    ("registry, run, serve",),
+    ("ingest", "runtime"),
+    ("engines", "registry, serve"),
     ("detectors", "thresholds"),
     ("backends", "stats", "db"),
     ("types, errors, settings …",),
 )
-MACHINERY, WORDS = FLOORS[4][0], FLOORS[7][0]
+MACHINERY, WORDS = FLOORS[4][1], FLOORS[7][0]
 MACHINES = {"calibrate.registry", "calibrate.serve"}
 LINES = {
     "pages": "the workbench: one folder a page",
@@ -33,9 +33,9 @@ LINES = {
     "simulate": "promises, measured",
     "workflow": "the steps of the loop, composed with the store",
     "runtime": "decide, Guard, alerts, spans",
-    "engines": "where a run executes",
+    "engines": "run detectors, here or in workers",
     "ingest": "one file a trace format",
-    MACHINERY: "find detectors, run them",
+    MACHINERY: "find detectors; hand releases out",
     "detectors": "one file a detector",
     "thresholds": "the file: model, read, write",
     "stats": "arrays in, figures out",

@@ -34,17 +34,26 @@ def choose_labels(store: Store, *, merge: bool = False) -> Sample | None:
     """The sample whose labels are meant, kept across pages and in the address; None for every label there is. With
     `merge` all samples can be taken as one, each weighted by its own design."""
     samples = {sample.name: sample for sample in store.samples.list() if speaks_for_all(sample)}
-    with_labels = [name for name, sample in samples.items() if store.labels.gold_counts(sample.id)] if merge else []
-    names = [*samples, *([TOGETHER] if len(with_labels) > 1 else []), EVERYTHING]
+    labelled = [name for name, sample in samples.items() if store.labels.gold_counts(sample.id)]
+    names = offered_labels(list(samples), labelled, merge=merge)
     wanted = st.query_params.get("sample") or st.session_state.get("sample_at_hand")
     if wanted not in names:
-        # The newest sample that has labels; a sample nobody has labelled yet teaches nothing.
-        wanted = next((n for n, s in samples.items() if store.labels.gold_counts(s.id)), EVERYTHING)
+        wanted = usual_labels(labelled)
     name = st.selectbox("Labels", names, index=names.index(wanted), format_func=lambda n: _labels_title(n, samples))
     st.query_params["sample"] = name
     if name in samples:
         st.session_state["sample_at_hand"] = name
-    return loading.resolve_sample(store, with_labels) if name == TOGETHER else samples.get(name)
+    return loading.resolve_sample(store, labelled) if name == TOGETHER else samples.get(name)
+
+
+def offered_labels(samples: Sequence[str], labelled: Sequence[str], *, merge: bool) -> list[str]:
+    """Every sample, newest first; all of them together where two have labels; every label there is."""
+    return [*samples, *([TOGETHER] if merge and len(labelled) > 1 else []), EVERYTHING]
+
+
+def usual_labels(labelled: Sequence[str]) -> str:
+    """The newest sample that has labels: one that nobody has labelled yet teaches nothing."""
+    return next(iter(labelled), EVERYTHING)
 
 
 def sample_names(sample: Sample | None) -> SampleNames:
@@ -55,9 +64,12 @@ def sample_names(sample: Sample | None) -> SampleNames:
 def best_first(store: Store, runs: Mapping[str, Sequence[Config]], sample: SampleNames) -> dict[str, Sequence[Config]]:
     """The detectors by AUROC on these labels, the ones that cannot be judged last."""
     sweeps = {name: evidence_of(store, configs[-1], sample).sweep for name, configs in runs.items()}
-    # What a detector adds over chance, on the traffic it can score: a perfect one that scores 1% is no place to begin.
-    gain = {name: ((sweep.auroc or 0.5) - 0.5) * (sweep.coverage or 0.0) for name, sweep in sweeps.items()}
-    return dict(sorted(runs.items(), key=lambda item: -gain[item[0]]))
+    return dict(sorted(runs.items(), key=lambda item: -gain(sweeps[item[0]].auroc, sweeps[item[0]].coverage)))
+
+
+def gain(auroc: float | None, coverage: float | None) -> float:
+    """What a detector adds over chance on all traffic: a perfect one that scores 1% of it is no place to begin."""
+    return ((auroc or 0.5) - 0.5) * (coverage or 0.0)
 
 
 def choose_config(runs: Mapping[str, Sequence[Config]], places: Sequence[Any]) -> Config:

@@ -13,6 +13,7 @@ from calibrate.types import Label, Sample, Trace, Verdict
 from db import Store
 from db.labels import Place
 from pages import shell
+from pages.components.text import plain
 
 LONGEST_LOOK = 600.0  # seconds; a longer pause is not labelling
 
@@ -116,6 +117,21 @@ def tally(store: Store, desk: Desk) -> dict[str, int]:
     for verdict in latest.values():
         counts[verdict] = counts.get(verdict, 0) + 1
     return counts
+
+
+def status(desk: Desk, turn: Turn) -> str:
+    """The line above the trace, in Markdown: the sample, how far it is, and what the last press did."""
+    place = turn.place
+    parts = [f"**{plain(desk.sample.name, 60)}**", progress(place)]
+    if desk.back_at is not None:
+        parts.append("back: " + (f"you said {turn.before.verdict}" if turn.before else "you skipped it"))
+    elif turn.pk is not None and place.skipped and place.labelled + place.skipped == place.size:
+        parts.append(f"the {place.skipped} you skipped, once more")
+    elif place.skipped:
+        parts.append(f"{place.skipped} skipped")
+    if desk.message:
+        parts.append(f":gray[{desk.message}]")
+    return " · ".join(parts)
 
 
 def progress(place: Place) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -11,7 +11,7 @@ import streamlit as st
 from calibrate import registry
 from calibrate.detectors.base import Detector
 from calibrate.engines.local import is_starting, log_path, start_worker
-from calibrate.errors import TouchstoneError, UnknownDetector
+from calibrate.errors import UnknownDetector
 from calibrate.report.numbers import about, ago, count, duration, listed
 from calibrate.workflow.detection.detect import free_dead
 from db import Store
@@ -25,10 +25,8 @@ WORDS = {"queued": "waiting", "running": "running", "done": "done", "stopped": "
 
 def start(store: Store, run_id: int) -> None:
     """A worker process for the run. A second one finds it claimed and ends."""
-    try:
+    with shell.errors_kept("detect_problem"):
         start_worker(store.url, run_id)
-    except TouchstoneError as error:
-        st.session_state["detect_problem"] = error
 
 
 def queue(store: Store, detectors: Sequence[Detector], scope: Mapping[str, Any], budget: float | None) -> None:
@@ -40,16 +38,13 @@ def queue(store: Store, detectors: Sequence[Detector], scope: Mapping[str, Any],
         return
     specs = [{"name": detector.name, "params": registry.config_of(detector)} for detector in detectors]
     options = None if budget is None else {"budget": budget}
-    try:
+    with shell.errors_kept("detect_problem"):
         start(store, store.runs.queue(specs, scope, options=options, now=shell.now()).id)
-    except TouchstoneError as error:
-        st.session_state["detect_problem"] = error
 
 
 def show_problem() -> None:
     """What went wrong when a run was to be started, once."""
-    if problem := st.session_state.pop("detect_problem", None):
-        shell.show_error(problem)
+    shell.show_kept_error("detect_problem")
 
 
 def stop(store: Store, run_id: int) -> None:
@@ -73,7 +68,7 @@ def show_progress(store: Store, run_id: int) -> None:
         if is_interrupted(store, run, now):
             _interrupted(store, run)
             return
-        st.progress(min(1.0, run.done / run.total) if run.total else 0.0, text=_progress_text(run, now))
+        st.progress(min(1.0, run.done / run.total) if run.total else 0.0, text=progress_text(run, now))
         st.button(
             "Stopping …" if run.stop_requested else "Stop",
             icon=":material/stop:",
@@ -106,18 +101,18 @@ def show_result(run: Run) -> None:
         st.markdown(title if seconds is None else f"{title}, in {duration(seconds)}")
         if run.error:
             st.text(visible(run.error, 2000))
-        silent = [line for name, tally in run.counts.items() if (line := _silent(name, tally))]
+        silent = [line for name, tally in run.counts.items() if (line := silence_of(name, tally))]
         if silent:
             st.caption("  \n".join(silent))
         if run.counts:
-            st.dataframe(list(_rows(run)), hide_index=True, column_config=_COLUMNS, height="content")
+            st.dataframe(list(rows_of(run)), hide_index=True, column_config=_COLUMNS, height="content")
 
 
 def show_history(runs: list[Run], now: datetime) -> None:
     rows = []
     for run in runs:
         about = {"Run": run.id, "Started": ago(run.created_at, now), "Traces": _scope(run), "State": WORDS[run.status]}
-        rows += [{**about, **row} for row in _rows(run)] or [{**about, "Detector": visible(run.error, 200)}]
+        rows += [{**about, **row} for row in rows_of(run)] or [{**about, "Detector": visible(run.error, 200)}]
     st.dataframe(rows, hide_index=True, column_config=_COLUMNS, height=min(38 + 35 * len(rows), 420))
 
 
@@ -134,7 +129,7 @@ _COLUMNS: dict[str, Any] = {
 }
 
 
-def _rows(run: Run) -> Any:
+def rows_of(run: Run) -> Iterator[dict[str, Any]]:
     for name, tally in run.counts.items():
         why = "; ".join(f"{reason} ({count(n)})" for reason, n in tally.get("why", {}).items())
         yield {
@@ -160,7 +155,7 @@ def _changed(run: Run, name: str) -> str:
     return ", ".join(f"{key}={value}" for key, value in params.items() if usual.get(key, ...) != value)
 
 
-def _silent(name: str, tally: Mapping[str, Any]) -> str | None:
+def silence_of(name: str, tally: Mapping[str, Any]) -> str | None:
     """`schema` could score 0 of 300: no schema."""
     missed = tally["abstained"] + tally["failed"] + tally.get("refusals", 0)
     total = missed + tally["scored"]
@@ -188,7 +183,7 @@ def _seconds_taken(run: Run) -> float | None:
     return (run.finished_at - run.started_at).total_seconds()
 
 
-def _progress_text(run: Run, now: datetime) -> str:
+def progress_text(run: Run, now: datetime) -> str:
     if run.status == "queued" or not run.total:
         return "Starting a worker …"
     parts = [f"{count(run.done)} of {count(run.total, 'score')}"]

@@ -60,7 +60,7 @@ def _show_result(result: Comparison, sample: str | None) -> None:
     if result.first is None or result.second is None:
         st.markdown(f"**Nothing to compare yet.** {plain(sentences.nothing_paired(result) or '')}.")
         return
-    st.markdown(f"**{_verdict(result.auroc)}** {labels}, {count(result.positives)} hallucinated.")
+    st.markdown(f"**{verdict(result.auroc)}** {labels}, {count(result.positives)} hallucinated.")
     places = st.columns(2)
     for place, title, figure, before, after in (
         (places[0], "AUROC, A → B", result.auroc, result.first.auroc, result.second.auroc),
@@ -77,7 +77,7 @@ def _show_result(result: Comparison, sample: str | None) -> None:
         )
 
 
-def _verdict(figure: Interval) -> str:
+def verdict(figure: Interval) -> str:
     if figure.low is None or figure.high is None:
         return "Too few labels to compare the two:"
     if figure.low > 0:

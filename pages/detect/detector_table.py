@@ -23,7 +23,7 @@ def choose(rows: Sequence[Overview]) -> Overview:
     wanted = st.query_params.get("detector") or st.session_state.get("detector_at_hand")
     place = names.index(wanted) if wanted in names else 0
     event = st.dataframe(
-        [_cells(row) for row in rows],
+        [cells(row) for row in rows],
         hide_index=True,
         placeholder="–",
         column_config=_COLUMNS,
@@ -66,7 +66,7 @@ _COLUMNS: dict[str, Any] = {
 }
 
 
-def _cells(row: Overview) -> dict[str, Any]:
+def cells(row: Overview) -> dict[str, Any]:
     covered, ran = row.coverage, row.config is not None
     return {
         "Detector": visible(row.detector.title, 60),

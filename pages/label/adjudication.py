@@ -6,7 +6,6 @@ import time
 
 import streamlit as st
 
-from calibrate.errors import TouchstoneError
 from calibrate.report.numbers import ago, count
 from calibrate.types import Label, Verdict
 from calibrate.workflow.labelling import agreement as step
@@ -72,8 +71,7 @@ def bench(store: Store, pk: int) -> None:
 
 def show_decided() -> None:
     """What the last press did, with the way back to it; or why it did nothing."""
-    if error := st.session_state.pop("agree_problem", None):
-        shell.show_error(error)
+    shell.show_kept_error("agree_problem")
     decided = st.session_state.get("agree_decided")
     if decided is None:
         return
@@ -103,17 +101,10 @@ def _decide(store: Store, pk: int, trace_id: str, verdict: Verdict) -> None:
     if showing != pk or time.monotonic() - since < EARLY:
         return
     note = str(st.session_state.get(f"agree-note-{pk}") or "").strip() or None
-    try:
+    with shell.errors_kept("agree_problem"):
         step.adjudicate(store, pk, verdict, by=shell.user(), now=shell.now(), note=note)
-    except TouchstoneError as error:
-        st.session_state["agree_problem"] = error
-        return
-    except Exception:
-        shell.log.exception("an adjudication was not saved")
-        st.session_state["agree_problem"] = TouchstoneError("This was not saved: press again. The log has the details.")
-        return
-    st.session_state["agree_decided"] = (pk, trace_id, verdict)
-    st.session_state["agree_again"] = None
+        st.session_state["agree_decided"] = (pk, trace_id, verdict)
+        st.session_state["agree_again"] = None
 
 
 def _reopen(pk: int | None) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import streamlit as st
 
-from calibrate.errors import BadInput, TouchstoneError
+from calibrate.errors import BadInput
 from calibrate.report.numbers import count, interval, share
 from calibrate.report.sentences import agreement as sentences
 from calibrate.stats.labels.agreement import ENRICHED, SHARE, Agreement
@@ -203,11 +203,8 @@ def _use(rates: Errors) -> None:
 
 
 def _draw(store: Store, sample: str | None) -> None:
-    try:
+    with shell.errors_kept("agree_problem"):
         drawn = step.double(store, sample, now=shell.now())
-    except TouchstoneError as error:
-        st.session_state["agree_problem"] = error
-    else:
         st.session_state["agree_drawn"] = (drawn.name, drawn.size, drawn.strata["hallucinated"][1])
 
 

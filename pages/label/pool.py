@@ -63,10 +63,14 @@ def show_pool(pool: PoolView, where: TraceFilter) -> None:
     st.markdown(f"**The pool: {count(pool.size, 'trace')}**" + (f" &ensp; :gray[{dated}]" if dated else ""))
     if pool.days:
         bars.days({"traces": pool.days}, height=120, key="pool_days")
-    bars.shares("By label", pool.labels)
-    for name, counts in pool.facets.items():
-        if set(counts) != {NONE}:
-            bars.shares(f"By {name}", counts)
+    for title, counts in shares_of(pool).items():
+        bars.shares(title, counts)
+
+
+def shares_of(pool: PoolView) -> dict[str, Mapping[str, int]]:
+    """What is drawn as shares, by title; no facet that none of the traces has."""
+    facets = {f"By {name}": counts for name, counts in pool.facets.items() if set(counts) != {NONE}}
+    return {"By label": pool.labels, **facets}
 
 
 def _window(newest: datetime | None) -> TraceFilter:
@@ -78,18 +82,22 @@ def _window(newest: datetime | None) -> TraceFilter:
         st.caption(f"The newest trace is from {day(newest)}; the last 14 days hold none.")
     window = st.segmented_control("Window", options, default=default, required=True, key=f"draw_window_{default}")
     if window == LAST:
-        return TraceFilter(since=_midnight(now.date()) - WINDOW + DAY, undated=False)
+        return last_days(now.date())
     if window == UP_TO_NEWEST and newest:
-        end = _midnight(newest.date()) + DAY
-        return TraceFilter(since=end - WINDOW, until=end, undated=False)
+        return replace(last_days(newest.date()), until=_midnight(newest.date()) + DAY)
     if window == CUSTOM:
         last = (newest or now).date()
         chosen = st.date_input("From and to (UTC, both included)", (last - WINDOW + DAY, last), key="draw_dates")
-        return _between(chosen)
+        return between(chosen)
     return TraceFilter()
 
 
-def _between(chosen: tuple[date, ...] | date | None) -> TraceFilter:
+def last_days(last: date) -> TraceFilter:
+    """The 14 days of which `last` is the last."""
+    return TraceFilter(since=_midnight(last) - WINDOW + DAY, undated=False)
+
+
+def between(chosen: tuple[date, ...] | date | None) -> TraceFilter:
     """While only the first day is picked, the window is open to the right."""
     dates = chosen if isinstance(chosen, tuple) else (chosen,)
     since = _midnight(dates[0]) if dates and dates[0] else None

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import streamlit as st
 
-from calibrate.errors import TouchstoneError
 from calibrate.report.numbers import count
 from calibrate.types import Sample
 from calibrate.workflow.sampling.topup import top_up
@@ -48,8 +47,7 @@ def _more(sample: Sample) -> None:
             f"Draw {count(n)} more", icon=":material/add:", on_click=_draw_more, args=(sample.name, sample.size, n)
         )
     st.caption("From the traces it was drawn from, by the same strata; those imported since take no part.")
-    if problem := st.session_state.pop("more_problem", None):
-        shell.show_error(problem)
+    shell.show_kept_error("more_problem")
 
 
 def _draw_more(name: str, seen: int, more: int) -> None:
@@ -58,7 +56,5 @@ def _draw_more(name: str, seen: int, more: int) -> None:
     sample = store.samples.get(name)
     if sample is None or sample.size != seen:
         return
-    try:
+    with shell.errors_kept("more_problem"):
         top_up(store, name, more=more, seed=None, now=shell.now())
-    except TouchstoneError as error:
-        st.session_state["more_problem"] = error

@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection
 import streamlit as st
 
 from calibrate import settings
-from calibrate.errors import BadInput, TouchstoneError
+from calibrate.errors import BadInput
 from calibrate.report.sentences import release as sentences
 from calibrate.thresholds import diff
 from calibrate.workflow.releasing import approval, history
@@ -26,16 +26,14 @@ DONE, PROBLEM, RELEASED, OFFER = "release_done", "release_problem", "release_mad
 
 def carried_out(does: Callable[[], Release | str | None]) -> bool:
     """Does what a button asks for, and keeps what there is to tell. A release is announced; a text is told."""
-    try:
+    result = None
+    with shell.errors_kept(PROBLEM):
         result = does()
         if isinstance(result, Release):
             st.session_state[DONE] = result.version, release_form.place(), announce(result, settings.releases())
             st.session_state[RELEASED] = result.version
         elif result:
             st.session_state[DONE] = result
-    except TouchstoneError as error:
-        st.session_state[PROBLEM] = error
-        return False
     return result is not None
 
 
@@ -92,8 +90,7 @@ def decline(store: Store, key: int) -> None:
 
 def tell(store: Store) -> None:
     """What the last press did."""
-    if problem := st.session_state.pop(PROBLEM, None):
-        shell.show_error(problem)
+    shell.show_kept_error(PROBLEM)
     done = st.session_state.pop(DONE, None)
     if isinstance(done, str):
         st.success(plain(done.replace("`", "")), icon=":material/how_to_reg:")

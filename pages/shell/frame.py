@@ -60,6 +60,26 @@ def guarded() -> Iterator[None]:
         st.error(f"Something went wrong here ({type(error).__name__}). The log of the server has the details.")
 
 
+@contextmanager
+def errors_kept(key: str) -> Iterator[None]:
+    """Keep what goes wrong in a callback under this key, for `show_kept_error` on the page drawn next."""
+    try:
+        yield
+    except TouchstoneError as error:
+        st.session_state[key] = error
+    except Exception:
+        log.exception("a callback failed")
+        st.session_state[key] = TouchstoneError(
+            "This was not saved. Nothing is lost: press again. The log of the server has the details."
+        )
+
+
+def show_kept_error(key: str) -> None:
+    """Show what `errors_kept` kept, once."""
+    if error := st.session_state.pop(key, None):
+        show_error(error)
+
+
 def show_error(error: TouchstoneError) -> None:
     """An error as plain text: its message may quote a trace or a file, so it is not Markdown."""
     with st.container(border=True):

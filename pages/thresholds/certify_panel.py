@@ -6,7 +6,6 @@ from collections.abc import Callable
 
 import streamlit as st
 
-from calibrate.errors import TouchstoneError
 from calibrate.report.numbers import count, estimate, exact_share
 from calibrate.report.sentences import certification as sentences
 from calibrate.stats.certification.certificates import NotCertifiable
@@ -53,8 +52,7 @@ def show(store: Store, data: evidence.Evidence, *, target: float | None = None) 
             _offer_plan(store, data, status, target)
         if message := st.session_state.pop("certify_told", None):
             st.info(plain(message), icon=":material/block:")
-        if problem := st.session_state.pop("certify_problem", None):
-            shell.show_error(problem)
+        shell.show_kept_error("certify_problem")
 
 
 def _about_these(status: CertificationStatus, data: evidence.Evidence) -> bool:
@@ -244,10 +242,8 @@ def _with_error_shown(act: Callable[[], object]) -> Callable[[], None]:
     """A callback whose error is told where the panel is."""
 
     def call() -> None:
-        try:
+        with shell.errors_kept("certify_problem"):
             act()
-        except TouchstoneError as error:
-            st.session_state["certify_problem"] = error
 
     return call
 

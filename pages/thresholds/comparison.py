@@ -97,7 +97,7 @@ def show_sentences(contrast: step.Contrast, selection: Selection) -> None:
         area = difference.auroc
         on = "that both scored" if difference.paired else "of both together"
         st.markdown(
-            f"**{name}** {_verdict(area)} **{first}**: AUROC {apart(area.value, area.low, area.high)}, "
+            f"**{name}** {verdict(area)} **{first}**: AUROC {apart(area.value, area.low, area.high)}, "
             f"{count(difference.n, 'label')} {on}, {count(difference.positives)} hallucinated."
         )
     for caution in sentences.cautions(contrast):
@@ -144,7 +144,7 @@ def show_table(contrast: step.Contrast) -> None:
     )
 
 
-def _verdict(figure: Interval) -> str:
+def verdict(figure: Interval) -> str:
     if figure.low is None or figure.high is None:
         return "cannot be told from"
     if figure.low > 0:

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 import streamlit as st
 
-from calibrate.errors import TouchstoneError
 from calibrate.report.numbers import (
     ago,
     count,
@@ -214,8 +213,7 @@ def offer_save(store: Store, report: step.Report) -> None:
         )  # fmt: skip
         if done := st.session_state.pop("ensemble_saved", None):
             st.markdown(f":material/check: {plain(done)}", width="content")
-    if problem := st.session_state.pop("ensemble_problem", None):
-        shell.show_error(problem)
+    shell.show_kept_error("ensemble_problem")
 
 
 def show_saved(store: Store) -> None:
@@ -240,11 +238,8 @@ def show_saved(store: Store) -> None:
 def _save(store: Store, report: step.Report) -> None:
     """Pressed twice, the same ensemble is saved again: the latest of a name counts, and it is the same."""
     name = str(st.session_state.get("ensemble_name") or "")
-    try:
+    with shell.errors_kept("ensemble_problem"):
         step.save(store, name, wording.document(report), by=shell.user(), now=shell.now())
-    except TouchstoneError as error:
-        st.session_state["ensemble_problem"] = error
-    else:
         st.session_state["ensemble_saved"] = f"Saved: {visible(name.strip(), 100)}."
 
 

@@ -7,7 +7,6 @@ import plotly.graph_objects as go
 import streamlit as st
 
 from calibrate import registry
-from calibrate.errors import TouchstoneError
 from calibrate.report.sentences import probability as sentences
 from calibrate.stats.choosing.policies import NotEnoughLabels
 from calibrate.stats.fitting.reliability import MapCurve, Reliability
@@ -115,16 +114,13 @@ def _fitted(store: Store, name: str, sample: str | None) -> step.Mapped:
 
 def _save(store: Store, mapped: step.Mapped) -> None:
     """Pressed twice, the same map is kept again."""
-    try:
+    with shell.errors_kept("map_problem"):
         step.save(store, mapped, by=shell.user(), now=shell.now())
-    except TouchstoneError as error:
-        st.session_state["map_problem"] = error
 
 
 def _offer(store: Store, mapped: step.Mapped) -> None:
     """Keep the map with the saved operating point; without one, the way to it."""
-    if problem := st.session_state.pop("map_problem", None):
-        shell.show_error(problem)
+    shell.show_kept_error("map_problem")
     saved = store.points.latest().get(mapped.config.name)
     with st.container(horizontal=True, vertical_alignment="center"):
         if saved is None or saved.config_id != mapped.config.id:

@@ -6,63 +6,16 @@ from dataclasses import replace
 
 import streamlit as st
 
-from calibrate.errors import BadInput, TouchstoneError
 from calibrate.report.sentences import figures as wording
 from calibrate.stats.choosing.policies import Policy
-from calibrate.types import OperatingPoint
 from calibrate.workflow.detection import configurations
 from calibrate.workflow.evidence import evidence, traffic
-from calibrate.workflow.releasing import history
 from calibrate.workflow.tuning import operating_points
 from db import Store
 from pages import shell
 from pages.components import evidence_choice, unknown_models
 from pages.components.text import plain
-from pages.thresholds import certify_panel, policy_controls, tune_charts, tune_setting
-
-
-def save(store: Store, data: evidence.Evidence) -> None:
-    """Saves what the controls say now: the page may have been drawn a key press ago.
-
-    Pressed twice, the second press saves the same point again: the latest counts, and it is the same.
-    """
-    try:
-        point = tune_setting.point_of(store, data, tune_setting.setting_for(store, data))
-        if not point.feasible:
-            raise BadInput(f"{wording.why(point)}: nothing was saved")
-        operating_points.save_point(store, data, point, by=shell.user(), now=shell.now())
-    except TouchstoneError as error:
-        st.session_state["tune_problem"] = error
-    else:
-        st.session_state["tune_stale"] = True
-        st.session_state["tune_saved"] = f"Saved: {point.detector} flags at {tune_setting.at(point)}."
-
-
-def live_threshold(store: Store, data: evidence.Evidence) -> float | None:
-    """The threshold in production, when it is for the same version and parameters of the detector."""
-    newest = store.releases.list()[:1]
-    entry = history.read_release(newest[0]).detectors.get(data.config.name) if newest else None
-    same = entry is not None and (entry.version, entry.params) == (data.config.version, data.config.params)
-    return entry.threshold if entry is not None and same else None
-
-
-def offer_save(store: Store, data: evidence.Evidence, point: OperatingPoint) -> None:
-    with st.container(horizontal=True, vertical_alignment="center"):
-        st.button(
-            "Save as operating point",
-            type="primary",
-            icon=":material/bookmark_add:",
-            on_click=save,
-            args=(store, data),
-            disabled=not point.feasible,
-        )
-        if not point.feasible:
-            st.button("Take the nearest by hand", on_click=policy_controls.take_by_hand, args=(point.threshold,))
-        if done := st.session_state.pop("tune_saved", None):
-            st.markdown(f":material/check: {plain(done)}", width="content")
-            st.page_link(shell.page("release"), label="Release it", icon=":material/verified:")
-    if problem := st.session_state.pop("tune_problem", None):
-        shell.show_error(problem)
+from pages.thresholds import certify_panel, policy_controls, tune_charts, tune_figures, tune_overview, tune_setting
 
 
 @st.fragment
@@ -78,15 +31,15 @@ def explore(store: Store, data: evidence.Evidence, per_day: float | None, drawn:
         point = tune_setting.point_of(store, data, setting)
         tune_charts.show_threshold(data, setting, point)
         flags, chance = tune_setting.flags_a_day(store, data, setting, point), tune_setting.chance(data, setting, point)
-        tune_charts.show_figures(point, per_day, flags=flags, chance=chance)
+        tune_figures.show_figures(point, per_day, flags=flags, chance=chance)
         if setting.policy.kind == "elbow":
             elbow = tune_setting.once(data, "elbow", lambda: operating_points.bootstrap_elbow(data))
             st.caption(plain(wording.elbow(elbow)))
         if setting.strength_in_force != "certified":
-            offer_save(store, data, point)
+            tune_figures.offer_save(store, data, point)
         if setting.strength_in_force == "certified" or certify_panel.under_way(store, data):
             certify_panel.show(store, data, target=setting.rule.value if setting.rule.kind == "precision" else None)
-        tune_charts.show_nearby(store, data, point)
+        tune_figures.show_nearby(store, data, point)
 
 
 def bounds() -> bool:
@@ -131,12 +84,12 @@ with shell.page_frame(
     ranked = evidence_choice.best_first(store, runs, evidence_choice.sample_names(sample))
     config = evidence_choice.choose_config(ranked, places[1:])
     labelled = evidence_choice.evidence_of(store, config, evidence_choice.sample_names(sample))
-    tune_charts.show_facts(store, labelled)
-    tune_charts.show_overview(store, ranked, evidence_choice.sample_names(sample))
+    tune_overview.show_facts(store, labelled)
+    tune_overview.show_overview(store, ranked, evidence_choice.sample_names(sample))
     if labelled.sweep.missing:
-        tune_charts.show_missing(labelled)
+        tune_overview.show_missing(labelled)
         if certify_panel.under_way(store, labelled):
             certify_panel.show(store, labelled)
     else:
-        drawn = choose(store, labelled, live_threshold(store, labelled))
+        drawn = choose(store, labelled, tune_charts.live_threshold(store, labelled))
         explore(store, labelled, traffic.traffic_per_day(store, sample), drawn)

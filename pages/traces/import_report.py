@@ -32,8 +32,8 @@ def show_progress(job: ImportJob) -> None:
 
 def show_report(job: ImportJob) -> None:
     with st.container(border=True):
-        st.markdown(_headline(job))
-        for line in _details(job):
+        st.markdown(headline(job))
+        for line in details(job):
             st.caption(line)
         for state in job.files:
             if state.problem:
@@ -45,7 +45,7 @@ def show_report(job: ImportJob) -> None:
         _rejections(job)
 
 
-def _headline(job: ImportJob) -> str:
+def headline(job: ImportJob) -> str:
     imported, duplicates = job.total("imported"), job.total("duplicates")
     if job.stopped:
         return f"**Stopped.** {count(imported, 'trace')} imported before that; importing again adds only the rest."
@@ -57,7 +57,7 @@ def _headline(job: ImportJob) -> str:
     return "**Nothing was imported.**"
 
 
-def _details(job: ImportJob) -> list[str]:
+def details(job: ImportJob) -> list[str]:
     lines = []
     if job.total("imported") and job.total("duplicates"):
         lines.append(f"{count(job.total('duplicates'), 'trace')} already in the store, left as it is.")

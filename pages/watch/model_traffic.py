@@ -87,7 +87,7 @@ def named(name: str) -> str:
 def show_table(registry: step.Registry) -> None:
     """Every value, newest first, with its labels and what they say."""
     st.dataframe(
-        [_row(registry, value) for value in registry.values], hide_index=True, column_config=_columns(registry)
+        [row_of(registry, value) for value in registry.values], hide_index=True, column_config=columns(registry)
     )
     basis = (
         f"from the labels of {plain(registry.sample, 60)}, weighted by its design"
@@ -100,7 +100,7 @@ def show_table(registry: step.Registry) -> None:
         st.caption(f":material/warning: {plain(caution)}.")
 
 
-def _row(registry: step.Registry, value: step.Seen) -> dict[str, Any]:
+def row_of(registry: step.Registry, value: step.Seen) -> dict[str, Any]:
     row: dict[str, Any] = {
         "Name": "not given" if value.name == NONE else visible(value.name, 80),
         "Traces": value.traces,
@@ -115,7 +115,7 @@ def _row(registry: step.Registry, value: step.Seen) -> dict[str, Any]:
     return {**row, "Hallucinated": shown, "Labels": value.labels}
 
 
-def _columns(registry: step.Registry) -> dict[str, Any]:
+def columns(registry: step.Registry) -> dict[str, Any]:
     column = st.column_config
     name = "Model" if registry.by == "model" else visible(registry.by, 40)
     return {

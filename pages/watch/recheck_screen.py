@@ -2,31 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from math import log
 
 import numpy as np
 import plotly.graph_objects as go
 import streamlit as st
 
-from calibrate.errors import TouchstoneError
 from calibrate.report.numbers import count, estimate, exact_share, interval, labelled, share
 from calibrate.report.sentences import recheck as sentences
 from calibrate.thresholds.model import Metrics, ThresholdsFile
-from calibrate.types import TraceFilter, Verdict
+from calibrate.types import TraceFilter
 from calibrate.workflow.watching import recheck as step
 from db import Store
 from db.rechecks import Recheck
 from pages import shell
-from pages.components import labelling_desk, trace_card, verdict_bar
+from pages.components import labelling_desk, labelling_surface
 from pages.components.charts import BLUE, CONFIG, GREY, HERE, VERMILLION, axis, template
-from pages.components.labelling_desk import Desk
 from pages.components.text import middle, plain, visible
 
 EVERY = "All traffic"
 CARD_HEIGHT = "max(20rem, calc(100dvh - 27rem))"
-DESK, PROBLEM = "recheck_desk", "recheck_problem"
+NAME = "recheck"
 
 
 def choose(store: Store, file: ThresholdsFile) -> tuple[str, str | None]:
@@ -122,30 +118,17 @@ def screen(store: Store, recheck: Recheck) -> None:
     with shell.guarded():
         state = step.state(store, recheck, now=shell.now())
         if state.done or not state.left:
-            st.session_state.pop(DESK, None)
+            labelling_surface.leave(NAME)
             st.rerun()
         st.markdown(_status(state))
-        if error := st.session_state.pop(PROBLEM, None):
-            shell.show_error(error)
-        desk: Desk | None = st.session_state.get(DESK)
-        if desk is None or desk.sample != state.sample or desk.labeller != shell.user():
-            desk = Desk(state.sample, shell.user(), turn=desk.turn if desk else 0, only_open=True)
-            st.session_state[DESK] = desk
+        labelling_surface.show_problem(NAME)
+        desk = labelling_surface.desk_for(NAME, state.sample, shell.user(), only_open=True)
         turn = labelling_desk.turn(store, desk)
         if turn.pk is None or turn.trace is None:
             st.markdown("You have labelled all that were drawn; the rest waits for another labeller.")
             show_evidence(state)
             return
-        trace_card.show(turn.trace, height=CARD_HEIGHT, key="recheck-card", blind=True, scroll_keys=True)
-        verdict_bar.show(
-            turn.number,
-            before=turn.before,
-            went_back=desk.back_at is not None,
-            can_go_back=turn.can_go_back,
-            on_verdict=_on_verdict,
-            on_skip=_on_skip,
-            on_back=_on_back,
-        )
+        labelling_surface.show(NAME, desk, turn, height=CARD_HEIGHT)
         # Below the trace: who judges it need not look at what it would prove.
         show_evidence(state)
 
@@ -155,34 +138,3 @@ def _status(state: step.State) -> str:
     ahead = f", about {count(state.standing.more)} more" if state.standing.more else ""
     left = f"{count(state.left, 'flagged trace')} drawn and not labelled"
     return f"**{count(state.counted, 'label')}{ahead}** · {left}, {count(state.pool - state.sample.size)} more to draw"
-
-
-def _on_verdict(number: int, verdict: Verdict) -> None:
-    picked = verdict_bar.chosen(number)
-    with errors_shown_above():
-        desk = st.session_state[DESK]
-        labelling_desk.answer(shell.store(), desk, number, verdict, kinds=picked.kinds, note=picked.note)
-
-
-def _on_skip(number: int) -> None:
-    with errors_shown_above():
-        labelling_desk.skip(shell.store(), st.session_state[DESK], number)
-
-
-def _on_back(number: int) -> None:
-    with errors_shown_above():
-        labelling_desk.back(shell.store(), st.session_state[DESK], number)
-
-
-@contextmanager
-def errors_shown_above() -> Iterator[None]:
-    """What goes wrong in a callback is shown above the trace, which stays until its label is in the store."""
-    try:
-        yield
-    except TouchstoneError as error:
-        st.session_state[PROBLEM] = error
-    except Exception:
-        shell.log.exception("a recheck's callback failed")
-        st.session_state[PROBLEM] = TouchstoneError(
-            "This was not saved. Nothing is lost: press again. The log of the server has the details."
-        )

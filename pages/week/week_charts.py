@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date, datetime, timedelta
 
 import plotly.graph_objects as go
@@ -12,9 +12,9 @@ import streamlit as st
 from calibrate.report.numbers import count, day, labelled
 from calibrate.thresholds.ensembles import EnsembleMetrics
 from calibrate.thresholds.model import Metrics, ThresholdsFile
-from calibrate.types import Guarantee, Interval, Tier
+from calibrate.types import Guarantee, Interval, LabelState, Tier, TraceFilter
 from db import Store
-from pages.components import charts
+from pages.components import bars, charts
 from pages.components.text import charted, visible
 
 MONTH = timedelta(days=30)
@@ -179,3 +179,17 @@ def _measured(names: Sequence[str], rows: Sequence[KnownPrecision]) -> dict[str,
         "name": "measured, with its 95% interval",
         "hovertemplate": "%{x:.0%} (%{customdata[0]:.0%} to %{customdata[1]:.0%})<extra></extra>",
     }
+
+
+def show_traffic(store: Store) -> None:
+    """Thirty days up to the newest trace, by label state."""
+    newest = store.traces.summary().last
+    st.markdown("**Traces a day**")
+    if newest is None:
+        st.caption("These traces carry no time, so there is no traffic to show.")
+        return
+    window = TraceFilter(since=newest - MONTH, undated=False)
+    states: tuple[LabelState, ...] = ("hallucinated", "clean", "unsure", "disputed", "unlabelled")
+    counts = {state: store.traces.per_day(replace(window, label=state)) for state in states}
+    st.caption(f"The 30 days up to {day(newest)}, by label")
+    bars.days({state: counts for state, counts in counts.items() if counts}, key="traffic")

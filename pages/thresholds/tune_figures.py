@@ -1,0 +1,177 @@
+"""What a threshold does: the sentence, figures with intervals, the traces on either side of it, and saving it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from html import escape
+
+import streamlit as st
+
+from calibrate.errors import BadInput
+from calibrate.report.numbers import about, count, interval, number, share
+from calibrate.report.sentences import figures as wording
+from calibrate.types import Evidence, Interval, OperatingPoint, Trace
+from calibrate.workflow.evidence import evidence
+from calibrate.workflow.tuning import operating_points
+from db import Store
+from db.scores import Config, Row
+from pages import shell
+from pages.components import charts, trace_card
+from pages.components.text import plain
+from pages.thresholds import (
+    policy_controls,
+    tune_setting,
+)
+
+NEAR = 3
+CARD_HEIGHT = "18rem"
+STYLE = """<style>
+.st-key-tune-slider {padding: 0 3px 0 59px}
+.ts-matrix {border-collapse: collapse; font-size: .875rem; line-height: 1.9; font-variant-numeric: tabular-nums}
+.ts-matrix th {font-weight: 400; opacity: .65; padding: 0 .9rem 0 0; text-align: left}
+.ts-matrix thead th + th {text-align: right}
+.ts-matrix td {text-align: right; padding: 0 .9rem 0 .9rem; font-size: 1.1rem}
+.ts-matrix td.bad {font-weight: 700}
+.ts-matrix i {display: inline-block; width: .6rem; height: .6rem; border-radius: 50%; margin-right: .4rem}
+.ts-said {margin-bottom: 1rem}
+.ts-said p {margin: 0 0 .25rem}
+.ts-said .quiet {font-size: .875rem; opacity: .65}
+.ts-figures {display: grid; grid-template-columns: 2.3fr repeat(5, 1fr); gap: 1rem}
+.ts-figures dl {margin: 0; font-variant-numeric: tabular-nums}
+.ts-figures dt {font-size: .875rem; font-weight: 400}
+.ts-figures dd {margin: 0; font-size: 1.9rem; line-height: 1.4}
+.ts-figures dd + dd {font-size: .875rem; opacity: .65}
+</style>"""
+VERDICTS = {
+    (True, True): ("caught", "good"),
+    (True, False): ("false alarm: gold says clean", "alarm"),
+    (False, True): ("missed: gold says hallucinated", "missed"),
+    (False, False): ("rightly passed", "good"),
+}
+
+
+def show_figures(
+    point: OperatingPoint, per_day: float | None, *, flags: float | None = None, chance: float | None = None
+) -> None:
+    """The sentence, the counts, and each figure with its interval. `flags` a day, where traffic was counted; `chance`
+    that a threshold chosen so is short of its target."""
+    rate = point.flag_rate.value
+    estimated = None if per_day is None or rate is None else rate * per_day
+    # Why a policy is not met stands above the charts already.
+    sentence = wording.sentence(replace(point, why=None), estimated if flags is None else flags, chance=chance)
+    first, _, rest = sentence.partition(". ")
+    words = [f"<p><b>{escape(first)}.</b> {escape(rest)}</p>"]
+    words += [f'<p class="quiet">{escape(caution)}</p>' for caution in wording.cautions(point)]
+    named = (
+        ("Precision", point.precision, "Share of flags that is right"),
+        ("Recall", point.recall, "Share of hallucinations that is flagged, end to end"),
+        ("False-positive rate", point.fpr, "Share of clean traces that is flagged"),
+        ("Flag rate", point.flag_rate, "Share of all traffic that is flagged"),
+    )
+    metrics = [_metric(*figure) for figure in named] + [_flags_a_day(point.flag_rate, per_day)]
+    # One element of the page and not fourteen: it is drawn anew with every move of the threshold.
+    table = f'<div class="ts-figures">{_matrix(point)}{"".join(metrics)}</div>'
+    st.html(f'{STYLE}<div class="ts-said">{"".join(words)}</div>{table}')
+
+
+def show_nearby(store: Store, data: evidence.Evidence, point: OperatingPoint) -> None:
+    """The traces just on either side of the threshold, readable in place; where flag and gold differ is marked."""
+    near = data.nearby(point.threshold, most=NEAR)
+    rows = [*near.flagged[::-1], *near.passed]
+    traces = _read(store, data.config, rows)
+    cards = [
+        trace_card.Shown(*traces[row.pk], _heading(row, flagged=i < len(near.flagged))) for i, row in enumerate(rows)
+    ]
+    line = f"↑ flagged · threshold {tune_setting.at(point)} · not flagged ↓"
+    between = [line] if rows else []
+    st.subheader("Either side of the threshold", anchor=False)
+    items: list[trace_card.Shown | str] = [*cards[: len(near.flagged)], *between, *cards[len(near.flagged) :]]
+    trace_card.show_list(items, height=CARD_HEIGHT, key="tune_near")
+
+
+def _read(store: Store, config: Config, rows: Sequence[Row]) -> dict[int, tuple[Trace, Sequence[Evidence]]]:
+    """The traces of these rows with their evidence. Those shown before the threshold moved are not read again."""
+    shown, before = st.session_state.get("tune_near", (None, {}))
+    already_read = before if shown == config.id else {}
+    missing = [row.pk for row in rows if row.pk not in already_read]
+    traces = store.traces.load(missing) if missing else ()
+    evidence = store.scores.evidence(config.id, missing) if missing else {}
+    read = {pk: (trace, evidence.get(pk, ())) for pk, trace in zip(missing, traces, strict=True)}
+    current = {row.pk: already_read.get(row.pk) or read[row.pk] for row in rows}
+    st.session_state["tune_near"] = (config.id, current)
+    return current
+
+
+def _heading(row: Row, *, flagged: bool) -> trace_card.Heading:
+    return trace_card.Heading(number(row.value), *VERDICTS[flagged, row.gold == "hallucinated"])
+
+
+def _matrix(point: OperatingPoint) -> str:
+    """Numbers and our own words only."""
+    rows = (
+        ("Flagged", point.true_positives, "", point.false_positives, "bad"),
+        ("Passed", point.false_negatives, "bad", point.true_negatives, ""),
+    )
+    body = "".join(
+        f'<tr><th>{name}</th><td class="{a}">{count(hallucinated)}</td><td class="{b}">{count(clean)}</td></tr>'
+        for name, hallucinated, a, clean, b in rows
+    )
+    head = "".join(
+        f'<th><i style="background:{colour}"></i>{name}</th>'
+        for name, colour in (("hallucinated", charts.VERMILLION), ("clean", charts.BLUE))
+    )
+    return f'<table class="ts-matrix"><thead><tr><th>Labels</th>{head}</tr></thead><tbody>{body}</tbody></table>'
+
+
+def _metric(name: str, figure: Interval, about: str) -> str:
+    if figure.value is None:
+        return _figure(name, "–", "unknown", about)
+    return _figure(name, share(figure.value), interval(figure.low, figure.high), about)
+
+
+def _flags_a_day(rate: Interval, per_day: float | None) -> str:
+    name, help = "Flags a day", "The flag rate times the traces a day in the sample's window"
+    if per_day is None or rate.value is None:
+        return _figure(name, "–", "unknown: no times", help)
+    reach = ""
+    if rate.low is not None and rate.high is not None:
+        reach = f"{about(rate.low * per_day)}–{about(rate.high * per_day)}"
+    return _figure(name, about(rate.value * per_day), reach, help)
+
+
+def _figure(name: str, value: str, reach: str, about: str) -> str:
+    """Numbers and our own words only."""
+    return f'<dl title="{about}"><dt>{name}</dt><dd>{value}</dd><dd>{reach}</dd></dl>'
+
+
+def save(store: Store, data: evidence.Evidence) -> None:
+    """Saves what the controls say now: the page may have been drawn a key press ago.
+
+    Pressed twice, the second press saves the same point again: the latest counts, and it is the same.
+    """
+    with shell.errors_kept("tune_problem"):
+        point = tune_setting.point_of(store, data, tune_setting.setting_for(store, data))
+        if not point.feasible:
+            raise BadInput(f"{wording.why(point)}: nothing was saved")
+        operating_points.save_point(store, data, point, by=shell.user(), now=shell.now())
+        st.session_state["tune_stale"] = True
+        st.session_state["tune_saved"] = f"Saved: {point.detector} flags at {tune_setting.at(point)}."
+
+
+def offer_save(store: Store, data: evidence.Evidence, point: OperatingPoint) -> None:
+    with st.container(horizontal=True, vertical_alignment="center"):
+        st.button(
+            "Save as operating point",
+            type="primary",
+            icon=":material/bookmark_add:",
+            on_click=save,
+            args=(store, data),
+            disabled=not point.feasible,
+        )
+        if not point.feasible:
+            st.button("Take the nearest by hand", on_click=policy_controls.take_by_hand, args=(point.threshold,))
+        if done := st.session_state.pop("tune_saved", None):
+            st.markdown(f":material/check: {plain(done)}", width="content")
+            st.page_link(shell.page("release"), label="Release it", icon=":material/verified:")
+    shell.show_kept_error("tune_problem")

@@ -1,0 +1,59 @@
+"""Starting a recheck: the precision to hold, and drawing the flagged traces."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from calibrate.stats.choosing.policies import parse
+from calibrate.thresholds.model import DetectorEntry
+from calibrate.workflow.watching import recheck as step
+from db import Store
+from pages import shell
+from pages.components import labelling_surface
+from pages.components.text import plain
+from pages.watch import recheck_screen
+
+
+def begin(store: Store, detector: str, model: str | None) -> None:
+    """Pressed twice, the second finds the recheck under way."""
+    with labelling_surface.errors_kept(recheck_screen.NAME):
+        target = st.session_state.get("recheck_target")
+        step.begin(
+            store, detector, model=model, target=None if target is None else target / 100,
+            by=shell.user(), now=shell.now(),
+        )  # fmt: skip
+
+
+def more(store: Store, detector: str, model: str | None) -> None:
+    with labelling_surface.errors_kept(recheck_screen.NAME):
+        if recheck := step.open_one(store, detector, model=model):
+            step.more(store, recheck, now=shell.now())
+
+
+def offer(store: Store, entry: DetectorEntry, detector: str, model: str | None, *, again: bool) -> None:
+    """The start: what it will hold the precision against, and what it costs."""
+    policy = parse(entry.policy)
+    promised = entry.guarantee.target if entry.guarantee else policy.value if policy.kind == "precision" else None
+    if not again:
+        st.markdown(
+            "You label what it flags, one trace at a time. After each label this page says whether it is decided: you "
+            "may look and stop whenever you like, and it is wrong in at most 5 of 100 rechecks."
+        )
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        target = st.number_input(
+            "Precision to hold, %", min_value=5, max_value=95, step=5, width=170,
+            value=None if promised is None else min(95, max(5, round(100 * promised))), key="recheck_target",
+            placeholder="say which",
+        )  # fmt: skip
+        st.button(
+            f"Recheck {plain(detector)} again" if again else f"Recheck {plain(detector)}",
+            type="secondary" if again else "primary",
+            icon=":material/fact_check:",
+            disabled=target is None,
+            on_click=begin,
+            args=(store, detector, model),
+        )
+    if promised is None:
+        st.caption(
+            f"No precision was promised for it. When it was released, {recheck_screen.when_released(entry.metrics)}."
+        )

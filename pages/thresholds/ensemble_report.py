@@ -35,6 +35,8 @@ KIND_WORDS: dict[Kind, str] = {
     "k_of_n": "At least k flag",
     "cascade": "Cascade",
 }
+# Kinds that older versions saved and nobody can choose any more.
+OLDER_KINDS = {"weighted": "Mean rank", "any": "Any flags"}
 ABOUT = (
     "Logistic: probabilities fitted to the labels. At least k: each detector flags an equal share. Cascade: cheap ones "
     "first, the costliest on the rest."
@@ -52,6 +54,10 @@ class Choice:
     expensive: str
     pass_share: float
     saved_thresholds: bool
+
+
+def kind_in_words(kind: str) -> str:
+    return KIND_WORDS[kind] if kind in KIND_WORDS else OLDER_KINDS.get(kind, kind)
 
 
 def choose(store: Store, offered: Sequence[str], default: Sequence[str]) -> Choice:
@@ -224,7 +230,7 @@ def show_saved(store: Store) -> None:
         rows = [
             {
                 "Name": visible(ensemble.name, 100),
-                "Kind": KIND_WORDS.get(ensemble.document["kind"], ensemble.document["kind"]),
+                "Kind": kind_in_words(ensemble.document["kind"]),
                 "Detectors": ", ".join(ensemble.document["detectors"]),
                 "What was known": ensemble.document["sentence"],
                 "By": visible(ensemble.saved_by, 60),

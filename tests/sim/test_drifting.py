@@ -30,7 +30,7 @@ def test_rechecks_take_the_labels_promised_and_are_seldom_wrong(sequential: list
 def test_quiet_weeks_are_quiet_and_moved_scores_are_seen() -> None:
     rng = np.random.default_rng(2)
     weeks = [drifting._compared(shape, 300, rng=rng, tests=3) for shape in drifting.SHAPES for _ in range(15)]
-    false = sum(drifting.judge([one])[0].any for one in weeks)
+    false = sum(drifting.judge_shifts([one])[0].any for one in weeks)
     assert false <= binom.isf(0.001, 60, 0.05)
     seen = [drifting._hit(drifting._compared(drifting.SHAPES[0], 300, rng=rng, tests=3, away=0.3)) for _ in range(20)]
     assert sum(seen) >= 17

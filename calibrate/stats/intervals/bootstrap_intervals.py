@@ -82,17 +82,17 @@ def average_precision_interval(value: float | None, draws: Floats, n: Verdicts) 
     return Interval(value, float(low), float(high))
 
 
-def percentile_interval(value: float | None, draws: Floats, n: Verdicts, *, high: Floats | None = None) -> Interval:
+def percentile_interval(value: float | None, draws: Floats, n: Verdicts) -> Interval:
     """Of any other figure, a difference for one: the expanded percentile interval (Hesterberg, The American
     Statistician 69, 2015), which reaches as much further out as Student's t of the rarer verdict's number does, but no
     further than to the `BEYOND` outermost draws. It holds the figure itself, which draws that reckon with the unseen
-    need not. `high`: other draws for the upper end."""
-    below = _enough(draws)
-    above = below if high is None else _enough(high)
-    if value is None or below is None or above is None or np.ptp(below) == 0:
+    need not."""
+    valued = _enough(draws)
+    if value is None or valued is None or np.ptp(valued) == 0:
         return Interval(value)  # draws that are all alike say that labels are few, and not that the figure is certain
     out = max(_tail(n.few), BEYOND / len(draws))
-    return Interval(value, min(value, float(np.quantile(below, out))), max(value, float(np.quantile(above, 1 - out))))
+    low, high = (float(bound) for bound in np.quantile(valued, (out, 1 - out)))
+    return Interval(value, min(value, low), max(value, high))
 
 
 def _enough(draws: Floats) -> Floats | None:

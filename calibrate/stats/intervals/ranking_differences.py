@@ -1,8 +1,18 @@
-"""Two rankings of the same labels: how far apart they are, and how sure one may be of it."""
+"""Two rankings of the same labels: how far apart they are, and how sure one may be of it.
+
+The variance of the difference is that of the stratified jackknife: each trace is left out in turn, the others of its
+stratum standing for it; traces that share their sources are left out together. It is the replicate method of survey
+sampling, and of an AUROC at random nearly DeLong's variance. docs/statistics/simplify.md has what its intervals hold.
+
+References
+----------
+Wolter, Introduction to Variance Estimation, 2nd ed. (2007), chapter 4. Kott, Journal of Official Statistics 17 (2001):
+groups of traces left out together. DeLong, DeLong and Clarke-Pearson, Biometrics 44 (1988).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,14 +21,15 @@ from numpy.typing import ArrayLike
 
 from calibrate.errors import BadInput
 from calibrate.orientation import suspicion
-from calibrate.stats.intervals import bootstrap_intervals
-from calibrate.stats.intervals.bootstrap import RESAMPLES, Areas, Order, Units, draw_counts
+from calibrate.stats.intervals.bootstrap import BLOCK, Areas, Order, Units
+from calibrate.stats.intervals.bootstrap_intervals import SURE, Verdicts
 from calibrate.stats.intervals.unseen_positives import Unseen
 from calibrate.stats.sweep.design import Bools, Floats, Ints, check_weights
 from calibrate.stats.sweep.sweep import Missing, missing_of
 from calibrate.types import FlagWhen, Interval
 
 _NOTHING = Interval(None)
+MOST = 1000  # units left out in turn: more are left out some at a time
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,16 +70,36 @@ def compare_rankings(
     clusters: ArrayLike | None = None,
     weights: ArrayLike | None = None,
     strata: Ints | None = None,
-    resamples: int = RESAMPLES,
 ) -> Comparison:
-    """Compare two sets of scores of the same labelled traces by a paired bootstrap.
+    """Compare two sets of scores of the same labelled traces.
 
-    `labels` are True for hallucinated; both scores are finite and in the detector's units; `second_flag_when` is for a
-    second detector whose suspicious side is another. `clusters` names the group of every trace (traces that share their
-    sources err together); default: each its own. Whole groups are drawn, the same ones for both scores (Field and Welsh
-    2007); the interval of the difference is that of `resampled.figure`. Draws without both classes are left out; when
-    they are half or more, there is no interval. `weights` as for a sweep, `strata` a code per label that says which
-    were drawn together: a hallucinated label that was not seen may speak against either (`unseen_positives`).
+    Parameters
+    ----------
+    labels : array of bool, shape (labels,)
+        True for hallucinated.
+    first, second : array of float, shape (labels,)
+        Scores in their detectors' units, all finite.
+    rng : Generator
+        Draws which units are left out together where there are more than 1,000; else the answer is always the same.
+    flag_when, second_flag_when : {"above", "below"}
+        The suspicious side of the first scores and of the second; the second's is the first's by default.
+    clusters : array, shape (labels,), optional
+        The group of every trace: traces that share their sources err together. Default: each trace is its own.
+    weights : array of float, shape (labels,), optional
+        How many traces of the traffic each label stands for; default: all alike.
+    strata : array of int, shape (labels,), optional
+        Which labels were drawn together. With unequal weights half a hallucinated label that was not seen counts in the
+        heaviest stratum, at the scores of any clean label there (`unseen_positives`).
+
+    Returns
+    -------
+    Comparison
+        Both rankings and their differences, with intervals at Student's t of the rarer verdict's effective number.
+
+    Raises
+    ------
+    BadInput
+        For arrays of different lengths, and for scores that are missing or infinite.
     """
     y, scores = _checked(labels, first, second)
     given = check_weights(weights, None, len(y))
@@ -76,78 +107,107 @@ def compare_rankings(
     names = np.arange(len(y)) if clusters is None else np.asarray(clusters)
     if names.shape != y.shape:
         raise BadInput(f"{names.size} clusters for {len(y)} labels: give one per label")
-    group = np.unique(names, return_inverse=True)[1]
+    group = np.unique(names, return_inverse=True)[1].astype(np.int64)
     n, positives, many = len(y), int(y.sum()), int(group.max(initial=-1)) + 1
     if not 0 < positives < n:
         return Comparison(n, positives, many, missing=missing_of(n, positives, n, positives))
     sides = flag_when, second_flag_when or flag_when
     keys = [-suspicion(values, side) for values, side in zip(scores, sides, strict=True)]
-    here = [Order.of(one, y).areas(w[None, :]) for one in keys]
-    units = Units.of_codes(group.astype(np.int64), strata)
+    here = [Order.of(each, y).areas(w[None, :]) for each in keys]
+    units = _at_most(MOST, Units.of_codes(group, strata), strata, rng)
     unseen = Unseen.of(y, given, units, strata)
-    if unseen is None:
-        verdicts = bootstrap_intervals.Verdicts.of(y, group)
-        low = _under(keys, y, (times * w for times in draw_counts(units, resamples, rng)))
-        high = low
-    else:
-        verdicts = bootstrap_intervals.Verdicts.worth(y, w, group)
-        first_place, second_place = (_placed(one, y, w) for one in keys)
-        low, high = (
-            _under([one[end.rows] for one in keys], end.labels, end.drawn(resamples, rng))
-            for end in unseen.leaning(second_place - first_place)
-        )
-    places = [np.unique(one, return_inverse=True)[1] for one in keys]
-    alike = np.array_equal(places[0], places[1])
-    nothing = Interval(0.0, 0.0, 0.0)  # of two scores that rank all traces alike, whatever is drawn
-    return Comparison(
-        n,
-        positives,
-        many,
-        first=_ranking(here[0]),
-        second=_ranking(here[1]),
-        auroc=nothing if alike else _difference("auroc", here, low, high, verdicts),
-        average_precision=nothing if alike else _difference("average_precision", here, low, high, verdicts),
+    rows, verdicts = (np.arange(n), y) if unseen is None else (unseen.rows, unseen.labels)
+    orders = Order.of(keys[0][rows], verdicts), Order.of(keys[1][rows], verdicts)
+    left_out = _areas(orders, _jackknifed(units, w), len(rows))
+    added = None if unseen is None else _areas(orders, unseen.added(), len(rows))
+    few = max(Verdicts.worth(y, w, group).few, 2.0)
+    places = [np.unique(each, return_inverse=True)[1] for each in keys]
+    auroc, average = (
+        Interval(0.0, 0.0, 0.0)  # both rank all traces alike, whatever is drawn
+        if np.array_equal(places[0], places[1])
+        else _difference(name, here, left_out, added, units, few)
+        for name in ("auroc", "average_precision")
     )
+    return Comparison(n, positives, many, _ranking(here[0]), _ranking(here[1]), auroc, average)
 
 
 def _ranking(areas: Areas) -> Ranking:
     return Ranking(float(areas.auroc[0]), float(areas.average_precision[0]))
 
 
-def _placed(keys: Floats, y: Bools, w: Floats) -> Floats:
-    """The share of the clean traces that is less suspicious than each trace, ties half: 0 to 1."""
-    order = np.argsort(keys[~y], kind="stable")
-    clean, more = keys[~y][order], np.append(0.0, np.cumsum(w[~y][order]))
-    stricter = (more[np.searchsorted(clean, keys, "left")] + more[np.searchsorted(clean, keys, "right")]) / 2
-    return np.asarray(1 - stricter / more[-1])
+def _at_most(most: int, units: Units, strata: Ints | None, rng: Generator) -> Units:
+    """The units, or random groups of them within their strata, about `most` in all."""
+    total = int(units.sizes.sum())
+    if total <= most:
+        return units
+    codes, begun = np.empty(total, dtype=np.int64), 0
+    for size in units.sizes:
+        groups = min(int(size), max(2, round(most * size / total)))
+        codes[begun : begun + size] = begun + rng.permutation(int(size)) % max(groups, 1)
+        begun += size
+    return Units.of_codes(np.unique(codes[units.of], return_inverse=True)[1].astype(np.int64), strata)
 
 
-def _under(keys: Sequence[Floats], y: Bools, weights: Iterator[Floats]) -> list[Areas]:
-    """The areas of either ranking in every resample, whose weights come some at a time."""
-    orders = [Order.of(one, y) for one in keys]
-    parts = [[order.areas(some) for order in orders] for some in weights]
-    return [
+def _jackknifed(units: Units, w: Floats) -> Iterator[Floats]:
+    """Weights of the rows with each unit left out in turn, the others of its stratum standing for it: shape (units,
+    rows), some units at a time."""
+    size = np.repeat(units.sizes, units.sizes)
+    stratum = np.repeat(np.arange(len(units.sizes)), units.sizes)
+    step = max(1, BLOCK // len(w))
+    for begun in range(0, len(size), step):
+        unit = np.arange(begun, min(begun + step, len(size)))[:, None]
+        heavier = (size / np.maximum(size - 1, 1))[unit]
+        yield w * np.where(stratum[units.of] == stratum[unit], heavier, 1.0) * (units.of != unit)
+
+
+def _areas(orders: tuple[Order, Order], weights: Iterator[Floats], columns: int) -> tuple[Areas, Areas]:
+    """The areas of either ranking under each row of `weights`, which come some at a time; columns that these lack weigh
+    nothing."""
+    parts = []
+    for block in weights:
+        whole = np.zeros((len(block), columns))
+        whole[:, : block.shape[1]] = block
+        parts.append([order.areas(whole) for order in orders])
+    first, second = (
         Areas(
-            *(np.concatenate([getattr(part[side], name) for part in parts]) for name in ("auroc", "average_precision"))
+            np.concatenate([part[side].auroc for part in parts]),
+            np.concatenate([part[side].average_precision for part in parts]),
         )
-        for side in range(len(keys))
-    ]
+        for side in (0, 1)
+    )
+    return first, second
 
 
 def _difference(
-    figure: str, here: list[Areas], low: list[Areas], high: list[Areas], verdicts: bootstrap_intervals.Verdicts
+    name: str,
+    here: list[Areas],
+    left_out: tuple[Areas, Areas],
+    added: tuple[Areas, Areas] | None,
+    units: Units,
+    few: float,
 ) -> Interval:
-    """Second minus first, with its interval over the same resamples of both, `low` and `high` for either end."""
-    value, least, most = (getattr(second, figure) - getattr(first, figure) for first, second in (here, low, high))
-    return bootstrap_intervals.percentile_interval(float(value[0]), least, verdicts, high=most)
+    """Second minus first. `left_out` are the areas without each unit, `added` those with each label that was not seen:
+    half of one counts, as Jeffreys' interval adds to a count. No bounds where a unit's absence leaves one class."""
+    from scipy.special import stdtrit
+
+    value = float((getattr(here[1], name) - getattr(here[0], name))[0])
+    off = getattr(left_out[1], name) - getattr(left_out[0], name) - value
+    size = np.repeat(units.sizes, units.sizes)
+    variance = float(np.sum(off**2 * np.where(size > 1, (size - 1) / size, 1.0)))
+    if added is not None:
+        variance += float(np.mean((getattr(added[1], name) - getattr(added[0], name) - value) ** 2)) / 2
+    if not np.isfinite(variance) or variance == 0:
+        return Interval(value)
+    reach = float(stdtrit(few - 1, 0.5 + SURE / 2)) * variance**0.5
+    return Interval(value, max(-1.0, value - reach), min(1.0, value + reach))
 
 
 def _checked(labels: ArrayLike, first: ArrayLike, second: ArrayLike) -> tuple[Bools, tuple[Floats, Floats]]:
     y = np.asarray(labels, dtype=bool)
     scores = np.asarray(first, dtype=np.float64), np.asarray(second, dtype=np.float64)
-    for one in scores:
-        if y.ndim != 1 or one.shape != y.shape:
-            raise BadInput(f"{y.size} labels and {one.size} scores: give one of each set per label")
-        if not np.isfinite(one).all():
+    for each in scores:
+        if y.ndim != 1 or each.shape != y.shape:
+            raise BadInput(f"{y.size} labels and {each.size} scores: give one of each set per label")
+        if not np.isfinite(each).all():
             raise BadInput("a score is missing or infinite: leave out the traces that not both could score")
     return y, scores

@@ -3,15 +3,14 @@
 Where one label stands for a hundred traces, the few hallucinated labels of the low strata decide how good a ranking is,
 and a bootstrap, which draws only what was seen, takes "none seen" for "there is none" (docs/adr/0006 has what its
 percentiles hold). Here rows get weights of the Bayesian bootstrap (Rubin, Annals of Statistics 9, 1981), whole groups
-within the strata they lie in, and half a hallucinated label is added in the heaviest stratum, at the scores of a clean
-label there, of any or for a difference of some: what Jeffreys' interval adds to a count, and `stratified_intervals`
-to recall.
+within the strata they lie in, and half a hallucinated label is added in the heaviest stratum, at the scores of any
+clean label there: what Jeffreys' interval adds to a count, and `stratified_intervals` to recall.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -40,17 +39,18 @@ class Unseen:
         heaviest = strata == strata[np.argmax(weights)]
         lend = np.flatnonzero(heaviest & ~labels)
         lend = lend if len(lend) else np.flatnonzero(heaviest)
-        return cls(np.arange(len(labels)), labels, units, weights, float(weights.max()))._lent_by(lend)
+        rows, verdicts = np.append(np.arange(len(labels)), lend), np.append(labels, np.ones(len(lend), dtype=bool))
+        return cls(rows, verdicts, units, weights, float(weights.max()))
 
-    def leaning(self, towards: Floats) -> tuple[Unseen, Unseen]:
-        """With only the quarter of the lenders that is lowest in `towards`, a number per labelled trace, and only the
-        quarter that is highest. A difference of two rankings needs both: where one of them is the better, a label that
-        was not seen is likelier one that tells them apart than the clean ones are."""
-        many = len(self.weights)
-        lend = self.rows[many:]
-        order, some = lend[np.argsort(towards[lend], kind="stable")], max(1, len(lend) // 4)
-        least, most = (self._lent_by(part) for part in (order[:some], order[-some:]))
-        return least, most
+    def added(self) -> Iterator[Floats]:
+        """The weights with each label that was not seen added whole, shape (lenders, columns), some at a time."""
+        many, step = len(self.weights), max(1, BLOCK // len(self.rows))
+        for begun in range(many, len(self.rows), step):
+            column = np.arange(begun, min(begun + step, len(self.rows)))
+            block = np.zeros((len(column), len(self.rows)))
+            block[:, :many] = self.weights
+            block[np.arange(len(column)), column] = self.lent
+            yield block
 
     def drawn(self, count: int, rng: np.random.Generator) -> Iterator[Floats]:
         """How many traces each column stands for in every resample, shape (resamples, columns), some at a time."""
@@ -64,8 +64,3 @@ class Unseen:
             half = np.zeros((block, lenders))
             half[np.arange(block), rng.integers(0, lenders, block)] = rng.standard_gamma(0.5, block) * self.lent
             yield np.concatenate([each[:, self.units.of] * self.weights, half], axis=1)
-
-    def _lent_by(self, lend: Ints) -> Unseen:
-        many = len(self.weights)
-        rows, labels = np.append(self.rows[:many], lend), np.append(self.labels[:many], np.ones(len(lend), dtype=bool))
-        return replace(self, rows=rows, labels=labels)

@@ -258,7 +258,6 @@ def _against(
             clusters=units[both],
             weights=data.weights[both],
             strata=None if data.strata is None else data.strata[both],
-            resamples=RESAMPLES,
         )
         found.append(Against(other, result))
     return found

@@ -252,6 +252,14 @@ def test_json(answer: str, schema: Any, default: float, plain: float) -> None:
     assert value("schema", json_trace(answer, schema), variant="plain") == plain
 
 
+def test_a_schema_is_read_by_the_draft_that_it_names() -> None:
+    """In draft 4 `exclusiveMinimum` is true or false; in later ones it is a number, and this schema invalid."""
+    schema = {"$schema": "http://json-schema.org/draft-04/schema#", "minimum": 0, "exclusiveMinimum": True}
+    assert (value("schema", json_trace("0", schema)), value("schema", json_trace("1", schema))) == (1, 0)
+    del schema["$schema"]
+    assert score("schema", json_trace("0", schema)).status == "failed"
+
+
 def test_strict_does_not_unwrap() -> None:
     assert value("schema", json_trace('```json\n{"ok": true}\n```'), reading="strict") == 1
 

@@ -17,6 +17,7 @@ import pytest
 
 from calibrate.errors import BadThresholds, TouchstoneError
 from calibrate.thresholds import encode, read, stage, write
+from calibrate.thresholds.files import filesystem
 from tests.thresholds.make import release
 
 OLD, NEW = release(note="old"), release(version=3, replaces=2, note="new " * 1000)
@@ -205,3 +206,10 @@ def test_killed_between_write_and_rename(place: Path) -> None:
     assert left.endswith(".tmp")
     write(NEW, place)  # what is left behind is in nobody's way
     assert read(place) == NEW
+
+
+def test_a_write_by_fsspec_has_a_file_system_of_its_own() -> None:
+    """A transaction belongs to an instance: two writers that share one would commit each other's files."""
+    shared, again, alone = (filesystem("memory://t.json", alone=alone)[0] for alone in (False, False, True))
+    assert shared is again
+    assert alone is not shared

@@ -12,6 +12,7 @@ import pytest
 from sklearn.metrics import average_precision_score, roc_auc_score
 
 from calibrate import registry
+from calibrate.backends.text.refusals import find_refusal
 from calibrate.cli import main
 from calibrate.detectors.base import Detector
 from calibrate.errors import BadInput
@@ -240,6 +241,28 @@ def test_a_file_has_a_history_and_can_be_ours_again(store: Store) -> None:
     assert team_files.save(store, PROMPT, ours.text, by="bob", now=NOW)  # typed in again, it is ours
     assert team_files.get(store, PROMPT).ours
     assert [one.text is None for one in team_files.get(store, PROMPT).history] == [True, False]
+
+
+def test_a_list_of_refusals_of_the_teams_own_is_kept_and_used(store: Store) -> None:
+    text = "# ours\n[declines]  # what declines\nnot my department\n"
+    assert team_files.save(store, "refusals/en.txt", text, by="ann", now=NOW)
+    with using(detect.workspace_of(store)):
+        assert find_refusal("Not my department.") == "Not my department."
+        assert find_refusal("I cannot answer that.") is None
+
+
+@pytest.mark.parametrize("size", [1, 3, 9, 10, 11])
+def test_a_run_over_a_sample_has_every_trace_once_however_it_is_cut(
+    store: Store, monkeypatch: pytest.MonkeyPatch, size: int
+) -> None:
+    put(store, [Trace(f"t{n}", f"answer {n}") for n in range(10)], sample="w")
+    monkeypatch.setattr(detect, "CHUNK", size)
+    total, chunks = detect.traces_of(store, {"sample": "w"})
+    chunks = list(chunks)
+    sample = store.samples.get("w")
+    assert sample is not None
+    assert [pair for chunk in chunks for pair in chunk] == list(store.samples.keys(sample.id))
+    assert (total, max(map(len, chunks))) == (10, min(size, 10))
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,91 @@
+"""How much of a core the worker takes, and what becomes of answers whose trace never completes."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+from opentelemetry.trace import set_span_in_context
+
+from calibrate.runtime.otel.emit import emit
+from calibrate.runtime.otel.gather import Answer
+from calibrate.runtime.otel.spans import Reader
+from calibrate.runtime.otel.worker import Worker
+from calibrate.runtime.scoring import Scored
+from calibrate.types import Score, Trace
+from tests.runtime.otel_making import FILE, RESULT, TRUE, Program, chat
+
+SOON = 20.0
+
+
+def wait_until(is_true: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + SOON
+    while not is_true():
+        assert time.monotonic() < deadline
+        time.sleep(0.005)
+
+
+def test_the_worker_rests_for_its_share_of_a_core() -> None:
+    """With a share of s, computing for c seconds is followed by a rest of c (1/s - 1)."""
+    began, ended, computed = [], [], []
+
+    def judge(answers: Sequence[Answer]) -> None:
+        began.append(time.monotonic())
+        start = time.thread_time()
+        while time.thread_time() - start < 0.01:
+            pass
+        computed.append(time.thread_time() - start)
+        ended.append(time.monotonic())
+
+    worker = Worker(Reader(), judge, gather_seconds=60, most=100, cpu_share=0.1)
+    tracer = TracerProvider(shutdown_on_exit=False).get_tracer("program")
+    for _ in range(6):
+        span = tracer.start_span("chat", attributes=chat())
+        span.end()
+        worker.intake.offer(span)  # type: ignore[arg-type]
+    wait_until(lambda: len(ended) == 6)
+    rests = [later - earlier for earlier, later in zip(ended, began[1:], strict=False)]
+    assert all(rest >= 0.9 * 9 * seconds for rest, seconds in zip(rests, computed, strict=False))
+    worker.stop(SOON)
+
+
+def open_answer(program: Program) -> None:
+    """An answer below a root span that never ends."""
+    root = program.tracer.start_span("answer")
+    program.tracer.start_span("chat", context=set_span_in_context(root), attributes=chat(TRUE)).end()
+
+
+def results(program: Program) -> int:
+    return sum(span.name == RESULT for span in program.exporter.get_finished_spans())
+
+
+def test_an_answer_whose_root_never_ends_is_scored_once_its_trace_is_silent() -> None:
+    program = Program(gather_seconds=0.05)
+    open_answer(program)
+    wait_until(lambda: results(program) == 1)
+    assert program.processor.counts().scored == 1
+
+
+def test_a_flush_scores_answers_whose_root_has_not_ended() -> None:
+    program = Program(gather_seconds=600)
+    open_answer(program)
+    assert program.processor.force_flush(int(SOON * 1000))
+    assert results(program) == 1
+    assert program.processor.counts().waiting == 0
+
+
+def test_the_span_lasts_as_long_as_the_detectors_took() -> None:
+    provider, exporter = TracerProvider(shutdown_on_exit=False), InMemorySpanExporter()
+    provider.add_span_processor(SimpleSpanProcessor(exporter))
+    tracer = provider.get_tracer("program")
+    answered = tracer.start_span("chat")
+    trace = Trace("t", TRUE)
+    result = Scored(trace, FILE, {"word_overlap": Score("t", 0.9)}, {"word_overlap": 0.25, "other": 0.5})
+    emit(tracer, Answer(trace, answered.get_span_context()), result, result.decision)
+    (span,) = exporter.get_finished_spans()
+    assert span.end_time is not None
+    assert span.start_time is not None
+    assert span.end_time - span.start_time == 750_000_000

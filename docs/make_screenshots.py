@@ -27,8 +27,14 @@ from playwright.sync_api import Error, sync_playwright  # noqa: E402
 from tests.browser.find import find  # noqa: E402
 
 IMAGES = ROOT / "docs" / "images"
-SHOWN = {"week": "", "label": "label", "tune": "tune?detector=rouge_l", "release": "release"}
-TALLEST, WHOLE = 1_000, 6_000  # pixels of an image in the documentation, and of a page shot whole
+# The images of the documentation: where each page is, and how many of its pixels are shown.
+SHOWN = {
+    "week": ("", 640),
+    "label": ("label", 900),
+    "tune": ("tune?detector=rouge_l", 1_000),
+    "release": ("release", 900),
+}
+WHOLE = 6_000  # pixels that no page reaches
 ADDRESSES = (
     *("week", "import", "traces", "sample", "label", "agreement", "detect", "detectors", "tune", "compare"),
     *("ensemble", "scoreboard", "release", "models", "drift", "recheck", "recalibrate"),
@@ -111,7 +117,9 @@ def main() -> None:
     parser.add_argument("--root", type=Path, default=ROOT, help="the checkout whose workbench is shot")
     parser.add_argument("--port", type=int, default=8599)
     args = parser.parse_args()
-    shots = {address: "" if address == "week" else address for address in ADDRESSES} if args.all else SHOWN
+    shots = SHOWN
+    if args.all:
+        shots = {address: ("" if address == "week" else address, WHOLE) for address in ADDRESSES}
     args.out.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as folder:
         root = args.root.resolve()
@@ -123,9 +131,9 @@ def main() -> None:
             page = context.new_page()
             page.goto(address)  # the first session of a server by the home page: see pages/shell/serve.py
             page.get_by_test_id("stMainBlockContainer").wait_for()
-            for name, path in shots.items():
+            for name, (path, tallest) in shots.items():
                 try:
-                    shoot(page, f"{address}/{path}", args.out / f"{name}.png", WHOLE if args.all else TALLEST)
+                    shoot(page, f"{address}/{path}", args.out / f"{name}.png", tallest)
                 except Error as error:
                     print(f"{name}: {error.message.splitlines()[0]}", file=sys.stderr)
             browser.close()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import os
 import re
 import shlex
 import subprocess
@@ -173,6 +174,25 @@ def test_the_runtime_snippet_runs(page: Path, tmp_path: Path) -> None:
     process = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True)
     assert process.returncode == 0, process.stderr
     assert process.stdout.splitlines() == ["REVIEW page", "citation_grounding 0.41 ≤ 0.52"]
+
+
+@pytest.mark.model
+def test_the_first_hour_works_as_written(tmp_path: Path) -> None:
+    """Every command of the tutorial, in order, in an empty folder; `make app` begins with the demo."""
+    blocks_of_calibrate = [block for block in blocks(DOCS / "tutorial.md", "sh") if "calibrate" in block]
+    own = {name: value for name, value in os.environ.items() if not name.startswith("TOUCHSTONE_")}
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    script_text = "set -e\npython -m calibrate demo\n" + "\n".join(blocks_of_calibrate)
+    process = subprocess.run(
+        ["sh", "-c", script_text],
+        cwd=tmp_path,
+        env=own | {"PYTHONPATH": str(ROOT), "PATH": path},
+        capture_output=True,
+        text=True,
+    )
+    assert process.returncode == 0, process.stderr
+    assert "REVIEW" in process.stdout.splitlines()[-2]
+    assert "rouge_l" in process.stdout.splitlines()[-1]
 
 
 def test_the_configuration_page_has_every_variable() -> None:

@@ -12,18 +12,18 @@ from calibrate.cli.common import now, pairs, store, user
 from calibrate.errors import BadInput
 from calibrate.report.sentences import certification as sentences
 from calibrate.stats.certification.certificates import NotCertifiable, Plan
+from calibrate.workflow.certification import attempts
 from calibrate.workflow.certification import certify as step
-from calibrate.workflow.certification.certify import CertificationStatus
+from calibrate.workflow.certification.attempts import CertificationStatus
 from calibrate.workflow.detection import configurations
 from calibrate.workflow.evidence import loading
 from db import Store
-from db.chosen import Certification
 
 
 def run(args: Namespace) -> Answer:
     registry.get(args.detector)
     found = store(args)
-    at = step.standing(found, args.detector)
+    at = attempts.latest_status(found, args.detector)
     if args.save and (at is None or at.stage not in ("labelled", "certified")):
         stands = sentences.status(at) if at else "no attempt was planned yet."
         raise BadInput(f"nothing is certified that could be saved: {stands} `certify {args.detector}` goes on")
@@ -37,16 +37,16 @@ def run(args: Namespace) -> Answer:
                 "needed": planned.needed,
             }
             return Answer(none, f"no plan: {sentences.no_plan(planned)}", exit_code=2)
-        at, did = step.standing_of(found, planned), "planned"
+        at, did = attempts.status_of(found, planned), "planned"
     elif at.stage == "planned":
-        at, did = step.standing_of(found, step.draw(found, at.certification, fewer=args.fewer, now=now())), "drawn"
+        at, did = attempts.status_of(found, step.draw(found, at.attempt, fewer=args.fewer, now=now())), "drawn"
     elif at.stage == "labelled":
-        at, did = step.standing_of(found, step.finish(found, at.certification, now=now())), "tested"
+        at, did = attempts.status_of(found, step.finish(found, at.attempt, now=now())), "tested"
     else:
         did = None
     save = args.save and at.stage == "certified"
     if save:
-        step.save(found, at.certification, by=user(), now=now())
+        step.save(found, at.attempt, by=user(), now=now())
     lines = [sentences.status(at), _saved(at) if save else _next(found, at)]
     if args.save and not save:
         lines.append("not saved: nothing is certified yet")
@@ -66,15 +66,15 @@ def _other(found: Store, args: Namespace, at: CertificationStatus) -> bool:
         (args.target, at.plan.target),
         (args.labels, at.terms.budget),
         (args.seed, at.terms.seed),
-        (config and config.id, at.certification.config_id),
+        (config and config.id, at.attempt.config_id),
     )
     return any(given is not None and given != standing for given, standing in asked)
 
 
-def _plan(found: Store, args: Namespace, at: CertificationStatus | None) -> Certification | NotCertifiable:
+def _plan(found: Store, args: Namespace, at: CertificationStatus | None) -> attempts.Attempt | NotCertifiable:
     """A plan on the labels named, else on those of the attempt before."""
     names = args.sample or (at.terms.samples if at else ()) or None
-    config = found.scores.get_config(at.certification.config_id) if at and not args.param else None
+    config = found.scores.get_config(at.attempt.config_id) if at and not args.param else None
     data = loading.load_evidence(found, args.detector, sample=names, params=pairs(args.param, "--param"), config=config)
     usual = at.plan.target if at else step.TARGET
     target = usual if args.target is None else args.target
@@ -82,9 +82,9 @@ def _plan(found: Store, args: Namespace, at: CertificationStatus | None) -> Cert
 
 
 def _next(found: Store, at: CertificationStatus) -> str:
-    name = at.certification.detector
+    name = at.attempt.detector
     if at.stage == "planned":
-        there = step.available(found, at.certification)
+        there = step.available(found, at.attempt)
         return f"next: {_drawing(name, at.plan, there)}"
     if at.stage == "drawn" and at.fresh:
         return f"next: label the sample {at.fresh.name} (the Label page, or `labels import`), then `certify {name}`"
@@ -108,7 +108,7 @@ def _drawing(name: str, plan: Plan, there: int) -> str:
 
 
 def _saved(at: CertificationStatus) -> str:
-    return f"saved; `release --tier {at.certification.detector}=page` takes it into the next version"
+    return f"saved; `release --tier {at.attempt.detector}=page` takes it into the next version"
 
 
 def _outcome(at: CertificationStatus) -> dict[str, Any] | None:
@@ -118,7 +118,7 @@ def _outcome(at: CertificationStatus) -> dict[str, Any] | None:
 def _document(at: CertificationStatus, did: str | None, *, saved: bool) -> dict[str, Any]:
     plan = at.plan
     return {
-        "detector": at.certification.detector,
+        "detector": at.attempt.detector,
         "stage": at.stage,
         "did": did,
         "samples": list(at.terms.samples),

@@ -17,8 +17,7 @@ from calibrate.report.sentences.evidence import uneven
 from calibrate.stats.choosing import policies
 from calibrate.stats.choosing.chance import chance_below
 from calibrate.types import OperatingPoint
-from calibrate.workflow.certification import certify
-from calibrate.workflow.certification.attempts import certified
+from calibrate.workflow.certification import attempts, certify
 from calibrate.workflow.evidence import evidence, loading, traffic
 from calibrate.workflow.tuning import operating_points
 from db import Store
@@ -70,19 +69,19 @@ def run(args: Namespace) -> Answer:
 def _certified(found: Store, data: evidence.Evidence, args: Namespace) -> Answer:
     """The point that was certified already; certifying takes labels, so `choose` alone cannot."""
     policy = policies.parse(args.policy)
-    newest = certify.standing(found, data.config.name, config_id=data.config.id)
+    newest = attempts.latest_status(found, data.config.name, config_id=data.config.id)
     if policy.kind != "precision":
         raise BadInput(f"the policy {policy} cannot be certified, only a precision can: write precision>=0.7")
-    at = certified(found, data.config.name, data.config.id, policy.number)
+    at = attempts.certified(found, data.config.name, data.config.id, policy.number)
     if at is None:
         stands = f" The newest attempt: {certification.status(newest)}" if newest else ""
         raise BadInput(
             f"no threshold of {data.config.name} is certified for {policy}: `certify {data.config.name} --target "
             f"{policy.number:g}` goes through its stages.{stands}"
         )
-    point = certify.point_of(found, at.certification)
+    point = certify.point_of(found, at.attempt)
     if args.save:
-        certify.save(found, at.certification, by=user(), now=now())
+        certify.save(found, at.attempt, by=user(), now=now())
     lines = [
         f"{point.detector}{describe_params(data)}: threshold {point.threshold:.6g}, flag {point.flag_when} "
         f"({point.policy})"

@@ -10,7 +10,7 @@ from calibrate.report.numbers import count, estimate, exact_share
 from calibrate.report.sentences import certification as sentences
 from calibrate.stats.certification.certificates import NotCertifiable
 from calibrate.workflow.certification import attempts, certify
-from calibrate.workflow.certification.certify import CertificationStatus
+from calibrate.workflow.certification.attempts import CertificationStatus
 from calibrate.workflow.evidence import evidence
 from db import Store
 from pages import shell
@@ -27,7 +27,7 @@ DONE = {"planned": 1, "drawn": 2, "labelled": 3, "certified": 4, "not certifiabl
 
 def under_way(store: Store, data: evidence.Evidence) -> bool:
     """Whether an attempt of this configuration waits for its next step."""
-    status = certify.standing(store, data.config.name, config_id=data.config.id)
+    status = attempts.latest_status(store, data.config.name, config_id=data.config.id)
     return status is not None and status.outcome is None
 
 
@@ -38,7 +38,7 @@ def show(store: Store, data: evidence.Evidence, *, target: float | None = None) 
     if st.session_state.pop("certify_stale", False):
         st.rerun()  # what is certified and saved is shown elsewhere on the page as well
     with st.container(border=True, key="certify"), shell.guarded():
-        status = certify.standing(store, data.config.name, config_id=data.config.id)
+        status = attempts.latest_status(store, data.config.name, config_id=data.config.id)
         shown = status if status and _about_these(status, data) else None
         with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
             st.markdown("**Certify on fresh labels**", help=ABOUT, width="content")
@@ -78,22 +78,20 @@ def _line(status: CertificationStatus | None) -> str:
 
 
 def _planned(store: Store, data: evidence.Evidence, status: CertificationStatus) -> None:
-    available, needed = certify.available(store, status.certification), status.plan.labels
+    available, needed = certify.available(store, status.attempt), status.plan.labels
     too_few = available < needed
     with st.container(horizontal=True, vertical_alignment="center"):
         st.button(
             f"Draw {count(needed, 'fresh trace')}",
             type="primary",
             icon=":material/casino:",
-            on_click=_with_error_shown(lambda: certify.draw(store, status.certification, now=shell.now())),
+            on_click=_with_error_shown(lambda: certify.draw(store, status.attempt, now=shell.now())),
             disabled=too_few,
         )
         if too_few and available >= certify.least(status.plan):
             st.button(
                 f"Draw the {count(available)} there are",
-                on_click=_with_error_shown(
-                    lambda: certify.draw(store, status.certification, fewer=True, now=shell.now())
-                ),
+                on_click=_with_error_shown(lambda: certify.draw(store, status.attempt, fewer=True, now=shell.now())),
             )
         if too_few:
             st.page_link(shell.page("detect"), label="Score newer traces", icon=":material/play_circle:")
@@ -105,7 +103,7 @@ def _planned(store: Store, data: evidence.Evidence, status: CertificationStatus)
             "likely to pass."
         )
     with st.expander("Plan anew: nothing is spent before the draw"):
-        _plan_form(store, attempts.first_labels(store, status.certification), status)
+        _plan_form(store, attempts.first_labels(store, status.attempt), status)
 
 
 def _drawn(store: Store, data: evidence.Evidence, status: CertificationStatus) -> None:
@@ -127,14 +125,14 @@ def _labelled(store: Store, data: evidence.Evidence, status: CertificationStatus
 
 
 def _certified(store: Store, data: evidence.Evidence, status: CertificationStatus) -> None:
-    point = certify.point_of(store, status.certification)
+    point = certify.point_of(store, status.attempt)
     rate, recall = point.flag_rate, point.recall
     st.caption(
         f"By {_labels(status)}, {count(point.n, 'label')}: it flags "
         f"{estimate(rate.value, rate.low, rate.high)} of the traffic and finds "
         f"{estimate(recall.value, recall.low, recall.high)} of all hallucinations."
     )
-    saved = store.points.latest().get(status.certification.detector)
+    saved = store.points.latest().get(status.attempt.detector)
     saved_sample = saved.point.guarantee.sample if saved and saved.point.guarantee else None
     with st.container(horizontal=True, vertical_alignment="center"):
         if status.fresh and saved_sample == status.fresh.name:
@@ -153,7 +151,7 @@ def _certified(store: Store, data: evidence.Evidence, status: CertificationStatu
 def _not_certified(store: Store, data: evidence.Evidence, status: CertificationStatus) -> None:
     if status.outcome and status.outcome.needed:
         st.caption(f"Attempt {status.plan.attempt + 1} plans on all labels so far and is tested on new ones.")
-        _plan_form(store, attempts.first_labels(store, status.certification), status)
+        _plan_form(store, attempts.first_labels(store, status.attempt), status)
     else:
         st.caption("A new sample of more traffic, a lower target or tier signal are what is left.")
     _walk(status)
@@ -194,7 +192,7 @@ def _plan_form(
             type="primary" if status and status.outcome else "secondary",  # a first plan is not what the page leads to
             icon=":material/route:",
             # Of this standing only: the second half of a double click must not press the next form's button.
-            key=f"certify_plan_{status.certification.id if status else 0}",
+            key=f"certify_plan_{status.attempt.id if status else 0}",
             on_click=_plan(store, data, status, f"certify_target_{target}", f"certify_labels_{usual}"),
         )
 
@@ -205,8 +203,8 @@ def _plan(
     """Plans what the form says, once: a second press finds a newer plan than the one it was shown with."""
 
     def act() -> None:
-        newest = certify.standing(store, data.config.name, config_id=data.config.id)
-        if newest and (shown is None or newest.certification.id != shown.certification.id):
+        newest = attempts.latest_status(store, data.config.name, config_id=data.config.id)
+        if newest and (shown is None or newest.attempt.id != shown.attempt.id):
             return
         plan = certify.plan(
             store,
@@ -224,7 +222,7 @@ def _plan(
 
 def _finish(store: Store, status: CertificationStatus) -> Callable[[], None]:
     def act() -> None:
-        certify.finish(store, status.certification, now=shell.now())
+        certify.finish(store, status.attempt, now=shell.now())
         st.session_state["certify_stale"] = True
 
     return _with_error_shown(act)
@@ -232,7 +230,7 @@ def _finish(store: Store, status: CertificationStatus) -> Callable[[], None]:
 
 def _save(store: Store, status: CertificationStatus) -> Callable[[], None]:
     def act() -> None:
-        certify.save(store, status.certification, by=shell.user(), now=shell.now())
+        certify.save(store, status.attempt, by=shell.user(), now=shell.now())
         st.session_state["certify_stale"] = True
 
     return _with_error_shown(act)

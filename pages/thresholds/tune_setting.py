@@ -133,7 +133,7 @@ def point_of(store: Store, data: evidence.Evidence, setting: Setting) -> Operati
     if setting.strength_in_force == "certified":
         at = attempts.certified(store, data.config.name, data.config.id, setting.rule.number)
         if at:
-            return certify.point_of(store, at.certification)
+            return certify.point_of(store, at.attempt)
     if setting.by_hand:
         return operating_points.choose_point(data, setting.policy)
     strength: Strength = "bounded" if setting.strength_in_force == "bounded" else "measured"

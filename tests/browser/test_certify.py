@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from calibrate.workflow.certification import certify
+from calibrate.workflow.certification import attempts
 from db import open_store
 from tests.browser.conftest import LONG, App, serve, settled, until
 from tests.workflow.certifying import Traffic, traffic
@@ -38,8 +38,8 @@ def panel(page: Any, own: App, sample: str = "w47") -> Any:
     return found
 
 
-def standing(own: App) -> certify.CertificationStatus:
-    found = certify.standing(own.store, ABOVE)
+def standing(own: App) -> attempts.CertificationStatus:
+    found = attempts.latest_status(own.store, ABOVE)
     assert found is not None
     return found
 
@@ -60,7 +60,7 @@ def test_plan_draw_label_leave_come_back_certify_and_release(world: tuple[App, T
     found.get_by_role("button", name="Draw 180 fresh traces").dblclick()
     found.get_by_text("0 of 180 are labelled").wait_for()
     settled(page)
-    fixed, drawn = standing(own).certification.plan, standing(own).fresh
+    fixed, drawn = standing(own).attempt.plan, standing(own).fresh
     assert drawn is not None
     assert len(own.store.samples.list()) == 2
 
@@ -81,7 +81,7 @@ def test_plan_draw_label_leave_come_back_certify_and_release(world: tuple[App, T
     found.get_by_text("Certified: of what is flagged at ≥").wait_for()
     settled(page)
     done = standing(own)
-    assert (done.certification.plan, done.stage) == (fixed, "certified")
+    assert (done.attempt.plan, done.stage) == (fixed, "certified")
     found.get_by_role("button", name="Save the certified point").click()
     found.get_by_text("It is the saved operating point").wait_for()
     until(page, lambda: own.store.points.latest()[ABOVE].point.guarantee.sample == drawn.name)

@@ -1,16 +1,18 @@
-"""Attempts to certify a threshold as the store keeps them: what was planned, how far it is, what came of it."""
+"""Attempts to certify a threshold: what was planned, how far each is, what came of it."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from datetime import datetime
 from typing import Any, Literal
 
 from calibrate.orientation import flags
 from calibrate.stats.certification.certificates import Certified, NotCertifiable, Plan, Shortfall, ShortfallReason, Step
 from calibrate.stats.sampling.designs import Cut
 from calibrate.types import Guarantee, Interval, Sample, TraceFilter
-from calibrate.workflow.evidence import evidence, loading
+from calibrate.workflow.evidence import loading
+from calibrate.workflow.evidence.evidence import Evidence
 from db import Store
 from db.chosen import Certification
 from db.scores import Row
@@ -49,15 +51,45 @@ class Outcome:
 
 
 @dataclass(frozen=True)
-class CertificationStatus:
-    """Where an attempt stands. `fresh` is the sample drawn by the plan, of which `labelled` have a verdict."""
+class Attempt:
+    """One attempt. `fresh_sample_id` is the sample drawn by its plan, None until it is; `outcome` is None until that
+    is labelled and tested."""
 
-    certification: Certification
+    id: int
+    detector: str
+    config_id: int
+    fresh_sample_id: int | None
     plan: Plan
     terms: Terms
+    outcome: Outcome | None
+    started_by: str
+    started_at: datetime
+
+    @property
+    def cut(self) -> Cut:
+        """The threshold whose flagged traces are drawn."""
+        return Cut(self.config_id, self.plan.deepest)
+
+
+@dataclass(frozen=True)
+class CertificationStatus:
+    """Where an attempt is. `fresh` is the sample drawn by its plan, of which `labelled` traces have a verdict."""
+
+    attempt: Attempt
     fresh: Sample | None
     labelled: int
-    outcome: Outcome | None
+
+    @property
+    def plan(self) -> Plan:
+        return self.attempt.plan
+
+    @property
+    def terms(self) -> Terms:
+        return self.attempt.terms
+
+    @property
+    def outcome(self) -> Outcome | None:
+        return self.attempt.outcome
 
     @property
     def stage(self) -> Stage:
@@ -66,22 +98,6 @@ class CertificationStatus:
         if self.fresh is None:
             return "planned"
         return "labelled" if self.labelled == self.fresh.size else "drawn"
-
-
-def standing(store: Store, detector: str, *, config_id: int | None = None) -> CertificationStatus | None:
-    """Where the newest attempt of a detector (of one of its configurations) stands; None before the first."""
-    known = store.certifications.of(detector)
-    newest = next((one for one in known if config_id is None or one.config_id == config_id), None)
-    return None if newest is None else standing_of(store, newest)
-
-
-def certified(store: Store, detector: str, config_id: int, target: float) -> CertificationStatus | None:
-    """The newest attempt of a configuration that certified this target; later ones at others do not undo it."""
-    for one in store.certifications.of(detector):
-        at = standing_of(store, one) if one.config_id == config_id and one.outcome is not None else None
-        if at and at.stage == "certified" and at.plan.target == target:
-            return at
-    return None
 
 
 @dataclass(frozen=True)
@@ -93,34 +109,58 @@ class Overturned:
     hallucinated: int
 
 
+def attempts_of(store: Store, detector: str) -> list[Attempt]:
+    """Every attempt of a detector, newest first."""
+    return [attempt_of(row) for row in store.certifications.of(detector)]
+
+
+def latest_status(store: Store, detector: str, *, config_id: int | None = None) -> CertificationStatus | None:
+    """Where the newest attempt of a detector (of one of its configurations) is; None before the first."""
+    for attempt in attempts_of(store, detector):
+        if config_id is None or attempt.config_id == config_id:
+            return status_of(store, attempt)
+    return None
+
+
+def certified(store: Store, detector: str, config_id: int, target: float) -> CertificationStatus | None:
+    """The newest attempt of a configuration that certified this target; later ones at others do not undo it."""
+    for attempt in attempts_of(store, detector):
+        proven = attempt.outcome is not None and attempt.outcome.guarantee is not None
+        if proven and (attempt.config_id, attempt.plan.target) == (config_id, target):
+            return status_of(store, attempt)
+    return None
+
+
 def overturned(store: Store, detector: str, guarantee: Guarantee) -> Overturned | None:
     """How the labels of a certificate have changed since, so that it no longer holds; None where it does."""
-    for attempt in store.certifications.of(detector):
-        at = standing_of(store, attempt)
-        if at.outcome is None or at.outcome.guarantee != guarantee or at.outcome.cut is None:
+    for attempt in attempts_of(store, detector):
+        if attempt.outcome is None or attempt.outcome.guarantee != guarantee or attempt.outcome.cut is None:
             continue
-        cut, way = at.outcome.cut, at.plan.flag_when
-        rows = [row for row in fresh_rows(store, attempt) if row.value is not None and flags(row.value, cut, way)]
-        hits = sum(row.gold == "hallucinated" for row in rows)
+        cut, flag_when = attempt.outcome.cut, attempt.plan.flag_when
+        rows = [row for row in fresh_rows(store, attempt) if row.value is not None]
+        hits = sum(row.gold == "hallucinated" for row in rows if flags(row.value or 0.0, cut, flag_when))
         if hits < guarantee.hallucinated:
             return Overturned(detector, guarantee, hits)
     return None
 
 
-def standing_of(store: Store, one: Certification) -> CertificationStatus:
-    labelled = sum(row.gold is not None for row in fresh_rows(store, one))
-    return CertificationStatus(one, plan_of(one), terms_of(one), fresh_of(store, one), labelled, outcome_of(one))
+def status_of(store: Store, attempt: Attempt) -> CertificationStatus:
+    labelled = sum(row.gold is not None for row in fresh_rows(store, attempt))
+    return CertificationStatus(attempt, fresh_sample(store, attempt), labelled)
 
 
-def family(store: Store, detector: str, config_id: int, samples: Sequence[str]) -> list[Certification]:
+def family(store: Store, detector: str, config_id: int, samples: Sequence[str]) -> list[Attempt]:
     """The attempts of one configuration on the same first labels, newest first."""
-    known = (one for one in store.certifications.of(detector) if one.config_id == config_id)
-    return [one for one in known if terms_of(one).samples == tuple(samples)]
+    return [
+        attempt
+        for attempt in attempts_of(store, detector)
+        if attempt.config_id == config_id and attempt.terms.samples == tuple(samples)
+    ]
 
 
-def siblings(store: Store, one: Certification) -> list[Certification]:
+def siblings(store: Store, attempt: Attempt) -> list[Attempt]:
     """The family that an attempt belongs to, itself included."""
-    return family(store, one.detector, one.config_id, terms_of(one).samples)
+    return family(store, attempt.detector, attempt.config_id, attempt.terms.samples)
 
 
 def first_names(sample: Sample | None) -> tuple[str, ...]:
@@ -128,67 +168,76 @@ def first_names(sample: Sample | None) -> tuple[str, ...]:
     return sample.names if sample else ()
 
 
-def fresh_of(store: Store, one: Certification) -> Sample | None:
-    return next((sample for sample in store.samples.list() if sample.id == one.fresh_sample_id), None)
+def fresh_sample(store: Store, attempt: Attempt) -> Sample | None:
+    return next((sample for sample in store.samples.list() if sample.id == attempt.fresh_sample_id), None)
 
 
-def fresh_rows(store: Store, one: Certification) -> list[Row]:
-    """The fresh traces in the order drawn, with whatever verdict there is; none before the draw."""
-    return store.scores.members(one.config_id, one.fresh_sample_id) if one.fresh_sample_id is not None else []
+def fresh_rows(store: Store, attempt: Attempt) -> list[Row]:
+    """The fresh traces in the order drawn, with whatever verdict they have; none before the draw."""
+    if attempt.fresh_sample_id is None:
+        return []
+    return store.scores.members(attempt.config_id, attempt.fresh_sample_id)
 
 
-def first_labels(store: Store, one: Certification) -> evidence.Evidence:
+def first_labels(store: Store, attempt: Attempt) -> Evidence:
     """The labels that an attempt was planned on, as they stand now, without those of fresh traces."""
-    config = store.scores.get_config(one.config_id)
-    data = loading.load_evidence(store, one.detector, sample=terms_of(one).samples or None, config=config)
-    return without(data, [row for each in siblings(store, one) for row in fresh_rows(store, each)])
+    config = store.scores.get_config(attempt.config_id)
+    data = loading.load_evidence(store, attempt.detector, sample=attempt.terms.samples or None, config=config)
+    return without(data, [row for sibling in siblings(store, attempt) for row in fresh_rows(store, sibling)])
 
 
-def without(data: evidence.Evidence, rows: Sequence[Row]) -> evidence.Evidence:
-    taken = {row.pk for row in rows}
-    return replace(data, rows=tuple(row for row in data.rows if row.pk not in taken))
+def without(data: Evidence, rows: Sequence[Row]) -> Evidence:
+    left_out = {row.pk for row in rows}
+    return replace(data, rows=tuple(row for row in data.rows if row.pk not in left_out))
 
 
-def cut_of(one: Certification) -> Cut:
-    return Cut(one.config_id, plan_of(one).deepest)
+def outcome_of_test(result: Certified | NotCertifiable, *, sample: str | None, unsure: int, repeats: int) -> Outcome:
+    """The outcome of a test on the labels of a sample."""
+    if isinstance(result, NotCertifiable):
+        return Outcome(None, None, result.why, result.needed, unsure, repeats, result.walk)
+    confidence = 1 - result.alpha
+    guarantee = Guarantee("certified", result.target, confidence, result.bound, result.m, result.k, sample)
+    return Outcome(result.cut, guarantee, None, None, unsure, repeats, result.walk)
 
 
-def kept(plan: Plan, terms: Terms) -> dict[str, Any]:
+def plan_to_json(plan: Plan, terms: Terms) -> dict[str, Any]:
     """A plan as the store keeps it: without the arrays it was made from, which its labels make again."""
     fixed = {name: value for name, value in vars(plan).items() if name != "evidence"}
     return {**fixed, **asdict(terms), "where": terms.where.to_json()}
 
 
-def plan_of(one: Certification) -> Plan:
-    fixed = {name: one.plan[name] for name in Plan.__dataclass_fields__ if name != "evidence"}
+def attempt_of(row: Certification) -> Attempt:
+    """An attempt as the store keeps it."""
+    return Attempt(
+        id=row.id,
+        detector=row.detector,
+        config_id=row.config_id,
+        fresh_sample_id=row.fresh_sample_id,
+        plan=_plan(row.plan),
+        terms=Terms(
+            tuple(row.plan["samples"]), TraceFilter.from_json(row.plan["where"]), row.plan["budget"], row.plan["seed"]
+        ),
+        outcome=None if row.outcome is None else _outcome(row.outcome),
+        started_by=row.started_by,
+        started_at=row.started_at,
+    )
+
+
+def _plan(document: Mapping[str, Any]) -> Plan:
+    fixed = {name: document[name] for name in Plan.__dataclass_fields__ if name != "evidence"}
     precision = tuple(tuple(expected) for expected in fixed["precision"])
     return Plan(**{**fixed, "cuts": tuple(fixed["cuts"]), "shares": tuple(fixed["shares"]), "precision": precision})
 
 
-def terms_of(one: Certification) -> Terms:
-    given = one.plan
-    return Terms(tuple(given["samples"]), TraceFilter.from_json(given["where"]), given["budget"], given["seed"])
+def _outcome(document: Mapping[str, Any]) -> Outcome:
+    guarantee: Mapping[str, Any] | None = document["guarantee"]
+    walk = tuple(Step(**step) for step in document["walk"])
+    sure, why = Guarantee(**guarantee) if guarantee else None, _shortfall(document["why"])
+    return Outcome(**{**document, "guarantee": sure, "why": why, "walk": walk})
 
 
-def outcome_of(one: Certification) -> Outcome | None:
-    if one.outcome is None:
-        return None
-    sure: Mapping[str, Any] | None = one.outcome["guarantee"]
-    walk = tuple(Step(**step) for step in one.outcome["walk"])
-    guarantee, why = Guarantee(**sure) if sure else None, _why_of(one.outcome["why"])
-    return Outcome(**{**one.outcome, "guarantee": guarantee, "why": why, "walk": walk})
-
-
-def _why_of(document: Mapping[str, Any] | str | None) -> Shortfall | str | None:
+def _shortfall(document: Mapping[str, Any] | str | None) -> Shortfall | str | None:
     if document is None or isinstance(document, str):
         return document
     best = document["best"]
     return Shortfall(ShortfallReason(document["reason"]), Interval(**best) if best else None, document["fresh"])
-
-
-def came_of(found: Certified | NotCertifiable, *, sample: str | None, unsure: int, repeats: int) -> Outcome:
-    """The outcome to keep of a test on the labels of a sample."""
-    if isinstance(found, NotCertifiable):
-        return Outcome(None, None, found.why, found.needed, unsure, repeats, found.walk)
-    sure = Guarantee("certified", found.target, 1 - found.alpha, found.bound, found.m, found.k, sample)
-    return Outcome(found.cut, sure, None, None, unsure, repeats, found.walk)

@@ -31,15 +31,11 @@ from calibrate.stats.sampling.designs import Cut
 from calibrate.stats.sweep.design import Bools, Floats
 from calibrate.types import FlagWhen, Interval, OperatingPoint, Sample, TraceFilter
 from calibrate.workflow.certification import attempts
-from calibrate.workflow.certification.attempts import CertificationStatus as CertificationStatus
-from calibrate.workflow.certification.attempts import Terms
-from calibrate.workflow.certification.attempts import standing as standing
-from calibrate.workflow.certification.attempts import standing_of as standing_of
+from calibrate.workflow.certification.attempts import Attempt, Terms
 from calibrate.workflow.evidence import evidence
 from calibrate.workflow.sampling import sample as samples
 from calibrate.workflow.tuning import operating_points
 from db import Store
-from db.chosen import Certification
 from db.scores import Config, Row
 
 TARGET = 0.7
@@ -59,7 +55,7 @@ def plan(
     seed: int | None = None,
     by: str,
     now: datetime,
-) -> Certification | NotCertifiable:
+) -> Attempt | NotCertifiable:
     """Plans and keeps the next attempt on these labels; with labels of attempts before, on those too.
 
     `budget`: fresh labels it may cost, default `usual_budget`, or what the attempt before said it would take. Where no
@@ -67,20 +63,20 @@ def plan(
     and for labels or scores that cannot be planned on.
     """
     spent = _spent(store, data)
-    before = attempts.outcome_of(spent[0]) if spent else None
+    previous = spent[0].outcome if spent else None
     where = replace(data.sample.filter if data.sample else TraceFilter(), until=None, label="any")
     terms = Terms(
         samples=attempts.first_names(data.sample),
         where=where,
-        budget=budget or (before and before.needed) or usual_budget(len(data.rows)),
+        budget=budget or (previous and previous.needed) or usual_budget(len(data.rows)),
         seed=secrets.randbits(31) if seed is None else seed,
     )
     pool = _pool(store, data.config, where)
-    known = _known(store, data, spent, pool)
-    found = plan_certificate(
-        known.scores,
-        known.labels,
-        known.weights,
+    labels = _labels_so_far(store, data, spent, pool)
+    result = plan_certificate(
+        labels.scores,
+        labels.hallucinated,
+        labels.weights,
         pool,
         target,
         budget=terms.budget,
@@ -89,21 +85,22 @@ def plan(
         flag_when=data.flag_when,
         attempt=len(spent) + 1,
     )
-    if isinstance(found, NotCertifiable):
-        return found
-    return store.certifications.start(
+    if isinstance(result, NotCertifiable):
+        return result
+    row = store.certifications.start(
         data.config.name,
         config_id=data.config.id,
         sample_id=data.sample.id or None if data.sample else None,
-        plan=attempts.kept(found, terms),
+        plan=attempts.plan_to_json(result, terms),
         by=by,
         now=now,
     )
+    return attempts.attempt_of(row)
 
 
-def available(store: Store, one: Certification) -> int:
+def available(store: Store, attempt: Attempt) -> int:
     """How many fresh traces the plan's deepest cut flags now: what `draw` can draw from."""
-    return samples.flagged_pool(store, attempts.cut_of(one), attempts.terms_of(one).where, fresh=True)
+    return samples.flagged_pool(store, attempt.cut, attempt.terms.where, fresh=True)
 
 
 def least(plan: Plan) -> int:
@@ -111,140 +108,142 @@ def least(plan: Plan) -> int:
     return math.ceil(math.log(plan.level) / math.log(plan.target))
 
 
-def draw(store: Store, one: Certification, *, fewer: bool = False, now: datetime) -> Certification:
+def draw(store: Store, attempt: Attempt, *, fewer: bool = False, now: datetime) -> Attempt:
     """Draws the fresh traces that the plan asks for, once: asked again, it gives what was drawn.
 
     Where there are not as many, it raises BadInput that says how many there are; with `fewer` it draws these. The test
     is then as valid and less likely to pass.
     """
-    if one.fresh_sample_id is not None:
-        return one
-    if attempts.siblings(store, one)[0].id != one.id:
+    if attempt.fresh_sample_id is not None:
+        return attempt
+    if attempts.siblings(store, attempt)[0].id != attempt.id:
         raise BadInput("there is a newer plan on these labels: draw by that one")
-    fixed, terms = attempts.plan_of(one), attempts.terms_of(one)
-    name = f"{one.detector}-fresh-{fixed.attempt}"
+    fixed, terms = attempt.plan, attempt.terms
+    name = f"{attempt.detector}-fresh-{fixed.attempt}"
     drawn = store.samples.get(name)
-    if drawn is not None and not _drawn_by(store, one, drawn):
-        name = f"{name}-{one.id}"  # an attempt of the same number, on other first labels
+    if drawn is not None and not _drawn_by(store, attempt, drawn):
+        name = f"{name}-{attempt.id}"  # an attempt of the same number, on other first labels
         drawn = store.samples.get(name)
     if drawn is None:
-        there = available(store, one)
-        _check_enough(one.detector, fixed, there, fewer=fewer)
+        n = available(store, attempt)
+        _check_enough(attempt.detector, fixed, n, fewer=fewer)
         drawn = samples.draw(
             store,
             name,
-            size=min(fixed.labels, there),
+            size=min(fixed.labels, n),
             design="fresh-flagged",
             where=terms.where,
             seed=terms.seed,
             now=now,
-            cut=attempts.cut_of(one),
+            cut=attempt.cut,
             fresh=True,
         )
-    return store.certifications.drawn(one.id, drawn.id)
+    return attempts.attempt_of(store.certifications.drawn(attempt.id, drawn.id))
 
 
-def _drawn_by(store: Store, one: Certification, drawn: Sample) -> bool:
+def _drawn_by(store: Store, attempt: Attempt, drawn: Sample) -> bool:
     """Whether a sample is what this plan drew, in a draw that was interrupted, or that somebody else just made."""
-    cut, terms = attempts.cut_of(one), attempts.terms_of(one)
-    same = (drawn.options.get("cut") or {}).get("config_id") == cut.config_id
-    same = same and drawn.options["cut"]["threshold"] == cut.threshold
-    same = same and (drawn.seed, drawn.filter) == (terms.seed, terms.where)
-    others = (each for each in store.certifications.of(one.detector) if each.id != one.id)
-    return same and all(each.fresh_sample_id != drawn.id for each in others)
+    cut, terms = drawn.options.get("cut") or {}, attempt.terms
+    same_cut = (cut.get("config_id"), cut.get("threshold")) == (attempt.config_id, attempt.plan.deepest)
+    same_draw = (drawn.seed, drawn.filter) == (terms.seed, terms.where)
+    others = (each for each in attempts.attempts_of(store, attempt.detector) if each.id != attempt.id)
+    return same_cut and same_draw and all(each.fresh_sample_id != drawn.id for each in others)
 
 
-def finish(store: Store, one: Certification, *, now: datetime) -> Certification:
+def finish(store: Store, attempt: Attempt, *, now: datetime) -> Attempt:
     """Tests the plan on the labels of its fresh traces, once: asked again, it gives what came of it.
 
     Raises BadInput, with their number, while any of them has no label.
     """
-    if one.outcome is not None:
-        return one
-    rows, terms = attempts.fresh_rows(store, one), attempts.terms_of(one)
+    stored = attempts.attempt_of(store.certifications.get(attempt.id))
+    if stored.outcome is not None:
+        return stored
+    rows, terms = attempts.fresh_rows(store, attempt), attempt.terms
     _check_labelled(rows)
-    earlier = [each for each in attempts.siblings(store, one) if each.id < one.id and each.outcome is not None]
-    data, pool = attempts.first_labels(store, one), _pool(store, store.scores.get_config(one.config_id), terms.where)
-    evidence = _known(store, data, earlier, pool).evidence(pool, data.flag_when)
+    earlier = [each for each in attempts.siblings(store, attempt) if each.id < attempt.id and each.outcome is not None]
+    data = attempts.first_labels(store, attempt)
+    pool = _pool(store, store.scores.get_config(attempt.config_id), terms.where)
     groups = [row.group for row in rows]
-    found = certify(
-        replace(attempts.plan_of(one), evidence=evidence),
+    result = certify(
+        replace(attempt.plan, evidence=_labels_so_far(store, data, earlier, pool).evidence(pool, data.flag_when)),
         _values(rows),
         _bad(rows),
         groups=groups,
         fresh=_fresh_traffic(store, data, pool, terms.where),
         rng=np.random.default_rng(terms.seed),
     )
-    drawn = attempts.fresh_of(store, one)
-    outcome = attempts.came_of(
-        found,
+    drawn = attempts.fresh_sample(store, attempt)
+    outcome = attempts.outcome_of_test(
+        result,
         sample=drawn.name if drawn else None,
         unsure=sum(row.gold not in ("clean", "hallucinated") for row in rows),
         repeats=len(rows) - len(first_of_each(groups, len(rows))),
     )
-    return store.certifications.finish(one.id, asdict(outcome), now=now)
+    return attempts.attempt_of(store.certifications.finish(attempt.id, asdict(outcome), now=now))
 
 
-def point_of(store: Store, one: Certification) -> OperatingPoint:
+def point_of(store: Store, attempt: Attempt) -> OperatingPoint:
     """The certified operating point. Guarantee and precision are from the fresh labels; recall, false-positive and flag
     rate are what the first labels measure at its cut. Raises BadInput where nothing is certified."""
-    outcome = attempts.outcome_of(one)
+    outcome = attempt.outcome
     if outcome is None or outcome.guarantee is None or outcome.cut is None:
-        raise BadInput(f"nothing is certified for {one.detector}: there is no point to save")
-    sure = outcome.guarantee
-    point = operating_points.choose_point(attempts.first_labels(store, one), Policy("manual", outcome.cut))
-    measured = np.array([sure.hallucinated / sure.labels])
-    reach = wilson(measured, np.array([float(sure.labels)]))
+        raise BadInput(f"nothing is certified for {attempt.detector}: there is no point to save")
+    guarantee = outcome.guarantee
+    point = operating_points.choose_point(attempts.first_labels(store, attempt), Policy("manual", outcome.cut))
+    measured = np.array([guarantee.hallucinated / guarantee.labels])
+    reach = wilson(measured, np.array([float(guarantee.labels)]))
     precision = Interval(float(measured[0]), float(reach.low[0]), float(reach.high[0]))
-    policy = str(Policy("precision", sure.target))
-    return replace(point, policy=policy, precision=precision, guarantee=sure, why=None)
+    policy = str(Policy("precision", guarantee.target))
+    return replace(point, policy=policy, precision=precision, guarantee=guarantee, why=None)
 
 
-def save(store: Store, one: Certification, *, by: str, now: datetime) -> OperatingPoint:
+def save(store: Store, attempt: Attempt, *, by: str, now: datetime) -> OperatingPoint:
     """Keeps the certified point, with the labels of both stages; it is then on offer for release."""
-    point, data = point_of(store, one), attempts.first_labels(store, one)
-    fresh = [row for row in attempts.fresh_rows(store, one) if row.gold in ("clean", "hallucinated")]
+    point, data = point_of(store, attempt), attempts.first_labels(store, attempt)
+    fresh = [row for row in attempts.fresh_rows(store, attempt) if row.gold in ("clean", "hallucinated")]
     operating_points.save_point(store, replace(data, rows=(*data.rows, *fresh)), point, by=by, now=now)
     return point
 
 
 @dataclass(frozen=True)
-class _Known:
+class _Labels:
     """Scored labels with the weights that the fit takes them by."""
 
     scores: Floats
-    labels: Bools
+    hallucinated: Bools
     weights: Floats
 
     def evidence(self, pool: Floats, flag_when: FlagWhen) -> Evidence:
         rungs = build_ladder(pool, flag_when=flag_when)
-        return Evidence(rungs, rungs.describe(self.scores), self.labels.astype(np.float64), self.weights, flag_when)
+        return Evidence(
+            rungs, rungs.describe(self.scores), self.hallucinated.astype(np.float64), self.weights, flag_when
+        )
 
 
-def _known(store: Store, data: evidence.Evidence, spent: Sequence[Certification], pool: Floats) -> _Known:
+def _labels_so_far(store: Store, data: evidence.Evidence, spent: Sequence[Attempt], pool: Floats) -> _Labels:
     """The first labels, weighted within octaves by their design, and the fresh ones of attempts that were spent: drawn
     uniformly, they weigh 1, as the first do on average, so that weighting all of them once more changes nothing."""
-    rows = [row for one in spent for row in _counted(attempts.fresh_rows(store, one))]
-    first = attempts.without(data, [row for one in spent for row in attempts.fresh_rows(store, one)])
-    there = ~np.isnan(first.scores)
+    rows = [row for attempt in spent for row in _counted(attempts.fresh_rows(store, attempt))]
+    first = attempts.without(data, [row for attempt in spent for row in attempts.fresh_rows(store, attempt)])
+    scored = ~np.isnan(first.scores)
     design = evidence.design_of(first.sample, first.rows, first.refused)
-    weights = (design.weights if design else np.ones(len(first.rows)))[there]
-    positions = build_ladder(pool, flag_when=data.flag_when).positions(first.scores[there])
-    return _Known(
-        np.concatenate([first.scores[there], _values(rows)]),
-        np.concatenate([first.labels[there], _bad(rows)]),
+    weights = (design.weights if design else np.ones(len(first.rows)))[scored]
+    positions = build_ladder(pool, flag_when=data.flag_when).positions(first.scores[scored])
+    return _Labels(
+        np.concatenate([first.scores[scored], _values(rows)]),
+        np.concatenate([first.labels[scored], _bad(rows)]),
         np.concatenate([local_weights(positions, weights), np.ones(len(rows))]),
     )
 
 
-def _spent(store: Store, data: evidence.Evidence) -> list[Certification]:
+def _spent(store: Store, data: evidence.Evidence) -> list[Attempt]:
     """The attempts on these labels that count, newest first: those whose traces were drawn."""
     if data.sample is not None and data.sample.design == "fresh-flagged":
         raise BadInput(f"{data.sample.name!r} holds flagged traces only: plan on a sample of all traffic")
-    known = attempts.family(store, data.config.name, data.config.id, attempts.first_names(data.sample))
-    spent = [one for one in known if one.fresh_sample_id is not None]
+    family = attempts.family(store, data.config.name, data.config.id, attempts.first_names(data.sample))
+    spent = [attempt for attempt in family if attempt.fresh_sample_id is not None]
     if spent and spent[0].outcome is None:
-        number = spent[0].plan["attempt"]
+        number = spent[0].plan.attempt
         raise BadInput(f"attempt {number} on these labels is under way: label all of its traces and finish it first")
     return spent
 
@@ -263,18 +262,20 @@ def _fresh_traffic(store: Store, data: evidence.Evidence, pool: Floats, where: T
     return samples.flagged_pool(store, Cut(data.config.id, float(loosest)), where, fresh=True)
 
 
-def _check_enough(name: str, fixed: Plan, there: int, *, fewer: bool) -> None:
+def _check_enough(name: str, fixed: Plan, n: int, *, fewer: bool) -> None:
     few = least(fixed)
-    if there >= fixed.labels or (fewer and there >= few):
+    if n >= fixed.labels or (fewer and n >= few):
         return
-    raise BadInput(
-        f"the plan asks for {fixed.labels} fresh flagged traces, and {there} are there: score what came in since "
-        f"(`detect {name} --all`), or wait for traffic; "
-        + (
-            f"fewer than {few} certify nothing, even if all of them are hallucinated"
-            if there < few
-            else f"or draw these {there} (`certify {name} --fewer`): less likely to certify, and as valid"
+    if n < few:
+        raise BadInput(
+            f"the plan asks for {fixed.labels} fresh flagged traces, and {n} are there: score what came in since "
+            f"(`detect {name} --all`), or wait for traffic; fewer than {few} certify nothing, even if all of them are "
+            "hallucinated"
         )
+    raise BadInput(
+        f"the plan asks for {fixed.labels} fresh flagged traces, and {n} are there: score what came in since "
+        f"(`detect {name} --all`), or wait for traffic; or draw these {n} (`certify {name} --fewer`): less likely to "
+        "certify, and as valid"
     )
 
 

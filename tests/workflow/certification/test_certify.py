@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Iterator
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +27,6 @@ from calibrate.workflow.releasing.candidate import build_candidate
 from calibrate.workflow.sampling import sample
 from calibrate.workflow.tuning import operating_points
 from db import Store, open_store
-from db.chosen import Certification
 from db.proposals import ReleaseRequest
 from tests.workflow.certifying import WINDOW, Traffic, traffic
 from tests.workflow.making import ABOVE, NOW
@@ -59,14 +58,14 @@ def lite(sqlite_url: str) -> Iterator[Store]:
     store.close()
 
 
-def planned(store: Store, data: evidence.Evidence, **given: Any) -> Certification:
+def planned(store: Store, data: evidence.Evidence, **given: Any) -> attempts.Attempt:
     found = certify.plan(store, data, **{"seed": 5, "by": "ann", "now": NOW, **given})
-    assert isinstance(found, Certification)
+    assert isinstance(found, attempts.Attempt)
     return found
 
 
-def standing(store: Store) -> certify.CertificationStatus:
-    found = certify.standing(store, ABOVE)
+def standing(store: Store) -> attempts.CertificationStatus:
+    found = attempts.latest_status(store, ABOVE)
     assert found is not None
     return found
 
@@ -77,18 +76,18 @@ def test_a_walk_that_is_left_after_every_step_is_resumed_and_ends_in_a_saved_poi
 ) -> None:
     world = traffic(store)
     data = world.first()
-    assert certify.standing(store, ABOVE) is None
+    assert attempts.latest_status(store, ABOVE) is None
     fixed = planned(store, data).plan
 
-    def resumed() -> certify.CertificationStatus:
+    def resumed() -> attempts.CertificationStatus:
         other = open_store(store_url)  # another process, later
         found = standing(other)
         other.close()
-        assert found.certification.plan == fixed
+        assert found.attempt.plan == fixed
         return found
 
     assert (resumed().stage, resumed().plan.labels) == ("planned", 180)
-    certify.draw(store, resumed().certification, now=NOW)
+    certify.draw(store, resumed().attempt, now=NOW)
     drawn = resumed().fresh
     assert drawn is not None
     assert (resumed().stage, drawn.size, drawn.design) == ("drawn", 180, "fresh-flagged")
@@ -96,10 +95,10 @@ def test_a_walk_that_is_left_after_every_step_is_resumed_and_ends_in_a_saved_poi
     assert (resumed().stage, resumed().labelled) == ("drawn", 140)
     world.label(drawn)
     assert resumed().stage == "labelled"
-    certify.finish(store, resumed().certification, now=NOW)
+    certify.finish(store, resumed().attempt, now=NOW)
     done = resumed()
     assert done.stage == "certified"
-    point = certify.save(store, done.certification, by="ann", now=NOW)
+    point = certify.save(store, done.attempt, by="ann", now=NOW)
     assert point.strength == "certified"
     saved = store.points.latest()[ABOVE]
     assert (saved.point.guarantee.sample, saved.data.samples) == (drawn.name, ("w47",))
@@ -146,7 +145,7 @@ def test_fresh_traces_are_flagged_and_nobody_has_seen_them(store: Store) -> None
     for pk in some:  # labelled without a sample
         store.labels.add(pk, Label("", "bob", "clean"), sample_id=None, now=NOW)
     one = certify.draw(store, planned(store, data, budget=100), now=NOW)
-    cut = attempts.plan_of(one).deepest
+    cut = one.plan.deepest
     rows = attempts.fresh_rows(store, one)
     assert len(rows) == 100
     assert all(row.value is not None and row.value >= cut for row in rows)
@@ -161,7 +160,7 @@ def test_the_same_seed_plans_and_draws_alike(world: Traffic) -> None:
     with pytest.raises(BadInput, match="there is a newer plan"):
         certify.draw(store, one, now=NOW)
     assert planned(store, data, seed=6).plan != one.plan
-    assert attempts.plan_of(one).attempt == 1  # what is not drawn costs nothing
+    assert one.plan.attempt == 1  # what is not drawn costs nothing
 
 
 def test_nothing_is_tested_while_a_label_is_missing_not_even_a_skipped_one(world: Traffic) -> None:
@@ -183,7 +182,7 @@ def test_nothing_is_tested_while_a_label_is_missing_not_even_a_skipped_one(world
     with pytest.raises(BadInput, match="nothing is certified"):
         certify.save(store, one, by="ann", now=NOW)
     world.label(drawn, verdicts=dict.fromkeys(range(177, 180), "unsure"))
-    outcome = attempts.outcome_of(certify.finish(store, one, now=NOW))
+    outcome = certify.finish(store, one, now=NOW).outcome
     assert outcome is not None
     assert outcome.unsure == 3
 
@@ -207,16 +206,16 @@ def test_a_certificate_outlives_later_attempts_and_not_its_labels(world: Traffic
     store = world.store
     data = loading.load_evidence(store, ABOVE, sample="w47")
     one = certify.draw(store, planned(store, data), now=NOW)
-    drawn = certify.standing_of(store, one).fresh
+    drawn = attempts.status_of(store, one).fresh
     assert drawn is not None
     world.label(drawn)
     sure = certify.point_of(store, certify.finish(store, one, now=NOW)).guarantee
     assert sure is not None
     other = planned(store, world.first(name="w48", seed=2), target=0.8)
-    assert standing(store).certification.id == other.id
+    assert standing(store).attempt.id == other.id
     kept = attempts.certified(store, ABOVE, data.config.id, 0.7)
     assert kept is not None
-    assert kept.certification.id == one.id
+    assert kept.attempt.id == one.id
     assert attempts.certified(store, ABOVE, data.config.id, 0.8) is None
     assert attempts.overturned(store, ABOVE, sure) is None
     world.label(drawn, verdicts=dict.fromkeys(range(drawn.size), "clean"))
@@ -234,7 +233,7 @@ def test_unsure_and_disputed_labels_count_as_not_hallucinated(world: Traffic) ->
     for member in store.samples.members(drawn.id)[60:70]:
         for who, verdict in (("bob", "clean"), ("cat", "hallucinated")):
             store.labels.add(member.trace_pk, Label("", who, verdict), sample_id=drawn.id, now=NOW)  # type: ignore[arg-type]
-    outcome = attempts.outcome_of(certify.finish(store, one, now=NOW))
+    outcome = certify.finish(store, one, now=NOW).outcome
     assert outcome is not None
     assert outcome.unsure == 70
     rows = attempts.fresh_rows(store, one)
@@ -251,7 +250,7 @@ def test_of_traces_that_share_sources_one_counts(lite: Store) -> None:
     drawn = standing(lite).fresh
     assert drawn is not None
     world.label(drawn)
-    outcome = attempts.outcome_of(certify.finish(lite, one, now=NOW))
+    outcome = certify.finish(lite, one, now=NOW).outcome
     assert outcome is not None
     rows = attempts.fresh_rows(lite, one)
     assert outcome.repeats == len(rows) - len({row.group for row in rows}) > 20
@@ -266,33 +265,33 @@ def test_a_failed_attempt_says_what_another_takes_and_that_one_spends_the_next_l
     assert drawn is not None
     rows = attempts.fresh_rows(store, one)
     # The labels of a bad day: at the strictest cut a seventh is clean whatever it is.
-    start = attempts.plan_of(one).cuts[0]
+    start = one.plan.cuts[0]
     top = [place for place, row in enumerate(rows) if row.value is not None and row.value >= start]
     world.label(drawn, verdicts=dict.fromkeys(top[::7], "clean"))
     failed = certify.finish(store, one, now=NOW)
-    outcome = attempts.outcome_of(failed)
+    outcome = failed.outcome
     assert outcome is not None
     assert (outcome.cut, outcome.guarantee, standing(store).stage) == (None, None, "not certifiable")
     assert outcome.needed is not None
     assert f"about {outcome.needed} more flagged labels would do" in certification.status(standing(store))
     again = planned(store, data)
-    second = attempts.plan_of(again)
+    second = again.plan
     assert (second.attempt, second.alpha, second.level) == (2, 0.05, pytest.approx(0.008))
-    assert second.labels <= outcome.needed == attempts.terms_of(again).budget
+    assert second.labels <= outcome.needed == again.terms.budget
     assert second.chance > 0.5
-    assert again.plan["precision"] != one.plan["precision"]  # it has learnt of the labels in between
+    assert again.plan.precision != one.plan.precision  # it has learnt of the labels in between
     again = certify.draw(store, again, fewer=True, now=NOW)
     assert not {row.pk for row in attempts.fresh_rows(store, again)} & {row.pk for row in rows}
     assert [one.id for one in attempts.siblings(store, again)] == [again.id, failed.id]
-    assert attempts.outcome_of(failed) == outcome
+    assert failed.outcome == outcome
 
 
 def test_another_sample_is_a_new_calibration(world: Traffic) -> None:
     store = world.store
     one = certify.draw(store, planned(store, loading.load_evidence(store, ABOVE, sample="w47"), budget=40), now=NOW)
-    assert one.plan["attempt"] == 1
+    assert one.plan.attempt == 1
     other = planned(store, world.first(name="w48", seed=9), budget=40)
-    assert other.plan["attempt"] == 1
+    assert other.plan.attempt == 1
     certify.draw(store, other, now=NOW)
     assert [one.name for one in store.samples.list()][::-1] == [
         "w47", f"{ABOVE}-fresh-1", "w48", f"{ABOVE}-fresh-1-{other.id}"
@@ -315,7 +314,7 @@ def test_too_little_fresh_traffic_says_how_much_there_is_and_what_may_be_done(wo
     keep = there - 30
     sample.draw(
         store, "others", size=keep, design="fresh-flagged", where=WINDOW, seed=1, now=NOW,
-        cut=attempts.cut_of(one), fresh=True,
+        cut=one.cut, fresh=True,
     )  # fmt: skip
     with pytest.raises(BadInput, match=r"asks for 180 fresh flagged traces, and 30 are there: .*detect .* --all"):
         certify.draw(store, one, now=NOW)
@@ -327,11 +326,11 @@ def test_too_little_fresh_traffic_says_how_much_there_is_and_what_may_be_done(wo
 def test_fewer_than_can_ever_pass_are_not_drawn(world: Traffic) -> None:
     store = world.store
     one = planned(store, loading.load_evidence(store, ABOVE, sample="w47"))
-    few = certify.least(attempts.plan_of(one))
+    few = certify.least(one.plan)
     assert binom.sf(few - 1, few, 0.7) <= 0.04 < binom.sf(few - 2, few - 1, 0.7)
     sample.draw(
         store, "others", size=certify.available(store, one) - few + 1, design="fresh-flagged", where=WINDOW, seed=1,
-        now=NOW, cut=attempts.cut_of(one), fresh=True,
+        now=NOW, cut=one.cut, fresh=True,
     )  # fmt: skip
     with pytest.raises(BadInput, match=f"fewer than {few} certify nothing"):
         certify.draw(store, one, fewer=True, now=NOW)
@@ -342,10 +341,10 @@ def test_a_detector_that_knows_nothing_gets_no_plan_worth_labelling_for(lite: St
     world = traffic(lite, good=False)
     found = certify.plan(lite, world.first(), target=0.9, seed=5, by="ann", now=NOW)
     if isinstance(found, NotCertifiable):
-        assert certify.standing(lite, ABOVE) is None
+        assert attempts.latest_status(lite, ABOVE) is None
         assert found.why.reason == ShortfallReason.OUT_OF_REACH
     else:
-        assert attempts.plan_of(found).chance < 0.2
+        assert found.plan.chance < 0.2
 
 
 def test_labels_of_no_sample_are_planned_on_without_the_fresh_ones(world: Traffic) -> None:
@@ -373,7 +372,7 @@ def test_flagged_traces_alone_are_no_first_labels(world: Traffic) -> None:
     world.label(drawn)
     with pytest.raises(BadInput, match="holds flagged traces only"):
         planned(store, loading.load_evidence(store, ABOVE, sample=drawn.name))
-    assert asdict(attempts.terms_of(one))["samples"] == ("w47",)
+    assert one.terms.samples == ("w47",)
 
 
 def test_the_command_does_one_step_a_call_and_says_what_is_next(
@@ -408,7 +407,7 @@ def test_a_plan_that_cannot_go_on_says_how_it_can(lite: Store, capsys: pytest.Ca
     here = ("certify", ABOVE, "--store", lite.url)
     assert main([*here, "--sample", "w47", "--labels", "300", "--seed", "5"]) == 0
     at = standing(lite)
-    there = certify.available(lite, at.certification)
+    there = certify.available(lite, at.attempt)
     assert certify.least(at.plan) <= there < at.plan.labels
     assert f"or `certify {ABOVE} --fewer` draws these" in capsys.readouterr().out
     assert main(here) == 2

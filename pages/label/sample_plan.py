@@ -46,26 +46,34 @@ def show_plan(store: Store, where: TraceFilter, choice: Choice, n: int, size: in
         _show_pace(store, n)
         return
     prevalence = _choose_prevalence(store)
-    expected = expected_precision_halfwidth(n, prevalence)
-    hallucinated = expected.expected_positives
-    positives = f"about {count(round(hallucinated), 'positive')}" if round(hallucinated) else "probably no positive"
-    sentence = f"At {share(prevalence)} hallucinated, **{count(n, 'label')}** "
-    if choice.design == UNCERTAIN:
-        sentence += f"at random would hold {positives}; near the threshold they tell its figures, and others less well."
-    elif not choice.scored:
-        sentence += f"hold **{positives}**: precision known to **±{decimals(expected.halfwidth, 2)}**."
-    else:
-        plan = _planned(store, where, choice.by, WISH, AROUND, prevalence, n)
-        # Where labels tell how much a threshold flags, no share is assumed.
-        sentence = f"**{count(n, 'label')}** " if plan.sample else sentence
-        other = "" if choice.design == RANDOM else f", at random to ±{decimals(plan.halfwidth['random'], 2)}"
-        width = plan.halfwidth.get(choice.design, plan.halfwidth["random"])
-        sentence += f"make a precision around {exact_share(AROUND)} known to **±{decimals(width, 2)}**{other}, "
-        sentence += _threshold_of(plan)
-    st.markdown(sentence)
+    by_scores = choice.scored and choice.design != UNCERTAIN
+    plan = _planned(store, where, choice.by, WISH, AROUND, prevalence, n) if by_scores else None
+    st.markdown(expectation(choice, n, prevalence, plan))
     _show_pace(store, n)
     if st.toggle("How many labels for a wished precision?", key="draw_wish"):
         _show_wish(store, where, choice, prevalence, n)
+
+
+def expectation(choice: Choice, n: int, prevalence: float, plan: Plan | None) -> str:
+    """What n labels will tell, in Markdown; `plan` where the window has scores to plan by."""
+    if plan is not None:
+        # Where labels tell how much a threshold flags, no share is assumed.
+        start = "" if plan.sample else f"At {share(prevalence)} hallucinated, "
+        other = "" if choice.design == RANDOM else f", at random to ±{decimals(plan.halfwidth['random'], 2)}"
+        width = plan.halfwidth.get(choice.design, plan.halfwidth["random"])
+        return (
+            f"{start}**{count(n, 'label')}** make a precision around {exact_share(AROUND)} known to "
+            f"**±{decimals(width, 2)}**{other}, {_threshold_of(plan)}"
+        )
+    expected = expected_precision_halfwidth(n, prevalence)
+    hallucinated = expected.expected_positives
+    positives = f"about {count(round(hallucinated), 'positive')}" if round(hallucinated) else "probably no positive"
+    start = f"At {share(prevalence)} hallucinated, **{count(n, 'label')}** "
+    if choice.design == UNCERTAIN:
+        return (
+            f"{start}at random would hold {positives}; near the threshold they tell its figures, and others less well."
+        )
+    return f"{start}hold **{positives}**: precision known to **±{decimals(expected.halfwidth, 2)}**."
 
 
 def _show_wish(store: Store, where: TraceFilter, choice: Choice, prevalence: float, n: int) -> None:

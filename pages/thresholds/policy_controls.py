@@ -16,6 +16,7 @@ from calibrate.workflow.evidence import evidence
 from db import Store
 from pages.thresholds import tune_setting
 
+Part = Literal["value", "miss"]
 POLICIES: dict[Kind, str] = {
     "precision": "Precision at least",
     "recall": "Recall at least",
@@ -90,7 +91,7 @@ class Number:
 
     key: str
     title: str
-    part: Literal["value", "miss"] = "value"
+    part: Part = "value"
     scale: float = 1.0
     low: float = 0.01
     high: float = 1e9
@@ -154,25 +155,30 @@ def take_by_hand(threshold: float) -> None:
     _hand(threshold, typed=True)
 
 
+def changed(
+    setting: tune_setting.Setting, kind: Kind, strength: Strength, numbers: Mapping[Part, float]
+) -> tune_setting.Setting:
+    """The setting that the controls ask for. `numbers` are those on the page, which are of the policy before."""
+    if kind == "manual":
+        return replace(setting, by_hand=True)
+    rule = tune_setting.FIRST[kind]
+    if setting.rule.kind == kind:
+        rule = setting.rule
+        rule = replace(rule, value=numbers.get("value", rule.value), miss=numbers.get("miss", rule.miss))
+    return replace(setting, rule=rule, strength=strength, by_hand=False)
+
+
 def _set_policy(store: Store, data: evidence.Evidence) -> None:
     state = st.session_state
     setting: tune_setting.Setting = state["tune_setting"]
     kind: Kind = state["tune_policy"]
-    strength: Strength = state.get("tune_strength") or setting.strength
-    if kind == "manual":
-        state["tune_setting"] = replace(setting, by_hand=True)
-        return
-    rule = setting.rule if setting.rule.kind == kind else tune_setting.FIRST[kind]
     numbers = {
         number.part: state[number.key] / number.scale
         for number in NUMBERS.get(kind, ())
         if state.get(number.key) is not None
     }
-    if rule is setting.rule:  # the numbers on the page are this policy's
-        rule = replace(rule, **numbers)
-    state["tune_setting"] = tune_setting.moved(
-        store, data, replace(setting, rule=rule, strength=strength, by_hand=False)
-    )
+    setting = changed(setting, kind, state.get("tune_strength") or setting.strength, numbers)
+    state["tune_setting"] = tune_setting.moved(store, data, setting)
 
 
 def _by_hand(key: str) -> None:

@@ -25,7 +25,7 @@ from calibrate.workflow.detection import detect
 from calibrate.workflow.evidence import loading
 from calibrate.workflow.releasing import history, release, unknown_models
 from calibrate.workflow.tuning import operating_points
-from calibrate.workflow.upgrade import recalibrate
+from calibrate.workflow.upgrade import planning, recalibrate
 from calibrate.workflow.watching import drift, recheck
 from calibrate.workflow.week import week
 from db import Store, open_store
@@ -134,7 +134,7 @@ def test_the_upgrade_is_rehearsed_from_drift_to_the_way_back(live: Rehearsal, tm
     # Everybody's answers are labelled by now: the same policies on all labels, and released.
     said = [Label(trace_id, "gold", verdict) for trace_id, verdict in live.truth.items()]  # type: ignore[arg-type]
     store.labels.add_many(said, now=now)
-    plan = recalibrate.plan(store)
+    plan = planning.plan(store)
     assert set(plan.new_models) == set(AFTER)
     found = recalibrate.look(store, plan, recalibrate.redo(store, plan), by="ann", now=now)
     worse = "measured on all six models" if found.impact and found.impact.worse else ""

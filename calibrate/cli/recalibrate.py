@@ -24,15 +24,16 @@ from db.releases import Release
 
 
 def run(args: Namespace) -> Answer:
+    from calibrate.workflow.upgrade import planning
     from calibrate.workflow.upgrade import recalibrate as step
 
     after = settings.releases()
     out = None if args.out is None else args.out if scheme_of(args.out) else str(outfile(args.out, replace=True))
     found, params = store(args), pairs(args.param, "--param")
-    plan = step.plan(found, sample=args.sample, params=params)
-    if queued := step.queue(found, plan, budget=args.budget):
+    plan = planning.plan(found, sample=args.sample, params=params)
+    if queued := planning.queue(found, plan, budget=args.budget):
         _carry_out(found, queued.id)
-        plan = step.plan(found, sample=args.sample, params=params)
+        plan = planning.plan(found, sample=args.sample, params=params)
     redone = step.redo(found, plan, policy=args.policy)
     outcome = step.look(found, plan, redone, by=user(), now=now())
     lines = list(_told(outcome))
@@ -73,12 +74,12 @@ def _told(outcome: Any) -> Iterator[str]:
         yield f"caution: {uneven(plan.uneven)}."
     for one in outcome.redone:
         if one.point is None:
-            yield f"{one.due.name} stays as it is: {one.why}"
+            yield f"{one.due.name} stays as it is: {recalibration.stays(one)}"
             continue
         old, new = one.due.entry, one.point
         yield f"{one.due.name}: {old.limit} → {_at(new)} ({new.policy}, {new.strength}); {_measured(one)}"
-        if one.remark:
-            yield f"  {one.remark}"
+        if remark := recalibration.remark(one):
+            yield f"  {remark}"
     if outcome.impact:
         yield impacts.summary(outcome.impact)
         yield from (f"Worse: {impacts.worse(check)}" for check in outcome.impact.worse)
@@ -120,8 +121,8 @@ def _document(outcome: Any) -> dict[str, Any]:
                 "strength": one.point.strength if one.point else None,
                 "precision": asdict(one.point.precision) if one.point else None,
                 "recall": asdict(one.point.recall) if one.point else None,
-                "stays": one.why,
-                "remark": one.remark,
+                "stays": recalibration.stays(one),
+                "remark": recalibration.remark(one),
             }
             for one in outcome.redone
         ],

@@ -5,6 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from calibrate.report.numbers import count
+from calibrate.workflow.upgrade import planning
 from calibrate.workflow.upgrade import recalibrate as step
 from db import Store
 from db.runs import Run
@@ -19,11 +20,11 @@ def rescore(store: Store) -> None:
     if any(run_view.is_going(run) for run in store.runs.recent(1)):
         return
     with shell.errors_kept("recalibrate_problem"):
-        if queued := step.queue(store, step.plan(store)):
+        if queued := planning.queue(store, planning.plan(store)):
             run_view.start(store, queued.id)
 
 
-def _tried(plan: step.Plan, newest: Run | None) -> bool:
+def _tried(plan: planning.Plan, newest: Run | None) -> bool:
     """Whether the last run was for what is missing: what failed in it is not waited for."""
     waiting = {due.name for due in plan.due if due.waiting}
     ran = {spec["name"] for spec in newest.detectors} if newest and newest.status == "done" else set()
@@ -32,7 +33,7 @@ def _tried(plan: step.Plan, newest: Run | None) -> bool:
 
 def show(store: Store) -> None:
     unseen.show(store, links=False)
-    plan = step.plan(store)
+    plan = planning.plan(store)
     recalibration.show_why(plan)
     newest = next(iter(store.runs.recent(1)), None)
     if plan.waiting and newest and run_view.is_going(newest):

@@ -14,6 +14,7 @@ from calibrate.report.sentences.evidence import uneven
 from calibrate.report.sentences.figures import policy_in_words
 from calibrate.stats.choosing.policy import parse
 from calibrate.types import Interval
+from calibrate.workflow.upgrade import planning
 from calibrate.workflow.upgrade import recalibrate as step
 from db import Store
 from pages import shell
@@ -24,7 +25,7 @@ EACH_ROW = 2
 SIDES = "On the same labels: the live threshold by the old scores, and the new one by the new scores (95% interval)"
 
 
-def load(store: Store, plan: step.Plan, policy: str) -> step.Outcome:
+def load(store: Store, plan: planning.Plan, policy: str) -> step.Outcome:
     """What recalibrating would give."""
     configs = tuple(due.config.id if due.config else None for due in plan.due)
     return _outcome(store, configs, policy, shell.user(), plan)
@@ -33,11 +34,13 @@ def load(store: Store, plan: step.Plan, policy: str) -> step.Outcome:
 @shell.cached_read(
     "Choosing every threshold anew …", *shell.EVIDENCE, "points", "releases", "rechecks", "team", entries=20
 )
-def _outcome(store: Store, configs: tuple[int | None, ...], policy: str, user: str, _plan: step.Plan) -> step.Outcome:
+def _outcome(
+    store: Store, configs: tuple[int | None, ...], policy: str, user: str, _plan: planning.Plan
+) -> step.Outcome:
     return step.look(store, _plan, step.redo(store, _plan, policy=policy), by=user, now=shell.now())
 
 
-def show_why(plan: step.Plan) -> None:
+def show_why(plan: planning.Plan) -> None:
     """The reasons, or that there is none."""
     labels = f"{count(plan.labels, 'label')} of {plain(plan.sample.name, 60)}" if plan.sample else (
         f"all {count(plan.labels, 'label')}"
@@ -55,8 +58,8 @@ def show_points(outcome: step.Outcome) -> None:
     """Every detector before and after."""
     st.dataframe([_row(redone) for redone in outcome.redone], hide_index=True, placeholder="–", column_config=_COLUMNS)
     for redone in outcome.redone:
-        if redone.remark:
-            st.caption(f":material/gavel: **{plain(redone.due.name)}**: {plain(redone.remark.replace('`', ''), 400)}.")
+        if remark := recalibration.remark(redone):
+            st.caption(f":material/gavel: **{plain(redone.due.name)}**: {plain(remark.replace('`', ''), 400)}.")
 
 
 def _row(redone: step.Redone) -> dict[str, Any]:
@@ -68,7 +71,7 @@ def _row(redone: step.Redone) -> dict[str, Any]:
         "Policy": _policy(old.policy),
     }
     if redone.point is None:
-        return {**row, "Flags at": "stays", "Says": visible(redone.why, 300)}
+        return {**row, "Flags at": "stays", "Says": visible(recalibration.stays(redone), 300)}
     stood = (
         redone.stood.precision if redone.stood else Interval(None),
         redone.stood.recall if redone.stood else Interval(None),

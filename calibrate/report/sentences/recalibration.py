@@ -1,13 +1,14 @@
-"""Why a recalibration is due, in sentences."""
+"""Why a recalibration is due and what it changes, in sentences."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 from calibrate.report.numbers import count
-from calibrate.report.sentences import impact, recheck
+from calibrate.report.sentences import figures, impact, recheck
 from calibrate.report.sentences.evidence import uneven
-from calibrate.workflow.upgrade.recalibrate import Outcome, Plan
+from calibrate.workflow.upgrade.planning import Plan
+from calibrate.workflow.upgrade.recalibrate import Outcome, Redone
 
 
 def reasons(plan: Plan) -> list[str]:
@@ -19,6 +20,32 @@ def doubts(outcome: Outcome) -> list[str]:
     """List what asks for a reason before it is released."""
     caution = uneven(outcome.plan.uneven) if outcome.changes else None
     return [*(impact.worse(check) for check in outcome.worse), *([caution] if caution else [])]
+
+
+def stays(redone: Redone) -> str | None:
+    """Say why a detector stays as it is; None where it does not."""
+    if redone.stays is None:
+        return None
+    if redone.stays.reason == "cannot run":
+        return f"it cannot run here: {redone.stays.error}"
+    if redone.stays.reason == "certificate holds":
+        return "nothing of it changed, and its certificate stands"
+    return figures.why(redone.stays.nearest) if redone.stays.nearest else redone.stays.error
+
+
+def remark(redone: Redone) -> str | None:
+    """Say what to know of a new point; None where there is nothing."""
+    if redone.remark is None or redone.point is None:
+        return None
+    if redone.remark == "certificate lost":
+        return (
+            "its certificate was for the old scores and cannot be carried over: the new threshold is "
+            f"{redone.point.strength}; `certify {redone.due.name}` is next"
+        )
+    return (
+        "its threshold was set by hand for the old scores and is kept as it is: look whether it still means the same, "
+        "or choose by a rule (`--policy precision>=0.7`)"
+    )
 
 
 def _reasons(plan: Plan) -> Iterator[str]:

@@ -19,7 +19,7 @@ from calibrate.workflow.detection import detect
 from calibrate.workflow.detection.detectors import asks_chat
 from calibrate.workflow.releasing.history import live_release, releases_alike
 from calibrate.workflow.sampling import sample as sampler
-from calibrate.workflow.upgrade import recalibrate
+from calibrate.workflow.upgrade import planning
 from calibrate.workflow.watching import drift
 from calibrate.workflow.week.week import WINDOW
 from calibrate.workspace import using
@@ -73,7 +73,7 @@ def weekly(store: Store, *, size: int, now: datetime) -> Weekly:
     scored = _score(store, file, now) if file else ()
     sample, drawn = _draw(store, name, size=size, now=now)
     report = drift.drift(store, now=now) if file else None
-    upgraded = tuple(due.name for due in recalibrate.plan(store).upgraded) if file else ()
+    upgraded = tuple(due.name for due in planning.plan(store).upgraded) if file else ()
     labelled = sum(store.labels.gold_counts(sample.id).values()) if sample else 0
     unlabelled = sample.size - labelled if sample else 0
     return Weekly(name, now, file.version if file else None, scored, sample, drawn, report, upgraded, unlabelled)

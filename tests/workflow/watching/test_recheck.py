@@ -15,7 +15,7 @@ from calibrate.errors import BadInput
 from calibrate.report.sentences import recalibration
 from calibrate.report.sentences import recheck as sentences
 from calibrate.types import Label, Member, TraceFilter
-from calibrate.workflow.upgrade import recalibrate
+from calibrate.workflow.upgrade import planning
 from calibrate.workflow.watching import recheck
 from db import Store, open_store
 from db.rechecks import Recheck
@@ -218,7 +218,7 @@ def test_what_fell_is_said_where_thresholds_are_made_anew(lite: Store) -> None:
     assert recheck.state(lite, one, now=NOW).decision == "fell below"
     (fell,) = recheck.fallen(lite, 1)
     assert sentences.verdict(fell).startswith(f"{ABOVE} fell below 70% (0 of ")
-    assert sentences.verdict(fell).rstrip(".") in recalibration.reasons(recalibrate.plan(lite))
+    assert sentences.verdict(fell).rstrip(".") in recalibration.reasons(planning.plan(lite))
     # Labels of flagged answers alone make no model known.
     keys = {member.trace_pk for member in lite.samples.members(one.sample_id)[:20]}
     assert lite.labels.of_flagged_only() == keys

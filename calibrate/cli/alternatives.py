@@ -34,7 +34,7 @@ def run(args: Namespace) -> Answer:
 def _report(counts: step.Counts) -> Answer:
     parts = [
         f"{counts.drawn:,} drawn",
-        f"{counts.known:,} had drawn ones already",
+        f"{counts.stored:,} had drawn ones already",
         f"{counts.given:,} came with some",
         f"{counts.no_question:,} have no question",
         f"{counts.failed:,} failed",

@@ -8,6 +8,7 @@ from typing import Any
 
 from calibrate.cli import Answer
 from calibrate.cli.common import now, store, table
+from calibrate.report.sentences.baselines import skipped
 from calibrate.sanitize import visible
 from calibrate.stats.fitting.baselines import ENOUGH
 from calibrate.types import Baseline
@@ -24,10 +25,10 @@ def run(args: Namespace) -> Answer:
     if report is not None:
         document["fitted"] = len(report.fitted)
         document["skipped"] = [
-            {"model": one.model, "statistic": one.statistic, "why": one.why} for one in report.skipped
+            {"model": one.model, "statistic": one.statistic, "why": skipped(one)} for one in report.skipped
         ]
         lines.insert(0, f"{len(report.fitted)} baselines fitted, {len(report.skipped)} not")
-        lines += [f"  {visible(one.model, 80)}, {one.statistic or 'all'}: {one.why}" for one in report.skipped]
+        lines += [f"  {visible(one.model, 80)}, {one.statistic or 'all'}: {skipped(one)}" for one in report.skipped]
     return Answer(document, "\n".join(lines))
 
 

@@ -53,12 +53,12 @@ def _estimate(found: Store, chosen: Sequence[Detector], scope: Mapping[str, Any]
 
 def _planned(found: Store, detector: Detector, scope: Mapping[str, Any]) -> dict[str, Any]:
     plan = about.plan(found, detector, scope, about.coverage(found, detector, scope))
-    asked = asdict(plan.asked or Estimate(0, 0, 0, 0, None))
+    asked = asdict(plan.estimate or Estimate(0, 0, 0, 0, None))
     how = about.status(found, detector).how
     return {
         "traces": plan.traces,
         "seconds": plan.seconds,
-        "asks": plan.asked is not None,
+        "asks": plan.estimate is not None,
         **asked,
         "looked_at": plan.looked_at,
         "unavailable": how,

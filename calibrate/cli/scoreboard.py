@@ -56,7 +56,7 @@ def run(args: Namespace) -> Answer:
         ],
         "said": words.sentences(board),
         "detectors": [words.flat(line) for line in board.lines],
-        "scored_nothing": dict(board.silent),
+        "scored_nothing": words.silent(board),
     }
     written = [f"written to {args.csv}"] if target else []
     return Answer(document, "\n".join([*words.sentences(board), "", *_shown(board), *written]))
@@ -64,7 +64,7 @@ def run(args: Namespace) -> Answer:
 
 def _shown(board: step.Scoreboard) -> list[str]:
     lines = [table([COLUMNS, *(_cells(line) for line in board.lines)], right=(*range(1, 5), *range(6, 12)))]
-    lines += [f"{name} could score nothing: {why}" for name, why in board.silent.items()]
+    lines += [f"{name} could score nothing: {why}" for name, why in words.silent(board).items()]
     return lines
 
 

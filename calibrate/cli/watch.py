@@ -93,7 +93,7 @@ def _answer(look: Look, alerts: Alerts | None, undated: int) -> Answer:
         "version": look.version,
         "decided": look.decided,
         "tiers": {tier: look.tiers[tier] for tier in ("page", "signal", "off")},
-        "scores": {"made": look.made, "reused": look.reused, "failed": dict(look.failed)},
+        "scores": {"made": look.computed, "reused": look.reused, "failed": dict(look.failed)},
         "undecided": look.undecided,
         "problems": dict(look.problems),
     }
@@ -111,7 +111,7 @@ def _line(look: Look) -> str:
     """v7 decided 128 traces: 3 page, 9 signal; 12 scores made, 372 taken from the store."""
     flagged = ", ".join(f"{look.tiers[tier]:,} {tier}" for tier in ("page", "signal"))
     text = f"v{look.version} decided {look.decided:,} trace{'s' if look.decided != 1 else ''}: {flagged}"
-    text += f"; {look.made:,} scores made, {look.reused:,} taken from the store"
+    text += f"; {look.computed:,} scores made, {look.reused:,} taken from the store"
     failed: Counter[str] = look.failed
     if failed:
         text += "; failed: " + ", ".join(f"{name} {n:,}" for name, n in sorted(failed.items()))

@@ -144,8 +144,8 @@ def _show_plan(detector: Detector, plan: step.Plan, covered: step.Coverage) -> N
         st.caption(f"{what}. How long it takes is known after the first run.")
     else:
         st.caption(f"{what}: about {duration(plan.seconds)}, at the last run's {_rate(plan.rate)}.")
-    if plan.asked is not None:
-        st.caption(plain(f"{_estimated_requests(plan.asked, getattr(detector, 'model', ''))}{_basis(plan)}"))
+    if plan.estimate is not None:
+        st.caption(plain(f"{_estimated_requests(plan.estimate, getattr(detector, 'model', ''))}{_basis(plan)}"))
 
 
 def _estimated_requests(estimate: Estimate, model: str) -> str:

@@ -127,7 +127,7 @@ def _offer(store: Store, mapped: step.Mapped) -> None:
             if st.button("Choose its threshold", type="primary", icon=":material/tune:"):
                 st.switch_page(shell.page("tune"))
             st.caption("A map goes into a release with the detector's operating point; none is saved for this one.")
-        elif step.kept(saved) == mapped.fitted.map:
+        elif step.kept_map(saved) == mapped.fitted.map:
             st.markdown(":material/check: Kept with the operating point", width="content")
             st.page_link(shell.page("release"), label="Release it", icon=":material/verified:")
         else:

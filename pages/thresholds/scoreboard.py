@@ -60,7 +60,7 @@ def choose(board: step.Scoreboard) -> str | None:
 def show_silent(board: step.Scoreboard) -> None:
     """Detectors that could score nothing, by why."""
     reasons: dict[str, list[str]] = {}
-    for name, why in board.silent.items():
+    for name, why in scoreboard.silent(board).items():
         reasons.setdefault(why, []).append(step.title_of(name))
     if reasons:
         st.caption("Could score none of these labels: " + "; ".join(

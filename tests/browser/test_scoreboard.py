@@ -76,7 +76,7 @@ def test_the_leader_its_map_and_what_comes_next(own: App, browser: Any) -> None:
     page.reload()
     page.get_by_role("button", name="Keep with the operating point").click()
     page.get_by_text("Kept with the operating point").wait_for()
-    kept = probability.kept(own.store.points.latest()["token_overlap"])
+    kept = probability.kept_map(own.store.points.latest()["token_overlap"])
     assert kept == probability.fit(own.store, "token_overlap", sample="w47").fitted.map
     context.close()
 

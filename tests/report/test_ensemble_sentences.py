@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+from typing import Any
+
 import pytest
 
-from calibrate.report.sentences.ensembles import comparison, difference_words, joint_sentence, point_difference
+from calibrate.report.sentences.ensembles import comparison, difference_words, joint_sentence, notes, point_difference
+from calibrate.stats.ensembles.combine import FEW, Recipe
 from calibrate.stats.ensembles.joint import Joint
 from calibrate.types import Interval
 
@@ -49,3 +53,42 @@ def test_the_joint_rate_has_its_interval() -> None:
     assert joint_sentence(found, ("nli", "bleu"), 0.05) == (
         "Were nli and bleu each to flag 5% of traffic, at least one would flag 14% (11–19%) of clean traces."
     )
+
+
+def report_with(**changes: Any) -> Any:
+    """What `notes` reads of a report."""
+    figures = {
+        "recipe": Recipe("logistic"), "positives": 62, "n": 300, "budget": 0.05, "prevalence": 0.02, "each": {"a": 0.5},
+        "coverage": {"a": 1.0},
+        "gathered": SimpleNamespace(from_labels=False, traffic=SimpleNamespace(n=59, window=59)),
+    }  # fmt: skip
+    return SimpleNamespace(**{**figures, **changes})
+
+
+@pytest.mark.parametrize(
+    ("changes", "texts"),
+    [
+        ({}, []),
+        ({"positives": FEW - 1, "recipe": Recipe("k_of_n", k=1)}, ["of 300 labels are hallucinated: one more or less"]),
+        ({"positives": FEW - 1}, ["of 300 labels are hallucinated", "a logistic fit chases noise: this is the mean"]),
+        ({"prevalence": 0.2}, ["About 20% of the traffic is hallucinated: flagging 5% of it finds 25% of the"]),
+        (
+            {"recipe": Recipe("k_of_n", k=1, thresholds={"a": 0.4})},
+            ["labels chose them, the figures flatter"],
+        ),
+        (
+            {"gathered": SimpleNamespace(from_labels=True, traffic=SimpleNamespace(n=29, window=1259))},
+            ["asked about only 29 of 1,259 traces, so the cut is read from the 300 labels"],
+        ),
+        (
+            {"each": {"a": 0.5, "b": None}},
+            ["b alone cannot flag as little as 5%: more share its most"],
+        ),
+        ({"coverage": {"a": 0.31, "b": 0.9}}, ["a can score only 31% of the traffic."]),
+    ],
+)
+def test_each_note_is_there_when_it_applies_and_only_then(changes: dict[str, Any], texts: list[str]) -> None:
+    written = notes(report_with(**changes))
+    assert len(written) == len(texts)
+    for note, text in zip(written, texts, strict=True):
+        assert text in note

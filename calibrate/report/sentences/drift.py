@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from shlex import quote
 
-from calibrate.report.numbers import about, count, number, share
+from calibrate.report.numbers import about, count, number, share, stamp
 from calibrate.sanitize import visible
 from calibrate.stats.monitoring.drift import ENOUGH, GROUPS, Moved, Shift
 from calibrate.workflow.watching.drift import DetectorDrift, DriftState, Gap, NextStep, Report, Stale
@@ -25,7 +25,7 @@ STATES = {
 
 def verdict(report: Report) -> str:
     """Say what is known of the whole release."""
-    began = f"{report.since:%Y-%m-%d %H:%M} UTC" if report.since else f"release v{report.version}"
+    began = f"{stamp(report.since)} UTC" if report.since else f"release v{report.version}"
     if not report.traces:
         return f"No dated traces since {began}: nothing to compare yet."
     if not report.lines:

@@ -15,12 +15,12 @@ from calibrate.workflow.watching.recheck import State
 def verdict(at: State) -> str:
     """Say what is known of the precision."""
     name, plan = at.recheck.detector, at.plan
-    target, known = exact_share(plan.target), _evidence(at)
+    target, evidence = exact_share(plan.target), _evidence(at)
     unsure = f"; {count(at.unsure)} unsure" if at.unsure else ""
     if at.decision == "holds":
-        return f"{name} holds: its precision is above {target} ({known}{unsure})."
+        return f"{name} holds: its precision is above {target} ({evidence}{unsure})."
     if at.decision == "fell below":
-        return f"{name} fell below {target} ({known}{unsure})."
+        return f"{name} fell below {target} ({evidence}{unsure})."
     ahead = at.standing.more
     rest = at.left + at.pool - at.sample.size
     only = f", and only {_are(rest, 'flagged trace')} left" if ahead and ahead > rest else ""
@@ -29,7 +29,7 @@ def verdict(at: State) -> str:
         if ahead
         else "it is so near the target that 2,000 more labels may not tell"
     )
-    return f"Not decided whether {name} {plan.limit} has a precision of {target}: {known}{unsure}; {many}."
+    return f"Not decided whether {name} {plan.limit} has a precision of {target}: {evidence}{unsure}; {many}."
 
 
 def _evidence(at: State) -> str:

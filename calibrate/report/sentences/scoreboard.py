@@ -13,7 +13,7 @@ from calibrate.report.sentences import figures
 from calibrate.sanitize import cell
 from calibrate.stats.intervals.ranking import FEW
 from calibrate.types import Interval
-from calibrate.workflow.tuning.scoreboard import OVERLAP, Against, AtPoint, Line, Scoreboard, title_of
+from calibrate.workflow.tuning.scoreboard import OVERLAP, Against, AtPoint, Line, Scoreboard, Silence, title_of
 
 
 def sentences(board: Scoreboard) -> list[str]:
@@ -58,6 +58,15 @@ def _auroc(figure: Interval) -> str:
     return value if figure.low is None else f"{value}, 95% {decimal_interval(figure.low, figure.high, 2)}"
 
 
+def silent(board: Scoreboard) -> dict[str, str]:
+    """Say of each detector that scored nothing why."""
+    words: dict[str, str] = {
+        Silence.NO_LABELS: "no labels: label some traces first",
+        Silence.REFUSALS: "every labelled answer is a refusal",
+    }
+    return {name: words.get(reason, reason) for name, reason in board.silent.items()}
+
+
 def why(point: AtPoint) -> str | None:
     """Say what to know of a detector's threshold, where there is anything."""
     if point.nearest is not None:
@@ -79,11 +88,11 @@ def flat(line: Line) -> dict[str, Any]:
     """One line as one row of plain cells; None is unknown."""
     point = line.point
     areas = {"auroc": line.auroc, "average_precision": line.average_precision}
-    there = {"precision": point.precision, "recall": point.recall} if point else {}
+    at_point = {"precision": point.precision, "recall": point.recall} if point else {}
     bounds: dict[str, float | None] = {}
     for key in ("auroc", "average_precision", "precision", "recall"):
-        found = {**areas, **there}.get(key, Interval(None))
-        bounds |= {key: found.value, f"{key}_low": found.low, f"{key}_high": found.high}
+        figure = {**areas, **at_point}.get(key, Interval(None))
+        bounds |= {key: figure.value, f"{key}_low": figure.low, f"{key}_high": figure.high}
     return {
         "detector": line.name,
         "baseline": line.baseline,

@@ -26,12 +26,12 @@ LEAST_TOKENS, MOST_TOKENS = 256, 2048  # of one alternative; between them, twice
 
 @dataclass(slots=True)
 class Counts:
-    """What became of the traces. `known` have drawn alternatives already, `given` came with some, `no_question` cannot
+    """What became of the traces. `stored` have drawn alternatives already, `given` came with some, `no_question` cannot
     be asked; `left` were not reached. `why` counts the reasons of failures."""
 
     total: int = 0
     drawn: int = 0
-    known: int = 0
+    stored: int = 0
     given: int = 0
     no_question: int = 0
     failed: int = 0
@@ -40,14 +40,15 @@ class Counts:
 
     @property
     def done(self) -> int:
-        return self.drawn + self.known + self.given + self.no_question + self.failed
+        return self.drawn + self.stored + self.given + self.no_question + self.failed
 
     @property
     def left(self) -> int:
         return self.total - self.done
 
     def to_json(self) -> dict[str, Any]:
-        return {**asdict(self), "why": dict(self.why.most_common(20)), "left": self.left}
+        counts = {"known" if name == "stored" else name: value for name, value in asdict(self).items()}
+        return {**counts, "why": dict(self.why.most_common(20)), "left": self.left}
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,10 +100,10 @@ def draw(
     counts = Counts()
     with using(workspace_of(store, budget=budget)):
         request = {**asdict(how), "model": model.model, "revision": model.revision(), "prompt": files.version(PROMPT)}
-        asked: deque[str] = deque()
-        with closing(model.ask(_requests(store, scope, how, counts, asked))) as replies:  # type: ignore[type-var]
+        waiting: deque[str] = deque()
+        with closing(model.ask(_requests(store, scope, how, counts, waiting))) as replies:  # type: ignore[type-var]
             for reply in replies:
-                content = asked.popleft()
+                content = waiting.popleft()
                 texts, why = _alternatives(reply)
                 if why is None:
                     store.drawn.save(content, texts, request, detectors=detectors, now=utc_now())
@@ -142,7 +143,7 @@ def _ready() -> Chat:
 
 
 def _requests(
-    store: Store, scope: Mapping[str, Any], how: _Draw, counts: Counts, asked: deque[str]
+    store: Store, scope: Mapping[str, Any], how: _Draw, counts: Counts, waiting: deque[str]
 ) -> Iterator[Request]:
     """A request for every content that wants alternatives; its hash goes to `asked`, the others are counted."""
     seen: set[str] = set()
@@ -150,7 +151,7 @@ def _requests(
     for chunk in chunks:
         have = store.drawn.known([content for _, content in chunk]) | seen
         fresh = {content: pk for pk, content in reversed(chunk) if content not in have}
-        counts.known += len(chunk) - len(fresh)
+        counts.stored += len(chunk) - len(fresh)
         seen |= fresh.keys()
         contents = {pk: content for content, pk in fresh.items()}
         pks = [pk for pk, _ in chunk if pk in contents]
@@ -160,7 +161,7 @@ def _requests(
             elif not (trace.question or "").strip():
                 counts.no_question += 1
             else:
-                asked.append(contents[pk])
+                waiting.append(contents[pk])
                 yield how.request(trace)
 
 
@@ -169,4 +170,4 @@ def _alternatives(reply: Reply | ChatError) -> tuple[list[str], str | None]:
     if isinstance(reply, ChatError):
         return [], str(reply)
     texts = [text.strip() for text in reply.texts if text.strip()]
-    return texts, None if len(texts) >= 2 else f"only {len(texts)} of the answers drawn had any text"
+    return texts, None if len(texts) >= 2 else f"answers with text: {len(texts)}"

@@ -23,11 +23,16 @@ UNNAMED = "(none)"
 
 @dataclass(frozen=True, slots=True)
 class Skipped:
-    """A model for which a statistic has no baseline. `statistic` is None where it has none at all."""
+    """A model for which a statistic has no baseline. `statistic` is None where it has none at all.
+
+    `reasons` are those of its `traces` clean traces, the commonest first, with how many have it; of a statistic that
+    was fitted to too few it is one, without a number.
+    """
 
     model: str
     statistic: str | None
-    why: str
+    reasons: tuple[tuple[str, int], ...]
+    traces: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,22 +54,22 @@ def fit(store: Store, now: datetime) -> Fitted:
             model = trace.model or UNNAMED
             why = unusable.setdefault(model, Counter())
             try:
-                found = _statistics(trace)
+                statistics = _statistics(trace)
             except (NoLogprobs, NotLogprobs) as error:
                 why[str(error)] += 1
                 continue
-            for name, value in found.items():
+            for name, value in statistics.items():
                 values.setdefault((model, name), []).append(value)
     fitted, skipped = [], []
-    for (model, name), some in sorted(values.items()):
+    for (model, name), numbers in sorted(values.items()):
         try:
-            fitted.append(stats.fit_baseline(some, statistic=name, model=model, now=now))
+            fitted.append(stats.fit_baseline(numbers, statistic=name, model=model, now=now))
         except stats.NoBaseline as error:
-            skipped.append(Skipped(model, name, str(error)))
+            skipped.append(Skipped(model, name, ((str(error), 0),)))
     reached = {model for model, _ in values}
     for model, counted in sorted(unusable.items()):
         if model not in reached:
-            skipped.append(Skipped(model, None, _reasons(counted)))
+            skipped.append(Skipped(model, None, tuple(counted.most_common(3)), counted.total()))
     store.baselines.save(fitted)
     return Fitted(tuple(fitted), tuple(skipped))
 
@@ -87,10 +92,5 @@ def _statistics(trace: Trace) -> dict[str, float]:
         raise NoLogprobs("no tokens with log-probabilities were logged: log them, with `top_logprobs` 5")
     if find_refusal(trace.answer):
         raise NoLogprobs("refusals are left out")
-    found = entropies(trace.tokens)
-    return {statistic(how, found.k): pool(found.values, how) for how in get_args(Aggregate)}
-
-
-def _reasons(counted: Counter[str]) -> str:
-    said = [f"{n:,} of {counted.total():,} clean traces: {why}" for why, n in counted.most_common(3)]
-    return "; ".join(said)
+    entropy = entropies(trace.tokens)
+    return {statistic(how, entropy.k): pool(entropy.values, how) for how in get_args(Aggregate)}

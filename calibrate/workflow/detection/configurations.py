@@ -27,10 +27,10 @@ def resolve_config(store: Store, name: str, params: Mapping[str, Any] | None = N
 def configs_by_detector(store: Store) -> dict[str, list[Config]]:
     """Every known detector that has scores, with its configurations: the one that is meant unless another is named
     comes last, before it the one used last."""
-    found = {name: store.scores.configs(name) for name in registry.names()}
+    configs_of = {name: store.scores.configs(name) for name in registry.names()}
     return {
-        name: sorted(configs, key=lambda one: one == default_config(configs))
-        for name, configs in found.items()
+        name: sorted(configs, key=lambda config: config == default_config(configs))
+        for name, configs in configs_of.items()
         if configs
     }
 
@@ -39,7 +39,7 @@ def default_config(configs: Sequence[Config]) -> Config:
     """Of a detector's configurations, in the order they were used: the latest with the parameters it ships with, or
     where those were never run the one that was run last."""
     usual = registry.config_of(registry.make(configs[-1].name))
-    return next((one for one in reversed(configs) if dict(one.params) == usual), configs[-1])
+    return next((config for config in reversed(configs) if dict(config.params) == usual), configs[-1])
 
 
 def distinguish_configs(configs: Sequence[Config]) -> list[str]:

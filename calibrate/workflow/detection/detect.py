@@ -194,8 +194,8 @@ def _where(scope: Mapping[str, Any]) -> TraceFilter:
 
 
 def no_sample(store: Store, name: str) -> BadInput:
-    known = ", ".join(sample.name for sample in store.samples.list()[:10]) or "none yet"
-    return BadInput(f"there is no sample {name!r}; the samples are: {known}")
+    names = ", ".join(sample.name for sample in store.samples.list()[:10]) or "none yet"
+    return BadInput(f"there is no sample {name!r}; the samples are: {names}")
 
 
 def _alive(pid: int) -> bool:

@@ -26,7 +26,7 @@ from db.scores import Config
 State = Literal["ready", "no model needed", "missing"]
 REASONS = 20
 RUNS = 100  # the newest runs in which a detector's speed is looked for
-ASKED = 1_500  # requests that an estimate is made from; the rest is taken to be like them
+ENOUGH_REQUESTS = 1_500  # requests that an estimate is made from; the rest is taken to be like them
 
 
 @dataclass(frozen=True)
@@ -94,12 +94,12 @@ class Overview:
 class Plan:
     """What a run over the `traces` that are missing would take; None where nobody knows.
 
-    `asked` is what it would ask of a chat endpoint, reckoned from `looked_at` of the traces.
+    `estimate` is what it would ask of a chat endpoint, reckoned from `looked_at` of the traces.
     """
 
     traces: int
     rate: float | None = None
-    asked: Estimate | None = None
+    estimate: Estimate | None = None
     looked_at: int = 0
 
     @property
@@ -128,14 +128,14 @@ def overview(store: Store, scope: Mapping[str, Any]) -> list[Overview]:
         name = configs[key].name
         newest[name] = max(newest.get(name, (tally.last, key)), (tally.last, key))
     total, runs = size_of(store, scope), store.runs.recent(RUNS)
-    found = []
+    rows = []
     with using(workspace_of(store)):
         for name in registry.names():
             config = configs[newest[name][1]] if name in newest else None
             covered = _coverage(total, tallies[config.id].counts) if config else Coverage(total)
             detector = registry.make(name)
-            found.append(Overview(detector, _status(detector), config, covered, measured(runs, name)))
-    return found
+            rows.append(Overview(detector, _status(detector), config, covered, measured(runs, name)))
+    return rows
 
 
 def status(store: Store, detector: Detector) -> Status:
@@ -175,9 +175,9 @@ def size_of(store: Store, scope: Mapping[str, Any]) -> int:
 
 def measured(runs: Sequence[Run], name: str, params: Mapping[str, Any] | None = None) -> Measured | None:
     """The newest of the runs that scored anything with the detector (with these parameters, where there is one)."""
-    found = [run for run in runs if (run.counts.get(name) or {}).get("scored") and run.counts[name]["seconds"] > 0]
-    same = [run for run in found if params is None or {"name": name, "params": dict(params)} in run.detectors]
-    for run in same or found:
+    timed = [run for run in runs if (run.counts.get(name) or {}).get("scored") and run.counts[name]["seconds"] > 0]
+    same = [run for run in timed if params is None or {"name": name, "params": dict(params)} in run.detectors]
+    for run in same or timed:
         tally = run.counts[name]
         at = run.finished_at or run.heartbeat_at or run.created_at
         return Measured(run.id, tally["scored"], tally["seconds"], Usage(**tally.get("usage", {})), at)
@@ -243,24 +243,24 @@ def _reckoned(store: Store, detector: Detector, scope: Mapping[str, Any], to_do:
     pks = store.coverage.lacking(config_id(store, detector), **_selection(store, scope))
 
     def requests() -> Iterator[Any]:
-        asked = 0
+        n = 0
         for trace in _drawn(store, pks):
             looked_at[0] += 1
             declines = not getattr(type(detector), "scores_refusals", False) and find_refusal(trace.answer)
-            made = [] if declines else detector.requests(trace)  # type: ignore[attr-defined]
-            yield from made
-            asked += len(made)
-            if asked >= ASKED:
+            requests_of_trace = [] if declines else detector.requests(trace)  # type: ignore[attr-defined]
+            yield from requests_of_trace
+            n += len(requests_of_trace)
+            if n >= ENOUGH_REQUESTS:
                 return
 
-    found = chat(getattr(detector, "model", "")).estimate(requests())
+    estimate = chat(getattr(detector, "model", "")).estimate(requests())
     times = to_do / looked_at[0] if looked_at[0] else 1.0
     return Estimate(
-        requests=round(found.requests * times),
-        cached=round(found.cached * times),
-        prompt_tokens=round(found.prompt_tokens * times),
-        completion_tokens=round(found.completion_tokens * times),
-        cost=None if found.cost is None else found.cost * times,
+        requests=round(estimate.requests * times),
+        cached=round(estimate.cached * times),
+        prompt_tokens=round(estimate.prompt_tokens * times),
+        completion_tokens=round(estimate.completion_tokens * times),
+        cost=None if estimate.cost is None else estimate.cost * times,
     ), looked_at[0]
 
 

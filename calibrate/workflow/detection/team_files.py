@@ -43,7 +43,7 @@ def names() -> tuple[str, ...]:
 
 def shared() -> list[str]:
     """The files that are no single detector's."""
-    prompts_of = {prompt_of(registry.make(one)) for one in registry.names()}
+    prompts_of = {prompt_of(registry.make(name)) for name in registry.names()}
     return [name for name in files.names() if name not in prompts_of]
 
 
@@ -112,4 +112,4 @@ def check(store: Store, name: str, text: str) -> None:
 def _users(name: str) -> list[str]:
     if not name.startswith("prompts/"):
         return []
-    return [one for one in registry.names() if prompt_of(registry.make(one)) == name]
+    return [detector for detector in registry.names() if prompt_of(registry.make(detector)) == name]

@@ -42,11 +42,11 @@ class AgreementReport:
     @property
     def disputed(self) -> tuple[Reading, ...]:
         """What waits for an adjudication, in labelling order."""
-        return tuple(one for one in self.readings if one.gold == "disputed")
+        return tuple(reading for reading in self.readings if reading.gold == "disputed")
 
     @property
     def adjudicated(self) -> int:
-        return sum(one.adjudicated is not None for one in self.readings)
+        return sum(reading.adjudicated is not None for reading in self.readings)
 
 
 @dataclass(frozen=True)
@@ -73,12 +73,12 @@ def look(store: Store, sample: str | None = None) -> AgreementReport:
     """The figures for a sample, or for every trace with more than one label."""
     drawn = _any_sample(store, sample)
     readings = tuple(store.labels.readings(drawn.id if drawn else None))
-    several = [one for one in readings if len(one.verdicts) > 1]
-    counts = Counter(who for one in several for who in one.verdicts)
+    several = [reading for reading in readings if len(reading.verdicts) > 1]
+    counts = Counter(who for reading in several for who in reading.verdicts)
     names = sorted(counts)
-    codes = np.array([[CODES[one.verdicts.get(who)] for who in names] for one in several], dtype=np.int64)
+    codes = np.array([[CODES[reading.verdicts.get(who)] for who in names] for reading in several], dtype=np.int64)
     codes = codes.reshape(len(several), len(names))
-    groups = [one.group for one in several]
+    groups = [reading.group for reading in several]
     pairs = []
     for i, j in combinations(range(len(names)), 2):
         both = np.flatnonzero((codes[:, i] >= 0) & (codes[:, j] >= 0))
@@ -98,13 +98,13 @@ def adjudicate(store: Store, pk: int, verdict: Verdict, *, by: str, now: datetim
     person: nothing is written twice. Raises BadInput for an unknown verdict or a trace that nobody has labelled."""
     if verdict not in VERDICTS:
         raise BadInput(f"a verdict is one of {', '.join(VERDICTS)}, not {verdict!r}")
-    said = store.labels.of_trace(pk)
-    if not said:
+    labels = store.labels.of_trace(pk)
+    if not labels:
         raise BadInput("nobody has labelled this trace yet: label it first, there is nothing to decide between")
-    last = next((label for label in reversed(said) if label.adjudicates), None)
+    last = next((label for label in reversed(labels) if label.adjudicates), None)
     if last is not None and (last.labeller, last.verdict, last.note) == (by, verdict, note):
         return False
-    label = Label(said[0].trace_id, by, verdict, note=note, adjudicates=True)
+    label = Label(labels[0].trace_id, by, verdict, note=note, adjudicates=True)
     store.labels.add(pk, label, sample_id=None, now=now)
     return True
 
@@ -157,14 +157,16 @@ def double(
 def second_look(store: Store, sample: str | None = None, *, limit: int = 20) -> SecondLook:
     """The gold labels most likely wrong. Raises BadInput where detectors or labels are too few."""
     data = load_score_matrix(store, sample=sample)
-    found = rank_doubts(
+    doubts = rank_doubts(
         data.labels, data.scores, flag_when=data.flag_when, groups=data.groups, rng=np.random.default_rng(SEED)
     )
     readings = store.labels.readings(data.sample.id if data.sample else None)
-    settled = {one.pk for one in readings if one.adjudicated is not None}
-    suspects = (Suspect(data.rows[one.row], one) for one in found.ranked)
-    kept = [one for one in suspects if one.row.pk not in settled]
-    return SecondLook(tuple(kept[:limit]), len(data.rows), int(data.labels.sum()), found.auroc, found.detectors)
+    settled = {reading.pk for reading in readings if reading.adjudicated is not None}
+    suspects = (Suspect(data.rows[doubt.row], doubt) for doubt in doubts.ranked)
+    open_suspects = [suspect for suspect in suspects if suspect.row.pk not in settled]
+    return SecondLook(
+        tuple(open_suspects[:limit]), len(data.rows), int(data.labels.sum()), doubts.auroc, doubts.detectors
+    )
 
 
 def errors(store: Store, seen: AgreementReport) -> tuple[Measured, ...]:
@@ -175,19 +177,20 @@ def errors(store: Store, seen: AgreementReport) -> tuple[Measured, ...]:
     less.
     """
     settled = [
-        one
-        for one in seen.readings
-        if one.gold in ("clean", "hallucinated") and sum(said != "unsure" for said in one.verdicts.values()) > 1
+        reading
+        for reading in seen.readings
+        if reading.gold in ("clean", "hallucinated")
+        and sum(verdict != "unsure" for verdict in reading.verdicts.values()) > 1
     ]
-    drawn = [one.id for one in store.samples.list() if one.design == ENRICHED]
+    drawn = [sample.id for sample in store.samples.list() if sample.design == ENRICHED]
     chance = {member.trace_pk: member.inclusion_probability for key in drawn for member in store.samples.members(key)}
-    found = []
+    rates = []
     for who in seen.labellers:
-        mine = [one for one in settled if one.verdicts.get(who, "unsure") != "unsure"]
-        said = [one.verdicts[who] == "hallucinated" for one in mine]
-        gold = [one.gold == "hallucinated" for one in mine]
-        found.append(measure_errors(who, said, gold, [1 / chance.get(one.pk, 1.0) for one in mine]))
-    return tuple(found)
+        mine = [reading for reading in settled if reading.verdicts.get(who, "unsure") != "unsure"]
+        calls = [reading.verdicts[who] == "hallucinated" for reading in mine]
+        gold = [reading.gold == "hallucinated" for reading in mine]
+        rates.append(measure_errors(who, calls, gold, [1 / chance.get(reading.pk, 1.0) for reading in mine]))
+    return tuple(rates)
 
 
 def if_labellers_err(point: OperatingPoint, rates: Errors) -> WhatIf:
@@ -202,10 +205,10 @@ def if_labellers_err(point: OperatingPoint, rates: Errors) -> WhatIf:
 def _once_labelled(store: Store, drawn: Sample | None) -> dict[str, list[int]]:
     """The keys of traces with exactly one person's definite label, by what it says."""
     pools: dict[str, list[int]] = {"hallucinated": [], "clean": []}
-    for one in store.labels.readings(drawn.id if drawn else None, least=1):
-        verdicts: Sequence[Verdict] = list(one.verdicts.values())
-        if len(verdicts) == 1 and verdicts[0] in pools and one.adjudicated is None:
-            pools[verdicts[0]].append(one.pk)
+    for reading in store.labels.readings(drawn.id if drawn else None, least=1):
+        verdicts: Sequence[Verdict] = list(reading.verdicts.values())
+        if len(verdicts) == 1 and verdicts[0] in pools and reading.adjudicated is None:
+            pools[verdicts[0]].append(reading.pk)
     return {kind: sorted(keys) for kind, keys in pools.items()}
 
 

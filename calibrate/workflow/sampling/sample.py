@@ -93,7 +93,7 @@ def draw(
     at = store.pools.moment()
     undated = store.traces.undated(where)
     if not store.traces.count(where, limit=1):
-        raise BadInput(_empty(undated, where))
+        raise _empty(undated, where)
     pool = _pool(store, design, where, at, by=by, cut=cut, fresh=fresh)
     if size < len(pool.strata):
         least = f"{len(pool.strata)} strata need at least {len(pool.strata)} labels, one each"
@@ -151,7 +151,7 @@ def _pool(
     else:
         found = frame.flagged(store, where, at, cut, fresh=fresh)
         if not len(found.keys):
-            raise BadInput(_nothing_flagged(store, where, at, cut, fresh=fresh))
+            raise _nothing_flagged(store, where, at, cut, fresh=fresh)
 
     def listed(stratum: str, n: int, rng: np.random.Generator) -> list[int]:
         keys = found.inside(stratum)
@@ -181,24 +181,24 @@ def _check(name: str, size: int, design: str, by: str | None, seed: int | None, 
         raise BadInput(f"a sample has at least one trace; --size {size} has not")
 
 
-def _nothing_flagged(store: Store, where: TraceFilter, at: Moment, cut: Cut, *, fresh: bool) -> str:
+def _nothing_flagged(store: Store, where: TraceFilter, at: Moment, cut: Cut, *, fresh: bool) -> BadInput:
     name = frame.config_of(store, cut).name
     known = frame.count_flagged(store, where, at, cut, fresh=False) if fresh else 0
     if known:
-        return (
+        return BadInput(
             f"each of the {known:,} traces that {name} flags at {cut.threshold:g} has a label or is in a sample "
             "already: import newer traces and score them, or widen the window"
         )
-    return (
+    return BadInput(
         f"{name} flags no trace of the window at {cut.threshold:g}: score the window first (`detect {name} --all`, or "
         "the Detect page), widen it, or loosen the threshold"
     )
 
 
-def _empty(undated: int, where: TraceFilter) -> str:
+def _empty(undated: int, where: TraceFilter) -> BadInput:
     if undated and not where.undated:
-        return (
+        return BadInput(
             f"no dated trace is in the window; {undated} traces have no time: include them with --since all, "
             "or with 'Include undated traces' on the page"
         )
-    return "no trace matches; widen the window (--since all) or the filters"
+    return BadInput("no trace matches; widen the window (--since all) or the filters")

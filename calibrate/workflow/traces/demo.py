@@ -35,7 +35,7 @@ def fill(store: Store, now: datetime, *, path: Path = TRACES) -> ImportReport:
 
 def _whole_days(path: Path, now: datetime) -> timedelta:
     """Whole days, so that a night stays a night and a Monday's gap stays as long."""
-    times = [found.trace.timestamp for found in read(path) if isinstance(found, Record) and found.trace.timestamp]
+    times = [record.trace.timestamp for record in read(path) if isinstance(record, Record) and record.trace.timestamp]
     return (now - max(times)) // DAY * DAY if times else timedelta()
 
 

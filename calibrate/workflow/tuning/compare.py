@@ -78,8 +78,10 @@ def compare(
 
     Traces that share their sources are drawn together.
     """
-    one, other = (loading.load_evidence(store, config.name, sample=sample, config=config) for config in (first, second))
-    return _paired(one, other, seed=seed)
+    evidence, second_data = (
+        loading.load_evidence(store, config.name, sample=sample, config=config) for config in (first, second)
+    )
+    return _paired(evidence, second_data, seed=seed)
 
 
 def of_detectors(
@@ -99,7 +101,10 @@ def of_settings(
     seed: int = 0,
 ) -> Contrast:
     """Settings of one detector, `names` telling them apart, on the same labels."""
-    data = [loading.load_evidence(store, one.name, sample=sample, config=one) for one in _several(configs, "settings")]
+    data = [
+        loading.load_evidence(store, config.name, sample=sample, config=config)
+        for config in _several(configs, "settings")
+    ]
     return _same_labels(names, data, seed=seed)
 
 
@@ -116,7 +121,10 @@ def of_models(
 def of_samples(store: Store, name: str, samples: Sequence[str], *, seed: int = 0) -> Contrast:
     """One detector on the labels of each sample: one week's and another's."""
     data = [loading.load_evidence(store, name, sample=sample) for sample in _several(samples, "samples")]
-    return _apart([_Part(s, one, np.arange(len(one.rows))) for s, one in zip(samples, data, strict=True)], seed=seed)
+    return _apart(
+        [_Part(name, evidence, np.arange(len(evidence.rows))) for name, evidence in zip(samples, data, strict=True)],
+        seed=seed,
+    )
 
 
 def models_of(data: Evidence) -> list[str]:
@@ -170,13 +178,13 @@ class _Part:
 
 
 def _same_labels(names: Sequence[str], data: Sequence[Evidence], *, seed: int) -> Contrast:
-    parts = [_Part(name, one, np.arange(len(one.rows))) for name, one in zip(names, data, strict=True)]
-    results = [_paired(data[0], one, seed=seed).result for one in data[1:]]
+    parts = [_Part(name, evidence, np.arange(len(evidence.rows))) for name, evidence in zip(names, data, strict=True)]
+    results = [_paired(data[0], evidence, seed=seed).result for evidence in data[1:]]
     return Contrast(
         tuple(_series(part, seed)[0] for part in parts),
         tuple(
-            Difference(name, True, one.n, one.positives, one.auroc, one.average_precision, one.missing)
-            for name, one in zip(names[1:], results, strict=True)
+            Difference(name, True, result.n, result.positives, result.auroc, result.average_precision, result.missing)
+            for name, result in zip(names[1:], results, strict=True)
         ),
     )
 
@@ -186,20 +194,20 @@ def _apart(parts: Sequence[_Part], *, seed: int) -> Contrast:
     series, draws = zip(*(_series(part, seed + i) for i, part in enumerate(parts)), strict=True)
     shared = [len(parts[0].keys & part.keys) for part in parts]
     verdicts = [part.verdicts for part in parts]
-    fewest = [min(verdicts[0], one, key=lambda some: some.few) for one in verdicts]
+    fewest = [min(verdicts[0], scored, key=lambda labels: labels.few) for scored in verdicts]
     return Contrast(
         series,
         tuple(
-            replace(_difference(series[0], draws[0], one, drawn, few), shared=both)
-            for one, drawn, few, both in zip(series[1:], draws[1:], fewest[1:], shared[1:], strict=True)
+            replace(_difference(series[0], draws[0], curve, drawn, few), shared=both)
+            for curve, drawn, few, both in zip(series[1:], draws[1:], fewest[1:], shared[1:], strict=True)
         ),
     )
 
 
 def _series(part: _Part, seed: int) -> tuple[Series, Areas]:
     curve = part.sweep()
-    found = part.ranked(curve, seed)
-    return Series(part.name, curve, found.auroc, found.average_precision), found.draws
+    ranking = part.ranked(curve, seed)
+    return Series(part.name, curve, ranking.auroc, ranking.average_precision), ranking.draws
 
 
 def _difference(
@@ -221,23 +229,30 @@ def _difference(
     )
 
 
-def _paired(one: Evidence, other: Evidence, *, seed: int) -> Compared:
-    weights = np.ones(len(one.rows)) if one.design is None else one.design.weights
-    values = {row.pk: row.value for row in other.rows if row.value is not None}
-    there = [i for i, row in enumerate(one.rows) if row.value is not None and row.pk in values]
-    rows = [one.rows[i] for i in there]
+def _paired(first_data: Evidence, second_data: Evidence, *, seed: int) -> Compared:
+    weights = np.ones(len(first_data.rows)) if first_data.design is None else first_data.design.weights
+    values = {row.pk: row.value for row in second_data.rows if row.value is not None}
+    places = [i for i, row in enumerate(first_data.rows) if row.value is not None and row.pk in values]
+    rows = [first_data.rows[i] for i in places]
     y = np.array([row.gold == "hallucinated" for row in rows], dtype=bool)
     first = np.array([row.value for row in rows], dtype=float)
     second = np.array([values[row.pk] for row in rows], dtype=float)
-    kept = weights[there]
+    weights_there = weights[places]
     groups = np.array([f"group {row.group}" if row.group else f"trace {row.pk}" for row in rows], dtype=object)
     result = ranks.compare_rankings(
-        y, first, second, rng=np.random.default_rng(seed), flag_when=one.flag_when, second_flag_when=other.flag_when,
-        clusters=groups.astype(str), weights=kept,
-        strata=None if one.design is None else one.design.strata[there],
-    )  # fmt: skip
+        y,
+        first,
+        second,
+        rng=np.random.default_rng(seed),
+        flag_when=first_data.flag_when,
+        second_flag_when=second_data.flag_when,
+        clusters=groups.astype(str),
+        weights=weights_there,
+        strata=None if first_data.design is None else first_data.design.strata[places],
+    )
     curves = [
-        sweep(y, scores, weights=kept, flag_when=data.flag_when) for scores, data in ((first, one), (second, other))
+        sweep(y, scores, weights=weights_there, flag_when=data.flag_when)
+        for scores, data in ((first, first_data), (second, second_data))
     ]
     return Compared(result, (curves[0], curves[1]))
 

@@ -179,9 +179,9 @@ def best_names(store: Store, *, sample: str | None = None, most: int = DEFAULT) 
     data = load_score_matrix(store, sample=sample)
     areas = {}
     for name, scores in data.scores.items():
-        one = sweep(data.labels, scores, design=data.design, groups=data.groups, flag_when=data.flag_when[name])
-        if one.auroc is not None and (one.coverage or 0.0) >= COVERED:
-            areas[name] = one.auroc
+        curve = sweep(data.labels, scores, design=data.design, groups=data.groups, flag_when=data.flag_when[name])
+        if curve.auroc is not None and (curve.coverage or 0.0) >= COVERED:
+            areas[name] = curve.auroc
     return sorted(areas, key=lambda name: -areas[name])[:most]
 
 
@@ -232,8 +232,8 @@ def saved(store: Store) -> list[SavedEnsemble]:
     return list(store.ensembles.latest().values())
 
 
-def rule_of(one: SavedEnsemble) -> Rule:
-    return from_json(one.document["rule"])
+def rule_of(saved_ensemble: SavedEnsemble) -> Rule:
+    return from_json(saved_ensemble.document["rule"])
 
 
 def has_saved_thresholds(store: Store, names: Sequence[str]) -> bool:
@@ -270,37 +270,37 @@ def _page_cut(rule: Rule, gathered: Gathered, mine: Judged, signal: Cut, *, targ
     # A refitted rule has one score a repeat, as log odds; the rule itself gives their probability.
     scores = mine.scores[0] if mine.folds is None else np.asarray(expit(mine.scores).mean(axis=0))
     curve = sweep(material.labels, scores, design=material.design, groups=material.groups)
-    found = bounded(curve, target)
-    if isinstance(found, NotBounded):
-        return Cut(None, 0.0, "measured", target, unmet=found)
+    bound = bounded(curve, target)
+    if isinstance(bound, NotBounded):
+        return Cut(None, 0.0, "measured", target, unmet=bound)
     if signal.threshold is None:
         return Cut(None, 0.0, "measured", target)
-    at = max(found.threshold, signal.threshold)
-    return Cut(at, _share(rule.score(material.traffic), at, material), "bounded", target, found.bound)
+    at = max(bound.threshold, signal.threshold)
+    return Cut(at, _share(rule.score(material.traffic), at, material), "bounded", target, bound.bound)
 
 
 def _compare(
     recipe: Recipe, material: Material, folds: Ints, best: Judged, drawn: Drawn, *, budget: float
 ) -> tuple[Compared, ...]:
     """Every detector alone and every kind of ensemble, at the same budget and on the same resamples."""
-    found = []
+    rows = []
     for name in material.names:
         judged = nested_cv.judge_single(name, material, budget=budget)
-        found.append(Compared(name, True, measure_performance(material, judged), None))
+        rows.append(Compared(name, True, measure_performance(material, judged), None))
     for kind in KINDS:
         if kind == "k_of_n" and len(material.names) < 3:
             continue
         other = replace(recipe, kind=kind, k=min(recipe.k, len(material.names)), thresholds={})
-        one = recipe if kind == recipe.kind else other
+        tried = recipe if kind == recipe.kind else other
         try:
-            judged = nested_cv.judge_recipe(one, material, folds, budget=budget)
+            judged = nested_cv.judge_recipe(tried, material, folds, budget=budget)
         except BadInput:  # a filter too coarse for a cascade
             if kind == recipe.kind:
                 raise
             continue
         apart = recall_difference(material, judged, best, drawn)
-        found.append(Compared(kind_name(one), False, measure_performance(material, judged), apart))
-    return tuple(found)
+        rows.append(Compared(kind_name(tried), False, measure_performance(material, judged), apart))
+    return tuple(rows)
 
 
 def kind_name(recipe: Recipe) -> str:

@@ -83,33 +83,33 @@ def read_traffic(store: Store, configs: Mapping[str, Config], sample: Sample | N
 def prices(store: Store, configs: Mapping[str, Config]) -> dict[str, Price]:
     """What one trace costs each detector: medians over the newest scores. Answers from the cache cost nothing and are
     not counted."""
-    found = {}
+    price_of = {}
     for name, config in configs.items():
         costs = store.scores.newest_costs(config.id, limit=LOOKED_AT)
         paid = [cost.usage for cost in costs if cost.usage and cost.usage.requests > cost.usage.cached]
         dollars = [usage.cost for usage in paid if usage.cost is not None]
-        found[name] = Price(
+        price_of[name] = Price(
             name,
             len(costs),
             calls=median(usage.requests for usage in paid) if paid else None,
             dollars=median(dollars) if dollars else None,
             seconds=median(cost.seconds for cost in costs) if costs else None,
         )
-    return found
+    return price_of
 
 
-def costliest(found: Mapping[str, Price]) -> Price:
+def costliest(price_of: Mapping[str, Price]) -> Price:
     """By dollars, then calls, then seconds."""
-    return max(sorted(found.values(), key=lambda one: one.detector), key=_cost)
+    return max(sorted(price_of.values(), key=lambda price: price.detector), key=_cost)
 
 
-def worth_a_filter(found: Mapping[str, Price]) -> bool:
+def worth_a_filter(price_of: Mapping[str, Price]) -> bool:
     """Whether the costliest asks a chat endpoint that the cheapest does not, or is far slower than the others."""
-    most = costliest(found)
-    others = [one for one in found.values() if one is not most]
+    most = costliest(price_of)
+    others = [price for price in price_of.values() if price is not most]
     if most.calls is not None:
-        return any(one.calls is None for one in others)
-    return (most.seconds or 0.0) > max(0.01, SLOW * sum(one.seconds or 0.0 for one in others))
+        return any(price.calls is None for price in others)
+    return (most.seconds or 0.0) > max(0.01, SLOW * sum(price.seconds or 0.0 for price in others))
 
 
 def _cost(price: Price) -> tuple[float, float, float]:

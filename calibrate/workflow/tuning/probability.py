@@ -36,7 +36,7 @@ def fit(store: Store, name: str, *, sample: str | None = None, config: Config | 
     """
     data = loading.load_evidence(store, name, sample=sample, config=config)
     try:
-        found = fit_map(
+        fitted = fit_map(
             data.labels,
             data.scores,
             flag_when=data.flag_when,
@@ -46,7 +46,7 @@ def fit(store: Store, name: str, *, sample: str | None = None, config: Config | 
         )
     except NotEnoughLabels as error:
         raise NotEnoughLabels(f"{name}: {error}") from error
-    return Mapped(data.config, sample, found)
+    return Mapped(data.config, sample, fitted)
 
 
 def save(store: Store, mapped: Mapped, *, by: str, now: datetime) -> None:
@@ -55,16 +55,17 @@ def save(store: Store, mapped: Mapped, *, by: str, now: datetime) -> None:
     name = mapped.config.name
     saved = store.points.latest().get(name)
     if saved is None or saved.config_id != mapped.config.id:
-        other = "none is saved" if saved is None else "the saved one is of other parameters or another model"
         raise BadInput(
-            f"a probability map is kept with the operating point of {name}, and {other}: save one first "
+            f"a probability map is kept with the operating point of {name}, and "
+            + ("none is saved" if saved is None else "the saved one is of other parameters or another model")
+            + f": save one first "
             f"(`choose {name} --save`, or the Tune page)"
         )
     data = replace(saved.data, probability_map=released(mapped.fitted).to_json())
     store.points.save(replace(saved, data=data, chosen_by=by, chosen_at=now))
 
 
-def kept(saved: SavedPoint) -> ProbabilityMap | None:
+def kept_map(saved: SavedPoint) -> ProbabilityMap | None:
     """The map that is kept with a saved point."""
     document = saved.data.probability_map
     return None if document is None else ProbabilityMap.from_json(document)
@@ -72,21 +73,21 @@ def kept(saved: SavedPoint) -> ProbabilityMap | None:
 
 def released(fitted: Fitted) -> JudgedMap:
     """What a release says of a map: the map, and how it did on traces it was not fitted on."""
-    found = fitted.reliability
-    return JudgedMap(fitted.map, found.n, found.positives, found.brier, Interval(found.ece))
+    reliability = fitted.reliability
+    return JudgedMap(fitted.map, reliability.n, reliability.positives, reliability.brier, Interval(reliability.ece))
 
 
-def judged(found: Reliability) -> Mapping[str, Any]:
+def judged(reliability: Reliability) -> Mapping[str, Any]:
     """The reliability as plain values."""
     return {
-        "n": found.n,
-        "positives": found.positives,
-        "groups": found.clusters,
-        "brier": asdict(found.brier),
-        "brier_of_prevalence": found.base_brier,
-        "gain": asdict(found.gain),
-        "log_loss": found.log_loss,
-        "ece": asdict(Interval(found.ece)),
-        "ece_plain": found.ece,
-        "bins": [asdict(one) for one in found.bins],
+        "n": reliability.n,
+        "positives": reliability.positives,
+        "groups": reliability.clusters,
+        "brier": asdict(reliability.brier),
+        "brier_of_prevalence": reliability.base_brier,
+        "gain": asdict(reliability.gain),
+        "log_loss": reliability.log_loss,
+        "ece": asdict(Interval(reliability.ece)),
+        "ece_plain": reliability.ece,
+        "bins": [asdict(row) for row in reliability.bins],
     }

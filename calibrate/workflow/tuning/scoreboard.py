@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 
 import numpy as np
 
@@ -92,6 +93,13 @@ class Against:
         return self.result.auroc.low is not None and self.result.auroc.low > 0
 
 
+class Silence(StrEnum):
+    """Why a detector scored nothing, where it gave no reason itself."""
+
+    NO_LABELS = "no labels"
+    REFUSALS = "refusals"  # every labelled answer is one, and those are not scored
+
+
 @dataclass(frozen=True)
 class Scoreboard:
     """Detectors by AUROC, best first, then the baselines; `silent` are those that scored nothing, with why.
@@ -104,7 +112,7 @@ class Scoreboard:
     positives: int
     refused: int
     lines: tuple[Line, ...]
-    silent: Mapping[str, str]
+    silent: Mapping[str, str | Silence]
     leader: str | None
     against: tuple[Against, ...]
 
@@ -158,8 +166,8 @@ def _line(
         groups=data.groups,
         count=RESAMPLES,
     )
-    asked = data.asked.get(name, np.ones(len(values), dtype=bool))
-    there = np.isfinite(values)
+    was_run = data.asked.get(name, np.ones(len(values), dtype=bool))
+    has_score = np.isfinite(values)
     rich = min(curve.scored_positives, curve.scored - curve.scored_positives) >= FEW
     return Line(
         name=name,
@@ -167,8 +175,8 @@ def _line(
         n=curve.n,
         scored=curve.scored,
         positives=curve.positives,
-        not_run=int(np.count_nonzero(~asked)),
-        coverage=float(data.weights[there].sum() / data.weights[asked].sum()),
+        not_run=int(np.count_nonzero(~was_run)),
+        coverage=float(data.weights[has_score].sum() / data.weights[was_run].sum()),
         auroc=ranks.auroc if rich else Interval(None),
         average_precision=ranks.average_precision if rich else Interval(None),
         point=point,
@@ -220,12 +228,12 @@ def _lengths(store: Store, data: ScoreMatrix) -> Floats:
     return np.array([lengths.get(row.pk, np.nan) for row in data.rows], dtype=np.float64)
 
 
-def _why_silent(store: Store, data: ScoreMatrix, name: str) -> str:
+def _why_silent(store: Store, data: ScoreMatrix, name: str) -> str | Silence:
     if name == LENGTH or not data.rows:
-        return "no labels: label some traces first"
+        return Silence.NO_LABELS
     sample = data.sample.name if data.sample else None
     reasons = loading.load_evidence(store, name, config=data.configs[name], sample=sample).reasons
-    return next(iter(reasons), "every labelled answer is a refusal")
+    return next(iter(reasons), Silence.REFUSALS)
 
 
 def _leader(lines: Sequence[Line]) -> str | None:
@@ -247,7 +255,7 @@ def _against(
     others = [*([second] if second else []), *(line.name for line in lines if line.baseline)]
     turned = {name: values if flag_when[name] == "above" else -values for name, values in scores.items()}
     units = _clusters(data)
-    found = []
+    results = []
     for other in others:
         both = np.isfinite(turned[leader]) & np.isfinite(turned[other])
         result = compare_rankings(
@@ -259,5 +267,5 @@ def _against(
             weights=data.weights[both],
             strata=None if data.strata is None else data.strata[both],
         )
-        found.append(Against(other, result))
-    return found
+        results.append(Against(other, result))
+    return results

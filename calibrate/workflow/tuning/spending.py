@@ -37,9 +37,9 @@ def _per_trace(usage: Sequence[Usage], scored: int) -> tuple[float, float | None
     """Calls a trace, and dollars per 1,000 traces. An answer from the cache counts as dear as one that was paid for:
     on new traffic there is no cache."""
     total = sum(usage, Usage())
-    asked = total.requests + total.cached
-    calls = asked / scored if scored else 0.0
-    if not asked:
+    calls_made = total.requests + total.cached
+    calls = calls_made / scored if scored else 0.0
+    if not calls_made:
         return calls, 0.0
     if total.cost is None or not total.requests:
         return calls, None

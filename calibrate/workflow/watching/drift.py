@@ -212,15 +212,15 @@ def drift(
     total = sum(traces.values())
     models = [name for name, n in traces.items() if n >= MIN_SHARE * total][:MODELS]
     unknown = unknown_models(store, release)
-    unseen = {one.name for one in unknown}
+    unseen = {unseen_model.name for unseen_model in unknown}
     pairs = [
         _Pair(name, entry, model, (file.data.models or (NONE,)) if model in unseen else ())
         for name, entry in entries.items()
         for model in models
     ]
-    seen = [_look(store, pair, before, live, now=now, seed=seed, cap=cap, tests=3 * len(pairs)) for pair in pairs]
-    moved = iter(judge_shifts([one.shift for one in seen if one.shift is not None]))
-    lines = tuple(_line(one, next(moved) if one.shift else None, traces[one.pair.model]) for one in seen)
+    compared = [_look(store, pair, before, live, now=now, seed=seed, cap=cap, tests=3 * len(pairs)) for pair in pairs]
+    moved = iter(judge_shifts([pair.shift for pair in compared if pair.shift is not None]))
+    lines = tuple(_line(pair, next(moved) if pair.shift else None, traces[pair.pair.model]) for pair in compared)
     return Report(
         version=release.version,
         released_at=release.released_at,
@@ -272,19 +272,19 @@ def _release(store: Store, version: int | None) -> Release:
         if not newest:
             raise BadInput("nothing was released yet, so nothing can have drifted: choose thresholds and release them")
         return newest[0]
-    found = store.releases.get(version)
-    if found is None:
+    release = store.releases.get(version)
+    if release is None:
         raise BadInput(f"there is no release {version}; the newest is {_release(store, None).version}")
-    return found
+    return release
 
 
-def _entries(file: ThresholdsFile, wanted: Collection[str] | None) -> Mapping[str, DetectorEntry]:
+def _entries(file: ThresholdsFile, names: Collection[str] | None) -> Mapping[str, DetectorEntry]:
     """The detectors that the release asks, or those of them that are wanted."""
-    asked = {rule.detector: file.detectors[rule.detector] for rule in file.rules}
-    for name in wanted or ():
-        if name not in asked:
-            raise BadInput(f"{name} is not in release {file.version}, which asks {', '.join(asked) or 'no detector'}")
-    return {name: entry for name, entry in asked.items() if wanted is None or name in wanted}
+    entries = {rule.detector: file.detectors[rule.detector] for rule in file.rules}
+    for name in names or ():
+        if name not in entries:
+            raise BadInput(f"{name} is not in release {file.version}, which asks {', '.join(entries) or 'no detector'}")
+    return {name: entry for name, entry in entries.items() if names is None or name in names}
 
 
 def _before(store: Store, release: Release, file: ThresholdsFile, live: TraceFilter) -> TraceFilter:
@@ -295,7 +295,7 @@ def _before(store: Store, release: Release, file: ThresholdsFile, live: TraceFil
     if window is not None:
         where = replace(where, since=window.since, until=window.until)
     ends = (where.until, release.released_at, live.since)
-    return replace(where, until=min(one for one in ends if one is not None))
+    return replace(where, until=min(end for end in ends if end is not None))
 
 
 def _look(
@@ -306,23 +306,24 @@ def _look(
     config = _config(store, pair, now)
     stale = _stale(store, pair, now)
     releases_alike = entry.sampling.only_when if entry.sampling else {}
-    windows = [replace(one, attributes={**one.attributes, **releases_alike}) for one in (before, live)]
+    windows = [replace(window, attributes={**window.attributes, **releases_alike}) for window in (before, live)]
     windows[0] = replace(windows[0], models=pair.instead or (pair.model,))
     windows[1] = replace(windows[1], models=(pair.model,))
-    known = [
-        _known(store, config, one, sampled=entry.sampling is not None and entry.sampling.rate < 1) for one in windows
+    coverage = [
+        _coverage(store, config, window, sampled=entry.sampling is not None and entry.sampling.rate < 1)
+        for window in windows
     ]
-    seen = _Seen(pair, None, stale, scored=known[1].scored)
-    if not known[1].scored:
+    seen = _Seen(pair, None, stale, scored=coverage[1].scored)
+    if not coverage[1].scored:
         return replace(seen, gap=Gap(DriftState.NOT_SCORED))
-    if not known[0].scored:
+    if not coverage[0].scored:
         return replace(seen, gap=Gap(DriftState.NO_REFERENCE))
-    if partly := next((one for one in reversed(known) if one.partly), None):
-        gap = Gap(DriftState.PARTLY_SCORED, partly.traces, partly.scored, live=partly is known[1])
+    if partly := next((window for window in reversed(coverage) if window.partly), None):
+        gap = Gap(DriftState.PARTLY_SCORED, partly.traces, partly.scored, live=partly is coverage[1])
         return replace(seen, gap=gap)
     drawn = [
-        _window(store.coverage.draw(config.id, where, cap, rng=rng, random=one.random))
-        for where, one in zip(windows, known, strict=True)
+        _window(store.coverage.draw(config.id, where, cap, rng=rng, random=window.random))
+        for where, window in zip(windows, coverage, strict=True)
     ]
     shift = compare_windows(
         drawn[0], drawn[1], threshold=entry.threshold, flag_when=entry.flag_when, rng=rng, tests=tests
@@ -331,7 +332,7 @@ def _look(
 
 
 @dataclass(frozen=True)
-class _Known:
+class _Coverage:
     """How many traces a window has and how many were run; `random`: only those of random samples stand for it."""
 
     traces: int
@@ -340,14 +341,14 @@ class _Known:
     partly: bool = False
 
 
-def _known(store: Store, config: Config, where: TraceFilter, *, sampled: bool) -> _Known:
+def _coverage(store: Store, config: Config, where: TraceFilter, *, sampled: bool) -> _Coverage:
     scored = store.coverage.count(config.id, where)
     refused = store.coverage.count_refusals(config.id, where)
     traces = store.traces.count(where)
     if not scored or sampled or scored + refused >= WHOLE * traces:
-        return _Known(traces, scored)
+        return _Coverage(traces, scored)
     random = store.coverage.count(config.id, where, random=True)
-    return _Known(traces, scored, random=True, partly=random < ENOUGH)
+    return _Coverage(traces, scored, random=True, partly=random < ENOUGH)
 
 
 def _window(drawn: DrawnScores) -> Window:
@@ -365,8 +366,8 @@ def _stale(store: Store, pair: _Pair, now: datetime) -> StaleBaseline | None:
     if pair.name != "entropy_z" or params.get("variant") == "plain":
         return None
     family = f"entropy/{params.get('aggregate', 'top_decile')}/"
-    known = [one for (name, model), one in store.baselines.current().items() if model == pair.model]
-    fitted = [one.fitted_at for one in known if one.statistic.startswith(family)]
+    baselines = [baseline for (name, model), baseline in store.baselines.current().items() if model == pair.model]
+    fitted = [baseline.fitted_at for baseline in baselines if baseline.statistic.startswith(family)]
     if not fitted:
         return StaleBaseline(Stale.MISSING)
     age = now - max(fitted)
@@ -413,22 +414,22 @@ def _state(seen: _Seen, moved: Moved | None) -> DriftState:
 
 def _bins(before: NDArray[np.float64], now: NDArray[np.float64]) -> Bins:
     """From the 0.5% to the 99.5% point of both together: a stray score does not squeeze the rest."""
-    sides = [one[~np.isnan(one)] for one in (before, now)]
+    sides = [scores[~np.isnan(scores)] for scores in (before, now)]
     both = np.concatenate(sides)
     if not len(both):
         return Bins(np.zeros(1), np.zeros(0), np.zeros(0))
     low, high = np.quantile(both, [0.005, 0.995])
     edges = np.histogram_bin_edges(np.clip(both, low, high), bins=BINS)
-    shares = [np.histogram(np.clip(one, low, high), bins=edges)[0] / max(1, len(one)) for one in sides]
+    shares = [np.histogram(np.clip(scores, low, high), bins=edges)[0] / max(1, len(scores)) for scores in sides]
     return Bins(edges, *shares)
 
 
 def _prevalence(entry: DetectorEntry, seen: _Seen) -> tuple[float, float] | None:
     if entry.probability_map is None:
         return None
-    one = entry.probability_map.map
+    probability_map = entry.probability_map.map
     mapped = [
-        [p for score in side.scores if (p := one.probability(float(score))) is not None]
+        [p for score in side.scores if (p := probability_map.probability(float(score))) is not None]
         for side in (seen.before, seen.now)
     ]
     if not all(mapped) or not 0 < float(np.mean(mapped[0])) < 1:

@@ -123,9 +123,9 @@ def begin(
         raise BadInput(f"--labels {labels} draws nothing: ask for {AT_LEAST} or more")
     if target is not None:
         _target(detector, entry, target)
-    known = open_one(store, detector, version=release.version, model=model)
-    if known is not None and not _superseded(store, known, now):
-        return known
+    under_way = open_one(store, detector, version=release.version, model=model)
+    if under_way is not None and not _superseded(store, under_way, now):
+        return under_way
     models = (model,) if model is not None else ()
     plan = Plan(
         target=_target(detector, entry, target),
@@ -156,8 +156,8 @@ def begin(
 
 def open_one(store: Store, detector: str, *, version: int | None = None, model: str | None = None) -> Recheck | None:
     """The recheck of the release (default: the newest) and model that is under way; None where there is none."""
-    one = newest(store, detector, version=version, model=model)
-    return one if one is not None and one.outcome is None else None
+    recheck = newest(store, detector, version=version, model=model)
+    return recheck if recheck is not None and recheck.outcome is None else None
 
 
 def newest(store: Store, detector: str, *, version: int | None = None, model: str | None = None) -> Recheck | None:
@@ -167,34 +167,36 @@ def newest(store: Store, detector: str, *, version: int | None = None, model: st
         if not releases:
             return None
         version = releases[0].version
-    known = store.rechecks.of(detector, version=version)
-    return next((one for one in known if one.plan["model"] == model), None)
+    rechecks = store.rechecks.of(detector, version=version)
+    return next((recheck for recheck in rechecks if recheck.plan["model"] == model), None)
 
 
 def fallen(store: Store, version: int) -> tuple[State, ...]:
     """The newest rechecks of a release that found its precision to be below the target."""
     newest_of: dict[tuple[str, str | None], Recheck] = {}
-    for one in store.rechecks.of(version=version):
-        newest_of.setdefault((one.detector, one.plan["model"]), one)
-    fell = [one for one in newest_of.values() if one.outcome and one.outcome["decision"] == "fell below"]
-    return tuple(state(store, one, now=one.started_at) for one in fell)
+    for recheck in store.rechecks.of(version=version):
+        newest_of.setdefault((recheck.detector, recheck.plan["model"]), recheck)
+    fell = [
+        recheck for recheck in newest_of.values() if recheck.outcome and recheck.outcome["decision"] == "fell below"
+    ]
+    return tuple(state(store, recheck, now=recheck.started_at) for recheck in fell)
 
 
-def state(store: Store, one: Recheck, *, now: datetime) -> State:
+def state(store: Store, recheck: Recheck, *, now: datetime) -> State:
     """Where it stands; once that is decided, the outcome is kept. Asked again it says the same."""
-    plan, sample = plan_of(one), _sample(store, one)
-    rows = store.scores.members(one.config_id, one.sample_id)
-    known = one.outcome["labels"] if one.outcome else None
-    row = _unbroken(rows) if known is None else [_Label(pk, verdict) for pk, verdict in known]
+    plan, sample = plan_of(recheck), _sample(store, recheck)
+    rows = store.scores.members(recheck.config_id, recheck.sample_id)
+    kept_labels = recheck.outcome["labels"] if recheck.outcome else None
+    row = _unbroken(rows) if kept_labels is None else [_Label(pk, verdict) for pk, verdict in kept_labels]
     verdicts = [_VERDICTS[label.verdict] for label in row if not label.repeat]
     at = standing(verdicts, plan.target, alpha=plan.alpha, rng=np.random.default_rng([plan.seed, len(verdicts)]))
-    if one.outcome is None and at.decision != "go on":
+    if recheck.outcome is None and at.decision != "go on":
         counted = [label for label in row if not label.repeat][: at.labels]
         outcome = {"decision": at.decision, "labels": [(label.pk, label.verdict) for label in counted]}
-        return state(store, store.rechecks.finish(one.id, outcome, now=now), now=now)
+        return state(store, store.rechecks.finish(recheck.id, outcome, now=now), now=now)
     labelled = sum(each.gold is not None for each in rows)
     return State(
-        recheck=one,
+        recheck=recheck,
         plan=plan,
         sample=sample,
         decision=at.decision,
@@ -203,7 +205,7 @@ def state(store: Store, one: Recheck, *, now: datetime) -> State:
         clean=verdicts.count(False),
         unsure=verdicts.count(None),
         repeats=sum(label.repeat for label in row),
-        waiting=0 if one.outcome else labelled - len(row),
+        waiting=0 if recheck.outcome else labelled - len(row),
         left=len(rows) - labelled,
         pool=sample.pool,
         standing=at,
@@ -211,16 +213,16 @@ def state(store: Store, one: Recheck, *, now: datetime) -> State:
     )
 
 
-def more(store: Store, one: Recheck, *, labels: int | None = None, now: datetime) -> Recheck:
+def more(store: Store, recheck: Recheck, *, labels: int | None = None, now: datetime) -> Recheck:
     """Draws further traces when all there are have labels and nothing is decided, `labels` or as many as it is likely
     to take; else it changes nothing. Raises BadInput where all flagged traces were drawn."""
-    at = state(store, one, now=now)
+    at = state(store, recheck, now=now)
     if at.done or at.left:
         return at.recheck
     if at.exhausted:
         raise BadInput(
             f"all {at.pool:,} traces that were flagged when it began are labelled, and they do not decide it: score "
-            f"newer traffic (`detect {one.detector} --all`), then `recheck {one.detector}` begins anew"
+            f"newer traffic (`detect {recheck.detector} --all`), then `recheck {recheck.detector}` begins anew"
         )
     wanted = labels or min(max(at.standing.more or at.plan.batch, AT_LEAST), MOST)
     seed = [at.plan.seed, at.sample.size]
@@ -229,8 +231,8 @@ def more(store: Store, one: Recheck, *, labels: int | None = None, now: datetime
     return at.recheck
 
 
-def plan_of(one: Recheck) -> Plan:
-    return Plan(**{**one.plan, "where": TraceFilter.from_json(one.plan["where"])})
+def plan_of(recheck: Recheck) -> Plan:
+    return Plan(**{**recheck.plan, "where": TraceFilter.from_json(recheck.plan["where"])})
 
 
 @dataclass(frozen=True)
@@ -250,32 +252,32 @@ def _unbroken(rows: Sequence[Row]) -> list[_Label]:
     return [_Label(each.pk, str(each.gold), repeat=place not in first) for place, each in enumerate(row)]
 
 
-def _superseded(store: Store, known: Recheck, now: datetime) -> bool:
+def _superseded(store: Store, recheck: Recheck, now: datetime) -> bool:
     """Whether all traces of a recheck are labelled, nothing is decided, and newer traffic is there; it is then over."""
-    at = state(store, known, now=now)
+    at = state(store, recheck, now=now)
     if not at.exhausted:
         return False
-    release, _ = _entry(store, known.detector, known.version)
-    apart = _drawn(store, known.detector, release, at.plan.model)
-    if not samples.flagged_pool(store, Cut(known.config_id, at.plan.threshold, apart), at.plan.where, fresh=False):
+    release, _ = _entry(store, recheck.detector, recheck.version)
+    apart = _drawn(store, recheck.detector, release, at.plan.model)
+    if not samples.flagged_pool(store, Cut(recheck.config_id, at.plan.threshold, apart), at.plan.where, fresh=False):
         return False
-    rows = store.scores.members(known.config_id, known.sample_id)
+    rows = store.scores.members(recheck.config_id, recheck.sample_id)
     labels = [(each.pk, each.verdict) for each in _unbroken(rows) if not each.repeat]
-    store.rechecks.finish(known.id, {"decision": "go on", "labels": labels}, now=now)
+    store.rechecks.finish(recheck.id, {"decision": "go on", "labels": labels}, now=now)
     return True
 
 
 def _drawn(store: Store, detector: str, release: Release, model: str | None) -> tuple[int, ...]:
     """The samples of the rechecks there were on the same terms: a new one is of other traces. What is left after them
     is as random as they were."""
-    versions = {one.version for one in releases_alike(store, release)}
-    known = (one for one in store.rechecks.of(detector) if one.version in versions)
-    return tuple(one.sample_id for one in known if one.plan["model"] == model)
+    versions = {recheck.version for recheck in releases_alike(store, release)}
+    rechecks = (recheck for recheck in store.rechecks.of(detector) if recheck.version in versions)
+    return tuple(recheck.sample_id for recheck in rechecks if recheck.plan["model"] == model)
 
 
 def _entry(store: Store, detector: str, version: int | None) -> tuple[Release, DetectorEntry]:
     releases = store.releases.list()
-    release = next((one for one in releases if version in (None, one.version)), None)
+    release = next((row for row in releases if version in (None, row.version)), None)
     if release is None:
         raise BadInput(
             f"there is no release {version} to recheck" if releases else "nothing was released yet: nothing to recheck"
@@ -286,30 +288,32 @@ def _entry(store: Store, detector: str, version: int | None) -> tuple[Release, D
     return release, file.detectors[detector]
 
 
-def _target(detector: str, entry: DetectorEntry, wanted: float | None) -> float:
+def _target(detector: str, entry: DetectorEntry, chosen: float | None) -> float:
     """The precision to hold: what is wanted, else what was guaranteed, else what the policy asked for."""
-    found = wanted if wanted is not None else promised_precision(entry)
-    if found is None:
+    target = chosen if chosen is not None else promised_precision(entry)
+    if target is None:
         raise BadInput(f"{detector} was released by {entry.policy}, which names no precision: say which with --target")
-    if not 0 < found < 1:
-        raise BadInput(f"a precision of {found:g} cannot be rechecked: give --target between 0 and 1, 0.7 for instance")
-    return found
+    if not 0 < target < 1:
+        raise BadInput(
+            f"a precision of {target:g} cannot be rechecked: give --target between 0 and 1, 0.7 for instance"
+        )
+    return target
 
 
 def _draw(store: Store, name: str, plan: Plan, config: Config, now: datetime, *, apart: tuple[int, ...]) -> Sample:
     cut = Cut(config.id, plan.threshold, apart)
-    there = samples.flagged_pool(store, cut, plan.where, fresh=False)
-    if not there:
+    flagged = samples.flagged_pool(store, cut, plan.where, fresh=False)
+    if not flagged:
         of = f" of {plan.model}" if plan.model is not None else ""
-        drawn = " that no recheck has drawn" if apart else ""
         raise BadInput(
-            f"{config.name} has flagged no trace{of} since the release at {plan.limit}{drawn}: score the traffic first "
-            f"(`detect {config.name} --all`, or the Detect page), or wait for traffic"
+            f"{config.name} has flagged no trace{of} since the release at {plan.limit}"
+            + (" that no recheck has drawn" if apart else "")
+            + f": score the traffic first (`detect {config.name} --all`, or the Detect page), or wait for traffic"
         )
     return samples.draw(
         store,
         name,
-        size=min(plan.batch, there),
+        size=min(plan.batch, flagged),
         design="fresh-flagged",
         where=plan.where,
         seed=plan.seed,
@@ -318,5 +322,5 @@ def _draw(store: Store, name: str, plan: Plan, config: Config, now: datetime, *,
     )
 
 
-def _sample(store: Store, one: Recheck) -> Sample:
-    return next(sample for sample in store.samples.list() if sample.id == one.sample_id)
+def _sample(store: Store, recheck: Recheck) -> Sample:
+    return next(sample for sample in store.samples.list() if sample.id == recheck.sample_id)

@@ -29,12 +29,13 @@ Offer = Callable[[Trace, Decision], None]
 
 @dataclass(slots=True)
 class Look:
-    """What one look at the store did. `tiers` counts the decided traces; `made` and `reused` count scores; `failed`, by
-    detector, those that should have been there. `undecided` traces stay for the next look, `problems` says why."""
+    """What one look at the store did. `tiers` counts the decided traces; `computed` and `reused` count scores;
+    `failed`, by detector, those that should have been there. `undecided` traces stay for the next look, `problems` says
+    why."""
 
     version: int
     tiers: Counter[Tier] = field(default_factory=Counter)
-    made: int = 0
+    computed: int = 0
     reused: int = 0
     failed: Counter[str] = field(default_factory=Counter)
     undecided: int = 0
@@ -46,7 +47,7 @@ class Look:
 
 
 @dataclass(frozen=True, slots=True)
-class _Made:
+class _Scored:
     """A scored trace. `owed` says, by detector, why a score is missing that could be made another time: it failed, or
     its model is not here."""
 
@@ -140,34 +141,34 @@ class Watcher:
                 look.problems[f"{type(error).__name__}: {str(error)[:200]}"] += 1
 
     def _decide(self, pks: Sequence[int], look: Look) -> None:
-        contents = dict(pair for some in self._store.traces.hashes(pks) for pair in some)
+        contents = dict(pair for chunk in self._store.traces.hashes(pks) for pair in chunk)
         traces = dict(zip(pks, self._store.traces.load(pks), strict=True))
-        for some in _without_twins(pks, contents):
-            asked = {traces[pk].id: contents[pk] for pk in some}
-            made = self._score([traces[pk] for pk in some], asked, look)
-            self._keep(dict(zip(some, made, strict=True)), look)
+        for batch in _without_twins(pks, contents):
+            hashes = {traces[pk].id: contents[pk] for pk in batch}
+            scored = self._score([traces[pk] for pk in batch], hashes, look)
+            self._keep(dict(zip(batch, scored, strict=True)), look)
 
-    def _score(self, traces: Sequence[Trace], contents: dict[str, str], look: Look) -> list[_Made]:
+    def _score(self, traces: Sequence[Trace], contents: dict[str, str], look: Look) -> list[_Scored]:
         """The scores of these traces ({id: content hash}); what the store has is taken, what it has not is kept."""
-        there: set[tuple[str, str]] = set()
+        stored: set[tuple[str, str]] = set()
 
-        def known(name: str, asked: Sequence[Trace]) -> list[Score | None]:
-            kept = self._store.scores.kept(self._config(name), [contents[trace.id] for trace in asked])
-            found = [(trace.id, kept.get(contents[trace.id])) for trace in asked]
-            there.update((name, trace_id) for trace_id, score in found if score)
-            return [replace(score, trace_id=trace_id) if score else None for trace_id, score in found]
+        def look_up(name: str, wanted: Sequence[Trace]) -> list[Score | None]:
+            scores_of = self._store.scores.kept(self._config(name), [contents[trace.id] for trace in wanted])
+            rows = [(trace.id, scores_of.get(contents[trace.id])) for trace in wanted]
+            stored.update((name, trace_id) for trace_id, score in rows if score)
+            return [replace(score, trace_id=trace_id) if score else None for trace_id, score in rows]
 
         with using(self._workspace):
-            scored = self._scorer.score(traces, cached=known)
+            scored = self._scorer.score(traces, cached=look_up)
         fresh: dict[str, list[tuple[str, Score]]] = {}
-        for one in scored:
-            for name in one.seconds:  # of those that ran; what could not run here is no score to keep
-                fresh.setdefault(name, []).append((contents[one.trace.id], one.scores[name]))
+        for trace_scores in scored:
+            for name in trace_scores.seconds:  # of those that ran; what could not run here is no score to keep
+                fresh.setdefault(name, []).append((contents[trace_scores.trace.id], trace_scores.scores[name]))
         for name, pairs in fresh.items():
             self._store.scores.save(self._config(name), pairs, now=self._now())
-        look.reused += len(there)
-        look.made += sum(map(len, fresh.values()))
-        return [_Made(one, _owed(one, there)) for one in scored]
+        look.reused += len(stored)
+        look.computed += sum(map(len, fresh.values()))
+        return [_Scored(trace_scores, _owed(trace_scores, stored)) for trace_scores in scored]
 
     def _config(self, name: str) -> int:
         """The key of the scores that the release was made from."""
@@ -177,23 +178,23 @@ class Watcher:
             self._configs[name] = config.id
         return self._configs[name]
 
-    def _keep(self, made: dict[int, _Made], look: Look) -> None:
+    def _keep(self, scored: dict[int, _Scored], look: Look) -> None:
         decisions = {}
-        for pk, one in made.items():
-            decision = one.scored.decision
-            look.failed.update(one.owed.keys())
-            if one.owed and not decision.scored:
+        for pk, row in scored.items():
+            decision = row.scored.decision
+            look.failed.update(row.owed.keys())
+            if row.owed and not decision.scored:
                 # While an endpoint is down or a model missing, everything would pass: it can be judged later.
                 self._trouble.add(pk)
-                look.problems.update(f"{name}: {reason}" for name, reason in one.owed.items())
+                look.problems.update(f"{name}: {reason}" for name, reason in row.owed.items())
             else:
                 decisions[pk] = decision
         now = self._now()
-        kept = self._store.decisions.keep([_decided(pk, made[pk].scored, one, now) for pk, one in decisions.items()])
+        new = self._store.decisions.keep([_decided(pk, scored[pk].scored, row, now) for pk, row in decisions.items()])
         for pk, decision in decisions.items():
             look.tiers[decision.tier] += 1
-            if self._offer and pk in kept and self._is_news(pk, decision):
-                self._offer(made[pk].scored.trace, decision)
+            if self._offer and pk in new and self._is_news(pk, decision):
+                self._offer(scored[pk].scored.trace, decision)
 
     def _is_news(self, pk: int, decision: Decision) -> bool:
         """Whether it is flagged, and no earlier release said so at least as loud: after a release the whole window is
@@ -201,7 +202,9 @@ class Watcher:
         if decision.tier not in FLAGGED:
             return False
         loud = FLAGGED[: FLAGGED.index(decision.tier) + 1]
-        return not any(one.tier in loud for one in self._store.decisions.of(pk) if one.version != decision.version)
+        return not any(
+            earlier.tier in loud for earlier in self._store.decisions.of(pk) if earlier.version != decision.version
+        )
 
 
 def newest(store: Store) -> ThresholdsFile:
@@ -233,12 +236,12 @@ def _without_twins(pks: Sequence[int], contents: dict[int, str]) -> Iterable[Seq
     return filter(None, (leaders, others))
 
 
-def _owed(one: Scored, there: Container[tuple[str, str]]) -> dict[str, str]:
+def _owed(scored: Scored, stored: Container[tuple[str, str]]) -> dict[str, str]:
     """`there` are the (detector, trace id) whose score the store had: of what it was run on, not of this machine."""
     return {
         name: score.reason or "no reason given"
-        for name, score in one.scores.items()
-        if score.status == "failed" or (name not in one.seconds and (name, one.trace.id) not in there)
+        for name, score in scored.scores.items()
+        if score.status == "failed" or (name not in scored.seconds and (name, scored.trace.id) not in stored)
     }
 
 

@@ -50,7 +50,7 @@ class Week:
 def week(store: Store, *, name: str, labeller: str, now: datetime) -> Week:
     """What the home page says. `name` is the ISO week's."""
     samples = store.samples.list()
-    sample = next((one for one in samples if speaks_for_all(one)), None)
+    sample = next((drawn for drawn in samples if speaks_for_all(drawn)), None)
     newest = samples[0] if samples and samples[0] is not sample else None
     left = newest is not None and store.labels.place(newest.id, labeller).position is not None
     traces = store.traces.count(TraceFilter())

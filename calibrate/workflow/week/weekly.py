@@ -84,10 +84,10 @@ def _score(store: Store, file: ThresholdsFile, now: datetime) -> tuple[Scored, .
     began = releases_alike(store, store.releases.list()[0])[-1].released_at
     where = TraceFilter(since=min(now - WINDOW, began), undated=False)
     with using(detect.workspace_of(store)):
-        return tuple(_one(store, name, entry, where) for name, entry in sorted(file.detectors.items()))
+        return tuple(_score_detector(store, name, entry, where) for name, entry in sorted(file.detectors.items()))
 
 
-def _one(store: Store, name: str, entry: DetectorEntry, where: TraceFilter) -> Scored:
+def _score_detector(store: Store, name: str, entry: DetectorEntry, where: TraceFilter) -> Scored:
     try:
         detector = registry.make(name, entry.params)
     except BadInput as error:
@@ -119,8 +119,8 @@ def _without(tally: Tally) -> int:
 
 def _draw(store: Store, name: str, *, size: int, now: datetime) -> tuple[Sample | None, bool]:
     """This week's sample, and whether it was drawn now."""
-    if found := store.samples.get(name):
-        return found, False
+    if sample := store.samples.get(name):
+        return sample, False
     where = TraceFilter(since=designs.window_start(WINDOW, now), undated=False)
     if not store.traces.count(where, limit=1):
         return None, False
@@ -128,6 +128,6 @@ def _draw(store: Store, name: str, *, size: int, now: datetime) -> tuple[Sample 
     try:
         return sampler.draw(store, name, size=size, design=design, where=where, seed=None, now=now), True
     except BadInput:
-        if found := store.samples.get(name):  # another one drew it in this moment
-            return found, False
+        if sample := store.samples.get(name):  # another one drew it in this moment
+            return sample, False
         raise

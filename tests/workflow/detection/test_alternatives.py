@@ -65,7 +65,7 @@ def test_a_real_model_answers_again_and_nothing_is_drawn_twice(llm_chat: Llm, st
     assert found["t3"] == ("one", "two")
     assert found["t4"] == found["t5"] == ()
     again = step.draw(store, EVERYTHING, n=3, max_tokens=12)
-    assert (again.drawn, again.known, again.usage.requests) == (0, 2, 0)
+    assert (again.drawn, again.stored, again.usage.requests) == (0, 2, 0)
     assert llm_chat.counts()["requests"] - sent == 2
 
 
@@ -126,7 +126,7 @@ def test_a_draw_that_was_stopped_goes_on_where_it_was(stub, store: Store) -> Non
     asked = len(stub.asked)
     assert asked < 6
     rest = step.draw(store, EVERYTHING, n=2)
-    assert (rest.known, rest.drawn) == (2, 4)
+    assert (rest.stored, rest.drawn) == (2, 4)
     contents = [one.body["messages"][-1]["content"] for one in stub.asked]
     assert len(set(contents)) == 6
     assert len(contents) <= 7  # at most the one that was in flight when it stopped is asked again
@@ -137,7 +137,7 @@ def test_the_same_content_twice_is_asked_once(stub, store: Store) -> None:  # ty
         store, trace(1), Trace("twin", **{name: getattr(trace(1), name) for name in ("answer", "question", "sources")})
     )
     counts = step.draw(store, EVERYTHING, n=2)
-    assert (counts.drawn, counts.known, counts.left, len(stub.asked)) == (1, 1, 0, 1)
+    assert (counts.drawn, counts.stored, counts.left, len(stub.asked)) == (1, 1, 0, 1)
     assert len(set(alternatives(store).values())) == 1
 
 
@@ -158,7 +158,7 @@ def test_blank_answers_are_no_alternatives(stub, store: Store) -> None:  # type:
     fill(store, trace(1))
     counts = step.draw(store, EVERYTHING, n=3)
     assert (counts.drawn, counts.failed) == (0, 1)
-    assert "only 1 of the answers" in next(iter(counts.why))
+    assert "answers with text: 1" in next(iter(counts.why))
 
 
 def test_the_budget_ends_the_draw_and_what_was_paid_for_is_kept(stub, store: Store) -> None:  # type: ignore[no-untyped-def]

@@ -15,6 +15,7 @@ from scipy.stats import median_abs_deviation
 
 from calibrate.cli import main
 from calibrate.errors import BadInput
+from calibrate.report.sentences.baselines import skipped
 from calibrate.runtime.scoring import Scorer
 from calibrate.stats.choosing.policy import parse
 from calibrate.types import Label, Record, Token, Trace, Verdict
@@ -81,7 +82,7 @@ def test_every_model_and_every_k_has_its_own(store: Store) -> None:
     assert {(one.model, one.statistic) for one in found.skipped} == {
         ("b", f"entropy/{how}/top20") for how in ("mean", "max", "top_decile")
     }
-    assert all("3 clean answers with it: at least 10" in one.why for one in found.skipped)
+    assert all("3 clean answers with it: at least 10" in skipped(one) for one in found.skipped)
 
 
 def test_what_cannot_be_used_is_said(store: Store) -> None:
@@ -94,7 +95,7 @@ def test_what_cannot_be_used_is_said(store: Store) -> None:
     add(store, said, "clean")
     found = baselines.fit(store, NOW)
     assert found.fitted == ()
-    why = {one.model: one.why for one in found.skipped}
+    why = {one.model: skipped(one) for one in found.skipped}
     assert "5 of 5 clean traces: no tokens" in why["bare"]
     assert "logits" in why["logits"]
     assert "which model" in why[baselines.UNNAMED]

@@ -137,7 +137,7 @@ def test_a_run_leaves_its_speed_and_nothing_to_do(store: Store) -> None:
     scope = {"sample": "w47"}
     detector = registry.make(DETECTOR)
     before = step.plan(store, detector, scope, step.coverage(store, detector, scope))
-    assert (before.traces, before.rate, before.seconds, before.asked) == (400, None, None, None)
+    assert (before.traces, before.rate, before.seconds, before.estimate) == (400, None, None, None)
     finished = detect.work(store, run_id=detect.queue(store, [DETECTOR], scope).id)
     assert finished is not None
     row = the(step.overview(store, scope), DETECTOR)
@@ -183,28 +183,28 @@ def test_a_judge_says_what_it_would_ask_and_cost(store: Store) -> None:
     scope = {"sample": "w47"}
     found = step.plan(store, judge, scope, step.coverage(store, judge, scope))
     requests = [one for trace in five() for one in judge.requests(trace)]  # type: ignore[attr-defined]
-    assert found.asked is not None
-    assert (found.asked.requests, found.looked_at) == (len(requests), 6)
+    assert found.estimate is not None
+    assert (found.estimate.requests, found.looked_at) == (len(requests), 6)
     # The packaged price of gpt-4o-mini: 0.15 and 0.60 US dollars a million tokens.
-    cost = (found.asked.prompt_tokens * 0.15 + found.asked.completion_tokens * 0.60) / 1e6
-    assert found.asked.cost == pytest.approx(cost)
-    assert found.asked.completion_tokens == sum(one.max_tokens for one in requests)
+    cost = (found.estimate.prompt_tokens * 0.15 + found.estimate.completion_tokens * 0.60) / 1e6
+    assert found.estimate.cost == pytest.approx(cost)
+    assert found.estimate.completion_tokens == sum(one.max_tokens for one in requests)
 
     team_files.save(store, "prices.csv", "model,prompt,completion,as_of\nother,1,1,\n", by="ann", now=NOW)
     unknown = step.plan(store, judge, scope, step.coverage(store, judge, scope))
-    assert unknown.asked is not None
-    assert unknown.asked.cost is None
+    assert unknown.estimate is not None
+    assert unknown.estimate.cost is None
 
 
 @pytest.mark.usefixtures("endpoint")
 def test_an_estimate_looks_at_a_part_and_scales(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     put(store, [Trace(f"t{n}", answer="Same length.", context=f"Context {n:03d}.") for n in range(60)], sample="w47")
-    monkeypatch.setattr(step, "ASKED", 10)
+    monkeypatch.setattr(step, "ENOUGH_REQUESTS", 10)
     judge, scope = registry.make(JUDGE), {"sample": "w47"}
     found = step.plan(store, judge, scope, step.coverage(store, judge, scope))
     assert found.looked_at == 10
-    assert found.asked is not None
-    assert found.asked.requests == 60
+    assert found.estimate is not None
+    assert found.estimate.requests == 60
 
 
 @pytest.mark.usefixtures("endpoint")

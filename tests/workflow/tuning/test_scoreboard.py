@@ -212,8 +212,8 @@ def test_a_map_is_kept_with_the_saved_point(store: Store) -> None:
     for _ in range(2):
         probability.save(store, mapped, by="bob", now=NOW)
     after = store.points.latest()[DETECTOR]
-    assert probability.kept(after) == mapped.fitted.map
-    assert probability.kept(before) is None
+    assert probability.kept_map(after) == mapped.fitted.map
+    assert probability.kept_map(before) is None
     assert (after.point, after.config_id) == (before.point, before.config_id)
     assert replace(after.data, probability_map=None) == before.data
     found = build_candidate(store, ReleaseRequest(by="ann"), points=store.points.latest(), previous=None, now=NOW)

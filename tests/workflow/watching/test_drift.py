@@ -194,6 +194,23 @@ def test_an_old_or_missing_entropy_baseline_is_stale() -> None:
     assert drift._stale(store_with(other), pair, NOW) == drift.StaleBaseline(drift.Stale.MISSING)
 
 
+def test_prevalence_is_unknown_where_a_window_has_no_score_to_map() -> None:
+    from types import SimpleNamespace
+
+    from calibrate.probability import ProbabilityMap
+
+    entry = SimpleNamespace(probability_map=SimpleNamespace(map=ProbabilityMap(0.0, 1.0, (0.0, 1.0, 0.0), "above")))
+    scored, unscored = drift.Window(np.array([-1.0, 1.0, 2.0])), drift.Window(np.full(3, np.nan))
+    for before, now in ((scored, unscored), (unscored, scored)):
+        assert drift._prevalence(entry, SimpleNamespace(before=before, now=now)) is None  # type: ignore[arg-type]
+    same = drift._prevalence(entry, SimpleNamespace(before=scored, now=scored))  # type: ignore[arg-type]
+    assert same is not None
+    assert same[0] == pytest.approx(np.mean(1 / (1 + np.exp(-scored.scores))))
+    assert same[1] == pytest.approx(same[0], abs=0.02)
+    bare = SimpleNamespace(probability_map=None)
+    assert drift._prevalence(bare, SimpleNamespace(before=scored, now=scored)) is None  # type: ignore[arg-type]
+
+
 def test_the_verb_prints_the_report_and_its_json(lite: Store, capsys: pytest.CaptureFixture[str]) -> None:
     released(lite)
     add(lite, "new", scores_of(300, away=0.8, seed=2), start=LATER)

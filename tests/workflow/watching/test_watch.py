@@ -124,7 +124,7 @@ def test_scores_that_are_there_are_taken_and_new_ones_are_those_of_detect(store:
     publish(store, 0.5)
     add(store, range(10))
     look = watcher(store).look()
-    assert (look.reused, look.made) == (FEW, 10)
+    assert (look.reused, look.computed) == (FEW, 10)
     detect.queue(store, [DETECTOR], {"all": True})
     run = detect.work(store)
     assert run is not None
@@ -136,7 +136,7 @@ def test_the_same_content_is_scored_once(store: Store) -> None:
     publish(store, 0.5)
     add(store, range(6), answer="bananas", question="which?")
     look = watcher(store).look()
-    assert (look.made, look.decided) == (1, FEW + 6)
+    assert (look.computed, look.decided) == (1, FEW + 6)
 
 
 @one_database
@@ -300,7 +300,7 @@ def test_while_a_model_is_missing_nothing_is_decided_by_its_absence(
         look = watcher(store).look()
     assert (look.decided, look.reused, look.undecided) == (FEW, FEW, 10), "what is in the store counts all the same"
     assert set(look.problems) == {f"{DETECTOR}: its model is not here"}
-    assert watcher(store).look().made == 10, "its absence was not kept as a score"
+    assert watcher(store).look().computed == 10, "its absence was not kept as a score"
 
 
 @one_database

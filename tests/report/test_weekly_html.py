@@ -1,0 +1,95 @@
+"""The weekly page is one document, and shows no chart where nothing was compared."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime
+
+import numpy as np
+import pytest
+
+from calibrate.report import weekly_html
+from calibrate.report.sentences import weekly as sentences
+from calibrate.stats.monitoring.drift import Moved, Shift, Side
+from calibrate.types import Sample, TraceFilter
+from calibrate.workflow.watching.drift import Bins, DetectorDrift, DriftState, Gap, Report
+from calibrate.workflow.week.weekly import NotRun, Scored, Weekly
+
+NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)
+SAMPLE = Sample(1, "2026-W47", "octave", None, 20, 1, 60, 0, TraceFilter(), {}, NOW)
+BEFORE, LATER = Side(300, 300, 9, 0.61, 0.3, 0.9, 300), Side(200, 200, 8, 0.53, 0.2, 0.8, 200)
+COMPARED = DetectorDrift(
+    detector="word_overlap",
+    model="m<1>",
+    tier="signal",
+    threshold=0.5,
+    flag_when="below",
+    limit="≤ 0.5",
+    state=DriftState.MOVED,
+    unseen=False,
+    traces=200,
+    scored=200,
+    compared=200,
+    compared_before=300,
+    shift=Shift(BEFORE, LATER, 0.1, 0.0001, 0.5, 1.0, 0.1),
+    moved=Moved(scores=True),
+    bins=Bins(np.array([0.0, 0.5, 1.0]), np.array([0.4, 0.6]), np.array([0.6, 0.4])),
+    gap=None,
+    baseline=None,
+    prevalence=None,
+    promised=None,
+)
+WAITING = replace(
+    COMPARED, state=DriftState.NOT_SCORED, scored=0, compared=0, compared_before=0, shift=None, moved=None, bins=None,
+    gap=Gap(DriftState.NOT_SCORED),
+)  # fmt: skip
+
+
+def weekly(*lines: DetectorDrift) -> Weekly:
+    report = Report(1, NOW, ("m",), TraceFilter(), TraceFilter(), 200, (), lines, 2000, 0, 0.05)
+    return Weekly("2026-W47", NOW, 1, (Scored("word_overlap", 60, 2),), SAMPLE, True, report, (), 20)
+
+
+def test_it_is_one_document_with_a_chart_for_each_comparison() -> None:
+    page = weekly_html.page(weekly(WAITING, COMPARED))
+    body = page.partition("<body>")[2]
+    assert page.count("<html") == page.count("</html>") == body.count("</body>") == 1
+    assert body.count("Plotly.newPlot(") == body.count("<table>") == 1
+    assert ">None" not in body
+    assert "None<" not in body
+
+
+def test_what_asks_for_something_comes_first_and_names_are_escaped() -> None:
+    body = weekly_html.page(weekly(WAITING, COMPARED)).partition("<body>")[2]
+    assert body.index("<small>moved</small>") < body.index("<small>not scored</small>")
+    assert "m&lt;1&gt;" in body
+    assert "m<1>" not in body
+    assert "<td>4%</td>" in body  # 8 of 200 flagged
+    assert "2026, 12:00 UTC" in body
+
+
+def test_a_quiet_week_asks_only_for_labels() -> None:
+    quiet = replace(COMPARED, state=DriftState.HOLDS, moved=Moved())
+    assert sentences.next_steps(weekly(quiet)) == ["label 20 of 20 traces of 2026-W47 (the Label page)"]
+    assert sentences.next_steps(replace(weekly(quiet), unlabelled=0)) == []
+    assert sentences.next_steps(replace(weekly(quiet), unlabelled=0, upgraded=("nli", "bleu"))) == [
+        "choose thresholds anew with `recalibrate`: nli, bleu changed since v1"
+    ]
+    assert sentences.next_steps(weekly(COMPARED))[0].startswith("label flagged traces until it is known: `recheck")
+
+
+@pytest.mark.parametrize(
+    ("row", "text"),
+    [
+        (Scored("nli", 60, 2), "60 new traces scored, 2 could not be scored"),
+        (Scored("nli", 1), "1 new trace scored"),
+        (
+            Scored("nli", not_run=NotRun.ASKS_CHAT),
+            "not run: it asks a chat endpoint: `detect nli --sample NAME",
+        ),
+        (Scored("nli", not_run=NotRun.SAMPLED, detail="5% of all traces"), "not run: production runs it on 5% of all"),
+        (Scored("nli", not_run=NotRun.UNAVAILABLE, detail="no model"), "not run: no model"),
+    ],
+)
+def test_a_detector_says_what_it_did(row: Scored, text: str) -> None:
+    assert sentences.scored(row).startswith(text)

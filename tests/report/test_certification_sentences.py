@@ -10,20 +10,18 @@ import pytest
 from calibrate.report.sentences.certification import no_plan, status
 from calibrate.stats.certification.certificates import NotCertifiable, Plan, Shortfall, ShortfallReason, Step
 from calibrate.types import Guarantee, Interval, Sample, TraceFilter
-from calibrate.workflow.certification.attempts import CertificationStatus, Outcome, Terms
-from db.chosen import Certification
+from calibrate.workflow.certification.attempts import Attempt, CertificationStatus, Outcome, Terms
 
 NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)
 PLAN = Plan(0.7295, (0.81, 0.62), (0.01, 0.03), ((0.8, 0.7, 0.9), (0.75, 0.6, 0.85)), 40, 0.82, 0.05, 0.02, 1, "above")
 PLANNED = CertificationStatus(
-    Certification(1, "nli", 1, None, None, {}, None, "ann", NOW, None),
-    PLAN,
-    Terms((), TraceFilter(), 60, 1),
-    None,
-    0,
-    None,
+    Attempt(1, "nli", 1, None, PLAN, Terms((), TraceFilter(), 60, 1), None, "ann", NOW), None, 0
 )
 FAILED = (Step(0.81, 30, 15, 0.9, 0.4, "failed"), Step(0.62, 40, 30, 0.4, 0.6, "not tested"))
+
+
+def ended(outcome: Outcome) -> CertificationStatus:
+    return replace(PLANNED, attempt=replace(PLANNED.attempt, outcome=outcome))
 
 
 def drawn(size: int) -> CertificationStatus:
@@ -34,7 +32,7 @@ def drawn(size: int) -> CertificationStatus:
 def test_a_plan_says_what_it_takes_and_whether_that_is_likely() -> None:
     promise = "Attempt 1: label 40 fresh traces of those flagged at ≥ 0.62; chance to certify a precision of 72.95%: "
     assert status(PLANNED) == f"{promise}about 82%."
-    slim = status(replace(PLANNED, plan=replace(PLAN, chance=0.3)))
+    slim = status(replace(PLANNED, attempt=replace(PLANNED.attempt, plan=replace(PLAN, chance=0.3))))
     assert slim == f"{promise}about 30%. That is little: label more of the sample first, or allow more fresh labels."
 
 
@@ -45,12 +43,12 @@ def test_a_shortage_is_named_only_where_there_is_one() -> None:
 
 def test_a_certificate_names_its_labels_and_what_was_left_out() -> None:
     sure = Guarantee("certified", 0.7295, 0.95, 0.74, 38, 33, "fresh")
-    certified = replace(PLANNED, outcome=Outcome(0.62, sure, None, None, 0, 0, FAILED))
+    certified = ended(Outcome(0.62, sure, None, None, 0, 0, FAILED))
     assert status(certified) == (
         "Certified: of what is flagged at ≥ 0.62, at least 72.95% is hallucinated (95% certain; 33 of 38 fresh labels "
         "were)."
     )
-    noted = replace(PLANNED, outcome=Outcome(0.62, sure, None, None, 2, 1, FAILED))
+    noted = ended(Outcome(0.62, sure, None, None, 2, 1, FAILED))
     assert status(noted).endswith(
         "were). Of the labels, 2 unsure or disputed counted as not hallucinated; 1 that share sources with another "
         "were left out."
@@ -75,7 +73,7 @@ def test_a_certificate_names_its_labels_and_what_was_left_out() -> None:
     ],
 )
 def test_a_failure_says_what_another_attempt_would_take(why: Shortfall, needed: int | None, text: str) -> None:
-    failed = status(replace(PLANNED, outcome=Outcome(None, None, why, needed, 0, 0, FAILED)))
+    failed = status(ended(Outcome(None, None, why, needed, 0, 0, FAILED)))
     assert failed.startswith("Not certified: of the 30 labels flagged at 0.81, 15 are hallucinated: too few")
     assert failed.endswith(f"{text}.")
     nothing = no_plan(NotCertifiable(why, needed, None, 0.7295, 0.05, ()))
@@ -84,4 +82,4 @@ def test_a_failure_says_what_another_attempt_would_take(why: Shortfall, needed: 
 
 def test_an_attempt_of_an_older_store_keeps_its_sentence() -> None:
     old = Outcome(None, None, "too few labels then", None, 0, 0, FAILED)
-    assert status(replace(PLANNED, outcome=old)) == "Not certified: too few labels then."
+    assert status(ended(old)) == "Not certified: too few labels then."

@@ -1,0 +1,346 @@
+"""What the tables, cards and lines of the pages say of what they are given."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from calibrate import registry
+from calibrate.ingest import ImportReport
+from calibrate.thresholds import Change
+from calibrate.types import FlagWhen, Guarantee, Interval, Sample, TraceFilter, Usage
+from calibrate.workflow.detection.detectors import Coverage, Measured, Overview, Status
+from calibrate.workflow.evidence.evidence import Evidence
+from calibrate.workflow.upgrade.models_seen import NoStep, Registry, Seen
+from calibrate.workflow.week.week import Week
+from db.filters import NONE
+from db.labels import Place
+from db.releases import Release
+from db.runs import Run
+from db.scores import Config, Row
+from pages.components import run_view
+from pages.components.release_diff import lines_of
+from pages.detect import detector_compare, detector_table
+from pages.thresholds import comparison
+from pages.thresholds.tune_overview import way_on
+from pages.thresholds.tune_setting import span_of, step_of
+from pages.traces import import_report
+from pages.watch.model_traffic import columns, row_of
+from pages.week.week_steps import cards, next_of
+
+NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)
+LATER = NOW + timedelta(minutes=1)
+
+
+# The Detectors page
+
+
+def overview(*, config: Config | None = None, measured: Measured | None = None, **counts: Any) -> Overview:
+    detector = registry.make("token_overlap")
+    return Overview(detector, Status("no model needed"), config, Coverage(**counts), measured)
+
+
+CONFIG = Config(1, "token_overlap", "1", {}, "")
+
+
+@pytest.mark.parametrize(
+    ("scored", "seconds", "speed"), [(1, 3.0, 0.333), (12345, 1.0, 12300.0), (7, 1.0, 7.0), (0, 1.0, 0.0)]
+)
+def test_a_speed_has_three_digits(scored: int, seconds: float, speed: float) -> None:
+    assert detector_table.speed(Measured(1, scored, seconds, Usage(), NOW)) == pytest.approx(speed)
+    assert detector_table.speed(None) is None
+
+
+def test_a_detector_that_ran_shows_what_it_scored_and_why_not() -> None:
+    measured = Measured(1, 50, 2.0, Usage(), NOW)
+    row = overview(config=CONFIG, measured=measured, total=12, scored=8, abstained=2, why={"no sources": 2})
+    assert detector_table.cells(row) == {
+        "Detector": "Token overlap", "Model": "no model needed", "Coverage": 0.67, "Scored": 8, "Traces/s": 25.0,
+        "Why not scored": "not run yet (2) and no sources (2)",
+    } | {"Detector": row.detector.title}  # fmt: skip
+
+
+def test_a_detector_that_never_ran_shows_nothing_but_that() -> None:
+    cells = detector_table.cells(overview(total=12))
+    assert (cells["Coverage"], cells["Scored"], cells["Traces/s"]) == (None, None, None)
+    assert cells["Why not scored"] == "not run yet"
+
+
+# Differences
+
+
+@pytest.mark.parametrize(
+    ("figure", "compare", "settings"),
+    [
+        (Interval(0.1, 0.01, 0.2), "ranks better than", "B ranks better than A:"),
+        (Interval(-0.1, -0.2, -0.01), "ranks worse than", "A ranks better than B:"),
+        (Interval(0.0, -0.1, 0.1), "is not shown to differ from", "No significant difference between the two:"),
+        (Interval(0.1), "cannot be told from", "Too few labels to compare the two:"),
+    ],
+)
+def test_a_difference_is_one_where_its_interval_leaves_out_zero(figure: Interval, compare: str, settings: str) -> None:
+    assert comparison.verdict(figure) == compare
+    assert detector_compare.verdict(figure) == settings
+
+
+# Changes of a release
+
+
+def test_a_change_shows_both_its_values_as_people_say_them() -> None:
+    sure = Guarantee("certified", target=0.7, confidence=0.95, bound=0.72, labels=84, hallucinated=70)
+    changes = [
+        Change("bleu", "threshold", 0.123456, 0.5),
+        Change("bleu", "tier", "signal", "page"),
+        Change("bleu", "policy", "precision>=0.7", "what nobody knows"),
+        Change("bleu", "guarantee", None, sure),
+        Change("bleu", "params.k", "", 3),
+        Change("bleu", "precision", Interval(0.5), Interval(None)),
+        Change(None, "data.n", 340, 400),
+        Change(None, "data.samples", (), ("a", "b")),
+    ]
+    rules, labels = lines_of(changes)
+    assert rules.startswith(
+        "**bleu**: threshold 0\\.1235 → 0\\.5, tier signal → page, policy precision at least 70% → what nobody knows, "
+        "guarantee none → "
+    )
+    assert "k none → 3" in rules
+    assert rules.endswith(":gray[:small[precision 50% → unknown]]")
+    assert labels == "Labels: number 340 → 400, samples none → a, b"
+
+
+def test_a_detector_comes_in_or_leaves_as_a_whole() -> None:
+    changes = [Change("new", "detector", None, "flags at 1"), Change("old", "detector", "flagged at 2", None)]
+    assert lines_of(changes) == ["**new** comes in: flags at 1", "**old** leaves: flagged at 2"]
+    assert lines_of([Change("a", "recall", Interval(0.1), Interval(0.2))])[0].startswith(
+        "**a**: same threshold, measured anew"
+    )
+
+
+# The Models page
+
+
+def seen(**changed: Any) -> Seen:
+    nothing = Seen("gpt", 1200, 0.31, NOW, NOW, None, 0, 0, Interval(None))
+    return replace(nothing, **changed)
+
+
+REGISTRY = Registry("model", (), 0, "day", {}, 3, None, None, NoStep("same day"))
+
+
+def test_a_model_is_shown_with_what_its_labels_say() -> None:
+    assert row_of(REGISTRY, seen(labels=20, hallucinated=5, prevalence=Interval(0.25, 0.1, 0.4))) == {
+        "Name": "gpt", "Traces": 1200, "Share": "31%", "First seen": "20 Nov 2026", "Last seen": "20 Nov 2026",
+        "Hallucinated": "25% (10–40%)", "Labels": 20,
+    }  # fmt: skip
+    undated = row_of(REGISTRY, seen(name=NONE, first=None, last=None, released=False))
+    assert (undated["Name"], undated["First seen"], undated["Hallucinated"]) == ("not given", "undated", "no labels")
+    assert undated["Release"] == "v3 made without it"
+    assert row_of(REGISTRY, seen(released=True))["Release"] == "v3 made on it"
+
+
+def test_the_first_column_is_called_after_what_traces_are_told_apart_by() -> None:
+    assert columns(REGISTRY)["Name"]["label"] == "Model"
+    assert columns(replace(REGISTRY, by="prompt"))["Name"]["label"] == "prompt"
+
+
+# The Tune page
+
+
+def evidence(golds: str, values: list[float | None], *, flag_when: FlagWhen = "above") -> Evidence:
+    words = {"h": "hallucinated", "c": "clean"}
+    nothing = (None, None, None)
+    rows = tuple(
+        Row(place, f"t{place}", "00", words[gold], value, None if value is None else "scored", None, "all", *nothing)
+        for place, (gold, value) in enumerate(zip(golds, values, strict=True))
+    )
+    return Evidence(CONFIG, flag_when, None, rows)
+
+
+def test_what_is_missing_leads_to_where_it_is_to_be_had() -> None:
+    assert way_on(evidence("", [])) == "label"
+    assert way_on(evidence("hh", [0.1, 0.2])) == "label"
+    not_run = evidence("hc", [None, None])
+    assert way_on(not_run) == "detect"
+    abstained = Evidence(CONFIG, "above", None, tuple(replace(row, status="abstained") for row in not_run.rows))
+    assert way_on(abstained) == "another detector"
+
+
+def test_the_slider_spans_the_scores_with_room_on_both_sides_in_round_steps() -> None:
+    data = evidence("hchc", [0.0, 1.0, 0.25, 0.5])
+    assert span_of(data) == pytest.approx((-0.03, 1.03))
+    assert step_of(data) == pytest.approx(0.002)
+    one = evidence("hc", [4.0, 4.0])
+    assert span_of(one) == pytest.approx((2.0, 6.0))
+    assert span_of(evidence("hc", [0.0, 0.0])) == pytest.approx((-0.5, 0.5))
+
+
+# Runs
+
+
+def run(status: Any = "running", **changed: Any) -> Run:
+    counts = {"bleu": {"scored": 0, "reused": 0, "abstained": 3, "failed": 1, "seconds": 1.5,
+                       "why": {"no context": 3, "broken": 1}}}  # fmt: skip
+    specs = [{"name": "bleu", "params": {}}]
+    nothing = Run(7, status, specs, {"sample": "w47"}, None, 100, 0, counts, False, None, None, NOW, NOW, NOW, None)
+    return replace(nothing, **changed)
+
+
+def test_the_time_left_is_that_of_the_rest_at_the_pace_so_far() -> None:
+    assert run_view.progress_text(run("queued"), LATER) == "Starting a worker …"
+    assert run_view.progress_text(run(total=0), LATER) == "Starting a worker …"
+    assert run_view.progress_text(run(), LATER) == "0 of 100 scores"
+    assert run_view.progress_text(run(done=25), LATER) == "25 of 100 scores · 0.42 a second · about 3 min left"
+
+
+@pytest.mark.parametrize(
+    ("changed", "gone"),
+    [
+        ({"heartbeat_at": NOW - timedelta(minutes=5)}, True),
+        ({"heartbeat_at": LATER}, False),
+        ({"heartbeat_at": None}, False),
+        ({"status": "done", "heartbeat_at": NOW}, False),
+        ({"status": "queued", "started_at": NOW}, True),
+        ({"status": "queued", "started_at": None}, True),
+        ({"status": "queued", "started_at": None, "created_at": LATER}, False),
+    ],
+)
+def test_a_run_that_nobody_works_on_is_interrupted(changed: Mapping[str, Any], gone: bool, tmp_path: Path) -> None:
+    store: Any = SimpleNamespace(url=f"sqlite:///{tmp_path}/store.db")
+    assert run_view.is_interrupted(store, run(**changed), LATER) is gone
+
+
+def test_a_detector_that_scored_nothing_says_why_above_the_table() -> None:
+    (row,) = run_view.rows_of(run())
+    assert (row["Abstained"], row["Failed"], row["Refusals"]) == (3, 1, 0)
+    assert row["Why"] == "no context (3); broken (1)"
+    tally = run().counts["bleu"]
+    line = run_view.silence_of("bleu", tally)
+    assert line is not None
+    assert line.endswith("could score 0 of 4: no context and broken.")
+    assert run_view.silence_of("bleu", {**tally, "scored": 1}) is None
+    assert run_view.silence_of("bleu", {**tally, "reused": 1}) is None
+    assert run_view.silence_of("bleu", {**tally, "abstained": 0, "failed": 0}) is None
+
+
+def test_the_scope_of_a_run_is_named() -> None:
+    assert run_view.scope_text(run()) == "sample w47"
+    assert run_view.scope_text(run(scope={"labelled": True})) == "all labelled traces"
+    assert run_view.scope_text(run(scope={})) == "all traces"
+
+
+# Imports
+
+
+def job(*, stopped: bool = False, **counts: Any) -> Any:
+    report = ImportReport(**counts)
+    state = SimpleNamespace(report=report, file=SimpleNamespace(name="a.jsonl"), problem=None)
+    return SimpleNamespace(files=[state], stopped=stopped, seconds=12.0, total=lambda figure: getattr(report, figure))
+
+
+@pytest.mark.parametrize(
+    ("done", "text"),
+    [
+        (job(imported=2), "**2 traces imported** in 12 s."),
+        (
+            job(imported=2, stopped=True),
+            "**Stopped.** 2 traces imported before that; importing again adds only the rest.",
+        ),
+        (job(duplicates=1), "**Nothing new.** 1 trace was in the store already."),
+        (job(duplicates=2), "**Nothing new.** 2 traces were in the store already."),
+        (job(rejected=2), "**Nothing was imported.**"),
+    ],
+)
+def test_an_import_says_what_came_of_it(done: Any, text: str) -> None:
+    assert import_report.headline(done) == text
+
+
+def test_an_import_says_what_else_there_is_to_know() -> None:
+    assert import_report.details(job(duplicates=2)) == []
+    lines = import_report.details(job(imported=1, duplicates=2, labels=3, repaired=1, cut=True, left_out={"x": 4}))
+    assert lines == [
+        "2 traces already in the store, left as it is.",
+        "3 labels kept.",
+        "1 character that no database can hold became \ufffd.",
+        ":material/warning: a\\.jsonl is damaged and could not be read to its end: what stands before that is kept.",
+        "Not kept: x.",
+    ]
+
+
+# This week
+
+
+SAMPLE = Sample(1, "w47", "random", None, 40, 1, 900, 0, TraceFilter(), {}, NOW)
+RELEASE = Release(3, "{}", "", "ann", LATER, "")
+
+
+def week(next_step: Any, **changed: Any) -> Week:
+    nothing = Week(
+        "w47", 900, 0, SAMPLE, None, {}, None, Place(0, 0, 0, 40, None), None, (), (), (), None, (), next_step
+    )
+    return replace(nothing, **changed)
+
+
+@pytest.mark.parametrize(
+    ("state", "sentence", "button", "page"),
+    [
+        (week("sample", sample=None), "Draw the traces to label this week.", "Draw a sample", "sample"),
+        (week("sample", release=RELEASE), "This round is done: v3 is out.", "Draw the next sample", "sample"),
+        (week("label"), "40 traces of w47 left to label.", "Start labelling", "label"),
+        (week("label", gold={"clean": 39}, place=Place(39, 39, 0, 40, 30.0)),
+         "1 trace of w47 left to label, about 30 s at your pace.", "Continue labelling", "label"),
+        (week("label", aside=replace(SAMPLE, name="twice"), place=Place(None, 40, 0, 40, None)),
+         "The sample twice is not all labelled yet.", "Label it", "label"),
+        (week("label", aside=replace(SAMPLE, name="twice")), "40 traces of w47 left to label.", "Start labelling",
+         "label"),
+        (week("detect"), "The labels are in. Run the detectors over the same traces.", "Run detectors", "detect"),
+        (week("detect", run=run()), "Run 7 is scoring the sample.", "Watch the run", "detect"),
+        (week("detect", run=run("done")), "The labels are in. Run the detectors over the same traces.",
+         "Run detectors", "detect"),
+        (week("tune", scored_detectors=("a", "b")), "2 detectors scored the traces. Choose where each should flag.",
+         "Tune thresholds", "tune"),
+        (week("release", saved_points=("a",)), "1 threshold is chosen. Release them for your runtimes to read.",
+         "Release v1", "release"),
+        (week("release", saved_points=("a", "b"), release=RELEASE),
+         "2 thresholds are chosen. Release them for your runtimes to read.", "Release v4", "release"),
+    ],
+)  # fmt: skip
+def test_one_thing_is_to_be_done_next(state: Week, sentence: str, button: str, page: str) -> None:
+    todo = next_of(state)
+    assert (todo.sentence, todo.button, todo.page) == (sentence, button, page)
+
+
+def test_the_cards_of_an_empty_loop_and_of_a_whole_one() -> None:
+    empty = cards(week("import", traces=0, sample=None, place=None), LATER)
+    assert not any(card.done for card in empty)
+    assert [card.headline for card in empty] == [
+        "0 traces", "Nothing drawn yet", "No labels yet", "No scores yet", "No threshold yet", "Nothing released yet",
+    ]  # fmt: skip
+    whole = cards(
+        week(
+            "sample", new_this_week=5, gold={"clean": 30, "hallucinated": 10}, prevalence=0.25, release=RELEASE,
+            scored_detectors=("a", "b"), silent_detectors=("c",), saved_points=("a",),
+        ),
+        LATER + timedelta(minutes=5),
+    )  # fmt: skip
+    assert all(card.done for card in whole)
+    assert [(card.headline, card.detail) for card in whole] == [
+        ("900 traces", "5 since Monday"), ("40 of 900", "w47"), ("40 of 40", "about 25% of the traffic hallucinated"),
+        ("2 detectors", "1 could score nothing"), ("1 threshold", "a"), ("v3", "5 min ago"),
+    ]  # fmt: skip
+
+
+def test_a_step_under_way_shows_how_far_it_is() -> None:
+    label, detect = cards(week("label", gold={"clean": 10}, run=run(done=25)), LATER)[2:4]
+    assert (label.done, label.progress) == (False, 0.25)
+    assert (detect.headline, detect.progress) == ("Run 7 is going", 0.25)
+    stuck = cards(week("label", run=run("queued")), LATER)[3]
+    assert stuck.headline == "Run 7 was interrupted"
+    assert cards(week("label", place=Place(None, 0, 0, 40, None)), LATER)[2].done, "others labelled the rest"
+    older = replace(RELEASE, released_at=NOW - timedelta(days=8))
+    assert not cards(week("label", release=older), LATER)[5].done, "a sample was drawn since"

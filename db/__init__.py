@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from db import revision
-from db.chosen import Certifications, Ensembles
+from db.attempts import Certifications, Rechecks
 from db.coverage import Coverage
 from db.decisions import Decisions
 from db.engine import connect, reading, shown
 from db.labels import Labels
+from db.points import Ensembles, Points
 from db.pools import Pools
-from db.proposals import Proposals
-from db.rechecks import Rechecks
-from db.releases import Points, Releases
+from db.releases import Proposals, Releases
 from db.revision import Group, Revision
 from db.runs import Runs
 from db.samples import Samples

@@ -1,4 +1,4 @@
-"""Questions about decisions: what a release said of a trace, what it has not looked at yet, its flags a day."""
+"""What releases decided of traces, what they have not decided yet, and flags by day."""
 
 from __future__ import annotations
 
@@ -10,11 +10,10 @@ from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy import ColumnElement, func, select
-from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.orm import aliased
 
 from calibrate.types import Tier, TraceFilter
-from db.engine import Aggregate, writing
+from db.engine import Aggregate, upsert
 from db.filters import conditions, day_of
 from db.tables import DecisionRow, TraceRow, table
 from db.tables.mapping import batches
@@ -39,14 +38,13 @@ class Decided:
 
 class Decisions(Aggregate):
     def keep(self, decided: Sequence[Decided]) -> set[int]:
-        """Keeps what is not there yet, in one transaction, and gives the keys of those traces: a release decides a
-        trace once, and the first decision stands."""
+        """Stores the decisions that are new, in one transaction, and returns the keys of their traces. A release
+        decides a trace once: the first decision stands."""
         if not decided:
             return set()
-        rows = sorted((asdict(one) for one in decided), key=lambda row: (row["trace_pk"], row["version"]))
-        dialect: Any = sqlite if self._engine.dialect.name == "sqlite" else postgresql
-        statement = dialect.insert(table(DecisionRow)).on_conflict_do_nothing().returning(DecisionRow.trace_pk)
-        with writing(self._engine) as connection:
+        rows = sorted(map(asdict, decided), key=lambda row: (row["trace_pk"], row["version"]))
+        with self._writing() as connection:
+            statement = upsert(connection, DecisionRow).returning(DecisionRow.trace_pk)
             return set(connection.scalars(statement, rows))
 
     def of(self, trace_pk: int) -> list[Decided]:
@@ -56,17 +54,16 @@ class Decisions(Aggregate):
     def newest(self, pks: Sequence[int]) -> dict[int, Decided]:
         """What the newest release that looked at a trace decided of it, by key; without those that none looked at."""
         return {
-            one.trace_pk: one
-            for some in batches(pks, 900)
-            for one in reversed(self._fetch(DecisionRow.trace_pk.in_(some)))
+            decided.trace_pk: decided
+            for batch in batches(pks, 900)
+            for decided in reversed(self._fetch(DecisionRow.trace_pk.in_(batch)))
         }
 
     def lacking(
         self, version: int, where: TraceFilter, *, after: int = 0, newest_first: bool = True, limit: int | None = None
     ) -> Sequence[int]:
-        """The keys of the matching traces that a release has not decided; undated ones last. They are in memory at
-        once, 8 bytes each. Keys grow with every import: with `after`, only traces that came after that key are
-        looked at."""
+        """The keys of the matching traces that a release has not decided, undated ones last, 8 bytes each in memory.
+        With `after`, only those of traces imported after that key: keys grow with every import."""
         decided = sa.and_(DecisionRow.trace_pk == TraceRow.id, DecisionRow.version == version)
         query = select(TraceRow.id).outerjoin(DecisionRow, decided).where(DecisionRow.trace_pk.is_(None))
         query = query.where(*([TraceRow.id > after] if after else []), *conditions(where))
@@ -74,21 +71,19 @@ class Decisions(Aggregate):
         dated = query.where(TraceRow.timestamp.is_not(None)).order_by(way(TraceRow.timestamp), way(TraceRow.id))
         undated = query.where(TraceRow.timestamp.is_(None)).order_by(way(TraceRow.id))
         with self._reading() as connection:
-            found = array("q", connection.scalars(dated.limit(limit)))
-            if where.undated and (limit is None or len(found) < limit):
-                found.extend(connection.scalars(undated.limit(None if limit is None else limit - len(found))))
-        return found
+            pks = array("q", connection.scalars(dated.limit(limit)))
+            if where.undated and (limit is None or len(pks) < limit):
+                pks.extend(connection.scalars(undated.limit(None if limit is None else limit - len(pks))))
+        return pks
 
     def newest_trace(self) -> int:
-        """The key of the trace that came last; 0 in an empty store."""
-        with self._reading() as connection:
-            return connection.scalar(select(func.max(TraceRow.id))) or 0
+        """The key of the trace that was imported last; 0 in an empty store."""
+        return self._scalar(select(func.max(TraceRow.id))) or 0
 
     def counts(self, version: int) -> dict[str, int]:
         """How many traces a release decided, by tier."""
         query = select(DecisionRow.tier, func.count()).where(DecisionRow.version == version)
-        with self._reading() as connection:
-            return dict(connection.execute(query.group_by(DecisionRow.tier)).tuples().all())
+        return dict(self._rows(query.group_by(DecisionRow.tier)))
 
     def per_day(self, *, since: datetime | None = None, until: datetime | None = None) -> dict[Tier, dict[str, int]]:
         """Flagged traces by tier and the day (UTC) they were logged: {"page": {"2026-11-20": 12, …}, "signal": …}. What
@@ -100,14 +95,13 @@ class Decisions(Aggregate):
         query = query.where(DecisionRow.tier.in_(FLAGGED), *conditions(window)).where(
             ~select(later).where(later.trace_pk == DecisionRow.trace_pk, later.version > DecisionRow.version).exists()
         )
-        with self._reading() as connection:
-            rows = connection.execute(query.group_by(DecisionRow.tier, day).order_by(day)).tuples().all()
+        rows = self._rows(query.group_by(DecisionRow.tier, day).order_by(day))
         return {tier: {at: n for of, at, n in rows if of == tier} for tier in FLAGGED}
 
     def _fetch(self, *tests: ColumnElement[bool]) -> list[Decided]:
         query = select(table(DecisionRow)).where(*tests).order_by(DecisionRow.version.desc())
-        with self._reading() as connection:
-            return [
-                Decided(**{**row, "flags": tuple(row["flags"]), "reasons": tuple(row["reasons"])})
-                for row in connection.execute(query).mappings()
-            ]
+        return self._records(_decided, query)
+
+
+def _decided(flags: Sequence[str], reasons: Sequence[str], **columns: Any) -> Decided:
+    return Decided(flags=tuple(flags), reasons=tuple(reasons), **columns)

@@ -3,16 +3,30 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any, TypeVar, TypeVarTuple
 
-from sqlalchemy import URL, Connection, Engine, RowMapping, Select, create_engine, event, inspect, make_url, text
+from sqlalchemy import (
+    URL,
+    Connection,
+    Engine,
+    Executable,
+    Select,
+    create_engine,
+    event,
+    insert,
+    inspect,
+    make_url,
+    text,
+)
+from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError, SQLAlchemyError, TimeoutError
 
 from calibrate.errors import BadInput, StoreError, TouchstoneError
 from db import revision
+from db.tables import Base, table
 
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
@@ -97,8 +111,25 @@ def serialise(connection: Connection) -> None:
         connection.execute(text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": WRITE_LOCK})
 
 
+def upsert(connection: Connection, row: type[Base], *, replacing: Sequence[str] = ()) -> Any:
+    """An insert that leaves a row as it is where its key exists already, or replaces these columns of it."""
+    dialect: Any = sqlite if connection.dialect.name == "sqlite" else postgresql
+    statement = dialect.insert(table(row))
+    if not replacing:
+        return statement.on_conflict_do_nothing()
+    return statement.on_conflict_do_update(
+        index_elements=list(table(row).primary_key), set_={name: statement.excluded[name] for name in replacing}
+    )
+
+
+def insert_row(connection: Connection, row: type[Base], values: Mapping[str, Any]) -> int:
+    """Inserts one row, and returns its key."""
+    (key,) = connection.execute(insert(table(row)).values(values)).inserted_primary_key or (0,)
+    return int(key)
+
+
 class Aggregate:
-    """What the store knows of one kind of thing. Methods that need more than one query open `_reading` themselves."""
+    """What the store knows of one kind of thing. Each method is a transaction of its own."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
@@ -106,13 +137,22 @@ class Aggregate:
     def _reading(self) -> AbstractContextManager[Connection]:
         return reading(self._engine)
 
+    def _writing(self) -> AbstractContextManager[Connection]:
+        return writing(self._engine)
+
+    def _execute(self, statement: Executable, rows: Sequence[Mapping[str, Any]] | None = None) -> None:
+        """Carries out one statement in a write transaction."""
+        with self._writing() as connection:
+            connection.execute(statement, rows)
+
     def _rows(self, query: Select[*Ts]) -> Sequence[tuple[*Ts]]:
         with self._reading() as connection:
             return connection.execute(query).tuples().all()
 
-    def _mappings(self, query: Select[*tuple[Any, ...]]) -> Sequence[RowMapping]:
+    def _records(self, kind: Callable[..., T], query: Select[*tuple[Any, ...]]) -> list[T]:
+        """One record a row, made with the columns as keywords."""
         with self._reading() as connection:
-            return connection.execute(query).mappings().all()
+            return [kind(**row) for row in connection.execute(query).mappings()]
 
     def _scalars(self, query: Select[T, *tuple[Any, ...]]) -> Sequence[T]:
         with self._reading() as connection:
@@ -143,12 +183,12 @@ def _check_file(parsed: URL, *, create: bool) -> None:
         return
     path = Path(str(parsed.database))
     try:
-        there, folder = path.exists(), path.is_dir()
+        exists, is_folder = path.exists(), path.is_dir()
     except OSError as error:  # a name too long, a folder that is not ours to look into
         raise BadInput(f"the store {path} cannot be opened: {error.strerror}; name another file") from error
-    if folder:
+    if is_folder:
         raise BadInput(f"the store {path} is a folder; name a file in it, like sqlite:///{path}/touchstone.db")
-    if there:
+    if exists:
         return
     if not create:
         raise BadInput(f"there is no store at {path}: name another; `python -m calibrate demo` or `import` makes one")
@@ -193,8 +233,8 @@ def _migrate(engine: Engine, *, create: bool) -> None:
 
     config = Config()
     config.set_main_option("script_location", str(MIGRATIONS))
-    known = {script.revision for script in ScriptDirectory.from_config(config).walk_revisions()}
-    if at is not None and at not in known:
+    revisions = {script.revision for script in ScriptDirectory.from_config(config).walk_revisions()}
+    if at is not None and at not in revisions:
         raise StoreError(
             f"the store {shown(str(engine.url))} is of a newer Touchstone (schema {at}, this one knows {HEAD}): "
             "upgrade Touchstone, or choose another store with --store"

@@ -1,4 +1,4 @@
-"""Questions about labels: append one, who said what, gold, a labeller's place in a sample."""
+"""Labels, the gold verdicts that follow from them, and a labeller's place in a sample."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from sqlalchemy.orm import aliased
 
 from calibrate.errors import BadInput
 from calibrate.types import VERDICTS, GoldVerdict, Label, Verdict, resolve_gold
-from db.engine import Aggregate, serialise, writing
+from db.engine import Aggregate, serialise
 from db.tables import GoldRow, LabelRow, MemberRow, SampleRow, SkipRow, TraceRow, table
 from db.tables.mapping import batches, label_of, label_row
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A labeller's standing in a sample. `position` is the member to show next, None when all are done."""
+    """A labeller's progress in a sample. `position` is the member to show next, None when all are done."""
 
     position: int | None
     labelled: int
@@ -31,8 +31,7 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What each labeller last said of a trace, adjudications aside; `adjudicated` is the one that decides its gold.
-    `by` adjudicated it."""
+    """Each labeller's latest verdict on a trace, and the latest adjudication, which `by` made."""
 
     pk: int
     trace_id: str
@@ -45,22 +44,22 @@ class Reading:
 
 class Labels(Aggregate):
     def add(self, pk: int, label: Label, *, sample_id: int | None, now: datetime) -> None:
-        """In the store, with gold brought up to date, when this returns."""
+        """Appends a label and updates the gold verdict, in one transaction."""
         if label.verdict not in VERDICTS:
             raise BadInput(f"a verdict is one of {', '.join(VERDICTS)}, not {label.verdict!r}")
-        with writing(self._engine) as connection:
+        with self._writing() as connection:
             serialise(connection)
             append(connection, [(pk, label)], sample_id=sample_id, now=now)
 
     def add_many(self, labels: Sequence[Label], *, now: datetime) -> tuple[int, list[str]]:
-        """Adds labels by trace id in one transaction; a label that already stands is not added again.
+        """Adds labels by trace id in one transaction; a label that its labeller's latest repeats is left out.
         Returns how many were added, and the trace ids that the store does not have."""
-        with writing(self._engine) as connection:
+        with self._writing() as connection:
             serialise(connection)
             keys: dict[str, int] = {}
-            for some in batches(sorted({label.trace_id for label in labels}), 500):
-                found = connection.execute(select(TraceRow.trace_id, TraceRow.id).where(TraceRow.trace_id.in_(some)))
-                keys.update(found.tuples().all())
+            for batch in batches(sorted({label.trace_id for label in labels}), 500):
+                query = select(TraceRow.trace_id, TraceRow.id).where(TraceRow.trace_id.in_(batch))
+                keys.update(connection.execute(query).tuples().all())
             pairs = [(keys[label.trace_id], label) for label in labels if label.trace_id in keys]
             added = append(connection, pairs, sample_id=None, now=now, skip_standing=True)
         return added, [label.trace_id for label in labels if label.trace_id not in keys]
@@ -68,14 +67,14 @@ class Labels(Aggregate):
     def skip(self, pk: int, *, sample_id: int, labeller: str, now: datetime) -> None:
         """Puts the trace at the end of this labeller's queue. Skipping it again changes nothing but the time."""
         key = {"sample_id": sample_id, "trace_pk": pk, "labeller": labeller}
-        with writing(self._engine) as connection:
+        with self._writing() as connection:
             where = [getattr(SkipRow, name) == value for name, value in key.items()]
             connection.execute(sa.delete(SkipRow).where(*where))
             connection.execute(insert(SkipRow), [{**key, "skipped_at": now}])
 
     def place(self, sample_id: int, labeller: str, *, only_open: bool = False) -> Place:
-        """Where this labeller is: unlabelled members in order, the skipped ones after all others, oldest skip first.
-        With `only_open`, members that have a verdict of anybody are passed over."""
+        """What this labeller labels next: unlabelled members in order, then the skipped ones, oldest skip first. With
+        `only_open`, members that anybody has labelled are passed over."""
         mine = select(LabelRow.trace_pk).where(LabelRow.labeller == labeller, LabelRow.trace_pk == MemberRow.trace_pk)
         mine = mine.correlate(MemberRow)
         skip = sa.and_(
@@ -111,29 +110,25 @@ class Labels(Aggregate):
     def of_flagged_only(self) -> set[int]:
         """The keys of the traces whose every label was given because a threshold flagged them."""
         by = select(SampleRow.id).where(SampleRow.design == "fresh-flagged")
-        other = aliased(LabelRow)
-        elsewhere = select(other.id).where(
-            other.trace_pk == LabelRow.trace_pk, sa.or_(other.sample_id.is_(None), other.sample_id.not_in(by))
+        another = aliased(LabelRow)
+        elsewhere = select(another.id).where(
+            another.trace_pk == LabelRow.trace_pk, sa.or_(another.sample_id.is_(None), another.sample_id.not_in(by))
         )
         query = select(LabelRow.trace_pk).where(LabelRow.sample_id.in_(by), ~elsewhere.exists())
-        with self._reading() as connection:
-            return set(connection.scalars(query))
+        return set(self._scalars(query))
 
     def of_trace(self, pk: int) -> list[Label]:
         """Every label of a trace, oldest first."""
-        with self._reading() as connection:
-            return self._read(connection, LabelRow.trace_pk == pk)
+        return self._read(LabelRow.trace_pk == pk)
 
     def latest(self, pk: int, labeller: str) -> Label | None:
-        with self._reading() as connection:
-            rows = self._read(connection, LabelRow.trace_pk == pk, LabelRow.labeller == labeller)
-        return rows[-1] if rows else None
+        labels = self._read(LabelRow.trace_pk == pk, LabelRow.labeller == labeller)
+        return labels[-1] if labels else None
 
     def export(self, sample_id: int | None = None) -> list[Label]:
         """Every label, oldest first; with a sample, the labels of its members."""
         inside = LabelRow.trace_pk.in_(select(MemberRow.trace_pk).where(MemberRow.sample_id == sample_id))
-        with self._reading() as connection:
-            return self._read(connection, *([inside] if sample_id is not None else []))
+        return self._read(*([inside] if sample_id is not None else []))
 
     def gold_counts(self, sample_id: int | None = None) -> dict[str, int]:
         """How many traces have each gold verdict; with a sample, among its members."""
@@ -142,13 +137,11 @@ class Labels(Aggregate):
             query = query.join(MemberRow, MemberRow.trace_pk == GoldRow.trace_pk).where(
                 MemberRow.sample_id == sample_id
             )
-        with self._reading() as connection:
-            return dict(connection.execute(query).tuples().all())
+        return dict(self._rows(query))
 
     def decided_since(self, moment: datetime) -> set[int]:
         """The keys of the traces whose gold verdict is newer."""
-        with self._reading() as connection:
-            return set(connection.scalars(select(GoldRow.trace_pk).where(GoldRow.decided_at > moment)))
+        return set(self._scalars(select(GoldRow.trace_pk).where(GoldRow.decided_at > moment)))
 
     def readings(self, sample_id: int | None = None, *, least: int = 2) -> list[Reading]:
         """The traces that have at least `least` labels, by key; with a sample, its members in labelling order."""
@@ -161,24 +154,21 @@ class Labels(Aggregate):
         if sample_id is not None:
             inside = sa.and_(MemberRow.trace_pk == LabelRow.trace_pk, MemberRow.sample_id == sample_id)
             query, order = query.join(MemberRow, inside), (MemberRow.position, LabelRow.id)
-        found: dict[int, list[Any]] = {}
+        rows_by_trace: dict[int, list[Any]] = {}
         with self._reading() as connection:
             for row in connection.execute(query.order_by(*order)):
-                found.setdefault(row.id, []).append(row)
-        return [_reading(rows) for rows in found.values()]
+                rows_by_trace.setdefault(row.id, []).append(row)
+        return [_reading(rows) for rows in rows_by_trace.values()]
 
     def labellers(self) -> list[str]:
-        with self._reading() as connection:
-            return list(connection.scalars(select(LabelRow.labeller).distinct().order_by(LabelRow.labeller)))
+        return list(self._scalars(select(LabelRow.labeller).distinct().order_by(LabelRow.labeller)))
 
-    @staticmethod
-    def _read(connection: Connection, *where: Any) -> list[Label]:
+    def _read(self, *where: Any) -> list[Label]:
         query = select(table(LabelRow), TraceRow.trace_id, SampleRow.name.label("sample"))
         query = query.join(TraceRow, TraceRow.id == LabelRow.trace_pk).outerjoin(
             SampleRow, SampleRow.id == LabelRow.sample_id
         )
-        rows = connection.execute(query.where(*where).order_by(LabelRow.id)).mappings()
-        return [label_of(row, row["trace_id"], row["sample"]) for row in rows]
+        return self._records(label_of, query.where(*where).order_by(LabelRow.id))
 
 
 def append(
@@ -189,17 +179,17 @@ def append(
     now: datetime,
     skip_standing: bool = False,
 ) -> int:
-    """Appends labels and brings gold up to date, inside the caller's transaction. `skip_standing` leaves out a
-    label that its labeller's latest already says, so that importing a file twice adds nothing."""
+    """Appends labels and updates gold, inside the caller's transaction. `skip_standing` leaves out a label that its
+    labeller's latest repeats, so that importing a file twice adds nothing."""
     standing = _latest(connection, {pk for pk, _ in labels})
     rows = []
     for pk, label in labels:
         row = label_row(pk, label, sample_id, now)
-        said = (row["verdict"], row["kinds"], row["spans"], row["note"])
+        content = (row["verdict"], row["kinds"], row["spans"], row["note"])
         voice = (label.labeller, label.adjudicates)
-        if skip_standing and standing.get(pk, {}).get(voice) == said:
+        if skip_standing and standing.get(pk, {}).get(voice) == content:
             continue
-        _say(standing.setdefault(pk, {}), voice, said)
+        _set_latest(standing.setdefault(pk, {}), voice, content)
         rows.append(row)
     if rows:
         connection.execute(insert(table(LabelRow)), rows)
@@ -208,32 +198,33 @@ def append(
     return len(rows)
 
 
-# What was last said of a trace, the latest last: by a labeller, and by the same one as its adjudicator.
+# The latest label of each voice on a trace, in the order they were given. Somebody who labels and adjudicates is two
+# voices: (labeller, adjudicates).
 _Voices = dict[tuple[str, bool], tuple[Any, ...]]
 
 
-def _say(voices: _Voices, voice: tuple[str, bool], said: tuple[Any, ...]) -> None:
+def _set_latest(voices: _Voices, voice: tuple[str, bool], content: tuple[Any, ...]) -> None:
     voices.pop(voice, None)
-    voices[voice] = said
+    voices[voice] = content
 
 
 def _latest(connection: Connection, pks: Iterable[int]) -> dict[int, _Voices]:
     latest: dict[int, _Voices] = {}
     columns = (LabelRow.verdict, LabelRow.kinds, LabelRow.spans, LabelRow.note)
     query = select(LabelRow.trace_pk, LabelRow.labeller, LabelRow.adjudicates, *columns).order_by(LabelRow.id)
-    for some in batches(sorted(pks), 500):
-        for pk, labeller, adjudicates, *said in connection.execute(query.where(LabelRow.trace_pk.in_(some))):
-            _say(latest.setdefault(pk, {}), (labeller, adjudicates), tuple(said))
+    for batch in batches(sorted(pks), 500):
+        for pk, labeller, adjudicates, *content in connection.execute(query.where(LabelRow.trace_pk.in_(batch))):
+            _set_latest(latest.setdefault(pk, {}), (labeller, adjudicates), tuple(content))
     return latest
 
 
 def _decide(connection: Connection, standing: dict[int, _Voices], now: datetime) -> None:
-    for some in batches(sorted(standing), 500):
-        connection.execute(sa.delete(GoldRow).where(GoldRow.trace_pk.in_(some)))
+    for batch in batches(sorted(standing), 500):
+        connection.execute(sa.delete(GoldRow).where(GoldRow.trace_pk.in_(batch)))
     rows = []
     for pk, voices in standing.items():
-        verdicts = [said[0] for (_, adjudicates), said in voices.items() if not adjudicates]
-        adjudicated = [said[0] for (_, adjudicates), said in voices.items() if adjudicates]
+        verdicts = [content[0] for (_, adjudicates), content in voices.items() if not adjudicates]
+        adjudicated = [content[0] for (_, adjudicates), content in voices.items() if adjudicates]
         gold = resolve_gold(verdicts, adjudicated=adjudicated[-1] if adjudicated else None)
         labellers = len({labeller for labeller, _ in voices})
         rows.append({"trace_pk": pk, "verdict": gold, "labellers": labellers, "decided_at": now})

@@ -8,9 +8,9 @@ from datetime import datetime, timedelta
 from typing import Any, Literal
 
 import sqlalchemy as sa
-from sqlalchemy import insert, select, update
+from sqlalchemy import select, update
 
-from db.engine import MOST, Aggregate, writing
+from db.engine import MOST, Aggregate, insert_row
 from db.tables import RunRow, table
 
 RunStatus = Literal["queued", "running", "done", "stopped", "failed"]
@@ -62,29 +62,29 @@ class Runs(Aggregate):
             "stop_requested": False,
             "created_at": now,
         }
-        with writing(self._engine) as connection:
-            (run_id,) = connection.execute(insert(RunRow).values(row)).inserted_primary_key or (0,)
+        with self._writing() as connection:
+            run_id = insert_row(connection, RunRow, row)
         return self.get(run_id)
 
     def claim(self, worker: str, *, now: datetime, run_id: int | None = None) -> Run | None:
         """The oldest run that waits, or whose worker died; it is this worker's from now on. None when there is none."""
         free = sa.or_(RunRow.status == "queued", sa.and_(RunRow.status == "running", RunRow.heartbeat_at < now - STALE))
         candidate = select(RunRow.id).where(free, *([RunRow.id == run_id] if run_id is not None else []))
-        with writing(self._engine) as connection:
-            found = connection.scalar(candidate.order_by(RunRow.id).limit(1).with_for_update(skip_locked=True))
-            if found is None:
+        with self._writing() as connection:
+            key = connection.scalar(candidate.order_by(RunRow.id).limit(1).with_for_update(skip_locked=True))
+            if key is None:
                 return None
             claimed = {"status": "running", "worker": worker, "heartbeat_at": now, "error": None}
             started = sa.func.coalesce(RunRow.started_at, sa.literal(now, table(RunRow).c.started_at.type))
-            connection.execute(update(RunRow).where(RunRow.id == found).values(**claimed, started_at=started))
-        return self.get(found)
+            connection.execute(update(RunRow).where(RunRow.id == key).values(**claimed, started_at=started))
+        return self.get(key)
 
     def progress(
         self, run_id: int, worker: str, *, total: int, done: int, counts: Mapping[str, Any], now: datetime
     ) -> bool:
         """Keeps how far the run is. False when it should end here: somebody pressed Stop, or it has another worker."""
         mine = (RunRow.id == run_id, RunRow.worker == worker)
-        with writing(self._engine) as connection:
+        with self._writing() as connection:
             connection.execute(
                 update(RunRow).where(*mine).values(total=total, done=done, counts=dict(counts), heartbeat_at=now)
             )
@@ -93,35 +93,30 @@ class Runs(Aggregate):
 
     def finish(self, run_id: int, worker: str, status: RunStatus, *, now: datetime, error: str | None = None) -> None:
         values = {"status": status, "finished_at": now, "heartbeat_at": now, "error": error}
-        with writing(self._engine) as connection:
-            connection.execute(update(RunRow).where(RunRow.id == run_id, RunRow.worker == worker).values(values))
+        self._execute(update(RunRow).where(RunRow.id == run_id, RunRow.worker == worker).values(values))
 
     def requeue(self, run_id: int, worker: str) -> None:
-        """Gives a run back whose worker is known to be gone."""
+        """Gives a run back whose worker is gone."""
         mine = (RunRow.id == run_id, RunRow.worker == worker, RunRow.status == "running")
-        with writing(self._engine) as connection:
-            connection.execute(update(RunRow).where(*mine).values(status="queued", worker=None))
+        self._execute(update(RunRow).where(*mine).values(status="queued", worker=None))
 
     def stop(self, run_id: int, *, now: datetime) -> None:
         """Asks a running run to stop after its batch; stops one that waits, or whose worker is gone, at once."""
         gone = sa.or_(RunRow.status == "queued", RunRow.heartbeat_at < now - STALE)
-        with writing(self._engine) as connection:
+        with self._writing() as connection:
             at_once = update(RunRow).where(RunRow.id == run_id, gone, RunRow.finished_at.is_(None))
             connection.execute(at_once.values(status="stopped", finished_at=now))
             connection.execute(update(RunRow).where(RunRow.id == run_id).values(stop_requested=True))
 
     def get(self, run_id: int) -> Run:
-        with self._reading() as connection:
-            return Run(**connection.execute(select(COLUMNS).where(RunRow.id == run_id)).mappings().one())
+        [run] = self._records(Run, select(COLUMNS).where(RunRow.id == run_id))
+        return run
 
     def find(self, run_id: int) -> Run | None:
         if not 0 < run_id <= MOST:
             return None
-        rows = self._mappings(select(COLUMNS).where(RunRow.id == run_id))
-        return next((Run(**row) for row in rows), None)
+        return next(iter(self._records(Run, select(COLUMNS).where(RunRow.id == run_id))), None)
 
     def recent(self, limit: int = 20) -> list[Run]:
         """Newest first."""
-        with self._reading() as connection:
-            rows = connection.execute(select(COLUMNS).order_by(RunRow.id.desc()).limit(limit)).mappings()
-            return [Run(**row) for row in rows]
+        return self._records(Run, select(COLUMNS).order_by(RunRow.id.desc()).limit(limit))

@@ -12,7 +12,7 @@ from sqlalchemy.exc import IntegrityError
 
 from calibrate.errors import BadInput
 from calibrate.types import Member, Sample, TraceFilter
-from db.engine import Aggregate, writing
+from db.engine import Aggregate, insert_row
 from db.tables import GoldRow, MemberRow, SampleRow, TraceRow, table
 from db.tables.mapping import sample_of
 
@@ -60,15 +60,13 @@ class Samples(Aggregate):
         taken = BadInput(f"there is a sample {name!r} already; choose another name, or go on labelling that one")
         if self.get(name) is not None:
             raise taken
-        with writing(self._engine) as connection:
+        with self._writing() as connection:
             try:
-                (sample_id,) = connection.execute(insert(SampleRow).values(row)).inserted_primary_key or (0,)
+                sample_id = insert_row(connection, SampleRow, row)
             except IntegrityError:  # somebody drew it in this moment
                 raise taken from None
             connection.execute(insert(table(MemberRow)), _rows(sample_id, members, first=0))
-        found = self.get(name)
-        assert found is not None
-        return found
+        return self._named(name)
 
     def extend(
         self,
@@ -88,7 +86,7 @@ class Samples(Aggregate):
             "options": dict(options),
         }
         same = (SampleRow.id == sample.id, SampleRow.size == sample.size)
-        with writing(self._engine) as connection:
+        with self._writing() as connection:
             if not connection.execute(update(SampleRow).where(*same).values(changed)).rowcount:
                 raise BadInput(f"somebody topped up {sample.name!r} in this moment: look at it again first")
             for stratum, (population, drawn) in strata.items():
@@ -96,43 +94,33 @@ class Samples(Aggregate):
                 chance = {"inclusion_probability": drawn / population}
                 connection.execute(update(MemberRow).where(*inside).values(chance))
             connection.execute(insert(table(MemberRow)), _rows(sample.id, members, first=sample.size))
-        found = self.get(sample.name)
-        assert found is not None
-        return found
+        return self._named(sample.name)
 
     def get(self, name: str) -> Sample | None:
-        query = select(table(SampleRow)).where(SampleRow.name == name)
-        with self._reading() as connection:
-            row = connection.execute(query).mappings().one_or_none()
-        return sample_of(row) if row else None
+        return next(iter(self._records(sample_of, select(table(SampleRow)).where(SampleRow.name == name))), None)
 
     def list(self) -> list[Sample]:
         """Newest first."""
-        query = select(table(SampleRow)).order_by(SampleRow.id.desc())
-        with self._reading() as connection:
-            return [sample_of(row) for row in connection.execute(query).mappings()]
+        return self._records(sample_of, select(table(SampleRow)).order_by(SampleRow.id.desc()))
 
     def members(self, sample_id: int) -> Sequence[Member]:
         """In labelling order."""
         query = select(MemberRow.trace_pk, MemberRow.inclusion_probability, MemberRow.stratum)
         query = query.where(MemberRow.sample_id == sample_id).order_by(MemberRow.position)
-        with self._reading() as connection:
-            return [Member(*row) for row in connection.execute(query)]
+        return [Member(*row) for row in self._rows(query)]
 
     def lines(self, sample_id: int) -> Sequence[MemberLine]:
         """The members as people read them, in labelling order."""
         columns = (TraceRow.trace_id, MemberRow.stratum, MemberRow.inclusion_probability, GoldRow.verdict)
         query = select(*columns).select_from(MemberRow).join(TraceRow, TraceRow.id == MemberRow.trace_pk)
         query = query.outerjoin(GoldRow, GoldRow.trace_pk == MemberRow.trace_pk)
-        with self._reading() as connection:
-            rows = connection.execute(query.where(MemberRow.sample_id == sample_id).order_by(MemberRow.position))
-            return [MemberLine(*row) for row in rows.tuples()]
+        query = query.where(MemberRow.sample_id == sample_id).order_by(MemberRow.position)
+        return [MemberLine(*row) for row in self._rows(query)]
 
     def at(self, sample_id: int, position: int) -> int | None:
         """The key of the trace at this place of the sample."""
         query = select(MemberRow.trace_pk).where(MemberRow.sample_id == sample_id, MemberRow.position == position)
-        with self._reading() as connection:
-            return connection.scalar(query)
+        return self._scalar(query)
 
     def gold(self, sample_id: int) -> dict[str, dict[str, int]]:
         """How many members of each stratum have each gold verdict."""
@@ -140,18 +128,20 @@ class Samples(Aggregate):
             GoldRow, GoldRow.trace_pk == MemberRow.trace_pk
         )
         query = query.where(MemberRow.sample_id == sample_id).group_by(MemberRow.stratum, GoldRow.verdict)
-        found: dict[str, dict[str, int]] = {}
-        with self._reading() as connection:
-            for stratum, verdict, n in connection.execute(query).tuples():
-                found.setdefault(stratum, {})[verdict] = n
-        return found
+        counts: dict[str, dict[str, int]] = {}
+        for stratum, verdict, n in self._rows(query):
+            counts.setdefault(stratum, {})[verdict] = n
+        return counts
 
     def keys(self, sample_id: int) -> Sequence[tuple[int, str]]:
         """(trace key, content hash) of the members, in labelling order."""
         query = select(MemberRow.trace_pk, TraceRow.content_hash).join(TraceRow, TraceRow.id == MemberRow.trace_pk)
-        with self._reading() as connection:
-            rows = connection.execute(query.where(MemberRow.sample_id == sample_id).order_by(MemberRow.position))
-            return [(pk, content) for pk, content in rows.tuples()]
+        return self._rows(query.where(MemberRow.sample_id == sample_id).order_by(MemberRow.position))
+
+    def _named(self, name: str) -> Sample:
+        sample = self.get(name)
+        assert sample is not None
+        return sample
 
 
 def _rows(sample_id: int, members: Sequence[Member], *, first: int) -> Sequence[Mapping[str, Any]]:

@@ -1,4 +1,4 @@
-"""Questions about scores: the cache that runs fill, and the labelled arrays that sweeps read."""
+"""Scores: the cache that runs fill, and the labelled rows that sweeps read."""
 
 from __future__ import annotations
 
@@ -11,13 +11,14 @@ from typing import Any, cast
 
 import sqlalchemy as sa
 from sqlalchemy import func, select
-from sqlalchemy.dialects import postgresql, sqlite
 
 from calibrate.types import Evidence, Score, ScoreStatus, Stratum, TraceFilter, Usage
-from db.engine import Aggregate, writing
+from db.engine import Aggregate, upsert
 from db.filters import conditions
 from db.tables import ConfigRow, GoldRow, MemberRow, ScoreRow, TraceRow, table
 from db.tables.mapping import batches, evidence_json, evidence_of, score_of, usage_json
+
+CONFIG = (ConfigRow.id, ConfigRow.name, ConfigRow.version, ConfigRow.params, ConfigRow.revision)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,68 +66,50 @@ class Scores(Aggregate):
         """The stored configuration with these four, made when it is new."""
         text = json.dumps([name, version, params, revision], sort_keys=True)
         key = hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
-        query = select(ConfigRow.id, ConfigRow.name, ConfigRow.version, ConfigRow.params, ConfigRow.revision)
-        query = query.where(ConfigRow.key == key)
-        with self._reading() as connection:
-            row = connection.execute(query).one_or_none()
-        if row is None:
-            fresh = {"key": key, "name": name, "version": version, "params": dict(params), "revision": revision}
-            dialect: Any = sqlite if self._engine.dialect.name == "sqlite" else postgresql
-            with writing(self._engine) as connection:
-                statement = dialect.insert(table(ConfigRow)).on_conflict_do_nothing()
-                connection.execute(statement, [{**fresh, "created_at": now}])
-                row = connection.execute(query).one()
-        return Config(*row)
+        stored = select(*CONFIG).where(ConfigRow.key == key)
+        if config := next(iter(self._records(Config, stored)), None):
+            return config
+        row = {"key": key, "name": name, "version": version, "params": dict(params), "revision": revision}
+        with self._writing() as connection:
+            connection.execute(upsert(connection, ConfigRow), [{**row, "created_at": now}])
+            return Config(*connection.execute(stored).one())
 
     def configs(self, name: str) -> list[Config]:
         """Every configuration of a detector that has scores, the most recently used last."""
         newest = select(func.max(ScoreRow.scored_at)).where(ScoreRow.config_id == ConfigRow.id)
         at = newest.correlate(ConfigRow).scalar_subquery().label("at")
-        columns = (ConfigRow.id, ConfigRow.name, ConfigRow.version, ConfigRow.params, ConfigRow.revision, at)
-        query = select(*columns).where(ConfigRow.name == name)
-        with self._reading() as connection:
-            rows = [row for row in connection.execute(query).tuples() if row[-1] is not None]
-        return [Config(*row[:-1]) for row in sorted(rows, key=lambda row: (row[-1], row[0]))]
+        rows = self._rows(select(*CONFIG, at).where(ConfigRow.name == name))
+        used = [row for row in rows if row[-1] is not None]
+        return [Config(*row[:-1]) for row in sorted(used, key=lambda row: (row[-1], row[0]))]
 
     def get_config(self, config_id: int) -> Config:
-        query = select(ConfigRow.id, ConfigRow.name, ConfigRow.version, ConfigRow.params, ConfigRow.revision)
-        with self._reading() as connection:
-            return Config(*connection.execute(query.where(ConfigRow.id == config_id)).one())
+        return self.get_configs([config_id])[config_id]
 
     def find_config(self, config_id: int) -> Config | None:
         return self.get_configs([config_id]).get(config_id)
 
     def get_configs(self, ids: Sequence[int]) -> dict[int, Config]:
         """By key."""
-        columns = (ConfigRow.id, ConfigRow.name, ConfigRow.version, ConfigRow.params, ConfigRow.revision)
-        rows = self._rows(select(*columns).where(ConfigRow.id.in_(ids)))
-        return {row[0]: Config(*row) for row in rows}
+        configs = self._records(Config, select(*CONFIG).where(ConfigRow.id.in_(ids)))
+        return {config.id: config for config in configs}
 
-    def known(self, config_id: int, hashes: Sequence[str]) -> dict[str, str]:
+    def statuses(self, config_id: int, hashes: Sequence[str]) -> dict[str, str]:
         """Content hash → status, for the contents that need no new score: a failure is tried again."""
-        query = select(ScoreRow.content_hash, ScoreRow.status).where(
-            ScoreRow.config_id == config_id, ScoreRow.status != "failed"
-        )
-        found: dict[str, str] = {}
-        with self._reading() as connection:
-            for some in batches(hashes, 900):
-                found.update(connection.execute(query.where(ScoreRow.content_hash.in_(some))).tuples().all())
-        return found
+        return {content: score.status for content, score in self.reusable(config_id, hashes).items()}
 
-    def kept(self, config_id: int, hashes: Sequence[str]) -> dict[str, Score]:
+    def reusable(self, config_id: int, hashes: Sequence[str]) -> dict[str, Score]:
         """Content hash → score, without evidence and of no trace in particular, for the contents that need no new one:
         a failure is tried again."""
         columns = (ScoreRow.content_hash, ScoreRow.value, ScoreRow.reason, ScoreRow.status)
         query = select(*columns).where(ScoreRow.config_id == config_id, ScoreRow.status != "failed")
-        found: dict[str, Score] = {}
-        with self._reading() as connection:
-            for some in batches(hashes, 900):
-                for content, value, reason, status in connection.execute(query.where(ScoreRow.content_hash.in_(some))):
-                    found[content] = Score("", value, reason, cast(ScoreStatus, status))
-        return found
+        return {
+            content: Score("", value, reason, cast(ScoreStatus, status))
+            for batch in batches(hashes, 900)
+            for content, value, reason, status in self._rows(query.where(ScoreRow.content_hash.in_(batch)))
+        }
 
     def save(self, config_id: int, scores: Sequence[tuple[str, Score]], *, now: datetime) -> None:
-        """Keeps (content hash, score) pairs in one transaction; a newer score of the same content replaces."""
+        """Stores (content hash, score) pairs in one transaction; a newer score of the same content replaces."""
         rows = {
             content: {
                 "config_id": config_id,
@@ -143,26 +126,16 @@ class Scores(Aggregate):
         }
         if not rows:
             return
-        dialect: Any = sqlite if self._engine.dialect.name == "sqlite" else postgresql
-        statement = dialect.insert(table(ScoreRow))
-        changed = ("status", "value", "reason", "seconds", "evidence", "usage", "scored_at")
-        statement = statement.on_conflict_do_update(
-            index_elements=["config_id", "content_hash"], set_={name: statement.excluded[name] for name in changed}
-        )
-        with writing(self._engine) as connection:
+        replaced = ("status", "value", "reason", "seconds", "evidence", "usage", "scored_at")
+        with self._writing() as connection:
+            statement = upsert(connection, ScoreRow, replacing=replaced)
             connection.execute(statement, [rows[content] for content in sorted(rows)])
 
     def of_trace(self, pk: int) -> list[tuple[Config, Score]]:
         """Every score of a trace's content, with evidence; each detector's newest configuration last."""
-        columns = (
-            table(ScoreRow),
-            TraceRow.trace_id,
-            ConfigRow.name,
-            ConfigRow.version,
-            ConfigRow.params,
-            ConfigRow.revision,
+        query = select(table(ScoreRow), TraceRow.trace_id, *CONFIG[1:]).join(
+            TraceRow, TraceRow.content_hash == ScoreRow.content_hash
         )
-        query = select(*columns).join(TraceRow, TraceRow.content_hash == ScoreRow.content_hash)
         query = query.join(ConfigRow, ConfigRow.id == ScoreRow.config_id).where(TraceRow.id == pk)
         with self._reading() as connection:
             rows = connection.execute(query.order_by(ConfigRow.name, ScoreRow.scored_at)).mappings()
@@ -178,8 +151,7 @@ class Scores(Aggregate):
         """Trace key → what this configuration's score of it rests on, for the few traces that are shown."""
         query = select(TraceRow.id, ScoreRow.evidence).join(ScoreRow, ScoreRow.content_hash == TraceRow.content_hash)
         query = query.where(ScoreRow.config_id == config_id, TraceRow.id.in_(pks))
-        with self._reading() as connection:
-            return {pk: evidence_of(stored) for pk, stored in connection.execute(query).tuples()}
+        return {pk: evidence_of(stored) for pk, stored in self._rows(query)}
 
     def labelled(self, config_id: int, *, sample_id: int | None = None) -> list[Row]:
         """The traces with a definite gold verdict (clean or hallucinated) and this configuration's scores of them;
@@ -213,8 +185,7 @@ class Scores(Aggregate):
         Refusals are left out."""
         query = select(ScoreRow.value).join(TraceRow, TraceRow.content_hash == ScoreRow.content_hash)
         query = query.where(ScoreRow.config_id == config_id, ScoreRow.status != "refusal", *conditions(where))
-        with self._reading() as connection:
-            return list(connection.scalars(query.order_by(TraceRow.id)))
+        return list(self._scalars(query.order_by(TraceRow.id)))
 
     def members(self, config_id: int, sample_id: int) -> list[Row]:
         """Every member of a sample in labelling order; `gold` may be unsure or disputed, too, None without a label."""
@@ -235,12 +206,8 @@ class Scores(Aggregate):
             TraceRow.timestamp,
         )
         if sample_id is None:
-            return (
-                select(*columns, sa.null().label("stratum"))
-                .select_from(TraceRow)
-                .outerjoin(ScoreRow, match)
-                .order_by(TraceRow.id)
-            )
+            everything = select(*columns, sa.null().label("stratum")).select_from(TraceRow)
+            return everything.outerjoin(ScoreRow, match).order_by(TraceRow.id)
         query = select(*columns, MemberRow.stratum).select_from(MemberRow)
         query = query.join(TraceRow, TraceRow.id == MemberRow.trace_pk).outerjoin(ScoreRow, match)
         return query.where(MemberRow.sample_id == sample_id).order_by(MemberRow.position)
@@ -248,13 +215,10 @@ class Scores(Aggregate):
     def _fetch(self, query: sa.Select[*tuple[Any, ...]], sample_id: int | None) -> list[Row]:
         rows = []
         strata: dict[str | None, tuple[Stratum, ...]] = {None: ()}
-        with self._reading() as connection:
-            for pk, trace_id, content, value, status, reason, group, model, at, stratum, gold in connection.execute(
-                query
-            ).tuples():
-                if stratum not in strata:
-                    strata[stratum] = (Stratum(sample_id or 0, stratum),)
-                rows.append(Row(pk, trace_id, content, gold, value, status, reason, strata[stratum], group, model, at))
+        for pk, trace_id, content, value, status, reason, group, model, at, stratum, gold in self._rows(query):
+            if stratum not in strata:
+                strata[stratum] = (Stratum(sample_id or 0, stratum),)
+            rows.append(Row(pk, trace_id, content, gold, value, status, reason, strata[stratum], group, model, at))
         return rows
 
 

@@ -1,4 +1,4 @@
-"""Questions about traces: add a batch, page, count, facets, one trace, a uniform draw."""
+"""Traces: import a batch, page through them, count them by value and day, load some, draw some."""
 
 from __future__ import annotations
 
@@ -11,11 +11,10 @@ from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy import ColumnElement, Connection, Engine, func, insert, select
-from sqlalchemy.dialects import postgresql, sqlite
 
 from calibrate.types import Added, Label, Record, Trace, TraceFilter
 from db import labels
-from db.engine import Aggregate, serialise, writing
+from db.engine import Aggregate, serialise, upsert
 from db.filters import conditions, day_of, value_of
 from db.tables import GoldRow, ScoreRow, SourceRow, TextRow, TraceRow, table
 from db.tables.mapping import batches, digests, load_traces, source_rows, trace_row
@@ -74,16 +73,15 @@ class ValueSpan:
 class Traces(Aggregate):
     def __init__(self, engine: Engine) -> None:
         super().__init__(engine)
-        self._known: OrderedDict[bytes, None] = OrderedDict()  # texts surely in the store already
+        self._stored_texts: OrderedDict[bytes, None] = OrderedDict()  # digests; some of those in the store
 
     def add(self, records: Sequence[Record], *, labels_as: str | None, now: datetime) -> Added:
-        """Keeps the records in one transaction. The same id and content again is a duplicate and adds nothing; the
-        same id with other content is a conflict: the first is kept. Labels are added unless they already stand."""
+        """Imports the records in one transaction, as `calibrate.types.TraceSink` describes."""
         hashes = [record.trace.content_hash() for record in records]
-        with writing(self._engine) as connection:
+        with self._writing() as connection:
             serialise(connection)
-            known = self._known_ids(connection, [record.trace.id for record in records])
-            fresh, conflicts, wanted = _sort_out(records, hashes, known)
+            stored = self._stored_ids(connection, [record.trace.id for record in records])
+            fresh, conflicts, record_labels = _sort_out(records, hashes, stored)
             keys = digests([record.trace for record, _ in fresh])
             self._add_texts(connection, keys)
             next_pk = (connection.scalar(select(func.max(TraceRow.id))) or 0) + 1
@@ -91,14 +89,14 @@ class Traces(Aggregate):
             for pk, (record, content_hash) in enumerate(fresh, next_pk):
                 rows.append(trace_row(pk, record.trace, content_hash, keys, now))
                 links.extend(source_rows(pk, record.trace, keys))
-                known[record.trace.id] = (pk, content_hash)
+                stored[record.trace.id] = (pk, content_hash)
             if rows:
                 connection.execute(insert(table(TraceRow)), rows)
             if links:
                 connection.execute(insert(table(SourceRow)), links)
             added = 0
             if labels_as is not None:
-                pairs = [(known[label.trace_id][0], replace(label, labeller=labels_as)) for label in wanted]
+                pairs = [(stored[label.trace_id][0], replace(label, labeller=labels_as)) for label in record_labels]
                 added = labels.append(connection, pairs, sample_id=None, now=now, skip_standing=True)
         self._remember(keys.values())
         return Added(len(fresh), len(records) - len(fresh) - len(conflicts), tuple(conflicts), added)
@@ -131,25 +129,22 @@ class Traces(Aggregate):
         counted = select(func.count()).select_from(TraceRow).where(*conditions(where))
         if limit is not None:
             counted = select(func.count()).select_from(query.limit(limit).subquery())
-        with self._reading() as connection:
-            return connection.scalar(counted) or 0
+        return self._scalar(counted) or 0
 
     def undated(self, where: TraceFilter) -> int:
         """How many traces match in everything but time, because they carry none."""
         tests = conditions(replace(where, since=None, until=None, undated=True))
         query = select(func.count()).select_from(TraceRow).where(TraceRow.timestamp.is_(None), *tests)
-        with self._reading() as connection:
-            return connection.scalar(query) or 0
+        return self._scalar(query) or 0
 
     def get(self, pk: int) -> Stored | None:
         with self._reading() as connection:
-            found = load_traces(connection, [pk])
+            traces = load_traces(connection, [pk])
             gold = connection.scalar(select(GoldRow.verdict).where(GoldRow.trace_pk == pk))
-        return Stored(pk, found[0][1], gold) if found else None
+        return Stored(pk, traces[0][1], gold) if traces else None
 
     def find(self, trace_id: str) -> int | None:
-        with self._reading() as connection:
-            return connection.scalar(select(TraceRow.id).where(TraceRow.trace_id == trace_id))
+        return self._scalar(select(TraceRow.id).where(TraceRow.trace_id == trace_id))
 
     def load(self, pks: Sequence[int]) -> list[Trace]:
         with self._reading() as connection:
@@ -160,8 +155,7 @@ class Traces(Aggregate):
         last = 0
         while True:
             query = select(TraceRow.id, TraceRow.content_hash).where(TraceRow.id > last, *conditions(where))
-            with self._reading() as connection:
-                rows = [(pk, key) for pk, key in connection.execute(query.order_by(TraceRow.id).limit(chunk)).tuples()]
+            rows = list(self._rows(query.order_by(TraceRow.id).limit(chunk)))
             if rows:
                 yield rows
             if len(rows) < chunk:
@@ -171,36 +165,36 @@ class Traces(Aggregate):
     def lacking(self, where: TraceFilter, configs: Sequence[int]) -> Sequence[int]:
         """The keys, in order, of the matching traces that lack a score of at least one of these detector
         configurations; a failure is none. They are in memory at once, 8 bytes each."""
-        found: set[int] = set()
+        pks: set[int] = set()
         with self._reading() as connection:
             # One anti-join a configuration, and the failures apart, so that the indexes alone tell what has a score.
             for config in configs:
                 score = sa.and_(ScoreRow.config_id == config, ScoreRow.content_hash == TraceRow.content_hash)
                 query = select(TraceRow.id).where(*conditions(where))
                 none = query.outerjoin(ScoreRow, score).where(ScoreRow.config_id.is_(None))
-                found.update(connection.scalars(none))
-                found.update(connection.scalars(query.join(ScoreRow, score).where(ScoreRow.status == "failed")))
-        return array("q", sorted(found))
+                pks.update(connection.scalars(none))
+                pks.update(connection.scalars(query.join(ScoreRow, score).where(ScoreRow.status == "failed")))
+        return array("q", sorted(pks))
 
     def hashes(self, pks: Sequence[int], *, chunk: int = 900) -> Iterator[list[tuple[int, str]]]:
         """(key, content hash) of these traces in key order, a chunk at a time."""
-        for some in batches(pks, chunk):
-            with self._reading() as connection:
-                query = select(TraceRow.id, TraceRow.content_hash).where(TraceRow.id.in_(some)).order_by(TraceRow.id)
-                yield [(pk, key) for pk, key in connection.execute(query).tuples()]
+        query = select(TraceRow.id, TraceRow.content_hash).order_by(TraceRow.id)
+        for batch in batches(pks, chunk):
+            yield list(self._rows(query.where(TraceRow.id.in_(batch))))
 
     def summary(self) -> Summary:
-        with self._reading() as connection:
-            models = self._facet(connection, TraceFilter(), "model")
-            undated = connection.scalar(select(func.count()).where(TraceRow.timestamp.is_(None))) or 0
-            first = connection.scalar(select(func.min(TraceRow.timestamp)))
-            last = connection.scalar(select(func.max(TraceRow.timestamp)))
+        models = self.facet(TraceFilter(), "model")
+        undated = self._scalar(select(func.count()).where(TraceRow.timestamp.is_(None))) or 0
+        # Two queries: SQLite answers each from the index, but both at once by reading every row.
+        first = self._scalar(select(func.min(TraceRow.timestamp)))
+        last = self._scalar(select(func.max(TraceRow.timestamp)))
         return Summary(sum(models.values()), undated, first, last, models)
 
     def facet(self, where: TraceFilter, by: str) -> dict[str, int]:
         """How many matching traces have each value of `by` (model, operation, or an attribute), most first."""
-        with self._reading() as connection:
-            return self._facet(connection, where, by)
+        value = value_of(by)
+        rows = self._rows(select(value, func.count()).where(*conditions(where)).group_by(value))
+        return dict(sorted(rows, key=lambda row: (-row[1], row[0])))
 
     def values(self, by: str) -> list[ValueSpan]:
         """Every value of `by` (model, operation, or an attribute) with its traces, most traces first."""
@@ -232,23 +226,20 @@ class Traces(Aggregate):
         """Traces a day (UTC), for dated traces: {"2026-11-20": 812, …}."""
         day = day_of(self._engine)
         query = select(day, func.count()).where(TraceRow.timestamp.is_not(None), *conditions(where)).group_by(day)
-        with self._reading() as connection:
-            return dict(connection.execute(query.order_by(day)).tuples().all())
+        return dict(self._rows(query.order_by(day)))
 
     def span(self, where: TraceFilter) -> tuple[int, datetime, datetime] | None:
         """How many dated traces match, the time of the first and of the last; None where there are none."""
         query = select(func.count(), func.min(TraceRow.timestamp), func.max(TraceRow.timestamp))
         query = query.where(TraceRow.timestamp.is_not(None), *conditions(where))
-        with self._reading() as connection:
-            n, first, last = connection.execute(query).one()
+        [(n, first, last)] = self._rows(query)
         return None if first is None or last is None else (n, first, last)
 
     def attribute_names(self, *, look_at: int = 500) -> list[str]:
         """The attributes that the newest traces carry."""
         query = select(TraceRow.attributes).where(TraceRow.attributes.is_not(None))
-        with self._reading() as connection:
-            rows = connection.scalars(query.order_by(TraceRow.id.desc()).limit(look_at))
-            return sorted({name for row in rows if row for name in row})
+        attributes = self._scalars(query.order_by(TraceRow.id.desc()).limit(look_at))
+        return sorted({name for names in attributes if names for name in names})
 
     def draw(
         self, where: TraceFilter, n: int, *, population: int, rng: Any, stratum: tuple[str, str] | None = None
@@ -261,7 +252,7 @@ class Traces(Aggregate):
         tests = [*conditions(where), *([value_of(stratum[0]) == stratum[1]] if stratum else [])]
         n = min(n, population)
         with self._reading() as connection:
-            # Asked one by one: SQLite answers each from the index, but both at once by reading every row.
+            # Two queries: SQLite answers each from the index, but both at once by reading every row.
             low = connection.scalar(select(func.min(TraceRow.id)))
             high = connection.scalar(select(func.max(TraceRow.id)))
             if n == 0 or low is None or high is None:
@@ -277,30 +268,21 @@ class Traces(Aggregate):
         return list(drawn)[:n]
 
     @staticmethod
-    def _facet(connection: Connection, where: TraceFilter, by: str) -> dict[str, int]:
-        value = value_of(by)
-        query = select(value, func.count()).where(*conditions(where)).group_by(value)
-        rows = [(name, n) for name, n in connection.execute(query).tuples()]
-        return dict(sorted(rows, key=lambda row: (-row[1], row[0])))
-
-    @staticmethod
-    def _known_ids(connection: Connection, ids: Sequence[str]) -> dict[str, tuple[int, str]]:
+    def _stored_ids(connection: Connection, ids: Sequence[str]) -> dict[str, tuple[int, str]]:
         query = select(TraceRow.trace_id, TraceRow.id, TraceRow.content_hash).where(TraceRow.trace_id.in_(ids))
         return {trace_id: (pk, content) for trace_id, pk, content in connection.execute(query).tuples()}
 
     def _add_texts(self, connection: Connection, keys: Mapping[str, bytes]) -> None:
         # Sorted, so that two importers meet at the first shared text and wait, instead of locking each other.
-        rows = sorted(((key, text) for text, key in keys.items() if key not in self._known))
+        rows = sorted(((key, text) for text, key in keys.items() if key not in self._stored_texts))
         if rows:
-            dialect: Any = sqlite if connection.dialect.name == "sqlite" else postgresql
-            statement = dialect.insert(table(TextRow)).on_conflict_do_nothing()
-            connection.execute(statement, [{"digest": key, "text": text} for key, text in rows])
+            connection.execute(upsert(connection, TextRow), [{"digest": key, "text": text} for key, text in rows])
 
     def _remember(self, texts: Iterable[bytes], *, most: int = 50_000) -> None:
         """Only after the commit: a text of a transaction that was rolled back is not in the store."""
-        self._known.update(dict.fromkeys(texts))
-        while len(self._known) > most:
-            self._known.popitem(last=False)
+        self._stored_texts.update(dict.fromkeys(texts))
+        while len(self._stored_texts) > most:
+            self._stored_texts.popitem(last=False)
 
 
 def _bound(after: tuple[datetime | None, int]) -> tuple[ColumnElement[Any], ColumnElement[Any]]:
@@ -308,13 +290,13 @@ def _bound(after: tuple[datetime | None, int]) -> tuple[ColumnElement[Any], Colu
 
 
 def _sort_out(
-    records: Sequence[Record], hashes: Sequence[str], known: Mapping[str, tuple[int, str]]
+    records: Sequence[Record], hashes: Sequence[str], stored: Mapping[str, tuple[int, str]]
 ) -> tuple[list[tuple[Record, str]], list[tuple[int, str]], list[Label]]:
-    """New records with their hashes, lines and ids of conflicts, and the labels of all records that stand."""
-    contents = {trace_id: content for trace_id, (_, content) in known.items()}
+    """New records with their hashes, lines and ids of conflicts, and the labels of new records and duplicates."""
+    contents = {trace_id: content for trace_id, (_, content) in stored.items()}
     fresh: list[tuple[Record, str]] = []
     conflicts: list[tuple[int, str]] = []
-    wanted: list[Label] = []
+    record_labels: list[Label] = []
     for record, content in zip(records, hashes, strict=True):
         standing = contents.get(record.trace.id)
         if standing is None:
@@ -323,5 +305,5 @@ def _sort_out(
         elif standing != content:
             conflicts.append((record.line, record.trace.id))
             continue
-        wanted.extend(record.labels)
-    return fresh, conflicts, wanted
+        record_labels.extend(record.labels)
+    return fresh, conflicts, record_labels

@@ -29,7 +29,7 @@ from calibrate.workflow.upgrade import planning, recalibrate
 from calibrate.workflow.watching import drift, recheck
 from calibrate.workflow.week import week
 from db import Store, open_store
-from db.proposals import ReleaseRequest
+from db.releases import ReleaseRequest
 from tests import shared_data
 
 pytestmark = pytest.mark.shared

@@ -28,7 +28,7 @@ from calibrate.errors import BadInput
 from calibrate.runtime import decide, load
 from calibrate.workflow.releasing import release
 from db import Store, open_store
-from db.proposals import ReleaseRequest
+from db.releases import ReleaseRequest
 from tests.workflow.making import DETECTOR, NOW, draw, fill, save
 
 ROOT = Path(__file__).parent.parent

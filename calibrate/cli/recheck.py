@@ -10,7 +10,7 @@ from calibrate.cli.common import now, store, user
 from calibrate.errors import BadInput
 from calibrate.report.sentences import recheck as recheck_sentences
 from calibrate.workflow.watching import recheck as rechecking
-from db.rechecks import Recheck
+from db.attempts import Recheck
 
 
 def run(args: Namespace) -> Answer:

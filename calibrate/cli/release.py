@@ -16,8 +16,7 @@ from calibrate.thresholds.files import redact_url, scheme_of
 from calibrate.thresholds.model import ThresholdsFile
 from calibrate.workflow.releasing.announce import announce
 from db import Store
-from db.proposals import Proposal, ReleaseRequest
-from db.releases import Release
+from db.releases import Proposal, Release, ReleaseRequest
 
 TIERS = ("page", "signal", "off")
 # What else may be given beside these options; a release takes all.

@@ -28,7 +28,7 @@ KEEP_EVERY = 0.5  # seconds of work that a killed run may lose
 class ScoreCache(Protocol):
     """A store of scores, as far as a run needs one."""
 
-    def known(self, config_id: int, hashes: Sequence[str]) -> dict[str, str]:
+    def statuses(self, config_id: int, hashes: Sequence[str]) -> dict[str, str]:
         """Content hash → status of the scores that need not be computed."""
         ...
 
@@ -195,7 +195,7 @@ def _check_score(trace: Trace, score: Score) -> Score:
 
 def _find_todo(job: Job, chunk: Sequence[tuple[int, str]], hashes: Sequence[str], cache: ScoreCache) -> dict[int, str]:
     """The first trace of each content that has no score yet, by its key."""
-    done = set(cache.known(job.config_id, hashes))
+    done = set(cache.statuses(job.config_id, hashes))
     todo = {}
     for pk, content in chunk:
         if content not in done:

@@ -1,4 +1,4 @@
-"""Rows to dataclasses and back. The only place that knows how a trace lies in the tables."""
+"""Rows to dataclasses and back. Only this module knows the columns of a trace."""
 
 from __future__ import annotations
 
@@ -69,29 +69,29 @@ def source_rows(pk: int, trace: Trace, keys: Mapping[str, bytes]) -> list[dict[s
 
 
 def load_traces(connection: Connection, pks: Sequence[int]) -> list[tuple[int, Trace]]:
-    """The traces with these keys, whole, in the order asked. Texts that several share are fetched once."""
+    """The traces with these keys, whole, in the order of the keys. Texts that several share are fetched once."""
     rows = {row["id"]: row for row in connection.execute(select(TRACE_COLUMNS).where(TraceRow.id.in_(pks))).mappings()}
     sources: dict[int, list[RowMapping]] = {}
-    query = select(table(SourceRow)).where(SourceRow.trace_pk.in_(pks))
-    for source in connection.execute(query.order_by(SourceRow.trace_pk, SourceRow.position)).mappings():
+    of_traces = select(table(SourceRow)).where(SourceRow.trace_pk.in_(pks))
+    for source in connection.execute(of_traces.order_by(SourceRow.trace_pk, SourceRow.position)).mappings():
         sources.setdefault(source["trace_pk"], []).append(source)
-    wanted = {s["text_digest"] for group in sources.values() for s in group}
-    wanted |= {row["context_digest"] for row in rows.values() if row["context_digest"]}
+    digests = {s["text_digest"] for group in sources.values() for s in group}
+    digests |= {row["context_digest"] for row in rows.values() if row["context_digest"]}
     texts: dict[bytes, str] = {}
-    for some in batches(sorted(wanted), 500):
-        found = connection.execute(select(TextRow.digest, TextRow.text).where(TextRow.digest.in_(some)))
-        texts.update((bytes(key), text) for key, text in found.tuples())
+    for batch in batches(sorted(digests), 500):
+        query = select(TextRow.digest, TextRow.text).where(TextRow.digest.in_(batch))
+        texts.update((bytes(key), text) for key, text in connection.execute(query).tuples())
     drawn = _drawn(connection, {row["content_hash"] for row in rows.values() if not row["alternatives"]})
     return [(pk, _trace(rows[pk], sources.get(pk, []), texts, drawn)) for pk in pks if pk in rows]
 
 
 def _drawn(connection: Connection, hashes: Iterable[str]) -> dict[str, Sequence[str]]:
     """Alternatives that were drawn for contents that came without any."""
-    found: dict[str, Sequence[str]] = {}
-    for some in batches(sorted(hashes), 500):
-        query = select(DrawnRow.content_hash, DrawnRow.alternatives).where(DrawnRow.content_hash.in_(some))
-        found.update(connection.execute(query).tuples().all())
-    return found
+    drawn: dict[str, Sequence[str]] = {}
+    for batch in batches(sorted(hashes), 500):
+        query = select(DrawnRow.content_hash, DrawnRow.alternatives).where(DrawnRow.content_hash.in_(batch))
+        drawn.update(connection.execute(query).tuples().all())
+    return drawn
 
 
 def _trace(
@@ -121,19 +121,11 @@ def _trace(
     )
 
 
-def label_of(row: RowMapping, trace_id: str, sample: str | None) -> Label:
-    return Label(
-        trace_id=trace_id,
-        labeller=row["labeller"],
-        verdict=row["verdict"],
-        kinds=tuple(row["kinds"] or ()),
-        spans=tuple(Span(*span) for span in row["spans"] or ()),
-        note=row["note"],
-        seconds=row["seconds"],
-        created_at=row["created_at"],
-        sample=sample,
-        adjudicates=row["adjudicates"],
-    )
+def label_of(**row: Any) -> Label:
+    """From a row of labels, with its trace's id and its sample's name."""
+    columns = {name: value for name, value in row.items() if name not in ("id", "trace_pk", "sample_id")}
+    kinds, spans = tuple(row["kinds"] or ()), tuple(Span(*span) for span in row["spans"] or ())
+    return Label(**{**columns, "kinds": kinds, "spans": spans})
 
 
 def label_row(pk: int, label: Label, sample_id: int | None, now: datetime) -> dict[str, Any]:
@@ -151,13 +143,10 @@ def label_row(pk: int, label: Label, sample_id: int | None, now: datetime) -> di
     }
 
 
-def sample_of(row: RowMapping) -> Sample:
-    return Sample(
-        **{key: row[key] for key in ("id", "name", "design", "by", "size", "seed", "pool", "undated", "created_at")},
-        filter=TraceFilter.from_json(row["filter"]),
-        strata={name: (population, drawn) for name, (population, drawn) in row["strata"].items()},
-        options=row["options"] or {},
-    )
+def sample_of(**row: Any) -> Sample:
+    strata = {name: (population, drawn) for name, (population, drawn) in row["strata"].items()}
+    where, options = TraceFilter.from_json(row["filter"]), row["options"] or {}
+    return Sample(**{**row, "filter": where, "strata": strata, "options": options})
 
 
 def evidence_json(evidence: Iterable[Evidence]) -> list[Any] | None:

@@ -11,7 +11,7 @@ from calibrate.errors import TouchstoneError
 from calibrate.report.numbers import ago
 from calibrate.workflow.releasing import approval, history
 from db import Store
-from db.proposals import Proposal
+from db.releases import Proposal
 from pages import shell
 from pages.components.release_diff import show_changes
 from pages.components.text import plain, visible

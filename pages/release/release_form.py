@@ -20,8 +20,8 @@ from calibrate.workflow.certification.attempts import overturned
 from calibrate.workflow.evidence import traffic
 from calibrate.workflow.releasing.candidate import build_candidate
 from db import Store
-from db.proposals import ReleaseRequest
-from db.releases import SavedPoint
+from db.points import SavedPoint
+from db.releases import ReleaseRequest
 from pages import shell
 from pages.components.release_diff import policy_in_words
 from pages.components.text import label, plain, visible

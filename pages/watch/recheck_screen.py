@@ -14,7 +14,7 @@ from calibrate.thresholds.model import Metrics, ThresholdsFile
 from calibrate.types import TraceFilter
 from calibrate.workflow.watching import recheck as step
 from db import Store
-from db.rechecks import Recheck
+from db.attempts import Recheck
 from pages import shell
 from pages.components import labelling_desk, labelling_surface
 from pages.components.charts import BLUE, CONFIG, GREY, HERE, VERMILLION, axis, template

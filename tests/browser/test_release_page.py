@@ -12,7 +12,7 @@ from calibrate.workflow.releasing import approval, history
 from calibrate.workflow.releasing import release as step
 from calibrate.workflow.releasing.candidate import build_candidate
 from db import open_store
-from db.proposals import ReleaseRequest
+from db.releases import ReleaseRequest
 from tests.browser.conftest import LONG, App, serve, settled, until
 from tests.workflow.making import DETECTOR, NOW, draw, fill, save
 

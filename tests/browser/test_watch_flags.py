@@ -16,7 +16,7 @@ from calibrate.workflow.releasing import release
 from calibrate.workflow.tuning import operating_points
 from calibrate.workflow.watching.watch import Watcher
 from db import Store
-from db.proposals import ReleaseRequest
+from db.releases import ReleaseRequest
 from tests.browser.conftest import App, settled
 from tests.workflow.making import DETECTOR, draw, fill
 

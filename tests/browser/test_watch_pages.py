@@ -16,7 +16,7 @@ from calibrate.workflow.detection.detect import utc_now
 from calibrate.workflow.releasing import history, release
 from calibrate.workflow.watching import recheck
 from db import Store, open_store
-from db.proposals import ReleaseRequest
+from db.releases import ReleaseRequest
 from pages.components.text import middle
 from tests.browser.conftest import LONG, App, serve, settled, turn_to, until
 from tests.workflow.making import save

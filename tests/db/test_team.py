@@ -55,7 +55,7 @@ def test_drawn_alternatives_reach_traces_that_have_none(store: Store) -> None:
         store.drawn.save(content, ["one", "two"], {"model": "m"}, detectors=[], now=NOW)
     pks = [pk for chunk in store.traces.keys(TraceFilter()) for pk, _ in chunk]
     assert [trace.alternatives for trace in store.traces.load(pks)] == [("one", "two"), ("its", "own")]
-    assert store.drawn.known([bare, "unknown"]) == {bare}
+    assert store.drawn.having([bare, "unknown"]) == {bare}
 
 
 def test_what_was_said_without_alternatives_is_forgotten(store: Store) -> None:
@@ -66,8 +66,8 @@ def test_what_was_said_without_alternatives_is_forgotten(store: Store) -> None:
     for config in (needs, other):
         store.scores.save(config.id, [(content, Score("t", None, "why", "abstained"))], now=NOW)
     store.drawn.save(content, ["one", "two"], {"model": "m"}, detectors=["selfcheck"], now=LATER)
-    assert store.scores.known(needs.id, [content]) == {}
-    assert store.scores.known(other.id, [content]) == {content: "abstained"}
+    assert store.scores.statuses(needs.id, [content]) == {}
+    assert store.scores.statuses(other.id, [content]) == {content: "abstained"}
 
 
 def test_a_scores_usage_comes_back(store: Store) -> None:

@@ -18,7 +18,7 @@ NOW = datetime(2026, 11, 21, tzinfo=UTC)
 
 
 class Kept(dict[str, Score]):
-    def known(self, config_id: int, hashes: Sequence[str]) -> dict[str, str]:
+    def statuses(self, config_id: int, hashes: Sequence[str]) -> dict[str, str]:
         return {one: self[one].status for one in hashes if one in self and self[one].status != "failed"}
 
     def save(self, config_id: int, scores: Sequence[tuple[str, Score]], *, now: datetime) -> None:

@@ -22,7 +22,7 @@ from calibrate.workflow.releasing import release
 from calibrate.workflow.releasing.candidate import build_candidate
 from calibrate.workflow.tuning import ensemble
 from db import Store
-from db.proposals import ReleaseRequest
+from db.releases import ReleaseRequest
 from tests.workflow.making import NOW, keep_sample, save
 from tests.workflow.tuning.test_ensemble import A, B, filled
 

@@ -13,8 +13,7 @@ from calibrate.workflow.evidence import loading
 from calibrate.workflow.releasing import release
 from calibrate.workflow.tuning import operating_points
 from db import Store
-from db.proposals import ReleaseRequest
-from db.releases import Release
+from db.releases import Release, ReleaseRequest
 from tests.workflow.making import ABOVE, NOW, give_scores
 
 RELEASED = NOW - timedelta(days=7)

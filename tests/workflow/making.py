@@ -15,7 +15,7 @@ from calibrate.workflow.evidence import loading
 from calibrate.workflow.tuning import operating_points
 from db import Store
 from db.engine import writing
-from db.releases import SavedPoint
+from db.points import SavedPoint
 from db.scores import Config
 from db.tables import PointRow
 

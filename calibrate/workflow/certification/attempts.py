@@ -14,7 +14,7 @@ from calibrate.types import Guarantee, Interval, Sample, TraceFilter
 from calibrate.workflow.evidence import loading
 from calibrate.workflow.evidence.evidence import Evidence
 from db import Store
-from db.chosen import Certification
+from db.attempts import Certification
 from db.scores import Row
 
 Stage = Literal["planned", "drawn", "labelled", "certified", "not certifiable"]

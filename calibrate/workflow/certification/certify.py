@@ -138,7 +138,7 @@ def draw(store: Store, attempt: Attempt, *, fewer: bool = False, now: datetime) 
             cut=attempt.cut,
             fresh=True,
         )
-    return attempts.attempt_of(store.certifications.drawn(attempt.id, drawn.id))
+    return attempts.attempt_of(store.certifications.set_fresh_sample(attempt.id, drawn.id))
 
 
 def _drawn_by(store: Store, attempt: Attempt, drawn: Sample) -> bool:

@@ -149,7 +149,7 @@ def _requests(
     seen: set[str] = set()
     counts.total, chunks = traces_of(store, scope)
     for chunk in chunks:
-        have = store.drawn.known([content for _, content in chunk]) | seen
+        have = store.drawn.having([content for _, content in chunk]) | seen
         fresh = {content: pk for pk, content in reversed(chunk) if content not in have}
         counts.stored += len(chunk) - len(fresh)
         seen |= fresh.keys()

@@ -18,8 +18,8 @@ from calibrate.workflow.releasing import release as releasing
 from calibrate.workflow.releasing.release import Out
 from db import Store
 from db.engine import Transaction
-from db.proposals import Proposal, ReleaseRequest, decide
-from db.releases import Release, SavedPoint
+from db.points import SavedPoint
+from db.releases import Proposal, Release, ReleaseRequest, decide
 
 APPROVED_BY = "x-approved-by"
 

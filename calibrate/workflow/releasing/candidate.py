@@ -18,9 +18,8 @@ from calibrate.workflow.detection.detect import workspace_of
 from calibrate.workflow.releasing.entries import ensemble_of, entry_of, tiers_of
 from calibrate.workspace import using
 from db import Store
-from db.chosen import SavedEnsemble
-from db.proposals import ReleaseRequest
-from db.releases import SavedPoint, sample_names
+from db.points import SavedEnsemble, SavedPoint, sample_names
+from db.releases import ReleaseRequest
 
 NAME = re.compile("[A-Za-z0-9][A-Za-z0-9_.:@/+ -]*")
 

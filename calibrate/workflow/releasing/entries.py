@@ -12,9 +12,8 @@ from calibrate.thresholds.ensembles import Cuts, EnsembleEntry, EnsembleMetrics
 from calibrate.thresholds.model import DetectorEntry, Metrics, ThresholdsFile
 from calibrate.types import Interval, Tier
 from db import Store
-from db.chosen import SavedEnsemble
 from db.engine import Transaction
-from db.releases import SavedPoint, save_again
+from db.points import SavedEnsemble, SavedPoint, save_again
 
 
 def entry_of(store: Store, saved: SavedPoint, tier: Tier, previous: ThresholdsFile | None) -> DetectorEntry:

@@ -21,7 +21,7 @@ from calibrate.workflow.evidence.evidence import Evidence
 from calibrate.workflow.releasing import regression_guard
 from calibrate.workflow.releasing.regression_guard import Check
 from db import Store
-from db.releases import SavedPoint
+from db.points import SavedPoint
 
 
 @dataclass(frozen=True)

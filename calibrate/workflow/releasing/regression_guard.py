@@ -22,7 +22,7 @@ from calibrate.types import Interval
 from calibrate.workflow.evidence import loading, traffic
 from calibrate.workflow.evidence.evidence import Evidence
 from db import Store
-from db.releases import SavedPoint
+from db.points import SavedPoint
 from db.scores import Config, Row
 
 

@@ -18,8 +18,8 @@ from calibrate.workflow.releasing.candidate import build_candidate
 from calibrate.workflow.releasing.history import content, read_release
 from db import Store
 from db.engine import Transaction
-from db.proposals import ReleaseRequest
-from db.releases import Release, SavedPoint
+from db.points import SavedPoint
+from db.releases import Release, ReleaseRequest
 
 Out = Path | str
 """Where a thresholds file goes: a path, or a URL that fsspec writes ("s3://…")."""

@@ -34,7 +34,7 @@ from calibrate.workflow.detection import configurations
 from calibrate.workflow.evidence.score_matrix import load_score_matrix
 from calibrate.workflow.tuning.ensemble_data import Gathered, costliest, gather, prices, worth_a_filter
 from db import Store
-from db.chosen import SavedEnsemble
+from db.points import SavedEnsemble
 
 BUDGET = 0.05
 TARGET = 0.7

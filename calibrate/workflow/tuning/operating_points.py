@@ -12,7 +12,7 @@ from calibrate.stats.choosing.policies import Policy, Pool, choose, choose_bound
 from calibrate.types import OperatingPoint, Strength, TraceFilter
 from calibrate.workflow.evidence.evidence import Evidence
 from db import Store
-from db.releases import PointData, SavedPoint
+from db.points import PointData, SavedPoint
 
 
 def choose_point(

@@ -16,7 +16,7 @@ from calibrate.stats.fitting.reliability import Fitted, Reliability, fit_map
 from calibrate.types import Interval
 from calibrate.workflow.evidence import evidence, loading
 from db import Store
-from db.releases import SavedPoint
+from db.points import SavedPoint
 from db.scores import Config
 
 

@@ -21,7 +21,7 @@ from calibrate.workflow.evidence import loading
 from calibrate.workflow.evidence.score_matrix import ScoreMatrix, load_score_matrix
 from calibrate.workflow.tuning.spending import Spent, spent_by
 from db import Store
-from db.releases import SavedPoint
+from db.points import SavedPoint
 from db.scores import Config
 
 DEFAULT = Policy("precision", 0.7)

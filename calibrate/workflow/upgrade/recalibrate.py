@@ -29,8 +29,8 @@ from calibrate.workflow.releasing.release import Out
 from calibrate.workflow.tuning import operating_points
 from calibrate.workflow.upgrade.planning import Due, Plan
 from db import Store
-from db.proposals import Proposal, ReleaseRequest
-from db.releases import Release, SavedPoint
+from db.points import SavedPoint
+from db.releases import Proposal, Release, ReleaseRequest
 
 SAME = "same"
 

@@ -36,7 +36,7 @@ from calibrate.workflow.releasing.history import promised_precision, read_releas
 from calibrate.workflow.sampling import sample as samples
 from calibrate.workflow.sampling.topup import top_up
 from db import Store
-from db.rechecks import Recheck
+from db.attempts import Recheck
 from db.releases import Release
 from db.scores import Config, Row
 

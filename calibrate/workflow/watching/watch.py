@@ -153,7 +153,7 @@ class Watcher:
         stored: set[tuple[str, str]] = set()
 
         def look_up(name: str, wanted: Sequence[Trace]) -> list[Score | None]:
-            scores_of = self._store.scores.kept(self._config(name), [contents[trace.id] for trace in wanted])
+            scores_of = self._store.scores.reusable(self._config(name), [contents[trace.id] for trace in wanted])
             rows = [(trace.id, scores_of.get(contents[trace.id])) for trace in wanted]
             stored.update((name, trace_id) for trace_id, score in rows if score)
             return [replace(score, trace_id=trace_id) if score else None for trace_id, score in rows]

@@ -27,7 +27,7 @@ from calibrate.workflow.releasing.candidate import build_candidate
 from calibrate.workflow.sampling import sample
 from calibrate.workflow.tuning import operating_points
 from db import Store, open_store
-from db.proposals import ReleaseRequest
+from db.releases import ReleaseRequest
 from tests.workflow.certifying import WINDOW, Traffic, traffic
 from tests.workflow.making import ABOVE, NOW
 

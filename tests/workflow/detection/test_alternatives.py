@@ -180,7 +180,7 @@ def test_the_scores_of_those_who_compare_are_dropped_and_no_others(stub, store: 
     for config in configs.values():
         store.scores.save(config, [(content, Score("t1", None, "no alternatives", "abstained"))], now=NOW)
     step.draw(store, EVERYTHING, n=2)
-    assert [bool(store.scores.known(config, [content])) for config in configs.values()] == [False, True]
+    assert [bool(store.scores.statuses(config, [content])) for config in configs.values()] == [False, True]
 
 
 @pytest.mark.both_databases

@@ -25,7 +25,7 @@ from calibrate.workflow.releasing import history, release
 from calibrate.workflow.tuning import operating_points
 from calibrate.workspace import Workspace, using
 from db import Store
-from db.proposals import ReleaseRequest
+from db.releases import ReleaseRequest
 
 NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)
 rng = np.random.default_rng

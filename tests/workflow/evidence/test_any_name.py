@@ -22,7 +22,7 @@ from calibrate.workflow.releasing.candidate import build_candidate
 from calibrate.workflow.sampling import sample as sampling
 from calibrate.workflow.tuning import operating_points
 from db import Store
-from db.proposals import ReleaseRequest
+from db.releases import ReleaseRequest
 from tests.workflow.making import DETECTOR, NOW, draw, fill, give_scores, keep_old_point
 
 PIECES = (

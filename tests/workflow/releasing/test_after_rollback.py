@@ -16,7 +16,7 @@ from calibrate.workflow.releasing.unknown_models import unknown_models
 from calibrate.workflow.tuning import operating_points
 from calibrate.workflow.watching import drift, recheck
 from db import Store
-from db.proposals import ReleaseRequest
+from db.releases import ReleaseRequest
 from tests.workflow.aftermath import RELEASED, add, released, scores_of
 from tests.workflow.making import ABOVE, NOW
 

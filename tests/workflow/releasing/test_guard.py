@@ -21,7 +21,7 @@ from calibrate.workflow.releasing.candidate import build_candidate
 from calibrate.workflow.releasing.impact import Impact, impact
 from calibrate.workflow.tuning import operating_points
 from db import Store
-from db.proposals import ReleaseRequest
+from db.releases import ReleaseRequest
 from db.scores import Row
 from tests.workflow.making import DETECTOR, NOW, draw, fill, give_scores, keep_sample, save
 

@@ -24,7 +24,7 @@ from calibrate.workflow.releasing import history
 from calibrate.workflow.releasing import release as step
 from calibrate.workflow.tuning import operating_points
 from db import Store, open_store
-from db.proposals import ReleaseRequest
+from db.releases import ReleaseRequest
 from tests.workflow.making import ABOVE, DETECTOR, NOW, draw, fill, give_scores, keep_old_point, keep_sample, save
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -130,7 +130,6 @@ from calibrate.workflow.releasing import release
 from calibrate.thresholds import files
 from calibrate.types import Guarantee
 from db import open_store
-from db.proposals import ReleaseRequest
 from tests.workflow.making import NOW
 real = files.stage
 def stage(*given):

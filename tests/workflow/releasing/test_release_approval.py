@@ -16,7 +16,7 @@ from calibrate.workflow.evidence import loading
 from calibrate.workflow.releasing import approval, history
 from calibrate.workflow.releasing import release as step
 from db import Store
-from db.proposals import ReleaseRequest
+from db.releases import ReleaseRequest
 from tests.workflow.making import ABOVE, DETECTOR, NOW, draw, fill, give_scores, save
 
 

@@ -23,7 +23,7 @@ from calibrate.workflow.releasing import release as step
 from calibrate.workflow.releasing.entries import on_offer
 from calibrate.workflow.tuning import operating_points
 from db import Store
-from db.proposals import ReleaseRequest
+from db.releases import ReleaseRequest
 from tests.workflow.making import ABOVE, DETECTOR, NOW, draw, fill, give_scores, keep_sample, save
 
 LATER = NOW + timedelta(hours=1)

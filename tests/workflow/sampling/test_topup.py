@@ -149,7 +149,7 @@ def test_the_sample_of_a_certificate_keeps_its_size(store: Store) -> None:
     sample = store.samples.get("w")
     assert sample is not None
     one = store.certifications.start(DETECTOR, config_id=config.id, sample_id=None, plan={}, by="ann", now=NOW)
-    store.certifications.drawn(one.id, sample.id)
+    store.certifications.set_fresh_sample(one.id, sample.id)
     with pytest.raises(BadInput, match="whose size its plan fixed"):
         top_up(store, "w", more=5, seed=1, now=NOW)
 

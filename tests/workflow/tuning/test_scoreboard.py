@@ -27,7 +27,7 @@ from calibrate.workflow.releasing.candidate import build_candidate
 from calibrate.workflow.tuning import operating_points, probability
 from calibrate.workflow.tuning.scoreboard import LENGTH, scoreboard
 from db import Store, open_store
-from db.proposals import ReleaseRequest
+from db.releases import ReleaseRequest
 from tests.workflow.making import ABOVE, DETECTOR, NOW, draw, fill, give_scores, keep_sample, save
 
 BASELINE, SILENT = "word_overlap", "schema"

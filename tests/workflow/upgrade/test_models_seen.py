@@ -14,7 +14,7 @@ from calibrate.types import Interval, Label, Member, Record, Trace, TraceFilter
 from calibrate.workflow.releasing import release
 from calibrate.workflow.upgrade import models_seen as step
 from db import Store
-from db.proposals import ReleaseRequest
+from db.releases import ReleaseRequest
 from tests.stats.wilson import mended
 from tests.workflow.making import NOW, draw, fill, keep_sample, save
 

@@ -25,7 +25,7 @@ from calibrate.workflow.tuning import operating_points
 from calibrate.workflow.upgrade import planning
 from calibrate.workflow.upgrade import recalibrate as step
 from db import Store
-from db.proposals import ReleaseRequest
+from db.releases import ReleaseRequest
 from db.tables import PointRow, ScoreRow
 from tests.workflow.making import NOW, save
 

@@ -18,7 +18,7 @@ from calibrate.types import Label, Member, TraceFilter
 from calibrate.workflow.upgrade import planning
 from calibrate.workflow.watching import recheck
 from db import Store, open_store
-from db.rechecks import Recheck
+from db.attempts import Recheck
 from tests.workflow.aftermath import RELEASED, THRESHOLD, add, released, scores_of
 from tests.workflow.making import ABOVE, NOW
 

@@ -31,7 +31,7 @@ from calibrate.workflow.releasing import history, release
 from calibrate.workflow.watching import watch as step
 from calibrate.workflow.watching.watch import Look, Watcher
 from db import Store
-from db.proposals import ReleaseRequest
+from db.releases import ReleaseRequest
 from tests.workflow.making import DETECTOR, NOW, draw, fill, save
 
 ROOT = Path(__file__).parents[3]

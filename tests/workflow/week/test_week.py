@@ -13,8 +13,8 @@ from calibrate.workflow.releasing import release as releasing
 from calibrate.workflow.sampling import sample as sampling
 from calibrate.workflow.week.week import Week, monday, week
 from db import Store
-from db.proposals import ReleaseRequest
-from db.releases import PointData, SavedPoint
+from db.points import PointData, SavedPoint
+from db.releases import ReleaseRequest
 
 NOW = datetime.now(UTC)
 KNOWN = Interval(0.8, 0.6, 0.9)

@@ -23,7 +23,7 @@ from calibrate.workflow.detection.detect import utc_now
 from calibrate.workflow.releasing import release
 from calibrate.workflow.week import weekly as step
 from db import Store
-from db.proposals import ReleaseRequest
+from db.releases import ReleaseRequest
 from db.tables import ScoreRow
 from tests.workflow.making import save
 

@@ -1,0 +1,179 @@
+"""Operating points and ensembles that somebody chose and saved; the newest of a name counts."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Mapping
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import Connection, Select, func, insert, select
+
+from calibrate.types import Guarantee, Interval, OperatingPoint, Unmet, UnmetReason, merged_name
+from db.engine import Aggregate
+from db.tables import EnsembleRow, PointRow, SampleRow, table
+
+
+@dataclass(frozen=True, slots=True)
+class PointData:
+    """The labels that an operating point was measured on.
+
+    `samples` are the names of the samples they belong to, none for every label there was; `design` is theirs, and the
+    window (`since`, `until`) what they were drawn from. `labels` are (content hash, verdict). `probability_map` is the
+    document of the detector's map, where one was kept with the point.
+    """
+
+    samples: tuple[str, ...]
+    design: str | None
+    label_set_digest: str
+    n: int
+    positives: int
+    since: datetime | None
+    until: datetime | None
+    models: tuple[str, ...]
+    labels: tuple[tuple[str, str], ...]
+    probability_map: Mapping[str, Any] | None = None
+
+    @property
+    def sample(self) -> str | None:
+        """The samples as people name them; None for every label there was."""
+        return merged_name(self.samples) if self.samples else None
+
+    def to_json(self) -> dict[str, Any]:
+        document = {
+            "samples": list(self.samples),
+            "design": self.design,
+            "label_set_digest": self.label_set_digest,
+            "n": self.n,
+            "positives": self.positives,
+            "window": [time and time.isoformat() for time in (self.since, self.until)],
+            "models": list(self.models),
+            "labels": [list(label) for label in self.labels],
+        }
+        return document if self.probability_map is None else {**document, "probability_map": dict(self.probability_map)}
+
+    @classmethod
+    def from_json(cls, document: Mapping[str, Any], stored: Container[str]) -> PointData:
+        """`stored`: the names of the samples that the store has, for `sample_names`."""
+        since, until = (text and datetime.fromisoformat(text) for text in document["window"])
+        return cls(
+            samples=sample_names(document, stored),
+            design=document["design"],
+            label_set_digest=document["label_set_digest"],
+            n=document["n"],
+            positives=document["positives"],
+            since=since,
+            until=until,
+            models=tuple(document["models"]),
+            labels=tuple((content, verdict) for content, verdict in document["labels"]),
+            probability_map=document.get("probability_map"),
+        )
+
+
+def sample_names(document: Mapping[str, Any], stored: Container[str]) -> tuple[str, ...]:
+    """The samples that a saved point or ensemble was measured on. Old documents hold no list: they name several samples
+    as "W46 + W47", unless a sample has exactly that name."""
+    if "samples" in document:
+        return tuple(document["samples"])
+    name: str | None = document["sample"]
+    if not name:
+        return ()
+    return (name,) if name in stored else tuple(name.split(" + "))
+
+
+@dataclass(frozen=True, slots=True)
+class SavedPoint:
+    """A chosen operating point, and what it was measured on. `id` is 0 for one that is not stored."""
+
+    id: int
+    detector: str
+    config_id: int
+    sample_id: int | None
+    point: OperatingPoint
+    data: PointData
+    chosen_by: str
+    chosen_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class SavedEnsemble:
+    """An ensemble as it was saved: `document` is what calibrate.workflow.tuning.ensemble wrote."""
+
+    id: int
+    name: str
+    document: Mapping[str, Any]
+    saved_by: str
+    saved_at: datetime
+
+
+class Points(Aggregate):
+    def save(self, saved: SavedPoint) -> None:
+        """Makes a point the latest of its detector, under a new id."""
+        self._execute(insert(PointRow), [_point_row(saved)])
+
+    def latest(self) -> dict[str, SavedPoint]:
+        """The newest saved point of each detector."""
+        newest = select(func.max(PointRow.id)).group_by(PointRow.detector)
+        query = select(table(PointRow)).where(PointRow.id.in_(newest)).order_by(PointRow.detector)
+        return {saved.detector: saved for saved in self._read(query)}
+
+    def of(self, detector: str, *, until: datetime) -> list[SavedPoint]:
+        """Every point of a detector that was chosen by then, newest first."""
+        query = select(table(PointRow)).where(PointRow.detector == detector, PointRow.chosen_at <= until)
+        return self._read(query.order_by(PointRow.id.desc()))
+
+    def _read(self, query: Select[*tuple[Any, ...]]) -> list[SavedPoint]:
+        samples = set(self._scalars(select(SampleRow.name)))
+
+        def record(point: Mapping[str, Any], data: Mapping[str, Any], **columns: Any) -> SavedPoint:
+            return SavedPoint(point=_point_of(point), data=PointData.from_json(data, samples), **columns)
+
+        return self._records(record, query)
+
+
+class Ensembles(Aggregate):
+    def save(self, name: str, document: Mapping[str, Any], *, by: str, now: datetime) -> None:
+        row = {"name": name, "document": dict(document), "saved_by": by, "saved_at": now}
+        self._execute(insert(EnsembleRow), [row])
+
+    def latest(self) -> dict[str, SavedEnsemble]:
+        """The newest of each name."""
+        newest = select(func.max(EnsembleRow.id)).group_by(EnsembleRow.name)
+        query = select(table(EnsembleRow)).where(EnsembleRow.id.in_(newest)).order_by(EnsembleRow.name)
+        return {saved.name: saved for saved in self._records(SavedEnsemble, query)}
+
+    def of(self, name: str, *, until: datetime) -> list[SavedEnsemble]:
+        """Every ensemble that was saved under the name by then, newest first."""
+        query = select(table(EnsembleRow)).where(EnsembleRow.name == name, EnsembleRow.saved_at <= until)
+        return self._records(SavedEnsemble, query.order_by(EnsembleRow.id.desc()))
+
+
+def _point_of(document: Mapping[str, Any]) -> OperatingPoint:
+    figures = {name: Interval(**document[name]) for name in ("precision", "recall", "fpr", "flag_rate")}
+    sure = document.get("guarantee")  # points saved before there were guarantees have none
+    why = _why_of(document.get("why"), feasible=document["feasible"])
+    return OperatingPoint(**{**document, **figures, "why": why, "guarantee": Guarantee(**sure) if sure else None})
+
+
+def _why_of(document: Mapping[str, Any] | str | None, *, feasible: bool) -> Unmet | None:
+    """Read why a point meets no policy; older points hold a sentence, also some that meet theirs."""
+    if feasible or document is None:
+        return None
+    if isinstance(document, str):
+        return Unmet(UnmetReason.POLICY)
+    return Unmet(**{**document, "reason": UnmetReason(document["reason"])})
+
+
+def _point_row(saved: SavedPoint) -> dict[str, Any]:
+    columns = ("detector", "config_id", "sample_id", "chosen_by", "chosen_at")
+    row = {name: getattr(saved, name) for name in columns}
+    return {**row, "point": asdict(saved.point), "data": saved.data.to_json()}
+
+
+def save_again(connection: Connection, saved: SavedPoint | SavedEnsemble) -> None:
+    """Makes a saved point or ensemble the latest, within the caller's transaction: chosen by whom and when it was."""
+    if isinstance(saved, SavedPoint):
+        connection.execute(insert(PointRow), [_point_row(saved)])
+    else:
+        row = {name: value for name, value in asdict(saved).items() if name != "id"}
+        connection.execute(insert(EnsembleRow), [row])

@@ -14,6 +14,7 @@ from calibrate.stats.sweep.sweep import Sweep
 
 # Three coefficients do not feel a cell of 1/4000 of the labels; fitting a million rows one by one takes seconds.
 CELLS = 4_000
+C = 1.0  # of the ridge, as in scikit-learn
 
 
 @dataclass(frozen=True)
@@ -26,7 +27,7 @@ class SmoothCurve:
     f1: Floats
 
 
-def smooth_sweep(sweep: Sweep, *, c: float = 1.0) -> SmoothCurve:
+def smooth_sweep(sweep: Sweep) -> SmoothCurve:
     """Precision, recall and F1 from the fitted probabilities of everything flagged at each point.
 
     The model is a logistic on [z, max(z, 0)^2 / 2], z the standardised score, positive where it is suspicious. Needs
@@ -35,10 +36,10 @@ def smooth_sweep(sweep: Sweep, *, c: float = 1.0) -> SmoothCurve:
     hallucinated = np.diff(sweep.tp, prepend=0.0)
     weight = hallucinated + np.diff(sweep.fp, prepend=0.0)
     suspicious = suspicion(sweep.thresholds, sweep.flag_when)
-    return smooth_curves(Curve.of(sweep), features_of(suspicious, weight), labels=sweep.scored, c=c)
+    return smooth_curves(Curve.of(sweep), features_of(suspicious, weight), labels=sweep.scored)
 
 
-def smooth_curves(curve: Curve, features: Floats, *, labels: int, c: float = 1.0) -> SmoothCurve:
+def smooth_curves(curve: Curve, features: Floats, *, labels: int) -> SmoothCurve:
     """The same for a curve or for many resampled ones, shape (resamples, points). `features` are those of the points;
     `labels` have a score, so that the penalty is felt per label whatever the weights."""
     hallucinated = np.diff(curve.tp, prepend=0.0)
@@ -48,7 +49,7 @@ def smooth_curves(curve: Curve, features: Floats, *, labels: int, c: float = 1.0
         _cells(features, hallucinated, weight) if weight.ndim == 1 else (features, hallucinated, weight)
     )
     rate = np.divide(positives, total, out=np.zeros_like(total), where=total > 0)
-    coefficients = fit_ridge(x, rate, total * scale, c=c).coefficients
+    coefficients = fit_ridge(x, rate, total * scale, c=C).coefficients
     probability = expit(coefficients @ with_one(features).T)
 
     expected = np.cumsum(weight * probability, axis=-1)

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from sklearn.linear_model import LogisticRegression
 
 from calibrate.report.sentences.figures import elbow as elbow_sentence
 from calibrate.stats.choosing.elbow import Elbow, Spread, elbow_spread
 from calibrate.stats.choosing.policies import Policy, choose
+from calibrate.stats.fitting.smoothed_curve import smooth_sweep
 from calibrate.stats.sweep.sweep import sweep
 
 
@@ -52,3 +54,13 @@ def test_one_positive_is_in_too_few_resamples_to_tell() -> None:
     assert elbow_sentence(Elbow(None)).startswith("How steady the elbow is is unknown")
     assert elbow_sentence(Elbow(Spread(-0.5, 0.1, 0.51))).endswith("half of the elbows would lie from −0.5 to 0.51.")
     assert elbow_spread(labels, np.arange(30.0), rng=np.random.default_rng(0)) is not None  # in 64% of them
+
+
+def test_the_smoothed_curve_is_scikit_learns_ridge_logistic() -> None:
+    labels, scores = drawn(300, 4)
+    curve = sweep(labels, scores)
+    z = (scores - scores.mean()) / scores.std()
+    features = np.column_stack([z, np.maximum(z, 0) ** 2 / 2])
+    theirs = LogisticRegression(C=1.0, tol=1e-12, max_iter=10_000, solver="newton-cholesky").fit(features, labels)
+    expected = theirs.predict_proba(features)[np.argsort(-scores), 1]
+    assert smooth_sweep(curve).probability == pytest.approx(expected, abs=1e-5)

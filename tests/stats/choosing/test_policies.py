@@ -312,7 +312,7 @@ def test_what_cannot_be_met_gives_the_nearest_and_says_so() -> None:
     assert (found.feasible, found.threshold) == (False, 6.0)
     assert found.why == Unmet(UnmetReason.RECALL)
     dear = choose(ours, parse("cost:fa=60,miss=3"))
-    assert (dear.feasible, dear.threshold) == (False, 8.0) or dear.threshold == 9.0
+    assert (dear.feasible, dear.threshold) == (False, 8.0)  # by hand: 69 for the six traces, 72 at 9, 126 at 6
     assert dear.why is not None
     assert (dear.why.reason, dear.why.instead) == (UnmetReason.COST, pytest.approx(2.0))
     assert dear.why.best is not None

@@ -56,6 +56,13 @@ def test_a_standing_is_scipys_rank_and_its_normal_quantile() -> None:
     assert standing.threshold(float(place[7])) == pytest.approx(values[7])
 
 
+def test_no_score_is_as_suspicious_as_more_than_all_of_the_traffic() -> None:
+    standing = combine.standing(np.arange(10.0), np.ones(10), flag_when="above")
+    assert standing.threshold(0.95) == pytest.approx(9.0)  # half of the highest score's own share counts
+    assert standing.threshold(0.96) is None
+    assert combine.standing(np.full(3, np.nan), np.ones(3), flag_when="above").threshold(0.0) is None
+
+
 def test_few_knots_keep_the_order_and_the_place() -> None:
     values = np.random.default_rng(3).exponential(size=20_000)
     standing = combine.standing(values, np.ones(20_000), flag_when="above")

@@ -128,7 +128,7 @@ def test_more_labels_are_forecast_as_they_turn_out() -> None:
     assert np.median(took) * 0.6 <= at.more <= np.median(took) * 1.6
     near = standing([place % 10 < 7 for place in range(2000)], TARGET, rng=rng())
     assert near.decision == "go on"
-    assert near.more is None or near.more > 500
+    assert near.more is None  # at the target itself no number of labels decides
     first = standing([], TARGET, rng=rng())
     assert (first.labels, first.estimate.value, first.log_fell) == (0, None, 0.0)
 

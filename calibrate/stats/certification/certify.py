@@ -7,6 +7,11 @@ so the chance that it certifies any cut whose precision is below the target is a
 in fixed order: Maurer, Hothorn and Lehmacher 1995). Over repeated attempts the levels sum to `alpha`.
 
 What is certified is the precision among the traffic that the fresh traces were drawn from, by the labels given.
+
+References
+----------
+Angelopoulos, Bates, Candès, Jordan and Lei, Learn then Test, arXiv:2110.01052 (2021): a risk controlled at a chosen
+parameter by tests of each, in a fixed sequence here. Maurer, Hothorn and Lehmacher (1995): tests in a fixed sequence.
 """
 
 from __future__ import annotations

@@ -24,6 +24,7 @@ from calibrate.stats.ensembles.combine import (
 )
 from calibrate.stats.ensembles.performance import Judged
 from calibrate.stats.ensembles.rules import Fixed, Rule, Vote
+from calibrate.stats.fitting.folds import deal_folds
 from calibrate.stats.fitting.ridge import fit_ridge
 from calibrate.stats.intervals.bootstrap import Units, weighted_auroc
 from calibrate.stats.sweep.design import Floats, Ints
@@ -32,23 +33,10 @@ REPEATS = 10
 FOLDS = 5
 
 
-def deal_folds(material: Material, *, rng: np.random.Generator, repeats: int = REPEATS, folds: int = FOLDS) -> Ints:
-    """A fold for every trace, `repeats` times, shape (repeats, traces): hallucinated labels spread evenly, then the
-    rest, whole groups at a time."""
+def repeat_folds(material: Material, *, rng: np.random.Generator, repeats: int = REPEATS, folds: int = FOLDS) -> Ints:
+    """A fold for every trace, `repeats` times, shape (repeats, traces), whole groups at a time."""
     units = Units.among(material.groups).of
-    many = int(units.max(initial=-1)) + 1
-    hits, rows = np.bincount(units, weights=material.labels, minlength=many), np.bincount(units, minlength=many)
-    dealt = np.empty((repeats, many), dtype=np.int64)
-    for repeat in range(repeats):
-        held = [[0.0, 0.0, chance] for chance in rng.random(folds)]
-        for unit in np.lexsort((rng.random(many), -rows, -hits)):
-            # To the fold with the fewest hallucinated labels, or for a clean group the fewest labels.
-            first = 0 if hits[unit] else 1
-            fold = min((held[fold][first:], fold) for fold in range(folds))[1]
-            held[fold][0] += hits[unit]
-            held[fold][1] += rows[unit]
-            dealt[repeat, unit] = fold
-    return dealt[:, units]
+    return np.stack([deal_folds(material.labels, units, folds=folds, rng=rng) for _ in range(repeats)])
 
 
 def judge_recipe(recipe: Recipe, material: Material, folds: Ints, *, budget: float) -> Judged:

@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike
 from calibrate.probability import ProbabilityMap
 from calibrate.stats.choosing.policies import NotEnoughLabels
 from calibrate.stats.fitting import ridge
+from calibrate.stats.fitting.folds import deal_folds
 from calibrate.stats.intervals import bootstrap_intervals as intervals
 from calibrate.stats.intervals.binomial_intervals import Range, wilson
 from calibrate.stats.intervals.bootstrap import Units, draw_counts
@@ -166,17 +167,6 @@ def judge_probabilities(
     )
 
 
-def folds(labels: Bools, clusters: Ints, count: int, rng: np.random.Generator) -> Ints:
-    """The fold of every label, 0 to count - 1: whole clusters, those with a hallucinated label dealt out first so that
-    every fold has its share of them."""
-    bad = np.zeros(int(clusters.max(initial=-1)) + 1, dtype=bool)
-    bad[clusters[labels]] = True
-    order = np.concatenate([rng.permutation(np.flatnonzero(bad)), rng.permutation(np.flatnonzero(~bad))])
-    fold = np.empty(len(order), dtype=np.int64)
-    fold[order] = np.arange(len(order)) % count
-    return fold[clusters]
-
-
 def equal_bins(values: Floats, count: int) -> Ints:
     """The bin of every value, from 0 in rising order: equal numbers of values in each, equal values in one bin."""
     run, times = np.unique(values, return_inverse=True, return_counts=True)[1:]
@@ -278,7 +268,7 @@ def _effective(place: Ints, w: Floats) -> Floats:
 
 def _unseen(y: Bools, values: Floats, w: Floats, units: Ints, flag_when: FlagWhen, rng: np.random.Generator) -> Floats:
     """Every label's probability by a map that was fitted without its group."""
-    fold, probability = folds(y, units, FOLDS, rng), np.empty(len(y))
+    fold, probability = deal_folds(y, units, folds=FOLDS, rng=rng), np.empty(len(y))
     for number in range(FOLDS):
         here = fold == number
         fitted = ridge.fit_probability_map(y[~here], values[~here], weights=w[~here], flag_when=flag_when)

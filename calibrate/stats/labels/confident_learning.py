@@ -1,4 +1,12 @@
-"""Labels most likely wrong: gold against what the detectors together say, each trace judged by a fit without it."""
+"""Labels that are most likely wrong, by confident learning: out-of-fold probabilities against the labels given.
+
+Each trace is judged by a fit that has not seen it or its group; labels are ranked by self-confidence, the probability
+of the label given.
+
+References
+----------
+Northcutt, Jiang and Chuang, Journal of Artificial Intelligence Research 70 (2021).
+"""
 
 from __future__ import annotations
 
@@ -11,6 +19,7 @@ from numpy.typing import NDArray
 from calibrate.errors import BadInput
 from calibrate.orientation import suspicion
 from calibrate.stats.fitting import ridge
+from calibrate.stats.fitting.folds import deal_folds
 from calibrate.stats.intervals import bootstrap
 from calibrate.stats.intervals.bootstrap import Units
 from calibrate.types import FlagWhen
@@ -102,7 +111,8 @@ def _out_of_fold(
     missing = np.isnan(z)
     filled = np.where(missing, 0.0, z)
     features = np.concatenate([filled, missing.astype(float)], axis=1)
-    fold = _folds(labels, Units.among(groups).of, rng)
+    units = Units.among(groups).of
+    fold = deal_folds(labels, units, folds=min(FOLDS, int(units.max()) + 1), rng=rng)
     outside = (fold[None, :] != np.arange(fold.max() + 1)[:, None]).astype(float)
     # The intercept is held, lightly, for a fold may leave one class outside it only.
     fitted = ridge.fit_ridge(features, np.broadcast_to(labels, outside.shape).astype(float), outside, c=C, c_free=100.0)
@@ -110,16 +120,6 @@ def _out_of_fold(
     terms = own[:, 1:] * features
     probability = ridge.expit(own[:, 0] + terms.sum(axis=1))
     return np.clip(probability, 1e-4, 1 - 1e-4), terms[:, : z.shape[1]]
-
-
-def _folds(labels: Bools, members: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.int64]:
-    """A fold per row, whole groups in one, those with most hallucinated labels dealt out first."""
-    hallucinated = np.bincount(members, labels)
-    order = rng.permutation(len(hallucinated))
-    order = order[np.argsort(-hallucinated[order], kind="stable")]
-    fold = np.empty(len(order), dtype=np.int64)
-    fold[order] = np.arange(len(order)) % min(FOLDS, len(order))
-    return np.asarray(fold[members])
 
 
 def _suspicion(values: Floats, flag_when: FlagWhen) -> Floats:

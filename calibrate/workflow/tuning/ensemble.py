@@ -146,7 +146,7 @@ def build(
     if isinstance(rule, Fixed):
         budget = max(_share(rule.score(material.traffic), rule.k, material), 1e-6)
     rng = np.random.default_rng(seed)
-    folds, drawn = nested_cv.deal_folds(material, rng=rng), draw_resamples(material, rng=rng)
+    folds, drawn = nested_cv.repeat_folds(material, rng=rng), draw_resamples(material, rng=rng)
     best = nested_cv.judge_best_single(material, folds, budget=budget)
     mine = nested_cv.judge_recipe(recipe, material, folds, budget=budget)
     each = combine.thresholds_at_budget(material, budget)

@@ -38,7 +38,7 @@ def test_on_noise_the_auroc_is_a_half_where_the_apparent_one_is_above() -> None:
         given = noise(seed)
         if given.positives < combine.FEW:
             continue
-        folds = nested_cv.deal_folds(given, rng=np.random.default_rng(seed), repeats=2)
+        folds = nested_cv.repeat_folds(given, rng=np.random.default_rng(seed), repeats=2)
         judged = nested_cv.judge_recipe(LOGISTIC, given, folds, budget=0.05)
         found = auroc_within_folds(given, judged, draw_resamples(given, rng=np.random.default_rng(0), count=2)).value
         assert found is not None
@@ -51,7 +51,7 @@ def test_on_noise_the_auroc_is_a_half_where_the_apparent_one_is_above() -> None:
 
 def test_out_of_fold_scores_are_scikit_learns_fitted_without_the_fold() -> None:
     given = material(seed=1, n=200, missing=0.1)
-    folds = nested_cv.deal_folds(given, rng=np.random.default_rng(0), repeats=2)
+    folds = nested_cv.repeat_folds(given, rng=np.random.default_rng(0), repeats=2)
     judged = nested_cv.judge_recipe(LOGISTIC, given, folds, budget=0.1)
     gaps, inputs = combine.has_gaps(given), combine.inputs_of(given)
     rows, traffic = (combine.design_matrix(some, inputs, gaps) for some in (given.scores, given.traffic))
@@ -68,7 +68,7 @@ def test_out_of_fold_scores_are_scikit_learns_fitted_without_the_fold() -> None:
 def test_folds_keep_groups_together_and_spread_the_hallucinated() -> None:
     given = material(seed=2, n=300)
     groups = [f"g{row // 3}" if row < 150 else None for row in range(300)]
-    folds = nested_cv.deal_folds(replace(given, groups=groups), rng=np.random.default_rng(0))
+    folds = nested_cv.repeat_folds(replace(given, groups=groups), rng=np.random.default_rng(0))
     assert folds.shape == (10, 300)
     assert len({tuple(one) for one in folds.tolist()}) == 10
     for dealt in folds:
@@ -152,7 +152,7 @@ def test_a_ranking_by_octaves_is_read_within_folds_and_holds_the_truth() -> None
     truth = roc_auc_score(made.truth, made.scores["a"])
     for _ in range(100):
         given, _ = made.label(300, rng)
-        folds = nested_cv.deal_folds(given, rng=rng, repeats=2)
+        folds = nested_cv.repeat_folds(given, rng=rng, repeats=2)
         scores = given.scores["a"] + 100.0 * folds
         found = auroc_within_folds(given, Judged(scores > 0, scores, folds), draw_resamples(given, rng=rng, count=200))
         assert found.low is not None
@@ -164,7 +164,7 @@ def test_a_ranking_by_octaves_is_read_within_folds_and_holds_the_truth() -> None
 def test_the_best_single_detector_is_chosen_without_the_fold_it_is_judged_on() -> None:
     """Labels of the fold left out do not move what is chosen for it."""
     given = material(seed=4, n=200, auroc=(0.62, 0.61, 0.6, 0.6))
-    folds = nested_cv.deal_folds(given, rng=np.random.default_rng(0), repeats=1)
+    folds = nested_cv.repeat_folds(given, rng=np.random.default_rng(0), repeats=1)
     before = nested_cv.judge_best_single(given, folds, budget=0.1)
     here = folds[0] == 2
     labels = given.labels.copy()
@@ -180,7 +180,7 @@ def test_a_detector_that_cannot_flag_so_little_is_not_the_best_single_one() -> N
     scores["a"] = np.where(given.labels, 1.0, np.random.default_rng(0).random(200) < 0.3)
     traffic["a"] = (np.arange(len(traffic["a"])) % 4 == 0).astype(float)
     coarse = replace(given, scores=scores, traffic=traffic)
-    folds = nested_cv.deal_folds(coarse, rng=np.random.default_rng(0), repeats=2)
+    folds = nested_cv.repeat_folds(coarse, rng=np.random.default_rng(0), repeats=2)
     assert nested_cv.best_single(coarse, budget=0.5) == "a"
     assert nested_cv.best_single(coarse, budget=0.05) != "a"
     found = measure_performance(coarse, nested_cv.judge_best_single(coarse, folds, budget=0.05))
@@ -235,7 +235,7 @@ def test_few_hallucinated_labels_fall_back_to_the_mean_rank() -> None:
     few = replace(given, labels=labels)
     rule = combine.build_rule(LOGISTIC, few)
     assert isinstance(rule, Weighted)
-    folds = nested_cv.deal_folds(few, rng=np.random.default_rng(0))
+    folds = nested_cv.repeat_folds(few, rng=np.random.default_rng(0))
     judged = nested_cv.judge_recipe(LOGISTIC, few, folds, budget=0.05)
     assert np.array_equal(judged.scores[0], combine.mean_rank(few).score(few.scores))
 
@@ -247,7 +247,7 @@ def test_an_alert_budget_finds_what_the_published_simulation_found() -> None:
     for seed in range(24):
         given = material(seed=seed, n=300, weighted=False, auroc=(0.85, 0.82, 0.78, 0.72))
         y, scores = world(np.random.default_rng(900 + seed), 20_000, auroc=(0.85, 0.82, 0.78, 0.72))
-        folds = nested_cv.deal_folds(given, rng=np.random.default_rng(seed), repeats=2)
+        folds = nested_cv.repeat_folds(given, rng=np.random.default_rng(seed), repeats=2)
         for name in truth:
             if name == "single":
                 rule = combine.build_rule(ANY, given.of([nested_cv.best_single(given, budget=0.05)]))

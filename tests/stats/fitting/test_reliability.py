@@ -16,7 +16,8 @@ from sklearn.metrics import brier_score_loss, log_loss
 from calibrate.errors import BadInput
 from calibrate.probability import ProbabilityMap
 from calibrate.stats.choosing.policies import NotEnoughLabels
-from calibrate.stats.fitting.reliability import equal_bins, fit_map, folds, judge_probabilities
+from calibrate.stats.fitting.folds import deal_folds
+from calibrate.stats.fitting.reliability import equal_bins, fit_map, judge_probabilities
 from calibrate.stats.intervals.bootstrap import Units
 from calibrate.stats.sweep.design import Design
 
@@ -115,7 +116,7 @@ def test_folds_keep_groups_whole_and_share_out_the_hallucinated() -> None:
     rng = np.random.default_rng(0)
     groups = np.repeat(np.arange(50), 3)
     labels = np.isin(groups, [1, 5, 9, 20, 33])
-    fold = folds(labels, groups, 5, rng)
+    fold = deal_folds(labels, groups, folds=5, rng=rng)
     assert all(len(set(fold[groups == one])) == 1 for one in range(50))
     assert [int(labels[fold == one].sum()) for one in range(5)] == [3] * 5
     assert np.bincount(fold).tolist() == [30] * 5

@@ -51,37 +51,37 @@ FEW_OF_ONE = "too few of one class"
 INTRODUCTION = """\
 # Results
 
-Written by `python docs/make_results.py`, which imports each file with its labels into a fresh store, runs `detect all`,
-and does so again with `variant=plain`, the recipes as commonly published. The labelled data is third-party and does not
-come with Touchstone; the sample traces do.
+`python docs/make_results.py` writes this page. It imports each labelled file into a fresh store and runs `detect
+all`, then once more with `variant=plain`, the recipes as commonly published. The labelled data is third-party and
+does not come with Touchstone; the sample traces do.
 
 *AUROC* is the chance that a hallucinated trace is scored nearer to the flagged side than a clean one; .5 is chance.
-*AP* is average precision, to be read against the share of hallucinated labels. *Coverage* is the share of labelled
-traces that could be scored; refusals are left out. Traces per second are those of one run of all detectors on two
-shared cores, nothing kept from before; what one of them has split or embedded, the next need not.
-`word_overlap` and the answer's length are the baselines: a detector that does not beat them has added nothing. The
-entropy baselines are fitted from the same clean labels that `entropy_z` is then measured on, which flatters it. The
-detector that leads is named by the labels it is then measured on, which flatters it a little too.
+*AP* is average precision; compare it with the share of hallucinated labels. *Coverage* is the share of labelled
+traces that could be scored; refusals are left out. *Traces/s* is measured in one run of all detectors on two shared
+cores with empty caches; what one detector has split or embedded, the next reuses. `word_overlap` and the answer's
+length are the baselines: a detector that does not beat them adds nothing. Two figures are flattered: `entropy_z`,
+because its baselines are fitted to the same clean labels that it is then measured on, and a little also the detector
+that leads, because the labels that name it also measure it.
 
-*Thresholds* are chosen on one half of the labels and judged on the other, which had no say in them. `elbow` is the
-highest F1 on the smoothed curve; `precision>=` is the most recall at a precision of {low:.0%}, or of {high:.0%} where
-more than {common:.0%} of the labels are hallucinated and flagging everything would do. *Precision where chosen* is
-that of the traces flagged in the first half, with their number; all else is the second half's. Recall is end to end:
-a trace without a score is missed. Left out are detectors with fewer than {enough} scored labels of either verdict,
+*Thresholds* are chosen on one half of the labels and judged on the other. `elbow` is the highest F1 on the smoothed
+curve. `precision>=` is the most recall at a precision of {low:.0%}, or of {high:.0%} where more than {common:.0%} of
+the labels are hallucinated and flagging everything would do. *Precision where chosen* is that of the traces flagged
+in the first half, with their number; all other columns are the second half's. Recall is end to end: a trace without a
+score is missed. Two kinds of detectors are left out: those with fewer than {enough} scored labels of either verdict,
 and those whose AUROC is not shown to be above .5.
 
-*Ensembles* are of the detectors that rank best, at most four. All the labels name these, a choice that nothing here
-is judged apart from. What else looks at labels, the fit of `logistic` and the choice of the best single detector of
-those that can flag so little, is made without each of {folds} folds in turn, {repeats} times over, and judged on the
-fold left out. Each is cut to flag at most its budget of the traffic, which is less where many traces share a score:
-*flagged* is what it does out of fold. A second budget follows where anything finds nothing at the first. An ensemble is
-shown to be better where the whole interval of the difference in recall is above 0; several are compared, and each is
-taken alone.
+*Ensembles* combine the detectors that rank best, at most four. All labels choose these members, so nothing here
+judges that choice. Everything else that looks at labels (the fit of `logistic`, and the choice of the best single
+detector among those that can flag so little) leaves out each of {folds} folds in turn, {repeats} times over, and is
+judged on the fold left out. Each ensemble is cut to flag at most its budget of the traffic; it flags less where many
+traces share a score. *Flagged* is what it does out of fold. A second budget follows if anything finds nothing at the
+first. An ensemble is shown to be better if the whole interval of the difference in recall is above 0. Several are
+compared, each by itself.
 
-Traces that share a question, a source or the passage they were cut from err together: they are one *group*, named
-before the import, which lies in one half or one fold. All intervals are 95%: of AUROC, AP and differences from a
-bootstrap of whole groups ({table} resamples for the table, {leader} for what is said of the leader, {ensembles} for
-ensembles), of precision and recall by the variance that whole groups leave.
+Traces that share a question, a source or the passage they were cut from err together. They form one *group*, named
+before the import, and a group lies in one half or one fold. All intervals are 95%: of AUROC, AP and differences from
+a bootstrap of whole groups ({table} resamples for the table, {leader} for the sentences about the leader, {ensembles}
+for ensembles), of precision and recall from the variance that whole groups leave.
 """
 INTRODUCED = {
     "low": results_points.TARGETS[0],

@@ -1,8 +1,9 @@
-"""Opening a store: the URL, the engine, the schema's version."""
+"""Opening a store, and its transactions: one to read, one to write, and what every aggregate needs of them."""
 
 from __future__ import annotations
 
 import os
+import secrets
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
@@ -16,9 +17,12 @@ from sqlalchemy import (
     Select,
     create_engine,
     event,
+    func,
     insert,
     inspect,
+    literal_column,
     make_url,
+    select,
     text,
 )
 from sqlalchemy.dialects import postgresql, sqlite
@@ -26,26 +30,26 @@ from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError, SQLAlch
 
 from calibrate.errors import BadInput, StoreError, TouchstoneError
 from db import revision
-from db.tables import Base, table
+from db.tables import Base, RevisionRow, table
 
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
 Transaction = Connection
-"""A write transaction that is under way, to be handed back to this package and not looked into."""
+"""A write transaction under way. Other packages only pass it back to this one."""
 MIGRATIONS = Path(__file__).parent / "migrations"
 HEAD = "0005"  # the newest migration; a test compares it with the folder
-# Serialises writers that assign keys, on databases with more than one writer at a time.
+# The advisory lock of writers that assign keys, on databases with more than one writer at a time.
 WRITE_LOCK = 0x70C57
 MOST = 2**31 - 1  # the largest key a database counts to; to ask for a larger one is an error there
 NO_STORE = ("SQLITE_NOTADB", "SQLITE_CANTOPEN")  # what is wrong with the file, not with its state
 
 
 def connect(url: str, *, create: bool = True) -> Engine:
-    """An engine on a store whose schema is current.
+    """Open a store and bring its schema up to date.
 
-    create: make an absent SQLite file or empty database into a store; without it an absent store is refused.
-    Raises BadInput where another URL is the remedy: one that is none of ours, a file that is no store or cannot be
-    made; StoreError where the store cannot be opened now.
+    With `create` an absent SQLite file or an empty database becomes a store; without it, it is refused. Raises BadInput
+    where another URL is the remedy (a kind of database we do not support, a file that is no store or cannot be made),
+    StoreError where the store cannot be opened now.
     """
     parsed = _parse(url)
     _check_file(parsed, create=create)
@@ -76,14 +80,14 @@ def shown(url: str) -> str:
 
 
 def reason(error: Exception) -> str:
-    """The database's own first line, without SQLAlchemy's trailer."""
+    """The first line of the database's own message, without what SQLAlchemy adds."""
     cause = error.orig if isinstance(error, DBAPIError) and error.orig else error
     return str(cause).strip().split("\n")[0] or type(cause).__name__
 
 
 @contextmanager
 def reading(engine: Engine) -> Iterator[Connection]:
-    """One connection to read by. A database error leaves as a StoreError."""
+    """A connection for reading. A database error becomes a StoreError."""
     try:
         with engine.connect() as connection:
             yield connection
@@ -93,26 +97,38 @@ def reading(engine: Engine) -> Iterator[Connection]:
 
 @contextmanager
 def writing(engine: Engine) -> Iterator[Connection]:
-    """One write transaction: all of it is kept or none, and the groups of tables it wrote to get a new revision. On
-    SQLite the write lock is taken at once, so that two processes wait for each other instead of failing half-way. A
-    database error leaves as a StoreError."""
+    """A write transaction, which gives a new revision to the groups of tables it writes to.
+
+    On SQLite it takes the write lock at once, so that two processes wait for each other instead of failing half-way. A
+    database error becomes a StoreError.
+    """
     touched: set[revision.Group] = set()
     try:
         with engine.connect().execution_options(immediate=True, touched=touched) as connection, connection.begin():
             yield connection
-            revision.stamp(connection, touched)
+            _renew(connection, touched)
     except DBAPIError as error:
         raise StoreError(f"the store could not be written: {reason(error)}; nothing of this step was kept") from error
 
 
+def _renew(connection: Connection, touched: set[revision.Group]) -> None:
+    """Gives these groups of tables a new revision, as the last thing in a transaction: PostgreSQL locks their rows, so
+    that writers of one group wait for each other's commit and no longer. In alphabetical order, so that two writers
+    never wait for each other in turn. Revisions are random, not counted: a store that was restored from a backup, or
+    made again in the same place, must not repeat one that a cache has seen."""
+    rows = [{"name": group, "stamp": secrets.randbits(62)} for group in sorted(touched)]
+    if rows:
+        connection.execute(upsert(connection, RevisionRow, replacing=["stamp"]), rows)
+
+
 def serialise(connection: Connection) -> None:
-    """Waits for other writers that assign keys; released at the end of the transaction."""
+    """Waits for other writers that assign keys, until they have committed. SQLite has one writer at a time anyway."""
     if connection.dialect.name == "postgresql":
-        connection.execute(text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": WRITE_LOCK})
+        connection.execute(select(func.pg_advisory_xact_lock(WRITE_LOCK)))
 
 
 def upsert(connection: Connection, row: type[Base], *, replacing: Sequence[str] = ()) -> Any:
-    """An insert that leaves a row as it is where its key exists already, or replaces these columns of it."""
+    """An insert that skips rows whose key exists already, or replaces these columns of them."""
     dialect: Any = sqlite if connection.dialect.name == "sqlite" else postgresql
     statement = dialect.insert(table(row))
     if not replacing:
@@ -129,7 +145,7 @@ def insert_row(connection: Connection, row: type[Base], values: Mapping[str, Any
 
 
 class Aggregate:
-    """What the store knows of one kind of thing. Each method is a transaction of its own."""
+    """The reads and writes of one kind of thing. Each public method is a transaction of its own."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
@@ -141,7 +157,7 @@ class Aggregate:
         return writing(self._engine)
 
     def _execute(self, statement: Executable, rows: Sequence[Mapping[str, Any]] | None = None) -> None:
-        """Carries out one statement in a write transaction."""
+        """One statement in a write transaction of its own."""
         with self._writing() as connection:
             connection.execute(statement, rows)
 
@@ -150,7 +166,7 @@ class Aggregate:
             return connection.execute(query).tuples().all()
 
     def _records(self, kind: Callable[..., T], query: Select[*tuple[Any, ...]]) -> list[T]:
-        """One record a row, made with the columns as keywords."""
+        """A record for each row, from its columns as keywords."""
         with self._reading() as connection:
             return [kind(**row) for row in connection.execute(query).mappings()]
 
@@ -221,7 +237,11 @@ def _migrate(engine: Engine, *, create: bool) -> None:
     """Brings the schema to HEAD. Alembic is imported only when there is something to do: it is slow to load."""
     with engine.connect() as connection:
         tables = set(inspect(connection).get_table_names())
-        at = connection.scalar(text("SELECT version_num FROM alembic_version")) if "alembic_version" in tables else None
+        at = (
+            connection.scalar(select(literal_column("version_num")).select_from(text("alembic_version")))
+            if "alembic_version" in tables
+            else None
+        )
     if at == HEAD:
         return
     if at is None and not create:

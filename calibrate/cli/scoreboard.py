@@ -8,27 +8,11 @@ from dataclasses import asdict
 from calibrate.cli import Answer
 from calibrate.cli.common import outfile, store, table
 from calibrate.errors import TouchstoneError
-from calibrate.orientation import SIGNS
 from calibrate.report.sentences import scoreboard as words
 from calibrate.report.sentences.compare import nothing_paired
-from calibrate.types import Interval
+from calibrate.report.tables.column import as_csv, cells, record, right
+from calibrate.report.tables.scoreboard import IN_FILES, ON_TERMINAL
 from calibrate.workflow.tuning import scoreboard as step
-
-COLUMNS = (
-    "detector",
-    "AUROC",
-    "AP",
-    "precision",
-    "recall",
-    "at",
-    "coverage",
-    "n",
-    "not run",
-    "ms",
-    "$/1,000",
-    "calls",
-    "explains",
-)
 
 
 def run(args: Namespace) -> Answer:
@@ -36,7 +20,7 @@ def run(args: Namespace) -> Answer:
     board = step.scoreboard(store(args), sample=args.sample)
     if target is not None:
         try:
-            target.write_text(words.as_csv(board), encoding="utf-8", newline="")
+            target.write_text(as_csv(IN_FILES, board.lines), encoding="utf-8", newline="")
         except OSError as error:
             raise TouchstoneError(f"cannot write {args.csv!r}: {error.strerror or error}") from None
     document = {
@@ -55,7 +39,7 @@ def run(args: Namespace) -> Answer:
             for one in board.against
         ],
         "said": words.sentences(board),
-        "detectors": [words.flat(line) for line in board.lines],
+        "detectors": [record(IN_FILES, line) for line in board.lines],
         "scored_nothing": words.silent(board),
     }
     written = [f"written to {args.csv}"] if target else []
@@ -63,37 +47,6 @@ def run(args: Namespace) -> Answer:
 
 
 def _shown(board: step.Scoreboard) -> list[str]:
-    lines = [table([COLUMNS, *(_cells(line) for line in board.lines)], right=(*range(1, 5), *range(6, 12)))]
+    lines = [table(cells(ON_TERMINAL, board.lines), right=right(ON_TERMINAL))]
     lines += [f"{name} could score nothing: {why}" for name, why in words.silent(board).items()]
     return lines
-
-
-def _cells(line: step.Line) -> tuple[str, ...]:
-    point, spent = line.point, line.spent
-    at = f"{SIGNS[point.flag_when]} {point.threshold:.4g}, {point.chosen}" if point else "–"
-    cost = "unknown" if spent.cost_per_1000 is None else f"{spent.cost_per_1000:.2f}"
-    return (
-        f"({line.name})" if line.baseline else line.name,
-        _figure(line.auroc),
-        _figure(line.average_precision),
-        _figure(point.precision) if point else "–",
-        _figure(point.recall) if point else "–",
-        at,
-        f"{line.coverage:.0%}",
-        f"{line.scored}",
-        f"{line.not_run}" if line.not_run else "–",
-        "–" if spent.milliseconds is None else f"{spent.milliseconds:.2g}",
-        cost,
-        f"{spent.calls:.3g}",
-        "yes" if spent.explains else "no",
-    )
-
-
-def _figure(figure: Interval) -> str:
-    return "–" if figure.value is None else f"{figure.value:.2f} ({_range(figure)})"
-
-
-def _range(figure: Interval) -> str:
-    if figure.low is None or figure.high is None:
-        return "?"
-    return f"{figure.low:.2f}–{figure.high:.2f}"

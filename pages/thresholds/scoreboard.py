@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
-import pandas as pd
 import streamlit as st
 
-from calibrate.report.numbers import count, decimal_interval, decimals, exact_share, interval, limit, listed
+from calibrate.report.numbers import count, exact_share, listed
 from calibrate.report.sentences import scoreboard
-from calibrate.types import Interval
+from calibrate.report.tables.column import as_csv
+from calibrate.report.tables.scoreboard import IN_FILES, ON_PAGE
 from calibrate.workflow.tuning import scoreboard as step
 from db import Store
 from pages import shell
-from pages.components.charts import GREY
-from pages.components.text import plain, visible
+from pages.components import tables
+from pages.components.text import plain
 
 TABLE = "scoreboard_table"
 SEEN = 14  # rows; the rest scrolls
@@ -41,13 +42,14 @@ def choose(board: step.Scoreboard) -> str | None:
     name = _selected(lines) if lines else None
     if baselines:
         st.caption("**Baselines.** What the wording and the length of an answer tell already:")
-        wide = {**_COLUMNS, "Detector": _text("Detector", 174)}  # the boxes of the other table are missing here
-        st.dataframe(_cells(baselines), hide_index=True, placeholder="–", column_config=wide)
+        # The boxes of the other table are missing here.
+        wide = (replace(ON_PAGE[0], width=174), *ON_PAGE[1:])
+        st.dataframe(tables.frame(wide, baselines), hide_index=True, placeholder="–", column_config=tables.config(wide))
     with st.container(horizontal=True, horizontal_alignment="distribute", vertical_alignment="center"):
         _explain(board)
         st.download_button(
             "Download CSV",
-            scoreboard.as_csv(board),
+            as_csv(IN_FILES, board.lines),
             "scoreboard.csv",
             "text/csv",
             icon=":material/download:",
@@ -73,10 +75,10 @@ def _selected(lines: Sequence[step.Line]) -> str:
     wanted = st.query_params.get("detector") or st.session_state.get("detector_at_hand")
     place = names.index(wanted) if wanted in names else 0
     event = st.dataframe(
-        _cells(lines),
+        tables.frame(ON_PAGE, lines),
         hide_index=True,
         placeholder="–",
-        column_config=_COLUMNS,
+        column_config=tables.config(ON_PAGE),
         height=40 + 35 * min(len(lines), SEEN),
         key=TABLE,
         on_select="rerun",
@@ -101,77 +103,3 @@ def _explain(board: step.Scoreboard) -> None:
         "which flatters it; *nearest* where none reaches that. Costs count every call as paid for.",
         width=900,
     )
-
-
-def _cells(lines: Sequence[step.Line]) -> Any:
-    table = pd.DataFrame([_row(line) for line in lines], columns=list(_COLUMNS))
-    return table.style.set_properties(subset=_INTERVALS, **{"color": GREY})
-
-
-def _row(line: step.Line) -> dict[str, Any]:
-    point, spent, nothing = line.point, line.spent, Interval(None)
-    precision, recall = (point.precision, point.recall) if point else (nothing, nothing)
-    return {
-        "Detector": visible(line.title, 60),
-        "AUROC": line.auroc.value,
-        "AUROC 95%": _area(line.auroc),
-        "AP": line.average_precision.value,
-        "AP 95%": _area(line.average_precision),
-        "Precision": _whole(precision.value),
-        "Precision 95%": _bounds(precision),
-        "Recall": _whole(recall.value),
-        "Recall 95%": _bounds(recall),
-        "At": limit(point.threshold, point.flag_when) if point else None,
-        "Chosen": point.chosen if point else None,
-        "Scored": line.scored,
-        "Coverage": _whole(line.coverage),
-        "ms": spent.milliseconds,
-        "$ / 1,000": "unknown" if spent.cost_per_1000 is None else decimals(spent.cost_per_1000, 2),
-        "Calls": spent.calls,
-        "Says why": spent.explains,
-    }
-
-
-def _whole(share: float | None) -> float | None:
-    """Whole percents: more digits than labels can tell are noise."""
-    return None if share is None else round(share, 2)
-
-
-def _area(figure: Interval) -> str | None:
-    return None if figure.low is None else decimal_interval(figure.low, figure.high, 2)
-
-
-def _bounds(figure: Interval) -> str | None:
-    return None if figure.low is None else interval(figure.low, figure.high, unit="")
-
-
-def _text(name: str, width: int, about: str | None = None) -> Any:
-    return st.column_config.TextColumn(name, width=width, help=about)
-
-
-def _number(width: int, form: str, about: str, name: str | None = None) -> Any:
-    return st.column_config.NumberColumn(name, width=width, format=form, help=about)
-
-
-_COLUMNS: dict[str, Any] = {
-    "Detector": _text("Detector", 140),
-    "AUROC": _number(55, "%.2f", "The chance that a hallucinated trace scores worse than a clean one; 0.5 is chance"),
-    "AUROC 95%": _text("95%", 74),
-    "AP": _number(45, "%.2f", "Average precision: precision averaged over recall, to be read against the prevalence"),
-    "AP 95%": _text("95%", 74),
-    "Precision": _number(66, "percent", "Of the labels it flags there, the share that is hallucinated"),
-    "Precision 95%": _text("95%", 58),
-    "Recall": _number(
-        52, "percent", "Of the hallucinations, the share it flags there; a trace without a score is missed"
-    ),
-    "Recall 95%": _text("95%", 58),
-    "At": _text("At", 64, "The threshold"),
-    "Chosen": _text("Chosen", 60, "saved: the operating point; here: by the default policy on these labels"),
-    "Scored": _number(54, "localized", "Labels with a score"),
-    "Coverage": _number(62, "percent", "Share of traffic that it can score, where it was run"),
-    "ms": _number(44, "%.2g", "Median milliseconds a trace"),
-    "$ / 1,000": _text("$ / 1,000", 62, "US dollars for 1,000 traces"),
-    "Calls": _number(42, "%.3g", "Requests to a chat endpoint for each trace"),
-    "Says why": st.column_config.CheckboxColumn(width=62, help="Its scores come with evidence on the trace card"),
-}
-_INTERVALS = [name for name in _COLUMNS if name.endswith("95%")]

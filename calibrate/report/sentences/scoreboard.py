@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Iterator
-from typing import Any
 
-from calibrate.orientation import SIGNS
-from calibrate.report.numbers import count, decimal_interval, decimals, difference, number
+from calibrate.report.numbers import count, decimal_interval, decimals, difference
 from calibrate.report.sentences import figures
-from calibrate.sanitize import cell
 from calibrate.stats.intervals.ranking import FEW
 from calibrate.types import Interval
-from calibrate.workflow.tuning.scoreboard import OVERLAP, Against, AtPoint, Line, Scoreboard, Silence, title_of
+from calibrate.workflow.tuning.scoreboard import OVERLAP, Against, AtPoint, Scoreboard, Silence, title_of
 
 
 def sentences(board: Scoreboard) -> list[str]:
@@ -72,43 +67,3 @@ def why(point: AtPoint) -> str | None:
     if point.nearest is not None:
         return figures.why(point.nearest)
     return "the saved point is of other parameters or another model" if point.other else None
-
-
-def as_csv(board: Scoreboard) -> str:
-    """The table for a spreadsheet; a text that it would run as a formula is kept from that."""
-    file = io.StringIO()
-    writer = csv.writer(file)
-    rows = [flat(line) for line in board.lines]
-    writer.writerow(rows[0] if rows else ["detector"])
-    writer.writerows([[cell(value) for value in row.values()] for row in rows])
-    return file.getvalue()
-
-
-def flat(line: Line) -> dict[str, Any]:
-    """One line as one row of plain cells; None is unknown."""
-    point = line.point
-    areas = {"auroc": line.auroc, "average_precision": line.average_precision}
-    at_point = {"precision": point.precision, "recall": point.recall} if point else {}
-    bounds: dict[str, float | None] = {}
-    for key in ("auroc", "average_precision", "precision", "recall"):
-        figure = {**areas, **at_point}.get(key, Interval(None))
-        bounds |= {key: figure.value, f"{key}_low": figure.low, f"{key}_high": figure.high}
-    return {
-        "detector": line.name,
-        "baseline": line.baseline,
-        "n": line.n,
-        "scored": line.scored,
-        "positives": line.positives,
-        "not_run": line.not_run,
-        "coverage": line.coverage,
-        **bounds,
-        "threshold": f"{SIGNS[point.flag_when]} {number(point.threshold, 6)}" if point else None,
-        "policy": point.policy if point else None,
-        "saved": point.saved if point else None,
-        "flagged": point.flagged if point else None,
-        "milliseconds": line.spent.milliseconds,
-        "cost_per_1000": line.spent.cost_per_1000,
-        "calls": line.spent.calls,
-        "explains": line.spent.explains,
-        "why": why(point) if point else None,
-    }

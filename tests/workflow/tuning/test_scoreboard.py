@@ -14,7 +14,9 @@ from sklearn.metrics import average_precision_score, roc_auc_score
 
 from calibrate.cli import main
 from calibrate.errors import BadInput
-from calibrate.report.sentences.scoreboard import as_csv, sentences
+from calibrate.report.sentences.scoreboard import sentences
+from calibrate.report.tables.column import as_csv
+from calibrate.report.tables.scoreboard import IN_FILES
 from calibrate.sanitize import cell
 from calibrate.stats.choosing.policies import NotEnoughLabels, Policy
 from calibrate.stats.intervals.sweep_intervals import figures
@@ -180,7 +182,7 @@ def test_one_class_three_labels_and_equal_scores_are_told_not_ranked(store: Stor
     line = board.line(DETECTOR)
     assert (line.auroc.value, line.point, board.leader) == (None, None, None)
     assert sentences(board)[0].startswith("No detector can be ranked")
-    assert as_csv(board).count("\n") == 3
+    assert as_csv(IN_FILES, board.lines).count("\n") == 3
 
 
 def test_nothing_scored_says_what_to_do(store: Store) -> None:
@@ -191,11 +193,11 @@ def test_nothing_scored_says_what_to_do(store: Store) -> None:
 def test_the_csv_reads_back_sorted_by_any_column_and_runs_no_formula(store: Store) -> None:
     filled(store)
     board = scoreboard(store)
-    rows = list(csv.DictReader(io.StringIO(as_csv(board))))
+    rows = list(csv.DictReader(io.StringIO(as_csv(IN_FILES, board.lines))))
     assert [row["detector"] for row in rows] == [line.name for line in board.lines]
     assert [float(row["auroc"]) for row in rows] == [line.auroc.value for line in board.lines]
     hostile = replace(board.lines[0], name='=HYPERLINK("http://evil")')
-    text = as_csv(replace(board, lines=(hostile,)))
+    text = as_csv(IN_FILES, (hostile,))
     assert next(csv.DictReader(io.StringIO(text)))["detector"] == '\'=HYPERLINK("http://evil")'
     for start in "=+-@\t\r\n＝＋－＠":
         assert cell(f"{start}1") == f"'{start}1"
@@ -237,7 +239,10 @@ def test_the_command_line(sqlite_url: str, tmp_path: Path, capsys: pytest.Captur
     assert main(["scoreboard", "--csv", str(out), *at]) == 0
     document = json.loads(capsys.readouterr().out)
     assert (document["leader"], document["scored_nothing"]) == (DETECTOR, {SILENT: "abstained: no context"})
-    assert out.read_text(encoding="utf-8") == as_csv(scoreboard(opened)).replace("\r\n", "\n") or out.stat().st_size
+    assert (
+        out.read_text(encoding="utf-8") == as_csv(IN_FILES, scoreboard(opened).lines).replace("\r\n", "\n")
+        or out.stat().st_size
+    )
     assert main(["scoreboard", "--csv", str(out), *at]) == 2
     assert "--force replaces it" in json.loads(capsys.readouterr().out)["error"]
 

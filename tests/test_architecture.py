@@ -149,3 +149,23 @@ def test_help_loads_nothing_of_the_product() -> None:
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
     loaded = set(done.stdout.rpartition("LOADED")[2].split())
     assert not loaded & {"numpy", "sqlalchemy", "pandas", "torch", "streamlit", "db"}
+
+
+def public_functions(package: str) -> Iterator[str]:
+    """The dotted names of functions that a package's modules define without a leading underscore."""
+    for path in modules(package):
+        name = ".".join(path.relative_to(ROOT).with_suffix("").parts)
+        for node in ast.parse(path.read_text()).body:
+            if isinstance(node, ast.FunctionDef) and not node.name.startswith("_"):
+                yield f"{name}.{node.name}"
+
+
+@pytest.mark.parametrize("package", ["calibrate/stats"])
+def test_public_functions_say_what_they_take_and_return(package: str) -> None:
+    from numpydoc.validate import validate
+
+    wanted = {"GL08", "PR01", "PR02", "RT01"}  # a docstring; parameters, all of them and no others; what is returned
+    problems = {
+        name: [each for each in validate(name)["errors"] if each[0] in wanted] for name in public_functions(package)
+    }
+    assert {name: errors for name, errors in problems.items() if errors} == {}

@@ -74,6 +74,41 @@ def plan_certificate(
     each was drawn, None for all alike. `pool_scores`: the detector on the window's traffic, labelled or not. `budget`:
     labels that stage B may cost. `fresh`: traces of new traffic they can be drawn from, default as many as the pool.
     NotCertifiable when no number of labels is likely to do.
+
+    Parameters
+    ----------
+    scores : array of float, shape (labels,)
+        Scores in the detector's units, NaN where it has none.
+    labels : array of bool, shape (labels,)
+        True for hallucinated.
+    weights : array of float, shape (labels,), or None
+        1 / the chance that each trace was drawn; None for all alike.
+    pool_scores : array of float, shape (traces,)
+        The detector on the window's traffic, labelled or not.
+    target : float
+        The precision to meet, between 0 and 1.
+    budget : int
+        Labels that stage B may cost, at least 20.
+    rng : Generator
+        Source of the random draws.
+    fresh : int, optional
+        Traces of new traffic to draw from; default: as many as the pool holds.
+    flag_when : {"above", "below"}
+        The detector's suspicious side.
+    alpha : float
+        The error over all attempts, above 0 and below 0.5.
+    attempt : int
+        Which attempt at this certificate it is, from 1.
+
+    Returns
+    -------
+    Plan or NotCertifiable
+        The cuts to test and how many traces to label, or why no number of labels is likely to do.
+
+    Raises
+    ------
+    BadInput
+        For labels of one kind or too few, infinite scores, and a target, error, budget or attempt out of range.
     """
     _check_target(target, alpha, budget, attempt)
     rungs = build_ladder(np.asarray(pool_scores, dtype=np.float64), flag_when=flag_when)
@@ -109,6 +144,31 @@ def certify(
 
     Labels come in the order drawn. With `groups` only the first label of a group counts (None is a group of its own):
     answers from the same sources err together, and a binomial test would take them for independent evidence.
+
+    Parameters
+    ----------
+    plan : Plan
+        What stage A planned.
+    scores : array of float, shape (labels,)
+        Scores of stage B's labels, in the order drawn.
+    labels : array of bool, shape (labels,)
+        True for hallucinated.
+    rng : Generator
+        Draws the forecast of what another attempt would take.
+    groups : sequence of hashable, optional
+        The sources a trace shares with others: only the first label of a group counts.
+    fresh : int, optional
+        Traces of new traffic for another attempt; default: as many as the pool holds.
+
+    Returns
+    -------
+    Certified or NotCertifiable
+        The loosest cut that passed, or why none did and what would help.
+
+    Raises
+    ------
+    BadInput
+        For a label that the plan's deepest cut does not flag.
     """
     y, values = np.asarray(labels, dtype=bool), np.asarray(scores, dtype=np.float64)
     if y.ndim != 1 or y.shape != values.shape:
@@ -250,7 +310,25 @@ def _best_precision(ladder: Ladder, curves: Floats) -> Interval:
 
 
 def first_of_each(groups: Sequence[Hashable], n: int) -> list[int]:
-    """The rows that are the first of their group; those without a group (None) are all kept."""
+    """The rows that are the first of their group; those without a group (None) are all kept.
+
+    Parameters
+    ----------
+    groups : sequence of hashable, length labels
+        The sources that a trace shares with others, None for a trace of its own.
+    n : int
+        How many labels there are.
+
+    Returns
+    -------
+    list of int
+        Rows, ascending.
+
+    Raises
+    ------
+    BadInput
+        For another number of groups than labels.
+    """
     if len(groups) != n:
         raise BadInput(f"{len(groups)} groups for {n} labels: give one per label, None for a trace on its own")
     seen: set[Hashable] = set()

@@ -90,7 +90,22 @@ class Walk:
 def build_ladder(pool: Floats, *, flag_when: FlagWhen = "above") -> Ladder:
     """The ladder of a pool of unlabelled scores, NaN where the detector could not score.
 
-    Raises BadInput when there is nothing to cut: no score, or all the same.
+    Parameters
+    ----------
+    pool : array of float, shape (traces,)
+        Unlabelled scores in the detector's units, NaN where it has none.
+    flag_when : {"above", "below"}
+        The detector's suspicious side.
+
+    Returns
+    -------
+    Ladder
+        Cuts at shares of traffic that grow by 2^(1/6), strict to loose.
+
+    Raises
+    ------
+    BadInput
+        For infinite scores, and where there is nothing to cut.
     """
     scored = pool[~np.isnan(pool)]
     if not np.isfinite(scored).all():
@@ -120,6 +135,18 @@ def local_weights(positions: Floats, weights: Floats) -> Floats:
 
     The fit asks how often traces of one score are hallucinated. How often such scores were drawn does not matter to it
     and would drown the few labels at the top; who was drawn among them does, where strata are not this detector's.
+
+    Parameters
+    ----------
+    positions : array of float, shape (..., labels)
+        The share of traffic that is at least as suspicious as each label, above 0 and up to 1.
+    weights : array of float, shape (..., labels)
+        How many traces each label stands for.
+
+    Returns
+    -------
+    array of float, shape (..., labels)
+        The weights, scaled.
     """
     octave = np.minimum(-np.log2(positions), KNOTS[-1]).astype(np.int64)
     scaled = np.empty(np.broadcast_shapes(positions.shape, weights.shape))
@@ -137,6 +164,26 @@ def draw_rings(
     """Draws of what the first labels leave possible: P(hallucinated) in every ring of the ladder, (R, draws, cuts).
 
     Laplace's approximation to a logistic posterior, widened by WIDEN. `features` have shape (R, labels, features).
+
+    Parameters
+    ----------
+    ladder : Ladder
+        The cuts that a plan may use.
+    features : array of float, shape (R, labels, features)
+        What the fit sees of each label (`Ladder.describe`).
+    labels : array of float, shape (R, labels)
+        1 for hallucinated.
+    weights : array of float, shape (R, labels)
+        What each label counts.
+    draws : int
+        Draws of the posterior.
+    rng : Generator
+        Source of the random draws.
+
+    Returns
+    -------
+    array of float, shape (R, draws, cuts)
+        P(hallucinated) between each cut and the stricter one, 0 to 1.
     """
     variances = np.append([C_SCORE, C_SCORE], np.full(len(KNOTS), C_KNOT))
     fitted = fit_ridge(features, labels, weights, c=variances, c_free=C_FREE)
@@ -164,8 +211,30 @@ def best_walk(
 ) -> Walk:
     """The start and depth whose certified cut is expected to keep most of the recall that `target` allows.
 
-    Every pair is played through on every draw of `probability` with `labels` labels, of which no more can be drawn
-    than `fresh` traffic flags. A cut whose drawn precision is below the target counts for nothing.
+    Every pair is played through on every draw of `probability` with `labels` labels, of which no more can be drawn than
+    `fresh` traffic flags. A cut whose drawn precision is below the target counts for nothing.
+
+    Parameters
+    ----------
+    ladder : Ladder
+        The cuts that a plan may use.
+    probability : array of float, shape (R, draws, cuts)
+        P(hallucinated) in every ring (`draw_rings`).
+    labels : int
+        Labels that may be spent.
+    fresh : int
+        Traces of new traffic.
+    target : float
+        The precision to meet, between 0 and 1.
+    level : float
+        The error that this attempt may make, between 0 and 1.
+    rng : Generator
+        Source of the random draws.
+
+    Returns
+    -------
+    Walk
+        Start, depth, labels and chance of a certificate, arrays of shape (R,).
     """
     steps = np.unique(np.append(np.arange(len(ladder.shares) - 1, -1, -2), 0))
     shares = ladder.shares[steps]
@@ -197,7 +266,22 @@ def best_walk(
 
 
 def chance_within_reach(ladder: Ladder, curves: Floats, target: float) -> Floats:
-    """The probability that some cut flagging at least AT_LEAST of the pool has the target's precision; (R,)."""
+    """The probability that some cut flagging at least AT_LEAST of the pool has the target's precision; (R,).
+
+    Parameters
+    ----------
+    ladder : Ladder
+        The cuts that a plan may use.
+    curves : array of float, shape (R, draws, cuts)
+        P(hallucinated) in every ring.
+    target : float
+        The precision to meet, between 0 and 1.
+
+    Returns
+    -------
+    array of float, shape (R,)
+        Probabilities, 0 to 1.
+    """
     share = np.cumsum(ladder.rings)
     enough = share * ladder.total >= AT_LEAST
     precision = np.cumsum(curves * ladder.rings, axis=-1) / share
@@ -207,7 +291,28 @@ def chance_within_reach(ladder: Ladder, curves: Floats, target: float) -> Floats
 def labels_needed(
     ladder: Ladder, curves: Floats, *, fresh: int, target: float, level: float, rng: np.random.Generator
 ) -> Walk:
-    """The plan with the fewest labels, of SIZES, whose predicted chance is POWER; 0 labels where none has it."""
+    """The plan with the fewest labels, of SIZES, whose predicted chance is POWER; 0 labels where none has it.
+
+    Parameters
+    ----------
+    ladder : Ladder
+        The cuts that a plan may use.
+    curves : array of float, shape (R, draws, cuts)
+        P(hallucinated) in every ring.
+    fresh : int
+        Traces of new traffic.
+    target : float
+        The precision to meet, between 0 and 1.
+    level : float
+        The error that this attempt may make, between 0 and 1.
+    rng : Generator
+        Source of the random draws.
+
+    Returns
+    -------
+    Walk
+        As `best_walk`; 0 labels where none of the sizes has the chance.
+    """
     none = np.zeros(len(curves), dtype=np.int64)
     walks = Walk(start=none.copy(), deepest=none.copy(), labels=none.copy(), chance=np.zeros(len(curves)))
     for n in SIZES:

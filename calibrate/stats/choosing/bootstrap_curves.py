@@ -61,6 +61,39 @@ def bootstrap_curves(
     `groups`: the sources a trace shares with others, None for a group of its own; default: no trace shares any. With
     groups every resample is drawn row by row, whatever it takes. A `policy` may be any but `alerts` and `manual`, whose
     thresholds are not the labels' to move.
+
+    Parameters
+    ----------
+    labels : array of bool, shape (labels,)
+        True for hallucinated.
+    scores : array of float, shape (labels,)
+        Scores in the detector's units, NaN where it has none.
+    rng : Generator
+        Source of the random draws.
+    weights : array of float, shape (labels,), optional
+        How many traces of the traffic each label stands for; default: all alike.
+    design : Design, optional
+        How the labels were drawn; default: at random.
+    groups : sequence of hashable, optional
+        The sources a trace shares with others, None for its own; default: no trace shares any.
+    flag_when : {"above", "below"}
+        The detector's suspicious side.
+    thresholds : array of float, shape (thresholds,)
+        Where precision and recall are wanted, in the detector's units.
+    policy : Policy, optional
+        Chooses a threshold in every resample; any but `alerts` and `manual`.
+    count : int
+        How many resamples.
+
+    Returns
+    -------
+    Replicates
+        Figures of every resample.
+
+    Raises
+    ------
+    BadInput
+        For lengths that differ, and for a policy that labels do not move.
     """
     y, values = np.asarray(labels, dtype=bool), np.asarray(scores, dtype=np.float64)
     if y.ndim != 1 or y.shape != values.shape or (groups is not None and len(groups) != len(y)):

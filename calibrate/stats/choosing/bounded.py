@@ -56,7 +56,31 @@ class NotBounded:
 
 
 def bounded(sweep: Sweep, target: float, *, alpha: float = ALPHA) -> Bounded | NotBounded:
-    """Walk a sweep's cuts, strict to loose, from the first with START flagged labels while the bound is >= `target`."""
+    """Walk a sweep's cuts, strict to loose, from the first with START flagged labels while the bound is >= `target`.
+
+    Parameters
+    ----------
+    sweep : Sweep
+        Figures at every threshold.
+    target : float
+        The precision to meet, between 0 and 1.
+    alpha : float
+        One-sided error of each bound, between 0 and 1.
+
+    Returns
+    -------
+    Bounded or NotBounded
+        The loosest cut that passed, or why none did; never a threshold then.
+
+    Raises
+    ------
+    BadInput
+        For a target outside 0 to 1.
+
+    References
+    ----------
+    Korn and Graubard, Survey Methodology 24 (1998).
+    """
     if not 0 < target < 1:
         raise BadInput(f"no labels show a precision of {target:g}: the target must lie between 0 and 1, like 0.7")
     flagged = sweep.tp_count + sweep.fp_count
@@ -82,6 +106,22 @@ def lower_bounds(sweep: Sweep, *, alpha: float = ALPHA) -> Floats:
     """One-sided Korn-Graubard lower bound of the precision at every point; without weights Clopper-Pearson's, exactly.
 
     n* = min(flagged, P (1 - P) / V) x (t with flagged - 1 / t with flagged - strata degrees of freedom)^2.
+
+    Parameters
+    ----------
+    sweep : Sweep
+        Figures at every threshold.
+    alpha : float
+        One-sided error, between 0 and 1.
+
+    Returns
+    -------
+    array of float, shape (points,)
+        Lower bounds of precision, 0 to 1.
+
+    References
+    ----------
+    Korn and Graubard, Survey Methodology 24 (1998).
     """
     from scipy.special import betaincinv, stdtrit
 

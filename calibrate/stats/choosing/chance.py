@@ -23,6 +23,22 @@ def chance_below(sweep: Sweep, policy: Policy, *, rng: np.random.Generator, coun
     1,000 labels) such thresholds were below .7 in 29-52% of cases and this figure was within 7 points of that on
     average; resampling the labels themselves was up to 19 points too low. None for another policy, or where the target
     would never be met.
+
+    Parameters
+    ----------
+    sweep : Sweep
+        Figures at every threshold.
+    policy : Policy
+        The rule that chooses a point.
+    rng : Generator
+        Source of the random draws.
+    count : int
+        How often the verdicts are drawn anew, at most.
+
+    Returns
+    -------
+    float or None
+        A probability, 0 to 1; None for another policy, or where the target would never be met.
     """
     if policy.kind != "precision" or sweep.missing:
         return None

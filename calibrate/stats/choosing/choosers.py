@@ -24,15 +24,42 @@ class Picks:
 
 
 def pick_point(curve: Curve, policy: Policy, *, daily: Floats | None = None) -> Picks:
-    """The policy's point on every curve. `daily`: flags a day at every threshold, for the policy `alerts`.
+    """The policy's point on every curve.
+
+    `daily`: flags a day at every threshold, for the policy `alerts`.
 
     Of points that serve the policy equally the strictest.
+
+    Parameters
+    ----------
+    curve : Curve
+        One curve, or many along leading axes.
+    policy : Policy
+        The rule that chooses a point.
+    daily : array of float, shape (points,), optional
+        Flags a day at every point, for `alerts`.
+
+    Returns
+    -------
+    Picks
+        The point chosen on every curve, and whether it meets the policy.
     """
     return RULES[policy.kind](curve, policy, daily)
 
 
 def best_point(figure: Floats) -> Picks:
-    """The strictest point at which a figure is highest."""
+    """The strictest point at which a figure is highest.
+
+    Parameters
+    ----------
+    figure : array of float, shape (..., points)
+        Higher is better; NaN is never best.
+
+    Returns
+    -------
+    Picks
+        The first of the highest on every curve.
+    """
     index = _first_best([figure])
     return Picks(index, np.ones(index.shape, dtype=bool))
 

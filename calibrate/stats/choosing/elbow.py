@@ -44,7 +44,34 @@ def elbow_spread(
     count: int = REFITS,
 ) -> Spread | None:
     """Where the middle half of the elbows lies when the labels are drawn again, `low` to `high`; arguments as for
-    `bootstrap`. None where half the resamples or more hold one class only."""
+    `bootstrap`.
+
+    None where half the resamples or more hold one class only.
+
+    Parameters
+    ----------
+    labels : array of bool, shape (labels,)
+        True for hallucinated.
+    scores : array of float, shape (labels,)
+        Scores in the detector's units, NaN where it has none.
+    rng : Generator
+        Source of the random draws.
+    weights : array of float, shape (labels,), optional
+        How many traces of the traffic each label stands for; default: all alike.
+    design : Design, optional
+        How the labels were drawn; default: at random.
+    groups : sequence of hashable, optional
+        The sources a trace shares with others; default: none shares any.
+    flag_when : {"above", "below"}
+        The detector's suspicious side.
+    count : int
+        How many resamples.
+
+    Returns
+    -------
+    Spread or None
+        Quartiles in the detector's units; None where half the resamples or more hold one class only.
+    """
     chosen = bootstrap_curves(
         labels, scores, rng=rng, weights=weights, design=design, groups=groups, flag_when=flag_when,
         policy=Policy("elbow"), count=count,

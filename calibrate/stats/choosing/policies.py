@@ -70,7 +70,30 @@ def choose(
 
     `threshold` is for `manual` without a number in its text; `pool` is for `alerts`, whose flags are counted in traffic
     and not among the labels. When no threshold meets the policy the point is the nearest one, `feasible` is False and
-    `why` says so. Raises NotEnoughLabels where the labels cannot choose: a class without a scored label.
+    `why` says so.
+
+    Parameters
+    ----------
+    sweep : Sweep
+        Figures at every threshold.
+    policy : Policy
+        The rule that chooses a point.
+    detector : str
+        Named in errors and in the point.
+    threshold : float, optional
+        For `manual` without a number, in the detector's units.
+    pool : Pool, optional
+        The traffic, for `alerts`: flags are counted there.
+
+    Returns
+    -------
+    OperatingPoint
+        The point chosen; the nearest one, not `feasible`, where no threshold meets the policy.
+
+    Raises
+    ------
+    NotEnoughLabels
+        Where a class has no scored label.
     """
     # A threshold set by hand needs no labels; what they cannot measure is then None.
     if policy.kind != "manual":
@@ -86,6 +109,29 @@ def choose_bounded(sweep: Sweep, policy: Policy, *, detector: str = "", alpha: f
 
     Without one the point is where the walk began, without a guarantee, `feasible` False and with a `why`. Raises
     BadInput for another policy and for a target of 1, which no number of labels shows.
+
+    Parameters
+    ----------
+    sweep : Sweep
+        Figures at every threshold.
+    policy : Policy
+        A `precision` policy.
+    detector : str
+        Named in errors and in the point.
+    alpha : float
+        One-sided error of the bound, between 0 and 1.
+
+    Returns
+    -------
+    OperatingPoint
+        With a `bounded` guarantee, or not `feasible`.
+
+    Raises
+    ------
+    BadInput
+        For another policy, and for a target of 1.
+    NotEnoughLabels
+        Where a class has no scored label.
     """
     if policy.kind != "precision":
         raise BadInput(

@@ -62,7 +62,23 @@ _EXAMPLES = {
 
 
 def parse(text: str) -> Policy:
-    """The policy a user wrote, like one of POLICIES. Raises BadInput, with what to write instead."""
+    """The policy a user wrote, like one of POLICIES.
+
+    Parameters
+    ----------
+    text : str
+        As typed: "precision>=0.7", "f1", "cost:fa=1,miss=20", "manual:0.42".
+
+    Returns
+    -------
+    Policy
+        The policy.
+
+    Raises
+    ------
+    BadInput
+        For a text that is no policy.
+    """
     compact = "".join(text.split()).lower()
     for form, read in _FORMS.items():
         if match := re.fullmatch(form, compact):

@@ -56,7 +56,24 @@ class Frontier:
 
 
 def frontier(material: Material, price: Price, *, budget: float, shares: Sequence[float] = SHARES) -> Frontier:
-    """The cascade at every share that its filter can pick out."""
+    """The cascade at every share that its filter can pick out.
+
+    Parameters
+    ----------
+    material : Material
+        Labelled traces beside the traffic they stand for.
+    price : Price
+        The expensive detector and what it costs.
+    budget : float
+        The share of the traffic to flag, between 0 and 1.
+    shares : sequence of float
+        Shares of the traffic that it is asked about, between 0 and 1.
+
+    Returns
+    -------
+    Frontier
+        Recall and cost at every share that the filter can pick out.
+    """
     cheap = tuple(name for name in material.names if name != price.detector)
     rules: list[Rule] = [combine.mean_rank(material.of(cheap))]
     for share in shares:

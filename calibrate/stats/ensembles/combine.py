@@ -93,7 +93,25 @@ class Recipe:
 
 
 def build_rule(recipe: Recipe, material: Material) -> Rule:
-    """The ensemble this recipe makes of these traces. Raises BadInput where it cannot be made."""
+    """The ensemble this recipe makes of these traces.
+
+    Parameters
+    ----------
+    recipe : Recipe
+        What ensemble to build.
+    material : Material
+        Labelled traces beside the traffic they stand for.
+
+    Returns
+    -------
+    Rule
+        Frozen numbers that score a trace.
+
+    Raises
+    ------
+    BadInput
+        Where it cannot be built.
+    """
     names, n = material.names, len(material.names)
     if recipe.kind == "k_of_n":
         k = recipe.k
@@ -108,12 +126,43 @@ def build_rule(recipe: Recipe, material: Material) -> Rule:
 
 
 def mean_rank(material: Material) -> Weighted:
-    """The mean of the detectors' rank-normal scores, which is fitted to no label."""
+    """The mean of the detectors' rank-normal scores, which is fitted to no label.
+
+    Parameters
+    ----------
+    material : Material
+        Labelled traces beside the traffic they stand for.
+
+    Returns
+    -------
+    Weighted
+        Equal weights.
+    """
     return Weighted(dict.fromkeys(material.names, 1.0), material.standings)
 
 
 def cascade(material: Material, expensive: str, *, pass_share: float) -> Cascade:
-    """The mean rank-normal score of the other detectors lets this share of the traffic pass on to the expensive one."""
+    """The mean rank-normal score of the other detectors lets this share of the traffic pass on to the expensive one.
+
+    Parameters
+    ----------
+    material : Material
+        Labelled traces beside the traffic they stand for.
+    expensive : str
+        The detector that is asked last.
+    pass_share : float
+        The share of the traffic it is asked about, above 0 and up to 1.
+
+    Returns
+    -------
+    Cascade
+        The rule.
+
+    Raises
+    ------
+    BadInput
+        For one detector only, a share out of range, and a filter too coarse for it.
+    """
     if expensive not in material.names or len(material.names) < 2:
         raise BadInput("a cascade needs a cheap detector and an expensive one: name at least two")
     if not 0 < pass_share <= 1:
@@ -128,7 +177,22 @@ def cascade(material: Material, expensive: str, *, pass_share: float) -> Cascade
 
 
 def cascade_or_none(material: Material, expensive: str, *, pass_share: float) -> Cascade | None:
-    """None where more than this share of the traffic has the filter's most suspicious score."""
+    """None where more than this share of the traffic has the filter's most suspicious score.
+
+    Parameters
+    ----------
+    material : Material
+        Labelled traces beside the traffic they stand for.
+    expensive : str
+        The detector that is asked last.
+    pass_share : float
+        The share of the traffic it is asked about, above 0 and up to 1.
+
+    Returns
+    -------
+    Cascade or None
+        The rule, if the filter can pick out such a share.
+    """
     first = mean_rank(material.of([name for name in material.names if name != expensive]))
     pass_at = None
     if pass_share < 1:
@@ -139,15 +203,39 @@ def cascade_or_none(material: Material, expensive: str, *, pass_share: float) ->
 
 
 def logistic(material: Material, *, c: float = C) -> Logistic:
-    """The weighted ridge logistic on standardised scores with an indicator of each detector that misses some."""
+    """The weighted ridge logistic on standardised scores with an indicator of each detector that misses some.
+
+    Parameters
+    ----------
+    material : Material
+        Labelled traces beside the traffic they stand for.
+    c : float
+        Prior variance of a coefficient, as scikit-learn's C.
+
+    Returns
+    -------
+    Logistic
+        Coefficients in the detectors' units.
+    """
     inputs = inputs_of(material)
     design = design_matrix(material.scores, inputs, has_gaps(material))
     fitted = fit_ridge(design, material.labels.astype(np.float64), material.weights / material.weights.mean(), c=c)
-    return with_coefficients(inputs, has_gaps(material), fitted.coefficients)
+    return _with_coefficients(inputs, has_gaps(material), fitted.coefficients)
 
 
 def inputs_of(material: Material) -> dict[str, Input]:
-    """Centre and spread of each detector in the traffic."""
+    """Centre and spread of each detector in the traffic.
+
+    Parameters
+    ----------
+    material : Material
+        Labelled traces beside the traffic they stand for.
+
+    Returns
+    -------
+    dict of str to Input
+        By detector, without coefficients.
+    """
     inputs = {}
     for name in material.names:
         values, weights = scored(material.traffic[name], material.traffic_weights)
@@ -160,19 +248,45 @@ def inputs_of(material: Material) -> dict[str, Input]:
 
 
 def has_gaps(material: Material) -> tuple[str, ...]:
-    """The detectors that miss a score, among labels or traffic."""
+    """The detectors that miss a score, among labels or traffic.
+
+    Parameters
+    ----------
+    material : Material
+        Labelled traces beside the traffic they stand for.
+
+    Returns
+    -------
+    tuple of str
+        Names in alphabetical order.
+    """
     both = (material.scores, material.traffic)
     return tuple(name for name in material.names if any(not np.isfinite(columns[name]).all() for columns in both))
 
 
 def design_matrix(scores: Mapping[str, Floats], inputs: Mapping[str, Input], gaps: Sequence[str]) -> Floats:
-    """z of every detector, then 1 where it is missing for each of `gaps`; shape (traces, features)."""
+    """z of every detector, then 1 where it is missing for each of `gaps`; shape (traces, features).
+
+    Parameters
+    ----------
+    scores : mapping of str to array of float, shape (traces,)
+        By detector, NaN for none.
+    inputs : mapping of str to Input
+        Centre and spread of each.
+    gaps : sequence of str
+        Detectors that get an indicator of a missing score.
+
+    Returns
+    -------
+    array of float, shape (traces, features)
+        Features.
+    """
     columns = [inputs[name].z(scores[name]) for name in sorted(inputs)]
     columns += [(~np.isfinite(scores[name])).astype(np.float64) for name in gaps]
     return np.column_stack(columns)
 
 
-def with_coefficients(inputs: Mapping[str, Input], gaps: Sequence[str], coefficients: Floats) -> Logistic:
+def _with_coefficients(inputs: Mapping[str, Input], gaps: Sequence[str], coefficients: Floats) -> Logistic:
     names = sorted(inputs)
     slopes = dict(zip(names, coefficients[1:], strict=False))
     missing = dict(zip(gaps, coefficients[1 + len(names) :], strict=True))
@@ -186,7 +300,22 @@ def with_coefficients(inputs: Mapping[str, Input], gaps: Sequence[str], coeffici
 
 
 def standing(scores: Floats, weights: Floats, *, flag_when: FlagWhen) -> Standing:
-    """Each score's place in the traffic, at KNOTS of its scores: the ends, and equal steps of traffic between."""
+    """Each score's place in the traffic, at KNOTS of its scores: the ends, and equal steps of traffic between.
+
+    Parameters
+    ----------
+    scores : array of float, shape (traces,)
+        Of the traffic, NaN for none.
+    weights : array of float, shape (traces,)
+        What each trace stands for.
+    flag_when : {"above", "below"}
+        The detector's suspicious side.
+
+    Returns
+    -------
+    Standing
+        Knots of the traffic's distribution.
+    """
     from scipy.special import ndtri
 
     values, w = scored(scores, weights)
@@ -205,7 +334,22 @@ def standing(scores: Floats, weights: Floats, *, flag_when: FlagWhen) -> Standin
 
 def cut_at_budget(scores: Floats, weights: Floats, *, budget: float) -> float | None:
     """The lowest score at which no more than the share `budget` of the traffic is flagged; None where the most
-    suspicious score alone is shared by more."""
+    suspicious score alone is shared by more.
+
+    Parameters
+    ----------
+    scores : array of float, shape (traces,)
+        Higher is more suspicious, NaN is never flagged.
+    weights : array of float, shape (traces,)
+        What each trace stands for.
+    budget : float
+        The share of the traffic to flag, between 0 and 1.
+
+    Returns
+    -------
+    float or None
+        A score of the traffic.
+    """
     values, w = scored(scores, weights)
     order = np.argsort(-values, kind="stable")
     ranked, share = values[order], np.cumsum(w[order]) / weights.sum()
@@ -215,11 +359,38 @@ def cut_at_budget(scores: Floats, weights: Floats, *, budget: float) -> float | 
 
 
 def flags_at_cut(scores: Floats, threshold: float | None) -> Bools:
+    """Whether each score reaches the cut.
+
+    Parameters
+    ----------
+    scores : array of float, shape (traces,)
+        An ensemble's scores.
+    threshold : float or None
+        The cut; None flags nothing.
+
+    Returns
+    -------
+    array of bool, shape (traces,)
+        Whether each is flagged.
+    """
     return np.zeros(len(scores), dtype=bool) if threshold is None else reaches(scores, threshold)
 
 
 def thresholds_at_budget(material: Material, budget: float) -> dict[str, float | None]:
-    """The threshold, in its units, at which each detector alone flags this share of the traffic; None: it cannot."""
+    """The threshold, in its units, at which each detector alone flags this share of the traffic; None: it cannot.
+
+    Parameters
+    ----------
+    material : Material
+        Labelled traces beside the traffic they stand for.
+    budget : float
+        The share of the traffic to flag, between 0 and 1.
+
+    Returns
+    -------
+    dict of str to float or None
+        By detector, in its units.
+    """
     thresholds = {}
     for name in material.names:
         side = material.flag_when[name]
@@ -229,7 +400,20 @@ def thresholds_at_budget(material: Material, budget: float) -> dict[str, float |
 
 
 def flags_at_thresholds(material: Material, thresholds: Mapping[str, float | None]) -> dict[str, Bools]:
-    """What each detector flags of the labelled traces at its threshold."""
+    """What each detector flags of the labelled traces at its threshold.
+
+    Parameters
+    ----------
+    material : Material
+        Labelled traces beside the traffic they stand for.
+    thresholds : mapping of str to float or None
+        By detector, in its units; None flags nothing.
+
+    Returns
+    -------
+    dict of str to array of bool, shape (labels,)
+        By detector.
+    """
     return {
         name: np.zeros(len(material.labels), dtype=bool)
         if at is None
@@ -239,5 +423,19 @@ def flags_at_thresholds(material: Material, thresholds: Mapping[str, float | Non
 
 
 def scored(values: Floats, weights: Floats) -> tuple[Floats, Floats]:
+    """Leave out the traces without a score.
+
+    Parameters
+    ----------
+    values : array of float, shape (traces,)
+        Scores, NaN for none.
+    weights : array of float, shape (traces,)
+        What each trace stands for.
+
+    Returns
+    -------
+    tuple of array of float
+        Scores and weights of the traces that have a score.
+    """
     finite = np.isfinite(values)
     return values[finite], weights[finite]

@@ -33,8 +33,22 @@ class Correlation:
 
 
 def joint_false_positives(material: Material, flags: Mapping[str, Bools]) -> tuple[Joint, ...]:
-    """At least 1, 2, ... of the detectors flag a clean trace; nothing of fewer than two. `flags` are theirs of the
-    labelled traces."""
+    """At least 1, 2, ... of the detectors flag a clean trace; nothing of fewer than two.
+
+    `flags` are theirs of the labelled traces.
+
+    Parameters
+    ----------
+    material : Material
+        Labelled traces beside the traffic they stand for.
+    flags : mapping of str to array of bool, shape (labels,)
+        What each detector flags.
+
+    Returns
+    -------
+    tuple of Joint
+        For 1, 2, ... detectors; empty for fewer than two.
+    """
     if len(flags) < 2:
         return ()
     each = np.stack([flags[name] for name in sorted(flags)])
@@ -43,7 +57,18 @@ def joint_false_positives(material: Material, flags: Mapping[str, Bools]) -> tup
 
 
 def correlation(material: Material) -> Correlation:
-    """Weighted by what each label stands for, as the traffic has it and not the sample."""
+    """Weighted by what each label stands for, as the traffic has it and not the sample.
+
+    Parameters
+    ----------
+    material : Material
+        Labelled traces beside the traffic they stand for.
+
+    Returns
+    -------
+    Correlation
+        Spearman's, by pair of detectors.
+    """
     clean, names = ~material.labels, material.names
     w = material.weights[clean]
     columns = [suspicion(material.scores[name][clean], material.flag_when[name]) for name in names]
@@ -58,7 +83,22 @@ def correlation(material: Material) -> Correlation:
 
 
 def spearman(first: Floats, second: Floats, weights: Floats) -> float:
-    """Pearson's correlation of weighted mid-ranks; with equal weights Spearman's rho. NaN where there is none."""
+    """Pearson's correlation of weighted mid-ranks; with equal weights Spearman's rho.
+
+    NaN where there is none.
+
+    Parameters
+    ----------
+    first, second : array of float, shape (traces,)
+        Scores that both have.
+    weights : array of float, shape (traces,)
+        What each trace stands for.
+
+    Returns
+    -------
+    float
+        -1 to 1.
+    """
     if len(first) < 3:
         return float("nan")
     x, y = (

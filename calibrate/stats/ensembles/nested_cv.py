@@ -34,13 +34,47 @@ FOLDS = 5
 
 
 def repeat_folds(material: Material, *, rng: np.random.Generator, repeats: int = REPEATS, folds: int = FOLDS) -> Ints:
-    """A fold for every trace, `repeats` times, shape (repeats, traces), whole groups at a time."""
+    """A fold for every trace, `repeats` times, shape (repeats, traces), whole groups at a time.
+
+    Parameters
+    ----------
+    material : Material
+        Labelled traces beside the traffic they stand for.
+    rng : Generator
+        Source of the random draws.
+    repeats : int
+        How often the folds are dealt anew.
+    folds : int
+        How many folds.
+
+    Returns
+    -------
+    array of int, shape (repeats, labels)
+        Fold numbers from 0.
+    """
     units = Units.among(material.groups).of
     return np.stack([deal_folds(material.labels, units, folds=folds, rng=rng) for _ in range(repeats)])
 
 
 def judge_recipe(recipe: Recipe, material: Material, folds: Ints, *, budget: float) -> Judged:
-    """What the recipe's rule flags of each trace at the alert budget when made without the trace's fold."""
+    """What the recipe's rule flags of each trace at the alert budget when made without the trace's fold.
+
+    Parameters
+    ----------
+    recipe : Recipe
+        What ensemble to build.
+    material : Material
+        Labelled traces beside the traffic they stand for.
+    folds : array of int, shape (repeats, labels)
+        The fold of every label in every repeat.
+    budget : float
+        The share of the traffic to flag, between 0 and 1.
+
+    Returns
+    -------
+    Judged
+        Flags and scores; one repeat for a rule that sees no labels.
+    """
     if recipe.kind == "logistic" and material.positives >= FEW:
         return _refitted(material, folds, budget=budget)
     # The rule sees no labels: made once, it is the same in every fold.
@@ -48,7 +82,22 @@ def judge_recipe(recipe: Recipe, material: Material, folds: Ints, *, budget: flo
 
 
 def judge_single(name: str, material: Material, *, budget: float) -> Judged:
-    """One detector alone; it is fitted to nothing."""
+    """One detector alone; it is fitted to nothing.
+
+    Parameters
+    ----------
+    name : str
+        The detector.
+    material : Material
+        Labelled traces beside the traffic they stand for.
+    budget : float
+        The share of the traffic to flag, between 0 and 1.
+
+    Returns
+    -------
+    Judged
+        Flags and scores, one repeat.
+    """
     return apply_rule(Vote(1, {name: material.standings[name]}), material, budget=budget)
 
 
@@ -57,8 +106,22 @@ def judge_best_single(material: Material, folds: Ints, *, budget: float) -> Judg
 
     One of those that can flag so little; the best by AUROC, a missing score being the least suspicious: at a few
     positives recall at the budget is too coarse to choose by.
+
+    Parameters
+    ----------
+    material : Material
+        Labelled traces beside the traffic they stand for.
+    folds : array of int, shape (repeats, labels)
+        The fold of every label in every repeat.
+    budget : float
+        The share of the traffic to flag, between 0 and 1.
+
+    Returns
+    -------
+    Judged
+        Flags and scores of the detector chosen for each fold.
     """
-    singles = [judge_single(name, material, budget=budget) for name in able_detectors(material, budget=budget)]
+    singles = [judge_single(name, material, budget=budget) for name in _able_detectors(material, budget=budget)]
     flags, scores = (np.stack([getattr(single, part)[0] for single in singles]) for part in ("flags", "scores"))
     chosen = np.stack([np.argmax(_areas(material, scores, repeat), axis=0)[repeat] for repeat in folds])
     rows = np.arange(len(material.labels))
@@ -66,26 +129,69 @@ def judge_best_single(material: Material, folds: Ints, *, budget: float) -> Judg
 
 
 def best_single(material: Material, *, budget: float) -> str:
-    """The detector that ranks best on all the labels, of those that can flag so little."""
-    nowhere, names = np.full(len(material.labels), -1), able_detectors(material, budget=budget)
+    """The detector that ranks best on all the labels, of those that can flag so little.
+
+    Parameters
+    ----------
+    material : Material
+        Labelled traces beside the traffic they stand for.
+    budget : float
+        The share of the traffic to flag, between 0 and 1.
+
+    Returns
+    -------
+    str
+        Its name.
+    """
+    nowhere, names = np.full(len(material.labels), -1), _able_detectors(material, budget=budget)
     scores = np.stack([judge_single(name, material, budget=budget).scores[0] for name in names])
     return names[int(np.argmax(_areas(material, scores, nowhere, folds=1)[:, 0]))]
 
 
-def able_detectors(material: Material, *, budget: float) -> tuple[str, ...]:
+def _able_detectors(material: Material, *, budget: float) -> tuple[str, ...]:
     """The detectors that can flag no more than this share of the traffic, and some; all where none can."""
     cuts = combine.thresholds_at_budget(material, budget)
     return tuple(name for name in material.names if cuts[name] is not None) or material.names
 
 
 def apply_rule(rule: Rule, material: Material, *, budget: float) -> Judged:
-    """A rule as it is, at its budget cut."""
+    """A rule as it is, at its budget cut.
+
+    Parameters
+    ----------
+    rule : Rule
+        The ensemble.
+    material : Material
+        Labelled traces beside the traffic they stand for.
+    budget : float
+        The share of the traffic to flag, between 0 and 1.
+
+    Returns
+    -------
+    Judged
+        Flags and scores, one repeat.
+    """
     scores = rule.score(material.scores)
     return Judged(flags_at_cut(scores, budget_cut(rule, material, budget=budget))[None], scores[None])
 
 
 def budget_cut(rule: Rule, material: Material, *, budget: float) -> float | None:
-    """The cut at which the rule flags this share of the traffic; fixed thresholds have theirs already."""
+    """The cut at which the rule flags this share of the traffic; fixed thresholds have theirs already.
+
+    Parameters
+    ----------
+    rule : Rule
+        The ensemble.
+    material : Material
+        Labelled traces beside the traffic they stand for.
+    budget : float
+        The share of the traffic to flag, between 0 and 1.
+
+    Returns
+    -------
+    float or None
+        A cut of the rule's score; None where it cannot flag so little.
+    """
     if isinstance(rule, Fixed):
         return float(rule.k)
     return cut_at_budget(rule.score(material.traffic), material.traffic_weights, budget=budget)

@@ -54,7 +54,22 @@ class Drawn:
 
 
 def draw_resamples(material: Material, *, rng: np.random.Generator, count: int = RESAMPLES) -> Drawn:
-    """`count` resamples, fewer of very many traces: groups are drawn whole, and within strata where they lie in one."""
+    """`count` resamples, fewer of very many traces: groups are drawn whole, and within strata where they lie in one.
+
+    Parameters
+    ----------
+    material : Material
+        Labelled traces beside the traffic they stand for.
+    rng : Generator
+        Source of the random draws.
+    count : int
+        How many resamples.
+
+    Returns
+    -------
+    Drawn
+        Weights of the labels in every resample.
+    """
     size = max(min(count, CELLS // max(len(material.labels), 1)), min(count, LEAST))
     units = bootstrap.Units.among(material.groups, material.strata)
     seen = np.concatenate(list(bootstrap.draw_counts(units, size, rng))) * material.weights
@@ -64,7 +79,22 @@ def draw_resamples(material: Material, *, rng: np.random.Generator, count: int =
 
 
 def measure_performance(material: Material, judged: Judged) -> Performance:
-    """The figures of one rule. Its precision is that of all flags: a repeat counts for as much as it flags."""
+    """The figures of one rule.
+
+    Its precision is that of all flags: a repeat counts for as much as it flags.
+
+    Parameters
+    ----------
+    material : Material
+        Labelled traces beside the traffic they stand for.
+    judged : Judged
+        What a rule flags and scores, out of fold.
+
+    Returns
+    -------
+    Performance
+        Recall, precision and flag rate with intervals.
+    """
     each = [measure_flags(material, flags) for flags in judged.flags]
     same, flagged = [1.0] * len(each), [repeat.flag_rate.value or 0.0 for repeat in each]
     return Performance(
@@ -75,7 +105,20 @@ def measure_performance(material: Material, judged: Judged) -> Performance:
 
 
 def measure_flags(material: Material, flags: Bools) -> Figures:
-    """What the labels tell of these flags, one a trace."""
+    """What the labels tell of these flags, one a trace.
+
+    Parameters
+    ----------
+    material : Material
+        Labelled traces beside the traffic they stand for.
+    flags : array of bool, shape (labels,)
+        What is flagged.
+
+    Returns
+    -------
+    Figures
+        Shares with intervals.
+    """
     return figures(
         sweep(
             material.labels,
@@ -95,6 +138,24 @@ def recall_difference(material: Material, first: Judged, second: Judged, drawn: 
     Around it the interval is Agresti and Min's for matched pairs (Statistics in Medicine 24, 2005) with a quarter of a
     trace for each of the four ways a pair can fall, which keeps a few labels that agree from claiming certainty. Half a
     trace, as they have it, covers .94 to .99 here, none .91 to .95 (docs/adr/0006).
+
+    Parameters
+    ----------
+    material : Material
+        Labelled traces beside the traffic they stand for.
+    first, second : Judged
+        Out of fold, on the same folds.
+    drawn : Drawn
+        Resamples of the labels.
+
+    Returns
+    -------
+    Interval
+        -1 to 1, without bounds where the labels are too few.
+
+    References
+    ----------
+    Agresti and Min, Statistics in Medicine 24 (2005).
     """
     y, w = material.labels, material.weights
     if not y.any():
@@ -113,8 +174,24 @@ def recall_difference(material: Material, first: Judged, second: Judged, drawn: 
 
 
 def auroc_within_folds(material: Material, judged: Judged, drawn: Drawn) -> Interval:
-    """AUROC with its interval, over pairs within a fold: scores of two folds come from two fits. Each resample reads
-    one repeat."""
+    """AUROC with its interval, over pairs within a fold: scores of two folds come from two fits.
+
+    Each resample reads one repeat.
+
+    Parameters
+    ----------
+    material : Material
+        Labelled traces beside the traffic they stand for.
+    judged : Judged
+        What a rule flags and scores, out of fold.
+    drawn : Drawn
+        Resamples of the labels.
+
+    Returns
+    -------
+    Interval
+        0 to 1.
+    """
     y, repeats = material.labels, len(judged.scores)
     here = [_within(y, judged, repeat, material.weights[None])[0] for repeat in range(repeats)]
     value = float(np.mean(here))

@@ -85,7 +85,7 @@ class Vote:
         return tuple(sorted(self.standings))
 
     def score(self, scores: Scores) -> Floats:
-        columns = columns_of(scores, self.detectors)
+        columns = _columns_of(scores, self.detectors)
         each = np.stack([self.standings[name].suspicion(columns[name]) for name in self.detectors])
         return np.asarray(np.sort(each, axis=0)[-self.k])
 
@@ -103,7 +103,7 @@ class Fixed:
         return tuple(sorted(self.thresholds))
 
     def score(self, scores: Scores) -> Floats:
-        columns = columns_of(scores, self.detectors)
+        columns = _columns_of(scores, self.detectors)
         each = [flags(columns[name], at, side) for name, (side, at) in sorted(self.thresholds.items())]
         return np.asarray(np.sum(each, axis=0, dtype=np.float64))
 
@@ -121,7 +121,7 @@ class Weighted:
         return tuple(sorted(self.standings))
 
     def score(self, scores: Scores) -> Floats:
-        columns = columns_of(scores, self.detectors)
+        columns = _columns_of(scores, self.detectors)
         each = [self.weights[name] * self.standings[name].normal(columns[name]) for name in self.detectors]
         return np.asarray(np.sum(each, axis=0) / sum(abs(self.weights[name]) for name in self.detectors))
 
@@ -154,7 +154,7 @@ class Logistic:
         return tuple(sorted(self.inputs))
 
     def score(self, scores: Scores) -> Floats:
-        columns = columns_of(scores, self.detectors)
+        columns = _columns_of(scores, self.detectors)
         parts = [np.full(len(columns[self.detectors[0]]), self.intercept)]
         for name in self.detectors:
             member, values = self.inputs[name], columns[name]
@@ -186,7 +186,7 @@ class Cascade:
         return np.full(len(first), True) if self.pass_at is None else reaches(first, self.pass_at)
 
     def score(self, scores: Scores) -> Floats:
-        columns = columns_of(scores, self.detectors)
+        columns = _columns_of(scores, self.detectors)
         last = columns[self.expensive]
         second = self.passes(columns) & np.isfinite(last)
         return np.where(second, 1 + self.standing.suspicion(last), expit(self.filter.score(columns)))
@@ -195,7 +195,7 @@ class Cascade:
 Rule = Vote | Fixed | Weighted | Logistic | Cascade
 
 
-def columns_of(scores: Scores, names: tuple[str, ...]) -> dict[str, Floats]:
+def _columns_of(scores: Scores, names: tuple[str, ...]) -> dict[str, Floats]:
     """One array per name, all of one length; NaN for what is not there. Raises BadInput for lengths that differ."""
     given = {name: np.atleast_1d(np.asarray(scores[name], dtype=np.float64)) for name in names if name in scores}
     lengths = {len(values) for values in given.values()}
@@ -206,7 +206,18 @@ def columns_of(scores: Scores, names: tuple[str, ...]) -> dict[str, Floats]:
 
 
 def to_json(rule: Rule) -> dict[str, Any]:
-    """The rule as JSON can hold it; `from_json` gives the same rule back, to the last digit."""
+    """The rule as JSON can hold it; `from_json` gives the same rule back, to the last digit.
+
+    Parameters
+    ----------
+    rule : Rule
+        The ensemble.
+
+    Returns
+    -------
+    dict
+        Numbers, strings, lists and objects only.
+    """
     document = {"form": rule.form, **asdict(rule)}
     if isinstance(rule, Cascade):
         document["filter"] = to_json(rule.filter)
@@ -214,7 +225,23 @@ def to_json(rule: Rule) -> dict[str, Any]:
 
 
 def from_json(document: Mapping[str, Any]) -> Rule:
-    """Raises BadInput for what is no rule."""
+    """Read a rule back from JSON.
+
+    Parameters
+    ----------
+    document : mapping
+        What `to_json` gave.
+
+    Returns
+    -------
+    Rule
+        The same rule, to the last digit.
+
+    Raises
+    ------
+    BadInput
+        For what is no rule.
+    """
     try:
         return _READERS[document["form"]]({key: value for key, value in document.items() if key != "form"})
     except (AttributeError, KeyError, TypeError, ValueError) as error:

@@ -27,8 +27,34 @@ class NoBaseline(BadInput):
 def fit_baseline(values: ArrayLike, *, statistic: str, model: str, now: datetime) -> Baseline:
     """Median and 1.4826 times the median absolute deviation (Rousseeuw and Croux 1993), in the values' unit.
 
-    Half of the answers may be anything before either of them is. Raises NoBaseline for fewer than MINIMUM values, and
-    for values at least half of which are one and the same.
+    Half of the answers may be anything before either of them is.
+
+    Parameters
+    ----------
+    values : array of float, shape (answers,)
+        The statistic of clean answers, in its unit.
+    statistic : str
+        Its name.
+    model : str
+        The model that answered.
+    now : datetime
+        When the baseline is made.
+
+    Returns
+    -------
+    Baseline
+        Median and scaled median absolute deviation.
+
+    Raises
+    ------
+    NoBaseline
+        For too few answers, and where half of them have one value.
+    BadInput
+        For values that are not finite.
+
+    References
+    ----------
+    Rousseeuw and Croux, Journal of the American Statistical Association 88 (1993).
     """
     answers = np.asarray(values, dtype=np.float64)
     if answers.ndim != 1 or not np.isfinite(answers).all():

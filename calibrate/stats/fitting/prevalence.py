@@ -29,10 +29,30 @@ class Prevalence:
 
 
 def estimate_prevalence(probabilities: ArrayLike, prior: float) -> Prevalence:
-    """The share in traffic whose mapped probabilities these are; NaN, for what has no score, is left out. `prior` is
-    the share in the traffic that the map is right for: the mean of the map over it.
+    """The share in traffic whose mapped probabilities these are; NaN, for what has no score, is left out.
 
-    Raises BadInput for a prior or a probability outside 0 to 1, and without any.
+    `prior` is the share in the traffic that the map is right for: the mean of the map over it.
+
+    Parameters
+    ----------
+    probabilities : array of float, shape (traces,)
+        Mapped probabilities, 0 to 1, NaN for a trace without a score.
+    prior : float
+        The share hallucinated in the traffic that the map is right for, between 0 and 1.
+
+    Returns
+    -------
+    Prevalence
+        The share that the scores look like.
+
+    Raises
+    ------
+    BadInput
+        For a prior or a probability out of range, and without any.
+
+    References
+    ----------
+    Saerens, Latinne and Decaestecker, Neural Computation 14 (2002).
     """
     p = np.asarray(probabilities, dtype=np.float64)
     p = p[~np.isnan(p)]

@@ -98,11 +98,37 @@ def fit_map(
     design: Design | None = None,
     groups: Sequence[Hashable] | None = None,
 ) -> Fitted:
-    """Fit and judge the map of one detector. A trace without a score (NaN) is left out.
+    """Fit and judge the map of one detector.
+
+    A trace without a score (NaN) is left out.
 
     `labels` are True for hallucinated, `design` is how they were drawn (None: at random), `groups` the sources a trace
-    shares with others (None: a group of its own). Raises NotEnoughLabels below 10 labels of either verdict, and where
-    they come from fewer than 5 groups.
+    shares with others (None: a group of its own).
+
+    Parameters
+    ----------
+    labels : array of bool, shape (labels,)
+        True for hallucinated.
+    scores : array of float, shape (labels,)
+        Scores in the detector's units, NaN where it has none.
+    flag_when : {"above", "below"}
+        The detector's suspicious side.
+    rng : Generator
+        Deals the folds and draws the resamples.
+    design : Design, optional
+        How the labels were drawn; default: at random.
+    groups : sequence of hashable, length labels, optional
+        The sources that a trace shares with others; default: none shares any.
+
+    Returns
+    -------
+    Fitted
+        The map and what it is worth, out of fold.
+
+    Raises
+    ------
+    NotEnoughLabels
+        Below 10 scored labels of either verdict, or 5 groups of either.
     """
     y, values = np.asarray(labels, dtype=bool), np.asarray(scores, dtype=np.float64)
     given = check_weights(None, design, len(y))
@@ -139,6 +165,32 @@ def judge_probabilities(
     averaged, bins use the mean. Bins hold equal numbers of labels (ties stay together), by default 10, or fewer so that
     each holds about 20. `units` are what the bootstrap behind the intervals draws, default every label on its own;
     `strata`, a code per label, says which were drawn together (calibrate.stats.intervals.unseen_positives).
+
+    Parameters
+    ----------
+    labels : array of bool, shape (labels,)
+        True for hallucinated.
+    probability : array of float, shape (labels,) or (repeats, labels)
+        P(hallucinated), 0 to 1.
+    rng : Generator
+        Source of the random draws.
+    weights : array of float, shape (labels,), optional
+        How many traces of the traffic each label stands for; default: all alike.
+    units : Units, optional
+        What the bootstrap draws; default: every label on its own.
+    strata : array of int, shape (labels,), optional
+        A code per label: which labels were drawn together.
+    bins : int, optional
+        How many bins; default: 10, or fewer so that each holds about 20 labels.
+
+    Returns
+    -------
+    Reliability
+        Losses with intervals, and the bins of a reliability diagram.
+
+    References
+    ----------
+    Brier, Monthly Weather Review 78 (1950).
     """
     y, every = np.asarray(labels, dtype=bool), np.atleast_2d(np.asarray(probability, dtype=np.float64))
     given = check_weights(weights, None, len(y))
@@ -168,7 +220,20 @@ def judge_probabilities(
 
 
 def equal_bins(values: Floats, count: int) -> Ints:
-    """The bin of every value, from 0 in rising order: equal numbers of values in each, equal values in one bin."""
+    """The bin of every value, from 0 in rising order: equal numbers of values in each, equal values in one bin.
+
+    Parameters
+    ----------
+    values : array of float, shape (labels,)
+        What to bin.
+    count : int
+        How many bins, at most.
+
+    Returns
+    -------
+    array of int, shape (labels,)
+        Bin numbers from 0.
+    """
     run, times = np.unique(values, return_inverse=True, return_counts=True)[1:]
     middle = np.cumsum(times) - times / 2
     place = np.minimum((middle * count / len(values)).astype(np.int64), count - 1)

@@ -55,7 +55,23 @@ class FittedMap:
 
 
 def hinge(z: Floats) -> Floats:
-    """[z, max(z, 0)^2 / 2] on a new last axis: the top of the scores may rise faster or slower than the body."""
+    """[z, max(z, 0)^2 / 2] on a new last axis: the top of the scores may rise faster or slower than the body.
+
+    Parameters
+    ----------
+    z : array of float, shape (...)
+        Standardised scores, positive where suspicious.
+
+    Returns
+    -------
+    array of float, shape (..., 2)
+        Features of the logistic.
+
+    Examples
+    --------
+    >>> hinge(np.array([-1.0, 2.0])).tolist()
+    [[-1.0, 0.0], [2.0, 2.0]]
+    """
     return np.stack([z, np.maximum(z, 0.0) ** 2 / 2], axis=-1)
 
 
@@ -70,7 +86,30 @@ def fit_probability_map(
     """Fit the map on labelled traces; a trace without a score (NaN) is left out.
 
     `weights` are 1 / the chance that a trace was drawn; they are scaled to one label each on average, so that the
-    penalty means the same for every design. Raises BadInput without both classes, or when all scores are equal.
+    penalty means the same for every design.
+
+    Parameters
+    ----------
+    labels : array of bool, shape (labels,)
+        True for hallucinated.
+    scores : array of float, shape (labels,)
+        Scores in the detector's units, NaN where it has none.
+    weights : array of float, shape (labels,), optional
+        How many traces of the traffic each label stands for; default: all alike.
+    flag_when : {"above", "below"}
+        The detector's suspicious side.
+    c : float
+        Prior variance of a coefficient, as scikit-learn's C.
+
+    Returns
+    -------
+    FittedMap
+        From score to P(hallucinated).
+
+    Raises
+    ------
+    BadInput
+        Without both classes, for infinite scores, and where all scores are equal.
     """
     y, values = np.asarray(labels, dtype=bool), np.asarray(scores, dtype=np.float64)
     if y.shape != values.shape or y.ndim != 1:
@@ -108,6 +147,24 @@ def fit_ridge(
 
     `features` has shape (..., rows, features); `labels` (0 to 1) and `weights` (..., rows); `c` is one number, or one
     per feature. The intercept is free; `c_free` above 0 holds it as well, which one-class data needs to have a minimum.
+
+    Parameters
+    ----------
+    features : array of float, shape (..., rows, features)
+        One fit per entry of the leading axes.
+    labels : array of float, shape (..., rows)
+        The share hallucinated, 0 to 1.
+    weights : array of float, shape (..., rows), optional
+        What each row counts; default: 1.
+    c : float or array of float, shape (features,)
+        Prior variance of each coefficient.
+    c_free : float
+        Prior variance of the intercept; 0 leaves it free.
+
+    Returns
+    -------
+    Ridge
+        Coefficients and curvature of every fit.
     """
     x = with_one(features)
     w = np.broadcast_to(np.ones(1) if weights is None else weights, labels.shape)
@@ -132,12 +189,34 @@ def fit_ridge(
 
 
 def expit(eta: Floats) -> Floats:
-    """The probability of which `eta` is the log odds."""
+    """The probability of which `eta` is the log odds.
+
+    Parameters
+    ----------
+    eta : array of float
+        Log odds.
+
+    Returns
+    -------
+    array of float
+        Probabilities, 0 to 1.
+    """
     return np.asarray(0.5 * (1 + np.tanh(eta / 2)))
 
 
 def with_one(features: Floats) -> Floats:
-    """A first column of ones, for the intercept."""
+    """A first column of ones, for the intercept.
+
+    Parameters
+    ----------
+    features : array of float, shape (..., features)
+        Without the intercept.
+
+    Returns
+    -------
+    array of float, shape (..., 1 + features)
+        With it.
+    """
     return np.concatenate([np.ones((*features.shape[:-1], 1)), features], axis=-1)
 
 

@@ -32,6 +32,16 @@ def smooth_sweep(sweep: Sweep) -> SmoothCurve:
 
     The model is a logistic on [z, max(z, 0)^2 / 2], z the standardised score, positive where it is suspicious. Needs
     both classes among the scored labels. Recall is end to end: hallucinations without a score stay in its denominator.
+
+    Parameters
+    ----------
+    sweep : Sweep
+        Both classes scored.
+
+    Returns
+    -------
+    SmoothCurve
+        Fitted figures at every point.
     """
     hallucinated = np.diff(sweep.tp, prepend=0.0)
     weight = hallucinated + np.diff(sweep.fp, prepend=0.0)
@@ -40,8 +50,25 @@ def smooth_sweep(sweep: Sweep) -> SmoothCurve:
 
 
 def smooth_curves(curve: Curve, features: Floats, *, labels: int) -> SmoothCurve:
-    """The same for a curve or for many resampled ones, shape (resamples, points). `features` are those of the points;
-    `labels` have a score, so that the penalty is felt per label whatever the weights."""
+    """The same for a curve or for many resampled ones, shape (resamples, points).
+
+    `features` are those of the points; `labels` have a score, so that the penalty is felt per label whatever the
+    weights.
+
+    Parameters
+    ----------
+    curve : Curve
+        One curve, or many of shape (resamples, points).
+    features : array of float, shape (points, 2)
+        Of the points (`features_of`).
+    labels : int
+        How many have a score.
+
+    Returns
+    -------
+    SmoothCurve
+        Fitted figures at every point of every curve.
+    """
     hallucinated = np.diff(curve.tp, prepend=0.0)
     weight = hallucinated + np.diff(curve.fp, prepend=0.0)
     scale = labels / weight.sum(axis=-1, keepdims=True)
@@ -67,7 +94,22 @@ def smooth_curves(curve: Curve, features: Floats, *, labels: int) -> SmoothCurve
 
 def features_of(suspicious: Floats, weight: Floats) -> Floats:
     """What the logistic sees of a score, shape (scores, 2): the score at weighted mean 0 and spread 1, and a hinge that
-    lets the top of the scores rise faster or slower than the body. All 0 where scores do not differ."""
+    lets the top of the scores rise faster or slower than the body.
+
+    All 0 where scores do not differ.
+
+    Parameters
+    ----------
+    suspicious : array of float, shape (scores,)
+        Higher is more suspicious.
+    weight : array of float, shape (scores,)
+        What each stands for.
+
+    Returns
+    -------
+    array of float, shape (scores, 2)
+        Features of the logistic.
+    """
     mean = np.average(suspicious, weights=weight)
     spread = np.sqrt(np.average((suspicious - mean) ** 2, weights=weight))
     return hinge((suspicious - mean) / spread if spread > 0 else np.zeros(len(suspicious)))

@@ -22,7 +22,28 @@ class Range:
 
 
 def z_value(confidence: float) -> float:
-    """The normal quantile of a two-sided interval: 1.96 for 0.95."""
+    """The normal quantile of a two-sided interval: 1.96 for 0.95.
+
+    Parameters
+    ----------
+    confidence : float
+        Two-sided, between 0 and 1.
+
+    Returns
+    -------
+    float
+        Standard deviations.
+
+    Raises
+    ------
+    BadInput
+        For a confidence outside 0 to 1.
+
+    Examples
+    --------
+    >>> round(z_value(0.95), 2)
+    1.96
+    """
     if not 0 < confidence < 1:
         raise BadInput(f"confidence {confidence} must lie between 0 and 1, 0.95 for instance")
     return NormalDist().inv_cdf(0.5 + confidence / 2)
@@ -34,6 +55,25 @@ def wilson(share: Floats, n: Floats, *, confidence: float = 0.95) -> Range:
     Where at most `RARE` labels fall on one side, that side's bound is the Poisson one if it is further out (Brown, Cai
     and DasGupta, Statistical Science 16, 2001, section 4.1.1): of 15 labels from a share of .99, Wilson's own interval
     leaves out the truth whenever one of them is clean.
+
+    Parameters
+    ----------
+    share : array of float, shape (points,)
+        Measured shares, 0 to 1, NaN where unknown.
+    n : array of float, shape (points,)
+        Labels behind each, fractions allowed.
+    confidence : float
+        Two-sided, between 0 and 1.
+
+    Returns
+    -------
+    Range
+        Shares, one pair per point.
+
+    References
+    ----------
+    Wilson, Journal of the American Statistical Association 22 (1927). Brown, Cai and DasGupta, Statistical Science 16
+    (2001).
     """
     z2 = z_value(confidence) ** 2
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -58,7 +98,26 @@ def _least(share: Floats, n: Floats, confidence: float) -> Floats:
 
 def jeffreys(share: Floats, n: Floats, *, confidence: float = 0.95) -> Range:
     """Jeffreys' equal-tailed interval of a share measured on `n` labels, effective sizes allowed: from 0 where it is 0
-    and to 1 where it is 1 (Brown, Cai and DasGupta, 2001, section 4.3)."""
+    and to 1 where it is 1 (Brown, Cai and DasGupta, 2001, section 4.3).
+
+    Parameters
+    ----------
+    share : array of float, shape (points,)
+        Measured shares, 0 to 1, NaN where unknown.
+    n : array of float, shape (points,)
+        Labels behind each, fractions allowed.
+    confidence : float
+        Two-sided, between 0 and 1.
+
+    Returns
+    -------
+    Range
+        Shares, one pair per point.
+
+    References
+    ----------
+    Brown, Cai and DasGupta, Statistical Science 16 (2001).
+    """
     from scipy.special import betaincinv
 
     part, rest = n * share + 0.5, n * (1 - share) + 0.5

@@ -55,7 +55,22 @@ class Units:
 
 
 def draw_counts(units: Units, count: int, rng: np.random.Generator) -> Iterator[Ints]:
-    """How often each row is drawn in every resample, shape (resamples, rows), some resamples at a time."""
+    """How often each row is drawn in every resample, shape (resamples, rows), some resamples at a time.
+
+    Parameters
+    ----------
+    units : Units
+        What is drawn.
+    count : int
+        How many resamples.
+    rng : Generator
+        Source of the random draws.
+
+    Yields
+    ------
+    array of int, shape (resamples, rows)
+        Some resamples at a time.
+    """
     many, rows = int(units.sizes.sum()), len(units.of)
     size, start = np.repeat(units.sizes, units.sizes), np.repeat(np.cumsum(units.sizes) - units.sizes, units.sizes)
     step = max(1, BLOCK // max(rows, 1))
@@ -69,6 +84,20 @@ def weighted_auroc(labels: Bools, scores: Floats, weights: Floats) -> Floats:
     """Area under the ROC curve for each row of `weights`, shape (rows,); NaN where a row holds one class only.
 
     The chance that a hallucinated trace scores higher than a clean one, ties counting half. `scores` are finite.
+
+    Parameters
+    ----------
+    labels : array of bool, shape (labels,)
+        True for hallucinated.
+    scores : array of float, shape (labels,)
+        Finite, higher is more suspicious.
+    weights : array of float, shape (rows, labels)
+        What each label counts, a row per area.
+
+    Returns
+    -------
+    array of float, shape (rows,)
+        Areas, 0 to 1.
     """
     return Order.of(-scores, labels).areas(weights).auroc
 

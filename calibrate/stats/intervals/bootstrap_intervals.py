@@ -48,8 +48,28 @@ class Verdicts:
 
 def auroc_interval(value: float | None, draws: Floats, n: Verdicts) -> Interval:
     """Newcombe's score interval (Statistics in Medicine 25, 2006, method 5): the areas from which the one seen is no
-    further than chance takes it, by Hanley and McNeil's variance (Radiology 143, 1982). The `n` labels count for as
-    many as make that variance the one of `draws`, and for no more than they are."""
+    further than chance takes it, by Hanley and McNeil's variance (Radiology 143, 1982).
+
+    The `n` labels count for as many as make that variance the one of `draws`, and for no more than they are.
+
+    Parameters
+    ----------
+    value : float or None
+        The area that was measured, 0 to 1.
+    draws : array of float, shape (resamples,)
+        Areas of the resamples, NaN where one class is missing.
+    n : Verdicts
+        How many labels of either verdict.
+
+    Returns
+    -------
+    Interval
+        0 to 1, without bounds where half of the draws say nothing.
+
+    References
+    ----------
+    Newcombe, Statistics in Medicine 25 (2006). Hanley and McNeil, Radiology 143 (1982).
+    """
     from scipy.optimize import brentq
 
     areas = _enough(draws)
@@ -69,7 +89,26 @@ def auroc_interval(value: float | None, draws: Floats, n: Verdicts) -> Interval:
 
 
 def average_precision_interval(value: float | None, draws: Floats, n: Verdicts) -> Interval:
-    """On the log odds (Boyd, Eng and Page, ECML 2013), with Student's t of the rarer verdict's groups."""
+    """On the log odds (Boyd, Eng and Page, ECML 2013), with Student's t of the rarer verdict's groups.
+
+    Parameters
+    ----------
+    value : float or None
+        The average precision that was measured, 0 to 1.
+    draws : array of float, shape (resamples,)
+        Of the resamples, NaN where one class is missing.
+    n : Verdicts
+        How many groups of either verdict.
+
+    Returns
+    -------
+    Interval
+        0 to 1, without bounds where half of the draws say nothing.
+
+    References
+    ----------
+    Boyd, Eng and Page, ECML PKDD (2013).
+    """
     areas = _enough(draws)
     if value is None or areas is None:
         return Interval(value)
@@ -85,8 +124,28 @@ def average_precision_interval(value: float | None, draws: Floats, n: Verdicts) 
 def percentile_interval(value: float | None, draws: Floats, n: Verdicts) -> Interval:
     """Of any other figure, a difference for one: the expanded percentile interval (Hesterberg, The American
     Statistician 69, 2015), which reaches as much further out as Student's t of the rarer verdict's number does, but no
-    further than to the `BEYOND` outermost draws. It holds the figure itself, which draws that reckon with the unseen
-    need not."""
+    further than to the `BEYOND` outermost draws.
+
+    It holds the figure itself, which draws that reckon with the unseen need not.
+
+    Parameters
+    ----------
+    value : float or None
+        The figure that was measured.
+    draws : array of float, shape (resamples,)
+        The figure in every resample, NaN where it has none.
+    n : Verdicts
+        How many groups of either verdict.
+
+    Returns
+    -------
+    Interval
+        In the figure's unit, without bounds where draws are all alike or mostly missing.
+
+    References
+    ----------
+    Hesterberg, The American Statistician 69 (2015).
+    """
     valued = _enough(draws)
     if value is None or valued is None or np.ptp(valued) == 0:
         return Interval(value)  # draws that are all alike say that labels are few, and not that the figure is certain

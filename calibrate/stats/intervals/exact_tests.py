@@ -12,12 +12,45 @@ FIRST_SHARE, RATIO = 0.8, 0.2
 
 
 def level(attempt: int, alpha: float = ALPHA) -> float:
-    """The error that attempt 1, 2, ... at one certificate may make; summed over all of them it is `alpha`."""
+    """The error that attempt 1, 2, ... at one certificate may make; summed over all of them it is `alpha`.
+
+    Parameters
+    ----------
+    attempt : int
+        Which attempt at this certificate it is, from 1.
+    alpha : float
+        The error over all attempts, between 0 and 1.
+
+    Returns
+    -------
+    float
+        The error of this attempt.
+
+    Examples
+    --------
+    >>> [round(level(attempt), 4) for attempt in (1, 2, 3)]
+    [0.04, 0.008, 0.0016]
+    """
     return alpha * FIRST_SHARE * RATIO ** (attempt - 1)
 
 
 def walk_down(p_values: Floats, eligible: Bools, level: Floats | float) -> Ints:
-    """The last cut passed before the first eligible one that fails, -1 for none; one walk per row of (R, cuts)."""
+    """The last cut passed before the first eligible one that fails, -1 for none; one walk per row of (R, cuts).
+
+    Parameters
+    ----------
+    p_values : array of float, shape (R, cuts)
+        Strict to loose.
+    eligible : array of bool, shape (R, cuts)
+        Cuts that are tested; others are passed over.
+    level : float or array of float
+        The error of each test.
+
+    Returns
+    -------
+    array of int, shape (R,)
+        Positions of cuts.
+    """
     stopped = np.cumsum(eligible & (p_values > level), axis=-1) > 0
     passed = eligible & ~stopped
     last = p_values.shape[-1] - 1 - np.argmax(passed[..., ::-1], axis=-1)
@@ -25,7 +58,26 @@ def walk_down(p_values: Floats, eligible: Bools, level: Floats | float) -> Ints:
 
 
 def lower_bound(k: Ints, m: Ints, level: float) -> Floats:
-    """Clopper and Pearson's one-sided lower bound of a share: k of m; 0 for k = 0."""
+    """Clopper and Pearson's one-sided lower bound of a share: k of m; 0 for k = 0.
+
+    Parameters
+    ----------
+    k : array of int
+        Hallucinated labels.
+    m : array of int
+        Labels.
+    level : float
+        One-sided error, between 0 and 1.
+
+    Returns
+    -------
+    array of float
+        Shares, 0 to 1.
+
+    References
+    ----------
+    Clopper and Pearson, Biometrika 26 (1934).
+    """
     from scipy.special import betaincinv
 
     k, m = np.asarray(k), np.asarray(m)
@@ -33,7 +85,22 @@ def lower_bound(k: Ints, m: Ints, level: float) -> Floats:
 
 
 def critical(most: int, target: float, level: float) -> Ints:
-    """The fewest hallucinated of m = 0..`most` labels with P[Bin(m, target) >= k] <= level; m + 1 where none has."""
+    """The fewest hallucinated of m = 0..`most` labels with P[Bin(m, target) >= k] <= level; m + 1 where none has.
+
+    Parameters
+    ----------
+    most : int
+        The largest number of labels.
+    target : float
+        The precision to meet, between 0 and 1.
+    level : float
+        The error that this attempt may make, between 0 and 1.
+
+    Returns
+    -------
+    array of int, shape (most + 1,)
+        Hallucinated labels that pass, by number of labels.
+    """
     m = np.arange(most + 1)
     low, high = np.zeros(most + 1, dtype=np.int64), m + 1
     while np.any(low < high):
@@ -44,7 +111,22 @@ def critical(most: int, target: float, level: float) -> Ints:
 
 
 def binomial_p(k: Ints, m: Ints, target: float) -> Floats:
-    """P[Bin(m, target) >= k], exact: the chance of so many hits in m labels if the precision were only `target`."""
+    """P[Bin(m, target) >= k], exact: the chance of so many hits in m labels if the precision were only `target`.
+
+    Parameters
+    ----------
+    k : array of int
+        Hallucinated labels.
+    m : array of int
+        Labels.
+    target : float
+        The precision to meet, between 0 and 1.
+
+    Returns
+    -------
+    array of float
+        One-sided p-values, 0 to 1.
+    """
     from scipy.special import betainc
 
     inside = (k > 0) & (k <= m)

@@ -70,6 +70,34 @@ def compare_flags(
     """Compare two ways of flagging: `labels` True for hallucinated, `first` and `second` True for flagged, a row each.
 
     `design` as for a sweep; `groups` are the sources a row shares with others, None for a row on its own.
+
+    Parameters
+    ----------
+    labels : array of bool, shape (labels,)
+        True for hallucinated.
+    first, second : array of bool, shape (labels,)
+        True where each way flags.
+    design : Design, optional
+        How the labels were drawn; default: at random.
+    groups : sequence of hashable, optional
+        The sources that a trace shares with others; default: none shares any.
+    confidence : float
+        Two-sided, between 0 and 1.
+
+    Returns
+    -------
+    Paired
+        Figures of both ways, and second minus first with intervals.
+
+    Raises
+    ------
+    BadInput
+        For lengths that differ.
+
+    References
+    ----------
+    Särndal, Swensson and Wretman, Model Assisted Survey Sampling (1992), section 5.5. Bonett and Price, Statistics in
+    Medicine 31 (2012).
     """
     y = np.asarray(labels, dtype=bool)
     a, b = np.asarray(first, dtype=bool), np.asarray(second, dtype=bool)

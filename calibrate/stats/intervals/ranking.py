@@ -40,8 +40,35 @@ def rank_with_intervals(
     groups: Sequence[Hashable] | None = None,
     count: int = RESAMPLES,
 ) -> Ranked:
-    """The areas of `curve`, the sweep of these `labels` and `scores` (NaN: no score). `strata` is a code per row and
-    `weights` what one stands for; `groups` name the sources that traces share, None for a trace alone."""
+    """The areas of `curve`, the sweep of these `labels` and `scores` (NaN: no score).
+
+    `strata` is a code per row and `weights` what one stands for; `groups` name the sources that traces share, None for
+    a trace alone.
+
+    Parameters
+    ----------
+    curve : Sweep
+        The sweep of these labels and scores.
+    labels : array of bool, shape (labels,)
+        True for hallucinated.
+    scores : array of float, shape (labels,)
+        Scores in the detector's units, NaN where it has none.
+    rng : Generator
+        Source of the random draws.
+    weights : array of float, shape (labels,), optional
+        How many traces of the traffic each label stands for; default: all alike.
+    strata : array of int, shape (labels,), optional
+        A code per label: which labels were drawn together.
+    groups : sequence of hashable, optional
+        The sources that a trace shares with others; default: none shares any.
+    count : int
+        How many resamples.
+
+    Returns
+    -------
+    Ranked
+        AUROC and average precision with intervals, and their draws.
+    """
     scored = np.isfinite(scores)
     y, keys = labels[scored], -suspicion(scores, curve.flag_when)[scored]
     scored_groups = [None if groups is None else groups[i] for i in np.flatnonzero(scored).tolist()]

@@ -80,7 +80,20 @@ class PrecisionPlan:
 
 
 def band(sweep: Sweep, *, confidence: float = 0.95) -> Band:
-    """The bounds at every point of the sweep, each for itself."""
+    """The bounds at every point of the sweep, each for itself.
+
+    Parameters
+    ----------
+    sweep : Sweep
+        Figures at every threshold.
+    confidence : float
+        Two-sided, between 0 and 1.
+
+    Returns
+    -------
+    Band
+        Bounds of every figure at every point.
+    """
     of_flagged = _precision_range(sweep, confidence)
     of_hallucinated = _recall_range(sweep, confidence)
     of_clean, of_all = _false_positive_range(sweep, confidence), _flag_rate_range(sweep, confidence)
@@ -98,12 +111,47 @@ def band(sweep: Sweep, *, confidence: float = 0.95) -> Band:
 
 def simultaneous_band(sweep: Sweep, *, confidence: float = 0.95) -> Band:
     """Bounds that hold at AT_ONCE thresholds together (Bonferroni): about as many as truly differ on a curve of a few
-    hundred labels. Pointwise bounds cover such a whole curve only about 7 times in 10."""
+    hundred labels.
+
+    Pointwise bounds cover such a whole curve only about 7 times in 10.
+
+    Parameters
+    ----------
+    sweep : Sweep
+        Figures at every threshold.
+    confidence : float
+        Two-sided, between 0 and 1.
+
+    Returns
+    -------
+    Band
+        Bounds of every figure at every point, wider than pointwise.
+    """
     return band(sweep, confidence=1 - (1 - confidence) / AT_ONCE)
 
 
 def figures(sweep: Sweep, threshold: float, *, confidence: float = 0.95) -> Figures:
-    """What was measured at any threshold, observed or not, with the intervals."""
+    """What was measured at any threshold, observed or not, with the intervals.
+
+    Parameters
+    ----------
+    sweep : Sweep
+        Figures at every threshold.
+    threshold : float
+        Any number, in the detector's units.
+    confidence : float
+        Two-sided, between 0 and 1.
+
+    Returns
+    -------
+    Figures
+        Shares with intervals, and counts of labels.
+
+    Raises
+    ------
+    BadInput
+        For a threshold that is not finite.
+    """
     # A threshold that flags nothing is a point too: no hallucination found, precision unknown.
     point = sweep.point(sweep.at(threshold))
     bounds = band(point, confidence=confidence)
@@ -129,6 +177,27 @@ def expected_precision_halfwidth(
 
     Such a detector flags m = n x prevalence labels, so precision p is known to z sqrt(p (1 - p) / m), the normal
     half-width, at most 0.5. The default p = 1/2 is the widest: 300 labels at 5% give m = 15 and +/- 0.25.
+
+    Parameters
+    ----------
+    n : int
+        Labels, at least 1.
+    prevalence : float
+        The share hallucinated, above 0 and up to 1.
+    precision : float
+        The precision to be known, between 0 and 1.
+    confidence : float
+        Two-sided, between 0 and 1.
+
+    Returns
+    -------
+    PrecisionPlan
+        Expected positives and half-width.
+
+    Raises
+    ------
+    BadInput
+        For numbers out of range.
     """
     if n < 1 or not 0 < prevalence <= 1 or not 0 < precision < 1:
         raise BadInput("a plan needs at least 1 label, a prevalence above 0 and up to 1, and a precision inside (0, 1)")

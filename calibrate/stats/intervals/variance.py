@@ -69,7 +69,18 @@ class Ratio:
 
 
 def precision_ratio(sweep: Sweep) -> Ratio:
-    """Of what is flagged at each point, what is hallucinated."""
+    """Of what is flagged at each point, what is hallucinated.
+
+    Parameters
+    ----------
+    sweep : Sweep
+        Figures at every threshold.
+
+    Returns
+    -------
+    Ratio
+        One share per point.
+    """
     strata = sampled_strata(sweep)
     return _ratio(
         sweep,
@@ -83,7 +94,18 @@ def precision_ratio(sweep: Sweep) -> Ratio:
 
 
 def recall_ratio(sweep: Sweep) -> Ratio:
-    """Of what is hallucinated, scored or not, what is flagged at each point."""
+    """Of what is hallucinated, scored or not, what is flagged at each point.
+
+    Parameters
+    ----------
+    sweep : Sweep
+        Figures at every threshold.
+
+    Returns
+    -------
+    Ratio
+        One share per point.
+    """
     strata = sampled_strata(sweep)
     return _ratio(
         sweep,
@@ -97,7 +119,18 @@ def recall_ratio(sweep: Sweep) -> Ratio:
 
 
 def false_positive_ratio(sweep: Sweep) -> Ratio:
-    """Of what is clean, scored or not, what is flagged at each point."""
+    """Of what is clean, scored or not, what is flagged at each point.
+
+    Parameters
+    ----------
+    sweep : Sweep
+        Figures at every threshold.
+
+    Returns
+    -------
+    Ratio
+        One share per point.
+    """
     strata = sampled_strata(sweep)
     return _ratio(
         sweep,
@@ -111,7 +144,18 @@ def false_positive_ratio(sweep: Sweep) -> Ratio:
 
 
 def flag_rate_ratio(sweep: Sweep) -> Ratio:
-    """Of everything, what is flagged at each point."""
+    """Of everything, what is flagged at each point.
+
+    Parameters
+    ----------
+    sweep : Sweep
+        Figures at every threshold.
+
+    Returns
+    -------
+    Ratio
+        One share per point.
+    """
     strata = sampled_strata(sweep)
     return _ratio(
         sweep,
@@ -125,7 +169,18 @@ def flag_rate_ratio(sweep: Sweep) -> Ratio:
 
 
 def sampled_strata(sweep: Sweep) -> StratumCounts | None:
-    """The strata that labels were drawn from; None without labels."""
+    """The strata that labels were drawn from; None without labels.
+
+    Parameters
+    ----------
+    sweep : Sweep
+        Figures at every threshold.
+
+    Returns
+    -------
+    StratumCounts or None
+        None also where no strata were drawn from.
+    """
     return sweep.strata if sweep.n else None
 
 
@@ -136,6 +191,22 @@ def variance(sweep: Sweep, ratio: Ratio) -> Floats:
     A row's residual is 1 - P in the part, -P in the rest of the whole, 0 outside. Without a design: weighted rows, or
     clusters of them, of a large population, whose residuals have mean 0. Clusters cross strata: with both it is that of
     the strata, as many times larger as clusters make it.
+
+    Parameters
+    ----------
+    sweep : Sweep
+        Figures at every threshold.
+    ratio : Ratio
+        One of its shares.
+
+    Returns
+    -------
+    array of float, shape (points,)
+        Variances of shares.
+
+    References
+    ----------
+    Cochran, Sampling Techniques, 3rd ed. (1977), sections 5A and 6.11.
     """
     p, strata = ratio.value, sampled_strata(sweep)
     many = np.maximum(ratio.kish, 2.0)

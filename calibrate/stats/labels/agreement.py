@@ -60,8 +60,32 @@ class Agreement:
 def measure_agreement(
     labellers: Sequence[str], verdicts: ArrayLike, *, groups: Sequence[Hashable], rng: np.random.Generator
 ) -> Agreement:
-    """The figures for these labellers. `verdicts` has shape (traces, labellers), coded as in CODES; `groups` names the
-    traces that share their sources, None for a trace of its own. Intervals are 95%."""
+    """The figures for these labellers.
+
+    `verdicts` has shape (traces, labellers), coded as in CODES; `groups` names the traces that share their sources,
+    None for a trace of its own. Intervals are 95%.
+
+    Parameters
+    ----------
+    labellers : sequence of str
+        Their names.
+    verdicts : array of int, shape (traces, labellers)
+        Coded as in CODES, -1 for none.
+    groups : sequence of hashable, length traces
+        The sources that a trace shares with others, None for a trace of its own.
+    rng : Generator
+        Source of the random draws.
+
+    Returns
+    -------
+    Agreement
+        Counts, and figures with 95% intervals.
+
+    Raises
+    ------
+    BadInput
+        For another number of groups than traces.
+    """
     codes = np.asarray(verdicts, dtype=np.int64).reshape(-1, len(labellers))
     if len(codes) != len(groups):
         raise BadInput(f"{len(codes)} traces and {len(groups)} groups: give one group per trace, None for none")
@@ -90,7 +114,21 @@ def measure_agreement(
 
 def count_verdicts(codes: ArrayLike, kinds: int) -> Ints:
     """How many labellers gave each verdict: shape (traces, kinds) from codes 0..kinds-1 of shape (traces, labellers).
-    Anything below 0 is a missing verdict."""
+
+    Anything below 0 is a missing verdict.
+
+    Parameters
+    ----------
+    codes : array of int, shape (traces, labellers)
+        0 to kinds - 1, below 0 for a missing verdict.
+    kinds : int
+        How many verdicts there are.
+
+    Returns
+    -------
+    array of int, shape (traces, kinds)
+        Labellers of each verdict.
+    """
     given = np.asarray(codes, dtype=np.int64)
     return np.stack([(given == kind).sum(axis=1) for kind in range(kinds)], axis=1)
 
@@ -100,6 +138,22 @@ def alpha(counts: Ints, weights: Floats | None = None) -> Floats:
 
     1 - (disagreement within traces) / (disagreement were verdicts dealt out at random). Any number of labellers and of
     missing verdicts; a trace with a single verdict pairs with nothing and is left out.
+
+    Parameters
+    ----------
+    counts : array of int, shape (traces, kinds)
+        Labellers of each verdict.
+    weights : array of float, shape (resamples, traces), optional
+        What each trace counts; default: 1, one row.
+
+    Returns
+    -------
+    array of float, shape (resamples,)
+        At most 1; 0 is chance.
+
+    References
+    ----------
+    Krippendorff, Content Analysis, 4th ed. (2018), chapter 12.
     """
     m = counts.sum(axis=1)
     pairable = m > 1
@@ -115,8 +169,27 @@ def alpha(counts: Ints, weights: Floats | None = None) -> Floats:
 
 
 def ac1(counts: Ints, weights: Floats | None = None) -> Floats:
-    """Gwet's AC1, one per row of `weights`; NaN where undefined. Its chance agreement comes from traces that are hard
-    to decide, and so stays small where one verdict is rare. A trace with one verdict counts for how common that is."""
+    """Gwet's AC1, one per row of `weights`; NaN where undefined.
+
+    Its chance agreement comes from traces that are hard to decide, and so stays small where one verdict is rare. A
+    trace with one verdict counts for how common that is.
+
+    Parameters
+    ----------
+    counts : array of int, shape (traces, kinds)
+        Labellers of each verdict.
+    weights : array of float, shape (resamples, traces), optional
+        What each trace counts; default: 1, one row.
+
+    Returns
+    -------
+    array of float, shape (resamples,)
+        At most 1; 0 is chance.
+
+    References
+    ----------
+    Gwet, British Journal of Mathematical and Statistical Psychology 61 (2008).
+    """
     m = counts.sum(axis=1)
     weights = np.ones((1, len(m))) if weights is None else weights
     rated, pairable = m > 0, m > 1

@@ -74,7 +74,34 @@ def rank_doubts(
     """Rank the labels (True is hallucinated) by how much a ridge logistic on all detectors is surprised by them.
 
     `scores` are in the detectors' units, NaN for none; a missing score is a feature of its own. Traces of one group are
-    never split between fit and judgement. Raises BadInput without enough of both classes or without any spread.
+    never split between fit and judgement.
+
+    Parameters
+    ----------
+    labels : array of bool, shape (labels,)
+        True for hallucinated.
+    scores : mapping of str to array of float, shape (labels,)
+        By detector, in its units, NaN for none.
+    flag_when : mapping of str to {"above", "below"}
+        By detector: its suspicious side.
+    groups : sequence of hashable, length labels
+        The sources that a trace shares with others, None for a trace of its own.
+    rng : Generator
+        Deals the folds.
+
+    Returns
+    -------
+    Doubts
+        Every label, the least self-confident first.
+
+    Raises
+    ------
+    BadInput
+        With fewer than 10 labels of either verdict, and where no detector tells the traces apart.
+
+    References
+    ----------
+    Northcutt, Jiang and Chuang, Journal of Artificial Intelligence Research 70 (2021).
     """
     positives = int(labels.sum())
     if min(positives, len(labels) - positives) < AT_LEAST:

@@ -67,7 +67,24 @@ class WhatIf:
 
 
 def rogan_gladen(share: float, errors: Errors) -> Corrected:
-    """The true share of hallucinated traces behind an apparent one: (share - f) / (1 - m - f)."""
+    """The true share of hallucinated traces behind an apparent one: (share - f) / (1 - m - f).
+
+    Parameters
+    ----------
+    share : float
+        The apparent share, 0 to 1.
+    errors : Errors
+        How the labeller errs.
+
+    Returns
+    -------
+    Corrected
+        The true share, 0 to 1, or why these errors cannot have made it.
+
+    References
+    ----------
+    Rogan and Gladen, American Journal of Epidemiology 107 (1978).
+    """
     if errors.told_apart <= 0:
         return Corrected(share, None, Impossible.UNINFORMATIVE)
     value = (share - errors.false_calls) / errors.told_apart
@@ -81,8 +98,20 @@ def rogan_gladen(share: float, errors: Errors) -> Corrected:
 def what_if(*, prevalence: float, precision: float, flag_rate: float, errors: Errors) -> WhatIf:
     """Prevalence, precision and recall of a threshold with errors undone, from the shares (0 to 1) the labels show.
 
-    Holds where labellers err alike on flagged traces and on others, for they do not see the flags. Then the flagged
-    are a group like all traffic, and recall = flag rate x precision / prevalence, each corrected.
+    Holds where labellers err alike on flagged traces and on others, for they do not see the flags. Then the flagged are
+    a group like all traffic, and recall = flag rate x precision / prevalence, each corrected.
+
+    Parameters
+    ----------
+    prevalence, precision, flag_rate : float
+        Shares that the labels show, 0 to 1.
+    errors : Errors
+        How the labellers err.
+
+    Returns
+    -------
+    WhatIf
+        The shares with errors undone.
     """
     of_all, of_flagged = rogan_gladen(prevalence, errors), rogan_gladen(precision, errors)
     apparent = min(1.0, flag_rate * precision / prevalence) if prevalence else 0.0
@@ -111,8 +140,27 @@ class Measured:
 
 
 def measure_errors(labeller: str, verdicts: Sequence[bool], gold: Sequence[bool], weights: ArrayLike) -> Measured:
-    """Error rates of one labeller against gold (True is hallucinated). `weights` are 1 / the chance that a trace came
-    to be labelled twice: where that went by the first label, the rates without them would be those of the draw."""
+    """Error rates of one labeller against gold (True is hallucinated).
+
+    `weights` are 1 / the chance that a trace came to be labelled twice: where that went by the first label, the rates
+    without them would be those of the draw.
+
+    Parameters
+    ----------
+    labeller : str
+        Who labelled.
+    verdicts : sequence of bool, length traces
+        True where the labeller called it hallucinated.
+    gold : sequence of bool, length traces
+        True where it is.
+    weights : array of float, shape (traces,)
+        1 / the chance that a trace came to be labelled twice.
+
+    Returns
+    -------
+    Measured
+        Error rates, if there are enough settled traces of either verdict.
+    """
     calls, truth, w = np.asarray(verdicts, dtype=bool), np.asarray(gold, dtype=bool), np.asarray(weights, dtype=float)
     positives, negatives = int(truth.sum()), int(np.sum(~truth))
     if min(positives, negatives) < AT_LEAST:

@@ -122,8 +122,39 @@ def compare_windows(
     tests: int = 1,
     alpha: float = ALPHA,
 ) -> Shift:
-    """One detector's scores in two windows. `tests`: of how many the p-values will be judged together (three a
-    detector); it sets how small a p-value can get. Raises BadInput for infinite scores."""
+    """One detector's scores in two windows.
+
+    `tests`: of how many the p-values will be judged together (three a detector); it sets how small a p-value can get.
+
+    Parameters
+    ----------
+    before, now : Window
+        The scores of two windows of traffic.
+    threshold : float
+        The live threshold, in the detector's units.
+    flag_when : {"above", "below"}
+        The detector's suspicious side.
+    rng : Generator
+        Draws the permutations.
+    tests : int
+        How many p-values will be judged together, three a detector.
+    alpha : float
+        The error over all of them, between 0 and 1.
+
+    Returns
+    -------
+    Shift
+        Sizes and p-values of what moved.
+
+    Raises
+    ------
+    BadInput
+        For infinite scores.
+
+    References
+    ----------
+    Székely and Rizzo, Journal of Statistical Planning and Inference 143 (2013).
+    """
     if np.isinf(before.scores).any() or np.isinf(now.scores).any():
         raise BadInput("a score of the window is infinite: a detector that cannot score must abstain; run it again")
     most = permutations_needed(tests, alpha)
@@ -151,8 +182,21 @@ def compare_windows(
 
 
 def judge_shifts(shifts: Sequence[Shift], *, alpha: float = ALPHA) -> list[Moved]:
-    """What moved, each shift's tests judged with those of all the others: in a quiet week nothing is said to have
-    moved with a probability of at least 1 - alpha."""
+    """What moved, each shift's tests judged with those of all the others: in a quiet week nothing is said to have moved
+    with a probability of at least 1 - alpha.
+
+    Parameters
+    ----------
+    shifts : sequence of Shift
+        One a detector.
+    alpha : float
+        The error over all tests, between 0 and 1.
+
+    Returns
+    -------
+    list of Moved
+        One per shift.
+    """
     tests = [(i, j, p) for i, shift in enumerate(shifts) for j, p in enumerate(shift.p_values) if p is not None]
     moved = [[False, False, False] for _ in shifts]
     for (i, j, _), rejected in zip(tests, holm([p for _, _, p in tests], alpha), strict=True):
@@ -161,8 +205,25 @@ def judge_shifts(shifts: Sequence[Shift], *, alpha: float = ALPHA) -> list[Moved
 
 
 def holm(p_values: Sequence[float], alpha: float = ALPHA) -> Bools:
-    """Which hypotheses fall, so that any true one falls with a probability of at most alpha (Holm 1979): the smallest
-    p against alpha / m, the next against alpha / (m - 1), up to the first that stands."""
+    """Which hypotheses fall, so that any true one falls with a probability of at most alpha (Holm 1979): the smallest p
+    against alpha / m, the next against alpha / (m - 1), up to the first that stands.
+
+    Parameters
+    ----------
+    p_values : sequence of float
+        0 to 1.
+    alpha : float
+        The error over all, between 0 and 1.
+
+    Returns
+    -------
+    array of bool, shape (tests,)
+        Whether each hypothesis falls.
+
+    References
+    ----------
+    Holm, Scandinavian Journal of Statistics 6 (1979).
+    """
     p = np.asarray(p_values, dtype=np.float64)
     order = np.argsort(p, kind="stable")
     passes = p[order] <= alpha / np.arange(len(p), 0, -1)
@@ -172,13 +233,41 @@ def holm(p_values: Sequence[float], alpha: float = ALPHA) -> Bools:
 
 
 def permutations_needed(tests: int, alpha: float = ALPHA) -> int:
-    """How many permutations it takes to tell a p-value well below alpha / tests, 20,000 at most."""
+    """How many permutations it takes to tell a p-value well below alpha / tests, 20,000 at most.
+
+    Parameters
+    ----------
+    tests : int
+        How many p-values are judged together.
+    alpha : float
+        The error over all, between 0 and 1.
+
+    Returns
+    -------
+    int
+        999 to 20,000.
+    """
     return min(MOST_PERMUTATIONS, max(999, round(ROOM * tests / alpha)))
 
 
 def squared_energy_distance(x: Floats, y: Floats) -> float:
     """The squared energy distance 2 E|X - Y| - E|X - X'| - E|Y - Y'| of two samples, in the scores' units, 0 or more;
-    in one dimension twice the integral of (F - G)^2, and so one sort."""
+    in one dimension twice the integral of (F - G)^2, and so one sort.
+
+    Parameters
+    ----------
+    x, y : array of float, shape (traces,)
+        Scores of each sample, at least one.
+
+    Returns
+    -------
+    float
+        In the scores' unit.
+
+    References
+    ----------
+    Székely and Rizzo, Journal of Statistical Planning and Inference 143 (2013).
+    """
     values, steps = np.unique(np.concatenate([x, y]), return_inverse=True)
     share_x = np.cumsum(np.bincount(steps[: len(x)], minlength=len(values))) / len(x)
     share_y = np.cumsum(np.bincount(steps[len(x) :], minlength=len(values))) / len(y)
@@ -187,7 +276,18 @@ def squared_energy_distance(x: Floats, y: Floats) -> float:
 
 def energy_coefficient(x: Floats, y: Floats) -> float:
     """The energy distance as a share of the most it could be, 2 E|X - Y|: 0 for equal samples, 1 for two different
-    constants (Rizzo and Székely 2016)."""
+    constants (Rizzo and Székely 2016).
+
+    Parameters
+    ----------
+    x, y : array of float, shape (traces,)
+        Scores of each sample, at least one.
+
+    Returns
+    -------
+    float
+        0 to 1.
+    """
     apart = _mean_apart(x, y)
     return squared_energy_distance(x, y) / (2 * apart) if apart > 0 else 0.0
 

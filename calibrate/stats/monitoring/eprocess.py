@@ -64,7 +64,22 @@ class Standing:
 
 
 def log_fell(k: ArrayLike, n: ArrayLike, target: float) -> Floats:
-    """The log e-value against "the precision is at least the target" after k hallucinated of n labels."""
+    """The log e-value against "the precision is at least the target" after k hallucinated of n labels.
+
+    Parameters
+    ----------
+    k : array of int
+        Hallucinated labels.
+    n : array of int
+        Labels.
+    target : float
+        The precision to meet, between 0 and 1.
+
+    Returns
+    -------
+    array of float
+        Natural logarithms.
+    """
     k, n = np.asarray(k, dtype=np.float64), np.asarray(n, dtype=np.float64)
     a, b = STRENGTH * target, STRENGTH * (1 - target)
     wealth = _log_below(a + k, b + n - k, target) - _log_below(a, b, target)
@@ -72,15 +87,49 @@ def log_fell(k: ArrayLike, n: ArrayLike, target: float) -> Floats:
 
 
 def log_holds(k: ArrayLike, n: ArrayLike, target: float) -> Floats:
-    """The log e-value against "the precision is at most the target" after k hallucinated of n labels."""
+    """The log e-value against "the precision is at most the target" after k hallucinated of n labels.
+
+    Parameters
+    ----------
+    k : array of int
+        Hallucinated labels.
+    n : array of int
+        Labels.
+    target : float
+        The precision to meet, between 0 and 1.
+
+    Returns
+    -------
+    array of float
+        Natural logarithms.
+    """
     return log_fell(np.asarray(n) - np.asarray(k), n, 1 - target)
 
 
 def follow_labels(labels: Sequence[bool | None], target: float, *, alpha: float = ALPHA) -> Path:
-    """The path of labels in the order they came: hallucinated, clean, or None for unsure. An unsure one counts against
-    each decision: as hallucinated where it might say that the precision fell, as clean where that it holds.
+    """The path of labels in the order they came: hallucinated, clean, or None for unsure.
 
-    Raises BadInput for a target or alpha that is not between 0 and 1.
+    An unsure one counts against each decision: as hallucinated where it might say that the precision fell, as clean
+    where that it holds.
+
+    Parameters
+    ----------
+    labels : sequence of bool or None
+        In the order they came; None for unsure.
+    target : float
+        The precision to meet, between 0 and 1.
+    alpha : float
+        The error of the confidence sequence, between 0 and 1.
+
+    Returns
+    -------
+    Path
+        E-values and bounds after every label.
+
+    Raises
+    ------
+    BadInput
+        For a target or alpha outside 0 to 1.
     """
     _check(target, alpha)
     hits = np.cumsum([label is True for label in labels], dtype=np.int64)
@@ -101,7 +150,20 @@ def follow_labels(labels: Sequence[bool | None], target: float, *, alpha: float 
 
 
 def first_decision(path: Path, *, alpha: float = ALPHA) -> tuple[Decision, int]:
-    """The first decision on a path and the labels that it took; "go on" and all of them where there is none."""
+    """The first decision on a path and the labels that it took; "go on" and all of them where there is none.
+
+    Parameters
+    ----------
+    path : Path
+        E-values after every label.
+    alpha : float
+        The error of each decision, between 0 and 1.
+
+    Returns
+    -------
+    tuple of str and int
+        The decision, and the labels it took.
+    """
     bar = -np.log(alpha)
     crossed: Bools = np.maximum(path.holds, path.fell) >= bar
     if not crossed.any():
@@ -113,8 +175,31 @@ def first_decision(path: Path, *, alpha: float = ALPHA) -> tuple[Decision, int]:
 def standing(
     labels: Sequence[bool | None], target: float, *, alpha: float = ALPHA, rng: np.random.Generator
 ) -> Standing:
-    """Where a recheck stands after these labels; what comes after the label that decided is left out. `rng` draws the
-    forecast."""
+    """Where a recheck stands after these labels; what comes after the label that decided is left out.
+
+    `rng` draws the forecast.
+
+    Parameters
+    ----------
+    labels : sequence of bool or None
+        In the order they came; None for unsure.
+    target : float
+        The precision to meet, between 0 and 1.
+    alpha : float
+        The error of each decision, between 0 and 1.
+    rng : Generator
+        Draws the forecast.
+
+    Returns
+    -------
+    Standing
+        The decision and what is known.
+
+    Raises
+    ------
+    BadInput
+        For a target or alpha outside 0 to 1.
+    """
     path = follow_labels(labels, target, alpha=alpha)
     decision, n = first_decision(path, alpha=alpha)
     counted = labels[:n]
@@ -134,7 +219,26 @@ def standing(
 
 def confidence_sequence(k: ArrayLike, n: ArrayLike, *, alpha: float = ALPHA) -> tuple[Floats, Floats]:
     """Bounds of the precision after k hallucinated of n labels that hold for all n at once with a probability of 1 -
-    alpha: the q against which a flat mixture of bets both ways has not won 1 / alpha (Robbins 1970)."""
+    alpha: the q against which a flat mixture of bets both ways has not won 1 / alpha (Robbins 1970).
+
+    Parameters
+    ----------
+    k : array of int
+        Hallucinated labels.
+    n : array of int
+        Labels.
+    alpha : float
+        The error over all looks, between 0 and 1.
+
+    Returns
+    -------
+    tuple of array of float
+        Lower and upper bounds, 0 to 1.
+
+    References
+    ----------
+    Robbins, Annals of Mathematical Statistics 41 (1970).
+    """
     from scipy.special import betaln
 
     k, n = np.asarray(k, dtype=np.float64), np.asarray(n, dtype=np.float64)

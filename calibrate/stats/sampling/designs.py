@@ -34,12 +34,34 @@ class Cut:
 
 def speaks_for_all(sample: Sample) -> bool:
     """Whether its traffic can be estimated from a sample: not from flagged traces alone, nor from those chosen to be
-    labelled twice."""
+    labelled twice.
+
+    Parameters
+    ----------
+    sample : Sample
+        Traces drawn for labelling.
+
+    Returns
+    -------
+    bool
+        False for one of flagged traces only.
+    """
     return sample.design in DESIGNS and sample.design != "fresh-flagged"
 
 
 def must_speak_for_all(sample: Sample) -> None:
-    """Raises BadInput for a sample that cannot be weighted to stand for its traffic."""
+    """Refuse a sample that says nothing of what was missed.
+
+    Parameters
+    ----------
+    sample : Sample
+        Traces drawn for labelling.
+
+    Raises
+    ------
+    BadInput
+        For a sample that does not.
+    """
     known_design(sample)
     if sample.design == "fresh-flagged":
         raise BadInput(
@@ -49,7 +71,18 @@ def must_speak_for_all(sample: Sample) -> None:
 
 
 def known_design(sample: Sample) -> None:
-    """Raises BadInput for a sample that this version does not know how to weight."""
+    """Refuse a sample that this version does not know how to weight.
+
+    Parameters
+    ----------
+    sample : Sample
+        Traces drawn for labelling.
+
+    Raises
+    ------
+    BadInput
+        For a design of a newer version.
+    """
     if sample.design not in DESIGNS:
         raise BadInput(
             f"the sample {sample.name!r} was drawn by the design {sample.design!r}, whose inclusion probabilities this "
@@ -64,6 +97,20 @@ def allocate(populations: Mapping[str, int], n: int, *, given: Mapping[str, int]
     and never more than there are; fractions go by largest remainder. When n is too small for 4 each, the labels are
     spread evenly, the larger strata first. The order of the mapping does not matter. `given` are labels that strata
     have already: part of the n, and never taken back.
+
+    Parameters
+    ----------
+    populations : mapping of str to int
+        Traces by stratum.
+    n : int
+        Labels to share out.
+    given : mapping of str to int, optional
+        Labels that each stratum has already; default: none.
+
+    Returns
+    -------
+    dict of str to int
+        Labels by stratum.
     """
     if n < 1:
         raise BadInput(f"a sample of {n} traces holds nothing: ask for at least 1")
@@ -86,15 +133,49 @@ def allocate(populations: Mapping[str, int], n: int, *, given: Mapping[str, int]
 
 
 def inclusion_probabilities(populations: Mapping[str, int], allocation: Mapping[str, int]) -> dict[str, float]:
-    """n_h / N_h: the chance, 0 to 1, that a trace of each stratum is drawn. Its inverse is the trace's weight."""
+    """n_h / N_h: the chance, 0 to 1, that a trace of each stratum is drawn.
+
+    Its inverse is the trace's weight.
+
+    Parameters
+    ----------
+    populations : mapping of str to int
+        Traces by stratum.
+    allocation : mapping of str to int
+        Labels by stratum.
+
+    Returns
+    -------
+    dict of str to float
+        By stratum, 0 to 1.
+    """
     return {name: allocation.get(name, 0) / size if size else 0.0 for name, size in populations.items()}
 
 
 def draw_ranks(rng: np.random.Generator, population: int, n: int) -> NDArray[np.int64]:
     """`n` distinct ranks in 0..population-1, every set equally likely, in random order.
 
-    Any first part of them is itself a random sample, so a half-labelled sample can be used. Memory grows with n as
-    long as n is a small part of the population.
+    Any first part of them is itself a random sample, so a half-labelled sample can be used. Memory grows with n as long
+    as n is a small part of the population.
+
+    Parameters
+    ----------
+    rng : Generator
+        Source of the random draws.
+    population : int
+        How many there are.
+    n : int
+        How many to draw.
+
+    Returns
+    -------
+    array of int, shape (n,)
+        Ranks from 0, each once.
+
+    Raises
+    ------
+    BadInput
+        For more traces than there are.
     """
     if not 0 <= n <= population:
         raise BadInput(f"cannot draw {n} of {population} traces: ask for {population} at most")
@@ -102,13 +183,40 @@ def draw_ranks(rng: np.random.Generator, population: int, n: int) -> NDArray[np.
 
 
 def default_name(now: datetime) -> str:
-    """The ISO week of `now`: `2026-W47`. Its year is that of the week's Thursday, not always the calendar's."""
+    """The ISO week of `now`: `2026-W47`. Its year is that of the week's Thursday, not always the calendar's.
+
+    Parameters
+    ----------
+    now : datetime
+        The present.
+
+    Returns
+    -------
+    str
+        Like "2026-W47".
+    """
     year, week, _ = now.isocalendar()
     return f"{year}-W{week:02d}"
 
 
 def parse_since(text: str) -> timedelta | datetime | None:
-    """A window as a user writes it: `14d`, `12h` or `2w` back, `2026-11-01` (UTC), or `all` (None)."""
+    """A window as a user writes it: `14d`, `12h` or `2w` back, `2026-11-01` (UTC), or `all` (None).
+
+    Parameters
+    ----------
+    text : str
+        As typed.
+
+    Returns
+    -------
+    timedelta, datetime or None
+        None for an empty text.
+
+    Raises
+    ------
+    BadInput
+        For a text that is neither.
+    """
     compact = text.strip()
     if compact.lower() == "all":
         return None
@@ -126,7 +234,20 @@ def parse_since(text: str) -> timedelta | datetime | None:
 
 
 def window_start(since: timedelta | datetime | None, now: datetime) -> datetime | None:
-    """When the window begins; None when it has no beginning."""
+    """When the window begins; None when it has no beginning.
+
+    Parameters
+    ----------
+    since : timedelta, datetime or None
+        A time, or how long ago.
+    now : datetime
+        The present.
+
+    Returns
+    -------
+    datetime or None
+        None for no limit.
+    """
     if not isinstance(since, timedelta):
         return since
     try:

@@ -49,7 +49,20 @@ class Octaves:
 
 
 def scale_of(scores: Floats, sign: float) -> Scale | None:
-    """Mean and standard deviation of a detector's scores, NaN left out; None where they are all the same."""
+    """Mean and standard deviation of a detector's scores, NaN left out; None where they are all the same.
+
+    Parameters
+    ----------
+    scores : array of float, shape (traces,)
+        One detector's scores in its units, NaN for none.
+    sign : float
+        1 where high is suspicious, -1 where low is.
+
+    Returns
+    -------
+    Scale or None
+        None where scores do not differ.
+    """
     scored = scores[~np.isnan(scores)]
     if not len(scored) or scored.min() == scored.max():
         return None
@@ -60,6 +73,18 @@ def mean_z(scores: Floats, scales: Sequence[Scale]) -> Floats:
     """The mean standardised score of every trace over the detectors that scored it; NaN where none did.
 
     `scores` has shape (traces, detectors), in each detector's units, NaN where it could not score.
+
+    Parameters
+    ----------
+    scores : array of float, shape (traces, detectors)
+        In the detectors' units, NaN for none.
+    scales : sequence of Scale
+        One a detector.
+
+    Returns
+    -------
+    array of float, shape (traces,)
+        In standard deviations, higher is more suspicious.
     """
     total, count = np.zeros(len(scores)), np.zeros(len(scores))
     for column, scale in zip(scores.T, scales, strict=True):
@@ -70,12 +95,36 @@ def mean_z(scores: Floats, scales: Sequence[Scale]) -> Floats:
 
 
 def octaves(values: Floats) -> Octaves:
-    """The octaves of a ranking, the highest values first."""
+    """The octaves of a ranking, the highest values first.
+
+    Parameters
+    ----------
+    values : array of float, shape (traces,)
+        Higher is more suspicious, NaN for none.
+
+    Returns
+    -------
+    Octaves
+        Strata by interval of values.
+    """
     return _octaves(values, values, "top")
 
 
 def octaves_around(values: Floats, at: float) -> Octaves:
-    """The octaves of nearness to the value `at`, in ranks: how many traces lie between."""
+    """The octaves of nearness to the value `at`, in ranks: how many traces lie between.
+
+    Parameters
+    ----------
+    values : array of float, shape (traces,)
+        Scores, NaN for none.
+    at : float
+        A threshold in the same unit.
+
+    Returns
+    -------
+    Octaves
+        Strata by interval of values.
+    """
     scored = np.sort(values[~np.isnan(values)])
     # From above and from below the threshold alike; equal values are equally far, as far as the furthest of them.
     above = np.searchsorted(scored, values, side="right") - np.searchsorted(scored, at, side="left")

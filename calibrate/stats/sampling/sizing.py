@@ -25,8 +25,24 @@ class Stratum:
 def halfwidth(strata: Mapping[str, Stratum], n: int, *, precision: float, confidence: float = 0.95) -> float:
     """Half the width of the interval that `n` labels, allocated as a draw allocates them, are expected to give.
 
-    Wilson at min(P (1 - P) / V, expected flagged labels), the interval of `sweep_intervals`, with V the design
-    variance of a ratio, V = sum N_h^2 s_h^2 / n_h / (sum N_h f_h)^2, and residuals f (y - P).
+    Wilson at min(P (1 - P) / V, expected flagged labels), the interval of `sweep_intervals`, with V the design variance
+    of a ratio, V = sum N_h^2 s_h^2 / n_h / (sum N_h f_h)^2, and residuals f (y - P).
+
+    Parameters
+    ----------
+    strata : mapping of str to Stratum
+        What is expected of each.
+    n : int
+        Labels.
+    precision : float
+        The precision expected, between 0 and 1.
+    confidence : float
+        Two-sided, between 0 and 1.
+
+    Returns
+    -------
+    float
+        Half of the interval's width, 0 to 0.5.
     """
     taken = allocate({name: stratum.population for name, stratum in strata.items()}, n)
     spread = flagged = labels = 0.0
@@ -48,7 +64,24 @@ def halfwidth(strata: Mapping[str, Stratum], n: int, *, precision: float, confid
 
 def labels_needed(strata: Mapping[str, Stratum], wish: float, *, precision: float) -> int | None:
     """The fewest labels whose 95% interval around `precision` is expected to be +/- `wish`; None where all the traces
-    there are would not do. Raises BadInput for a wish or a precision that is none."""
+    there are would not do.
+
+    Raises BadInput for a wish or a precision that is none.
+
+    Parameters
+    ----------
+    strata : mapping of str to Stratum
+        What is expected of each.
+    wish : float
+        The half-width wished for, above 0.
+    precision : float
+        The precision expected, between 0 and 1.
+
+    Returns
+    -------
+    int or None
+        Labels; None where all of the traffic would not do.
+    """
     if not 0 < wish < 0.5:
         raise BadInput(f"{wish:g} is no half width of an interval: give a number between 0 and 0.5, like 0.1")
     if not 0 < precision < 1:

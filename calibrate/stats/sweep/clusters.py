@@ -50,7 +50,20 @@ _RUNNING = ("tt", "ff", "tf", "tp", "fc", "fn", "tn")
 
 
 def cluster_codes(groups: Sequence[Hashable]) -> Ints | None:
-    """A number for each row's cluster, None where no two rows share one. A group of None is a cluster of its own."""
+    """A number for each row's cluster, None where no two rows share one.
+
+    A group of None is a cluster of its own.
+
+    Parameters
+    ----------
+    groups : sequence of hashable, length labels
+        The sources that a trace shares with others, None for a trace of its own.
+
+    Returns
+    -------
+    array of int, shape (labels,), or None
+        Codes from 0; None where no two rows share a group.
+    """
     named = [group for group in groups if group is not None]
     if len(set(named)) == len(named):
         return None
@@ -65,7 +78,33 @@ def sum_clusters(
     keys: Floats, y: Bools, has_score: Bools, cluster: Ints, weights: Floats | None, distinct: Floats
 ) -> Clusters:
     """`keys` of the scored rows, ascending from strict to loose; `y`, `cluster` (numbered from 0) and `weights` of all
-    rows; `distinct` the keys at which a threshold can stand."""
+    rows; `distinct` the keys at which a threshold can stand.
+
+    Parameters
+    ----------
+    keys : array of float, shape (scored,)
+        Scores of the scored rows, turned so that the most suspicious is lowest.
+    y : array of bool, shape (labels,)
+        True for hallucinated.
+    has_score : array of bool, shape (labels,)
+        Which labels have a score.
+    cluster : array of int, shape (labels,)
+        The cluster of every label, from 0.
+    weights : array of float, shape (labels,), or None
+        What each label stands for; None: 1.
+    distinct : array of float, shape (points,)
+        The keys at which a threshold can stand, ascending.
+
+    Returns
+    -------
+    Clusters
+        Sums at every point.
+
+    Raises
+    ------
+    BadInput
+        For another number of clusters than labels.
+    """
     if len(cluster) != len(y):
         raise BadInput(f"{len(cluster)} groups for {len(y)} labels: give one per label, None for a trace on its own")
     w = np.ones(len(y)) if weights is None else weights

@@ -24,7 +24,20 @@ class Sums:
 
 
 def count_sums(keys: Floats, y: Bools) -> Sums:
-    """Unweighted sums: the number of hallucinated and of clean rows at or below every distinct key."""
+    """Unweighted sums: the number of hallucinated and of clean rows at or below every distinct key.
+
+    Parameters
+    ----------
+    keys : array of float, shape (scored,)
+        Scores turned so that the most suspicious is lowest.
+    y : array of bool, shape (scored,)
+        True for hallucinated.
+
+    Returns
+    -------
+    Sums
+        At every distinct key.
+    """
     # Sorting values is three times as fast as sorting positions, and nothing but counts is needed.
     ordered = np.sort(keys)
     last = last_of_ties(ordered)
@@ -38,7 +51,22 @@ def count_sums(keys: Floats, y: Bools) -> Sums:
 
 
 def weighted_sums(keys: Floats, y: Bools, weights: Floats) -> Sums:
-    """Weighted sums, and the counts beside them."""
+    """Weighted sums, and the counts beside them.
+
+    Parameters
+    ----------
+    keys : array of float, shape (scored,)
+        Scores turned so that the most suspicious is lowest.
+    y : array of bool, shape (scored,)
+        True for hallucinated.
+    weights : array of float, shape (scored,)
+        What each label stands for.
+
+    Returns
+    -------
+    Sums
+        At every distinct key.
+    """
     order = np.argsort(keys, kind="stable")
     ordered, hit, w = keys[order], y[order], weights[order]
     last = last_of_ties(ordered)
@@ -57,7 +85,23 @@ def weighted_sums(keys: Floats, y: Bools, weights: Floats) -> Sums:
 
 
 def last_of_ties(ordered: Floats) -> NDArray[np.intp]:
-    """Ties share one threshold, so only the last row of each run is reachable."""
+    """Ties share one threshold, so only the last row of each run is reachable.
+
+    Parameters
+    ----------
+    ordered : array of float, shape (rows,)
+        Ascending.
+
+    Returns
+    -------
+    array of int, shape (distinct,)
+        Positions.
+
+    Examples
+    --------
+    >>> last_of_ties(np.array([1.0, 1.0, 2.0])).tolist()
+    [1, 2]
+    """
     if not len(ordered):
         return np.empty(0, dtype=np.intp)
     return np.append(np.flatnonzero(ordered[1:] != ordered[:-1]), len(ordered) - 1)
@@ -66,7 +110,30 @@ def last_of_ties(ordered: Floats) -> NDArray[np.intp]:
 def by_stratum(
     keys: Floats, y: Bools, has_score: Bools, design: Design, weights: Floats, distinct: Floats
 ) -> StratumCounts:
-    """Flagged labels of every stratum at every distinct key. Rows without a score are in `y` and never flagged."""
+    """Flagged labels of every stratum at every distinct key.
+
+    Rows without a score are in `y` and never flagged.
+
+    Parameters
+    ----------
+    keys : array of float, shape (scored,)
+        Scores of the scored rows, turned so that the most suspicious is lowest.
+    y : array of bool, shape (labels,)
+        True for hallucinated.
+    has_score : array of bool, shape (labels,)
+        Which labels have a score.
+    design : Design
+        How the labels were drawn.
+    weights : array of float, shape (labels,)
+        What each label stands for.
+    distinct : array of float, shape (points,)
+        The keys at which a threshold can stand, ascending.
+
+    Returns
+    -------
+    StratumCounts
+        Arrays of shape (strata, points).
+    """
     strata = len(design.population)
     tp = np.empty((strata, len(distinct)), dtype=np.int64)
     fp = np.empty_like(tp)
@@ -96,6 +163,16 @@ def auroc(tp: Floats, fp: Floats) -> float:
     """Area under the ROC curve by trapezoids: the chance that a hallucinated trace scores stricter, ties half.
 
     `tp` and `fp` are running sums, strict to loose, that end above 0.
+
+    Parameters
+    ----------
+    tp, fp : array of float, shape (points,)
+        Running sums of hallucinated and clean weight.
+
+    Returns
+    -------
+    float
+        0 to 1.
     """
     # Products are summed by numpy and not by BLAS, whose threads cost more than they bring where cores are shared.
     area = fp[0] * tp[0] + np.sum((fp[1:] - fp[:-1]) * (tp[1:] + tp[:-1]))
@@ -103,7 +180,18 @@ def auroc(tp: Floats, fp: Floats) -> float:
 
 
 def average_precision(tp: Floats, fp: Floats) -> float:
-    """Sum of precision x gain in recall over the points, as scikit-learn defines it (no interpolation)."""
+    """Sum of precision x gain in recall over the points, as scikit-learn defines it (no interpolation).
+
+    Parameters
+    ----------
+    tp, fp : array of float, shape (points,)
+        Running sums of hallucinated and clean weight.
+
+    Returns
+    -------
+    float
+        0 to 1.
+    """
     precision = tp / (tp + fp)
     return float((tp[0] * precision[0] + np.sum((tp[1:] - tp[:-1]) * precision[1:])) / tp[-1])
 
@@ -112,6 +200,20 @@ def corners(precision: Floats, axes: tuple[Floats, ...], max_points: int) -> NDA
     """At most `max_points` indices that keep a curve's shape along each of the monotone `axes`.
 
     The two ends, and the best and worst precision in equal steps of every axis.
+
+    Parameters
+    ----------
+    precision : array of float, shape (points,)
+        The figure whose shape is kept.
+    axes : tuple of array of float, shape (points,)
+        Monotone axes of charts.
+    max_points : int
+        How many to keep at most.
+
+    Returns
+    -------
+    array of int, shape (at most max_points,)
+        Positions, ascending.
     """
     buckets = (max_points - 2) // (2 * len(axes))
     keep = np.zeros(len(precision), dtype=bool)

@@ -98,7 +98,27 @@ class StratumCounts:
 
 
 def check_weights(weights: ArrayLike | None, design: Design | None, n: int) -> Floats | None:
-    """One positive weight per row, from the weights given or else from the design; None means all ones."""
+    """One positive weight per row, from the weights given or else from the design; None means all ones.
+
+    Parameters
+    ----------
+    weights : array of float, shape (labels,), or None
+        As given.
+    design : Design or None
+        How the labels were drawn.
+    n : int
+        How many labels there are.
+
+    Returns
+    -------
+    array of float, shape (labels,), or None
+        The weights to use; None for labels that are all alike.
+
+    Raises
+    ------
+    BadInput
+        For lengths that differ, and weights that are not finite and above 0.
+    """
     if design is not None and len(design.strata) != n:
         raise BadInput(f"the design has {len(design.strata)} rows, the labels {n}: they must be the same traces")
     if weights is None:
@@ -112,7 +132,20 @@ def check_weights(weights: ArrayLike | None, design: Design | None, n: int) -> F
 
 
 def stratum_weights(design: Design, weights: Floats) -> Floats:
-    """The one weight of each stratum's rows; the variance formulas of a stratified draw hold for nothing else."""
+    """The one weight of each stratum's rows; the variance formulas of a stratified draw hold for nothing else.
+
+    Parameters
+    ----------
+    design : Design
+        How the labels were drawn.
+    weights : array of float, shape (labels,)
+        What each label stands for.
+
+    Returns
+    -------
+    array of float, shape (strata,)
+        What a label of each stratum stands for; 0 without a label.
+    """
     each = np.ones(len(design.population))
     each[design.strata] = weights
     if not np.allclose(each[design.strata], weights, rtol=1e-9, atol=0):

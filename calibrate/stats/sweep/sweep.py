@@ -181,6 +181,31 @@ def sweep(
     `design` is given. `groups` name the sources a trace shares with others, None for one on its own; they change no
     figure, only how well it is known. Same curve as scikit-learn's `precision_recall_curve(labels, scores,
     sample_weight=weights)` read backwards, without its final point (precision 1, recall 0), which no threshold reaches.
+
+    Parameters
+    ----------
+    labels : array of bool, shape (labels,)
+        True for hallucinated.
+    scores : array of float, shape (labels,)
+        Scores in the detector's units, NaN where it has none.
+    weights : array of float, shape (labels,), optional
+        How many traces each label stands for, instead of a design.
+    design : Design, optional
+        How the labels were drawn; default: at random.
+    groups : sequence of hashable, optional
+        The sources that a trace shares with others; default: none shares any.
+    flag_when : {"above", "below"}
+        The detector's suspicious side.
+
+    Returns
+    -------
+    Sweep
+        Figures at every distinct score, strict to loose.
+
+    Raises
+    ------
+    BadInput
+        For lengths that differ, infinite scores, and another side.
     """
     y, values = _check(labels, scores, flag_when)
     w = check_weights(weights, design, len(y))
@@ -250,8 +275,15 @@ def missing_of(n: int, positives: int, scored: int, scored_positives: int) -> Mi
 
     Parameters
     ----------
-    n, positives : numbers of labels, and of hallucinated ones among them.
-    scored, scored_positives : the same of the labels with a score.
+    n, positives : int
+        Labels, and the hallucinated ones among them.
+    scored, scored_positives : int
+        The same of the labels with a score.
+
+    Returns
+    -------
+    Missing or None
+        The first thing that is missing.
     """
     if not n:
         return Missing.NO_LABELS

@@ -23,7 +23,7 @@ import uvicorn
 from sqlalchemy import text
 
 from calibrate import cli, serve
-from calibrate.cli.serve import document
+from calibrate.cli.serve import find_document
 from calibrate.errors import BadInput
 from calibrate.runtime import decide, load
 from calibrate.workflow.releasing import release
@@ -63,7 +63,7 @@ def serving(store: Store) -> Iterator[Callable[..., Served]]:
 
     def start(token: str = "") -> Served:
         at = serve.listen("127.0.0.1", 0)
-        app = serve.application(lambda version: document(store, version), token=token)
+        app = serve.application(lambda version: find_document(store, version), token=token)
         server = uvicorn.Server(uvicorn.Config(app, log_level="warning", lifespan="off"))
         thread = threading.Thread(target=server.run, kwargs={"sockets": [at]})
         thread.start()

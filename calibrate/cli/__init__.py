@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import contextlib
 import importlib
-import json
 import os
 import sys
 from argparse import Namespace
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
-from typing import Any
 
 from calibrate.cli.grammar import build
+from calibrate.cli.output import to_json
 from calibrate.errors import TouchstoneError, Unavailable
 
 IN_THE_WHEEL = ("verify", "decide")  # the verbs that need no more than production installs
@@ -23,7 +22,7 @@ IN_THE_WHEEL = ("verify", "decide")  # the verbs that need no more than producti
 class Answer:
     """What a verb prints: one JSON object or the same as text, and the exit code."""
 
-    document: Mapping[str, Any]
+    document: object  # a dataclass, or a mapping
     text: str
     exit_code: int = 0
 
@@ -37,7 +36,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     as_json = "--json" in words
     try:
         answer = _call(build().parse_args(words))
-        print(json.dumps(answer.document, ensure_ascii=False) if as_json else answer.text, flush=True)
+        print(to_json(answer.document) if as_json else answer.text, flush=True)
         return answer.exit_code
     except TouchstoneError as error:
         return _fail(str(error), error.exit_code, as_json=as_json)
@@ -68,6 +67,6 @@ def _call(args: Namespace) -> Answer:
 def _fail(message: str, code: int, *, as_json: bool) -> int:
     with contextlib.suppress(OSError):  # a full disk behind standard output must not hide what went wrong
         if as_json:
-            print(json.dumps({"error": message}, ensure_ascii=False), flush=True)
+            print(to_json({"error": message}), flush=True)
     print(f"touchstone: {message}", file=sys.stderr)
     return code

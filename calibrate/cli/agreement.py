@@ -7,7 +7,8 @@ from dataclasses import fields
 from typing import Any
 
 from calibrate.cli import Answer
-from calibrate.cli.common import now, store, table, user
+from calibrate.cli.common import now, open_store, user
+from calibrate.cli.output import table
 from calibrate.errors import BadInput
 from calibrate.report.sentences import agreement as sentences
 from calibrate.report.sentences.figures import interval, percent
@@ -23,7 +24,7 @@ def run(args: Namespace) -> Answer:
             "adjudicate takes a trace's id, like `agreement adjudicate t7 --verdict clean`; nothing else does"
         )
     actions = {"show": _show, "adjudicate": _adjudicate, "second-look": _second_look, "double": _double}
-    return actions[args.action](store(args), args)
+    return actions[args.action](open_store(args), args)
 
 
 def _show(found: Store, args: Namespace) -> Answer:

@@ -1,61 +1,65 @@
-"""The verb about alternatives."""
+"""`alternatives`: draw other answers to the same questions from a chat endpoint."""
 
 from __future__ import annotations
 
 from argparse import Namespace
-from dataclasses import asdict
 
 from calibrate import settings
 from calibrate.backends.chat import Estimate
 from calibrate.cli import Answer
-from calibrate.cli.common import said, say, store
+from calibrate.cli.common import open_store
+from calibrate.cli.progress import progress
+from calibrate.report import numbers
+from calibrate.report.numbers import count
 from calibrate.workflow.detection import alternatives as step
 from calibrate.workflow.detection.detect import scope_of
 
+MOST_REASONS = 3
+
 
 def run(args: Namespace) -> Answer:
-    found = store(args)
+    store = open_store(args)
     labelled = args.labelled or (args.sample is None and not args.everything)
     scope = scope_of(sample=args.sample, labelled=labelled, everything=args.everything)
-    settings.chat()  # a value that cannot be is said before anything else
-    how = {"n": args.n, "temperature": args.temperature, "max_tokens": args.max_tokens}
+    settings.chat()  # raises for a setting that is wrong, before anything else
+    terms = {"n": args.n, "temperature": args.temperature, "max_tokens": args.max_tokens}
     if args.estimate:
-        return _estimate(step.estimate(found, scope, **how))
+        return _report_estimate(step.estimate(store, scope, **terms))
+    with progress(args, "asking") as advance:
 
-    def on_progress(counts: step.Counts) -> bool:
-        say(f"{counts.done:,} of {counts.total:,} traces, {_dollars(counts.usage.cost)}")
-        return True
+        def on_progress(counts: step.Counts) -> bool:
+            advance(counts.done, counts.total, f"asking, {numbers.money(counts.usage.cost)} so far")
+            return True
 
-    counts = step.draw(found, scope, **how, budget=args.budget, on_progress=on_progress)
-    said()
+        counts = step.draw(store, scope, **terms, budget=args.budget, on_progress=on_progress)
     return _report(counts)
 
 
 def _report(counts: step.Counts) -> Answer:
     parts = [
-        f"{counts.drawn:,} drawn",
-        f"{counts.stored:,} had drawn ones already",
-        f"{counts.given:,} came with some",
-        f"{counts.no_question:,} have no question",
-        f"{counts.failed:,} failed",
-        f"{counts.left:,} left",
+        f"{count(counts.drawn)} drawn",
+        f"{count(counts.stored)} had drawn ones already",
+        f"{count(counts.given)} came with some",
+        f"{count(counts.no_question)} have no question",
+        f"{count(counts.failed)} failed",
+        f"{count(counts.left)} left",
     ]
     usage = counts.usage
-    tokens = usage.prompt_tokens + usage.completion_tokens
+    tokens = count(usage.prompt_tokens + usage.completion_tokens, "token")
     lines = [
-        f"alternatives for {counts.total:,} traces: {', '.join(parts)}",
-        f"{usage.requests:,} requests, {tokens:,} tokens, {_dollars(usage.cost)}",
-        *(f"  {why} ({n:,})" for why, n in counts.why.most_common(3)),
+        f"alternatives for {count(counts.total, 'trace')}: {', '.join(parts)}",
+        f"{count(usage.requests, 'request')}, {tokens}, {_cost(usage.cost)}",
+        *(f"  {reason} ({count(n)})" for reason, n in counts.why.most_common(MOST_REASONS)),
     ]
     return Answer(counts.to_json(), "\n".join(lines), 1 if counts.failed or counts.left else 0)
 
 
-def _estimate(found: Estimate) -> Answer:
-    tokens = f"about {found.prompt_tokens:,} tokens in and at most {found.completion_tokens:,} out"
-    cost = _dollars(found.cost) if found.cost is None else f"at most {_dollars(found.cost)}"
-    text = f"{found.requests:,} requests ({found.cached:,} more are answered already), {tokens}: {cost}"
-    return Answer(asdict(found), text)
+def _report_estimate(estimate: Estimate) -> Answer:
+    tokens = f"about {count(estimate.prompt_tokens)} tokens in and at most {count(estimate.completion_tokens)} out"
+    cost = _cost(None) if estimate.cost is None else f"at most {numbers.money(estimate.cost)}"
+    requests = f"{count(estimate.requests, 'request')} ({count(estimate.cached)} more are answered already)"
+    return Answer(estimate, f"{requests}, {tokens}: {cost}")
 
 
-def _dollars(cost: float | None) -> str:
-    return "price not known" if cost is None else f"${cost:.4f}"
+def _cost(dollars: float | None) -> str:
+    return "price unknown" if dollars is None else numbers.money(dollars)

@@ -8,7 +8,7 @@ from typing import Any
 
 from calibrate import registry
 from calibrate.cli import Answer
-from calibrate.cli.common import now, pairs, store, user
+from calibrate.cli.common import now, open_store, parse_pairs, user
 from calibrate.errors import BadInput
 from calibrate.report.sentences import certification as sentences
 from calibrate.stats.certification.certificates import NotCertifiable, Plan
@@ -22,7 +22,7 @@ from db import Store
 
 def run(args: Namespace) -> Answer:
     registry.get(args.detector)
-    found = store(args)
+    found = open_store(args)
     at = attempts.latest_status(found, args.detector)
     if args.save and (at is None or at.stage not in ("labelled", "certified")):
         stands = sentences.status(at) if at else "no attempt was planned yet."
@@ -60,7 +60,9 @@ def _again(at: CertificationStatus) -> bool:
 
 def _other(found: Store, args: Namespace, at: CertificationStatus) -> bool:
     """Whether the options ask for another plan than the newest: the same command again goes on with it."""
-    config = configurations.resolve_config(found, args.detector, pairs(args.param, "--param")) if args.param else None
+    config = (
+        configurations.resolve_config(found, args.detector, parse_pairs(args.param, "--param")) if args.param else None
+    )
     asked = (
         (tuple(args.sample) if args.sample else None, at.terms.samples),
         (args.target, at.plan.target),
@@ -75,7 +77,9 @@ def _plan(found: Store, args: Namespace, at: CertificationStatus | None) -> atte
     """A plan on the labels named, else on those of the attempt before."""
     names = args.sample or (at.terms.samples if at else ()) or None
     config = found.scores.get_config(at.attempt.config_id) if at and not args.param else None
-    data = loading.load_evidence(found, args.detector, sample=names, params=pairs(args.param, "--param"), config=config)
+    data = loading.load_evidence(
+        found, args.detector, sample=names, params=parse_pairs(args.param, "--param"), config=config
+    )
     usual = at.plan.target if at else step.TARGET
     target = usual if args.target is None else args.target
     return step.plan(found, data, target=target, budget=args.labels, seed=args.seed, by=user(), now=now())

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from calibrate.cli import Answer
-from calibrate.cli.common import now, store, user
+from calibrate.cli.common import now, open_store, user
 from calibrate.cli.evidence import describe_params, load_labelled
 from calibrate.errors import BadInput
 from calibrate.report.sentences import certification, figures
@@ -24,7 +24,7 @@ from db import Store
 
 
 def run(args: Namespace) -> Answer:
-    found = store(args)
+    found = open_store(args)
     data = load_labelled(found, args)
     if args.strength == "certified":
         return _certified(found, data, args)

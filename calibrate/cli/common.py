@@ -1,24 +1,27 @@
-"""What several verbs share."""
+"""What several verbs share: the store, the user and the clock, options that are read alike."""
 
 from __future__ import annotations
 
 import os
-import sys
 from argparse import Namespace
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
+import db
 from calibrate import settings
 from calibrate.errors import BadInput
-from db import Store, open_store
+
+TRUNCATED = "the file could not be read to its end: what came before the damage is in the store; import a whole copy"
 
 
-def store(args: Namespace, *, create: bool = False) -> Store:
-    return open_store(args.store or settings.read().store, create=create)
+def open_store(args: Namespace, *, create: bool = False) -> db.Store:
+    """Open the store that --store or the environment names."""
+    return db.open_store(args.store or settings.read().store, create=create)
 
 
 def user() -> str:
+    """Name the person who labels, chooses and releases."""
     return settings.read().user
 
 
@@ -26,60 +29,38 @@ def now() -> datetime:
     return datetime.now(UTC)
 
 
-def pairs(given: Sequence[str], option: str) -> dict[str, str]:
-    """`K=V` options as a mapping. Raises BadInput for one without `=`."""
-    parsed = {}
-    for item in given:
-        key, equals, value = item.partition("=")
-        if not equals or not key:
+def parse_pairs(items: Sequence[str], option: str) -> dict[str, str]:
+    """Read `NAME=VALUE` options as a mapping. Raises BadInput for an item without `=`."""
+    pairs = {}
+    for item in items:
+        name, equals, value = item.partition("=")
+        if not equals or not name:
             raise BadInput(f"{option} {item!r} should read NAME=VALUE")
-        parsed[key.strip()] = value.strip()
-    return parsed
+        pairs[name.strip()] = value.strip()
+    return pairs
 
 
-def outfile(given: str, *, replace: bool) -> Path:
-    """The path of a file to write. Raises BadInput for one that cannot be: a directory, a device, in a folder that is
-    not there or not ours; without `replace`, for one that is there already."""
-    path = Path(given)
+def output_path(name: str, *, replace: bool) -> Path:
+    """Check that a file can be written, before the work that fills it.
+
+    Raises BadInput for a directory or device, for a folder that does not exist or must not be written to, and without
+    `replace` for a file that exists.
+    """
+    path = Path(name)
     try:
-        place = path.resolve()
-        if place.is_dir():
-            why = "it is a directory; name a file in it"
-        elif place.exists() and not place.is_file():
-            why = "it is no file but a device or pipe, which is not replaced; name a file"
-        elif place.exists() and not replace:
-            why = "it is there already; --force replaces it, or name another file"
-        elif not place.parent.is_dir():
-            why = f"there is no folder {str(place.parent)!r}; make it first"
-        elif not os.access(place.parent, os.W_OK | os.X_OK):
-            why = f"nothing may be written in {str(place.parent)!r}; name another folder"
+        target = path.resolve()
+        if target.is_dir():
+            problem = "it is a directory; name a file in it"
+        elif target.exists() and not target.is_file():
+            problem = "it is no file but a device or pipe, which is not replaced; name a file"
+        elif target.exists() and not replace:
+            problem = "it exists already; --force replaces it, or name another file"
+        elif not target.parent.is_dir():
+            problem = f"there is no folder {str(target.parent)!r}; make it first"
+        elif not os.access(target.parent, os.W_OK | os.X_OK):
+            problem = f"the folder {str(target.parent)!r} must not be written to; name another folder"
         else:
             return path
     except (OSError, RuntimeError, ValueError) as error:  # a name too long, a link to itself, a NUL
-        why = f"{getattr(error, 'strerror', None) or error}; name another file"
-    raise BadInput(f"cannot write {given!r}: {why}")
-
-
-TRUNCATED = "the file could not be read to its end: what came before the damage is in the store; import a whole copy"
-
-
-def say(line: str) -> None:
-    """Progress, on standard error, over the line before it when somebody is watching."""
-    if sys.stderr.isatty():
-        print(f"\r\x1b[2K{line}", end="", file=sys.stderr, flush=True)
-
-
-def said() -> None:
-    """Ends the progress line."""
-    if sys.stderr.isatty():
-        print(file=sys.stderr, flush=True)
-
-
-def table(rows: Sequence[Sequence[str]], *, right: Sequence[int] = ()) -> str:
-    """Rows as aligned columns; the first row is the head. `right` columns are aligned right."""
-    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
-    lines = []
-    for row in rows:
-        cells = [c.rjust(w) if i in right else c.ljust(w) for i, (c, w) in enumerate(zip(row, widths, strict=True))]
-        lines.append("  ".join(cells).rstrip())
-    return "\n".join(lines)
+        problem = f"{getattr(error, 'strerror', None) or error}; name another file"
+    raise BadInput(f"cannot write {name!r}: {problem}")

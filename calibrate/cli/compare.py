@@ -8,7 +8,8 @@ from typing import Any
 
 from calibrate import registry
 from calibrate.cli import Answer
-from calibrate.cli.common import store, table
+from calibrate.cli.common import open_store
+from calibrate.cli.output import table
 from calibrate.errors import BadInput
 from calibrate.report.sentences import compare as sentences
 from calibrate.sanitize import visible
@@ -21,7 +22,7 @@ from db import Store
 
 
 def run(args: Namespace) -> Answer:
-    found = store(args)
+    found = open_store(args)
     for name in args.detectors:
         registry.get(name)
     result = _contrast(found, args)

@@ -1,15 +1,15 @@
-"""`demo`."""
+"""`demo`: fill an empty store with the sample traces that come with Touchstone."""
 
 from __future__ import annotations
 
 from argparse import Namespace
 
 from calibrate.cli import Answer
-from calibrate.cli.common import now, store
+from calibrate.cli.common import now, open_store
+from calibrate.workflow.traces.demo import fill
 
 
 def run(args: Namespace) -> Answer:
-    from calibrate.workflow.traces.demo import fill
-
-    report = fill(store(args, create=True), now=now())
-    return Answer(report.as_json(), f"{report.imported} sample traces with {report.labels} labels are in the store")
+    report = fill(open_store(args, create=True), now=now())
+    text = f"{report.imported} sample traces with {report.labels} labels are in the store"
+    return Answer(report.as_json(), text)

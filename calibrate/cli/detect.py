@@ -1,92 +1,161 @@
-"""Verbs about detectors and runs."""
+"""`detect`: score traces with detectors."""
 
 from __future__ import annotations
 
 from argparse import Namespace
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import dataclass
 from typing import Any
 
 from calibrate import settings
 from calibrate.backends.chat import Estimate
 from calibrate.cli import Answer
-from calibrate.cli.common import pairs, store, table
+from calibrate.cli.common import open_store, parse_pairs
+from calibrate.cli.output import table
+from calibrate.cli.progress import progress
 from calibrate.detectors.base import Detector
 from calibrate.errors import TouchstoneError
+from calibrate.report import numbers
+from calibrate.report.numbers import count
 from calibrate.workflow.detection import detect as step
 from calibrate.workflow.detection import detectors as about
 from db import Store
 from db.runs import Run
 
+MOST_REASONS = 3  # on a terminal; --json has all
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What a run did with one detector."""
+
+    scored: int
+    abstained: int
+    failed: int
+    refusals: int
+    reused: int
+    seconds: float
+    why: Mapping[str, int]
+    usage: Mapping[str, Any]
+
+    @classmethod
+    def of(cls, tally: Mapping[str, Any]) -> Outcome:
+        """Read a run's tally; runs from before refusals and usage were counted have neither."""
+        return cls(
+            scored=tally.get("scored", 0),
+            abstained=tally.get("abstained", 0),
+            failed=tally.get("failed", 0),
+            refusals=tally.get("refusals", 0),
+            reused=tally.get("reused", 0),
+            seconds=tally.get("seconds", 0),
+            why=tally.get("why", {}),
+            usage=tally.get("usage", {}),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class DetectDocument:
+    run: int
+    detectors: Mapping[str, Outcome]
+
+
+@dataclass(frozen=True, slots=True)
+class PlanDocument:
+    """What one detector would take: `asks` a chat endpoint or not, reckoned from `looked_at` of the traces."""
+
+    traces: int
+    seconds: float | None
+    asks: bool
+    requests: int
+    cached: int
+    prompt_tokens: int
+    completion_tokens: int
+    cost: float | None
+    looked_at: int
+    unavailable: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class EstimateDocument:
+    estimate: Mapping[str, PlanDocument]
+
 
 def run(args: Namespace) -> Answer:
-    found = store(args)
+    store = open_store(args)
     labelled = args.labelled or (args.sample is None and not args.everything)
     scope = step.scope_of(sample=args.sample, labelled=labelled, everything=args.everything)
-    params = pairs(args.param, "--param")
-    chosen = step.chosen_of(args.detectors, params)
-    if any(about.asks_chat(one) for one in chosen):
-        settings.chat()  # a value that cannot be is to be mended first; without an endpoint the rest still runs
+    params = parse_pairs(args.param, "--param")
+    detectors = step.chosen_of(args.detectors, params)
+    if any(about.asks_chat(detector) for detector in detectors):
+        settings.chat()  # raises for a setting that is wrong; without an endpoint the other detectors still run
     if args.estimate:
-        return _estimate(found, chosen, scope)
-    queued = step.queue(found, args.detectors, scope, params=params, budget=args.budget)
-    finished = step.work(found, run_id=queued.id)
+        return _estimate(store, detectors, scope)
+    queued = step.queue(store, args.detectors, scope, params=params, budget=args.budget)
+    with progress(args, "scoring", "scores") as advance:
+        finished = step.work(store, run_id=queued.id, on_progress=advance)
     if finished is None:
-        return Answer({"run": queued.id, "detectors": {}}, f"run {queued.id} was taken by a worker that was waiting")
+        return Answer(DetectDocument(queued.id, {}), f"run {queued.id} was taken by a worker that was waiting")
     return _report(finished)
 
 
-def _estimate(found: Store, chosen: Sequence[Detector], scope: Mapping[str, Any]) -> Answer:
-    """What the run would take; it is not run."""
-    plans = {one.name: _planned(found, one, scope) for one in chosen}
-    rows: list[tuple[str, ...]] = [
-        ("detector", "traces", "time", "requests", "answered already", "tokens in", "tokens out", "cost at most", "")
-    ]
-    for name, one in plans.items():
-        numbers = ("requests", "cached", "prompt_tokens", "completion_tokens")
-        asked = [f"{one[key]:,}" if one["asks"] else "" for key in numbers]
-        time = "not known" if one["seconds"] is None else f"{one['seconds']:,.0f} s"
-        cost = "price not known" if one["cost"] is None else f"${one['cost']:,.4f}"
-        rows.append((name, f"{one['traces']:,}", time, *asked, cost if one["asks"] else "", one["unavailable"] or ""))
-    return Answer({"estimate": plans}, f"{table(rows, right=range(1, 8))}\nNothing was scored and nothing sent.")
+def _estimate(store: Store, detectors: Sequence[Detector], scope: Mapping[str, Any]) -> Answer:
+    """Say what the run would take, without running it."""
+    plans = {detector.name: _plan(store, detector, scope) for detector in detectors}
+    head = ("detector", "traces", "time", "requests", "answered already", "tokens in", "tokens out", "cost at most", "")
+    rows = [head, *(_plan_row(name, plan) for name, plan in plans.items())]
+    text = f"{table(rows, right=range(1, 8))}\nNothing was scored and nothing sent."
+    return Answer(EstimateDocument(plans), text)
 
 
-def _planned(found: Store, detector: Detector, scope: Mapping[str, Any]) -> dict[str, Any]:
-    plan = about.plan(found, detector, scope, about.coverage(found, detector, scope))
-    asked = asdict(plan.estimate or Estimate(0, 0, 0, 0, None))
-    how = about.status(found, detector).how
-    return {
-        "traces": plan.traces,
-        "seconds": plan.seconds,
-        "asks": plan.estimate is not None,
-        **asked,
-        "looked_at": plan.looked_at,
-        "unavailable": how,
-    }
+def _plan(store: Store, detector: Detector, scope: Mapping[str, Any]) -> PlanDocument:
+    plan = about.plan(store, detector, scope, about.coverage(store, detector, scope))
+    asked = plan.estimate or Estimate(0, 0, 0, 0, None)
+    return PlanDocument(
+        traces=plan.traces,
+        seconds=plan.seconds,
+        asks=plan.estimate is not None,
+        requests=asked.requests,
+        cached=asked.cached,
+        prompt_tokens=asked.prompt_tokens,
+        completion_tokens=asked.completion_tokens,
+        cost=asked.cost,
+        looked_at=plan.looked_at,
+        unavailable=about.status(store, detector).how,
+    )
+
+
+def _plan_row(name: str, plan: PlanDocument) -> tuple[str, ...]:
+    amounts = (plan.requests, plan.cached, plan.prompt_tokens, plan.completion_tokens)
+    return (
+        name,
+        count(plan.traces),
+        numbers.UNKNOWN if plan.seconds is None else numbers.duration(plan.seconds),
+        *(count(amount) if plan.asks else "" for amount in amounts),
+        numbers.money(plan.cost) if plan.asks else "",
+        plan.unavailable or "",
+    )
 
 
 def _report(run: Run) -> Answer:
     if run.status == "failed":
         raise TouchstoneError(f"run {run.id} failed: {run.error}")
-    keys = ("scored", "abstained", "failed", "refusals", "reused", "seconds", "why", "usage")
-    # Runs from before refusals and usage were counted have neither.
-    counts = {name: {key: tally.get(key, 0) for key in keys} for name, tally in run.counts.items()}
+    outcomes = {name: Outcome.of(tally) for name, tally in run.counts.items()}
     rows: list[tuple[str, ...]] = [("detector", "scored", "reused", "abstained", "refusals", "failed", "seconds", "")]
-    for name, tally in counts.items():
-        why = "; ".join(f"{reason} ({n})" for reason, n in list(tally["why"].items())[:3])
-        numbers = [str(tally[key]) for key in ("scored", "reused", "abstained", "refusals", "failed")]
-        rows.append((name, *numbers, f"{tally['seconds']:.1f}", why))
+    for name, outcome in outcomes.items():
+        why = "; ".join(f"{reason} ({n})" for reason, n in list(outcome.why.items())[:MOST_REASONS])
+        amounts = (outcome.scored, outcome.reused, outcome.abstained, outcome.refusals, outcome.failed)
+        rows.append((name, *map(count, amounts), numbers.decimals(outcome.seconds, 1), why))
     state = "" if run.status == "done" else f" ({run.status})"
-    lines = [f"run {run.id}{state}", table(rows, right=range(1, 7)), *_spent(counts)]
-    broken = [name for name, tally in counts.items() if tally["failed"] and not tally["scored"] + tally["reused"]]
-    return Answer({"run": run.id, "detectors": counts}, "\n".join(lines), exit_code=1 if broken else 0)
+    lines = [f"run {run.id}{state}", table(rows, right=range(1, 7)), *_spent(outcomes)]
+    broken = any(outcome.failed and not outcome.scored + outcome.reused for outcome in outcomes.values())
+    return Answer(DetectDocument(run.id, outcomes), "\n".join(lines), exit_code=1 if broken else 0)
 
 
-def _spent(counts: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
-    for name, tally in counts.items():
-        used = tally["usage"] or {}
-        if used.get("requests") or used.get("cached"):
-            tokens = used["prompt_tokens"] + used["completion_tokens"]
-            cost = "price unknown" if used["cost"] is None else f"${used['cost']:.4f}"
-            kept = f", {used['cached']:,} answers already there" if used["cached"] else ""
-            yield f"{name} sent {used['requests']:,} requests: {tokens:,} tokens, {cost}{kept}"
+def _spent(outcomes: Mapping[str, Outcome]) -> Iterator[str]:
+    for name, outcome in outcomes.items():
+        usage = outcome.usage or {}
+        if usage.get("requests") or usage.get("cached"):
+            tokens = count(usage["prompt_tokens"] + usage["completion_tokens"], "token")
+            cost = "price unknown" if usage["cost"] is None else numbers.money(usage["cost"])
+            reused = f", {count(usage['cached'], 'answer')} from the cache" if usage["cached"] else ""
+            yield f"{name} sent {count(usage['requests'], 'request')}: {tokens}, {cost}{reused}"

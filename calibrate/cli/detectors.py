@@ -1,52 +1,79 @@
-"""`detectors`."""
+"""`detectors`: list the detectors, what each needs, and its default parameters."""
 
 from __future__ import annotations
 
 from argparse import Namespace
-from typing import Any
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from calibrate import registry
 from calibrate.cli import Answer
-from calibrate.cli.common import store, table
+from calibrate.cli.common import open_store
+from calibrate.cli.output import table
 from calibrate.errors import BadInput, StoreError
 from calibrate.workflow.detection import detect as step
 from calibrate.workspace import Workspace, using
 
 
+@dataclass(frozen=True, slots=True)
+class DetectorDocument:
+    """A detector with its default parameters. `unavailable` says what it lacks, None where it can run."""
+
+    name: str
+    title: str
+    measures: str
+    unit: str
+    flag_when: str
+    usual_threshold: float | None
+    needs: Sequence[str]
+    params: Mapping[str, object]
+    version: str
+    revision: str | None
+    model: str
+    unavailable: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class DetectorsDocument:
+    detectors: Sequence[DetectorDocument]
+
+
 def run(args: Namespace) -> Answer:
-    with using(_team(args)):
-        found = [_about(name) for name in registry.names()]
-    rows = [("detector", "flags when", "needs", "model", "default parameters")]
-    for one in found:
-        params = ", ".join(f"{key}={value}" for key, value in one["params"].items())
-        rows.append((one["name"], one["flag_when"], ", ".join(one["needs"]), one["model"], params))
-    return Answer({"detectors": found}, table(rows))
+    with using(_workspace(args)):
+        detectors = [_describe(name) for name in registry.names()]
+    rows = [("detector", "flags when", "needs", "model", "default parameters"), *map(_row, detectors)]
+    return Answer(DetectorsDocument(detectors), table(rows))
 
 
-def _team(args: Namespace) -> Workspace:
-    """The workspace of the store; an empty one where there is no store yet and none was named."""
+def _workspace(args: Namespace) -> Workspace:
+    """The workspace of the store; an empty one where no store exists yet and none was named."""
     try:
-        return step.workspace_of(store(args))
+        return step.workspace_of(open_store(args))
     except (BadInput, StoreError):
         if args.store:
             raise
         return Workspace()
 
 
-def _about(name: str) -> dict[str, Any]:
+def _describe(name: str) -> DetectorDocument:
     detector = registry.make(name, None)
     missing = detector.unavailable()
-    return {
-        "name": name,
-        "title": detector.title,
-        "measures": " ".join((type(detector).__doc__ or "").split()),
-        "unit": detector.unit,
-        "flag_when": detector.flag_when,
-        "usual_threshold": detector.usual_threshold,
-        "needs": sorted(detector.needs),
-        "params": registry.config_of(detector),
-        "version": detector.version,
-        "revision": detector.revision() if missing is None else None,
-        "model": "missing" if missing else ("ready" if detector.revision() else "none needed"),
-        "unavailable": missing,
-    }
+    return DetectorDocument(
+        name=name,
+        title=detector.title,
+        measures=" ".join((type(detector).__doc__ or "").split()),
+        unit=detector.unit,
+        flag_when=detector.flag_when,
+        usual_threshold=detector.usual_threshold,
+        needs=sorted(detector.needs),
+        params=registry.config_of(detector),
+        version=detector.version,
+        revision=detector.revision() if missing is None else None,
+        model="missing" if missing else "ready" if detector.revision() else "none needed",
+        unavailable=missing,
+    )
+
+
+def _row(detector: DetectorDocument) -> tuple[str, ...]:
+    params = ", ".join(f"{key}={value}" for key, value in detector.params.items())
+    return detector.name, detector.flag_when, ", ".join(detector.needs), detector.model, params

@@ -7,7 +7,8 @@ from dataclasses import asdict
 from typing import Any
 
 from calibrate.cli import Answer
-from calibrate.cli.common import now, store, table
+from calibrate.cli.common import now, open_store
+from calibrate.cli.output import table
 from calibrate.errors import BadInput
 from calibrate.report.sentences import drift as drift_sentences
 from calibrate.stats.sampling.designs import parse_since, window_start
@@ -20,7 +21,7 @@ def run(args: Namespace) -> Answer:
     since = window_start(parse_since(args.since), at) if args.since else None
     if args.since and since is None:
         raise BadInput("drift is about the traffic since a moment: give --since a date or a length of time, not all")
-    report = drifting.drift(store(args), version=args.release, since=since, now=at, seed=args.seed)
+    report = drifting.drift(open_store(args), version=args.release, since=since, now=at, seed=args.seed)
     lines = [("detector", "model", "median", "flags", "scored", "n", ""), *(_row(line) for line in report.lines)]
     parts = [drift_sentences.verdict(report)]
     if report.lines:

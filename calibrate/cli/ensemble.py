@@ -5,7 +5,8 @@ from __future__ import annotations
 from argparse import Namespace
 
 from calibrate.cli import Answer
-from calibrate.cli.common import now, store, table, user
+from calibrate.cli.common import now, open_store, user
+from calibrate.cli.output import table
 from calibrate.report.sentences import ensembles as wording
 from calibrate.report.sentences.figures import interval, percent
 from calibrate.stats.ensembles.combine import Recipe
@@ -16,7 +17,7 @@ from calibrate.workflow.tuning import ensemble as step
 def run(args: Namespace) -> Answer:
     if args.kind == "list":
         return _list(args)
-    found = store(args)
+    found = open_store(args)
     report = step.build(
         found,
         Recipe(args.kind, k=args.k, expensive=args.last or "", pass_share=args.pass_share),
@@ -41,7 +42,7 @@ def run(args: Namespace) -> Answer:
 
 
 def _list(args: Namespace) -> Answer:
-    saved = step.saved(store(args))
+    saved = step.saved(open_store(args))
     if not saved:
         return Answer({"ensembles": []}, "no ensemble is saved yet: `ensemble logistic --save NAME` makes one")
     rows = [("name", "kind", "detectors", "by", "on")]

@@ -5,14 +5,14 @@ from __future__ import annotations
 from argparse import Namespace
 
 from calibrate import registry
-from calibrate.cli.common import pairs
+from calibrate.cli.common import parse_pairs
 from calibrate.workflow.evidence import evidence, loading
 from db import Store
 
 
 def load_labelled(store: Store, args: Namespace) -> evidence.Evidence:
     registry.get(args.detector)
-    return loading.load_evidence(store, args.detector, sample=args.sample, params=pairs(args.param, "--param"))
+    return loading.load_evidence(store, args.detector, sample=args.sample, params=parse_pairs(args.param, "--param"))
 
 
 def describe_params(data: evidence.Evidence) -> str:

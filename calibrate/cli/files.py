@@ -1,79 +1,111 @@
-"""Verbs about the team's own prompts, lists and prices."""
+"""`files`: show or replace the team's own prompts, lists of refusals and prices."""
 
 from __future__ import annotations
 
 import sys
 from argparse import Namespace
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from calibrate.cli import Answer
-from calibrate.cli.common import now, store, table, user
+from calibrate.cli.common import now, open_store, user
+from calibrate.cli.output import table
 from calibrate.errors import BadInput
 from calibrate.sanitize import visible
 from calibrate.workflow.detection import team_files as step
 from db import Store
 
-TAKES = {"list": 0, "show": 1, "set": 2, "reset": 1}
+# What each action takes after its name.
+FORMS = {"list": "", "show": " NAME", "set": " NAME FILE", "reset": " NAME"}
+
+
+@dataclass(frozen=True)
+class FileDocument:
+    """A file of which `ours`, the text that comes with Touchstone, or the team's own text counts."""
+
+    file: str
+    version: str
+    ours: bool
+    saved_by: str | None
+    saved_at: datetime | None
+    used_by: Sequence[str]
+
+    @classmethod
+    def of(cls, file: step.File, **more: Any) -> Self:
+        saved = None if file.ours else file.history[0]
+        return cls(
+            file=file.name,
+            version=file.version,
+            ours=file.ours,
+            saved_by=saved.saved_by if saved else None,
+            saved_at=saved.saved_at if saved else None,
+            used_by=file.used_by,
+            **more,
+        )
+
+
+@dataclass(frozen=True)
+class ShownFile(FileDocument):
+    text: str
+
+
+@dataclass(frozen=True)
+class ChangedFile(FileDocument):
+    changed: bool
+
+
+@dataclass(frozen=True, slots=True)
+class FilesDocument:
+    files: Sequence[FileDocument]
 
 
 def run(args: Namespace) -> Answer:
-    given = [one for one in (args.name, args.file) if one is not None]
-    if len(given) != TAKES[args.action]:
-        form = {"list": "", "show": " NAME", "set": " NAME FILE", "reset": " NAME"}[args.action]
-        raise BadInput(f"it is `files {args.action}{form}`, with {len(given)} given")
-    found = store(args)
+    words = [word for word in (args.name, args.file) if word is not None]
+    if len(words) != len(FORMS[args.action].split()):
+        raise BadInput(f"it is `files {args.action}{FORMS[args.action]}`, with {len(words)} given")
+    store = open_store(args)
     if args.action == "list":
-        return _list(found)
+        return _list(store)
     if args.action == "show":
-        file = step.get(found, args.name)
-        # A file or a pipe gets the text as it is; what a terminal would act on is named there.
+        file = step.get(store, args.name)
+        # A file or a pipe gets the text as it is. On a terminal, control characters are shown by name.
         text = visible(file.text) if sys.stdout.isatty() else file.text
-        return Answer({**_about(file), "text": file.text}, text.removesuffix("\n"))
+        return Answer(ShownFile.of(file, text=file.text), text.removesuffix("\n"))
     if args.action == "set":
-        changed = step.save(found, args.name, _text(args.file), by=user(), now=now())
-        return _done(found, args.name, "saved" if changed else "unchanged", changed)
-    changed = step.reset(found, args.name, by=user(), now=now())
-    return _done(found, args.name, "ours again" if changed else "ours already", changed)
+        changed = step.save(store, args.name, _read(args.file), by=user(), now=now())
+        return _report(store, args.name, "saved" if changed else "unchanged", changed)
+    changed = step.reset(store, args.name, by=user(), now=now())
+    return _report(store, args.name, "ours again" if changed else "ours already", changed)
 
 
-def _list(found: Store) -> Answer:
-    every = [_about(step.get(found, name)) for name in step.names()]
+def _list(store: Store) -> Answer:
+    files = [FileDocument.of(step.get(store, name)) for name in step.names()]
     rows = [("file", "version", "whose", "used by")]
-    for one in every:
-        whose = "ours" if one["ours"] else f"{visible(one['saved_by'], 40)}, {one['saved_at'][:10]}"
-        rows.append((one["file"], one["version"], whose, ", ".join(one["used_by"])))
-    return Answer({"files": every}, table(rows))
+    for file in files:
+        saved = f"{visible(file.saved_by, 40)}, {file.saved_at.date().isoformat()}" if file.saved_at else "ours"
+        rows.append((file.file, file.version, saved, ", ".join(file.used_by)))
+    return Answer(FilesDocument(files), table(rows))
 
 
-def _about(file: step.File) -> dict[str, Any]:
-    saved = None if file.ours else file.history[0]
-    return {
-        "file": file.name,
-        "version": file.version,
-        "ours": file.ours,
-        "saved_by": saved.saved_by if saved else None,
-        "saved_at": saved.saved_at.isoformat() if saved else None,
-        "used_by": list(file.used_by),
-    }
-
-
-def _done(found: Store, name: str, what: str, changed: bool) -> Answer:
-    file = step.get(found, name)
-    text = f"{name}: {what}, version {file.version}"
+def _report(store: Store, name: str, outcome: str, changed: bool) -> Answer:
+    file = step.get(store, name)
+    text = f"{name}: {outcome}, version {file.version}"
     if changed and name.startswith(("prompts/", "refusals/")):
         text += "; scores made with another version are not reused"
-    return Answer({**_about(file), "changed": changed}, text)
+    return Answer(ChangedFile.of(file, changed=changed), text)
 
 
-def _text(given: str) -> str:
-    path = Path(given)
+def _read(name: str) -> str:
+    path = Path(name)
     try:
         if path.stat().st_size > 4 * step.LONGEST:
-            raise BadInput(f"{given!r} has more than {step.LONGEST:,} characters; that is more than is kept")
+            raise BadInput(f"{name!r} has more than {step.LONGEST:,} characters, the most that a file may have")
         return path.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError as error:
-        raise BadInput(f"{given!r} is not UTF-8 (byte {error.start + 1}); save it as UTF-8") from error
+        raise BadInput(f"{name!r} is not UTF-8 (byte {error.start + 1}); save it as UTF-8") from error
     except (OSError, ValueError) as error:
-        why = getattr(error, "strerror", None) or error
-        raise BadInput(f"cannot read {given!r}: {why}") from error
+        reason = getattr(error, "strerror", None) or error
+        raise BadInput(f"cannot read {name!r}: {reason}") from error

@@ -1,71 +1,107 @@
-"""`import`."""
+"""`import`: take traces in from files. (The module has another name: `import` is a word of Python's.)"""
 
 from __future__ import annotations
 
 from argparse import Namespace
 from collections import Counter
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 from calibrate.cli import Answer
-from calibrate.cli.common import TRUNCATED, pairs, said, say, store
+from calibrate.cli.common import TRUNCATED, open_store, parse_pairs
+from calibrate.cli.progress import progress
 from calibrate.errors import BadInput
 from calibrate.ingest import ImportReport, import_file
 from calibrate.ingest.record import RECORD_FIELDS
+from calibrate.report.numbers import count
+
+MOST_ERRORS = 20  # on a terminal; --json lists the first thousand
+
+
+@dataclass(frozen=True, slots=True)
+class RejectedLine:
+    line: int | None
+    reason: str
+    file: str
+
+
+@dataclass(frozen=True, slots=True)
+class ImportDocument:
+    """What became of all files together."""
+
+    imported: int
+    duplicates: int
+    rejected: int
+    labels: int
+    repaired: int
+    cut: bool
+    left_out: Mapping[str, int]
+    errors: Sequence[RejectedLine]
 
 
 def run(args: Namespace) -> Answer:
-    columns = pairs(args.column, "--column")
+    columns = parse_pairs(args.column, "--column")
     for name in columns:
         if name not in RECORD_FIELDS:
             fields = ", ".join(sorted(RECORD_FIELDS))
             raise BadInput(f"--column {name}=…: a trace has no field {name!r}; it has {fields}")
-    found = store(args, create=True)
-    total: dict[str, Any] = {"imported": 0, "duplicates": 0, "rejected": 0, "labels": 0, "repaired": 0, "cut": False}
-    left_out: Counter[str] = Counter()
-    errors: list[dict[str, Any]] = []
-    lines: list[str] = []
+    store = open_store(args, create=True)
+    reports: dict[str, ImportReport] = {}
     for path in args.files:
+        with progress(args, path) as advance:
 
-        def progress(report: ImportReport, path: str = path) -> None:
-            say(f"{path}: {report.imported:,} imported, {report.share:.0%}")
+            def on_progress(report: ImportReport) -> None:
+                done = report.imported + report.duplicates + report.rejected
+                advance(done, done / (report.share or 1.0))
 
-        report = import_file(
-            found.traces,
-            path,
-            format=args.format,
-            columns=columns or None,
-            labels_as=args.labels_as,
-            strict=args.strict,
-            on_progress=progress,
-        )
-        said()
-        document = report.as_json()
-        for key in total:
-            total[key] += document[key]
-        left_out.update(document["left_out"])
-        errors += [{**error, "file": path} for error in document["errors"]]
-        lines += _import_lines(path, report, labels_as=args.labels_as)
-    nothing = total["rejected"] > 0 and total["imported"] + total["duplicates"] == 0
-    cut = total["cut"] = bool(total["cut"])
-    document = {**total, "left_out": dict(left_out), "errors": errors}
-    return Answer(document, "\n".join(lines), exit_code=2 if nothing or cut else 0)
+            reports[path] = import_file(
+                store.traces,
+                path,
+                format=args.format,
+                columns=columns or None,
+                labels_as=args.labels_as,
+                strict=args.strict,
+                on_progress=on_progress,
+            )
+    document = _add_up(reports)
+    nothing = document.rejected > 0 and document.imported + document.duplicates == 0
+    lines = [line for path in reports for line in _lines(path, reports[path], labels_as=args.labels_as)]
+    return Answer(document, "\n".join(lines), exit_code=2 if nothing or document.cut else 0)
 
 
-def _import_lines(path: str, report: ImportReport, *, labels_as: str | None) -> Iterable[str]:
-    yield (
-        f"{path}: {report.imported:,} imported, {report.duplicates:,} there already, {report.rejected:,} rejected, "
-        f"{report.labels:,} labels"
+def _add_up(reports: Mapping[str, ImportReport]) -> ImportDocument:
+    left_out: Counter[str] = Counter()
+    for report in reports.values():
+        left_out.update(report.left_out)
+    return ImportDocument(
+        imported=sum(report.imported for report in reports.values()),
+        duplicates=sum(report.duplicates for report in reports.values()),
+        rejected=sum(report.rejected for report in reports.values()),
+        labels=sum(report.labels for report in reports.values()),
+        repaired=sum(report.repaired for report in reports.values()),
+        cut=any(report.cut for report in reports.values()),
+        left_out=left_out,
+        errors=[
+            RejectedLine(error.line, error.reason, path) for path, report in reports.items() for error in report.errors
+        ],
     )
-    for error in report.errors[:20]:
+
+
+def _lines(path: str, report: ImportReport, *, labels_as: str | None) -> Iterable[str]:
+    yield (
+        f"{path}: {count(report.imported)} imported, {count(report.duplicates)} in the store already, "
+        f"{count(report.rejected)} rejected, {count(report.labels, 'label')}"
+    )
+    for error in report.errors[:MOST_ERRORS]:
         yield f"  line {error.line}: {error.reason}"
-    if report.rejected > 20:
-        yield f"  … and {report.rejected - 20:,} more; --json lists the first {len(report.errors):,}"
+    if report.rejected > MOST_ERRORS:
+        more = count(report.rejected - MOST_ERRORS)
+        yield f"  … and {more} more; --json lists the first {count(len(report.errors))}"
     if report.cut:
         yield f"  {TRUNCATED}"
     if report.repaired:
-        yield f"  {report.repaired:,} characters that no database can hold became U+FFFD"
-    for name, count in report.left_out.items():
-        yield f"  field {name!r} was not kept ({count:,} records)"
+        yield f"  {count(report.repaired, 'character')} that no database can hold became U+FFFD"
+    for name, records in report.left_out.items():
+        yield f"  field {name!r} was not imported ({count(records, 'record')})"
     if labels_as is None and report.imported:
-        yield "  labels in the file, if any, were left out: --labels-as NAME brings them in"
+        yield "  labels in the file, if any, were left out: --labels-as NAME imports them"

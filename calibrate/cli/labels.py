@@ -1,88 +1,116 @@
-"""`labels`."""
+"""`labels`: import labels from a file, or export them to one."""
 
 from __future__ import annotations
 
 from argparse import Namespace
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 
 from calibrate.cli import Answer
-from calibrate.cli.common import TRUNCATED, now, outfile, store
+from calibrate.cli.common import TRUNCATED, now, open_store, output_path
 from calibrate.errors import BadInput
 from calibrate.ingest.base import Rejected
 from calibrate.ingest.labels import read_labels, write_labels
+from calibrate.report.numbers import count
 from calibrate.types import Label
+from calibrate.workflow.detection.detect import no_sample
+
+MOST_ERRORS = 20  # on a terminal; --json lists all
+
+
+@dataclass(frozen=True, slots=True)
+class RejectedLabel:
+    line: int | None
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class ImportedLabels:
+    """What became of the labels of a file. `replaced` counts verdicts that a later line of the file replaced."""
+
+    labels: int
+    unchanged: int
+    replaced: int
+    rejected: int
+    errors: Sequence[RejectedLabel]
+    cut: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ExportedLabels:
+    labels: int
+    path: str
 
 
 def run(args: Namespace) -> Answer:
-    if args.direction == "export":
-        return _export(args)
+    return _export(args) if args.direction == "export" else _import(args)
+
+
+def _import(args: Namespace) -> Answer:
     if args.sample or args.force:
         option = "--sample" if args.sample else "--force"
-        raise BadInput(f"{option} is for export: a label comes in for its trace, whatever samples the trace is in")
-    found = store(args)
-    taken: list[Label] = []
-    errors = []
+        raise BadInput(f"{option} is for export: a label is imported for its trace, whatever samples the trace is in")
+    store = open_store(args)
+    labels: list[Label] = []
+    errors: list[RejectedLabel] = []
     cut = False
     for row in read_labels(args.file):
         if isinstance(row, Rejected):
             cut |= row.last
-            errors.append({"line": row.line, "reason": row.reason})
+            errors.append(RejectedLabel(row.line, row.reason))
             continue
         line, label = row
-        named = label if label.labeller else _as(label, args.labels_as)
-        if named is None:
-            errors.append({"line": line, "reason": "no labeller: name one in the file, or with --labels-as NAME"})
+        if label.labeller or args.labels_as:
+            labels.append(label if label.labeller else replace(label, labeller=args.labels_as))
         else:
-            taken.append(named)
-    added, unknown = found.labels.add_many(taken, now=now())
-    errors += [{"line": None, "reason": f"no trace {trace_id!r} in the store"} for trace_id in unknown]
-    replaced = _replaced(taken)
-    document = {
-        "labels": added,
-        "unchanged": len(taken) - len(unknown) - added,
-        "replaced": replaced,
-        "rejected": len(errors),
-        "errors": errors,
-        "cut": cut,
-    }
-    lines = [f"{added} labels added, {document['unchanged']} stood already, {len(errors)} rejected"]
-    if replaced:
-        lines.append(f"  {replaced:,} of them replaced by the same person's later verdict on the same trace")
-    lines += [f"  line {e['line']}: {e['reason']}" if e["line"] else f"  {e['reason']}" for e in errors[:20]]
-    if len(errors) > 20:
-        lines.append(f"  … and {len(errors) - 20:,} more; --json lists all")
-    if cut:
-        lines.append(f"  {TRUNCATED}")
-    nothing = bool(errors) and len(taken) == len(unknown)
-    return Answer(document, "\n".join(lines), exit_code=2 if nothing or cut else 0)
+            errors.append(RejectedLabel(line, "no labeller: name one in the file, or with --labels-as NAME"))
+    added, missing = store.labels.add_many(labels, now=now())
+    errors += [RejectedLabel(None, f"no trace {trace_id!r} in the store") for trace_id in missing]
+    document = ImportedLabels(
+        labels=added,
+        unchanged=len(labels) - len(missing) - added,
+        replaced=_count_replaced(labels),
+        rejected=len(errors),
+        errors=errors,
+        cut=cut,
+    )
+    nothing = bool(errors) and len(labels) == len(missing)
+    return Answer(document, "\n".join(_lines(document)), exit_code=2 if nothing or cut else 0)
 
 
-def _replaced(labels: Iterable[Label]) -> int:
-    """How many verdicts their own labeller replaced by another one, later."""
-    said: dict[tuple[str, str, bool], str] = {}
+def _lines(document: ImportedLabels) -> Iterable[str]:
+    yield (
+        f"{count(document.labels, 'label')} added, {count(document.unchanged)} unchanged, "
+        f"{count(document.rejected)} rejected"
+    )
+    if document.replaced:
+        yield f"  {count(document.replaced)} of them replaced by the same person's later verdict on the same trace"
+    for error in document.errors[:MOST_ERRORS]:
+        yield f"  line {error.line}: {error.reason}" if error.line else f"  {error.reason}"
+    if len(document.errors) > MOST_ERRORS:
+        yield f"  … and {count(len(document.errors) - MOST_ERRORS)} more; --json lists all"
+    if document.cut:
+        yield f"  {TRUNCATED}"
+
+
+def _count_replaced(labels: Iterable[Label]) -> int:
+    """Count the verdicts that their own labeller replaced by another one later in the file."""
+    verdicts: dict[tuple[str, str, bool], str] = {}
     replaced = 0
     for label in labels:
         voice = (label.trace_id, label.labeller, label.adjudicates)
-        replaced += said.get(voice, label.verdict) != label.verdict
-        said[voice] = label.verdict
+        replaced += verdicts.get(voice, label.verdict) != label.verdict
+        verdicts[voice] = label.verdict
     return replaced
 
 
 def _export(args: Namespace) -> Answer:
-    from calibrate.workflow.detection.detect import no_sample
-
     if args.labels_as:
         raise BadInput("--labels-as is for import: an export holds every label under its own labeller's name")
-    outfile(args.file, replace=args.force)
-    found = store(args)
-    drawn = found.samples.get(args.sample) if args.sample else None
-    if args.sample and drawn is None:
-        raise no_sample(found, args.sample)
-    written = write_labels(found.labels.export(drawn.id if drawn else None), args.file)
-    return Answer({"labels": written, "path": args.file}, f"{written} labels written to {args.file}")
-
-
-def _as(label: Label, labeller: str | None) -> Label | None:
-    from dataclasses import replace
-
-    return replace(label, labeller=labeller) if labeller else None
+    output_path(args.file, replace=args.force)
+    store = open_store(args)
+    sample = store.samples.get(args.sample) if args.sample else None
+    if args.sample and sample is None:
+        raise no_sample(store, args.sample)
+    written = write_labels(store.labels.export(sample.id if sample else None), args.file)
+    return Answer(ExportedLabels(written, args.file), f"{count(written, 'label')} written to {args.file}")

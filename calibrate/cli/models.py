@@ -1,15 +1,63 @@
-"""Verbs about the models behind detectors."""
+"""`models`: list the models behind detectors, fetch them, verify them."""
 
 from __future__ import annotations
 
 from argparse import Namespace
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from calibrate.backends import models as backend
 from calibrate.cli import Answer
-from calibrate.cli.common import table
+from calibrate.cli.output import table
 from calibrate.errors import BadInput
+from calibrate.report import numbers
+
+
+@dataclass(frozen=True, slots=True)
+class ModelDocument:
+    """A model and whether it is here; `how` says how to get a missing one, `bytes` is the size of its weights."""
+
+    kind: str
+    model: str
+    status: str
+    how: str | None
+    bytes: int | None
+    revision: str | None
+    directory: Path | None
+    used_by: Sequence[str]
+
+
+@dataclass(frozen=True, slots=True)
+class ModelsDocument:
+    models: Sequence[ModelDocument]
+
+
+@dataclass(frozen=True, slots=True)
+class CheckedFile:
+    """A file with its digest; `intact` is None where nobody published a digest to compare with."""
+
+    model: str
+    file: Path
+    sha256: str
+    intact: bool | None
+
+
+@dataclass(frozen=True, slots=True)
+class VerifyDocument:
+    files: Sequence[CheckedFile]
+    differing: Sequence[Path]
+
+
+@dataclass(frozen=True)
+class PulledDocument:
+    model: str
+    directory: Path | None
+
+
+@dataclass(frozen=True)
+class PulledModel(PulledDocument):
+    revision: str | None
 
 
 def run(args: Namespace) -> Answer:
@@ -21,51 +69,47 @@ def run(args: Namespace) -> Answer:
 
 
 def _list() -> Answer:
-    found = [_about(one) for one in backend.list_models()]
-    rows = [("for", "model", "status", "MB", "revision", "used by")]
-    for one in found:
-        size = "" if one["bytes"] is None else f"{one['bytes'] / 1e6:.0f}"
-        rows.append((one["kind"], one["model"], one["status"], size, one["revision"] or "", ", ".join(one["used_by"])))
-    lines = [table(rows, right=(3,))]
-    lines += [f"{one['kind']}: in {one['directory']}" for one in found if one["directory"]]
-    lines += [f"{one['kind']}: {one['how']}" for one in found if one["how"]]
-    return Answer({"models": found}, "\n".join(lines))
+    models = [
+        ModelDocument(
+            kind=model.kind,
+            model=model.name,
+            status=model.status,
+            how=model.how,
+            bytes=model.size,
+            revision=model.revision,
+            directory=model.directory,
+            used_by=model.used_by,
+        )
+        for model in backend.list_models()
+    ]
+    lines = [table([("for", "model", "status", "MB", "revision", "used by"), *map(_row, models)], right=(3,))]
+    lines += [f"{model.kind}: in {model.directory}" for model in models if model.directory]
+    lines += [f"{model.kind}: {model.how}" for model in models if model.how]
+    return Answer(ModelsDocument(models), "\n".join(lines))
 
 
-def _about(one: backend.Model) -> dict[str, Any]:
-    return {
-        "kind": one.kind,
-        "model": one.name,
-        "status": one.status,
-        "how": one.how,
-        "bytes": one.size,
-        "revision": one.revision,
-        "directory": str(one.directory) if one.directory else None,
-        "used_by": list(one.used_by),
-    }
+def _row(model: ModelDocument) -> tuple[str, ...]:
+    megabytes = "" if model.bytes is None else numbers.count(round(model.bytes / 1e6))
+    return model.kind, model.model, model.status, megabytes, model.revision or "", ", ".join(model.used_by)
 
 
 def _verify() -> Answer:
-    checks = backend.verify()
-    words = {True: "as published", False: "DIFFERS", None: "nothing to compare with"}
+    files = [CheckedFile(check.model, check.file, check.sha256, check.intact) for check in backend.verify()]
+    verdicts = {True: "as published", False: "DIFFERS", None: "nothing to compare with"}
     rows = [("model", "file", "sha256", "")]
-    rows += [(one.model, one.file.name, one.sha256, words[one.intact]) for one in checks]
-    differing = [str(one.file) for one in checks if one.intact is False]
-    text = table(rows) if checks else "no model is here"
+    rows += [(check.model, check.file.name, check.sha256, verdicts[check.intact]) for check in files]
+    differing = [check.file for check in files if check.intact is False]
+    text = table(rows) if files else "no model is here"
     if differing:
-        text += f"\n{len(differing)} of {len(checks)} files are not what was published: fetch that model again"
-    files = [{"model": c.model, "file": str(c.file), "sha256": c.sha256, "intact": c.intact} for c in checks]
-    return Answer({"files": files, "differing": differing}, text, 1 if differing else 0)
+        text += f"\n{len(differing)} of {len(files)} files are not what was published: fetch that model again"
+    return Answer(VerifyDocument(files, differing), text, 1 if differing else 0)
 
 
 def _pull(name: str | None) -> Answer:
     if name is None:
         raise BadInput("say which model: `models pull nli`, or a hub id like organisation/name")
-    got = backend.pull(name)
-    if isinstance(got, Path):
-        return Answer({"model": name, "directory": str(got)}, f"{name} is in {got}")
-    return Answer({"model": got.name, "directory": str(got.directory), "revision": got.revision}, _ready(got))
-
-
-def _ready(got: backend.Model) -> str:
-    return f"{got.name} is ready{f' in {got.directory}' if got.directory else ''}"
+    pulled = backend.pull(name)
+    if isinstance(pulled, Path):
+        return Answer(PulledDocument(name, pulled), f"{name} is in {pulled}")
+    place = f" in {pulled.directory}" if pulled.directory else ""
+    return Answer(PulledModel(pulled.name, pulled.directory, pulled.revision), f"{pulled.name} is ready{place}")

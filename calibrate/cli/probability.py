@@ -6,7 +6,8 @@ from argparse import Namespace
 
 from calibrate import registry
 from calibrate.cli import Answer
-from calibrate.cli.common import now, pairs, store, table, user
+from calibrate.cli.common import now, open_store, parse_pairs, user
+from calibrate.cli.output import table
 from calibrate.report import numbers
 from calibrate.report.sentences import probability as sentences
 from calibrate.workflow.detection import configurations
@@ -15,8 +16,8 @@ from calibrate.workflow.tuning import probability as maps
 
 def run(args: Namespace) -> Answer:
     registry.get(args.detector)
-    found = store(args)
-    params = pairs(args.param, "--param")
+    found = open_store(args)
+    params = parse_pairs(args.param, "--param")
     config = configurations.resolve_config(found, args.detector, params)
     mapped = maps.fit(found, args.detector, sample=args.sample, config=config)
     if args.save:

@@ -9,7 +9,7 @@ from typing import Any
 
 from calibrate import settings
 from calibrate.cli import Answer
-from calibrate.cli.common import now, outfile, pairs, store, user
+from calibrate.cli.common import now, open_store, output_path, parse_pairs, user
 from calibrate.errors import BadInput, TouchstoneError
 from calibrate.report.sentences import impact as impacts
 from calibrate.report.sentences import recalibration
@@ -28,8 +28,8 @@ def run(args: Namespace) -> Answer:
     from calibrate.workflow.upgrade import recalibrate as step
 
     after = settings.releases()
-    out = None if args.out is None else args.out if scheme_of(args.out) else str(outfile(args.out, replace=True))
-    found, params = store(args), pairs(args.param, "--param")
+    out = None if args.out is None else args.out if scheme_of(args.out) else str(output_path(args.out, replace=True))
+    found, params = open_store(args), parse_pairs(args.param, "--param")
     plan = planning.plan(found, sample=args.sample, params=params)
     if queued := planning.queue(found, plan, budget=args.budget):
         _carry_out(found, queued.id)

@@ -6,7 +6,7 @@ from argparse import Namespace
 
 from calibrate import registry
 from calibrate.cli import Answer
-from calibrate.cli.common import now, store, user
+from calibrate.cli.common import now, open_store, user
 from calibrate.errors import BadInput
 from calibrate.report.sentences import recheck as recheck_sentences
 from calibrate.workflow.watching import recheck as rechecking
@@ -15,7 +15,7 @@ from db.attempts import Recheck
 
 def run(args: Namespace) -> Answer:
     registry.get(args.detector)
-    found, at = store(args), now()
+    found, at = open_store(args), now()
     one = rechecking.newest(found, args.detector, version=args.release, model=args.model)
     did = None
     if one is None or rechecking.state(found, one, now=at).exhausted or (one.outcome and args.again):

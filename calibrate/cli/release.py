@@ -7,7 +7,8 @@ from typing import Any
 
 from calibrate import settings
 from calibrate.cli import Answer
-from calibrate.cli.common import now, outfile, pairs, store, table, user
+from calibrate.cli.common import now, open_store, output_path, parse_pairs, user
+from calibrate.cli.output import table
 from calibrate.errors import BadInput
 from calibrate.report.sentences import impact as impacts
 from calibrate.report.sentences import release as sentences
@@ -40,7 +41,7 @@ def run(args: Namespace) -> Answer:
     other = args.proposals or any(one is not None for one in (args.again, args.rollback, args.approve, args.decline))
     proposes = after.approval and not other
     out = None if args.proposals or args.decline is not None or proposes else _out(args.out)
-    found = store(args)
+    found = open_store(args)
     if args.proposals:
         return _proposals(found)
     if args.decline is not None:
@@ -79,7 +80,7 @@ def _refuse_misfits(args: Namespace) -> None:
 
 
 def _request(args: Namespace) -> ReleaseRequest:
-    tiers: dict[str, Any] = pairs(args.tier, "--tier")
+    tiers: dict[str, Any] = parse_pairs(args.tier, "--tier")
     for name, tier in tiers.items():
         if tier not in TIERS:
             raise BadInput(f"--tier {name}={tier}: a tier is one of {', '.join(TIERS)}")
@@ -97,7 +98,7 @@ def _out(given: str | None) -> str:
     """Where the file goes. Raises BadInput for a place where none can."""
     if given is None:
         raise BadInput("name the thresholds file to write: --out FILE")
-    return given if scheme_of(given) else str(outfile(given, replace=True))
+    return given if scheme_of(given) else str(output_path(given, replace=True))
 
 
 def _about(found: Store, before: ThresholdsFile | None, after: ThresholdsFile) -> dict[str, Any]:

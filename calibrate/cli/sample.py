@@ -1,160 +1,225 @@
-"""Verbs about traces, samples and labels."""
+"""`sample`: draw traces for labelling, top a sample up, list its members, or plan how many labels to ask for."""
 
 from __future__ import annotations
 
 from argparse import Namespace
-from dataclasses import asdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, Self
 
 from calibrate.cli import Answer
-from calibrate.cli.common import now, store, table
+from calibrate.cli.common import now, open_store
+from calibrate.cli.output import table
 from calibrate.errors import BadInput
+from calibrate.report import numbers
+from calibrate.report.sentences import sampling as sentences
 from calibrate.sanitize import visible
 from calibrate.stats.sampling import designs
 from calibrate.types import Sample, TraceFilter
+from calibrate.workflow.detection.configurations import resolve_config
+from calibrate.workflow.detection.detect import no_sample
+from calibrate.workflow.sampling import sample as step
+from calibrate.workflow.sampling import sizing
+from calibrate.workflow.sampling.frame import NoStrata
+from calibrate.workflow.sampling.topup import top_up
 from db import Store
 
 
-def run(args: Namespace) -> Answer:
-    from calibrate.workflow.sampling.topup import top_up
+@dataclass(frozen=True, slots=True)
+class StratumDocument:
+    population: int
+    drawn: int
+    inclusion_probability: float
 
-    found, at = store(args), now()
-    asked = [name for name in ("list", "more", "plan") if getattr(args, name) not in (None, False)]
-    if len(asked) > 1:
-        raise BadInput(f"--{asked[0]} and --{asked[1]} are two things to do: ask for one at a time")
+
+@dataclass(frozen=True)
+class SampleDocument:
+    """A sample and how it was drawn."""
+
+    name: str
+    size: int
+    pool: int
+    undated: int
+    design: str
+    seed: int
+    strata: Mapping[str, StratumDocument]
+
+    @classmethod
+    def of(cls, sample: Sample, **more: Any) -> Self:
+        return cls(
+            name=sample.name,
+            size=sample.size,
+            pool=sample.pool,
+            undated=sample.undated,
+            design=sample.design,
+            seed=sample.seed,
+            strata={name: StratumDocument(size, n, n / size) for name, (size, n) in sample.strata.items()},
+            **more,
+        )
+
+
+@dataclass(frozen=True)
+class DrawnDocument(SampleDocument):
+    requested: int
+    why_random: str | None
+
+
+@dataclass(frozen=True)
+class ToppedUpDocument(SampleDocument):
+    requested: int
+    added: int
+
+
+@dataclass(frozen=True)
+class ListedDocument(SampleDocument):
+    members: Sequence[object]
+
+
+@dataclass(frozen=True, slots=True)
+class PlanDocument:
+    """How many labels a design needs to measure a precision to ± `halfwidth`."""
+
+    precision: float
+    halfwidth: float
+    flag_rate: float
+    detector: str | None
+    sample: str | None
+    labels: Mapping[str, int | None]
+    caution: str | None
+
+
+def run(args: Namespace) -> Answer:
+    store, at = open_store(args), now()
+    actions = [name for name in ("list", "more", "plan") if getattr(args, name) not in (None, False)]
+    if len(actions) > 1:
+        raise BadInput(f"--{actions[0]} and --{actions[1]} are two things to do: ask for one at a time")
     if args.list:
-        return _listed(found, _named(args, "--list", "--list"))
+        return _list(store, _require_name(args, "--list", "--list"))
     if args.more is not None:
-        name = _named(args, "--more", "--more 50")
-        return _topped_up(args, top_up(found, name, more=args.more, seed=args.seed, now=at))
+        name = _require_name(args, "--more", "--more 50")
+        return _report_top_up(args, top_up(store, name, more=args.more, seed=args.seed, now=at))
     since = designs.window_start(designs.parse_since(args.since), at)
     where = TraceFilter(since=since, undated=since is None)
     if args.plan is not None:
-        return _planned(found, where, args)
-    drawn, why = _drawn(found, where, args, now=at)
-    text = f"{drawn.name}: {drawn.size} of {drawn.pool:,} traces ({drawn.design}, seed {drawn.seed})"
-    if why:
-        text += f"; at random, as octave cannot draw them: {why}"
-    if drawn.size < args.size:
-        text += f"; {args.size:,} were asked for, and there are no more"
-    if drawn.undated and since is not None:
-        text += f"; {drawn.undated:,} undated traces were left out (--since all lets them in)"
-    document = {**_sample_document(drawn), "requested": args.size, "why_random": why}
-    return Answer(document, f"{text}\n{_strata(drawn)}".rstrip())
+        return _plan(store, where, args)
+    sample, why_random = _draw(store, where, args, now=at)
+    text = (
+        f"{sample.name}: {numbers.count(sample.size)} of {numbers.count(sample.pool, 'trace')} "
+        f"({sample.design}, seed {sample.seed})"
+    )
+    if why_random:
+        text += f"; drawn at random, because octave cannot draw these traces: {why_random}"
+    if sample.size < args.size:
+        text += f"; {numbers.count(args.size)} were asked for, and there are no more"
+    if sample.undated and since is not None:
+        text += f"; {numbers.count(sample.undated, 'undated trace')} left out (--since all includes them)"
+    document = DrawnDocument.of(sample, requested=args.size, why_random=why_random)
+    return Answer(document, f"{text}\n{_strata(sample)}".rstrip())
 
 
-def _drawn(found: Store, where: TraceFilter, args: Namespace, *, now: datetime) -> tuple[Sample, str | None]:
-    """The sample, and why it is at random though the window is scored."""
-    from calibrate.workflow.sampling import sample as step
-    from calibrate.workflow.sampling.frame import NoStrata
+def _draw(store: Store, where: TraceFilter, args: Namespace, *, now: datetime) -> tuple[Sample, str | None]:
+    """Draw the sample. Also returns why it is random where the usual design, octave, was not possible."""
 
     def draw(design: str) -> Sample:
-        cut = _cut(found, args.cut) if args.cut else None
-        name = args.name or designs.default_name(now)
         return step.draw(
-            found, name, size=args.size, design=design, by=args.by, where=where, seed=args.seed, now=now, cut=cut,
+            store,
+            args.name or designs.default_name(now),
+            size=args.size,
+            design=design,
+            by=args.by,
+            where=where,
+            seed=args.seed,
+            now=now,
+            cut=_parse_cut(store, args.cut) if args.cut else None,
             fresh=design == "fresh-flagged",
-        )  # fmt: skip
+        )
 
     if args.design != "auto":
         return draw(args.design), None
     try:
-        return draw(step.usual_design(found, where)), None
+        return draw(step.usual_design(store, where)), None
     except NoStrata as error:
         return draw("random"), str(error).partition(": ")[0]
 
 
-def _listed(found: Store, name: str) -> Answer:
-    """The members of a sample, in labelling order."""
-    from calibrate.workflow.detection.detect import no_sample
-
-    sample = found.samples.get(name)
+def _list(store: Store, name: str) -> Answer:
+    """List the members of a sample in labelling order."""
+    sample = store.samples.get(name)
     if sample is None:
-        raise no_sample(found, name)
-    lines = found.samples.lines(sample.id)
+        raise no_sample(store, name)
+    members = store.samples.lines(sample.id)
     rows = [("trace", "stratum", "chance", "gold")]
     rows += [
-        (visible(one.trace_id), visible(one.stratum), f"{one.inclusion_probability:.4g}", one.gold or "–")
-        for one in lines
+        (
+            visible(member.trace_id),
+            visible(member.stratum),
+            numbers.number(member.inclusion_probability),
+            member.gold or "–",
+        )
+        for member in members
     ]
-    return Answer({**_sample_document(sample), "members": [asdict(one) for one in lines]}, table(rows, right=(2,)))
+    return Answer(ListedDocument.of(sample, members=members), table(rows, right=(2,)))
 
 
-def _named(args: Namespace, option: str, example: str) -> str:
+def _require_name(args: Namespace, option: str, example: str) -> str:
     if not args.name:
-        raise BadInput(f"{option} is of a sample that there is: name it, as in `sample 2026-W47 {example}`")
+        raise BadInput(f"{option} needs an existing sample: name it, as in `sample 2026-W47 {example}`")
     return str(args.name)
 
 
-def _cut(found: Store, given: str) -> designs.Cut:
-    from calibrate.workflow.detection.configurations import resolve_config
-
-    name, _, threshold = given.partition("=")
+def _parse_cut(store: Store, text: str) -> designs.Cut:
+    name, _, threshold = text.partition("=")
     try:
-        return designs.Cut(resolve_config(found, name.strip()).id, float(threshold))
+        return designs.Cut(resolve_config(store, name.strip()).id, float(threshold))
     except ValueError:
-        raise BadInput(f"--cut {given!r} should read DETECTOR=THRESHOLD, like token_overlap=0.4") from None
+        raise BadInput(f"--cut {text!r} should read DETECTOR=THRESHOLD, like token_overlap=0.4") from None
 
 
-def _topped_up(args: Namespace, sample: Sample) -> Answer:
-    more = sample.options["top_ups"][-1]["more"]
-    text = f"{sample.name}: {more} more of {sample.pool:,} traces, {sample.size} in all ({sample.design})"
-    if more < args.more:
-        text += f"; {args.more:,} were asked for, and there are no more"
-    return Answer({**_sample_document(sample), "requested": args.more, "added": more}, f"{text}\n{_strata(sample)}")
-
-
-def _sample_document(sample: Sample) -> dict[str, Any]:
-    return {
-        "name": sample.name,
-        "size": sample.size,
-        "pool": sample.pool,
-        "undated": sample.undated,
-        "design": sample.design,
-        "seed": sample.seed,
-        "strata": {
-            name: {"population": size, "drawn": n, "inclusion_probability": n / size}
-            for name, (size, n) in sample.strata.items()
-        },
-    }
+def _report_top_up(args: Namespace, sample: Sample) -> Answer:
+    added = sample.options["top_ups"][-1]["more"]
+    text = (
+        f"{sample.name}: {numbers.count(added)} more of {numbers.count(sample.pool, 'trace')}, "
+        f"{numbers.count(sample.size)} in all ({sample.design})"
+    )
+    if added < args.more:
+        text += f"; {numbers.count(args.more)} were asked for, and there are no more"
+    document = ToppedUpDocument.of(sample, requested=args.more, added=added)
+    return Answer(document, f"{text}\n{_strata(sample)}")
 
 
 def _strata(sample: Sample) -> str:
-    """The strata of a sample that has several, and what one label of each stands for."""
+    """The strata of a sample that has several, and how many traces one label of each stands for."""
     if len(sample.strata) < 2:
         return ""
     rows = [("stratum", "traces", "drawn", "one label stands for")]
     rows += [
-        (visible(name, 40), f"{size:,}", f"{n:,}", f"{size / n:,.1f}" if n else "–")
+        (visible(name, 40), numbers.count(size), numbers.count(n), numbers.decimals(size / n, 1) if n else "–")
         for name, (size, n) in sample.strata.items()
     ]
     return table(rows, right=(1, 2, 3))
 
 
-def _planned(found: Store, where: TraceFilter, args: Namespace) -> Answer:
-    from calibrate.report.sentences import sampling as sentences
-    from calibrate.workflow.sampling import sizing
-
-    prevalence = sizing.last_prevalence(found)
+def _plan(store: Store, where: TraceFilter, args: Namespace) -> Answer:
+    prevalence = sizing.last_prevalence(store)
     share = sizing.PREVALENCE if prevalence is None else prevalence
-    plan = sizing.plan(found, where, wish=args.plan, precision=args.precision, prevalence=share, by=args.by)
-    caution = sentences.doubt(plan.doubt)
-    document = {
-        "precision": args.precision,
-        "halfwidth": args.plan,
-        "flag_rate": plan.flag_rate,
-        "detector": plan.detector,
-        "sample": plan.sample,
-        "labels": plan.labels,
-        "caution": caution,
-    }
-    rows = [("design", "labels needed")]
-    rows += [(name, f"{n:,}" if n is not None else "more than there are") for name, n in plan.labels.items()]
-    known = f"estimated from the labels of {plan.sample}" if plan.sample else "the share that is assumed hallucinated"
-    head = (
-        f"precision {args.precision:g} known to ±{args.plan:g}, for a threshold"
-        f"{f' of {plan.detector}' if plan.detector else ''} that flags {plan.flag_rate:.2%} of the window ({known})"
+    plan = sizing.plan(store, where, wish=args.plan, precision=args.precision, prevalence=share, by=args.by)
+    document = PlanDocument(
+        precision=args.precision,
+        halfwidth=args.plan,
+        flag_rate=plan.flag_rate,
+        detector=plan.detector,
+        sample=plan.sample,
+        labels=plan.labels,
+        caution=sentences.doubt(plan.doubt),
     )
-    lines = [head, table(rows, right=(1,)), *([f"caution: {caution}"] if caution else [])]
+    rows = [("design", "labels needed")]
+    rows += [(name, "more than there are" if n is None else numbers.count(n)) for name, n in plan.labels.items()]
+    source = f"estimated from the labels of {plan.sample}" if plan.sample else "the share assumed to be hallucinated"
+    head = (
+        f"precision {args.precision:g} measured to ±{args.plan:g}, for a threshold"
+        f"{f' of {plan.detector}' if plan.detector else ''} that flags {numbers.share(plan.flag_rate)} of the window "
+        f"({source})"
+    )
+    lines = [head, table(rows, right=(1,)), *([f"caution: {document.caution}"] if document.caution else [])]
     return Answer(document, "\n".join(lines))

@@ -6,7 +6,8 @@ from argparse import Namespace
 from dataclasses import asdict
 
 from calibrate.cli import Answer
-from calibrate.cli.common import outfile, store, table
+from calibrate.cli.common import open_store, output_path
+from calibrate.cli.output import table
 from calibrate.errors import TouchstoneError
 from calibrate.report.sentences import scoreboard as words
 from calibrate.report.sentences.compare import nothing_paired
@@ -16,8 +17,8 @@ from calibrate.workflow.tuning import scoreboard as step
 
 
 def run(args: Namespace) -> Answer:
-    target = outfile(args.csv, replace=args.force) if args.csv else None
-    board = step.scoreboard(store(args), sample=args.sample)
+    target = output_path(args.csv, replace=args.force) if args.csv else None
+    board = step.scoreboard(open_store(args), sample=args.sample)
     if target is not None:
         try:
             target.write_text(as_csv(IN_FILES, board.lines), encoding="utf-8", newline="")

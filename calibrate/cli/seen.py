@@ -7,7 +7,8 @@ from dataclasses import asdict
 from typing import Any
 
 from calibrate.cli import Answer
-from calibrate.cli.common import store, table
+from calibrate.cli.common import open_store
+from calibrate.cli.output import table
 from calibrate.report.sentences.figures import interval, percent
 from calibrate.sanitize import visible
 
@@ -17,7 +18,7 @@ def run(args: Namespace) -> Answer:
     from calibrate.report.sentences.evidence import uneven
     from calibrate.workflow.upgrade import models_seen as step
 
-    found = step.registry(store(args), by=args.by, sample=args.sample)
+    found = step.registry(open_store(args), by=args.by, sample=args.sample)
     head = (args.by, "traces", "share", "first seen", "last seen", "release", "hallucinated", "95%", "labels")
     rows = [tuple(visible(cell, 60) for cell in head), *(_line(one) for one in found.values)]
     lines = [table(rows, right=(1, 2, 6, 7, 8))]

@@ -1,4 +1,4 @@
-"""Verbs that run until they are stopped end alike on Ctrl-C and on the SIGTERM of a service manager."""
+"""Verbs that run until somebody stops them end alike on Ctrl-C and on the SIGTERM of a service manager."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from types import FrameType
 
 
 @contextmanager
-def as_interrupt() -> Iterator[None]:
-    """For a while, SIGTERM raises KeyboardInterrupt as Ctrl-C does. Only in the main thread, as signals are."""
+def sigterm_as_interrupt() -> Iterator[None]:
+    """Let SIGTERM raise KeyboardInterrupt, as Ctrl-C does, while the block runs. Only in the main thread."""
     before = signal.signal(signal.SIGTERM, _interrupt)
     try:
         yield

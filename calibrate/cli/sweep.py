@@ -8,8 +8,9 @@ from argparse import Namespace
 import numpy as np
 
 from calibrate.cli import Answer
-from calibrate.cli.common import store, table
+from calibrate.cli.common import open_store
 from calibrate.cli.evidence import describe_params, load_labelled
+from calibrate.cli.output import table
 from calibrate.errors import BadInput
 from calibrate.report.sentences.evidence import uneven
 from calibrate.report.sentences.figures import missing
@@ -20,7 +21,7 @@ MOST_ROWS = 24  # of a sweep on a terminal; --json has every point
 
 
 def run(args: Namespace) -> Answer:
-    found = store(args)
+    found = open_store(args)
     data = load_labelled(found, args)
     curve, said = data.sweep, uneven(loading.uneven_labels(found, data.sample))
     if curve.missing:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from argparse import Namespace
 
 from calibrate.cli import Answer
-from calibrate.cli.common import now, outfile, store
+from calibrate.cli.common import now, open_store, output_path
 from calibrate.errors import BadInput
 from calibrate.sanitize import visible
 from calibrate.thresholds.files import deliver
@@ -17,8 +17,8 @@ def run(args: Namespace) -> Answer:
 
     if args.size < 1:
         raise BadInput(f"a sample of {args.size} traces holds nothing: ask for at least 1")
-    out = None if args.out is None else outfile(args.out, replace=True)
-    done = step.weekly(store(args), size=args.size, now=now())
+    out = None if args.out is None else output_path(args.out, replace=True)
+    done = step.weekly(open_store(args), size=args.size, now=now())
     lines = [f"{done.week}: {sentences.verdict(done)}"]
     lines += [f"{row.detector}: {sentences.scored(row)}" for row in done.scored]
     if done.sample:

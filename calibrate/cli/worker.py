@@ -1,31 +1,49 @@
-"""`worker`."""
+"""`worker`: carry out the runs that wait in the store."""
 
 from __future__ import annotations
 
 from argparse import Namespace
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 from calibrate.cli import Answer
-from calibrate.cli.common import store
+from calibrate.cli.common import open_store
+from calibrate.cli.progress import progress
 from calibrate.errors import BadInput
+from calibrate.report.numbers import count
 from calibrate.workflow.detection import detect as step
 from db import Store
 from db.runs import Run
 
 
+@dataclass(frozen=True, slots=True)
+class RunDocument:
+    run: int
+    status: str
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerDocument:
+    """The runs that were carried out."""
+
+    runs: Sequence[RunDocument]
+
+
 def run(args: Namespace) -> Answer:
-    found = store(args)
-    asked = None if args.run is None else _known(found, args.run)
-    done = []
-    while (finished := step.work(found, run_id=args.run)) is not None:
-        done.append({"run": finished.id, "status": finished.status})
-    text = f"{len(done)} runs carried out"
-    if asked is not None and not done:
-        text += f": run {asked.id} does not wait, it is {asked.status}"
-    return Answer({"runs": done}, text)
+    store = open_store(args)
+    named = None if args.run is None else _find_run(store, args.run)
+    runs = []
+    with progress(args, "scoring", "scores") as advance:
+        while (finished := step.work(store, run_id=args.run, on_progress=advance)) is not None:
+            runs.append(RunDocument(finished.id, finished.status))
+    text = f"{count(len(runs), 'run')} carried out"
+    if named is not None and not runs:
+        text += f": run {named.id} does not wait, it is {named.status}"
+    return Answer(WorkerDocument(runs), text)
 
 
-def _known(found: Store, run_id: int) -> Run:
-    if (run := found.runs.find(run_id)) is not None:
+def _find_run(store: Store, run_id: int) -> Run:
+    if (run := store.runs.find(run_id)) is not None:
         return run
-    newest = next((run.id for run in found.runs.recent(1)), "none: nothing was queued yet")
+    newest = next((run.id for run in store.runs.recent(1)), "none: nothing was queued yet")
     raise BadInput(f"there is no run {run_id}; the newest is {newest}")

@@ -43,11 +43,17 @@ SHAPES = (
 )
 
 
-def measure(replications: int, *, seed: int = SEED, say: Callable[[str], None] = lambda line: None) -> Report:
-    """The table of statistics.md's section on upgrades; `say` hears of progress."""
+def measure(
+    replications: int,
+    *,
+    seed: int = SEED,
+    on_progress: Callable[[int, int, str], None] = lambda done, total, step: None,
+) -> Report:
+    """Make the table of statistics.md's section on upgrades. `on_progress` hears of every part as it begins."""
     rows: list[Row] = []
-    for number, part in enumerate((_quiet, _grouped, _power, _sequential, _false_alarms, _prevalence)):
-        say(f"{number + 1} of 6: {(part.__doc__ or '').split('.')[0]}")
+    parts = (_quiet, _grouped, _power, _sequential, _false_alarms, _prevalence)
+    for number, part in enumerate(parts):
+        on_progress(number, len(parts), (part.__doc__ or "").split(".")[0])
         rows += part(replications, np.random.default_rng([seed, number]))
     return Report(replications, seed, tuple(rows), ())
 

@@ -58,13 +58,13 @@ def measure(
     seed: int = SEED,
     labels: int = LABELS,
     traffic: Sequence[Traffic] | None = None,
-    say: Callable[[str], None] = lambda line: None,
+    on_progress: Callable[[int, int, str], None] = lambda done, total, step: None,
 ) -> Report:
-    """The whole table. `traffic`: the scenarios, default all of them; `say` hears of progress."""
+    """Make the whole table. `traffic`: the scenarios, default all; `on_progress` hears of each as it begins."""
     scenarios = list(traffic) if traffic is not None else [*grid(), *stress()]
     ours, others, again = [], [], []
     for number, each in enumerate(scenarios):
-        say(f"{number + 1} of {len(scenarios)}: {each.name}")
+        on_progress(number, len(scenarios), each.name)
         rng = np.random.default_rng([seed, number])
         ours.append(cell(each, replications=replications, labels=labels, rng=rng))
         others.append(cell(each, replications=replications, labels=labels, rng=rng, method="published"))
@@ -73,7 +73,7 @@ def measure(
             others.append(cell(each, replications=replications, labels=labels, rng=rng, method=other))
         if each.kind == "plateau" or (each.kind in ("grid", "dip") and reachable(each)):
             again.append(cell(each, replications=replications, labels=labels // 2, rng=rng, follow=True))
-    say("intervals, the naive choice and the bounded strength")
+    on_progress(len(scenarios), len(scenarios), "intervals, the naive choice and the bounded strength")
     rows = [
         *_certified(ours, others),
         *_attempts(again),

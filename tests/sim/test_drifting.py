@@ -44,10 +44,10 @@ def test_the_prevalence_is_within_its_error() -> None:
 def test_the_verb_measures_the_same_with_the_same_seed(monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in {"LABELS": 60, "REFERENCE": 60, "SIZES": (40,), "DETECTORS": 2}.items():
         monkeypatch.setattr(drifting, name, value)
-    monkeypatch.setattr(simulate, "FEWEST", 3)
-    args = Namespace(replications=3, labels=300, seed=4, drift=True)
+    monkeypatch.setattr(simulate, "FEWEST_REPLICATIONS", 3)
+    args = Namespace(replications=3, labels=300, seed=4, drift=True, json=False)
     first = simulate.run(args)
     assert first.document == simulate.run(args).document
     assert "wrong" in first.text
     with pytest.raises(BadInput, match="a seed"):
-        simulate.run(Namespace(replications=50, labels=300, seed=-1, drift=True))
+        simulate.run(Namespace(replications=50, labels=300, seed=-1, drift=True, json=False))

@@ -242,4 +242,4 @@ def test_the_table_holds_every_target_it_can_and_says_whether_it_is_met(
 )
 def test_the_verb_refuses_what_measures_nothing(given: dict[str, int], says: str) -> None:
     with pytest.raises(BadInput, match=says):
-        run(Namespace(**{"replications": 100, "labels": 300, "seed": None, "drift": False, **given}))
+        run(Namespace(**{"replications": 100, "labels": 300, "seed": None, "drift": False, "json": False, **given}))

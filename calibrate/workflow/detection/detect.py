@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -85,8 +85,14 @@ def chosen_of(names: Sequence[str], params: Mapping[str, Any] | None = None) -> 
     return chosen
 
 
-def work(store: Store, *, run_id: int | None = None) -> Run | None:
-    """Claims a waiting run (or one whose worker died) and carries it out. None when nothing waits."""
+def work(
+    store: Store, *, run_id: int | None = None, on_progress: Callable[[int, int], None] = lambda done, total: None
+) -> Run | None:
+    """Claim a waiting run (or one whose worker died) and carry it out. None when nothing waits.
+
+    `on_progress` is called with the (trace, detector) pairs that are done and their total. On Ctrl-C the run is
+    stopped; its scores so far are in the store.
+    """
     free_dead(store)
     worker = worker_name()
     claimed = store.runs.claim(worker, now=utc_now(), run_id=run_id)
@@ -94,8 +100,11 @@ def work(store: Store, *, run_id: int | None = None) -> Run | None:
         return None
     try:
         with using(workspace_of(store, budget=(claimed.options or {}).get("budget"))):
-            finished = _carry_out(store, claimed, worker)
+            finished = _carry_out(store, claimed, worker, on_progress)
         store.runs.finish(claimed.id, worker, "done" if finished else "stopped", now=utc_now())
+    except KeyboardInterrupt:
+        store.runs.finish(claimed.id, worker, "stopped", now=utc_now())
+        raise
     except TouchstoneError as error:
         store.runs.finish(claimed.id, worker, "failed", now=utc_now(), error=str(error))
     except Exception as error:
@@ -115,7 +124,7 @@ def free_dead(store: Store) -> list[int]:
     return freed
 
 
-def _carry_out(store: Store, claimed: Run, worker: str) -> bool:
+def _carry_out(store: Store, claimed: Run, worker: str, show: Callable[[int, int], None]) -> bool:
     """True when all was done, False when it was stopped on the way."""
     detectors = [registry.make(spec["name"], spec["params"]) for spec in claimed.detectors]
     idle = {d.name: why for d in detectors if (why := d.unavailable()) is not None}
@@ -131,6 +140,7 @@ def _carry_out(store: Store, claimed: Run, worker: str) -> bool:
     going = [True]
 
     def on_progress(done: int, tallies: Mapping[str, Tally]) -> bool:
+        show(done + before, total)
         counts = {name: tally.to_json() for name, tally in {**tallies, **at_once}.items()}
         going[0] = store.runs.progress(
             claimed.id, worker, total=total, done=done + before, counts=counts, now=utc_now()

@@ -60,7 +60,6 @@ class Watcher:
 
     where        which traces it is about, asked at every look, because a window moves
     offer        hears of every trace that is flagged for the first time, or more severely than by an earlier release
-    on_progress  hears how far a look is, after every batch: traces looked at, traces to look at
     """
 
     _file: ThresholdsFile
@@ -77,20 +76,22 @@ class Watcher:
         now: Callable[[], datetime],
         pinned: ThresholdsFile | None = None,
         offer: Offer | None = None,
-        on_progress: Callable[[int, int], None] | None = None,
     ) -> None:
         self._store, self._where, self._now = store, where, now
-        self._offer, self._on_progress = offer, on_progress
+        self._offer = offer
         if pinned is not None:
             _belongs(store, pinned)
         self._pinned = pinned is not None
         self._workspace = detect.workspace_of(store)
         self._take(pinned or newest(store))
 
-    def look(self) -> Look:
-        """Decides what is lacking, newest first. A trace that makes trouble is said, left undecided and tried again at
-        the next look, after the others. A release that comes meanwhile is taken at once, and the look begun anew.
-        Raises what the database raises where it cannot be asked at all."""
+    def look(self, on_progress: Callable[[int, int], None] = lambda done, total: None) -> Look:
+        """Decide the traces that lack a decision, newest first.
+
+        A trace that makes trouble is reported, left undecided and tried again at the next look, after the others. A
+        release that comes meanwhile is taken at once, and the look begins anew. `on_progress` is called after every
+        batch with the traces looked at and those to look at. Raises what the database raises where it cannot answer.
+        """
         self._follow()
         if (workspace := detect.workspace_of(self._store)) != self._workspace:
             self._workspace, self._scorer = workspace, Scorer(self._file)
@@ -106,8 +107,7 @@ class Watcher:
             before = look.decided
             self._survive(batch, look)
             in_vain = in_vain + 1 if look.decided == before else 0
-            if self._on_progress:
-                self._on_progress(start + len(batch), len(todo))
+            on_progress(start + len(batch), len(todo))
             if in_vain == PATIENCE:
                 break
             if self._follow():

@@ -300,7 +300,10 @@ def test_the_usual_design_falls_back_to_random_with_a_sentence(
     scored(found)
     at = ("--since", "all", "--store", sqlite_url)
     assert main(["sample", "three", "--size", "3", *at]) == 0
-    assert "at random, as octave cannot draw them: 7 strata need at least 7 labels" in capsys.readouterr().out
+    assert (
+        "drawn at random, because octave cannot draw these traces: 7 strata need at least 7 labels"
+        in capsys.readouterr().out
+    )
     assert main(["sample", "three-2", "--size", "3", "--design", "octave", *at]) == 2
     assert [(one.name, one.design, one.size) for one in found.samples.list()] == [("three", "random", 3)]
     capsys.readouterr()

@@ -157,7 +157,7 @@ def test_stopped_and_started_again_it_does_only_what_is_missing(store: Store, mo
 
     monkeypatch.setattr(TokenOverlap, "score", counting)
     with pytest.raises(KeyboardInterrupt):
-        watcher(store, on_progress=stop).look()
+        watcher(store).look(stop)
     half = len(decisions(store, 1))
     assert half == 2 * BATCH
     look = watcher(store).look()
@@ -218,7 +218,7 @@ def test_a_release_that_comes_in_the_middle_of_a_look_is_taken_at_once(store: St
         if not releases:
             releases.append(publish(store, 0.5))
 
-    look = watcher(store, on_progress=once).look()
+    look = watcher(store).look(once)
     assert (look.version, look.decided) == (2, FEW + 3 * BATCH)
     assert len(decisions(store, 1)) == BATCH
     agrees(store, releases[0])

@@ -1,0 +1,60 @@
+"""What a verb prints: one JSON object from a typed document, or text with tables."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import fields, is_dataclass
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+
+def to_json(document: object) -> str:
+    """Write a document, of dataclasses and what JSON knows, as one JSON object."""
+    return json.dumps(_plain(document), ensure_ascii=False)
+
+
+def _plain(value: object) -> Any:
+    if is_dataclass(value) and not isinstance(value, type):
+        return {field.name: _plain(getattr(value, field.name)) for field in fields(value)}
+    if isinstance(value, Mapping):
+        return {_plain(key): _plain(content) for key, content in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(content) for content in value]
+    if isinstance(value, date):  # and datetime, which is one
+        return value.isoformat()
+    return str(value) if isinstance(value, Path) else value
+
+
+def table(rows: Sequence[Sequence[str]], *, right: Sequence[int] = ()) -> str:
+    """Align rows as columns; the first row is the head. The columns `right` are aligned right.
+
+    On a terminal, cells of a table wider than that are wrapped. A file or a pipe gets one line per row.
+    """
+    if sys.stdout.isatty():
+        return _wrapped(rows, right)
+    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
+    lines = []
+    for row in rows:
+        columns = enumerate(zip(row, widths, strict=True))
+        cells = [cell.rjust(width) if i in right else cell.ljust(width) for i, (cell, width) in columns]
+        lines.append("  ".join(cells).rstrip())
+    return "\n".join(lines)
+
+
+def _wrapped(rows: Sequence[Sequence[str]], right: Sequence[int]) -> str:
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text  # cells are text, not rich's markup
+
+    grid = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
+    for i, head in enumerate(rows[0]):
+        grid.add_column(Text(head), justify="right" if i in right else "left", overflow="fold")
+    for row in rows[1:]:
+        grid.add_row(*map(Text, row))
+    console = Console()
+    with console.capture() as capture:
+        console.print(grid)
+    return "\n".join(line.rstrip() for line in capture.get().splitlines())

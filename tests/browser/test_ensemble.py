@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from calibrate.report.sentences import ensembles as sentences
+from calibrate.stats.ensembles import rules
 from calibrate.stats.ensembles.combine import Recipe
 from calibrate.workflow.tuning import ensemble as step
 from db import open_store
@@ -62,6 +63,6 @@ def test_from_nothing_to_a_saved_ensemble(own: App, browser: Any) -> None:
     page.get_by_role("button", name="Save ensemble").click()
     page.get_by_text("Saved: <b>any</b> *one*.").wait_for()
     (saved,) = step.saved(own.store)
-    assert step.rule_of(saved) == other.rule
+    assert rules.from_json(saved.document["rule"]) == other.rule
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
     context.close()

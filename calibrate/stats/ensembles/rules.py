@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -22,17 +22,6 @@ from calibrate.types import FlagWhen
 
 Scores = Mapping[str, ArrayLike]
 """Detector -> its scores in its own units, one per trace; NaN, None or no entry where it has none."""
-
-
-class Ensemble(Protocol):
-    """What every rule below is."""
-
-    form: ClassVar[str]
-
-    @property
-    def detectors(self) -> tuple[str, ...]: ...
-
-    def score(self, scores: Scores) -> Floats: ...
 
 
 @dataclass(frozen=True)

@@ -132,26 +132,6 @@ def allocate(populations: Mapping[str, int], n: int, *, given: Mapping[str, int]
     return {name: whole[name] for name in populations}
 
 
-def inclusion_probabilities(populations: Mapping[str, int], allocation: Mapping[str, int]) -> dict[str, float]:
-    """n_h / N_h: the chance, 0 to 1, that a trace of each stratum is drawn.
-
-    Its inverse is the trace's weight.
-
-    Parameters
-    ----------
-    populations : mapping of str to int
-        Traces by stratum.
-    allocation : mapping of str to int
-        Labels by stratum.
-
-    Returns
-    -------
-    dict of str to float
-        By stratum, 0 to 1.
-    """
-    return {name: allocation.get(name, 0) / size if size else 0.0 for name, size in populations.items()}
-
-
 def draw_ranks(rng: np.random.Generator, population: int, n: int) -> NDArray[np.int64]:
     """`n` distinct ranks in 0..population-1, every set equally likely, in random order.
 

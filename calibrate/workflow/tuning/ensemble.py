@@ -24,7 +24,7 @@ from calibrate.stats.ensembles.performance import (
     measure_performance,
     recall_difference,
 )
-from calibrate.stats.ensembles.rules import Fixed, Rule, from_json, to_json
+from calibrate.stats.ensembles.rules import Fixed, Rule, to_json
 from calibrate.stats.fitting.ridge import expit
 from calibrate.stats.sweep.design import Floats, Ints
 from calibrate.stats.sweep.sweep import sweep
@@ -230,10 +230,6 @@ def save(store: Store, name: str, document: Mapping[str, Any], *, by: str, now: 
 def saved(store: Store) -> list[SavedEnsemble]:
     """The newest of each name, by name."""
     return list(store.ensembles.latest().values())
-
-
-def rule_of(saved_ensemble: SavedEnsemble) -> Rule:
-    return from_json(saved_ensemble.document["rule"])
 
 
 def has_saved_thresholds(store: Store, names: Sequence[str]) -> bool:

@@ -11,6 +11,7 @@ import pytest
 from calibrate.cli import main
 from calibrate.errors import BadInput
 from calibrate.report.sentences import ensembles as sentences
+from calibrate.stats.ensembles import rules
 from calibrate.stats.ensembles.combine import Recipe
 from calibrate.stats.ensembles.rules import Fixed, Logistic
 from calibrate.types import Score, Usage
@@ -140,7 +141,7 @@ def test_an_ensemble_saved_is_the_same_when_read(store: Store) -> None:
     step.save(store, "grounding", sentences.document(report), by="bob", now=NOW)
     (one,) = step.saved(store)
     assert (one.name, one.saved_by) == ("grounding", "bob")
-    assert step.rule_of(one) == report.rule
+    assert rules.from_json(one.document["rule"]) == report.rule
     assert one.document["cuts"]["signal"]["threshold"] == report.signal.threshold
     with pytest.raises(BadInput, match="needs a name"):
         step.save(store, "  ", sentences.document(report), by="ann", now=NOW)

@@ -1,4 +1,4 @@
-"""Errors a user may meet. Each message names the thing, the value and the remedy; none needs a traceback."""
+"""Errors that a user may see. Each message names the thing, the value and the remedy; none needs a traceback."""
 
 from __future__ import annotations
 
@@ -28,4 +28,4 @@ class StoreError(TouchstoneError):
 
 
 class Unavailable(TouchstoneError):
-    """A model or service that is needed is not here; the message says how to get it."""
+    """A required model or service is missing; the message says how to get it."""

@@ -17,11 +17,10 @@ Scores = TypeVar("Scores", float, "NDArray[np.float64]")
 SIGNS: dict[FlagWhen, str] = {"above": "≥", "below": "≤"}
 
 SLACK = 1e-12
-"""Room for the last digits of an ensemble's score, which differ between two machines' arithmetic: a cut is a score that
-was once computed."""
+"""Tolerance for an ensemble's score. A cut is a score that some machine computed; another's last digits may differ."""
 
 MEETS: dict[FlagWhen, Callable[[Any, float], Any]] = {"above": operator.ge, "below": operator.le}
-"""Whether a score meets a threshold, for a loop that cannot pay for a call of `flags`."""
+"""The comparison of a score with a threshold, for a loop in which a call of `flags` costs too much."""
 
 
 SIGN: dict[FlagWhen, float] = {"above": 1.0, "below": -1.0}

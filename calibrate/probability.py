@@ -1,4 +1,4 @@
-"""From a detector's score to the probability that the answer is hallucinated. Plain Python: a runtime asks here too."""
+"""Map a detector's score to the probability of a hallucination. Plain Python, because the runtime uses it too."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from calibrate.errors import BadInput
 from calibrate.types import FlagWhen, Interval
 
 KIND = "ridge_logistic"
-FAR = 1e6  # spreads from the centre; beyond it a square has no room in a float and the probability no news
+FAR = 1e6  # spreads from the centre; further out the probability does not change, but the square may overflow
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +28,7 @@ class ProbabilityMap:
     flag_when: FlagWhen
 
     def probability(self, score: float | None) -> float | None:
-        """P(hallucinated), 0 to 1, of a score in the detector's units; None for a missing score."""
+        """Compute P(hallucinated), 0 to 1, of a score in the detector's units; None for a missing score."""
         if score is None or math.isnan(score):
             return None
         away = (score - self.centre) / self.spread
@@ -39,7 +39,7 @@ class ProbabilityMap:
     def to_json(self) -> dict[str, Any]:
         return {
             "kind": KIND,
-            # + 0.0 turns -0.0 into 0.0: JSON readers and a digest do not tell them apart.
+            # + 0.0 turns -0.0 into 0.0: JSON readers and the digest do not distinguish them.
             "centre": self.centre + 0.0,
             "spread": self.spread,
             "coefficients": [coefficient + 0.0 for coefficient in self.coefficients],
@@ -48,7 +48,7 @@ class ProbabilityMap:
 
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> ProbabilityMap:
-        """The map a document holds; keys it does not know are left alone. Raises BadInput for one that is no map."""
+        """Read a map from a document; unknown keys are ignored. Raises BadInput for what is not a map."""
         try:
             b0, b1, b2 = (float(coefficient) for coefficient in document["coefficients"])
             centre, spread = float(document["centre"]), float(document["spread"])
@@ -64,8 +64,10 @@ class ProbabilityMap:
 
 @dataclass(frozen=True, slots=True)
 class JudgedMap:
-    """A map with what it is worth on `n` labels it was not fitted on, `positives` of them hallucinated: its Brier score
-    and its calibration error (both 0 perfect, at most 1)."""
+    """A map with its quality on `n` labels that it was not fitted on, `positives` of them hallucinated.
+
+    `brier` is its Brier score and `ece` its expected calibration error; both are 0 at best and 1 at worst.
+    """
 
     map: ProbabilityMap
     n: int
@@ -83,7 +85,7 @@ class JudgedMap:
 
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> JudgedMap:
-        """What `to_json` gave. Raises BadInput for one that holds no map."""
+        """Read what `to_json` returned. Raises BadInput for what is not a map."""
         fitted = ProbabilityMap.from_json(document)
         brier, ece = (Interval(**document[name]) for name in ("brier", "ece"))
         return cls(fitted, int(document["n"]), int(document["positives"]), brier, ece)

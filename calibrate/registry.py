@@ -1,6 +1,6 @@
-"""Detectors by name: those in `calibrate/detectors/` and those that other packages offer under `touchstone.detectors`.
+"""Find detectors by name: those in `calibrate/detectors/`, and other packages' entry points `touchstone.detectors`.
 
-Looking one up imports its module, which is light; the models behind it load when it first scores.
+Finding a detector imports its module, which is light; its models load when it first scores.
 """
 
 from __future__ import annotations
@@ -27,8 +27,10 @@ _TRUE, _FALSE = ("true", "yes", "on", "1"), ("false", "no", "off", "0")
 
 
 class Parameter(NamedTuple):
-    """One field of a detector, as a form or a command line needs it. `choices` is empty when any value goes; `low` and
-    `high` bound a number."""
+    """One field of a detector, as a form or a command line needs it.
+
+    `choices` is empty if any value is allowed; `low` and `high` bound a number.
+    """
 
     name: str
     type: type
@@ -40,12 +42,12 @@ class Parameter(NamedTuple):
 
 
 def names() -> list[str]:
-    """Every detector there is, by name."""
+    """List the names of all detectors, sorted."""
     return sorted(name for name, cls in _load_classes().items() if not isinstance(cls, str))
 
 
 def get(name: str) -> type[Detector]:
-    """The detector's class. Raises UnknownDetector with the nearest names, BadInput for one that cannot be loaded."""
+    """Get a detector's class. Raises UnknownDetector with the nearest names, BadInput for one that cannot be loaded."""
     cls = _load_classes().get(name)
     if isinstance(cls, str):
         raise BadInput(cls)
@@ -57,8 +59,11 @@ def get(name: str) -> type[Detector]:
 
 
 def make(name: str, params: Mapping[str, Any] | None = None) -> Detector:
-    """The detector with these parameters, the rest at their defaults. Texts, as a command line gives them, are read
-    as the parameter's type. Raises UnknownDetector, or BadInput for an unknown parameter or an impossible value."""
+    """Construct a detector with these parameters, the rest at their defaults.
+
+    Texts, as a command line passes them, are converted to the parameter's type. Raises UnknownDetector, or BadInput for
+    an unknown parameter or an impossible value.
+    """
     cls = get(name)
     declared = {parameter.name: parameter for parameter in parameters(cls)}
     values = {}
@@ -74,19 +79,19 @@ def make(name: str, params: Mapping[str, Any] | None = None) -> Detector:
 
 
 def parameters(cls: type[Detector]) -> list[Parameter]:
-    """The detector's parameters in order."""
+    """List a detector's parameters in order."""
     hints = get_type_hints(cls)
     return [_parameter(field, hints[field.name]) for field in dataclasses.fields(cls)]  # type: ignore[arg-type]
 
 
 def config_of(detector: Detector) -> dict[str, Any]:
-    """The detector's parameters as JSON; part of the cache key."""
+    """A detector's parameters as JSON; part of the cache key."""
     return dataclasses.asdict(detector)  # type: ignore[call-overload,no-any-return]
 
 
 @cache
 def _load_classes() -> dict[str, type[Detector] | str]:
-    """The detectors, or why one that another package offers cannot be had: what is broken takes no other with it."""
+    """Load every detector. For one of another package that cannot be loaded, the reason stands in its place."""
     classes: dict[str, type[Detector] | str] = {}
     for module in pkgutil.iter_modules(calibrate.detectors.__path__):
         if module.name != "base" and not module.ispkg:
@@ -98,7 +103,7 @@ def _load_classes() -> dict[str, type[Detector] | str]:
         try:
             offered: type[Detector] = entry.load()
             name = offered.name
-        except Exception as error:  # whatever its module does when it is imported
+        except Exception as error:  # another package's module may raise anything when it is imported
             why = f"the detector {entry.name!r} of {entry.value} cannot be loaded: {error}; mend or remove it"
             log.warning(why)
             classes.setdefault(entry.name, why)
@@ -119,7 +124,7 @@ def _parameter(field: dataclasses.Field[Any], hint: Any) -> Parameter:
 
 
 def _convert_or_refuse(name: str, parameter: Parameter, value: Any) -> Any:
-    """The value as the parameter's type, or BadInput saying what the parameter takes."""
+    """Convert a value to the parameter's type. Raises BadInput that says what the parameter takes."""
     try:
         converted = _convert(parameter.type, value)
     except (TypeError, ValueError, OverflowError):
@@ -133,7 +138,7 @@ def _convert_or_refuse(name: str, parameter: Parameter, value: Any) -> Any:
 
 
 def _convert(kind: type, value: Any) -> Any:
-    """`value` as str, bool, int or float; texts are read, nothing is rounded, a bool is no number."""
+    """Convert to str, bool, int or float. Texts are parsed, nothing is rounded, and a bool is not a number."""
     if kind is bool:
         return (
             value

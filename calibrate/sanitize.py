@@ -1,4 +1,4 @@
-"""Trace text is hostile: it may hold terminal codes and invisible or direction-changing characters."""
+"""Make text from traces safe to show: it may hold terminal codes and invisible or direction-changing characters."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ UNSEEN = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u061c\u115f\u1160\u180e\u200b-\u200f\u2028-\u202e\u2060-\u2069\u3164\ufeff\uffa0"
     "\U000e0000-\U000e007f]"
 )
-# A spreadsheet takes a cell that begins with one of these for a formula, and a formula can send data away.
+# A spreadsheet runs a cell that begins with one of these as a formula, and a formula can send data away.
 FORMULA = "=+-@\t\r\n＝＋－＠"
 _NAMES = {"\x1b": "ESC", "\u202e": "RLO", "\u202d": "LRO", "\u2066": "LRI", "\u2067": "RLI", "\u2069": "PDI"}
 
 
 def name_of(character: str) -> str:
-    """What an unseen character is called: RLO, ESC, U+200B."""
+    """Name an invisible character: RLO, ESC, U+200B."""
     return _NAMES.get(character, f"U+{ord(character):04X}")
 
 
 def visible(text: str | None, limit: int | None = None) -> str:
-    """The text with every character that would act unseen shown by name, cut to `limit` characters with an ellipsis.
+    """Replace every invisible or acting character with its name, and cut to `limit` characters with an ellipsis.
 
     For places that show plain text (a terminal, table cells). It does not escape HTML or Markdown.
     """
@@ -31,5 +31,5 @@ def visible(text: str | None, limit: int | None = None) -> str:
 
 
 def cell(value: object) -> object:
-    """A value for a CSV cell: a text that a spreadsheet would run as a formula gets an apostrophe before it."""
+    """Prepare a value for a CSV cell: a text that a spreadsheet would run as a formula gets an apostrophe before it."""
     return f"'{value}" if isinstance(value, str) and value[:1] and value[0] in FORMULA else value

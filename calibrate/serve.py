@@ -1,10 +1,10 @@
-"""Releases over HTTP, for runtimes that load their thresholds from a URL. Read-only: nothing here can change a store.
+"""Serve releases over HTTP, for runtimes that load their thresholds from a URL. Read-only.
 
     GET /thresholds/active.json     the newest release, byte for byte; its ETag is the sha256 of those bytes
     GET /thresholds/7.json          release 7
     GET /healthz                    whether the server is up, without a token
 
-A reader that sends the ETag back in If-None-Match gets 304 and no body until something else is released.
+A reader that sends the ETag back in If-None-Match gets 304 without a body until something else is released.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """A release as it is served. `sha256` is of `content`, in hexadecimal."""
+    """A release to serve. `sha256` is that of `content`, in hexadecimal."""
 
     version: int
     content: bytes
@@ -39,9 +39,9 @@ VERSION = re.compile("[1-9][0-9]{0,8}")
 
 
 def routes(find: Find, *, token: str = "") -> list[Route]:
-    """The routes, to be put into any ASGI application. With a `token`, releases need `Authorization: Bearer <token>`.
+    """Make the routes, for any ASGI application. With a `token`, releases need `Authorization: Bearer <token>`.
 
-    `find` is called in a thread for every request, so that a release is served from the moment it is there.
+    `find` is called in a thread for every request, so that a new release is served at once.
     """
     from starlette.responses import JSONResponse
     from starlette.routing import Route
@@ -63,7 +63,7 @@ def routes(find: Find, *, token: str = "") -> list[Route]:
 
 
 def application(find: Find, *, token: str = "") -> Starlette:
-    """An application that does nothing else; what is not there is said in a JSON sentence."""
+    """Make an application with these routes only. Errors are JSON with a sentence."""
     from starlette.applications import Starlette
     from starlette.exceptions import HTTPException
 
@@ -78,7 +78,7 @@ def application(find: Find, *, token: str = "") -> Starlette:
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """A socket to serve on; port 0 takes a free one. Raises BadInput with the remedy where it cannot be had."""
+    """Open a socket to serve on; port 0 chooses a free one. Raises BadInput with the remedy if that fails."""
     try:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
         return socket.create_server((host, port), family=family, backlog=128)
@@ -88,7 +88,7 @@ def listen(host: str, port: int) -> socket.socket:
 
 
 def run(app: Starlette, at: socket.socket) -> None:
-    """Serves until Ctrl-C or SIGTERM; requests under way are answered first."""
+    """Serve until Ctrl-C or SIGTERM. Requests in progress are answered first."""
     import uvicorn
 
     config = uvicorn.Config(
@@ -98,7 +98,7 @@ def run(app: Starlette, at: socket.socket) -> None:
 
 
 def _answer(request: Request, find: Find, version: str | None, token: str) -> Response:
-    """The release of the version `wanted`, as it is in the address; None for the active one."""
+    """Answer with the release of this version, as the address has it; None means the active one."""
     from starlette.responses import Response
 
     if token and not _is_allowed(request.headers.get("authorization", ""), token):
@@ -119,13 +119,13 @@ def _answer(request: Request, find: Find, version: str | None, token: str) -> Re
 
 
 def _is_allowed(header: str, token: str) -> bool:
-    """Compared in constant time, so that its duration tells nothing of the token."""
+    """Compare in constant time, so that the duration reveals nothing about the token."""
     scheme, _, credentials = header.partition(" ")
     return hmac.compare_digest(credentials.strip().encode(), token.encode()) and scheme.lower() == "bearer"
 
 
 def _is_current(header: str, sha256: str) -> bool:
-    """Whether If-None-Match names this document (RFC 9110, 13.1.2: a list, compared weakly, or *)."""
+    """Tell whether If-None-Match names this document (RFC 9110, 13.1.2: a list, compared weakly, or *)."""
     tags = [tag.strip().removeprefix("W/") for tag in header.split(",")]
     return "*" in tags or f'"{sha256}"' in tags
 

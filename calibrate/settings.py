@@ -1,4 +1,4 @@
-"""Settings from the environment, read once by the app and the CLI."""
+"""Read settings from environment variables, once for the app and once for the CLI."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Settings:
 
 
 def read(environment: Mapping[str, str] = os.environ) -> Settings:
-    """TOUCHSTONE_STORE and TOUCHSTONE_USER, each with a default that works. Raises BadInput for a blank name."""
+    """Read TOUCHSTONE_STORE and TOUCHSTONE_USER, each with a working default. Raises BadInput for a blank name."""
     user = " ".join((environment.get("TOUCHSTONE_USER") or _login_name()).split())
     if not user:
         raise BadInput("TOUCHSTONE_USER is blank: it names who labels, chooses and releases; give a name or unset it")
@@ -34,8 +34,11 @@ def read(environment: Mapping[str, str] = os.environ) -> Settings:
 
 @dataclass(frozen=True, slots=True)
 class ChatSettings:
-    """A chat endpoint: `url` is the base URL without its last slash ("" for none), `key` its secret ("" for none; never
-    shown), `concurrency` the most requests in flight at once, `timeout` the seconds that one attempt may take."""
+    """A chat endpoint.
+
+    `url` is the base URL without its last slash ("" for none), `key` its secret ("" for none; never shown),
+    `concurrency` the most requests in flight at once, `timeout` the seconds that one attempt may take.
+    """
 
     url: str
     model: str
@@ -45,8 +48,10 @@ class ChatSettings:
 
 
 def chat(environment: Mapping[str, str] | None = None) -> ChatSettings:
-    """TOUCHSTONE_CHAT_URL, _MODEL, _KEY, _CONCURRENCY and _TIMEOUT; URL and key fall back to OPENAI_BASE_URL and
-    OPENAI_API_KEY. Raises BadInput for a value that cannot be."""
+    """Read TOUCHSTONE_CHAT_URL, _MODEL, _KEY, _CONCURRENCY and _TIMEOUT.
+
+    URL and key fall back to OPENAI_BASE_URL and OPENAI_API_KEY. Raises BadInput for an impossible value.
+    """
     variables = os.environ if environment is None else environment
     name = "TOUCHSTONE_CHAT_URL" if variables.get("TOUCHSTONE_CHAT_URL") else "OPENAI_BASE_URL"
     return ChatSettings(
@@ -62,8 +67,11 @@ def chat(environment: Mapping[str, str] | None = None) -> ChatSettings:
 
 @dataclass(frozen=True, slots=True)
 class ReleaseSettings:
-    """What follows a release: whether a second person must `approve` it, the `git` repository (or file in one) that it
-    is committed to, the `webhook` that is told, "" for none. A webhook's URL is a secret."""
+    """What happens with a release.
+
+    `approval`: a second person must approve it. `git` is the repository (or a file in one) that it is committed to, and
+    `webhook` the URL that is notified, "" for none. A webhook's URL is a secret.
+    """
 
     approval: bool = False
     git: str = ""
@@ -71,8 +79,10 @@ class ReleaseSettings:
 
 
 def releases(environment: Mapping[str, str] | None = None) -> ReleaseSettings:
-    """TOUCHSTONE_APPROVAL, TOUCHSTONE_RELEASE_GIT and TOUCHSTONE_RELEASE_WEBHOOK. Raises BadInput for what cannot be:
-    a release that two people must see is not let through on a misspelt setting."""
+    """Read TOUCHSTONE_APPROVAL, TOUCHSTONE_RELEASE_GIT and TOUCHSTONE_RELEASE_WEBHOOK.
+
+    Raises BadInput for an impossible value: a misspelt setting must not switch off the second person's approval.
+    """
     variables = os.environ if environment is None else environment
     answer = variables.get("TOUCHSTONE_APPROVAL", "").strip().lower()
     if answer not in ("", "0", "1", "true", "false", "yes", "no", "on", "off"):
@@ -92,7 +102,7 @@ def releases(environment: Mapping[str, str] | None = None) -> ReleaseSettings:
 
 
 def _base_url(name: str, url: str) -> str:
-    """Nothing secret may be in it: it is shown in messages. So the value is not repeated where it is refused."""
+    """Check a base URL. It is shown in messages, so it may hold nothing secret; an error does not repeat it."""
     if not url:
         return ""
     try:

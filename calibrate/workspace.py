@@ -1,7 +1,7 @@
-"""What a team brings to a run beside traces: its own wordings and prices, baselines, kept replies, a budget.
+"""What a team brings to a run besides traces: its own prompts and prices, baselines, cached replies, a budget.
 
-A detector is made from its parameters alone. Whoever composes store and product (`calibrate.workflow`) puts the team's
-workspace in place first; detectors and backends read it here. One process works for one store.
+A detector is constructed from its parameters alone. `calibrate.workflow` puts the team's workspace in place first;
+detectors and backends read it here. One process works for one store.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Budget:
         return self._spent
 
     def reserve(self, cost: float) -> bool:
-        """Sets the cost aside before a request is sent; False when it would exceed the limit."""
+        """Reserve a request's cost before it is sent. False if it would exceed the limit."""
         with self._lock:
             if self._spent + cost > self.limit:
                 return False
@@ -44,15 +44,18 @@ class Budget:
             return True
 
     def settle(self, reserved: float, cost: float) -> None:
-        """Replaces what was set aside with what the request did cost."""
+        """Replace a reserved cost with what the request did cost."""
         with self._lock:
             self._spent += cost - reserved
 
 
 @dataclass(frozen=True, slots=True)
 class Workspace:
-    """`files` are the team's versions of the files in `calibrate/backends/files`, by name; `baselines` by (statistic,
-    model). Without a `budget` a run may spend what it needs."""
+    """A team's settings for a run.
+
+    `files` are the team's versions of the files in `calibrate/backends/files`, by name; `baselines` are by (statistic,
+    model). Without a `budget` a run may spend what it needs.
+    """
 
     files: Mapping[str, str] = field(default_factory=dict)
     baselines: Mapping[tuple[str, str], Baseline] = field(default_factory=dict)
@@ -68,14 +71,14 @@ def current() -> Workspace:
 
 
 def use(workspace: Workspace) -> None:
-    """From now on, in every thread of this process."""
+    """Use this workspace from now on, in every thread of the process."""
     global _current
     _current = workspace
 
 
 @contextmanager
 def using(workspace: Workspace) -> Iterator[Workspace]:
-    """For a while; then what was there before."""
+    """Use this workspace within a block; restore the previous one afterwards."""
     before = current()
     use(workspace)
     try:

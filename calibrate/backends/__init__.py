@@ -1,1 +1,1 @@
-"""Models and parsers behind the detectors: lazy, batched, found by digest."""
+"""Models and parsers behind the detectors: loaded on first use, batched, identified by digest."""

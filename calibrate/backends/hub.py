@@ -1,4 +1,4 @@
-"""The model hub: fetching from it, which happens only when asked for, and what its cache says about its files."""
+"""Download models from the Hugging Face hub, only on request, and check files in its cache."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 from calibrate.backends import weights
 from calibrate.errors import BadInput, TouchstoneError
 
-# What a model is run from. Other formats of the same weights (a hub repository often has five) stay where they are.
+# The files that a model needs. Other formats of the same weights (a repository often has five) are not downloaded.
 FILES = ("*.json", "*.txt", "*.model", "*.safetensors")
 PICKLED = ("pytorch_model*.bin",)  # for repositories that have no safetensors
 _REPOSITORY = re.compile(r"(?!\.)[\w.-]{1,96}/(?!\.)[\w.-]{1,96}", re.ASCII)
@@ -18,25 +18,24 @@ _BLOB = re.compile(r"[0-9a-f]{64}|[0-9a-f]{40}")
 
 
 def digest(path: Path) -> str:
-    """SHA-256 of a file. A large file in the hub's cache is named by it, which is taken at its word: `models verify`
-    reads the file."""
+    """SHA-256 of a file. For a large file in the hub's cache this trusts its name; `models verify` reads the file."""
     expected = named_digest(path)
     return expected if expected is not None and len(expected) == 64 else weights.digest(path)
 
 
 def is_id(model: str) -> bool:
-    """Whether it could be the name of a model at the hub: organisation/name."""
+    """Tell whether this could be the id of a model at the hub: organisation/name."""
     return _REPOSITORY.fullmatch(model) is not None
 
 
 def named_digest(path: Path) -> str | None:
-    """The digest that the hub's cache gives a file as its name: SHA-256, or for small files git's SHA-1 of a blob."""
+    """The digest in the name of a file in the hub's cache: SHA-256, or for small files git's SHA-1 of a blob."""
     real = path.resolve()
     return real.name if real.parent.name == "blobs" and _BLOB.fullmatch(real.name) else None
 
 
 def is_intact(path: Path) -> bool | None:
-    """Whether a file in the hub's cache is what its name says; None for a file that is not in the cache."""
+    """Check a cached file against the digest in its name. Returns None if it is not in the cache."""
     expected = named_digest(path)
     if expected is None:
         return None
@@ -47,11 +46,14 @@ def is_intact(path: Path) -> bool | None:
 
 
 def fetch(model: str) -> Path:
-    """Downloads a model into the hub's cache and returns its directory. Raises BadInput for what is no hub id, and
-    TouchstoneError, with what to do instead, when the hub cannot be reached or does not have it."""
+    """Download a model into the hub's cache. Returns its directory.
+
+    Raises BadInput for what is not a hub id, and TouchstoneError with the remedy if the hub cannot be reached or does
+    not have the model.
+    """
     if not is_id(model):
-        raise BadInput(f"{model!r} is no hub id; one looks like organisation/name")
-    os.environ["HF_HUB_OFFLINE"] = "0"  # this one time we were asked to
+        raise BadInput(f"{model!r} is not a hub id; one looks like organisation/name")
+    os.environ["HF_HUB_OFFLINE"] = "0"  # only for this download
     os.environ.pop("TRANSFORMERS_OFFLINE", None)
     os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
     from huggingface_hub import constants, snapshot_download

@@ -1,8 +1,8 @@
-"""Log-probabilities as services log them: checked, pooled over an answer, found in its text.
+"""Check token log-probabilities as services log them, pool them over an answer, and locate tokens in its text.
 
-Entropy here is that of the k most likely tokens as if there were no others (their probabilities divided by their sum),
-in nats, and so at most ln k: 1.609 for k = 5. The sum as logged, without dividing, has the same ceiling and a trap: the
-flatter a distribution, the less of it the k hold, so that a model that knows nothing reads as one that is sure.
+Entropy here is that of the k most likely tokens with their probabilities divided by their sum, in nats, so at most
+ln k: 1.609 for k = 5. Without the division there would be a trap: the flatter a distribution, the less of it the k
+tokens hold, so a model that knows nothing would look sure.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from calibrate.backends.text.segments import Part
 from calibrate.types import Token
 
 Aggregate = Literal["mean", "max", "top_decile"]
-LEAST = -100.0  # what is less likely counts as this: some services write -9999 for "very unlikely"
-SLACK = 1e-4  # above 0 by as much is rounding
-NEAR = 60  # code points in which the next token is looked for
+LEAST = -100.0  # lower values count as this: some services write -9999 for "very unlikely"
+SLACK = 1e-4  # values above 0 by no more than this are rounding errors
+NEAR = 60  # code points within which the next token is searched
 _SPECIAL = re.compile(r"<\|[^|>]*\|>|</?(?:s|bos|eos|pad|unk|end_of_turn|start_of_turn)>|\[(?:EOS|BOS|PAD|UNK)\]")
-_SPLIT = re.compile("\ufffd|<0x[0-9A-Fa-f]{2}>|\\\\x[0-9a-f]{2}")  # a byte that is no character by itself
+_SPLIT = re.compile("\ufffd|<0x[0-9A-Fa-f]{2}>|\\\\x[0-9a-f]{2}")  # a byte that is not a character by itself
 _BYTES = re.compile("[\u0100-\u0143]")  # the letters that byte-level vocabularies write bytes with
 _MARKS = str.maketrans({"▁": " ", "Ġ": " ", "Ċ": "\n", "ĉ": "\t"})  # how vocabularies write blanks
 
@@ -32,12 +32,12 @@ class NotLogprobs(ValueError):
 
 
 class NoLogprobs(ValueError):
-    """There are too few log-probabilities to go by; the message says which are missing and how to have them."""
+    """There are too few log-probabilities; the message says which are missing and how to log them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Entropies:
-    """Token entropies in nats, each from 0 to ln `k`, None where the log lacks them. `k` tokens a place were logged."""
+    """Token entropies in nats, each from 0 to ln `k`; None where the log lacks them, of `k` tokens per place."""
 
     values: tuple[float | None, ...]
     k: int
@@ -48,14 +48,13 @@ class Entropies:
 
 
 def logprobs(tokens: Sequence[Token]) -> tuple[float | None, ...]:
-    """The tokens' log-probabilities in nats, from -100 to 0; None where one is missing (NaN).
+    """Check the tokens' log-probabilities: in nats, from -100 to 0; None where one is missing (NaN).
 
-    Raises NotLogprobs for values above 0, NoLogprobs where most are missing, or where all are 0 or all next to
-    impossible.
+    Raises NotLogprobs for values above 0, and NoLogprobs if most are missing, all are 0, or all are at most -100.
     """
     values = tuple(_check_logprob(token.logprob, at) for at, token in enumerate(tokens))
     present = _require_most(values, "a log-probability")
-    # A short answer may be that certain; five tokens in a row are not.
+    # A short answer may be that certain, but not five tokens in a row.
     if len(present) >= 5 and not any(present):
         raise NoLogprobs(
             "every log-probability is 0: they were taken after sampling had left one token to choose from; "
@@ -69,12 +68,15 @@ def logprobs(tokens: Sequence[Token]) -> tuple[float | None, ...]:
 
 
 def entropies(tokens: Sequence[Token]) -> Entropies:
-    """The entropy at each token. Raises NotLogprobs for values above 0 or probabilities that sum to more than 1,
-    NoLogprobs where most tokens have no k most likely ones, or k is 1."""
+    """Compute the entropy at each token.
+
+    Raises NotLogprobs for values above 0 or probabilities that sum to more than 1, and NoLogprobs if most tokens have
+    no k most likely ones, or k is 1.
+    """
     for at, token in enumerate(tokens):
         _check_logprob(token.logprob, at)
     tops = [_sorted_top(token, at) for at, token in enumerate(tokens)]
-    # Some services add the token that was drawn to the k most likely: the usual number is k.
+    # Some services add the drawn token to the k most likely ones, so k is the commonest number.
     sizes = Counter(len(top) for top in tops if top)
     k = min(sizes, key=lambda size: (-sizes[size], size)) if sizes else 0
     if k < 2:
@@ -88,7 +90,7 @@ def entropies(tokens: Sequence[Token]) -> Entropies:
 
 
 def entropy(top: Sequence[float]) -> float:
-    """Entropy in nats of probabilities given by their logarithms, divided by their sum: from 0 to ln len(top)."""
+    """Compute the entropy, 0 to ln len(top) nats, of probabilities passed as logarithms and divided by their sum."""
     highest = max(top)
     weights = [math.exp(logprob - highest) for logprob in top]
     total = math.fsum(weights)
@@ -97,7 +99,7 @@ def entropy(top: Sequence[float]) -> float:
 
 
 def pool(values: Sequence[float | None], aggregate: Aggregate) -> float:
-    """One number for the answer; `top_decile` is the mean of the highest tenth, at least one token."""
+    """Reduce the tokens' values to one. `top_decile` is the mean of the highest tenth, at least one token."""
     present = [value for value in values if value is not None]
     if aggregate == "max":
         return max(present)
@@ -107,7 +109,7 @@ def pool(values: Sequence[float | None], aggregate: Aggregate) -> float:
 
 
 def places(answer: str, tokens: Sequence[Token]) -> list[Part | None]:
-    """Where each token stands in the answer, without blanks around it; None for one that is not found in its turn."""
+    """Locate each token in the answer, without blanks around it; None for a token that is not found in order."""
     parts: list[Part | None] = []
     at = 0
     for token in tokens:
@@ -126,9 +128,11 @@ def places(answer: str, tokens: Sequence[Token]) -> list[Part | None]:
 
 
 def are_of(answer: str, tokens: Sequence[Token]) -> bool:
-    """Whether these may be the answer's tokens: at least half of what they say stands in it, in order, and is at least
-    half of it. Blanks and special tokens do not count; an answer may have been trimmed, or got a line of its own.
-    True where that cannot be told, because characters are split over tokens.
+    """Tell whether these may be the answer's tokens.
+
+    At least half of their text must stand in the answer, in order, and be at least half of it: an answer may have been
+    trimmed or extended by a line. Blanks and special tokens do not count. True if characters are split over tokens,
+    which makes a comparison impossible.
     """
     texts = [_SPECIAL.sub("", token.text).translate(_MARKS) for token in tokens]
     whole = "".join(texts)
@@ -144,12 +148,12 @@ def are_of(answer: str, tokens: Sequence[Token]) -> bool:
 
 
 def _sorted_top(token: Token, at: int) -> list[float]:
-    """The log-probabilities of the most likely tokens, highest first."""
+    """Check the log-probabilities of the most likely tokens and sort them, highest first."""
     values = [value for _, logprob in token.top if (value := _check_logprob(logprob, at)) is not None]
     total = math.fsum(map(math.exp, values))
     if total > 1.01:
         raise NotLogprobs(
-            f"the probabilities at token {at + 1} sum to {total:.3g}, more than 1: these are no log-probabilities "
+            f"the probabilities at token {at + 1} sum to {total:.3g}, more than 1: these are not log-probabilities "
             "(unnormalised logits?)"
         )
     return sorted(values, reverse=True)

@@ -1,4 +1,4 @@
-"""A bounded memory of results per distinct text (or texts). By size, because one text may be a word or a megabyte."""
+"""A cache of results per distinct text (or texts), bounded by size: one text may be a word or a megabyte."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Result = TypeVar("Result")
 
 
 class Memo(Generic[Result]):
-    """Remembers `compute(text, …)` for the texts used last, up to `characters` of text in all. Safe between threads."""
+    """Caches `compute(text, …)` for the texts used last, up to `characters` of text in all. Safe between threads."""
 
     def __init__(self, compute: Callable[..., Result], characters: int = 8_000_000) -> None:
         self._compute = compute

@@ -1,4 +1,4 @@
-"""The models behind the detectors: which there are, whether each is here, how to get it, whether it is what it was."""
+"""List the models behind the detectors, download missing ones, and verify the files of installed ones."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ KINDS: tuple[Kind, ...] = ("embedder", "nli", "chat")
 
 @dataclass(frozen=True, slots=True)
 class Model:
-    """A model as detectors would use it with their default parameters.
+    """A model that detectors use with their default parameters.
 
-    `how` says how to get one that is missing; `pullable`, that `models pull` does. `size` is in bytes, of the weights.
-    `used_by` are detectors by name.
+    `how` says how to get a missing model; `pullable`: `models pull` can download it. `size` is that of the weights, in
+    bytes. `used_by` are detectors by name.
     """
 
     kind: Kind
@@ -42,8 +42,7 @@ class Model:
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One file of a model: its SHA-256, the one it should have (None where nobody published one), and whether they are
-    the same (None where that cannot be told)."""
+    """One file of a model with its SHA-256. `intact`: whether that is the expected one; None if none is known."""
 
     model: str
     file: Path
@@ -60,7 +59,7 @@ class _Backend(Protocol):
 
 
 def list_models() -> list[Model]:
-    """One model of each kind: what detectors use unless they are told otherwise. Loads and fetches nothing."""
+    """List one model of each kind: the one that detectors use by default. Loads and downloads nothing."""
     detectors = [registry.make(name) for name in registry.names()]
     return [_describe_model(kind, detectors) for kind in KINDS]
 
@@ -87,8 +86,11 @@ def _weights(folder: Path | None) -> list[Path]:
 
 
 def verify() -> list[Check]:
-    """Reads the files of every model that is here. The packaged model has a published digest; in the hub's cache every
-    file is named by its digest; a directory of yours has none, and only says what it is."""
+    """Read the files of every installed model and check their digests.
+
+    The packaged model has a published digest, and the hub's cache names every file by its digest. Files in a directory
+    of the team's own have no expected digest.
+    """
     checks: list[Check] = []
     for kind in KINDS:
         backend = _backend_of(kind)
@@ -104,8 +106,10 @@ def verify() -> list[Check]:
 
 
 def pull(name: str) -> Model | Path:
-    """Fetches a model: `nli` and `embedder` mean the ones detectors use, anything else is a hub id. Raises BadInput for
-    what cannot be fetched, saying how to get it, and TouchstoneError when fetching fails."""
+    """Download a model: `nli` and `embedder` mean the ones that detectors use, anything else is a hub id.
+
+    Raises BadInput, with the remedy, for what cannot be downloaded, and TouchstoneError if the download fails.
+    """
     if name in KINDS:
         kind = next(model for model in KINDS if model == name)
         before = next(model for model in list_models() if model.kind == kind)

@@ -1,4 +1,4 @@
-"""Where a model's files are, and which they are: found and told apart without loading anything."""
+"""Locate a model's files and compute their digests, without loading anything."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ def _sha256(path: str, size: int, modified_ns: int) -> str:
 
 
 def digest(path: Path) -> str:
-    """SHA-256 of a file, computed again only when the file has changed."""
+    """SHA-256 of a file, recomputed only if the file has changed."""
     status = path.stat()
     return _sha256(str(path), status.st_size, status.st_mtime_ns)
 
 
 def directory(model: str) -> Path | None:
-    """The directory of a model: the one named, or a hub model's in the local cache. None when it is not here."""
+    """The directory of a model: the path itself, or a hub model's in the local cache. None if it is missing."""
     path = Path(model).expanduser()
     return path if path.is_dir() else _hub_snapshot(model)
 
 
 def _hub_snapshot(model: str) -> Path | None:
-    """Found without importing the hub client."""
+    """Find a hub model in the local cache without importing the hub client."""
     home = os.environ.get("HF_HOME") or str(Path.home() / ".cache" / "huggingface")
     folder = Path(os.environ.get("HF_HUB_CACHE") or Path(home) / "hub") / f"models--{model.replace('/', '--')}"
     reference = folder / "refs" / "main"
@@ -38,7 +38,7 @@ def _hub_snapshot(model: str) -> Path | None:
 
 
 def threads() -> int:
-    """Threads to compute with: TOUCHSTONE_THREADS, else the processors this process may run on."""
+    """Number of threads to compute with: TOUCHSTONE_THREADS, else the processors that this process may use."""
     setting = os.environ.get("TOUCHSTONE_THREADS", "")
     if setting.isdigit() and int(setting) > 0:
         return int(setting)

@@ -1,1 +1,1 @@
-"""Where a run executes."""
+"""Run detectors over traces, in this process or in worker processes."""

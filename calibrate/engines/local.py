@@ -1,4 +1,4 @@
-"""Worker processes on this machine: the single-machine default, where the workbench starts the worker itself."""
+"""Start worker processes on this machine, as the workbench does by default."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ _started: dict[tuple[str, int], subprocess.Popen[bytes]] = {}
 
 
 def start_worker(store_url: str, run_id: int) -> int:
-    """Starts a process that carries out the run and outlives this one; its process id.
+    """Start a process that executes the run and outlives this one. Returns its process id.
 
-    The store's URL goes in the environment, where other users of the machine cannot read its password.
+    The store's URL is passed in the environment, where other users of the machine cannot read its password.
     """
     url = absolute(store_url)
     log = log_path(store_url, run_id)
@@ -38,19 +38,19 @@ def start_worker(store_url: str, run_id: int) -> int:
     except OSError as error:
         raise TouchstoneError(f"a worker process could not be started: {error.strerror}") from error
     _started[url, run_id] = process
-    # A dead child that nobody waits for still answers to its process id, and would pass for alive.
+    # A dead child that nobody waits for keeps its process id and would look alive.
     threading.Thread(target=process.wait, name=f"worker of run {run_id}", daemon=True).start()
     return process.pid
 
 
 def is_starting(store_url: str, run_id: int) -> bool:
-    """True while a worker that this process started for the run is alive, though it may not have claimed it yet."""
+    """Tell whether a worker that this process started for the run is alive. It may not have claimed the run yet."""
     process = _started.get((absolute(store_url), run_id))
     return process is not None and process.poll() is None
 
 
 def log_path(store_url: str, run_id: int) -> Path:
-    """The file that keeps what the workers of the run wrote, in a folder only this user can read."""
+    """The log file of the run's workers, in a folder that only this user can read."""
     folder = Path(tempfile.gettempdir()) / f"touchstone-{getpass.getuser()}"
     folder.mkdir(mode=0o700, exist_ok=True)
     store = blake2b(absolute(store_url).encode(), digest_size=6).hexdigest()
@@ -58,7 +58,7 @@ def log_path(store_url: str, run_id: int) -> Path:
 
 
 def absolute(store_url: str) -> str:
-    """The URL with the path of an SQLite file made absolute: the worker runs in another folder."""
+    """Make the path of an SQLite URL absolute: the worker runs in another folder."""
     scheme, mark, path = store_url.partition(":///")
     if not scheme.startswith("sqlite") or not mark or path in ("", ":memory:") or Path(path).is_absolute():
         return store_url

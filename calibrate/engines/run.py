@@ -1,8 +1,7 @@
-"""Running detectors over traces: what is missing, in batches, kept as it goes.
+"""Run detectors over traces: compute the missing scores in batches and save them on the way.
 
-A score belongs to a trace's content, a detector with its version and parameters, and the revision of the models
-behind it. Whatever the store has under that key is not computed again, so a run that was stopped or killed goes on
-where it was.
+The key of a score is the trace's content, the detector with its version and parameters, and the revision of its
+models. A score that exists under its key is not computed again, so a stopped or killed run resumes where it was.
 """
 
 from __future__ import annotations
@@ -20,16 +19,16 @@ from calibrate.backends.text.refusals import find_refusal
 from calibrate.detectors.base import Detector, abstained, failed, missing
 from calibrate.types import Score, Trace, Usage
 
-BATCH = 16  # traces a detector is given at once; between batches a run can be stopped
+BATCH = 16  # traces passed to a detector at once; a run can be stopped between batches
 LOAD = 256  # traces in memory at once
-KEEP_EVERY = 0.5  # seconds of work that a killed run may lose
+SAVE_EVERY = 0.5  # seconds of work that a killed run may lose
 
 
 class ScoreCache(Protocol):
-    """A store of scores, as far as a run needs one."""
+    """What a run needs of a store of scores."""
 
     def statuses(self, config_id: int, hashes: Sequence[str]) -> dict[str, str]:
-        """Content hash → status of the scores that need not be computed."""
+        """Map content hash to status, for the scores that need not be computed."""
         ...
 
     def save(self, config_id: int, scores: Sequence[tuple[str, Score]], *, now: datetime) -> None: ...
@@ -37,7 +36,7 @@ class ScoreCache(Protocol):
 
 @dataclass(slots=True)
 class Tally:
-    """What a run did with one detector. `why` counts the reasons of what did not score; `seconds` is time in it."""
+    """What a run did with one detector. `why` counts the reasons for missing scores; `seconds` is its running time."""
 
     scored: int = 0
     abstained: int = 0
@@ -74,7 +73,7 @@ class Tally:
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """A detector and the configuration its scores are kept under."""
+    """A detector and the configuration that its scores are saved under."""
 
     detector: Detector
     config_id: int
@@ -89,13 +88,13 @@ def run(
     now: Callable[[], datetime],
     on_progress: Callable[[int, dict[str, Tally]], bool],
 ) -> dict[str, Tally]:
-    """Scores every trace of `chunks` ((key, content hash) pairs) with every job; returns a tally per detector.
+    """Score every trace of `chunks` ((key, content hash) pairs) with every job. Returns a tally per detector.
 
-    `on_progress(done, tallies)` hears of every (trace, detector) pair done, at least between batches; once it returns
-    False the run keeps what it has and ends.
+    `on_progress(finished, tallies)` is called with the number of (trace, detector) pairs finished, at least between
+    batches. Once it returns False, the run saves what it has and ends.
     """
     tallies = {job.detector.name: Tally() for job in jobs}
-    keeper = _Keeper(cache, now)
+    buffer = _ScoreBuffer(cache, now)
     finished = 0
     for chunk in chunks:
         hashes = list(dict.fromkeys(content for _, content in chunk))
@@ -111,18 +110,18 @@ def run(
             for job in jobs:
                 pairs = [(todo[job.config_id][pk], trace) for pk, trace in traces.items() if pk in todo[job.config_id]]
                 for content, score in _score_pairs(job.detector, pairs, tallies[job.detector.name]):
-                    keeper.add(job.config_id, content, score)
+                    buffer.add(job.config_id, content, score)
                     finished += 1
-                    if keeper.due() and not on_progress(finished, tallies):
+                    if buffer.save_if_due() and not on_progress(finished, tallies):
                         return tallies
-        keeper.flush()
+        buffer.flush()
         if not on_progress(finished, tallies):
             return tallies
     return tallies
 
 
 def _score_pairs(detector: Detector, pairs: Sequence[tuple[str, Trace]], tally: Tally) -> Generator[tuple[str, Score]]:
-    """(content hash, score) as each is there, counted."""
+    """Yield each (content hash, score) as soon as it is computed, and count it."""
     size = getattr(type(detector), "batch", BATCH)
     for start in range(0, len(pairs), size):
         batch = pairs[start : start + size]
@@ -136,16 +135,16 @@ def _score_pairs(detector: Detector, pairs: Sequence[tuple[str, Trace]], tally: 
 
 
 def score_batch(detector: Detector, traces: Sequence[Trace]) -> list[Score]:
-    """One score for each trace, in order, whatever the detector does."""
+    """Score traces: one score each, in order, whatever the detector does."""
     return list(score_stream(detector, traces))
 
 
 def score_stream(detector: Detector, traces: Sequence[Trace]) -> Generator[Score]:
-    """One score for each trace, in order, as soon as it is there.
+    """Score traces: one score each, in order, as soon as it is computed.
 
-    A trace that lacks what the detector needs abstains, and a refusal is one, without asking it. If the detector
-    raises, the traces it still owed are tried one by one and only the culprit fails. Closing the stream stops the
-    detector.
+    The detector does not see a trace that lacks what it needs (abstained) or declines to answer (refusal). If the
+    detector raises, the remaining traces are scored one by one, so that only the culprit fails. Closing the stream
+    stops the detector.
     """
     early_scores = [_score_without_detector(detector, trace) for trace in traces]
     with closing(
@@ -156,7 +155,7 @@ def score_stream(detector: Detector, traces: Sequence[Trace]) -> Generator[Score
 
 
 def _score_without_detector(detector: Detector, trace: Trace) -> Score | None:
-    """The score that needs no detector, or None."""
+    """Return the score of a trace that the detector need not see, or None."""
     if not getattr(type(detector), "scores_refusals", False) and (sentence := find_refusal(trace.answer)):
         return Score(trace.id, None, f"a refusal: “{sentence}”", "refusal")
     reason = missing(detector.needs, trace)
@@ -194,7 +193,7 @@ def _check_score(trace: Trace, score: Score) -> Score:
 
 
 def _find_todo(job: Job, chunk: Sequence[tuple[int, str]], hashes: Sequence[str], cache: ScoreCache) -> dict[int, str]:
-    """The first trace of each content that has no score yet, by its key."""
+    """Find the traces to score: of each content without a score, the first trace's key, mapped to the content hash."""
     done = set(cache.statuses(job.config_id, hashes))
     todo = {}
     for pk, content in chunk:
@@ -204,8 +203,8 @@ def _find_todo(job: Job, chunk: Sequence[tuple[int, str]], hashes: Sequence[str]
     return todo
 
 
-class _Keeper:
-    """Holds fresh scores for a moment and saves them together: a transaction for every score would be slow."""
+class _ScoreBuffer:
+    """Collects new scores and saves them together: a transaction per score would be slow."""
 
     def __init__(self, cache: ScoreCache, now: Callable[[], datetime]) -> None:
         self._cache, self._now = cache, now
@@ -215,9 +214,9 @@ class _Keeper:
     def add(self, config_id: int, content: str, score: Score) -> None:
         self._fresh.setdefault(config_id, []).append((content, score))
 
-    def due(self) -> bool:
-        """True when it is time to save, which it then has done."""
-        if time.monotonic() - self._last < KEEP_EVERY:
+    def save_if_due(self) -> bool:
+        """Save if it is time to. Returns whether it was."""
+        if time.monotonic() - self._last < SAVE_EVERY:
             return False
         self.flush()
         return True

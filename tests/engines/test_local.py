@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from calibrate.engines.local import absolute, is_starting, log_path, start_worker
-from calibrate.engines.run import BATCH, KEEP_EVERY
+from calibrate.engines.run import BATCH, SAVE_EVERY
 from calibrate.ingest import Record
 from calibrate.types import Trace
 from calibrate.workflow.detection.detect import free_dead, worker_name
@@ -100,7 +100,7 @@ def test_a_killed_run_goes_on_with_what_is_missing(store: Store, queued: Run, as
     lines = asked.read_text().split()
     assert len(set(lines)) == TRACES
     # What was asked twice is at most what the kill lost: scores of the last moment, and a batch begun.
-    assert len(lines) - TRACES <= KEEP_EVERY / PAUSE + 2 * BATCH
+    assert len(lines) - TRACES <= SAVE_EVERY / PAUSE + 2 * BATCH
 
 
 @pytest.mark.both_databases

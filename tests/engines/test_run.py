@@ -92,7 +92,7 @@ def test_one_culprit_fails_alone_and_nothing_is_scored_twice() -> None:
 
 
 def test_a_stop_takes_effect_within_a_batch_and_keeps_what_was_done(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "KEEP_EVERY", 0.0)
+    monkeypatch.setattr(module, "SAVE_EVERY", 0.0)
     given = traces(*(f"answer {i}" for i in range(50)))
     kept, tally = go(given, lambda done, tallies: done < 7)
     assert len(kept) == tally.scored == 7

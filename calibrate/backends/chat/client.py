@@ -1,10 +1,10 @@
-"""Any chat endpoint with the OpenAI wire format: requests in order, many at once, none paid for twice.
+"""A client for any chat endpoint with the OpenAI wire format: many requests at once, answered in order, paid for once.
 
     for reply in chat().ask(Request((("user", text),)) for text in texts):
         if isinstance(reply, ChatError): …
 
-Address, model and key come from the environment alone (`calibrate.settings.chat`); the cache of replies and the budget
-from the workspace. Trace text leaves this machine only to the address that the team has set.
+Address, model and key come only from the environment (`calibrate.settings.chat`), the cache of replies and the budget
+from the workspace. Trace text is sent only to the address that the team has configured.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ from calibrate.workspace import ReplyCache
 
 HELP = (
     "set TOUCHSTONE_CHAT_URL to the base URL of an OpenAI-compatible endpoint (like http://localhost:8080/v1), "
-    "TOUCHSTONE_CHAT_MODEL to a model there, and TOUCHSTONE_CHAT_KEY if it wants a key"
+    "TOUCHSTONE_CHAT_MODEL to a model there, and TOUCHSTONE_CHAT_KEY if it needs a key"
 )
 
 
 class Chat:
-    """One model at one endpoint. Made by `chat(model)`; connects to nothing before the first request."""
+    """One model at one endpoint. Get it from `chat(model)`; it does not connect before the first request."""
 
     def __init__(self, settings: ChatSettings, *, problem: str | None = None) -> None:
         self.model = settings.model
@@ -47,7 +47,7 @@ class Chat:
     # ------------------------------------------------------------------------------------------------------ identity
 
     def unavailable(self) -> str | None:
-        """Why nothing can be asked here and how to mend that; None when it can. Sends nothing."""
+        """Why the endpoint cannot be used, and the remedy; None if it can. Sends nothing."""
         if self._problem is not None:
             return self._problem
         if not self._settings.url:
@@ -59,24 +59,24 @@ class Chat:
         return None
 
     def revision(self) -> str:
-        """The model's name and a digest of where it is; part of every cache key. Holds nothing secret."""
+        """The model's name and a digest of the endpoint's address; part of every cache key. Holds nothing secret."""
         if not self._settings.url:
             return f"{self.model or 'chat'}@missing"
         return f"{self.model}@{hashlib.sha256(self._endpoint.place.encode()).hexdigest()[:12]}"
 
     @property
     def concurrency(self) -> int:
-        """The most requests that are in flight at once."""
+        """The most requests in flight at once."""
         return self._settings.concurrency
 
     # --------------------------------------------------------------------------------------------------------- money
 
     def price(self) -> Price | None:
-        """US dollars per million tokens; None where `prices.csv` does not know. Raises BadInput for a bad file."""
+        """US dollars per million tokens; None if `prices.csv` has no price. Raises BadInput for an invalid file."""
         return price_of(self.model)
 
     def estimate(self, requests: Iterable[Request]) -> Estimate:
-        """What asking these would take. Sends nothing. Raises BadInput for a bad price table."""
+        """Estimate what these requests would take. Sends nothing. Raises BadInput for an invalid price table."""
         price, cache = self.price(), workspace.current().replies
         digests: set[str] = set()
         uncached = cached = prompt = completion = 0
@@ -94,10 +94,10 @@ class Chat:
     # -------------------------------------------------------------------------------------------------------- asking
 
     def ask(self, requests: Iterable[Request]) -> Iterator[Reply | ChatError]:
-        """One result for each request, in order, each as soon as it and all before it are there.
+        """Send requests; yields one result each, in order, as soon as it and all earlier ones have arrived.
 
-        A request that fails yields a ChatError; nothing is raised for it. `requests` is read a little ahead of what is
-        in flight, in the caller's thread. Closing the iterator cancels what is in flight.
+        A request that fails yields a ChatError; nothing is raised. `requests` is read a little ahead of what is in
+        flight, in the caller's thread. Closing the iterator cancels what is in flight.
         """
         if why := self.unavailable():
             for _ in requests:
@@ -134,8 +134,10 @@ class Chat:
         return Asking(budget, price)
 
     def _send_ahead(self, source: Iterator[Request], waiting: deque[_Waiting], run: _Run) -> None:
-        """Starts requests while there is use for more: twice what may be in flight, so that nobody waits for us; one
-        slow reply at the head may hold up four times that many behind it."""
+        """Start requests up to twice what may be in flight, so that the endpoint never waits for this thread.
+
+        Behind one slow reply at the head of the line, up to eight times as many may wait as may be in flight.
+        """
         run.settle(8 * self.concurrency)
         unfinished = sum(not waiter.future.done() for waiter in waiting)
         while len(waiting) < 8 * self.concurrency and unfinished < 2 * self.concurrency:
@@ -159,20 +161,20 @@ class Chat:
         return _Waiting(run.sent[key])
 
     async def _result(self, request: Request, key: str, run: _Run) -> Reply | ChatError:
-        """A reply or an error, whatever happens."""
+        """Return a reply or an error, whatever happens."""
         try:
             answered = await self._endpoint.answer(request, run.asking)
             if run.cache is not None and len(answered.choices) == request.n:
                 run.keeping.append((key, self._endpoint.writer.submit(self._cache_reply, run.cache, key, answered)))
             return self._to_reply(answered, answered.usage)
         except ChatError as error:
-            return ChatError(str(error), final=error.final)  # a fresh one: the other's context holds the request
+            return ChatError(str(error), final=error.final)  # a new one: the original's context holds the request
         except Exception as error:
             return self._endpoint.error(f"the chat request failed: {type(error).__name__}: {str(error)[:200]}")
 
     def _cache_reply(self, cache: ReplyCache, key: str, answered: Answered) -> None:
         document = {"choices": [choice.to_json() for choice in answered.choices], "model": answered.model}
-        # A store that cannot be written stops the run when it keeps scores; the reply itself is good.
+        # If the store cannot be written, the run stops when it saves scores; the reply itself is valid.
         with contextlib.suppress(TouchstoneError):
             cache.put(key, self.model, document)
 
@@ -184,8 +186,10 @@ class Chat:
 
 @dataclass
 class _Run:
-    """What one call of `ask` keeps: the requests it has sent, by their digest, until the cache has their replies;
-    `keeping` are those on their way there, in order."""
+    """The state of one call of `ask`.
+
+    `sent` are requests by their digest, until the cache has their replies; `keeping` are writes to the cache, in order.
+    """
 
     asking: Asking
     cache: ReplyCache | None
@@ -193,7 +197,7 @@ class _Run:
     keeping: deque[tuple[str, Future[None]]] = field(default_factory=deque)
 
     def settle(self, most: int) -> None:
-        """Waits until at most `most` replies are on their way to the cache; a disk may be slower than an endpoint."""
+        """Wait until at most `most` writes to the cache are pending: a disk may be slower than an endpoint."""
         while self.keeping and (len(self.keeping) > most or self.keeping[0][1].done()):
             key, write = self.keeping[0]
             write.result()
@@ -210,7 +214,7 @@ class _Waiting:
 
 
 def _read_cached(cache: ReplyCache, key: str) -> Answered | None:
-    """The reply in the cache; None where there is none, or one that another version wrote."""
+    """Read a reply from the cache; None if there is none, or if another version wrote it."""
     document: Mapping[str, Any] | None = cache.get(key)
     if not document:
         return None
@@ -222,8 +226,10 @@ def _read_cached(cache: ReplyCache, key: str) -> Answered | None:
 
 
 def chat(model: str = "") -> Chat:
-    """The process's one Chat of that model ("": TOUCHSTONE_CHAT_MODEL) at the endpoint that is set. Never raises: what
-    is wrong with the settings is what `unavailable` says."""
+    """Get the process's Chat of this model ("": TOUCHSTONE_CHAT_MODEL) at the configured endpoint.
+
+    Never raises: `unavailable` reports what is wrong with the settings.
+    """
     try:
         configured = settings.chat()
     except BadInput as error:

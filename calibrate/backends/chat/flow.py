@@ -1,6 +1,6 @@
-"""How many requests are in flight at an endpoint, and how long one waits before it is tried again.
+"""Limit the requests in flight at an endpoint, and compute the wait before a retry.
 
-The number adapts as TCP's window does: a little more with every success, half as many when the endpoint is overloaded.
+The limit adapts like TCP's window: it grows a little with every success and halves when the endpoint is overloaded.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ from email.utils import parsedate_to_datetime
 TRIES = 6  # the first included
 FIRST_WAIT, MAX_WAIT = 0.5, 30.0  # seconds: the bound of the random wait, doubled at every try
 MAX_REQUESTED_WAIT = 300.0  # seconds that an endpoint may ask us to wait; beyond that the request fails
-# Seconds between the starts of two requests, somewhat more than the client takes for one. Requests that start together
-# are answered together, and then wait for the processor together, in every round anew.
+# Seconds between the starts of two requests, somewhat more than the client's work for one. Requests that start together
+# are answered together, and then compete for the processor together, round after round.
 GAP = 0.003
 
 
 class Throttle:
     """Lets at most `limit` requests through at once, in turn; `limit` moves between 1 and `most`. For one event loop.
 
-    It begins at `most`, the bound that the team has set: with an endpoint that bears it nothing is lost, and one that
-    does not brings it down within a few replies.
+    It starts at `most`, the team's setting: an endpoint that can handle that loses no time, and one that cannot reduces
+    the limit within a few replies.
     """
 
     def __init__(self, most: int) -> None:
@@ -40,7 +40,7 @@ class Throttle:
 
     @asynccontextmanager
     async def slot(self) -> AsyncIterator[float]:
-        """Waits for room; gives the loop's time at which the request begins."""
+        """Wait for room. Yields the loop's time at which the request begins."""
         loop = asyncio.get_running_loop()
         while self.in_flight >= int(self.limit) or loop.time() < self._closed_until:
             turn = loop.create_future()
@@ -50,7 +50,7 @@ class Throttle:
             except asyncio.CancelledError:
                 if turn in self._waiting:
                     self._waiting.remove(turn)
-                else:  # it was our turn: the next one's now
+                else:  # it was this one's turn: pass it on
                     self._wake()
                 raise
         self.in_flight += 1
@@ -64,13 +64,15 @@ class Throttle:
             self._wake()
 
     def grow(self) -> None:
-        """One more at once after as many successes as are in flight."""
+        """Record a success: as many successes as are in flight raise the limit by one."""
         self.limit = min(float(self.most), self.limit + 1 / self.limit)
         self._wake()
 
     def shrink(self, began: float, *, wait: float | None = None) -> None:
-        """Half as many at once, but only once for requests that were in flight together; `began` is what `slot` gave.
-        `wait`: seconds for which the endpoint wants to be left alone."""
+        """Halve the limit after an overload, but only once for requests that were in flight together.
+
+        `began` is what `slot` yielded; `wait` are seconds for which the endpoint wants no requests.
+        """
         loop = asyncio.get_running_loop()
         if began >= self._shrunk_at:
             self.limit = max(1.0, self.limit / 2)
@@ -89,15 +91,21 @@ class Throttle:
 
 
 def wait_before(attempt: int, requested: float | None, rng: random.Random) -> float:
-    """Seconds before attempt `attempt` (2, 3, …): what the endpoint asked for, and a random part that spreads those
-    who failed together ("full jitter": uniform between 0 and a bound that doubles)."""
+    """Compute the seconds to wait before attempt `attempt` (2, 3, …).
+
+    That is what the endpoint requested plus a random part that spreads requests which failed together ("full jitter":
+    uniform between 0 and a bound that doubles).
+    """
     bound = min(MAX_WAIT, FIRST_WAIT * 2 ** (attempt - 2))
     return (requested or 0.0) + rng.uniform(0, bound)
 
 
 def requested_wait(headers: Mapping[str, str], now: datetime) -> float | None:
-    """Seconds that a reply's Retry-After (a number, or an HTTP date) asks for; None where it does not. `headers` have
-    lower-case names. A date is meant by the endpoint's own clock, its Date header; without one by `now`, aware."""
+    """Read the seconds of a reply's Retry-After, a number or an HTTP date; None without one.
+
+    `headers` have lower-case names. A date is relative to the endpoint's own clock, its Date header, else to `now`
+    (aware).
+    """
     text = headers.get("retry-after", "").strip()
     try:
         seconds = float(text)

@@ -1,4 +1,4 @@
-"""What a chat model costs: the price table that a team edits, and a guess of tokens before they are counted."""
+"""Price chat requests: the price table that a team edits, and a guess of token counts."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ HEAD = ["model", "prompt", "completion", "as_of"]
 
 @dataclass(frozen=True, slots=True)
 class Price:
-    """US dollars per million tokens of the prompt and of the completion; `as_of` is the day it was known to be true."""
+    """US dollars per million tokens of the prompt and of the completion; `as_of` is the day when it was checked."""
 
     prompt: float
     completion: float
@@ -30,16 +30,16 @@ class Price:
 
 
 def price_of(model: str) -> Price | None:
-    """The model's price by the first matching line of `prices.csv`; None where none matches or it is not known.
+    """Look up a model's price in the first matching line of `prices.csv`. None if no line matches or it has no price.
 
-    Raises BadInput, naming the line, where the file cannot be read as a price table.
+    Raises BadInput, naming the line, if the file is not a price table.
     """
     name = model.lower()
     return next((price for pattern, price in table(files.read(FILE)) if fnmatchcase(name, pattern)), None)
 
 
 def table(text: str) -> list[tuple[str, Price | None]]:
-    """Patterns in lower case with their prices, in order. Raises BadInput for a line that is not as it should be."""
+    """Parse patterns, in lower case, with their prices, in order. Raises BadInput for an invalid line."""
     rows: list[tuple[str, Price | None]] = []
     head = None
     for number, line in enumerate(text.splitlines(), 1):
@@ -85,8 +85,8 @@ def _bad_line(number: int, problem: str) -> BadInput:
 
 
 def guess_tokens(texts: Sequence[str]) -> int:
-    """About how many tokens a prompt of these texts has: a quarter of its UTF-8 bytes, and 4 for each message.
+    """Guess the tokens of a prompt of these texts: a quarter of its UTF-8 bytes, plus 4 for each message.
 
-    Four letters of English are about a token; a Chinese character is three bytes and nearly a token by itself.
+    Four letters of English are about a token; a Chinese character is three bytes and almost a token by itself.
     """
     return sum(4 + len(text.encode("utf-8", "surrogatepass")) // 4 for text in texts)

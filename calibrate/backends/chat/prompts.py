@@ -1,4 +1,4 @@
-"""Prompts: a file becomes chat messages, and whatever a trace says stands between fences in them.
+"""Render prompt files as chat messages, with every text of a trace between fences.
 
 A prompt file holds messages under lines `=== system ===`, `=== user ===`, `=== assistant ===` (none: it is one user
 message), and places such as {answer} for quoted text. {fence} is a mark that occurs in none of the quoted texts, so
@@ -16,18 +16,18 @@ from functools import lru_cache
 from calibrate.backends import files
 from calibrate.errors import BadInput
 
-OPTIONAL = frozenset({"question"})  # a team's wording may leave these out
-ECHO = 16  # characters: a shorter reply may well occur in the trace without being copied from it
-LINE = 40  # characters: a shorter line of a prompt may well occur in an honest reply
+OPTIONAL = frozenset({"question"})  # places that a team's wording may leave out
+ECHO = 16  # characters; a shorter reply may occur in the trace without being copied from it
+LINE = 40  # characters; a shorter line of a prompt may occur in an honest reply
 _ROLE = re.compile(r"^=== (system|user|assistant) ===[^\S\n]*(?:\n|\Z)", re.MULTILINE)
 _PLACE = re.compile(r"\{([a-z_]+)\}")
-# No endpoint takes lone surrogates or NUL; controls and tag characters only hide what a person does not see.
+# No endpoint accepts lone surrogates or NUL; controls and tag characters only hide text from people.
 _HIDDEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff\U000e0000-\U000e007f]")
 
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """Messages as (role, text) pairs. `quoted` are the trace's texts in them, `wording` the longer lines around."""
+    """Messages as (role, text) pairs. `quoted` are the trace's texts in them, `wording` the file's longer lines."""
 
     messages: tuple[tuple[str, str], ...]
     fence: str
@@ -39,7 +39,7 @@ class Prompt:
         return sum(len(text) for _, text in self.messages)
 
     def find_echo(self, reply: str, *, quotes: bool = False) -> str | None:
-        """What a reply merely repeats of the prompt, in words, or None. With `quotes` it may repeat quoted text."""
+        """Say what a reply merely repeats of the prompt, or None. With `quotes` it may repeat quoted text."""
         if self.fence in reply.lower():
             return "it repeats the prompt's fence"
         if any(line in reply for line in self.wording):
@@ -50,7 +50,7 @@ class Prompt:
         return None
 
     def quotes(self, part: str) -> bool:
-        """Whether this part of a reply stands in the trace, blanks aside."""
+        """Tell whether this part of a reply occurs in the trace, apart from blanks."""
         return any(squeeze(part) in squeeze(text) for text in self.quoted)
 
 
@@ -62,9 +62,9 @@ class _Template:
 
 
 def render(name: str, texts: Mapping[str, str | Sequence[str]]) -> Prompt:
-    """The prompt file with each {place} replaced by its text (or each of its texts) between fences.
+    """Render a prompt file: each {place} becomes its text (or each of its texts) between fences.
 
-    Raises BadInput when the file lacks a place that is needed, or has one that nothing fills.
+    Raises BadInput if the file lacks a required place, or has one that nothing fills.
     """
     template = _parse_template(name, files.read(name), files.packaged(name))
     quoted = {place: [clean(text) for text in ([value] if isinstance(value, str) else value)]
@@ -72,13 +72,13 @@ def render(name: str, texts: Mapping[str, str | Sequence[str]]) -> Prompt:
     quotations = [text for group in quoted.values() for text in group]
     fence = _choose_fence(quotations, [text for _, text in template.messages])
     values = {place: _put_in_fence(place, group, fence) for place, group in quoted.items()} | {"fence": fence}
-    # One pass over the file's own text: a {place} that a trace writes is never looked at.
+    # One pass over the file's own text: a {place} inside a trace's text is not replaced.
     messages = tuple((role, _PLACE.sub(lambda place: values[place[1]], text)) for role, text in template.messages)
     return Prompt(messages, fence, tuple(quotations), template.wording)
 
 
 def problem(name: str, text: str | None = None) -> str | None:
-    """Why this text, or without one the team's version, cannot be used as the prompt of that name; None when it can."""
+    """Say why this text (by default the team's version) cannot be used as the prompt of this name; None if it can."""
     try:
         _parse_template(name, files.read(name) if text is None else text, files.packaged(name))
     except BadInput as error:
@@ -87,12 +87,12 @@ def problem(name: str, text: str | None = None) -> str | None:
 
 
 def clean(text: str) -> str:
-    """The text as it is sent: line ends are \\n; surrogates, controls and tag characters are U+FFFD."""
+    """Clean a text for sending: line ends become \\n; surrogates, controls and tag characters become U+FFFD."""
     return _HIDDEN.sub("\ufffd", text.replace("\r\n", "\n").replace("\r", "\n"))
 
 
 def squeeze(text: str) -> str:
-    """The text without its blanks, in lower case."""
+    """Remove blanks and convert to lower case."""
     return "".join(clean(text).split()).lower()
 
 
@@ -127,7 +127,7 @@ def _in_braces(places: Sequence[str] | frozenset[str]) -> str:
 
 
 def _choose_fence(quoted: Sequence[str], wording: Sequence[str]) -> str:
-    """16 hex digits that occur in no quoted text: drawn from a digest of them all, again until that is so."""
+    """Choose 16 hex digits that occur in no quoted text, from a digest of all of them."""
     digest = hashlib.blake2b(digest_size=8)
     for text in quoted:
         digest.update(len(text).to_bytes(8, "big") + text.encode())

@@ -1,4 +1,4 @@
-"""Sending requests to one endpoint: in an event loop of its own, adapting to what the endpoint bears and takes."""
+"""Send requests to one endpoint, in an event loop of its own, adapting to its load and to the fields it accepts."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ T = TypeVar("T")
 
 @dataclass
 class Asking:
-    """One call of `ask`. `halted`: why nothing more is sent in it."""
+    """One call of `ask`. `halted` says why it sends nothing more."""
 
     budget: Budget | None
     price: Price | None
@@ -41,7 +41,7 @@ class Asking:
 
 @dataclass(frozen=True)
 class Answered:
-    """Choices in order, what they cost, the model that the endpoint named."""
+    """Choices in order, what they cost, and the model that the endpoint named."""
 
     choices: tuple[Choice, ...]
     usage: Usage
@@ -49,8 +49,10 @@ class Answered:
 
 
 class _Retry(Exception):
-    """An attempt that failed and may be repeated. `wait`: the seconds that the endpoint asked for. `unreachable`:
-    nobody answers there at all."""
+    """An attempt that failed and may be repeated.
+
+    `wait` are the seconds that the endpoint requested. `unreachable`: nothing answers at its address.
+    """
 
     def __init__(self, reason: str, *, wait: float | None = None, unreachable: bool = False) -> None:
         super().__init__(reason)
@@ -58,7 +60,7 @@ class _Retry(Exception):
 
 
 class _PartRefused(Exception):
-    """The endpoint does not take what was sent; the message is its complaint."""
+    """The endpoint does not accept the request's body; the message is its complaint."""
 
     def __init__(self, complaint: str, body: dict[str, Any]) -> None:
         super().__init__(complaint)
@@ -70,17 +72,17 @@ class Endpoint:
         self.settings = settings
         parts = urlsplit(settings.url)
         self.place = f"{parts.netloc}{parts.path}"
-        self.without: set[str] = set()  # parts of requests that the endpoint has turned out not to take
+        self.without: set[str] = set()  # parts of requests that the endpoint has refused before
         self._rng = random.Random()
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
         self._reserved = 0
-        self._answers = 0  # replies so far: a sign of life
+        self._answers = 0  # replies so far
 
     # ------------------------------------------------------------------------------------------------------- the loop
 
     def submit(self, work: Callable[[], Coroutine[Any, Any, T]]) -> Future[T]:
-        """Starts the work in the endpoint's event loop; cancelling the future cancels it."""
+        """Start work in the endpoint's event loop. Cancelling the future cancels it."""
         with self._lock:
             if self._thread is None or not self._thread.is_alive():  # a forked process has no threads
                 self._start()
@@ -94,7 +96,7 @@ class Endpoint:
         self._settled = asyncio.Event()
         self._reserved = 0
         self.writer = ThreadPoolExecutor(1, thread_name_prefix="chat-cache")  # a store's commit would stop the loop
-        # Local servers want no key, but the client does. Its own retries know neither our budget nor our throttle.
+        # Local servers need no key, but the client does. Its own retries would ignore the budget and the throttle.
         self._client = AsyncOpenAI(
             base_url=self.settings.url,
             api_key=self.settings.key or "none",
@@ -107,7 +109,7 @@ class Endpoint:
     # -------------------------------------------------------------------------------------------------------- answers
 
     async def answer(self, request: Request, asking: Asking) -> Answered:
-        """All answers to a request. Raises ChatError when not even one could be had."""
+        """Get all answers to a request. Raises ChatError if there is not even one."""
         if request.n > 1 and "n" in self.without:
             return await self._one_by_one(request, asking, range(request.n), ())
         first = await self._answer_with_retries(request, asking)
@@ -120,7 +122,7 @@ class Endpoint:
     async def _one_by_one(
         self, request: Request, asking: Asking, numbers: range, earlier: tuple[Answered, ...]
     ) -> Answered:
-        """For an endpoint that gives one answer at a time: asks for each. Those that fail are left out."""
+        """Request each answer separately, for an endpoint that returns one at a time. Failed ones are left out."""
         seeds = [None if request.seed is None else request.seed + number for number in numbers]
         singles = [self._answer_with_retries(replace(request, n=1, seed=seed), asking) for seed in seeds]
         results = await asyncio.gather(*singles, return_exceptions=True)
@@ -132,7 +134,7 @@ class Endpoint:
         return Answered(choices, sum((result.usage for result in answered), Usage()), answered[0].model)
 
     async def _answer_with_retries(self, request: Request, asking: Asking) -> Answered:
-        """One request, again where that may help. Raises ChatError."""
+        """Send one request, again where that may help. Raises ChatError."""
         alive = self._answers
         for attempt in range(1, TRIES + 1):
             try:
@@ -149,13 +151,15 @@ class Endpoint:
                 f"nobody answered at {self.place} in {TRIES} tries; check TOUCHSTONE_CHAT_URL and that the server runs"
             )
         problem = self.error(reason, final=trouble.unreachable)
-        if trouble.unreachable and alive == self._answers:  # nobody has got through since this one began
+        if trouble.unreachable and alive == self._answers:  # no request has succeeded since this one began
             asking.halted = problem
         raise problem
 
     async def _answer_adapted(self, request: Request, asking: Asking) -> Answered:
-        """One attempt, without the parts that the endpoint does not take. What was left out is remembered only when
-        that has helped: a request may be refused for its content."""
+        """Make one attempt, leaving out the parts that the endpoint refuses.
+
+        They are left out of later requests only if that helped: a request may be refused for its content.
+        """
         dropped: set[str] = set()
         while True:
             try:
@@ -170,7 +174,7 @@ class Endpoint:
             return answered
 
     async def _send_once(self, request: Request, dropped: set[str], asking: Asking) -> Answered:
-        """One HTTP request without the dropped parts, when the throttle and the budget let it through."""
+        """Send one HTTP request without the dropped parts, once the throttle and the budget allow it."""
         from openai import APIStatusError
 
         async with self.throttle.slot() as began:
@@ -178,7 +182,7 @@ class Endpoint:
                 raise asking.halted
             reserved = await self._reserve(request, asking)
             body = wire.body(request, self.settings.model, frozenset(self.without | dropped))
-            spent = reserved  # unless we learn better: an endpoint may charge for a reply that did not arrive
+            spent = reserved  # until known better: an endpoint may charge for a reply that did not arrive
             try:
                 completion = wire.completion(await self._post(body, began))
                 usage = self._usage(request, completion, asking.price)
@@ -197,13 +201,13 @@ class Endpoint:
             return Answered(completion.choices, usage, completion.model)
 
     async def _post(self, sent: dict[str, Any], began: float) -> bytes:
-        """The reply's body. Raises _Again where none came, APIStatusError for a status of 400 or more."""
+        """Get the reply's body. Raises _Retry if none came, APIStatusError for a status of 400 or more."""
         from httpx2 import Response
         from openai import APIConnectionError, APITimeoutError
 
         try:
             async with asyncio.timeout(self.settings.timeout):
-                # Not `chat.completions.create`: it spends a quarter of the time on checking what we have just built.
+                # Not `chat.completions.create`: it spends a quarter of the time on checking the body just built.
                 reply = await self._client.post("/chat/completions", body=sent, cast_to=Response)
                 return reply.content
         except (TimeoutError, APITimeoutError):
@@ -217,7 +221,7 @@ class Endpoint:
             raise _Retry(f"the connection to the chat endpoint broke ({cause})") from None
 
     def _status_problem(self, error: Any, began: float, asking: Asking) -> Exception:
-        """What a bad status means for the request, the throttle and the rest of the asking."""
+        """Apply an error status to the throttle and the rest of the call. Returns the exception for the request."""
         status, complaint = int(error.status_code), _complaint_of(error)
         wait = requested_wait(dict(error.response.headers.items()), datetime.now(UTC))
         out_of_money = "insufficient_quota" in complaint
@@ -242,14 +246,14 @@ class Endpoint:
         return f"the chat endpoint's account has no money left ({status}: {complaint})"
 
     def error(self, reason: str, *, final: bool = False) -> ChatError:
-        """What an endpoint says is hostile text, and may repeat the key."""
+        """Make a ChatError. An endpoint's text is untrusted and may repeat the key."""
         key = self.settings.key
         return ChatError(visible(reason.replace(key, "[key]") if len(key) > 3 else reason), final=final)
 
     # ---------------------------------------------------------------------------------------------------------- money
 
     async def _reserve(self, request: Request, asking: Asking) -> float:
-        """Sets aside what the request may cost at most; waits while requests in flight may leave something over."""
+        """Reserve what the request may cost at most. Waits while requests in flight may leave money over."""
         if asking.budget is None or asking.price is None:
             return 0.0
         prompt = guess_tokens([content for _, content in request.messages])
@@ -275,7 +279,7 @@ class Endpoint:
 
     @staticmethod
     def _usage(request: Request, completion: Completion, price: Price | None) -> Usage:
-        """Measured; guessed where the endpoint does not count."""
+        """Compute a reply's usage from the endpoint's counts, or from a guess if it does not count."""
         prompt, spent = completion.counted or (
             guess_tokens([content for _, content in request.messages]),
             guess_tokens([choice.text for choice in completion.choices]),

@@ -1,4 +1,4 @@
-"""What is asked of a chat model and what comes back. `calibrate.backends.chat` is where to import these from."""
+"""Requests to a chat model and its replies. Import these from `calibrate.backends.chat`."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from calibrate.types import Token, Usage
 
 
 class ChatError(TouchstoneError):
-    """A request without a usable reply; the message is the reason and the remedy, and holds no key.
+    """A request without a usable reply. The message is the reason and the remedy, and holds no key.
 
-    `final`: no other request will fare better before somebody changes something (key, address, budget).
+    `final`: every other request would fail too until somebody changes something (key, address, budget).
     """
 
     def __init__(self, reason: str, *, final: bool = False) -> None:
@@ -27,9 +27,9 @@ class ChatError(TouchstoneError):
 class Request:
     """Messages as (role, content) pairs, and how to answer them.
 
-    `max_tokens` bounds each answer; `n` answers are drawn at `temperature` (0: the likeliest tokens). `logprobs` is how
-    many of the likeliest tokens are wanted in each place (0: no log-probabilities at all). `schema` is the JSON Schema
-    of the answer, used where the endpoint has structured output. `seed` repeats a draw where the endpoint can.
+    `max_tokens` limits each answer; `n` answers are drawn at `temperature` (0: the likeliest tokens). `logprobs` is the
+    number of likeliest tokens to return for each place (0: no log-probabilities). `schema` is the JSON Schema of the
+    answer, used if the endpoint supports structured output. `seed` repeats a draw if the endpoint can.
     """
 
     messages: tuple[tuple[str, str], ...]
@@ -41,7 +41,7 @@ class Request:
     seed: int | None = None
 
     def digest(self, model: str, url: str) -> str:
-        """64 hex digits over everything that may change the reply."""
+        """Compute 64 hex digits over everything that may change the reply."""
         fields = [
             self.messages,
             self.max_tokens,
@@ -57,9 +57,12 @@ class Request:
 
 @dataclass(frozen=True)
 class Reply:
-    """The answer, why it ended ("stop", "length" …), its tokens where log-probabilities were wanted and given, what it
-    cost, and the model as the endpoint calls it. `others` are the texts of the further answers where n > 1; fewer than
-    n - 1 when some could not be had."""
+    """An answer.
+
+    `finish` says why it ended ("stop", "length", …). `tokens` are there if log-probabilities were requested and
+    returned. `model` is the endpoint's name of it. `others` are the texts of the further answers if n > 1; fewer than
+    n - 1 if some failed.
+    """
 
     text: str
     finish: str | None
@@ -76,8 +79,11 @@ class Reply:
 
 @dataclass(frozen=True)
 class Estimate:
-    """What asking would take: `requests` to send and `cached` ones that cost nothing; tokens of the prompts, guessed,
-    and of the completions, at most; US dollars at most, None where the price is not known."""
+    """What requests would take.
+
+    `requests` are to be sent; `cached` ones cost nothing. Prompt tokens are guessed, completion tokens are the most
+    possible. `cost` is in US dollars, at most; None if the price is unknown.
+    """
 
     requests: int
     cached: int

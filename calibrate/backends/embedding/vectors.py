@@ -1,6 +1,6 @@
-"""Vectors kept on this machine between runs: one SQLite file, bounded, thrown away oldest first.
+"""Cache vectors on this machine between runs, in one bounded SQLite file that drops the least recently used.
 
-A convenience and nothing more. Whatever goes wrong with it (a full disk, a broken file) costs time, never a score.
+Whatever goes wrong with it (a full disk, a broken file) costs time, never a score.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _log = logging.getLogger(__name__)
 
 
 def location() -> Path | None:
-    """The file: in TOUCHSTONE_CACHE, else in the user's cache folder. None when TOUCHSTONE_CACHE_MB is 0."""
+    """Path of the file: in TOUCHSTONE_CACHE, else in the user's cache folder. None if TOUCHSTONE_CACHE_MB is 0."""
     if limit_bytes() == 0:
         return None
     folder = os.environ.get("TOUCHSTONE_CACHE")
@@ -37,7 +37,7 @@ def location() -> Path | None:
 
 
 def limit_bytes() -> int:
-    """How large the file may grow: TOUCHSTONE_CACHE_MB megabytes."""
+    """Largest size of the file in bytes, from TOUCHSTONE_CACHE_MB."""
     megabytes = os.environ.get("TOUCHSTONE_CACHE_MB", "")
     return (int(megabytes) if megabytes.isdigit() else LIMIT_MB) * 1_000_000
 
@@ -51,7 +51,7 @@ class Vectors:
         self._file = _open(path) if path is not None else None
 
     def get(self, keys: Sequence[bytes]) -> dict[bytes, Vector]:
-        """Those of the vectors that are kept."""
+        """Look up vectors; keys without one are left out."""
         import numpy as np
 
         stored: dict[bytes, bytes] = {}
@@ -89,7 +89,7 @@ class Vectors:
                 self._give_up(error)
 
     def _shrink(self) -> None:
-        """Once the file is full, drops what was used longest ago, to nine tenths; the pages are used again."""
+        """If the file is full, drop the least recently used vectors, down to nine tenths. SQLite reuses the pages."""
         assert self._file is not None
         pages, free, size = (
             self._file.execute(f"PRAGMA {name}").fetchone()[0] for name in ("page_count", "freelist_count", "page_size")
@@ -102,7 +102,7 @@ class Vectors:
             self._file.execute(f"DELETE FROM vectors WHERE rowid IN ({oldest})", [surplus])
 
     def _give_up(self, error: sqlite3.Error) -> None:
-        _log.warning("vectors are not kept from now on: %s", error)
+        _log.warning("vectors are no longer cached: %s", error)
         self._file = None
 
 
@@ -118,6 +118,6 @@ def _open(path: Path) -> sqlite3.Connection | None:
         )
         file.execute("CREATE INDEX IF NOT EXISTS vectors_used ON vectors (used)")
     except (OSError, sqlite3.Error) as error:
-        _log.warning("vectors are not kept: %s: %s", path, error)
+        _log.warning("vectors are not cached: %s: %s", path, error)
         return None
     return file

@@ -1,4 +1,4 @@
-"""Texts that a team may edit: prompts, lists of refusals, prices. A file in this folder is the version we ship.
+"""Texts that a team may edit: prompts, lists of refusals, prices. This folder holds the packaged versions.
 
 A name is the path below this folder: "prompts/judge_verdict.txt".
 """
@@ -17,21 +17,21 @@ FOLDER = Path(__file__).parent
 
 @cache
 def names() -> tuple[str, ...]:
-    """Every file there is, sorted."""
+    """List the names of all files, sorted."""
     paths = (path.relative_to(FOLDER) for path in FOLDER.rglob("*.*") if path.suffix in (".txt", ".csv"))
     return tuple(sorted(path.as_posix() for path in paths))
 
 
 @cache
 def packaged(name: str) -> str:
-    """The text we ship. Raises BadInput when there is none of that name."""
+    """Read the packaged version. Raises BadInput if there is no such file."""
     if name not in names():
         raise BadInput(f"there is no file {name!r}; there are: {', '.join(names())}")
     return (FOLDER / name).read_text(encoding="utf-8")
 
 
 def read(name: str) -> str:
-    """The team's version of the file, or ours where it has none."""
+    """Read the team's version of the file, or the packaged one."""
     return workspace.current().files.get(name, packaged(name))
 
 

@@ -1,8 +1,8 @@
 """Natural language inference: does a premise entail a hypothesis, contradict it, or neither?
 
-Any Hugging Face sequence-classification model whose labels say so: a directory (PyTorch weights, or `model.onnx`), or a
-hub id that is in the local cache. One model per process, every distinct pair once, nothing over the network, nothing
-cut off: a pair that is longer than the model reads is judged in parts.
+Any Hugging Face sequence-classification model with NLI's labels works: a directory (PyTorch weights, or `model.onnx`),
+or a hub id in the local cache. One model per process, every distinct pair judged once, no network access, and nothing
+truncated: a pair that is longer than the model reads is judged in parts.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ Pair = tuple[str, str]
 
 
 class Nli:
-    """One NLI model. Made by `nli(model)`; loads nothing until the first pair."""
+    """One NLI model. Get it from `nli(model)`; it loads nothing before the first pair."""
 
     def __init__(self, model: str) -> None:
         self.model = model
@@ -58,11 +58,11 @@ class Nli:
     # ------------------------------------------------------------------------------------------------ identity
 
     def directory(self) -> Path | None:
-        """Where the model's files are, or None when they are not here."""
+        """The directory of the model's files, or None if they are missing."""
         return weights.directory(self.model)
 
     def unavailable(self) -> str | None:
-        """Why this model cannot be used here and how to mend that; None when it can. Loads nothing."""
+        """Why the model cannot be used, and the remedy; None if it can. Loads nothing."""
         if (folder := self.directory()) is None:
             pull = "nli" if self.model == resolve(DEFAULT) else self.model
             return (
@@ -82,14 +82,16 @@ class Nli:
         return None
 
     def labels(self) -> network.Labels:
-        """What the model tells apart. Raises Unavailable when it is not here or its labels are not NLI's."""
+        """The model's labels. Raises Unavailable if it is missing or its labels are not NLI's."""
         if (folder := self.directory()) is None:
             raise Unavailable(self.unavailable() or f"no NLI model {self.model!r} here")
         return network.Labels.from_config(network.configuration(folder), folder)
 
     def revision(self) -> str:
-        """The model's name and the start of a digest over weights, configuration and tokenizer; part of every cache
-        key. Loads no model; weights are read once, and not at all in the hub's cache, which names them by digest."""
+        """The model's name and the start of a digest of weights, configuration and tokenizer; part of every cache key.
+
+        Loads no model. Weights are read once, and not at all in the hub's cache, which names them by digest.
+        """
         folder = self.directory()
         if folder is None:
             return f"{self.model}@missing"
@@ -122,25 +124,24 @@ class Nli:
 
     @property
     def limit(self) -> int:
-        """The most tokens a pair may have, with the special ones."""
+        """The most tokens that a pair may have, special ones included."""
         self.tokenizer()
         return self._limit
 
     @property
     def room(self) -> int:
-        """The tokens of a text that fits together with another of the same length."""
+        """The most tokens of a text that fits together with another of the same length."""
         return max(1, (self.limit - int(self.tokenizer().num_special_tokens_to_add(pair=True))) // 2)
 
     # ------------------------------------------------------------------------------------------------- cutting
 
     def fit(self, text: str, parts: Iterable[Part], *, room: int | None = None) -> list[Part]:
-        """The same parts with every one of more than `room` tokens (default: half of what the model reads) cut into
-        consecutive ones that fit. Nothing is left out."""
+        """Cut every part of more than `room` tokens (default: half of what the model reads) into parts that fit."""
         most = self.room if room is None else max(1, room)
         return [piece for part in parts for piece in self._split(text, part, most)]
 
     def _split(self, text: str, part: Part, room: int) -> Iterator[Part]:
-        # A character is mostly one token or less; emoji and rare scripts fall apart into bytes.
+        # A character is mostly one token or less, but emoji and rare scripts are split into bytes.
         if part.end - part.start <= max(1, room // 6):
             yield part
             return
@@ -150,7 +151,7 @@ class Nli:
         if len(offsets) <= room:
             yield part
             return
-        step = max(1, room - room // 16)  # cut out of its word a piece can have a token more
+        step = max(1, room - room // 16)  # a piece that is cut inside a word can have one token more
         starts = [part.start, *(part.start + offsets[i][0] for i in range(step, len(offsets), step))]
         pieces = [Part(a, b) for a, b in zip(starts, [*starts[1:], part.end], strict=True) if a < b]
         if len(pieces) == 1:  # all its tokens begin at one character
@@ -160,7 +161,7 @@ class Nli:
             yield from self._split(text, piece, room)
 
     def windows(self, text: str, *, sentences_per_window: int) -> tuple[Part, ...]:
-        """The windows of a text that each fit the model beside a hypothesis; cut once per distinct text."""
+        """Windows of a text that each fit the model beside a hypothesis. Computed once per distinct text."""
         if sentences_per_window not in self._windows:
 
             def cut(text: str, size: int = sentences_per_window) -> tuple[Part, ...]:
@@ -172,13 +173,15 @@ class Nli:
     # ------------------------------------------------------------------------------------------------- judging
 
     def probabilities(self, pairs: Sequence[Pair]) -> Rows:
-        """What the model makes of each (premise, hypothesis): float32, one row a pair, in order, with the columns
-        entailment, neutral, contradiction. A model with two labels fills two columns: for entailment and
-        not_entailment the rest is in `neutral` and contradiction is 0.
+        """Judge pairs of (premise, hypothesis).
 
-        Distinct pairs are judged once and remembered. A pair that is longer than the model reads is cut: the row is
-        that of the hypothesis's least supported part with the premise's part that supports it most (least and most
-        by entailment minus contradiction). Raises BadInput for a pair of more than PARTS parts.
+        Distinct pairs are judged once and cached. A pair that is longer than the model reads is divided: its row is
+        that of the least supported part of the hypothesis with the part of the premise that supports it most, by
+        P(entailment) - P(contradiction).
+
+        Returns float32, one row per pair, in order, with columns entailment, neutral, contradiction. A model with two
+        labels fills two columns: `neutral` holds not_entailment, and contradiction is 0. Raises BadInput for a pair of
+        more than PARTS parts.
         """
         import numpy as np
 
@@ -222,7 +225,7 @@ class Nli:
         return np.asarray(rows[[worst[row] for row in range(len(pairs))]])
 
     def _divide(self, premise: str, hypothesis: str) -> Iterator[tuple[int, dict[str, list[int]]]]:
-        """The inputs of a pair that does not fit, each with the number of its part of the hypothesis."""
+        """Divide a pair that does not fit: yields inputs, each with the number of its part of the hypothesis."""
         free = self.limit - int(self.tokenizer().num_special_tokens_to_add(pair=True))
         for number, piece in enumerate(self.fit(hypothesis, [Part(0, len(hypothesis))])):
             hypothesis_part = hypothesis[piece.start : piece.end]
@@ -234,8 +237,10 @@ class Nli:
                 yield number, inputs
 
     def _encode(self, texts: Sequence[str], seconds: Sequence[str] | None, **options: Any) -> Any:
-        """Through the tokenizer's pair interface. What looks like a special token in the text stays text: otherwise a
-        context could close itself with "[SEP]" and append a premise of its own."""
+        """Tokenize pairs (or single texts). A special token written in a text stays text.
+
+        Otherwise a context could end itself with "[SEP]" and append a premise of its own.
+        """
         special = {
             "add_special_tokens": seconds is not None,
             "split_special_tokens": True,
@@ -249,8 +254,10 @@ class Nli:
         return [{name: encoded[name][row] for name in encoded} for row in range(len(pairs))]
 
     def probabilities_truncated(self, premises: Sequence[str], hypotheses: Sequence[str] | None = None) -> Rows:
-        """The probabilities as common recipes get them, in the model's own order of labels: what looks like a special
-        token counts as one, and what is beyond the limit is dropped. To compare with, for nothing else."""
+        """Compute probabilities as common recipes do, for comparison only; columns in the model's own order.
+
+        Special tokens written in a text count as such, and everything beyond the limit is dropped.
+        """
         with self._lock:
             more = [] if hypotheses is None else [list(map(_clean, hypotheses))]
             encoded = self.tokenizer()(list(map(_clean, premises)), *more, truncation=True, max_length=self.limit)
@@ -259,7 +266,7 @@ class Nli:
     # ------------------------------------------------------------------------------------------------- forward
 
     def forward(self, inputs: Sequence[dict[str, list[int]]]) -> Rows:
-        """Softmax of the model's logits, in the model's own order of labels, one row an input.
+        """Compute the softmax of the model's logits: one row per input, columns in the model's own order.
 
         Batches hold inputs of similar lengths, up to a number of tokens. Several batches run at once on one thread
         each: several threads inside one small batch would wait for each other at every layer.
@@ -290,7 +297,7 @@ class Nli:
             self._memo.popitem(last=False)
 
     def forget(self) -> None:
-        """Drop the remembered verdicts (a benchmark starts from nothing)."""
+        """Clear the cache, for benchmarks."""
         with self._lock:
             self._memo.clear()
 
@@ -315,12 +322,12 @@ def _clean(text: str) -> str:
 
 
 def resolve(model: str = DEFAULT) -> str:
-    """The model meant: "default" is TOUCHSTONE_NLI_MODEL where that is set, else a small DeBERTa-v3 of the hub."""
+    """Resolve "default": TOUCHSTONE_NLI_MODEL if that is set, else a small DeBERTa-v3 of the hub."""
     return (os.environ.get(VARIABLE, "").strip() or HUB_DEFAULT) if model in (DEFAULT, "") else model
 
 
 def nli(model: str = DEFAULT) -> Nli:
-    """The process's one NLI model of that name."""
+    """Get the process's NLI model of this name."""
     return _models(resolve(model))
 
 

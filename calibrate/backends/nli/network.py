@@ -1,4 +1,4 @@
-"""An NLI model's files: what its labels mean, and running it with PyTorch or ONNX Runtime."""
+"""Read an NLI model's files: the meaning of its labels, its tokenizer, and its network by PyTorch or ONNX Runtime."""
 
 from __future__ import annotations
 
@@ -39,8 +39,11 @@ Forward = Callable[[Inputs], "NDArray[np.float32]"]
 
 @dataclass(frozen=True, slots=True)
 class Labels:
-    """The places of the labels in the model's output. `neutral` is that of not_entailment in a model that knows only
-    entailment and the rest; such a model has no `contradiction`."""
+    """The positions of the labels in the model's output.
+
+    In a model with only entailment and not_entailment, `neutral` is the position of the latter, and `contradiction` is
+    None.
+    """
 
     entailment: int
     neutral: int | None
@@ -48,8 +51,7 @@ class Labels:
 
     @classmethod
     def from_config(cls, config: Mapping[str, Any], where: Path) -> Labels:
-        """From the `id2label` of a model's configuration, in any order. Raises Unavailable naming the labels when they
-        are not NLI's."""
+        """Read `id2label` of a model's configuration. Raises Unavailable, naming the labels, if they are not NLI's."""
         id2label = config.get("id2label") or {}
         names = {int(place): str(name) for place, name in id2label.items()} if isinstance(id2label, Mapping) else {}
         meanings = [_MEANINGS.get(re.sub(r"[\W_]", "", names[place].lower())) for place in sorted(names)]
@@ -64,7 +66,7 @@ class Labels:
         return cls(places["entailment"], places.get("neutral", places.get("rest")), places.get("contradiction"))
 
     def columns(self, probabilities: NDArray[np.float32]) -> NDArray[np.float32]:
-        """The same rows with columns entailment, neutral, contradiction; what a model does not know is 0."""
+        """Reorder columns to entailment, neutral, contradiction. A label that the model lacks gets 0."""
         import numpy as np
 
         places = (self.entailment, self.neutral, self.contradiction)
@@ -76,7 +78,7 @@ _LABEL_SETS = (["contradiction", "entailment", "neutral"], ["entailment", "rest"
 
 
 def configuration(folder: Path) -> dict[str, Any]:
-    """The model's config.json. Raises Unavailable when there is none to be read."""
+    """Read the model's config.json. Raises Unavailable if that fails."""
     path = folder / "config.json"
     try:
         document = json.loads(path.read_text(encoding="utf-8"))
@@ -88,7 +90,7 @@ def configuration(folder: Path) -> dict[str, Any]:
 
 
 def weights(folder: Path) -> list[Path]:
-    """The files with the model's weights: PyTorch's where there are any, else ONNX."""
+    """List the files with the model's weights: PyTorch's if there are any, else ONNX."""
     for patterns in (("*.safetensors",), ("pytorch_model*.bin",), ("model.onnx*",), ("onnx/model.onnx*",)):
         if files := sorted(path for pattern in patterns for path in folder.glob(pattern)):
             return files
@@ -100,7 +102,7 @@ def is_onnx(files: list[Path]) -> bool:
 
 
 def limit(config: Mapping[str, Any], tokenizer_limit: int) -> int:
-    """The most tokens, with the special ones, that the model reads at once."""
+    """The most tokens that the model reads at once, special ones included."""
     positions = config.get("max_position_embeddings")
     most = int(positions) if isinstance(positions, int) and positions > 0 else DEFAULT_LIMIT
     if config.get("model_type") in _OFFSET_POSITIONS:
@@ -109,7 +111,7 @@ def limit(config: Mapping[str, Any], tokenizer_limit: int) -> int:
 
 
 def load_tokenizer(folder: Path) -> Any:
-    """The model's tokenizer. Raises Unavailable when it cannot be had with character offsets."""
+    """Load the model's tokenizer. Raises Unavailable if that fails, or if it has no character offsets."""
     from transformers import AutoTokenizer
 
     try:
@@ -122,7 +124,7 @@ def load_tokenizer(folder: Path) -> Any:
 
 
 def load_network(folder: Path) -> Forward:
-    """The model as a function from padded inputs to logits; safe to call from several threads at once."""
+    """Load the model as a function from padded inputs to logits. Several threads may call it at once."""
     try:
         return _load_onnx(folder) if is_onnx(weights(folder)) else _load_torch(folder)
     except Unavailable:
@@ -183,7 +185,7 @@ def _shorten(error: Exception) -> str:
 
 
 def split_into_batches(order: Sequence[int], lengths: Sequence[int]) -> list[list[int]]:
-    """Consecutive runs of `order`, longest first, each within the token budget and one for every thread at least."""
+    """Split `order`, longest first, into consecutive batches within the token budget, at least one per thread."""
     budget = min(BATCH_TOKENS, -(-sum(lengths) // threads()))
     runs: list[list[int]] = []
     for i in order:
@@ -194,7 +196,7 @@ def split_into_batches(order: Sequence[int], lengths: Sequence[int]) -> list[lis
 
 
 def pad_inputs(inputs: Sequence[dict[str, list[int]]], pad: int) -> dict[str, NDArray[np.int64]]:
-    """One array a tensor of the model, shorter inputs filled up with `pad` where the attention mask is 0."""
+    """Stack inputs into one array per tensor of the model; shorter inputs are padded where the attention mask is 0."""
     import numpy as np
 
     longest = max(len(item["input_ids"]) for item in inputs)

@@ -1,4 +1,4 @@
-"""JSON Schema formats that the jsonschema package checks only with further packages installed. Each takes any value."""
+"""Checks of JSON Schema formats that the jsonschema package checks only with further packages. Each takes any value."""
 
 from __future__ import annotations
 

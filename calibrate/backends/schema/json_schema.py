@@ -1,4 +1,4 @@
-"""JSON and JSON Schema for input nobody vouches for: strict parsing, nothing fetched, no pattern that never ends."""
+"""JSON and JSON Schema for untrusted input: strict parsing, no network access, and a limit on the work of a check."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 
 from calibrate.backends.schema.json_formats import CHECKS
 
-STEPS = 1_000_000  # keyword evaluations for one answer, some seconds; schemas that branch without end stop there
+STEPS = 1_000_000  # keyword evaluations for one answer, a few seconds; schemas that branch endlessly stop there
 PATTERN_SECONDS = 1.0
 DRAFTS = ("2020-12", "2019-09", "7", "6", "4")
 # Keywords that mean nothing to drafts 2019-09 and later (or, an array of `items`, to 2020-12).
@@ -21,15 +21,14 @@ _NAMED = frozenset(("properties", "patternProperties", "$defs", "dependentSchema
 
 
 class Unsafe(Exception):
-    """A check that was given up: it would not have come to an end."""
+    """A check that was aborted because it might never end."""
 
 
 # ------------------------------------------------------------------------------------------------------ parsing
 
 
 def parse(text: str) -> Any:
-    """JSON as the standard has it: no NaN or Infinity, no key twice, no number beyond what a double holds. Raises
-    ValueError saying what and where."""
+    """Parse standard JSON: no NaN or Infinity, no repeated key, no number beyond a double. Raises ValueError."""
     return json.loads(
         text, parse_constant=_refuse_constant, parse_float=_in_range, object_pairs_hook=_refuse_duplicates
     )
@@ -43,14 +42,14 @@ def _in_range(digits: str) -> float:
 
 
 def _refuse_constant(name: str) -> Any:
-    raise ValueError(f"{name} is no JSON number")
+    raise ValueError(f"{name} is not a JSON number")
 
 
 def _refuse_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     fields: dict[str, Any] = {}
     for key, value in pairs:
         if key in fields:
-            raise ValueError(f"the key {key[:80]!r} stands twice in one object")
+            raise ValueError(f"the key {key[:80]!r} occurs twice in one object")
         fields[key] = value
     return fields
 
@@ -59,7 +58,7 @@ _BLANK = re.compile(r"[ \t\n\r]*")
 
 
 def locate(text: str, path: Sequence[str | int]) -> tuple[int, int] | None:
-    """Where the value at `path` stands in a valid JSON text: text[start:end]."""
+    """Locate the value at `path` in a valid JSON text: text[start:end]."""
     decoder = json.JSONDecoder()
     start = _skip(text, 0)
     for step in path:
@@ -71,7 +70,7 @@ def locate(text: str, path: Sequence[str | int]) -> tuple[int, int] | None:
 
 
 def _find_member(text: str, start: int, step: str | int, decoder: json.JSONDecoder) -> int | None:
-    """Offset of one member of the object or array that starts at `start`."""
+    """Find the offset of one member of the object or array that starts at `start`."""
     if text[start : start + 1] not in ("{", "["):
         return None
     at, index = _skip(text, start + 1), 0
@@ -97,16 +96,16 @@ def _skip(text: str, at: int) -> int:
 
 
 def validator(schema: Mapping[str, Any] | bool, draft: str, *, formats: bool, checked: bool = True) -> Any:
-    """A validator that stays within bounds. Raises jsonschema's SchemaError when the schema itself is invalid.
+    """Make a validator with bounded work. Raises jsonschema's SchemaError if the schema itself is invalid.
 
-    `draft` is one of DRAFTS, or "auto": what `$schema` says, else the newest draft that knows the schema's keywords.
+    `draft` is one of DRAFTS, or "auto": the newest draft that knows the schema's keywords. `$schema` outranks it.
     """
     return _build(json.dumps(schema), draft, formats, checked)
 
 
 @lru_cache(maxsize=64)
 def _build(schema_text: str, draft: str, formats: bool, checked: bool) -> Any:
-    """One validator a schema: an application's traces share theirs."""
+    """Build a validator, once per schema: an application's traces share one."""
     from jsonschema_specifications import REGISTRY
 
     schema = json.loads(schema_text)
@@ -138,7 +137,7 @@ def _choose_validator(schema: Mapping[str, Any] | bool, draft: str) -> Any:
 
 
 def _looks_old(schema: Any) -> bool:
-    """Whether a keyword anywhere in the schema is one that newer drafts ignore or refuse."""
+    """Tell whether the schema has a keyword that newer drafts ignore or refuse."""
     todo = [schema]
     while todo:
         node = todo.pop()
@@ -157,7 +156,7 @@ def _looks_old(schema: Any) -> bool:
 
 @cache
 def _format_checker(cls: Any) -> Any:
-    """jsonschema's own format checks of that draft and those it would need other packages for."""
+    """jsonschema's own format checks of this draft, and those that it needs other packages for."""
     from jsonschema import FormatChecker
 
     checker = FormatChecker(formats=())
@@ -166,7 +165,7 @@ def _format_checker(cls: Any) -> Any:
 
 
 def search(pattern: str, text: str) -> bool:
-    """Whether the pattern occurs in the text, against the clock: `(a+)+$` would take longer than anybody waits."""
+    """Search a pattern with a time limit: `(a+)+$` could take forever."""
     import regex
 
     try:
@@ -179,7 +178,7 @@ def search(pattern: str, text: str) -> bool:
 
 @cache
 def _make_safe(cls: Any) -> Any:
-    """The draft's validator with safe versions of what could run without end, and every keyword counted."""
+    """The draft's validator with safe versions of keywords that could run endlessly, and every evaluation counted."""
     from jsonschema.validators import extend
 
     safe = {**cls.VALIDATORS, "pattern": _pattern, "uniqueItems": _unique_items}
@@ -201,7 +200,7 @@ def _count_steps(rule: Rule) -> Rule:
 
 
 class _Budget:
-    """Steps left for the answer in hand, per thread."""
+    """Steps left for the current answer, per thread."""
 
     def __init__(self) -> None:
         import threading
@@ -215,7 +214,7 @@ class _Budget:
         remaining = getattr(self._local, "left", STEPS) - 1
         self._local.left = remaining
         if remaining < 0:
-            raise Unsafe(f"the check was given up after {STEPS:,} steps; the schema or the answer is too large")
+            raise Unsafe(f"the check was stopped after {STEPS:,} steps; the schema or the answer is too large")
 
 
 budget = _Budget()
@@ -254,7 +253,7 @@ def _additional_properties(validator: Any, value: Any, instance: Any, schema: Ma
 
 
 def _refuse_long_names(rule: Rule) -> Rule:
-    """The library's own rule matches property names without a clock, so names it could hang on are refused."""
+    """Refuse long property names, on which the library's own rule could hang: it matches them without a time limit."""
 
     def refuse(validator: Any, value: Any, instance: Any, schema: Any) -> Any:
         if (
@@ -269,7 +268,7 @@ def _refuse_long_names(rule: Rule) -> Rule:
 
 
 def _has_repeated_group(schema: Any) -> bool:
-    """Whether the schema has `patternProperties` with a repeated group, the mark of patterns that may never end."""
+    """Tell whether the schema has `patternProperties` and a repeated group, as patterns that may never end have."""
     text = json.dumps(schema, default=str)
     return "patternProperties" in text and re.search(r"\)[*+{]", text) is not None
 
@@ -289,7 +288,7 @@ def _unique_items(validator: Any, value: bool, instance: Any, _: Any) -> Iterato
 
 
 def _identity(value: Any) -> Any:
-    """A hashable that is equal exactly when JSON values are: 1 is 1.0, but not true."""
+    """Make a hashable value that is equal exactly if the JSON values are: 1 is 1.0, but not true."""
     if isinstance(value, bool):
         return ("bool", value)
     if isinstance(value, list):

@@ -1,4 +1,4 @@
-"""What detectors need to know of a text. Detectors of other packages import from here."""
+"""Words, sentences and windows of a text. For detector authors."""
 
 from __future__ import annotations
 

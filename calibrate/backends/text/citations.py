@@ -1,8 +1,8 @@
-"""Citation marks in an answer and the sentence each belongs to.
+"""Find citation marks in an answer, and the sentence that each belongs to.
 
-Read as citations: `[1]`, `[1, 2]`, `[1-3]`, `[1][2]`, `[^1]`, `【1】`, `【4†source】`, `［１］`, `[Source 2]`, `[1](https://...)`,
-and `(1)` on request. Not read as citations, unless a source of that number is given: years (`[2024]`), subscripts
-(`arr[0]`), intervals (`[0, 1]`). Never: anything inside code, images, and the entries of a reference list.
+Citations are `[1]`, `[1, 2]`, `[1-3]`, `[1][2]`, `[^1]`, `【1】`, `【4†source】`, `［１］`, `[Source 2]`, `[1](https://…)`
+and, on request, `(1)`. Only if there is a source of that number: years (`[2024]`), subscripts (`arr[0]`), intervals
+(`[0, 1]`). Never: anything inside code, images, and the entries of a reference list.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ RANGE_LIMIT = 50  # a longer range, such as [1-1000000000], is kept as its two e
 
 @dataclass(frozen=True, slots=True)
 class Citation:
-    """One mark, answer[start:end], and the numbers it cites, written as the sources' numbers are."""
+    """One mark, answer[start:end], and the numbers it cites, in the form of the sources' numbers."""
 
     start: int
     end: int
@@ -37,7 +37,7 @@ class CitedSentence:
 
     @property
     def numbers(self) -> tuple[str, ...]:
-        """Every number the sentence cites, once, in order."""
+        """The distinct numbers that the sentence cites, in order."""
         return tuple(dict.fromkeys(number for citation in self.citations for number in citation.numbers))
 
 
@@ -64,19 +64,19 @@ _VARIABLES = frozenset(_CODE_NAMES.split())
 
 
 def _names_variable(before: str) -> bool:
-    """Whether the word just before a bracket looks like code: `arr[0]`, `my_list[2]`, `x[1]`."""
+    """Tell whether the word just before a bracket looks like code: `arr[0]`, `my_list[2]`, `x[1]`."""
     last = _LAST_WORD.search(before)
     word = last[0] if last else ""
     return "_" in word or word.rstrip("0123456789") in _VARIABLES or (len(word) == 1 and "a" <= word <= "z")
 
 
 def _normalize_digits(digits: str) -> str:
-    """ "０7" as "7": any script's digits, no leading zeros."""
+    """Write digits of any script in ASCII, without leading zeros: "０7" becomes "7"."""
     return str(int(digits))
 
 
 def _parse_item(item: str, sources: Collection[str]) -> tuple[str, ...]:
-    """The numbers one comma-separated item of a mark cites; empty when it cites nothing."""
+    """Read the numbers that one comma-separated item of a mark cites; none if it cites nothing."""
     if item in sources:
         return (item,)
     if number := _NUMBER.match(item):
@@ -90,7 +90,7 @@ def _parse_item(item: str, sources: Collection[str]) -> tuple[str, ...]:
 
 
 def _parse_body(body: str, sources: Collection[str]) -> tuple[str, ...]:
-    """The numbers a bracket's content cites; empty when the bracket is not a citation."""
+    """Read the numbers that a bracket's content cites; none if the bracket is not a citation."""
     if body.strip() in sources:
         return (body.strip(),)
     items = [item.strip() for item in regex.split(r"[,;，、]|\band\b|&", _LABEL.sub("", body.strip()))]
@@ -104,7 +104,7 @@ def _parse_body(body: str, sources: Collection[str]) -> tuple[str, ...]:
 
 
 def _is_citation(text: str, mark: regex.Match[str], numbers: tuple[str, ...], sources: Collection[str]) -> bool:
-    """Whether the place of a bracket allows a citation: not a subscript, an image, or a reference list's entry."""
+    """Tell whether a bracket may be a citation where it stands: no subscript, image, or reference list's entry."""
     start, end = mark.span()
     before = text[max(0, start - 24) : start]
     opens_line = _LINE_OPENS.search(before) if start > 24 else _LINE_OPENS.search("\n" + before)
@@ -124,7 +124,7 @@ def _is_citation(text: str, mark: regex.Match[str], numbers: tuple[str, ...], so
 
 
 def _excluded_parts(text: str) -> list[Part]:
-    """Code, and everything after a heading such as "References:"."""
+    """Find code, and everything after a heading such as "References:"."""
     parts = [Part(*match.span()) for match in _CODE.finditer(text)] if "`" in text else []
     # Only the last such heading opens a reference list; an earlier one may head a section of prose.
     headings = list(_REFERENCES.finditer(text))
@@ -134,7 +134,7 @@ def _excluded_parts(text: str) -> list[Part]:
 
 
 def citations(text: str, *, sources: Collection[str] = (), parentheses: bool = False) -> tuple[Citation, ...]:
-    """Every citation mark in order. `known` holds the given sources' numbers: what they contain always counts."""
+    """Find every citation mark, in order. A mark with one of the numbers in `sources` always counts."""
     sources = frozenset(sources)
     parsed: dict[str, tuple[str, ...]] = {}  # answers repeat their marks
     excluded = _excluded_parts(text)
@@ -157,7 +157,7 @@ def citations(text: str, *, sources: Collection[str] = (), parentheses: bool = F
 def attribute_citations(
     text: str, *, sources: Collection[str] = (), parentheses: bool = False
 ) -> tuple[CitedSentence, ...]:
-    """Every sentence of `text` with its marks. In `A. [1] B. [2]` the [1] belongs to A: the splitter keeps it there."""
+    """Find every sentence with its marks. In `A. [1] B. [2]` the [1] belongs to A: the splitter keeps it there."""
     marks = citations(text, sources=sources, parentheses=parentheses)
     result: list[CitedSentence] = []
     position = 0
@@ -172,7 +172,7 @@ def attribute_citations(
 
 
 def without_marks(text: str, sentence: CitedSentence) -> str:
-    """The sentence as a claim: its marks taken out, so that "[1]" is not part of what is compared."""
+    """Remove a sentence's marks, so that "[1]" does not take part in comparisons."""
     pieces, position = [], sentence.start
     for mark in sentence.citations:
         pieces.append(text[position : mark.start].rstrip())

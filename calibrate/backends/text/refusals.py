@@ -1,10 +1,10 @@
-"""Answers that decline to answer: there is nothing in them to be right or wrong.
+"""Recognize answers that decline to answer: there is nothing in them that could be right or wrong.
 
-An answer is a refusal when it declines and does nothing else. It is cut into clauses, at the ends of sentences, at
-colons and at words such as "but"; every clause must decline, or be of the kind that stands beside a refusal (an
-apology, "please contact …", a question back), and at least one must decline. One clause that says anything of
-substance, and the answer is one to be judged. What declines and what stands beside it is in `files/refusals/*.txt`, a
-list per language; all are tried on every answer. What they catch in real answers: `tests/backends/test_refusals.py`.
+An answer is a refusal if it declines and does nothing else. It is cut into clauses at the ends of sentences, at colons
+and at words such as "but". At least one clause must decline, and every other one must decline too or only accompany a
+refusal (an apology, "please contact …", a question back). With any clause of substance, the answer is not a refusal.
+The phrases are in `files/refusals/*.txt`, one list per language; every answer is compared with all of them.
+`tests/backends/test_refusals.py` measures what they catch in real answers.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from calibrate.backends.memo import Memo
 from calibrate.backends.text.segments import Part, Words, sentences, words
 from calibrate.errors import BadInput
 
-MAX_LENGTH = 600  # code points: who goes on for longer says something
+MAX_LENGTH = 600  # code points; a longer answer says something of substance
 MAX_CLAUSE_WORDS = 60  # words
 MAX_GAP = 12  # words that an ellipsis inside a phrase may stand for
 SECTIONS = ("declines", "beside", "but")
@@ -33,7 +33,7 @@ Item = tuple[tuple[str, ...], ...]  # alternatives, each one or more words
 
 
 def find_refusal(answer: str) -> str | None:
-    """The sentence in which the answer declines, or None. Lists: `files/refusals/*.txt`, editable."""
+    """Find the sentence in which the answer declines, or None. Teams may edit the lists in `files/refusals/*.txt`."""
     if len(answer) > MAX_LENGTH:
         answer = answer.strip()
         if len(answer) > MAX_LENGTH:
@@ -42,7 +42,7 @@ def find_refusal(answer: str) -> str | None:
 
 
 def version() -> str:
-    """The start of the digest of the lists where the team has changed one, "" for ours."""
+    """The start of the lists' digest if the team has changed one, "" for the packaged lists."""
     texts = _texts()
     if texts == tuple(map(files.packaged, _names())):
         return ""
@@ -51,15 +51,17 @@ def version() -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Phrase:
-    """Items in order; None is an ellipsis. `optional` says of each item whether it may be missing. A clause without any
-    of the words in `anchor` cannot hold the phrase."""
+    """Items in order; None is an ellipsis. `optional` says which items may be missing.
+
+    A clause without any of the words in `anchor` cannot contain the phrase.
+    """
 
     items: tuple[Item | None, ...]
     optional: tuple[bool, ...]
     anchor: frozenset[str]
 
     def ends(self, tokens: tuple[str, ...], start: int) -> set[int]:
-        """Where the phrase may end when it begins at `start`."""
+        """Positions where the phrase may end if it begins at `start`."""
         at = {start}
         for number, (item, optional) in enumerate(zip(self.items, self.optional, strict=True)):
             if item is None:
@@ -79,7 +81,7 @@ class _Phrase:
 
     @property
     def openers(self) -> Iterator[str | None]:
-        """The words it may begin with; None for any."""
+        """The words that it may begin with; None means any."""
         for item, optional in zip(self.items, self.optional, strict=True):
             yield from [None] if item is None else {alternative[0] for alternative in item}
             if not optional:
@@ -87,7 +89,7 @@ class _Phrase:
 
 
 class _Index:
-    """Phrases by the word they may begin with."""
+    """Phrases by the word that they may begin with."""
 
     def __init__(self, phrases: Iterable[_Phrase]) -> None:
         self._by_opener: dict[str, list[_Phrase]] = {}
@@ -97,7 +99,7 @@ class _Index:
                 (self._anywhere if opener is None else self._by_opener.setdefault(opener, [])).append(phrase)
 
     def ends(self, tokens: tuple[str, ...], start: int) -> set[int]:
-        """Every place where some phrase ends that begins at `start`."""
+        """Positions where a phrase ends that begins at `start`."""
         candidates: Sequence[_Phrase] = self._by_opener.get(tokens[start], ())
         if self._anywhere:
             remaining = set(tokens[start:])
@@ -139,7 +141,7 @@ class _Lists:
             start = end
 
     def _split_at_but(self, tokens: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
-        """The clause cut at "but", without it."""
+        """Cut a clause at "but" and its like, which are left out."""
         start = at = 0
         while at < len(tokens):
             end = max(self.but.ends(tokens, at), default=0)
@@ -151,7 +153,7 @@ class _Lists:
             yield tokens[start:]
 
     def _kind(self, tokens: tuple[str, ...]) -> str | None:
-        """What the clause does: it declines, stands beside, or (None) says something."""
+        """Classify a clause: it declines, stands beside a refusal, or (None) says something of substance."""
         if len(tokens) > MAX_CLAUSE_WORDS:
             return None
         reached = {0}
@@ -160,7 +162,7 @@ class _Lists:
                 if self.declines.ends(tokens, at):
                     return "declines"
                 reached |= self.beside.ends(tokens, at)
-        # "Please call 555 0199" tells something that may be wrong.
+        # "Please call 555 0199" is a statement that may be wrong.
         numbers = any(character.isdigit() for token in tokens for character in token)
         return "beside" if len(tokens) in reached and not numbers else None
 
@@ -192,7 +194,7 @@ def _parse_lists(texts: tuple[str, ...]) -> _Lists:
 
 
 def _parse_phrase(line: str) -> _Phrase | None:
-    """`i|we cannot|can_not really? answer …` as items; None for a line with no word that must be there."""
+    """Parse `i|we cannot|can_not really? answer …`. Returns None for a line without a required word."""
     items: list[Item | None] = []
     optional: list[bool] = []
     for word in line.replace("...", "…").replace("…", " … ").split():

@@ -1,9 +1,8 @@
-"""Sentences, words and windows of a text, each with exact code-point offsets: `text[start:end]`.
+"""Split a text into sentences, words and windows, each with exact code-point offsets: `text[start:end]`.
 
-Our own splitter rather than pysbd: linear in the text (a megabyte in about a second, where pysbd is quadratic in a
-line), offsets that are exact, one set of rules for every script, and a citation mark after a full stop stays with its
-sentence.
-`tests/backends/test_text.py` holds both to the same tricky cases.
+Why not pysbd: this splitter is linear in the text (a megabyte takes about a second; pysbd is quadratic in a line), its
+offsets are exact, it has one set of rules for every script, and a citation mark after a full stop stays with its
+sentence. `tests/backends/test_text.py` compares both on tricky cases.
 """
 
 from __future__ import annotations
@@ -52,7 +51,7 @@ _NEXT_SENTENCE = regex.compile(r"\p{Lu}\p{Ll}*[\s,]")
 
 
 def _blocks(text: str) -> Iterator[Part]:
-    """Lines that belong together: a wrapped line joins the one before, a list item, heading or paragraph does not."""
+    """Join lines that belong together: a wrapped line joins the previous one; a list item or paragraph does not."""
     start = end = -1
     for line in _LINE.finditer(text):
         if line.group().isspace():
@@ -80,13 +79,13 @@ def _continues(text: str, start: int, end: int, line: re.Match[str]) -> bool:
 
 
 def _ends_here(text: str, stop: regex.Match[str], *, cased: bool) -> bool:
-    """Whether the stop at `found` ends a sentence. The rules that matter are those for '.', which has other uses."""
+    """Tell whether a stop ends a sentence. Most rules are about '.', which has other uses."""
     after = stop.end()
     if stop["wide"]:
         return True
     following = text[after : after + 40]
     if not following[:1].isspace():
-        # "drug manufacturing.Succinic acid": scraped text loses the blank, file names and code do not look like that.
+        # "drug manufacturing.Succinic acid": scraped text has lost the blank. File names and code look different.
         before = text[max(0, stop.start() - 3) : stop.start()]
         return (
             len(before) == 3 and before.isalpha() and before.islower() and _NEXT_SENTENCE.match(following) is not None
@@ -101,7 +100,7 @@ def _ends_here(text: str, stop: regex.Match[str], *, cased: bool) -> bool:
 
 
 def _abbreviates(text: str, dot: int, following: str) -> bool:
-    """Whether the '.' at `dot` only closes an abbreviation: "Dr. Smith", "e.g. this", "J. K. Rowling", "No. 5"."""
+    """Tell whether the '.' at `dot` only ends an abbreviation: "Dr. Smith", "e.g. this", "J. K. Rowling", "No. 5"."""
     word = text[max(0, dot - 16) : dot].split()[-1:] or [""]
     token = word[0].lstrip("\"'“‘«([*_").casefold()
     if token in ABBREVIATIONS:
@@ -156,11 +155,11 @@ def _add_part(parts: list[Part], text: str, start: int, end: int) -> None:
 
 
 sentences = Memo(_split_sentences)
-"""The sentences of a text in order, without list bullets; a part without a letter or digit is none."""
+"""The sentences of a text in order, without list bullets. A part without a letter or digit is not a sentence."""
 
 
 def windows(text: str, *, sentences_per_window: int = 2) -> tuple[Part, ...]:
-    """Overlapping runs of that many sentences, one starting at every sentence that a full run can start at."""
+    """Cut a text into overlapping windows of so many sentences; each next one starts a sentence later."""
     all_sentences = sentences(text)
     size = min(sentences_per_window, len(all_sentences))
     return (
@@ -174,7 +173,7 @@ def windows(text: str, *, sentences_per_window: int = 2) -> tuple[Part, ...]:
 
 # -------------------------------------------------------------------------------------------------------- words
 
-# Scripts written without blanks give one token a character, so that a lexical measure has something to count.
+# Scripts written without blanks yield one token per character, so that lexical measures have something to count.
 _NO_BLANKS = r"\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}"
 _WORD = regex.compile(
     rf"(?P<number>\p{{Nd}}{{1,3}}(?:,\p{{Nd}}{{3}})+(?:\.\p{{Nd}}+)?(?![\p{{L}}\p{{N}}])|\p{{Nd}}+(?:[.,]\p{{Nd}}+)+)"
@@ -185,8 +184,7 @@ _WORD = regex.compile(
 
 @dataclass(frozen=True)
 class Words:
-    """The words of a text, normalised and casefolded. `pattern` finds them in `text`, for their offsets: those into the
-    text that was asked about."""
+    """The words of a text, normalised and casefolded. `pattern` finds them in `text`, at the original's offsets."""
 
     tokens: tuple[str, ...]
     text: str
@@ -205,7 +203,7 @@ class Words:
         return self.tokens[bisect_left(self.starts, start) : bisect_left(self.starts, end)]
 
     def places(self, parts: Iterable[Part]) -> list[range]:
-        """Which words, by position, each of these parts has: parts in order, apart, and none ends inside a word."""
+        """Positions of the words of each part. Parts must be in order, disjoint, and not end inside a word."""
         if self.pattern is not _BLANKED:
             return [range(bisect_left(self.starts, start), bisect_left(self.starts, end)) for start, end in parts]
         ranges: list[range] = []
@@ -274,4 +272,4 @@ def _split_words(text: str) -> Words:
 
 
 words = Memo(_split_words, characters=4_000_000)
-"""The words of a text. "3-5" gives 3 and 5, never 35; "1,000" equals "1000"; 中文 gives one token a character."""
+"""The words of a text. "3-5" has the words 3 and 5, never 35; "1,000" equals "1000"; 中文 has one per character."""

@@ -9,13 +9,13 @@ def _set(words: str) -> frozenset[str]:
     return frozenset(words.split())
 
 
-# Always followed by more of the same sentence.
+# Always followed by the rest of the sentence.
 ABBREVIATIONS = _set(
     """dr mr mrs ms mx prof rev hon st mt gen col capt sgt lt maj cmdr adm sen rep gov pres fr sr sra srta dra ud uds
     mme mlle mgr e.g i.e eg ie vs v cf viz approx ca al dept est ext bzw z.b d.h u.a evtl ggf inkl abb bspw bl s.a
     p.ex n.b jan feb mar apr jun jul aug sept sep oct nov dec"""
 )
-# May close a sentence too: it does when a capital follows.
+# Ends a sentence if a capital follows.
 TRAILING_ABBREVIATIONS = _set("etc inc ltd co corp llc jr bros a.m p.m am pm usw min max ed eds")
 # After "U.S." or "Vitamin C." only these words open a new sentence; any other capital may be a name.
 OPENERS = _set(
@@ -71,7 +71,7 @@ _FOREIGN = frozenset().union(*(stop_set for name, stop_set in STOP_WORDS.items()
 
 
 def stop_words(tokens: tuple[str, ...]) -> frozenset[str]:
-    """The stop words of the language these words look like; empty when they look like none of the known ones."""
+    """The stop words of the language that these words look like; empty if it is none of the languages here."""
     return _stop_words(tokens[:400])
 
 
@@ -82,7 +82,7 @@ def _stop_words(sample: tuple[str, ...]) -> frozenset[str]:
         return STOP_WORDS["en"]
     counts = {name: sum(map(words.__contains__, sample)) for name, words in STOP_WORDS.items()}
     best = max(counts, key=lambda name: counts[name])
-    # English stop words are taken unless another language explains clearly more: short texts are mostly English.
+    # English, unless another language explains clearly more words: short texts are mostly English.
     if counts[best] == 0:
         return frozenset()
     return STOP_WORDS["en"] if counts["en"] * 1.25 >= counts[best] else STOP_WORDS[best]

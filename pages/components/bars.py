@@ -1,4 +1,4 @@
-"""Bars of counts: a few shares in a row, and traffic per day. They draw what they are given and compute nothing."""
+"""Bar charts of counts: a few shares in a row, and traffic per day. They compute nothing."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
-"""Charts of a sweep, in one look. They take what the statistics return and compute nothing.
+"""Charts of a sweep in one style. They draw what the statistics return and compute nothing.
 
-Colours hold on a light and on a dark page; text, grid and background come from Streamlit's theme. Hover text is made
-of numbers and fixed words only: plotly reads a kind of HTML there, and traces are hostile. Names are `text.charted`.
+The colours work on a light and on a dark page; text, grid and background come from Streamlit's theme. Hover text holds
+numbers and fixed words only: plotly reads a kind of HTML there, and text of traces is not to be trusted. Names go
+through `text.charted`.
 """
 
 from __future__ import annotations
@@ -112,8 +113,8 @@ def precision_recall(
 ) -> go.Figure:
     """Precision against recall with its 95% band and the marked points. `band` belongs to `sweep`.
 
-    The threshold at hand is in the legend only: threshold_mark draws it.
-    Every point of the curve carries its threshold as customdata, for clicks.
+    The threshold at hand is in the legend only: tune_charts draws its dot, so that the chart need not be redrawn. Every
+    point of the curve carries its threshold as customdata, for clicks.
     """
     shade = {
         "type": "scatter",
@@ -175,9 +176,9 @@ def curves(named: Sequence[tuple[str, Sweep]]) -> go.Figure:
 
 
 def scores_by_label(histogram: Histogram, sweep: Sweep, *, unit: str, span: tuple[float, float]) -> go.Figure:
-    """Above, labels by score; below, precision and recall against the threshold. threshold_mark draws the one at hand.
+    """Labels by score above; precision and recall against the threshold below.
 
-    Bars and curves carry as customdata the threshold that a click on them means: a bar is flagged whole.
+    Bars and curves carry as customdata the threshold that a click on them chooses: a click on a bar flags all of it.
     """
     curves = (("precision", sweep.precision, PRECISION, "solid"), ("recall", sweep.recall, RECALL, "dot"))
     data = [*_bars(histogram, sweep.flag_when), *(_against(sweep, *curve) for curve in curves)]

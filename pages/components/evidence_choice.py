@@ -1,4 +1,4 @@
-"""Which labels, and which detector's scores on them, a page looks at."""
+"""The controls that choose whose labels, and which detector's scores on them, a page shows."""
 
 from __future__ import annotations
 
@@ -31,8 +31,10 @@ def evidence_of(store: Store, config: Config, sample: SampleNames) -> evidence.E
 
 
 def choose_labels(store: Store, *, merge: bool = False) -> Sample | None:
-    """The sample whose labels are meant, kept across pages and in the address; None for every label there is. With
-    `merge` all samples can be taken as one, each weighted by its own design."""
+    """The chosen sample, kept across pages and in the address; None for every label.
+
+    With `merge` all samples can be taken as one, each weighted by its own design.
+    """
     samples = {sample.name: sample for sample in store.samples.list() if speaks_for_all(sample)}
     labelled = [name for name, sample in samples.items() if store.labels.gold_counts(sample.id)]
     names = offered_labels(list(samples), labelled, merge=merge)
@@ -47,7 +49,7 @@ def choose_labels(store: Store, *, merge: bool = False) -> Sample | None:
 
 
 def offered_labels(samples: Sequence[str], labelled: Sequence[str], *, merge: bool) -> list[str]:
-    """Every sample, newest first; all of them together where two have labels; every label there is."""
+    """Every sample, newest first; all of them together if two have labels; every label there is."""
     return [*samples, *([TOGETHER] if merge and len(labelled) > 1 else []), EVERYTHING]
 
 
@@ -57,12 +59,12 @@ def usual_labels(labelled: Sequence[str]) -> str:
 
 
 def sample_names(sample: Sample | None) -> SampleNames:
-    """What to ask the labels of a sample by; several that stand as one are asked by all their names."""
+    """The names by which to load the labels of a sample; a merged one has the names of all its parts."""
     return attempts.first_names(sample) or None
 
 
 def best_first(store: Store, runs: Mapping[str, Sequence[Config]], sample: SampleNames) -> dict[str, Sequence[Config]]:
-    """The detectors by AUROC on these labels, the ones that cannot be judged last."""
+    """The detectors, best AUROC on these labels first, those that cannot be judged last."""
     sweeps = {name: evidence_of(store, configs[-1], sample).sweep for name, configs in runs.items()}
     return dict(sorted(runs.items(), key=lambda item: -gain(sweeps[item[0]].auroc, sweeps[item[0]].coverage)))
 
@@ -73,7 +75,7 @@ def gain(auroc: float | None, coverage: float | None) -> float:
 
 
 def choose_config(runs: Mapping[str, Sequence[Config]], places: Sequence[Any]) -> Config:
-    """The detector and, where it was run in several ways, which of them; the last one unless chosen.
+    """The chosen detector and, where it was run in several ways, which of them; the last one by default.
 
     `runs` are in the order in which they are offered: the first is the default.
     """
@@ -103,8 +105,9 @@ def choose_config(runs: Mapping[str, Sequence[Config]], places: Sequence[Any]) -
 
 
 def _remember(key: str, value: str) -> None:
-    """Keeps whose scores are shown in the address. A threshold there that was set for others is in their units: it
-    goes."""
+    """Keep whose scores are shown in the address. Drop a threshold there that was set for another detector: it is in
+    the units of that one.
+    """
     if st.query_params.get(key) != value:
         st.query_params.pop("threshold", None)
         st.query_params[key] = value

@@ -1,6 +1,6 @@
-"""A labeller at work on a sample: which trace is on the screen, what was said of it, where Back leads.
+"""A labeller at work on a sample: which trace is shown, what a verdict does, where Back leads.
 
-What lasts is in the store; here is only what one visit needs. Every showing of a trace is a turn with a number, and
+Labels are in the store; a desk holds only what one visit needs. Every showing of a trace is a turn with a number, and
 a turn is answered once: a rerun, a second callback or a late click with an old number changes nothing.
 """
 
@@ -20,9 +20,11 @@ LONGEST_LOOK = 600.0  # seconds; a longer pause is not labelling
 
 @dataclass
 class Desk:
-    """One labeller's visit to one sample. `trail` holds the traces passed, oldest first; `back_at` the place in it
-    that Back has led to, None at the front of the queue. With `only_open`, traces that have a verdict of anybody are
-    passed over."""
+    """One labeller's visit to one sample.
+
+    `trail` holds the traces passed, oldest first; `back_at` is the place in it that Back has led to, None at the front
+    of the queue. With `only_open`, traces that anybody has labelled are passed over.
+    """
 
     sample: Sample
     labeller: str
@@ -40,7 +42,7 @@ class Desk:
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """What the screen shows. `before` is this labeller's standing label when Back led here."""
+    """What the screen shows. `before` is this labeller's latest label when Back led here."""
 
     number: int
     pk: int | None
@@ -68,7 +70,7 @@ def turn(store: Store, desk: Desk) -> Turn:
 def answer(
     store: Store, desk: Desk, number: int, verdict: Verdict, *, kinds: tuple[str, ...] = (), note: str | None = None
 ) -> None:
-    """Puts the verdict in the store, then lets the next trace come."""
+    """Save the verdict, then let the next trace come."""
     if not _is_open(desk, number) or desk.showing is None:
         return
     label = Label(
@@ -84,7 +86,7 @@ def answer(
 
 
 def skip(store: Store, desk: Desk, number: int) -> None:
-    """Puts the trace at the end of the queue; a trace that Back led to stays as it was labelled."""
+    """Put the trace at the end of the queue; one that Back led to stays as it was labelled."""
     if not _is_open(desk, number) or desk.showing is None:
         return
     if desk.back_at is None:
@@ -93,7 +95,7 @@ def skip(store: Store, desk: Desk, number: int) -> None:
 
 
 def back(store: Store, desk: Desk, number: int) -> None:
-    """To the trace before this one, those of earlier visits included."""
+    """Go to the trace before this one, also to those of earlier visits."""
     if not _is_open(desk, number):
         return
     at = desk.back_at if desk.back_at is not None else len(desk.trail)

@@ -58,7 +58,7 @@ def show_back(name: str, turn: Turn) -> None:
 
 @contextmanager
 def errors_kept(name: str) -> Iterator[None]:
-    """What goes wrong in a callback is shown above the trace, which stays until its label is in the store."""
+    """Keep what goes wrong in a callback, to be shown above the trace: it stays until its label is saved."""
     with shell.errors_kept(f"{name}_problem"):
         yield
 

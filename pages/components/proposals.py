@@ -18,8 +18,10 @@ from pages.components.text import plain, visible
 
 
 def show_proposals(store: Store, now: datetime, approve: Callable[..., None], decline: Callable[..., None]) -> bool:
-    """Every proposal that waits, newest first, and whether there is any. Both callbacks take the store and the
-    proposal's number."""
+    """Show every waiting proposal, newest first; returns whether there is any.
+
+    The callbacks take the store and the proposal's number.
+    """
     waiting = approval.waiting(store)
     for proposal in waiting:
         with st.container(border=True, key=f"release-proposal-{proposal.id}"):
@@ -28,7 +30,7 @@ def show_proposals(store: Store, now: datetime, approve: Callable[..., None], de
 
 
 def heading(store: Store, proposal: Proposal, now: datetime) -> str:
-    """What waits, in Markdown."""
+    """What waits and since when, in Markdown."""
     by = f"Proposed {ago(proposal.proposed_at, now)} by {plain(proposal.proposed_by, 60)}"
     if approval.outlived(store, proposal, now):
         return f"**A proposal was overtaken by another release** and can only be declined. {by}."

@@ -1,4 +1,4 @@
-"""What a release changes against the live one, in sentences: on the form, in a proposal, in the history."""
+"""What a release changes against the live one: on the form, in a proposal, in the history."""
 
 from __future__ import annotations
 
@@ -61,8 +61,10 @@ def show_changes(store: Store, before: ThresholdsFile | None, after: ThresholdsF
 
 
 def lines_of(changes: Sequence[Change], rows: Mapping[str, DetectorImpact] | None = None) -> list[str]:
-    """The changes in Markdown: one line about the labels, one a detector, its measured figures small; those of `rows`
-    are of the same labels on both sides."""
+    """The changes in Markdown: one line about the labels, one per detector with its measured figures in small print.
+
+    The figures of `rows` come from the same labels on both sides.
+    """
     about: dict[str | None, list[Change]] = {}
     for change in changes:
         about.setdefault(change.detector, []).append(change)
@@ -110,7 +112,7 @@ def _moved(what: str, values: tuple[str, str]) -> str:
 
 
 def _values_in_words(change: Change) -> tuple[str, str]:
-    """The two values as people say them."""
+    """Both values as text."""
     before, after = (_value(value, change.field) for value in (change.before, change.after))
     return before, after
 
@@ -130,7 +132,7 @@ def _value(value: Any, field: str) -> str:
 
 
 def policy_in_words(text: str) -> str:
-    """As people say it, where this version knows it."""
+    """The policy in words; as it is written if this version does not know it."""
     try:
         return wording.policy_in_words(parse(text))
     except TouchstoneError:

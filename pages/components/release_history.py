@@ -1,4 +1,4 @@
-"""Every version that was released: when, by whom, why, what it changed, its exact bytes, and the way back to it."""
+"""Every released version: when, by whom, why, what it changed, its exact bytes, and the way back to it."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def _version(
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What the document of a version says. `equals_live`: it decides as the live one does, so there is no way back."""
+    """What the document of a version says. One that decides as the live one does (`equals_live`) needs no way back."""
 
     approved_by: str | None
     equals_live: bool

@@ -1,4 +1,4 @@
-"""Runs: how far the one at hand is, what it did, and those before it."""
+"""Runs: the progress of the current one, its result, and those before it."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ WORDS = {"queued": "waiting", "running": "running", "done": "done", "stopped": "
 
 
 def start(store: Store, run_id: int) -> None:
-    """A worker process for the run. A second one finds it claimed and ends."""
+    """Start a worker process for the run. A second worker finds it claimed and ends."""
     with shell.errors_kept("detect_problem"):
         start_worker(store.url, run_id)
 
 
 def queue(store: Store, detectors: Sequence[Detector], scope: Mapping[str, Any], budget: float | None) -> None:
-    """Queues the run and starts its worker, unless one is going already: a second press changes nothing.
+    """Queue the run and start its worker, unless a run is going already: a second press changes nothing.
 
-    `budget`: US dollars that its requests may cost.
+    `budget` is what its requests may cost, in US dollars.
     """
     if any(is_going(run) for run in store.runs.recent(1)):
         return
@@ -43,7 +43,7 @@ def queue(store: Store, detectors: Sequence[Detector], scope: Mapping[str, Any],
 
 
 def show_problem() -> None:
-    """What went wrong when a run was to be started, once."""
+    """Show once what went wrong when a run was to be started."""
     shell.show_kept_error("detect_problem")
 
 
@@ -57,7 +57,7 @@ def is_going(run: Run) -> bool:
 
 @st.fragment(run_every=1)
 def show_progress(store: Store, run_id: int) -> None:
-    """The run's row, once a second, until it is over; then the whole page is drawn anew."""
+    """Show the run, once a second until it is over; then redraw the whole page."""
     free_dead(store)
     run = store.runs.get(run_id)
     if not is_going(run):
@@ -94,7 +94,7 @@ def scope_text(run: Run) -> str:
 
 
 def show_result(run: Run) -> None:
-    """What the run did, a line for each detector, and in words what could not be scored."""
+    """What the run did, a row per detector, and which detectors could score nothing."""
     with st.container(border=True):
         title = f"**Run {run.id} {WORDS[run.status]}** &ensp; {scope_text(run)}"
         seconds = _seconds_taken(run)
@@ -146,7 +146,7 @@ def rows_of(run: Run) -> Iterator[dict[str, Any]]:
 
 
 def _changed(run: Run, name: str) -> str:
-    """The parameters that the run set otherwise than the detector does; "" for none."""
+    """The parameters of the run that differ from the detector's defaults."""
     params: Mapping[str, Any] = next((spec["params"] for spec in run.detectors if spec["name"] == name), {})
     try:
         usual = {parameter.name: parameter.default for parameter in registry.parameters(registry.get(name))}
@@ -156,7 +156,7 @@ def _changed(run: Run, name: str) -> str:
 
 
 def silence_of(name: str, tally: Mapping[str, Any]) -> str | None:
-    """`schema` could score 0 of 300: no schema."""
+    """A line for a detector that scored nothing: "ROUGE-L could score 0 of 300: no schema."."""
     missed = tally["abstained"] + tally["failed"] + tally.get("refusals", 0)
     total = missed + tally["scored"]
     if not total or tally["scored"] or tally["reused"]:
@@ -177,7 +177,7 @@ def _scope(run: Run) -> str:
 
 
 def _seconds_taken(run: Run) -> float | None:
-    """None for a run that did not get to its end."""
+    """None for a run that did not finish."""
     if run.status != "done" or run.finished_at is None or run.started_at is None:
         return None
     return (run.finished_at - run.started_at).total_seconds()

@@ -1,4 +1,4 @@
-"""Text with marks on it, cut into pieces a browser can show as text: offsets are counted here, in code points."""
+"""Text cut into pieces that a browser can show as text. Offsets are counted here, in code points."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _JSON_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\],:]|[^\s{}\[\],:"]+|\s+')
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """text[start:end] is a citation, a labelled span, evidence. `about` is what the browser is told of it."""
+    """text[start:end] is a citation, a labelled span or evidence; `about` goes to the browser with it."""
 
     start: int
     end: int
@@ -31,8 +31,11 @@ class Mark:
 
 
 def segments(text: str, marks: Sequence[Mark] = ()) -> list[dict[str, Any]]:
-    """The text in order as pieces: `t` its characters, or `u` the name of unseen ones and `n` how many;
-    `k` the kinds of the marks that cover it, with what they say; `first` the evidence that begins there."""
+    """The text in order as pieces.
+
+    A piece has `t`, its characters, or `u`, the name of invisible ones, and `n`, how many. `k` are the kinds of the
+    marks that cover it, beside what they hold; `first` is the evidence that begins there.
+    """
     shown = text[:LONGEST]
     marks = [mark for mark in marks if 0 <= mark.start < mark.end and mark.start < len(shown)]
     breaks = line_breaks(shown) if shown == text else {}
@@ -57,8 +60,10 @@ def segments(text: str, marks: Sequence[Mark] = ()) -> list[dict[str, Any]]:
 
 
 def line_breaks(text: str) -> dict[int, str]:
-    """Where to break a JSON document that was written on one line: offset → line break and indent. Not a character
-    of it is changed or left out. Empty for anything else."""
+    """Where to break a JSON document that is on one line: offset to line break and indent. Empty for anything else.
+
+    Not a character of the document is changed or left out.
+    """
     if not re.match(r"\s*[\[{]", text) or "\n" in text.strip():
         return {}
     try:
@@ -93,7 +98,7 @@ def _about(covering: Sequence[Mark], start: int) -> dict[str, Any]:
 
 
 def _pieces(text: str, chips: int) -> list[dict[str, Any]]:
-    """Runs of the same unseen character become one chip with a count; when the chips are used up, names in the text."""
+    """A run of one invisible character becomes one chip with a count; once the chips are used up, names in the text."""
     joiners = {match.start() for match in _JOINER.finditer(text)}
     hits = [match for match in UNSEEN.finditer(text) if match.start() not in joiners]
     pieces: list[dict[str, Any]] = []

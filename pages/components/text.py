@@ -1,4 +1,4 @@
-"""Trace text on pages: shown as text, whatever it holds. `visible` is for places that show plain text."""
+"""Text of traces, shown as text whatever it holds. `visible` is for places that show plain text."""
 
 from __future__ import annotations
 
@@ -21,19 +21,23 @@ _JOINER = "\u2060"  # parts, and shows as nothing; who copies the text copies it
 
 
 def plain(text: str | None, limit: int | None = None) -> str:
-    """`visible` on one line, with Markdown's own characters escaped, for labels that Streamlit reads as Markdown."""
+    """`visible` on one line, with Markdown's characters escaped, for what Streamlit reads as Markdown."""
     return _NOTHING.join(_ESCAPED.sub(r"\\\1", piece) for piece in _LINKS.split(_line(text, limit)))
 
 
 def label(text: str | None, limit: int | None = None) -> str:
-    """`visible` on one line as the label of a widget, which screen readers read out as it is written: only what
-    Markdown would act on is escaped."""
+    """`visible` on one line as the label of a widget.
+
+    Screen readers read it out as it is written, so only characters that Markdown would act on are escaped.
+    """
     return _ACTS.sub(r"\\\g<0>", _LINKS.sub(_JOINER, _line(text, limit)))
 
 
 def charted(text: str) -> str:
-    """`visible` for the names in a chart: plotly reads a kind of HTML there, of which quotes are no part. A name goes
-    into a hover template as `%{fullData.name}`, never as text: there `%{y}` would be the value."""
+    """`visible` for the names in a chart: plotly reads a kind of HTML there, of which quotes are no part.
+
+    A name goes into a hover template as `%{fullData.name}`, never as text: `%{y}` in it would be replaced by the value.
+    """
     return escape(visible(text), quote=False)
 
 

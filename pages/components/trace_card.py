@@ -1,6 +1,6 @@
-"""The trace card: question, answer and sources side by side, with what is known about their parts marked.
+"""The trace card: question, answer and sources side by side, with citations, spans and evidence marked.
 
-Everything a trace says goes to the browser as JSON and is put there as text nodes, never as HTML or Markdown.
+Everything of a trace goes to the browser as JSON and is put there as text nodes, never as HTML or Markdown.
 """
 
 from __future__ import annotations
@@ -45,11 +45,11 @@ def show(
     heat: bool = False,
     scroll_keys: bool = False,
 ) -> None:
-    """Shows a trace at a fixed height (a CSS length); long texts scroll inside it.
+    """Show a trace at a fixed height (a CSS length); long texts scroll inside it.
 
-    `blind` leaves out what might sway a labeller: the model, attributes, retrieval scores. `heat` colours the answer's
-    tokens by how unlikely the model found them. `scroll_keys` lets the arrow keys scroll the sources, and the answer
-    with Shift.
+    `blind` hides what might sway a labeller: the model, attributes, retrieval scores. `heat` colours the answer's
+    tokens by how unlikely they were for the model. `scroll_keys` lets the arrow keys scroll the sources, with Shift the
+    answer.
     """
     document = card(trace, evidence=evidence, spans=spans, blind=blind, heat=heat and not blind)
     _card(key=key, data={"items": [document], "height": height, "scrollKeys": scroll_keys})
@@ -57,7 +57,7 @@ def show(
 
 @dataclass(frozen=True, slots=True)
 class Heading:
-    """Above a card of a list: a figure, and a word on it in a `tone`: good, alarm or missed."""
+    """Above a card of a list: a figure, and a word on it in a tone: good, alarm or missed."""
 
     figure: str
     word: str
@@ -74,8 +74,7 @@ class Shown:
 
 
 def show_list(items: Sequence[Shown | str], *, height: str, key: str) -> None:
-    """Traces below each other, with words of ours between them: one element of the page, in which what stays the same
-    is not drawn anew."""
+    """Traces below each other with lines of ours between them, as one element: what stays is not redrawn."""
     documents = [
         {"line": item} if isinstance(item, str)
         else {**card(item.trace, evidence=item.evidence), "heading": asdict(item.heading)}
@@ -92,7 +91,7 @@ def card(
     blind: bool = False,
     heat: bool = False,
 ) -> dict[str, Any]:
-    """What the browser is told: plain JSON, every text cut into segments."""
+    """What the browser needs: plain JSON, every text cut into segments."""
     numbers = frozenset(source.number for source in trace.sources)
     cites = citations(trace.answer, sources=numbers)
     cited = frozenset(number for mark in cites for number in mark.numbers)
@@ -130,8 +129,7 @@ def kind_in_words(kind: str) -> str:
 
 
 def heats(trace: Trace) -> list[Mark]:
-    """The tokens that the model found less likely than not, each with its probability; none where no usable
-    log-probabilities were logged."""
+    """The tokens less likely than 1 in 2, each with its probability; none without usable log-probabilities."""
     tokens = trace.tokens or ()
     try:
         values = logprobs(tokens)
@@ -189,7 +187,7 @@ def _counts(trace: Trace, cited: int) -> str:
 
 
 def _context(trace: Trace, evidence: Sequence[Evidence]) -> list[dict[str, Any]] | None:
-    """The context where it is all that was given. Beside sources it repeats them: see `_more`."""
+    """The context, if it is all that was logged. Beside sources it repeats them: see `_more`."""
     if trace.sources or not trace.context:
         return None
     return segments(trace.context, _windows(evidence, None))

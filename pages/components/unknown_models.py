@@ -1,4 +1,4 @@
-"""One line wherever a threshold is shown: the models of today's traffic that the live release was made without."""
+"""One line wherever a threshold is shown: models of today's traffic that the live release does not know."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pages.components.text import middle, plain, visible
 
 
 def show(store: Store, *, links: bool = True) -> None:
-    """Says nothing where the release knows every model, or nothing is released. `links`: to what can be done."""
+    """Show nothing if the release knows every model, or nothing is released. `links` lead to what can be done."""
     release = next(iter(store.releases.list(limit=1)), None)
     models = unknown_models(store, release) if release else ()
     if release is None or not models:

@@ -29,7 +29,7 @@ BUTTONS: tuple[tuple[Verdict, str, str], ...] = (
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """What stands beside the verdict."""
+    """The kinds and the note that go with a verdict."""
 
     kinds: tuple[str, ...]
     note: str | None
@@ -45,7 +45,7 @@ def show(
     on_skip: Callable[[int], None],
     on_back: Callable[[int], None],
 ) -> None:
-    """Draws the bar for this turn; the callbacks get the turn's number."""
+    """Draw the bar for this turn; the callbacks get the turn's number."""
     with st.container(horizontal=True, key="verdicts", vertical_alignment="center", gap="xsmall", wrap=False):
         for verdict, text, key in BUTTONS:
             st.button(
@@ -99,7 +99,7 @@ def chosen(turn: int) -> Chosen:
 
 
 def guard(*, was: str | None) -> None:
-    """Goes after everything else of the screen: it takes the next press once the trace is shown."""
+    """Comes after everything else on the screen: it takes the next press only once the trace is shown."""
     beat = int(st.session_state.get("label_beat", 0)) + 1
     st.session_state["label_beat"] = beat
     _one_press(key="one-press", data={"beat": beat, "was": was or ""})

@@ -1,4 +1,4 @@
-"""Two settings of one detector on the same labels: figures, what can be said of the difference, and both curves."""
+"""Two settings of one detector on the same labels: figures, the difference, and both curves."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def show(store: Store, name: str, sample: str | None) -> None:
 
 
 def _choose(name: str, words: dict[int, str]) -> tuple[int, int]:
-    """The setting used before the last as A, the last one as B, unless chosen."""
+    """The two settings; by default the last one as B and the one before as A."""
     keys = list(words)
     left, right = st.columns(2)
     chosen = [

@@ -1,4 +1,4 @@
-"""One detector: what it measures, what it has scored, its model, its last run, and what the next one would take."""
+"""One detector: what it measures and has scored, its model, its last run, and what the next run would take."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ STATES = {
 
 
 def show(store: Store, overview: step.Overview, now: datetime) -> None:
-    """The detector in words, and three facts of it side by side."""
+    """The detector in words, with coverage, model and last run side by side."""
     detector = overview.detector
     with st.container(gap="small"):
         st.subheader(plain(detector.title), anchor=False)
@@ -100,7 +100,7 @@ def _usage(usage: Usage) -> str:
 
 
 def settings(detector: Detector) -> Detector:
-    """The detector with the parameters of its form. Raises BadInput for parameters that do not fit together."""
+    """The detector with the parameters of its form. Raises BadInput if they do not fit together."""
     if not registry.parameters(type(detector)):
         return detector
     with st.container(border=True):
@@ -109,8 +109,10 @@ def settings(detector: Detector) -> Detector:
 
 
 def offer_run(store: Store, detector: Detector, scope: Mapping[str, Any], *, shown: str | None) -> None:
-    """The run over what is missing, what it would take, and where it is to stop. `known` is what the page has said of
-    a missing model."""
+    """The run over what is missing: what it would take, and its budget.
+
+    `shown` is what the page says already of a missing model.
+    """
     if why := detector.unavailable():
         st.caption(f":material/block: It cannot run here: {'see “Model” above' if why == shown else plain(why)}.")
         return

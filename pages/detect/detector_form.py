@@ -1,4 +1,4 @@
-"""Choosing detectors and their parameters. The form of a detector comes from its own fields."""
+"""Choosing detectors and their parameters. A detector's form comes from its own fields."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _STYLE = "<style>[class*=st-key-detect_on_] label p {font-weight: 600}</style>"
 
 
 def choose_detectors() -> list[Detector]:
-    """The ticked detectors with the parameters of the form."""
+    """The ticked detectors, with the parameters of their forms."""
     detectors = [registry.make(name) for name in registry.names()]
     able = [detector for detector in detectors if detector.unavailable() is None]
     # What is asked of a chat endpoint costs money: that is for somebody to tick.
@@ -35,7 +35,7 @@ def choose_detectors() -> list[Detector]:
 
 
 def choose_budget(detectors: Sequence[Detector]) -> float | None:
-    """US dollars at which a run of these is to stop asking, where one of them asks; None for no limit."""
+    """US dollars at which the run stops asking a chat endpoint; None for no limit, or if none is asked."""
     if not any(asks_chat(detector) for detector in detectors):
         return None
     st.session_state["detect_budget_field"] = st.session_state.get("detect_budget")
@@ -65,7 +65,7 @@ def _tick(names: list[str], on: bool) -> None:
 
 
 def _row(detector: Detector, chosen: dict[str, bool]) -> Detector | None:
-    """One line: the tick, what it measures, what it needs, its parameters."""
+    """One line per detector: the tick, what it measures, what it needs, its parameters."""
     why = detector.unavailable()
     tick, words, settings = st.columns([3, 7, 2], vertical_alignment="center", gap="small")
     with tick:
@@ -111,7 +111,7 @@ def _settings(detector: Detector) -> Mapping[str, Any]:
 
 
 def fields(detector: Detector, *, columns: int = 1) -> Mapping[str, Any]:
-    """A field for every parameter; what they say. Kept for the session, the same on every page."""
+    """A field for every parameter; returns what they hold. The session keeps them, the same on every page."""
     parameters, values = registry.parameters(type(detector)), _stored_values(detector)
     for start in range(0, len(parameters), columns):
         # A row at a time, so that fields of different heights stay in line.

@@ -1,4 +1,4 @@
-"""Every detector in a row: what it has scored of the traces at hand, how fast, whether it can run."""
+"""Every detector in a row: what it has scored of these traces, how fast, and whether it can run."""
 
 from __future__ import annotations
 
@@ -17,8 +17,7 @@ TABLE = "detectors_table"
 
 
 def choose(rows: Sequence[Overview]) -> Overview:
-    """The table; the detector whose row is selected, kept across pages and in the address. The first one unless
-    chosen."""
+    """Show the table; returns the selected row, which is also kept in the address. The first by default."""
     names = [row.detector.name for row in rows]
     wanted = st.query_params.get("detector") or st.session_state.get("detector_at_hand")
     place = names.index(wanted) if wanted in names else 0
@@ -40,7 +39,7 @@ def choose(rows: Sequence[Overview]) -> Overview:
 
 
 def why_not(covered: Coverage, most: int = 3) -> str:
-    """no sources (12), a refusal (3) and 2 more."""
+    """The reasons for missing scores: "no sources (12), a refusal (3) and 2 more"."""
     waiting = {"not run yet": covered.waiting} if covered.waiting else {}
     return listed([f"{reason} ({count(n)})" for reason, n in {**waiting, **covered.why}.items()], most)
 

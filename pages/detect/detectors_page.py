@@ -33,7 +33,7 @@ def choose_traces(store: Store) -> tuple[Sample | None, dict[str, Any]]:
 
 
 def show_run(store: Store, overview: step.Overview, scope: dict[str, Any]) -> None:
-    """Its parameters and what a run would take, or the run that is going."""
+    """The parameters and what a run would take, or the run that is going."""
     newest = next(iter(store.runs.recent(1)), None)
     if newest and is_going(newest):
         show_progress(store, newest.id)

@@ -1,4 +1,4 @@
-"""A file of the team's on a page: its text, who saved which version, saving another and going back to ours."""
+"""The editor of a team file: its text, who saved which version, saving another, going back to the shipped one."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def _history(file: step.File, now: datetime) -> Iterator[str]:
 
 
 def _save(store: Store, name: str, key: str) -> None:
-    """A text that cannot be used stays in the field, with what is wrong until it is changed."""
+    """Save the text. One that cannot be used stays in the field, with the error below until it is changed."""
     text = str(st.session_state[key] or "")
     refused: dict[str, tuple[str, TouchstoneError]] = st.session_state.setdefault(REFUSED, {})
     refused.pop(name, None)

@@ -19,7 +19,7 @@ SAMPLE, LABELLED, ALL = "The sample", "All labelled", "All"
 
 
 def choose_scope(store: Store) -> tuple[dict[str, Any], int]:
-    """Which traces, and how many they are."""
+    """Which traces, and how many."""
     left, right = st.columns(2)
     samples = store.samples.list()
     counts = {LABELLED: sum(store.labels.gold_counts().values()), ALL: store.traces.count(TraceFilter())}
@@ -61,7 +61,7 @@ def form(store: Store, *, again: bool) -> None:
 
 
 def is_current(store: Store, newest: Run | None) -> bool:
-    """True when the newest run is done and no sample was drawn since."""
+    """True if the newest run is done and no sample was drawn since."""
     samples = store.samples.list()
     return (
         newest is not None and newest.status == "done" and (not samples or samples[0].created_at <= newest.created_at)

@@ -1,4 +1,4 @@
-"""One trace with what everybody said of it, and the buttons that decide its gold. Not blind: names are shown."""
+"""Adjudication: a trace with everybody's verdict, and the buttons that decide its gold. Names are shown."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ COLOURS = {"hallucinated": "orange", "clean": "blue", "unsure": "gray"}
 
 
 def show_disputed(store: Store, report: step.AgreementReport) -> None:
-    """What waits for a decision, one trace at a time."""
+    """The disputed traces, one at a time."""
     waiting = [dispute.pk for dispute in report.disputed]
     again = st.session_state.get("agree_again")
     if again is not None:
@@ -49,7 +49,7 @@ def show_disputed(store: Store, report: step.AgreementReport) -> None:
 
 
 def bench(store: Store, pk: int) -> None:
-    """The trace, who said what, and the decision."""
+    """The trace, everybody's verdict, and the decision."""
     stored, labels = store.traces.get(pk), store.labels.of_trace(pk)
     if stored is None:
         return
@@ -70,7 +70,7 @@ def bench(store: Store, pk: int) -> None:
 
 
 def show_decided() -> None:
-    """What the last press did, with the way back to it; or why it did nothing."""
+    """What the last press did and how to change it, or why it did nothing."""
     shell.show_kept_error("agree_problem")
     decided = st.session_state.get("agree_decided")
     if decided is None:
@@ -82,7 +82,7 @@ def show_decided() -> None:
 
 
 def _latest(labels: list[Label]) -> list[Label]:
-    """The last word of each labeller and each adjudicator, adjudications last."""
+    """The latest label of each labeller and each adjudicator, adjudications last."""
     last = {(label.labeller, label.adjudicates): label for label in labels}
     return sorted(last.values(), key=lambda label: label.adjudicates)
 
@@ -115,5 +115,5 @@ def _reopen(pk: int | None) -> None:
 
 
 def _later(pk: int) -> None:
-    """To the end of the queue."""
+    """Put the trace at the end of the queue."""
     st.session_state["agree_later"] = [*(key for key in st.session_state["agree_later"] if key != pk), pk]

@@ -1,4 +1,4 @@
-"""What the Agreement page shows: how labellers agree, which labels to doubt, what errors would do to the figures."""
+"""The Agreement page's parts: how labellers agree, which labels to doubt, what labelling errors would do."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ RATES = {"misses": ("Misses, of hallucinated answers", 0.5), "false_calls": ("Fa
 
 
 def choose_labels(store: Store) -> Sample | None:
-    """Whose labels are meant; the newest sample drawn for labelling twice that has such labels, else everything."""
+    """Which labels are meant; by default the newest sample drawn for double labelling, else all."""
     samples = {sample.name: sample for sample in store.samples.list() if store.labels.gold_counts(sample.id)}
     names = [*samples, EVERYTHING]
     wanted = st.query_params.get("sample") or st.session_state.get("agree_sample")
@@ -38,7 +38,7 @@ def choose_labels(store: Store) -> Sample | None:
 
 
 def show_figures(report: step.AgreementReport) -> None:
-    """The sentence, the set it speaks of, every pair in a row."""
+    """The sentence, the set it is about, and a row per pair of labellers."""
     figures = report.overall if len(report.labellers) > 2 else report.pairs[0]
     assert figures is not None
     headline, *rest = sentences.sentences(figures)
@@ -55,7 +55,7 @@ def show_figures(report: step.AgreementReport) -> None:
 
 
 def offer_double(store: Store, report: step.AgreementReport) -> None:
-    """Drawing traces for a second person, and where to label them."""
+    """The button that draws traces for a second person, and where to label them."""
     drawn = st.session_state.get("agree_drawn")
     if drawn is not None:
         name, size, hallucinated = drawn
@@ -81,7 +81,7 @@ def offer_double(store: Store, report: step.AgreementReport) -> None:
 
 
 def show_nothing_yet(store: Store, report: step.AgreementReport) -> None:
-    """Fewer than two people, or two who never met on a trace."""
+    """What is missing: a second person, or a trace that two have labelled."""
     people = store.labels.labellers()
     with st.container(border=True):
         if not people:
@@ -105,7 +105,7 @@ def _second_look(store: Store, sample: str | None) -> step.SecondLook:
 
 
 def show_second_look(store: Store, report: step.AgreementReport) -> None:
-    """The labels that the detectors would not have given, the chosen one readable below."""
+    """The labels that the detectors doubt most; the selected one can be read below."""
     name = report.sample.name if report.sample else None
     try:
         second_look = _second_look(store, name)
@@ -144,7 +144,7 @@ def show_second_look(store: Store, report: step.AgreementReport) -> None:
 
 
 def show_sensitivity(store: Store, report: step.AgreementReport) -> None:
-    """What a saved point's figures would be, did labellers err this often."""
+    """What the figures of a saved point would be if labellers erred this often."""
     points = {name: saved for name, saved in store.points.latest().items() if saved.point.recall.value}
     if not points:
         with st.container(border=True):
@@ -214,7 +214,7 @@ def _corrected(place: Any, name: str, figure: Corrected) -> None:
 
 
 def _set(report: step.AgreementReport, figures: Agreement) -> str:
-    """Which traces the figures come from: alpha means something else on another set."""
+    """Which traces the figures come from: alpha depends on the set."""
     positive = figures.hallucinated or 0.0
     of = "all traces labelled more than once" if report.sample is None else f"{plain(report.sample.name, 60)}"
     if report.sample is not None and report.sample.design == ENRICHED:

@@ -1,4 +1,4 @@
-"""The pool a sample is drawn from: choosing its window and filters, and what it looks like."""
+"""The pool a sample is drawn from: its window, its filters, and what it holds."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class PoolView:
 
 
 def choose_pool(store: Store, newest: datetime | None) -> TraceFilter:
-    """Window, undated traces and filters."""
+    """The window, undated traces and filters."""
     where = _window(newest)
     undated = store.traces.undated(TraceFilter())
     if undated and where.since is not None:
@@ -46,7 +46,7 @@ def choose_pool(store: Store, newest: datetime | None) -> TraceFilter:
 
 @shell.cached_read("Counting the pool …", "traces", "labels", entries=64)
 def view_of(store: Store, where: TraceFilter, by: str | None) -> PoolView:
-    """The counts of a pool, those by the attribute `by` among them."""
+    """The counts of a pool, also by the attribute `by`."""
     names = ("model", "operation", *([by] if by and by not in ("model", "operation") else []))
     pool = look(store, where, by=names)
     labelled = {
@@ -68,7 +68,7 @@ def show_pool(pool: PoolView, where: TraceFilter) -> None:
 
 
 def shares_of(pool: PoolView) -> dict[str, Mapping[str, int]]:
-    """What is drawn as shares, by title; no facet that none of the traces has."""
+    """The bars to draw, by title; a facet that no trace has is left out."""
     facets = {f"By {name}": counts for name, counts in pool.facets.items() if set(counts) != {NONE}}
     return {"By label": pool.labels, **facets}
 
@@ -98,7 +98,7 @@ def last_days(last: date) -> TraceFilter:
 
 
 def between(chosen: tuple[date, ...] | date | None) -> TraceFilter:
-    """While only the first day is picked, the window is open to the right."""
+    """The window of the chosen days, both included; open to the right while only the first is picked."""
     dates = chosen if isinstance(chosen, tuple) else (chosen,)
     since = _midnight(dates[0]) if dates and dates[0] else None
     until = _midnight(dates[1]) + DAY if len(dates) > 1 and dates[1] else None

@@ -1,4 +1,4 @@
-"""The sample at hand: its strata, what one label of each stands for, and further traces for it."""
+"""The sample at hand: its strata, what one label of each stands for, and drawing more traces for it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MORE = 50
 
 
 def show_at_hand(store: Store) -> None:
-    """One sample of those there are, chosen, and topped up on demand."""
+    """The chosen sample, which can be topped up."""
     left, right = st.columns([5, 4], gap="large")
     with left:
         sample = sample_choice.choose_sample(store, label="Sample at hand")
@@ -51,7 +51,7 @@ def _more(sample: Sample) -> None:
 
 
 def _draw_more(name: str, seen: int, more: int) -> None:
-    """Pressed twice, the second finds a larger sample than it saw and draws nothing."""
+    """Top up the sample. A second press finds it larger than the page showed, and draws nothing."""
     store = shell.store()
     sample = store.samples.get(name)
     if sample is None or sample.size != seen:

@@ -1,4 +1,4 @@
-"""Choosing how the traces are drawn: the design, and what the design asks for."""
+"""How the traces are drawn: the design, and what the design needs to know."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ ABOUT = {
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """A design with what it needs. `scored` traces of the window have a score; `ready` is False where it needs some."""
+    """A design with its options. `scored` traces of the window have scores; `ready` is False if it needs some first."""
 
     design: str
     scored: int
@@ -54,7 +54,7 @@ class Choice:
 
 
 def choose_design(store: Store, where: TraceFilter, size: int) -> Choice:
-    """The design, octave first once enough of the window is scored."""
+    """The chosen design; octave by default once enough of the window is scored."""
     scored = _scored(store, where)
     usual = OCTAVE if size and scored >= ENOUGH_SCORED * size else RANDOM
     design = st.segmented_control(
@@ -84,7 +84,7 @@ def strata_of(store: Store, where: TraceFilter, choice: Choice) -> Mapping[str, 
 
 
 def in_words(sample: Sample) -> str:
-    """The design of a sample: octave, stratified by model, near token_overlap ≤ 0.4."""
+    """The design of a sample: "octave", "stratified by model", "near token_overlap ≤ 0.4"."""
     if sample.by:
         return f"{sample.design} by {visible(sample.by, 40)}"
     cut = sample.options.get("cut")
@@ -98,7 +98,7 @@ def in_words(sample: Sample) -> str:
 
 
 def _choose_cut(store: Store) -> Cut:
-    """A detector and a threshold; to begin with the chosen one, or where none is, the usual recipe's."""
+    """A detector and a threshold; by default the saved one, else that of the common recipe."""
     left, right = st.columns([3, 2])
     configs = {config.name: config for config in scored_configs(store)}
     name = left.selectbox("Detector", list(configs), key="draw_detector")

@@ -18,7 +18,7 @@ SIZE = 300
 
 
 def draw(where: TraceFilter, choice: Choice) -> None:
-    """Pressed twice, the second draw finds its name taken and draws nothing."""
+    """Draw the sample. A second press finds the name taken and draws nothing."""
     state = st.session_state
     with shell.errors_kept("draw_problem"):
         drawn = step.draw(

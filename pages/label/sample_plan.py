@@ -1,4 +1,4 @@
-"""What a sample of n labels will buy, what it will hold, and the samples there are."""
+"""What n labels will tell, what the sample will hold, and the samples drawn so far."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def free_name(store: Store, now: datetime) -> str:
 
 
 def show_plan(store: Store, where: TraceFilter, choice: Choice, n: int, size: int) -> None:
-    """One sentence on what the labels will tell, for an assumed share of hallucinated answers."""
+    """What the labels will tell, for an assumed share of hallucinated answers."""
     if choice.design == FLAGGED:
         width = halfwidth({"flagged": Stratum(size, 1.0)}, n, precision=AROUND)
         st.markdown(
@@ -77,7 +77,7 @@ def expectation(choice: Choice, n: int, prevalence: float, plan: Plan | None) ->
 
 
 def _show_wish(store: Store, where: TraceFilter, choice: Choice, prevalence: float, n: int) -> None:
-    """Labels needed by design, and how long they take."""
+    """How many labels each design needs, and how long they take."""
     left, right = st.columns(2)
     around = left.number_input("A precision of", 0.05, 0.95, AROUND, 0.05, format="%.2f", key="wish_precision")
     wish = right.number_input("known to ±", 0.01, 0.49, WISH, 0.01, format="%.2f", key="wish_width")
@@ -174,6 +174,6 @@ def _row(store: Store, sample: Sample, now: datetime) -> dict[str, object]:
 
 
 def _pace(store: Store) -> float | None:
-    """Seconds a label, in the newest sample that was labelled here."""
+    """Seconds per label, in the newest sample that this user labelled."""
     paces = (store.labels.place(sample.id, shell.user()).seconds_each for sample in store.samples.list()[:3])
     return next((pace for pace in paces if pace), None)

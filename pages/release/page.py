@@ -15,7 +15,7 @@ from pages.release import release_actions, release_form
 
 
 def form(store: Store, *, quiet: bool) -> None:
-    """`quiet` where something else on the page is to be done first."""
+    """The form of the next release. `quiet` if something else on the page comes first."""
     before, saved = history.live_release(store), store.points.latest()
     number = before.version + 1 if before else 1
     live = {name: entry.tier for name, entry in before.detectors.items()} if before else {}

@@ -1,4 +1,4 @@
-"""What the buttons of the Release page do: each once, whatever is pressed twice, and what there is to tell after."""
+"""What the buttons of the Release page do, each once however often it is pressed, and what to show after."""
 
 from __future__ import annotations
 
@@ -25,7 +25,10 @@ DONE, PROBLEM, RELEASED, OFFER = "release_done", "release_problem", "release_mad
 
 
 def carried_out(does: Callable[[], Release | str | None]) -> bool:
-    """Does what a button asks for, and keeps what there is to tell. A release is announced; a text is told."""
+    """Do what a button asks for and keep what to show after. A release is announced, a text is shown.
+
+    Returns False if it failed or there was nothing to do.
+    """
     result = None
     with shell.errors_kept(PROBLEM):
         result = does()
@@ -38,9 +41,9 @@ def carried_out(does: Callable[[], Release | str | None]) -> bool:
 
 
 def release(store: Store, point_ids: Collection[int], version: int) -> None:
-    """Releases or proposes `version`, or nothing: a second press finds that number taken, or nothing left to change.
+    """Release or propose `version`. A second press finds that number taken, or nothing left to change.
 
-    What is ticked and written is asked of the widgets now: what the page was last drawn with may be a key press old.
+    The widgets are read now: what the page was last drawn with may be a key press old.
     """
 
     def does() -> Release | str | None:
@@ -59,7 +62,7 @@ def release(store: Store, point_ids: Collection[int], version: int) -> None:
 
 
 def roll_back(store: Store, version: int, live: int) -> None:
-    """A second press finds another version live, and does nothing. What is on offer afterwards is told too."""
+    """Roll back to a version. A second press finds another version live, and does nothing."""
 
     def does() -> Release | None:
         now = history.live_release(store)
@@ -89,7 +92,7 @@ def decline(store: Store, key: int) -> None:
 
 
 def tell(store: Store) -> None:
-    """What the last press did."""
+    """Show what the last press did."""
     shell.show_kept_error(PROBLEM)
     done = st.session_state.pop(DONE, None)
     if isinstance(done, str):

@@ -1,4 +1,4 @@
-"""What the Release page offers: the saved points and ensembles, and what of them is taken."""
+"""The form of a release: the saved points and ensembles, and which of them it takes."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ STYLE = """<style>
 
 
 def choose_points(store: Store, saved: Mapping[str, SavedPoint], live: Mapping[str, Tier]) -> dict[str, Tier]:
-    """A line for every saved point, ticked or not; the ticked ones with their tiers."""
+    """A line per saved point; returns the ticked ones with their tiers."""
     st.html(STYLE)
     _heads(["Detector", "Flags at", "Precision", "Recall", "Flags a day", "Measured on", "Tier"])
     chosen: dict[str, Tier] = {}
@@ -47,7 +47,7 @@ def choose_points(store: Store, saved: Mapping[str, SavedPoint], live: Mapping[s
 
 
 def choose_ensembles(store: Store, live: Collection[str]) -> None:
-    """The saved ensembles, those in the live release ticked. `chosen` reads what was taken."""
+    """The saved ensembles; those in the live release are ticked. `chosen` reads the choice."""
     names = list(store.ensembles.latest())
     if names:
         st.session_state.setdefault("release_ensembles", [name for name in names if name in live])
@@ -62,9 +62,9 @@ def choose_ensembles(store: Store, live: Collection[str]) -> None:
 
 
 def chosen(store: Store, point_ids: Collection[int]) -> ReleaseRequest:
-    """What the widgets of the form say at this moment. `seen` are the saved points that the page shows.
+    """What the widgets of the form say now. `point_ids` are the saved points that the page shows.
 
-    Raises BadInput when somebody has saved another point since: nobody has looked at it here.
+    Raises BadInput if another point was saved since: nobody has looked at it here.
     """
     saved, state = store.points.latest(), st.session_state
     if {point.id for point in saved.values()} != set(point_ids):
@@ -83,7 +83,7 @@ def chosen(store: Store, point_ids: Collection[int]) -> ReleaseRequest:
 
 
 def place() -> str | None:
-    """Where the file is to be written too: a path on this machine, or a URL."""
+    """Where to write the file too: a path on this machine, or a URL."""
     text = str(st.session_state.get("release_out") or "").strip()
     return None if not text else text if files.scheme_of(text) else str(Path(text).expanduser())
 
@@ -91,13 +91,13 @@ def place() -> str | None:
 def candidate_of(
     store: Store, request: ReleaseRequest, previous: ThresholdsFile | None, now: datetime
 ) -> ThresholdsFile:
-    """What a release would hold, whatever its reason: a reason being typed changes no figure."""
+    """What the release would hold. The reason is left out: typing it changes no figure."""
     request, points = replace(request, reason=""), store.points.latest()
     return build_candidate(store, request, points=points, previous=previous, now=now)
 
 
 def _row(store: Store, saved: SavedPoint, tier: Tier) -> Tier | None:
-    """One saved point; its tier when it is ticked. One that meets no policy cannot be ticked and says why."""
+    """One saved point; returns its tier if it is ticked. One that meets no policy cannot be ticked and says why."""
     point = saved.point
     feasible = point.feasible
     with st.container(key=f"release-row-{saved.detector}"):
@@ -129,7 +129,7 @@ def _row(store: Store, saved: SavedPoint, tier: Tier) -> Tier | None:
 
 
 def _cells(store: Store, saved: SavedPoint) -> Iterator[str]:
-    """What is known of a point, a cell each: its limit, precision, recall, flags a day, labels."""
+    """The cells of a point: its limit, precision, recall, flags a day, labels."""
     point, about = saved.point, saved.data
     yield f"**{limit(point.threshold, point.flag_when)}**  \n{_small(policy_in_words(point.policy))}"
     yield _precision(point, saved.point.guarantee)
@@ -162,7 +162,7 @@ def _figure(figure: Interval, strength: str = "") -> str:
 
 
 def _precision(point: OperatingPoint, guarantee: Guarantee | None) -> str:
-    """The figure, and how sure it is: with a guarantee what it guarantees, and from how many flagged labels."""
+    """The precision and how sure it is: what is guaranteed, and from how many flagged labels."""
     if guarantee is None:
         flagged = point.true_positives + point.false_positives
         return _figure(point.precision, f", {count(flagged)} flagged, measured")

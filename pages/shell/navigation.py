@@ -41,7 +41,7 @@ _PAGES = {key: place for pages in _SECTIONS.values() for key, place in pages.ite
 
 
 def all_pages() -> dict[str, list[StreamlitPage]]:
-    """The pages for st.navigation by section, made anew for every session."""
+    """The pages by section, for st.navigation. Every session needs its own."""
     return {section: [page(key) for key in pages] for section, pages in _SECTIONS.items()}
 
 

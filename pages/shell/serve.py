@@ -1,7 +1,7 @@
 """Starts the workbench's server: `python -m pages.shell.serve [Streamlit's options]`.
 
-Streamlit takes a folder called pages/ for a multipage app of its old kind until the first session has run `app.py`: a
-first visitor who came by a link to a page would be told that there is no such page. Told before the start, it does not.
+Streamlit takes a folder called pages/ for a multipage app of its old kind until the first session has run `app.py`.
+Until then a link to a page would end at "page not found". Switching that off before the start avoids it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Certification on the Tune page: four steps, where the attempt stands, and the one button that leads on."""
+"""Certification on the Tune page: four steps, how far the attempt is, and the one button for the next step."""
 
 from __future__ import annotations
 
@@ -33,8 +33,7 @@ def under_way(store: Store, data: evidence.Evidence) -> bool:
 
 @st.fragment
 def show(store: Store, data: evidence.Evidence, *, target: float | None = None) -> None:
-    """The newest attempt of this configuration, or the form that plans one on these labels, for `target` to begin
-    with."""
+    """The newest attempt of this configuration, or the form that plans one on these labels for this target."""
     if st.session_state.pop("certify_stale", False):
         st.rerun()  # what is certified and saved is shown elsewhere on the page as well
     with st.container(border=True, key="certify"), shell.guarded():
@@ -56,7 +55,7 @@ def show(store: Store, data: evidence.Evidence, *, target: float | None = None) 
 
 
 def _about_these(status: CertificationStatus, data: evidence.Evidence) -> bool:
-    """An attempt under way is shown whichever labels are chosen; one that is over, with its own."""
+    """An attempt under way is shown whichever labels are chosen; a finished one only with its own labels."""
     over = status.stage in ("certified", "not certifiable")
     fresh = data.sample is not None and status.fresh is not None and data.sample.name == status.fresh.name
     return not over or fresh or status.terms.samples == attempts.first_names(data.sample)
@@ -200,7 +199,7 @@ def _plan_form(
 def _plan(
     store: Store, data: evidence.Evidence, shown: CertificationStatus | None, target: str, labels: str
 ) -> Callable[[], None]:
-    """Plans what the form says, once: a second press finds a newer plan than the one it was shown with."""
+    """Make the plan that the form asks for, once: a second press finds a newer plan than the one shown with it."""
 
     def act() -> None:
         newest = attempts.latest_status(store, data.config.name, config_id=data.config.id)
@@ -237,7 +236,7 @@ def _save(store: Store, status: CertificationStatus) -> Callable[[], None]:
 
 
 def _with_error_shown(act: Callable[[], object]) -> Callable[[], None]:
-    """A callback whose error is told where the panel is."""
+    """A callback whose error is shown in the panel."""
 
     def call() -> None:
         with shell.errors_kept("certify_problem"):

@@ -1,4 +1,4 @@
-"""The Compare page's choices and what it shows: sentences first, then curves, then figures."""
+"""What the Compare page offers and shows: sentences first, then curves, then figures."""
 
 from __future__ import annotations
 
@@ -28,8 +28,10 @@ MOST = 6  # more cannot be told apart
 
 @dataclass(frozen=True)
 class Selection:
-    """What is compared: `keys` of one kind, told apart by `names`, in this order; the first is what others are held
-    against. `detector` is None where detectors themselves are compared."""
+    """What is compared: `keys` of one kind with their `names`; the others are held against the first.
+
+    `detector` is None where detectors themselves are compared.
+    """
 
     kind: str
     detector: str | None
@@ -46,7 +48,7 @@ def choose_kind() -> str:
 def choose_series(
     store: Store, kind: str, runs: Mapping[str, Sequence[Config]], sample: str | None, place: Any
 ) -> Selection | None:
-    """What to compare; None, with what is missing said, where there are not two of the kind."""
+    """What to compare; None if there are not two of the kind, after saying what is missing."""
     detector = None
     if kind != DETECTORS:
         detector = str(
@@ -73,7 +75,7 @@ def choose_series(
 
 @shell.cached_read("Comparing …", *shell.EVIDENCE, entries=30)
 def contrast(store: Store, selection: Selection) -> step.Contrast:
-    """What is compared; thousands of resamples take a moment."""
+    """The comparison; thousands of resamples take a moment."""
     if selection.detector is None:
         return step.of_detectors(store, selection.keys, sample=selection.sample)
     if selection.kind == SETTINGS:
@@ -85,7 +87,7 @@ def contrast(store: Store, selection: Selection) -> step.Contrast:
 
 
 def show_sentences(contrast: step.Contrast, selection: Selection) -> None:
-    """Whether each differs from the first by more than chance, with the labels it rests on."""
+    """Whether each differs from the first by more than chance, and on how many labels."""
     first = plain(visible(contrast.series[0].name, 60))
     for difference in contrast.differences:
         name = plain(visible(difference.name, 60))

@@ -1,4 +1,4 @@
-"""Charts of an ensemble. They take what the statistics return and compute nothing; see `charts` for the look."""
+"""Charts of an ensemble, in the style of `charts`. They compute nothing."""
 
 from __future__ import annotations
 
@@ -23,8 +23,11 @@ _INK = "#1F2329"
 
 
 def recalls(compared: Sequence[Compared], chosen: str, best: Interval) -> go.Figure:
-    """Recall at the budget with its 95% interval: detectors alone, below them ensembles, the chosen one in the accent.
-    The dotted line is the best single detector's, chosen inside the folds."""
+    """Recall at the budget with its 95% interval: single detectors above, ensembles below, the chosen one in the
+    accent.
+
+    The dotted line is the best single detector's, chosen inside the folds.
+    """
     rows = [row for row in compared if row.figures.recall.value is not None][::-1]
     values = [row.figures.recall for row in rows]
     colours = [HERE if row.name == chosen else GREY if row.single else BLUE for row in rows]
@@ -88,7 +91,7 @@ def heat_map(correlation: Correlation) -> go.Figure:
 
 
 def frontier(frontier: Frontier) -> go.Figure:
-    """Recall at the budget against how many of 1,000 traces the expensive detector is asked about, with its band."""
+    """Recall at the budget against how many of 1,000 traces reach the expensive detector, with its band."""
     steps = [step for step in frontier.steps if step.recall.value is not None]
     x = [step.traces for step in steps]
     low, high = [step.recall.low for step in steps], [step.recall.high for step in steps]

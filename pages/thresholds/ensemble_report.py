@@ -1,4 +1,4 @@
-"""What the Ensemble page shows: the choices, the sentence, figures with intervals, charts, what is saved."""
+"""What the Ensemble page shows: choices, the sentence, figures with intervals, charts, saved ensembles."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ ABOUT = (
 
 @dataclass(frozen=True)
 class Choice:
-    """What the controls say. Hashable: the key under which a report is kept."""
+    """What the controls say. It is the key under which a report is cached."""
 
     names: tuple[str, ...]
     kind: Kind
@@ -91,7 +91,7 @@ def choose(store: Store, offered: Sequence[str], default: Sequence[str]) -> Choi
 
 @shell.cached_read("Judging the ensemble on labels it has not seen …", *shell.EVIDENCE, "points", entries=30)
 def build_report(store: Store, choice: Choice, sample: str | None) -> step.Report:
-    """Fifty fits and a thousand resamples take a second."""
+    """The ensemble judged out of fold; fifty fits and a thousand resamples take a second."""
     return step.build(
         store,
         Recipe(choice.kind, k=choice.k, expensive=choice.expensive, pass_share=choice.pass_share),
@@ -242,7 +242,7 @@ def show_saved(store: Store) -> None:
 
 
 def _save(store: Store, report: step.Report) -> None:
-    """Pressed twice, the same ensemble is saved again: the latest of a name counts, and it is the same."""
+    """Save the ensemble. A second press saves the same one again, and the latest of a name counts."""
     name = str(st.session_state.get("ensemble_name") or "")
     with shell.errors_kept("ensemble_problem"):
         step.save(store, name, wording.document(report), by=shell.user(), now=shell.now())

@@ -1,4 +1,4 @@
-"""The controls that ask for a threshold: by a policy, by typing, dragging or a click."""
+"""The controls that set a threshold: by a policy, by typing, by dragging or by a click."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ ABOUT_STRENGTH = """
 
 
 def choose_policy(store: Store, data: evidence.Evidence, setting: tune_setting.Setting) -> None:
-    """The controls that move the threshold, and their numbers."""
+    """The policy with its numbers."""
     state = st.session_state
     state["tune_policy"], state["tune_strength"] = setting.policy.kind, setting.strength
     with st.container(horizontal=True, vertical_alignment="top", key="tune-policy"):
@@ -87,7 +87,7 @@ def choose_policy(store: Store, data: evidence.Evidence, setting: tune_setting.S
 
 @dataclass(frozen=True)
 class Number:
-    """One number of a policy as it is typed: a `part` of it, times `scale`."""
+    """A number of a policy as it is typed: its part of the policy, times `scale`."""
 
     key: str
     title: str
@@ -136,7 +136,7 @@ def slide(data: evidence.Evidence, setting: tune_setting.Setting) -> None:
 
 
 def clicked(key: str) -> None:
-    """A click on a chart: the point says which threshold it stands for."""
+    """Take the threshold that the clicked point of a chart stands for."""
     state = st.session_state
     points, where = state[key]["selection"]["points"], state["tune_setting"].where
     if points and (custom := points[0].get("customdata")) is not None:
@@ -158,7 +158,7 @@ def take_by_hand(threshold: float) -> None:
 def changed(
     setting: tune_setting.Setting, kind: Kind, strength: Strength, numbers: Mapping[Part, float]
 ) -> tune_setting.Setting:
-    """The setting that the controls ask for. `numbers` are those on the page, which are of the policy before."""
+    """The setting that the controls ask for. `numbers` stand on the page and belong to the policy before."""
     if kind == "manual":
         return replace(setting, by_hand=True)
     rule = tune_setting.FIRST[kind]

@@ -1,4 +1,4 @@
-"""What a detector's score says in percent: the reliability diagram, the map itself, and the way into a release."""
+"""What a score means in percent: the reliability diagram, the probability map, and the way into a release."""
 
 from __future__ import annotations
 
@@ -43,8 +43,7 @@ def show(store: Store, name: str, sample: str | None) -> None:
 
 
 def diagram(reliability: Reliability) -> go.Figure:
-    """Share hallucinated against predicted probability, one point a bin with its 95% interval; on the line, a
-    probability is what it says."""
+    """Share hallucinated against predicted probability, one point per bin with its 95% interval."""
     shares = [bin.hallucinated for bin in reliability.bins]
     values = np.array([bin.value for bin in shares], dtype=float)
     low, high = (np.array([getattr(bin, end) for bin in shares], dtype=float) for end in ("low", "high"))
@@ -113,13 +112,13 @@ def _fitted(store: Store, name: str, sample: str | None) -> step.Mapped:
 
 
 def _save(store: Store, mapped: step.Mapped) -> None:
-    """Pressed twice, the same map is kept again."""
+    """Keep the map. A second press keeps the same one again."""
     with shell.errors_kept("map_problem"):
         step.save(store, mapped, by=shell.user(), now=shell.now())
 
 
 def _offer(store: Store, mapped: step.Mapped) -> None:
-    """Keep the map with the saved operating point; without one, the way to it."""
+    """The button that keeps the map with the saved operating point; without a point, the way to one."""
     shell.show_kept_error("map_problem")
     saved = store.points.latest().get(mapped.config.name)
     with st.container(horizontal=True, vertical_alignment="center"):

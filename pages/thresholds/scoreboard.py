@@ -1,4 +1,4 @@
-"""The scoreboard as a page shows it: who leads, the table, the baselines apart from it, and who stays silent."""
+"""The scoreboard: who leads, the table, the baselines below it, and the detectors that scored nothing."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def show_leaders(board: step.Scoreboard) -> None:
 
 
 def choose(board: step.Scoreboard) -> str | None:
-    """The tables; the detector whose row is selected, kept across pages and in the address. None without any."""
+    """Show the tables; returns the detector whose row is selected, which is also kept in the address."""
     lines = [line for line in board.lines if not line.baseline]
     baselines = [line for line in board.lines if line.baseline]
     name = _selected(lines) if lines else None
@@ -60,7 +60,7 @@ def choose(board: step.Scoreboard) -> str | None:
 
 
 def show_silent(board: step.Scoreboard) -> None:
-    """Detectors that could score nothing, by why."""
+    """Detectors that could score nothing, by reason."""
     reasons: dict[str, list[str]] = {}
     for name, why in scoreboard.silent(board).items():
         reasons.setdefault(why, []).append(step.title_of(name))
@@ -92,7 +92,7 @@ def _selected(lines: Sequence[step.Line]) -> str:
 
 
 def _explain(board: step.Scoreboard) -> None:
-    """What labels these are, and what precision and recall are measured at."""
+    """Which labels these are, and where precision and recall are measured."""
     target = exact_share(step.DEFAULT.number)
     facts = [f"{count(board.n, 'label')}, {count(board.positives)} hallucinated"]
     if board.refused:

@@ -1,4 +1,4 @@
-"""What the Tune page shows of a threshold: charts, the sentence, figures, and the traces on either side of it."""
+"""The charts of the Tune page, and the threshold at hand drawn into them."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ BAND = "tune_band"
 def marks_of(
     data: evidence.Evidence, ruled: OperatingPoint, elbow: OperatingPoint, live: float | None
 ) -> list[charts.Mark]:
-    """What is worth seeing on the curve beside the threshold at hand: the policy's point, the elbow, the live one."""
+    """The points worth seeing on the curve beside the threshold at hand: the policy's, the elbow, the live one."""
     marks = []
     if ruled.feasible and ruled.policy != elbow.policy:
         marks.append(charts.Mark("policy", _legend(ruled), ruled.threshold, ruled.precision, ruled.recall))
@@ -47,8 +47,7 @@ def _legend(point: OperatingPoint) -> str:
 
 
 def show_charts(data: evidence.Evidence, marks: Sequence[charts.Mark], *, together: bool) -> None:
-    """The charts are the same wherever the threshold stands, so the browser does not draw them anew. `together`: with
-    bounds for all thresholds at once."""
+    """The charts, drawn once wherever the threshold stands. `together`: with bounds for all thresholds at once."""
     curve, bars = tune_setting.once(data, ("charts", together, tuple(marks)), lambda: _charts(data, together, marks))
     with st.container(key="tune-charts"):
         left, right = st.columns(2, gap="medium")
@@ -59,7 +58,7 @@ def show_charts(data: evidence.Evidence, marks: Sequence[charts.Mark], *, togeth
 
 
 def show_threshold(data: evidence.Evidence, setting: tune_setting.Setting, point: OperatingPoint) -> None:
-    """Below the charts: where the threshold stands, to be typed or dragged."""
+    """The threshold below the charts, to type or to drag."""
     with st.container(key="tune-slide"):
         left, right = st.columns(2, gap="medium")
     with left, st.container(horizontal=True, vertical_alignment="center", gap="medium"):
@@ -94,7 +93,7 @@ def _chart(figure: Any, key: str) -> None:
 
 
 def _dot(recall: float | None, precision: float | None) -> list[float] | None:
-    """The place on the curve's chart, from 0 to 1 on each axis."""
+    """The point's place on the precision-recall chart, from 0 to 1 on each axis."""
     low, high = charts.SHARES
     return (
         None if recall is None or precision is None else [(share - low) / (high - low) for share in (recall, precision)]
@@ -102,7 +101,7 @@ def _dot(recall: float | None, precision: float | None) -> list[float] | None:
 
 
 def _show_mark(point: OperatingPoint, span: tuple[float, float]) -> None:
-    """Marks the point in the charts `tune_bars`, whose scores are `span`, and `tune_curve`, of the same container."""
+    """Mark the point in the charts `tune_bars`, whose scores span `span`, and `tune_curve`."""
     _mark(
         key="tune_mark",
         data={
@@ -118,7 +117,7 @@ def _show_mark(point: OperatingPoint, span: tuple[float, float]) -> None:
 
 
 def live_threshold(store: Store, data: evidence.Evidence) -> float | None:
-    """The threshold in production, when it is for the same version and parameters of the detector."""
+    """The threshold in production, if it is for the same version and parameters of the detector."""
     newest = store.releases.list()[:1]
     entry = history.read_release(newest[0]).detectors.get(data.config.name) if newest else None
     same = entry is not None and (entry.version, entry.params) == (data.config.version, data.config.params)

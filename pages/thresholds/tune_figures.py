@@ -1,4 +1,4 @@
-"""What a threshold does: the sentence, figures with intervals, the traces on either side of it, and saving it."""
+"""What a threshold does: the sentence, figures with intervals, the traces on either side, and saving it."""
 
 from __future__ import annotations
 
@@ -54,8 +54,11 @@ VERDICTS = {
 def show_figures(
     point: OperatingPoint, per_day: float | None, *, flags: float | None = None, chance: float | None = None
 ) -> None:
-    """The sentence, the counts, and each figure with its interval. `flags` a day, where traffic was counted; `chance`
-    that a threshold chosen so is short of its target."""
+    """The sentence, the counts, and each figure with its interval.
+
+    `flags` a day are given where traffic was counted. `chance` is the probability that a threshold chosen like this
+    misses its target.
+    """
     rate = point.flag_rate.value
     estimated = None if per_day is None or rate is None else rate * per_day
     # Why a policy is not met stands above the charts already.
@@ -76,7 +79,7 @@ def show_figures(
 
 
 def show_nearby(store: Store, data: evidence.Evidence, point: OperatingPoint) -> None:
-    """The traces just on either side of the threshold, readable in place; where flag and gold differ is marked."""
+    """The traces just on either side of the threshold; where flag and gold differ is marked."""
     near = data.nearby(point.threshold, most=NEAR)
     rows = [*near.flagged[::-1], *near.passed]
     traces = _read(store, data.config, rows)
@@ -108,7 +111,7 @@ def _heading(row: Row, *, flagged: bool) -> trace_card.Heading:
 
 
 def _matrix(point: OperatingPoint) -> str:
-    """Numbers and our own words only."""
+    """The confusion matrix as HTML: numbers and words of ours only."""
     rows = (
         ("Flagged", point.true_positives, "", point.false_positives, "bad"),
         ("Passed", point.false_negatives, "bad", point.true_negatives, ""),
@@ -141,14 +144,14 @@ def _flags_a_day(rate: Interval, per_day: float | None) -> str:
 
 
 def _figure(name: str, value: str, reach: str, about: str) -> str:
-    """Numbers and our own words only."""
+    """A figure with its interval as HTML: numbers and words of ours only."""
     return f'<dl title="{about}"><dt>{name}</dt><dd>{value}</dd><dd>{reach}</dd></dl>'
 
 
 def save(store: Store, data: evidence.Evidence) -> None:
-    """Saves what the controls say now: the page may have been drawn a key press ago.
+    """Save what the controls say now: the page may have been drawn a key press ago.
 
-    Pressed twice, the second press saves the same point again: the latest counts, and it is the same.
+    A second press saves the same point again, and the latest counts.
     """
     with shell.errors_kept("tune_problem"):
         point = tune_setting.point_of(store, data, tune_setting.setting_for(store, data))

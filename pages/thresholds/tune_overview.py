@@ -20,7 +20,7 @@ from pages.components.text import plain
 
 
 def show_facts(store: Store, data: evidence.Evidence) -> None:
-    """What there is to go by: labels, positives, coverage with the reasons for what has no score."""
+    """Labels, positives and coverage, with the reasons why some have no score."""
     sweep = data.sweep
     if not sweep.n:
         return
@@ -48,7 +48,7 @@ def show_facts(store: Store, data: evidence.Evidence) -> None:
 
 
 def show_missing(data: evidence.Evidence) -> None:
-    """One class, no labels or no scores: what is missing, and where to get it."""
+    """What is missing for a sweep (a class, labels or scores), and where to get it."""
     missing, way = wording.capitalised(wording.missing(data.sweep) or ""), way_on(data)
     with st.container(border=True):
         st.markdown(f"**No threshold can be chosen yet.** {plain(missing)}.")
@@ -61,14 +61,14 @@ def show_missing(data: evidence.Evidence) -> None:
 
 
 def way_on(data: evidence.Evidence) -> Literal["label", "detect", "another detector"]:
-    """What brings a sweep about: labels of both classes, scores, or where every trace was run, another detector."""
+    """Where to get what the sweep lacks: labels, scores, or another detector if this one abstained on every trace."""
     if data.sweep.missing not in (Missing.NO_SCORES, Missing.HALLUCINATED_SCORED, Missing.CLEAN_SCORED):
         return "label"
     return "detect" if any(row.status is None for row in data.rows) else "another detector"
 
 
 def show_overview(store: Store, runs: Mapping[str, Sequence[Config]], sample: evidence_choice.SampleNames) -> None:
-    """Every detector that has scores, in the order given, with the point that is saved for it."""
+    """Every detector that has scores, in the given order, with its saved point."""
     saved = store.points.latest()
     rows = []
     for name, configs in runs.items():

@@ -20,8 +20,10 @@ from pages.thresholds import certify_panel, policy_controls, tune_charts, tune_f
 
 @st.fragment
 def explore(store: Store, data: evidence.Evidence, per_day: float | None, drawn: tuple[bool, bool]) -> None:
-    """Everything that follows the threshold. Moving it redraws this and reads no labels anew. `drawn` is what the part
-    above, which stands, was drawn for: a threshold set by hand, and which bounds."""
+    """Everything that follows the threshold: moving it redraws this and reads no labels again.
+
+    `drawn` is what the part above was drawn for: whether the threshold is set by hand, and which bounds.
+    """
     with shell.guarded():
         setting = tune_setting.setting_for(store, data)
         stale = st.session_state.pop("tune_stale", False)  # the table of all detectors, above, shows what is saved
@@ -43,12 +45,12 @@ def explore(store: Store, data: evidence.Evidence, per_day: float | None, drawn:
 
 
 def bounds() -> bool:
-    """Whether bounds for all thresholds at once are asked for."""
+    """Whether the user asked for bounds that hold for all thresholds at once."""
     return bool(st.session_state.get(tune_charts.BAND, False))
 
 
 def choose(store: Store, data: evidence.Evidence, live: float | None) -> tuple[bool, bool]:
-    """The policy and the charts, and what they were drawn for. They stand while the threshold moves."""
+    """The policy and the charts; returns what they were drawn for. They stay while the threshold moves."""
     setting = tune_setting.setting_for(store, data)
     tune_setting.tell_ignored(data)
     policy_controls.choose_policy(store, data, setting)

@@ -1,4 +1,4 @@
-"""What is asked of a threshold, and what is known of it."""
+"""Where the threshold stands: by which policy, how sure, or by hand; and the point that follows from it."""
 
 from __future__ import annotations
 
@@ -35,10 +35,12 @@ FIRST = {"precision": Policy("precision", 0.7), "recall": Policy("recall", 0.9),
 
 @dataclass(frozen=True)
 class Setting:
-    """Where the threshold stands, kept for the session. `where` is the configuration and sample it was set for; `rule`
-    the last policy but `manual`, which keeps its numbers while the threshold is moved by hand. `said`: the threshold
-    was typed or taken from a sentence, not dragged; only such a one goes to the address, as every change of that is one
-    more press of the browser's Back."""
+    """Where the threshold stands, kept for the session.
+
+    `where` is the configuration and sample it was set for. `rule` is the last policy but `manual`: it keeps its numbers
+    while the threshold is moved by hand. `typed`: the threshold was typed or taken by a button, not dragged. Only such
+    a one goes into the address, as every change of that is one more press of the browser's Back.
+    """
 
     where: tuple[int, SampleNames]
     rule: Policy
@@ -58,7 +60,7 @@ class Setting:
 
 
 def setting_for(store: Store, data: evidence.Evidence) -> Setting:
-    """The setting at hand, begun anew for another detector or sample: the default policy's choice."""
+    """The setting at hand; for another detector or sample a new one, with the default policy's choice."""
     where = (data.config.id, data.sample.names if data.sample else None)
     setting: Setting | None = st.session_state.get("tune_setting")
     if setting is None or setting.where != where:
@@ -71,7 +73,7 @@ def setting_for(store: Store, data: evidence.Evidence) -> Setting:
 
 
 def _addressed(where: tuple[int, SampleNames], span: tuple[float, float]) -> Setting:
-    """What the address asks for, as it was before a reload; else what one begins with."""
+    """What the address asks for, as before a reload; else the default."""
     strength: Strength = next(
         (strength for strength in STRENGTHS if strength == st.query_params.get("strength")), "measured"
     )
@@ -88,7 +90,7 @@ def _addressed(where: tuple[int, SampleNames], span: tuple[float, float]) -> Set
 
 
 def moved(store: Store, data: evidence.Evidence, setting: Setting) -> Setting:
-    """The setting with the threshold where its policy puts it."""
+    """The setting with the threshold that its policy chooses."""
     if setting.by_hand or data.sweep.missing:
         return setting
     try:
@@ -98,7 +100,7 @@ def moved(store: Store, data: evidence.Evidence, setting: Setting) -> Setting:
 
 
 def threshold_in(text: str, span: tuple[float, float]) -> float | None:
-    """The threshold that an address holds; None for what is no number within the span of the scores."""
+    """The threshold in an address; None if it is not a number within the span of the scores."""
     try:
         value = float(text)
     except ValueError:
@@ -107,7 +109,7 @@ def threshold_in(text: str, span: tuple[float, float]) -> float | None:
 
 
 def tell_ignored(data: evidence.Evidence) -> None:
-    """Says so where the threshold in the address could not be taken."""
+    """Say so if the threshold in the address could not be used."""
     if reason := st.session_state.pop(IGNORED, None):
         low, high = span_of(data)
         sentence = (
@@ -117,7 +119,7 @@ def tell_ignored(data: evidence.Evidence) -> None:
 
 
 def address(setting: Setting) -> None:
-    """Keeps the policy in the address, and a threshold that was said."""
+    """Keep the policy in the address, and a threshold that was typed."""
     typed = setting.by_hand and setting.typed
     values = {"policy": str(setting.rule), "strength": setting.strength}
     values |= {"threshold": repr(setting.threshold)} if typed else {}
@@ -128,8 +130,10 @@ def address(setting: Setting) -> None:
 
 
 def point_of(store: Store, data: evidence.Evidence, setting: Setting) -> OperatingPoint:
-    """The point that the setting chooses; where it is to be certified, the certified one, or until there is one what
-    the labels at hand make of it."""
+    """The point that the setting chooses.
+
+    If it is to be certified: the certified point, or until there is one, the point that the labels at hand give.
+    """
     if setting.strength_in_force == "certified":
         at = attempts.certified(store, data.config.name, data.config.id, setting.rule.number)
         if at:
@@ -146,8 +150,10 @@ def _chosen(store: Store, data: evidence.Evidence, policy: Policy, strength: Str
 
 
 def once(data: evidence.Evidence, key: Hashable, make: Callable[[], T]) -> T:
-    """What `make` gives, kept for the session while it is about these labels: a threshold that moves asks again, and a
-    million labels are not gone through for it."""
+    """What `make` returns, kept for the session as long as it is about these labels.
+
+    Moving the threshold asks again and again, and must not go through a million labels every time.
+    """
     cache = st.session_state.get("tune_kept")
     if cache is None or cache[0] is not data:
         cache = st.session_state["tune_kept"] = (data, {})
@@ -158,15 +164,14 @@ def once(data: evidence.Evidence, key: Hashable, make: Callable[[], T]) -> T:
 
 
 def flags_a_day(store: Store, data: evidence.Evidence, setting: Setting, point: OperatingPoint) -> float | None:
-    """As counted in the traffic, where the policy is about that."""
+    """Flags a day as counted in the traffic, if the policy is about them."""
     if setting.policy.kind != "alerts":
         return None
     return traffic(store, data).flags_a_day(point.threshold, point.flag_when)
 
 
 def chance(data: evidence.Evidence, setting: Setting, point: OperatingPoint) -> float | None:
-    """The chance that a measured precision, chosen on labels like these, is short of its target; None where more than
-    measured is known."""
+    """The probability that a measured precision misses its target; None if it is bounded or certified."""
     if setting.strength_in_force == "bounded" or point.guarantee:
         return None
     policy = setting.policy
@@ -183,7 +188,7 @@ def _traffic(store: Store, config: Config, sample: SampleNames, _data: evidence.
 
 
 def span_of(data: evidence.Evidence) -> tuple[float, float]:
-    """The scores there are, with a little room on both sides, so that a threshold may flag nothing or everything."""
+    """The span of the scores with some room on both sides, so that a threshold may flag nothing or everything."""
     thresholds = data.sweep.thresholds
     low, high = float(thresholds.min()), float(thresholds.max())
     room = 0.03 * (high - low) or max(abs(low) * 0.5, 0.5)
@@ -191,7 +196,7 @@ def span_of(data: evidence.Evidence) -> tuple[float, float]:
 
 
 def step_of(data: evidence.Evidence) -> float:
-    """A round step, 300 to 750 of them in the span: as fine as a drag can be, and still quick by arrow key."""
+    """A round step, 300 to 750 of them in the span: fine enough for dragging, quick enough for arrow keys."""
     low, high = span_of(data)
     most = (high - low) / 300
     power = 10.0 ** math.floor(math.log10(most))

@@ -1,4 +1,4 @@
-"""Choosing files and saying what their columns are."""
+"""Choosing files to import, and which of their columns is what."""
 
 from __future__ import annotations
 
@@ -46,9 +46,9 @@ def choose_files() -> list[ImportFile]:
 
 
 def look(files: list[ImportFile], format: str) -> tuple[list[ImportFile], bool, bool]:
-    """Shows the beginning of each file and asks for its columns where they are in doubt.
+    """Show the beginning of each file and ask for its columns where they are in doubt.
 
-    Returns the files with their columns, whether they can be imported, and whether labels were seen in them.
+    Returns the files with their columns, whether they can be imported, and whether any holds labels.
     """
     ready, able, labels = [], True, False
     for number, file in enumerate(files):
@@ -79,7 +79,7 @@ def format_names() -> list[str]:
 
 
 def _spooled(upload: Any) -> ImportFile:
-    """The upload as a file, written once a session: reading it takes a path."""
+    """The upload as a file, written once per session: reading it takes a path."""
     spooled: dict[str, ImportFile] = st.session_state.setdefault("import_spooled", {})
     if upload.file_id not in spooled:
         folder = tempfile.TemporaryDirectory(prefix="touchstone-upload-")
@@ -92,12 +92,12 @@ def _spooled(upload: Any) -> ImportFile:
 
 
 def _in_doubt(parsed: Preview) -> bool:
-    """Tables name their columns as they please; JSON lines are asked about only where they have no answer."""
+    """Whether to ask: tables name their columns as they please, JSON lines only if they have no answer."""
     return parsed.format in ("csv", "parquet") or "answer" not in parsed.columns
 
 
 def _columns(parsed: Preview, number: int) -> dict[str, str]:
-    """Asks which column holds which field, the likely ones chosen."""
+    """Ask which column holds which field, with a guess."""
     st.markdown("Which column is what?")
     names = ["", *parsed.columns]
     chosen = {}

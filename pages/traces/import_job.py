@@ -1,4 +1,4 @@
-"""An import under way. It runs in a thread of its own, so that a rerun of the page neither stops nor repeats it."""
+"""A running import. It has a thread of its own, so that a rerun of the page neither stops nor repeats it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ log = logging.getLogger("touchstone")
 
 @dataclass(frozen=True, slots=True)
 class ImportFile:
-    """A file to import, and how. `keep` holds a temporary folder alive as long as its file is needed."""
+    """A file to import. `keep` holds its temporary folder as long as it is needed."""
 
     name: str
     path: Path
@@ -68,11 +68,11 @@ class ImportJob:
         return time.monotonic() - self._began if self.running else self.seconds
 
     def total(self, figure: str) -> int:
-        """Over all files: imported, duplicates, rejected, labels or repaired."""
+        """The sum over all files of one figure of their reports: imported, duplicates, rejected, labels or repaired."""
         return sum(getattr(state.report, figure) for state in self.files)
 
     def stop(self) -> None:
-        """Ends after the batch at hand; what was imported stays."""
+        """Stop after the current batch; what was imported stays."""
         self._stop.set()
 
     def _run(self) -> None:

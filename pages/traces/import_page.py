@@ -12,7 +12,7 @@ from pages.traces.import_report import show_progress, show_report
 
 
 def start(files: list[ImportFile], labels_as: str | None, strict: bool) -> None:
-    """One job a session; pressing twice starts nothing twice, and the store takes no trace twice anyway."""
+    """Start the import, one per session. The store takes no trace twice anyway."""
     job = st.session_state.get("import_job")
     if job is None or not job.running:
         traces = shell.store().traces

@@ -1,4 +1,4 @@
-"""How far an import is, and what it did."""
+"""The progress of an import, and what it did."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pages.traces.import_job import FileState, ImportJob
 
 @st.fragment(run_every=0.5)
 def show_progress(job: ImportJob) -> None:
-    """Bar, rate, time left and Stop; the whole page is drawn anew once it is over."""
+    """Progress, rate, time left and Stop; redraws the whole page once it is over."""
     if not job.running:
         st.rerun()
     done = job.total("imported") + job.total("duplicates") + job.total("rejected")

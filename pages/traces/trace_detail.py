@@ -1,4 +1,4 @@
-"""One trace with everything known of it: the card, each detector's score with its evidence, gold, label history."""
+"""One trace: the card, each detector's score with its evidence, gold, and all its labels."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ HEAT = "token probabilities"
 
 
 def show(store: Store, trace_id: str) -> None:
-    """The trace with this id; a sentence where there is none."""
+    """The trace with this id, or a sentence if there is none."""
     pk = store.traces.find(trace_id)
     stored = store.traces.get(pk) if pk is not None else None
     if pk is None or stored is None:
@@ -50,7 +50,7 @@ def _newest(scores: Sequence[tuple[Config, Score]]) -> dict[str, tuple[Config, S
 
 
 def _decision(store: Store, pk: int) -> None:
-    """What the newest release that looked at it decided; nothing where none has."""
+    """The decision of the newest release that looked at it, if any."""
     decided = store.decisions.newest([pk]).get(pk)
     if decided is None:
         return
@@ -72,7 +72,7 @@ def _gold(gold: str | None) -> str:
 
 
 def _chosen(scores: dict[str, tuple[Config, Score]], *, heat: bool, key: str) -> str | None:
-    """Which detector's evidence the card marks; HEAT for how likely each of the answer's tokens was."""
+    """Which detector's evidence the card marks; HEAT for the probability of each token."""
     names = [name for name, (_, score) in scores.items() if score.evidence]
     names += [HEAT] if heat else []
     if not names:
@@ -121,7 +121,7 @@ def _scores(scores: dict[str, tuple[Config, Score]], live: ThresholdsFile | None
 
 
 def _limit(live: ThresholdsFile | None, config: Config) -> str | None:
-    """Where the live release flags, if it is about scores like these."""
+    """Where the live release flags, if it is for the same version and parameters."""
     entry = live.detectors.get(config.name) if live else None
     if entry is None or (entry.version, dict(entry.params)) != (config.version, dict(config.params)):
         return None

@@ -1,4 +1,4 @@
-"""The filter of the traces page, kept in the address so that what one person sees another can open."""
+"""The filter of the Traces page. It is kept in the address, so that it can be shared."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ KEYS = ("text", "model", "operation", "attribute", "label", "since", "until")
 
 
 def draw(store: Store) -> TraceFilter:
-    """Draws the widgets, which read and write the address, and returns what they say."""
+    """Draw the widgets, which read and write the address; returns the filter."""
     models, operations = _models_and_operations(store)
     row = st.container(horizontal=True, vertical_alignment="bottom", gap="small", wrap=False)
     text = row.text_input(
@@ -99,7 +99,7 @@ def _models_and_operations(store: Store) -> tuple[list[str], list[str]]:
 
 
 def _with(key: str, options: list[str]) -> list[str]:
-    """The options and what the address names beside them."""
+    """The options, and what the address names beside them."""
     return sorted({*options, *st.query_params.get_all(key), *(st.session_state.get(key) or [])})
 
 

@@ -1,4 +1,4 @@
-"""The table of traces: its pages, its flags, and the row that is read below."""
+"""The table of traces: its pages, the flags, and the row that is read below."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ MOST_COUNTED = 10_000
 
 
 def pages_seen(where: TraceFilter) -> list[tuple[datetime | None, int] | None]:
-    """Where each page seen so far begins, the current one last; a new filter starts at the first."""
+    """Where each page so far begins, the current one last; a new filter starts at the first."""
     key = _key(where, 0)
     if st.session_state.get("browse_filter") != key:
         if "browse_filter" in st.session_state:
@@ -60,7 +60,7 @@ def _older(after: tuple[datetime | None, int]) -> None:
 
 
 def flags_of(store: Store, page: Page) -> dict[int, str]:
-    """What the newest release that looked at a trace flagged, by key: "page: rouge_l (v3)"; "none (v3)"."""
+    """What the newest release flagged, by trace: "page: rouge_l (v3)"; "none (v3)"."""
     return {
         pk: f"{decision.tier}: {', '.join(decision.flags)} (v{decision.version})"
         if decision.flags
@@ -70,7 +70,7 @@ def flags_of(store: Store, page: Page) -> dict[int, str]:
 
 
 def show_table(store: Store, page: Page, where: TraceFilter, number: int) -> None:
-    """The traces of page `number`; the one whose row is ticked goes to the address."""
+    """The traces of page `number`; ticking a row puts it into the address."""
     flags, key = flags_of(store, page), _key(where, number)
     rows = [
         {

@@ -17,7 +17,7 @@ EVERY = "All detectors"
 
 
 def verdict(report: step.Report) -> None:
-    """The plain verdict and the one next step."""
+    """The verdict and what to do next."""
     urgent = bool(report.moved)
     lacking = [line for line in report.lines if line.state in ("not scored", "partly scored")]
     with st.container(border=True):

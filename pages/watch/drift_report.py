@@ -1,4 +1,4 @@
-"""The Drift page's parts: the verdict, a table of the tests, small charts of both windows' scores."""
+"""The Drift page's parts: facts, a table of the tests, and small charts of both windows' scores."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def show_facts(report: step.Report) -> None:
 
 
 def show_charts(lines: Sequence[step.DetectorDrift]) -> None:
-    """Small multiples, those that ask for something first."""
+    """Small multiples, those that need action first."""
     drawn = [line for line in sorted(lines, key=urgency) if line.bins is not None]
     if not drawn:
         return
@@ -77,7 +77,7 @@ def _model(line: step.DetectorDrift) -> str:
 
 
 def show_table(lines: Sequence[step.DetectorDrift]) -> None:
-    """Every test with its figures, the ones that ask for something first."""
+    """Every test with its figures, those that need action first."""
     st.dataframe(
         [_row(line) for line in sorted(lines, key=urgency)], hide_index=True, placeholder="–", column_config=_COLUMNS
     )

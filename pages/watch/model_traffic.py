@@ -25,7 +25,7 @@ COLOURS = ("#009E73", "#E69F00", "#56B4E9", "#CC79A7", "#7A5195", "#B8860B")
 
 
 def choose_by(store: Store) -> str:
-    """What traces are told apart by, kept in the address; a prompt's version, where there is one, is easily found."""
+    """The attribute that tells traces apart, the model by default; kept in the address."""
     names = step.offered(store)
     wanted = st.query_params.get("by") or "model"
     by = st.selectbox(
@@ -41,7 +41,7 @@ def load(store: Store, by: str, sample: SampleNames) -> step.Registry:
 
 
 def show_traffic(registry: step.Registry) -> None:
-    """The share of the traffic that each value had, by day or week; the oldest at the bottom."""
+    """Each value's share of the traffic, by day or week; the oldest at the bottom."""
     dated = [value.name for value in reversed(registry.values) if value.name in registry.traffic]
     if not dated:
         st.caption("These traces carry no time, so there is no traffic to show.")
@@ -51,7 +51,7 @@ def show_traffic(registry: step.Registry) -> None:
 
 
 def traffic(registry: step.Registry, names: Sequence[str]) -> go.Figure:
-    """Stacked shares. Names come from traces and show as they are written."""
+    """Stacked shares. Names come from traces and are shown as they are written."""
     most = sorted(names, key=lambda name: -sum(registry.traffic[name].values()))[:MOST]
     days = sorted({day for counts in registry.traffic.values() for day in counts})
     totals = [sum(counts.get(day, 0) for counts in registry.traffic.values()) for day in days]
@@ -85,7 +85,7 @@ def named(name: str) -> str:
 
 
 def show_table(registry: step.Registry) -> None:
-    """Every value, newest first, with its labels and what they say."""
+    """Every value, newest first, with its labels and how often it hallucinated."""
     st.dataframe(
         [row_of(registry, value) for value in registry.values], hide_index=True, column_config=columns(registry)
     )

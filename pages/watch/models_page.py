@@ -15,7 +15,7 @@ from pages.watch import model_traffic
 
 
 def what_next(registry: step.Registry) -> None:
-    """A model without labels can be sampled; one that the release does not know can be rechecked."""
+    """The next step: a model that the release does not know may have drifted; one without labels can be sampled."""
     new = [value.name for value in registry.values if value.released is False and value.name != model_traffic.NONE]
     unlabelled = [value.name for value in registry.values if not value.labels and value.name != model_traffic.NONE]
     with st.container(border=True):

@@ -16,7 +16,7 @@ from pages.watch import recalibrate_release, recalibration, unreleased
 
 
 def rescore(store: Store) -> None:
-    """Queues what is missing and starts a worker, unless a run is going already."""
+    """Queue the missing scores and start a worker, unless a run is going already."""
     if any(run_view.is_going(run) for run in store.runs.recent(1)):
         return
     with shell.errors_kept("recalibrate_problem"):
@@ -25,7 +25,7 @@ def rescore(store: Store) -> None:
 
 
 def _tried(plan: planning.Plan, newest: Run | None) -> bool:
-    """Whether the last run was for what is missing: what failed in it is not waited for."""
+    """Whether the last run covered what is missing: what failed in it need not be waited for."""
     waiting = {due.name for due in plan.due if due.waiting}
     ran = {spec["name"] for spec in newest.detectors} if newest and newest.status == "done" else set()
     return waiting <= ran

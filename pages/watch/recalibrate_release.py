@@ -1,4 +1,4 @@
-"""Releasing what a recalibration gave, once, and what came of it."""
+"""Releasing the outcome of a recalibration, and what came of it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from pages.watch import recalibration
 
 
 def release(store: Store, outcome: step.Outcome) -> None:
-    """Releases what the page shows, or nothing: a second press finds that number taken."""
+    """Release what the page shows. A second press finds that number taken."""
     state = st.session_state
     note, reason = (str(state.get(f"recalibrate_{key}") or "").strip() for key in ("note", "reason"))
     after = settings.releases()
@@ -34,7 +34,7 @@ def release(store: Store, outcome: step.Outcome) -> None:
 
 
 def tell() -> None:
-    """What the last press did."""
+    """Show what the last press did."""
     shell.show_kept_error("recalibrate_problem")
     if done := st.session_state.pop("recalibrate_done", None):
         version, result, problems = done
@@ -64,7 +64,7 @@ def _stands(outcome: step.Outcome) -> None:
 
 
 def offer(store: Store, outcome: step.Outcome) -> None:
-    """The note, the reason where something gets worse, and the one button."""
+    """The note, a reason if something gets worse, and the button."""
     if not outcome.changes:
         _stands(outcome)
         for model in unknown_models(store, outcome.plan.release)[:3]:

@@ -1,4 +1,4 @@
-"""The Recalibrate page's parts: why, old and new curves side by side, the new points, what a release would change."""
+"""The Recalibrate page's parts: why, old and new curves, the new points, and what a release would change."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def _outcome(
 
 
 def show_why(plan: planning.Plan) -> None:
-    """The reasons, or that there is none."""
+    """Why to recalibrate, or that there is no reason."""
     labels = f"{count(plan.labels, 'label')} of {plain(plan.sample.name, 60)}" if plan.sample else (
         f"all {count(plan.labels, 'label')}"
     )  # fmt: skip
@@ -108,7 +108,7 @@ _COLUMNS: dict[str, Any] = {
 
 
 def show_curves(redone: Sequence[step.Redone]) -> None:
-    """Old and new sweeps of what changed, side by side; none where only labels came."""
+    """Old and new sweeps side by side, for detectors whose scores changed."""
     drawn = [
         changed
         for changed in redone
@@ -136,7 +136,7 @@ def _curve(redone: step.Redone) -> None:
 
 
 def show_impact(outcome: step.Outcome) -> None:
-    """What the release would do to those who act on it."""
+    """What the release would change for those who act on its flags."""
     if outcome.impact:
         st.markdown(f"**{plain(impact.summary(outcome.impact), 600)}**")
         for check in outcome.impact.worse:

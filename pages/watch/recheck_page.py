@@ -14,7 +14,7 @@ from pages.watch import recheck_screen, recheck_start, unreleased
 
 
 def decided(state: step.State) -> None:
-    """What to do now that it is known."""
+    """What to do once it is decided."""
     with st.container(horizontal=True):
         fell = state.decision == "fell below"
         key, text, icon = (

@@ -1,4 +1,4 @@
-"""The Recheck page's parts: which detector, how far the evidence is, the flagged trace to label now."""
+"""The Recheck page's parts: which detector, the evidence so far, and the flagged trace to label now."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ NAME = "recheck"
 
 
 def choose(store: Store, file: ThresholdsFile) -> tuple[str, str | None]:
-    """The detector and the model of whose traffic flags are rechecked, both kept in the address."""
+    """The detector, and the model whose traffic is rechecked; both are kept in the address."""
     names = [rule.detector for rule in file.rules]
     models = [name for name in store.traces.facet(TraceFilter(), "model") if name != "(none)"]
     left, right, _ = st.columns([1, 1, 1])
@@ -52,7 +52,10 @@ def choose(store: Store, file: ThresholdsFile) -> tuple[str, str | None]:
 
 
 def when_released(metrics: Metrics) -> str:
-    """The precision of a release, and on what: it knows how many labels there were, not how many of them it flagged."""
+    """The precision of a release and its labels.
+
+    A release knows how many labels it was measured on, not how many of them it flagged.
+    """
     value = metrics.precision
     if value.value is None:
         return f"its precision was unknown, from {labelled(metrics.n, metrics.positives)}"
@@ -61,7 +64,7 @@ def when_released(metrics: Metrics) -> str:
 
 
 def evidence(state: step.State) -> go.Figure:
-    """Both e-values after every label; whichever reaches the line first decides."""
+    """Both e-values after every label; the first to reach the line decides."""
     n = np.arange(len(state.path.holds) + 1)
     needed = float(np.exp(state.standing.log_needed))
     series = (("it fell below", state.path.fell, VERMILLION, "solid"), ("it holds", state.path.holds, BLUE, "dash"))
@@ -114,7 +117,7 @@ def show_evidence(state: step.State) -> None:
 
 @st.fragment
 def screen(store: Store, recheck: Recheck) -> None:
-    """All that changes from one trace to the next; the whole page is drawn anew once it is decided."""
+    """All that changes from one trace to the next; redraws the whole page once it is decided."""
     with shell.guarded():
         state = step.state(store, recheck, now=shell.now())
         if state.done or not state.left:

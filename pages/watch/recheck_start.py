@@ -1,4 +1,4 @@
-"""Starting a recheck: the precision to hold, and drawing the flagged traces."""
+"""Starting a recheck: the precision to hold, and drawing more flagged traces."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pages.watch import recheck_screen
 
 
 def begin(store: Store, detector: str, model: str | None) -> None:
-    """Pressed twice, the second finds the recheck under way."""
+    """Begin the recheck. A second press finds it under way."""
     with labelling_surface.errors_kept(recheck_screen.NAME):
         target = st.session_state.get("recheck_target")
         step.begin(
@@ -31,7 +31,7 @@ def more(store: Store, detector: str, model: str | None) -> None:
 
 
 def offer(store: Store, entry: DetectorEntry, detector: str, model: str | None, *, again: bool) -> None:
-    """The start: what it will hold the precision against, and what it costs."""
+    """The form that starts a recheck: the precision to test, and how a recheck works."""
     policy = parse(entry.policy)
     promised = entry.guarantee.target if entry.guarantee else policy.value if policy.kind == "precision" else None
     if not again:

@@ -1,4 +1,4 @@
-"""What the Watch pages show as long as there is no release to watch."""
+"""What the Watch pages show until something is released."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pages import shell
 
 
 def show(then: str) -> None:
-    """`then`: a sentence of ours on what the page does once there is one."""
+    """`then` says what the page will do once there is a release."""
     with st.container(border=True):
         st.markdown(f"**Nothing is released yet.** {then}")
         st.page_link(shell.page("tune"), label="Choose thresholds", icon=":material/tune:")

@@ -9,13 +9,13 @@ from pages import shell
 
 
 def fill() -> None:
-    """A second press finds a store that is not empty, and changes nothing."""
+    """Load the sample traces. A second press finds a store that is not empty, and changes nothing."""
     with shell.errors_kept("home_problem"), st.spinner("Loading the sample traces …"):
         demo.fill(shell.store(), shell.now())
 
 
 def begin() -> None:
-    """An empty store: what this is, and two ways to start."""
+    """What Touchstone is, and two ways to start."""
     st.markdown(
         "Touchstone finds out, from traces you label, where the threshold of each hallucination detector should be, "
         "and how sure you may be of it."

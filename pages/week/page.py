@@ -31,7 +31,7 @@ def show_proposals(store: Store, now: datetime) -> None:
 
 
 def show_fallen(store: Store, release: Release | None) -> None:
-    """Thresholds of the live release that a recheck found to be below their target."""
+    """Thresholds of the live release that a recheck found below their target."""
     for state in fallen(store, release.version) if release else ():
         with st.container(border=True, horizontal=True, vertical_alignment="center"):
             st.markdown(f":material/trending_down: {plain(recheck.verdict(state), 400)}", width="stretch")

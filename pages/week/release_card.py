@@ -1,4 +1,4 @@
-"""The live release on the home page: what it holds, how old it is, and which models it knows nothing of."""
+"""The live release on the home page: what it holds, how old it is, and which models it does not know."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def show_release(release: Release | None, now: datetime) -> None:
 
 
 def show_unknown_models(models: Sequence[UnknownModel], release: Release | None) -> None:
-    """A model that the release's labels do not know: thresholds are not known to hold for it."""
+    """Models that the release was made without: its thresholds may not hold for them."""
     if release is None:
         return
     for model in models[:3]:
@@ -67,7 +67,7 @@ def _row(name: str, entry: DetectorEntry) -> dict[str, str]:
 
 
 def _strength(entry: DetectorEntry) -> str:
-    """How sure its precision is: "certified ≥ 70%", "measured"."""
+    """How sure the precision is: "certified ≥ 70%", "measured"."""
     sure = entry.guarantee
     return f"{entry.strength} ≥ {exact_share(sure.target)}" if sure else entry.strength
 

@@ -1,4 +1,4 @@
-"""The two charts of the home page: how often the live release flags, and how well its precision is known."""
+"""The charts of the home page: traffic, flags by the live release, and how well its precision is known."""
 
 from __future__ import annotations
 
@@ -26,8 +26,7 @@ _TIERS: tuple[tuple[Tier, str], ...] = (("page", charts.VERMILLION), ("signal", 
 
 @dataclass(frozen=True)
 class KnownPrecision:
-    """How well the precision of a detector or an ensemble is known, from `labels` labels, flagged or not, of which
-    `positives` are hallucinated."""
+    """How well a precision is known: from `labels` labels, flagged or not, `positives` of them hallucinated."""
 
     name: str
     precision: Interval
@@ -125,7 +124,7 @@ def flags_a_day(counts: Mapping[Tier, Mapping[str, int]], *, last: date) -> go.F
 
 
 def precision_known(rows: Sequence[KnownPrecision]) -> go.Figure:
-    """One line a detector: its measured precision with the 95% interval, and what is bounded or certified."""
+    """One line per detector: its measured precision with the 95% interval, and what is bounded or certified."""
     names = [
         f"{charted(visible(row.name, 40))}<br>{_SMALL.format(labelled(row.labels, row.positives))}" for row in rows
     ]

@@ -17,7 +17,7 @@ _DONE, _NOW, _TODO = ":primary[:material/check:]", ":material/arrow_forward:", "
 
 @dataclass(frozen=True, slots=True)
 class Card:
-    """One step as it stands: a headline, a quiet second line, and how far it is (0 to 1) where that is known."""
+    """One step: a headline, a second line in small print, and its progress (0 to 1) where that is known."""
 
     step: Step
     title: str

@@ -172,7 +172,7 @@ def test_the_traces_on_either_side_are_read_in_place(own: App, page: Any) -> Non
 
 def test_a_policy_that_nothing_meets_is_never_passed_over(own: App, page: Any) -> None:
     tuning(page, own, ABOVE)
-    page.get_by_text("No threshold reaches precision 0.70").wait_for()
+    page.get_by_text("No threshold reaches a precision of 70%").wait_for()
     assert page.get_by_role("button", name="Save as operating point").is_disabled()
     page.get_by_role("button", name="Take the nearest by hand").click()
     page.get_by_text("Set by hand").wait_for()

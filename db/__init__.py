@@ -20,7 +20,7 @@ from db.traces import Traces
 
 
 class Store:
-    """One open store. Each part answers one kind of question; none hands out connections."""
+    """An open store. Each part reads and writes one kind of thing."""
 
     def __init__(self, url: str, *, create: bool = True) -> None:
         self.url = url
@@ -50,8 +50,7 @@ class Store:
         return shown(self.url)
 
     def revision(self, *groups: Group) -> Revision:
-        """A key that changes with every write to one of these groups of tables, of any process; without groups, with
-        every write. One query."""
+        """A key that changes with every write to these groups of tables, by any process. No groups means all."""
         with reading(self.engine) as connection:
             return revision.read(connection, groups)
 
@@ -60,7 +59,7 @@ class Store:
 
 
 def open_store(url: str, *, create: bool = True) -> Store:
-    """Opens the store, making or migrating it as needed. Raises BadInput or StoreError with a sentence."""
+    """Open a store, and create or migrate it as needed. Raises BadInput or StoreError."""
     return Store(url, create=create)
 
 

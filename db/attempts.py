@@ -110,7 +110,7 @@ class Rechecks(_Attempts[Recheck]):
         by: str,
         now: datetime,
     ) -> Recheck:
-        """A sample has one recheck: begun again, it is the one that stands."""
+        """Start the recheck of a sample, or return the one it has."""
         row = {"detector": detector, "version": version, "config_id": config_id, "sample_id": sample_id}
         with self._writing() as connection:
             serialise(connection)

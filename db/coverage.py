@@ -1,4 +1,4 @@
-"""Questions about the scores of many traces: how far they reach, how many of each model, some drawn by chance."""
+"""The scores of many traces: how many there are, some drawn at random, several configurations side by side."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Coverage(Aggregate):
     def tallies(
         self, *, sample_id: int | None = None, labelled: bool = False, config_id: int | None = None
     ) -> dict[int, Tally]:
-        """By configuration, what it made of the members of a sample, of the labelled traces, or of all."""
+        """How each configuration scored the members of a sample, the labelled traces, or all."""
         contents = _contents(sample_id, labelled).subquery()
         # Every refusal quotes its own sentence; they count as one.
         reason = sa.case((ScoreRow.status == "refusal", None), else_=ScoreRow.reason).label("why")
@@ -86,9 +86,11 @@ class Coverage(Aggregate):
     def draw(
         self, config_id: int, where: TraceFilter, most: int, *, rng: np.random.Generator, random: bool = False
     ) -> DrawnScores:
-        """At most so many of the window's traces, by chance: those whose content hashes, themselves digits of chance,
-        come first after a random one. The index of scores is in their order, so no more than these need be read;
-        traces of one content come together, and are one group."""
+        """At most `most` of the matching traces, at random: those whose content hashes follow a random one.
+
+        Hashes are as good as random, and the index of scores is in their order, so no other rows are read. Traces of
+        one content come together; they are one group.
+        """
         columns = (ScoreRow.content_hash, ScoreRow.value, TraceRow.source_group)
         query = _scored(select(*columns), config_id, where, random=random)
         query = query.order_by(ScoreRow.content_hash, TraceRow.id)

@@ -237,11 +237,8 @@ def _migrate(engine: Engine, *, create: bool) -> None:
     """Brings the schema to HEAD. Alembic is imported only when there is something to do: it is slow to load."""
     with engine.connect() as connection:
         tables = set(inspect(connection).get_table_names())
-        at = (
-            connection.scalar(select(literal_column("version_num")).select_from(text("alembic_version")))
-            if "alembic_version" in tables
-            else None
-        )
+        version: Select[str] = select(literal_column("version_num")).select_from(text("alembic_version"))
+        at = connection.scalar(version) if "alembic_version" in tables else None
     if at == HEAD:
         return
     if at is None and not create:

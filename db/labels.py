@@ -65,7 +65,7 @@ class Labels(Aggregate):
         return added, [label.trace_id for label in labels if label.trace_id not in keys]
 
     def skip(self, pk: int, *, sample_id: int, labeller: str, now: datetime) -> None:
-        """Puts the trace at the end of this labeller's queue. Skipping it again changes nothing but the time."""
+        """Moves the trace to the end of this labeller's queue; skipping it again moves it again."""
         key = {"sample_id": sample_id, "trace_pk": pk, "labeller": labeller}
         with self._writing() as connection:
             where = [getattr(SkipRow, name) == value for name, value in key.items()]
@@ -108,7 +108,7 @@ class Labels(Aggregate):
         return Place(position, size - left, skipped, size, pace[len(pace) // 2] if pace else None)
 
     def of_flagged_only(self) -> set[int]:
-        """The keys of the traces whose every label was given because a threshold flagged them."""
+        """The keys of the traces that were labelled only because a threshold flagged them."""
         by = select(SampleRow.id).where(SampleRow.design == "fresh-flagged")
         another = aliased(LabelRow)
         elsewhere = select(another.id).where(

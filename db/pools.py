@@ -1,4 +1,4 @@
-"""Questions about a pool of traces to draw from, as arrays and as the store stood at one moment."""
+"""Pools of traces to draw samples from, as arrays, as the store was at one moment."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ NEVER = datetime(1970, 1, 1, tzinfo=UTC)
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """What the store held: traces, labels and samples up to these keys, scores up to this time. What comes later is
-    not in a pool, so that a sample can be topped up from the very traces it was drawn from."""
+    """A state of the store: traces, labels and samples up to these keys, scores up to this time. A pool ignores what is
+    newer, so that a sample is topped up from the traces it was drawn from."""
 
     trace: int
     label: int
@@ -56,7 +56,7 @@ class Flagged:
 
 class Pools(Aggregate):
     def moment(self) -> Moment:
-        """The store as it stands."""
+        """The present state of the store."""
         newest = select(func.max(ScoreRow.scored_at)).where(ScoreRow.config_id == ConfigRow.id)
         with self._reading() as connection:
             trace, label, sample = (

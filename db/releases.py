@@ -35,7 +35,7 @@ class ReleaseRequest:
 
     @property
     def full_note(self) -> str:
-        """The note with the reason in it: who reads only notes must not miss what is worse on purpose."""
+        """The note with the reason, so that people who read only notes see what is worse on purpose."""
         return "\n".join(filter(None, [self.note, f"Reason: {self.reason}" if self.reason else ""]))
 
 
@@ -79,11 +79,11 @@ class Releases(Aggregate):
         now: datetime,
         settles: Callable[[Connection, int], None] | None = None,
     ) -> Iterator[Release]:
-        """Keeps version n+1 as the body of the `with` ends well; an error in it keeps nothing.
+        """Stores version n+1 when the body of the `with` succeeds; after an error in it nothing is stored.
 
         `make(version, previous document)` returns the document; it is called inside the transaction, so two releases
-        at once get two numbers and each names the one it replaces. `settles(connection, version)` writes what is kept
-        or not with the release.
+        at once get two numbers and each names the one it replaces. `settles(transaction, version)` writes what belongs
+        to the release, in the same transaction.
         """
         with self._writing() as connection:
             serialise(connection)

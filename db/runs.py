@@ -1,4 +1,4 @@
-"""Questions about runs: queue one, claim it, tell how far it is, ask it to stop."""
+"""Runs of detectors: queue one, claim it, store its progress, ask it to stop."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class Runs(Aggregate):
         return self.get(run_id)
 
     def claim(self, worker: str, *, now: datetime, run_id: int | None = None) -> Run | None:
-        """The oldest run that waits, or whose worker died; it is this worker's from now on. None when there is none."""
+        """Give this worker the oldest run that waits or whose worker died; None when there is none."""
         free = sa.or_(RunRow.status == "queued", sa.and_(RunRow.status == "running", RunRow.heartbeat_at < now - STALE))
         candidate = select(RunRow.id).where(free, *([RunRow.id == run_id] if run_id is not None else []))
         with self._writing() as connection:
@@ -82,7 +82,7 @@ class Runs(Aggregate):
     def progress(
         self, run_id: int, worker: str, *, total: int, done: int, counts: Mapping[str, Any], now: datetime
     ) -> bool:
-        """Keeps how far the run is. False when it should end here: somebody pressed Stop, or it has another worker."""
+        """Store the progress of a run. False when it should end: somebody pressed Stop, or it has another worker."""
         mine = (RunRow.id == run_id, RunRow.worker == worker)
         with self._writing() as connection:
             connection.execute(

@@ -1,4 +1,4 @@
-"""Questions about samples: keep one, extend it, its members in order."""
+"""Samples: store one, extend it, list its members in order."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Samples(Aggregate):
         now: datetime,
         options: Mapping[str, Any] | None = None,
     ) -> Sample:
-        """Keeps a drawn sample whole. Raises BadInput when the name is taken."""
+        """Stores a sample with its members. Raises BadInput when the name is taken."""
         row = {
             "name": name,
             "design": design,
@@ -76,7 +76,7 @@ class Samples(Aggregate):
         strata: Mapping[str, tuple[int, int]],
         options: Mapping[str, Any],
     ) -> Sample:
-        """Puts further members after those of a sample, with the strata and chances that all of them now have.
+        """Adds members after those of a sample, and updates the strata and inclusion probabilities of all.
 
         All in one transaction. Raises BadInput when somebody else has extended it since it was read.
         """
@@ -110,7 +110,7 @@ class Samples(Aggregate):
         return [Member(*row) for row in self._rows(query)]
 
     def lines(self, sample_id: int) -> Sequence[MemberLine]:
-        """The members as people read them, in labelling order."""
+        """The members by trace id, in labelling order."""
         columns = (TraceRow.trace_id, MemberRow.stratum, MemberRow.inclusion_probability, GoldRow.verdict)
         query = select(*columns).select_from(MemberRow).join(TraceRow, TraceRow.id == MemberRow.trace_pk)
         query = query.outerjoin(GoldRow, GoldRow.trace_pk == MemberRow.trace_pk)

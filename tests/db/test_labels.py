@@ -146,14 +146,3 @@ def test_import_of_labels_names_unknown_traces_and_adds_what_stands_only_once(st
 def test_an_impossible_verdict_is_refused(store: Store, sample: Sample) -> None:
     with pytest.raises(BadInput, match="verdict"):
         store.labels.add(7, label("perhaps"), sample_id=None, now=NOW)
-
-
-def test_a_sample_name_is_taken_once(store: Store, sample: Sample) -> None:
-    with pytest.raises(BadInput, match="there is a sample 'w'"):
-        store.samples.add(
-            "w", design="random", by=None, seed=1, pool=10, undated=0, where=TraceFilter(), strata={},
-            members=[], now=NOW,
-        )  # fmt: skip
-    assert store.samples.get("w") == sample
-    assert [member.trace_pk for member in store.samples.members(sample.id)] == [7, 2, 9, 4]
-    assert store.samples.at(sample.id, 2) == 9

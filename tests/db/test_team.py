@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 
 from calibrate.ingest import Record
-from calibrate.types import Baseline, Evidence, Score, Trace, TraceFilter, Usage
+from calibrate.types import Baseline, Score, Trace, TraceFilter
 from db import Store
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
@@ -68,23 +68,3 @@ def test_what_was_said_without_alternatives_is_forgotten(store: Store) -> None:
     store.drawn.save(content, ["one", "two"], {"model": "m"}, detectors=["selfcheck"], now=LATER)
     assert store.scores.statuses(needs.id, [content]) == {}
     assert store.scores.statuses(other.id, [content]) == {content: "abstained"}
-
-
-def test_a_scores_usage_comes_back(store: Store) -> None:
-    (content,) = add(store, Trace("t", "An answer."))
-    config = store.scores.config("judge", "1", {}, "", now=NOW)
-    usage = Usage(requests=2, cached=1, prompt_tokens=900, completion_tokens=40, cost=None)
-    store.scores.save(config.id, [(content, Score("t", 1.0, usage=usage))], now=NOW)
-    ((_, found),) = store.scores.of_trace(1)
-    assert found.usage == usage
-
-
-def test_evidence_comes_back_by_trace_for_the_configuration_asked(store: Store) -> None:
-    first, second = add(store, Trace("t", "An answer."), Trace("u", "Another."))
-    configs = [store.scores.config("overlap", version, {}, "", now=NOW) for version in ("1", "2")]
-    pieces = (Evidence("An", 0.2, 0, 2, "1", (3, 9)), Evidence("answer", None))
-    store.scores.save(configs[0].id, [(first, Score("t", 1.0, evidence=pieces)), (second, Score("u", 0.0))], now=NOW)
-    store.scores.save(configs[1].id, [(first, Score("t", 2.0))], now=NOW)
-    pks = {trace.id: pk for pk, trace in zip((1, 2), store.traces.load([1, 2]), strict=True)}
-    assert store.scores.evidence(configs[0].id, [1, 2]) == {pks["t"]: pieces, pks["u"]: ()}
-    assert store.scores.evidence(configs[1].id, [1, 2]) == {pks["t"]: ()}

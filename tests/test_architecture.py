@@ -160,7 +160,7 @@ def public_functions(package: str) -> Iterator[str]:
                 yield f"{name}.{node.name}"
 
 
-@pytest.mark.parametrize("package", ["calibrate/stats"])
+@pytest.mark.parametrize("package", ["calibrate/stats", "calibrate/runtime"])
 def test_public_functions_say_what_they_take_and_return(package: str) -> None:
     from numpydoc.validate import validate
 

@@ -25,7 +25,22 @@ class Alert:
 
 
 def message(alerts: Sequence[Alert], *, unreported: int, trace_url: str | None) -> dict[str, str]:
-    """Write one message about all the alerts. `unreported` counts earlier ones that no message was sent for."""
+    """Write one message about all the alerts.
+
+    Parameters
+    ----------
+    alerts : sequence of Alert
+        At least one.
+    unreported : int
+        Earlier alerts that no message was sent for.
+    trace_url : str or None
+        Address of a trace, with {id} for its id.
+
+    Returns
+    -------
+    dict of str to str
+        The JSON document that Slack takes.
+    """
     lines = [_write_title(alerts)]
     lines += [line for alert in alerts[:MAX_LISTED] for line in _write_alert(alert, trace_url)]
     if len(alerts) > MAX_LISTED:

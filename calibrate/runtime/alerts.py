@@ -60,7 +60,13 @@ class Counters:
 
 
 def check_trace_url(url: object) -> None:
-    """Raise BadInput for a URL that has no {id} for a trace's id."""
+    """Raise BadInput for a URL that has no {id} for a trace's id.
+
+    Parameters
+    ----------
+    url : object
+        What somebody passed as `trace_url`.
+    """
     if not (isinstance(url, str) and "{id}" in url):
         raise BadInput(f"trace_url {url!r} has no {{id}}: http://host/traces?trace={{id}}")
 

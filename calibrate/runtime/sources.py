@@ -39,7 +39,25 @@ class Source(Protocol):
 
 
 def source_of(path_or_url: str | os.PathLike[str], *, token: str | None = None) -> Source:
-    """Choose the source for a path or URL. Raises BadInput for what can be neither."""
+    """Choose the source for a path or URL.
+
+    Parameters
+    ----------
+    path_or_url : str or path
+        A path, an http(s) URL, or any URL that fsspec knows.
+    token : str, optional
+        Sent as a bearer token to an http(s) URL.
+
+    Returns
+    -------
+    Source
+        Nothing is fetched yet.
+
+    Raises
+    ------
+    BadInput
+        For what is neither a path nor a URL, or for a token where none is sent.
+    """
     if not isinstance(path_or_url, (str, bytes, os.PathLike)):
         raise BadInput(f"a thresholds file cannot be {describe_type(path_or_url)}; give its path or its URL")
     place = os.fsdecode(os.fspath(path_or_url))

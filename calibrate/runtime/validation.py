@@ -22,14 +22,35 @@ _LISTS = (("sources", Source, "Source objects"), ("tokens", Token, "Token object
 
 
 def check_number(name: str, value: object, kind: Kind) -> None:
-    """Raise BadInput, naming the setting, unless the value is a number of this kind."""
+    """Raise BadInput, naming the setting, unless the value is a number of this kind.
+
+    Parameters
+    ----------
+    name : str
+        Of the setting.
+    value : object
+        What somebody passed.
+    kind : {"count", "share", "wait", "pause"}
+        A whole number of 1 or more; above 0 and up to 1; seconds of 0 or more; seconds above 0.
+    """
     expected, is_valid = _NUMBERS[kind]
     if isinstance(value, bool) or not isinstance(value, Real) or not is_valid(value):
         raise BadInput(f"{name} cannot be {value!r}; it is {expected}")
 
 
 def find_fault(trace: object) -> str | None:
-    """Describe the first field of a wrong type: "answer is None; give a text". None if every type is right."""
+    """Find the first field of a wrong type in a trace.
+
+    Parameters
+    ----------
+    trace : object
+        What somebody passed as a trace.
+
+    Returns
+    -------
+    str or None
+        "answer is None; give a text". None if every type is right.
+    """
     if not isinstance(trace, Trace):
         return f"it is {describe_type(trace)}; give a calibrate.types.Trace"
     for name, value in (("answer", trace.answer), ("question", trace.question or ""), ("context", trace.context or "")):
@@ -55,7 +76,17 @@ def find_fault(trace: object) -> str | None:
 
 
 def describe_type(value: object) -> str:
-    """Name the type of a value for an error message: "a text", "an int", "None"."""
+    """Name the type of a value for an error message.
+
+    Parameters
+    ----------
+    value : object
+
+    Returns
+    -------
+    str
+        "a text", "an int", "None".
+    """
     name = type(value).__name__
     article = "an" if name[0] in "aeiou" else "a"
     return "None" if value is None else "a text" if isinstance(value, str) else f"{article} {name}"

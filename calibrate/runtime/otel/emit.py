@@ -33,7 +33,21 @@ VERSION = "touchstone.thresholds.version"
 
 
 def emit(tracer: Tracer, answer: Answer, result: Scored, decision: Decision, logger: Logger | None = None) -> None:
-    """Send the result of one answer. The span ends now and lasts as long as the detectors took."""
+    """Send the result of one answer. The span ends now and lasts as long as the detectors took.
+
+    Parameters
+    ----------
+    tracer : Tracer
+        Starts the span.
+    answer : Answer
+        Its LLM span becomes the parent.
+    result : Scored
+        The scores, with their seconds.
+    decision : Decision
+        The release's decision on them.
+    logger : Logger, optional
+        Sends each event as a log record too.
+    """
     parent = set_span_in_context(NonRecordingSpan(answer.context))
     now = time_ns()
     span = tracer.start_span(
@@ -104,7 +118,19 @@ def _evaluation_events(result: Scored, decision: Decision) -> Iterator[dict[str,
 
 
 def label(score: Score, *, flagged: bool) -> str:
-    """Label a score: `flagged`, `not_flagged`, or its status if it has no value: `abstained`, `failed`, `refusal`."""
+    """Label a score.
+
+    Parameters
+    ----------
+    score : Score
+    flagged : bool
+        Whether the detector flagged.
+
+    Returns
+    -------
+    str
+        `flagged` or `not_flagged`, or the status of a score without a value: `abstained`, `failed`, `refusal`.
+    """
     return score.status if score.value is None else "flagged" if flagged else "not_flagged"
 
 

@@ -13,9 +13,21 @@ class Message(NamedTuple):
 
 
 def messages(value: Any, role: str, *, sure: bool = True) -> list[Message]:
-    """The messages that have text, in order. `role` is the default role.
+    """Read chat messages.
 
-    Unless `sure`, the value may also be the plain text of one message. That text may be JSON, as structured output is.
+    Parameters
+    ----------
+    value : object
+        JSON text, a message, or a list of messages.
+    role : str
+        Of a message that names none.
+    sure : bool
+        If False, the value may also be the plain text of one message, even JSON, as structured output is.
+
+    Returns
+    -------
+    list of Message
+        Those with text, in order.
     """
     decoded = parse_json(value) if isinstance(value, str) else value
     if isinstance(decoded, Mapping):
@@ -28,7 +40,20 @@ def messages(value: Any, role: str, *, sure: bool = True) -> list[Message]:
 
 
 def unflatten(attributes: Mapping[str, Any], prefix: str) -> list[dict[str, Any]]:
-    """Rebuild the objects of a flattened list (`prefix.0.name`, `prefix.1.name`, …) in the order of their index."""
+    """Rebuild the objects of a flattened list: `prefix.0.name`, `prefix.1.name`, ….
+
+    Parameters
+    ----------
+    attributes : mapping
+        Of a span.
+    prefix : str
+        Without the last dot.
+
+    Returns
+    -------
+    list of dict
+        In the order of their index.
+    """
     objects: dict[int, dict[str, Any]] = {}
     for key, value in attributes.items():
         if key.startswith(prefix):
@@ -39,7 +64,17 @@ def unflatten(attributes: Mapping[str, Any], prefix: str) -> list[dict[str, Any]
 
 
 def parse_json(text: str) -> Any:
-    """Parse JSON; returns the text itself if it is not JSON."""
+    """Parse a text that may be a JSON object or list.
+
+    Parameters
+    ----------
+    text : str
+
+    Returns
+    -------
+    object
+        The value; the text itself if it is not JSON.
+    """
     if not text.lstrip().startswith(("[", "{")):
         return text
     try:

@@ -2,7 +2,11 @@
 
 python docs/make_screenshots.py                                      # docs/images, for the README and the tutorial
 python docs/make_screenshots.py --all --theme dark --out /tmp/dark   # every page, whole
-python docs/make_screenshots.py --all --root ../before --out /tmp/before   # of another checkout, to compare
+
+To compare two checkouts, shoot the one, then the other against it:
+
+python docs/make_screenshots.py --all --root ../before --out /tmp/before
+python docs/make_screenshots.py --all --out /tmp/after --against /tmp/before
 """
 
 from __future__ import annotations
@@ -22,6 +26,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
+from PIL import Image, ImageChops  # noqa: E402
 from playwright.sync_api import Error, sync_playwright  # noqa: E402
 
 from tests.browser.find import find  # noqa: E402
@@ -108,6 +113,23 @@ def shoot(page: Any, url: str, path: Path, tallest: int) -> None:
     print(path)
 
 
+def compare(before: Path, after: Path) -> str:
+    """Say how many pixels of two images differ. If any do, put the two side by side into NAME-against.png."""
+    images = [Image.open(path).convert("RGB") for path in (before, after)]
+    size = (max(image.width for image in images), max(image.height for image in images))
+    left, right = Image.new("RGB", size, "white"), Image.new("RGB", size, "white")
+    left.paste(images[0])
+    right.paste(images[1])
+    difference = ImageChops.difference(left, right).convert("L").point(lambda value: 255 if value > 24 else 0)
+    if not (changed := difference.histogram()[255]):
+        return "the same"
+    both = Image.new("RGB", (2 * size[0], size[1]))
+    both.paste(left)
+    both.paste(right, (size[0], 0))
+    both.save(after.with_name(f"{after.stem}-against.png"))
+    return f"{changed:,} pixels differ"
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--all", action="store_true", help="every page, not only those of the documentation")
@@ -115,6 +137,7 @@ def main() -> None:
     parser.add_argument("--width", type=int, default=1280)
     parser.add_argument("--out", type=Path, default=IMAGES)
     parser.add_argument("--root", type=Path, default=ROOT, help="the checkout whose workbench is shot")
+    parser.add_argument("--against", type=Path, help="a folder of earlier shots: say which pages changed")
     parser.add_argument("--port", type=int, default=8599)
     args = parser.parse_args()
     shots = SHOWN
@@ -137,6 +160,9 @@ def main() -> None:
                 except Error as error:
                     print(f"{name}: {error.message.splitlines()[0]}", file=sys.stderr)
             browser.close()
+    if args.against:
+        for before in sorted(path for path in args.against.glob("*.png") if (args.out / path.name).is_file()):
+            print(f"{before.stem}: {compare(before, args.out / before.name)}")
 
 
 if __name__ == "__main__":

@@ -10,8 +10,9 @@ from calibrate.cli import Answer
 from calibrate.cli.common import now, open_store, user
 from calibrate.cli.output import table
 from calibrate.errors import BadInput
+from calibrate.report.numbers import share
 from calibrate.report.sentences import agreement as sentences
-from calibrate.report.sentences.figures import interval, percent
+from calibrate.report.sentences.figures import interval
 from calibrate.stats.labels.agreement import Agreement
 from calibrate.types import Interval
 from calibrate.workflow.labelling import agreement as step
@@ -45,7 +46,7 @@ def _show(found: Store, args: Namespace) -> Answer:
     head = ("labellers", "traces", "unsure", "differ", "agree", "hallucinated too", "clean too", "alpha", "AC1")
     rows = [head, *map(_row, seen.pairs)]
     lines = [sentences.sentence(seen.overall), table(rows, right=range(1, len(head)))]
-    lines += [f"{percent(seen.overall.hallucinated or 0.0)} of these verdicts say hallucinated. {sentences.UNSURE}."]
+    lines += [f"{share(seen.overall.hallucinated or 0.0)} of these verdicts say hallucinated. {sentences.UNSURE}."]
     lines += [sentences.WHY_THEY_DIFFER]
     if seen.disputed:
         shown = ", ".join(one.trace_id for one in seen.disputed[:10])
@@ -89,7 +90,7 @@ def _second_look(found: Store, args: Namespace) -> Answer:
     }
     rows: list[tuple[str, ...]] = [("trace", "gold", "P(hallucinated)", "why")]
     rows += [
-        (one.row.trace_id, str(one.row.gold), percent(one.doubt.probability), "; ".join(sentences.doubts(one)))
+        (one.row.trace_id, str(one.row.gold), share(one.doubt.probability), "; ".join(sentences.doubts(one)))
         for one in seen.suspects
     ]
     return Answer(document, f"{table(rows, right=(2,))}\n{sentences.second_look(seen)}")
@@ -113,7 +114,7 @@ def _row(pair: Agreement) -> tuple[str, ...]:
         f"{pair.traces:,}",
         f"{pair.unsure:,}",
         f"{pair.differ:,}",
-        *("-" if one.value is None else f"{percent(one.value)} ({interval(one)})" for one in shares),
+        *("-" if one.value is None else f"{share(one.value)} ({interval(one)})" for one in shares),
         *(sentences.coefficient(one) for one in (pair.alpha, pair.ac1)),
     )
 

@@ -11,6 +11,8 @@ from calibrate.cli.common import now, open_store
 from calibrate.cli.output import table
 from calibrate.errors import BadInput
 from calibrate.report.sentences import drift as drift_sentences
+from calibrate.report.tables.column import cells
+from calibrate.report.tables.drift import ON_TERMINAL
 from calibrate.stats.sampling.designs import parse_since, window_start
 from calibrate.workflow.watching import drift as drifting
 from calibrate.workflow.watching.drift import DetectorDrift, Report
@@ -22,39 +24,14 @@ def run(args: Namespace) -> Answer:
     if args.since and since is None:
         raise BadInput("drift is about the traffic since a moment: give --since a date or a length of time, not all")
     report = drifting.drift(open_store(args), version=args.release, since=since, now=at, seed=args.seed)
-    lines = [("detector", "model", "median", "flags", "scored", "n", ""), *(_row(line) for line in report.lines)]
     parts = [drift_sentences.verdict(report)]
     if report.lines:
         parts += [
-            table(lines, right=(2, 3, 4, 5)),
+            table(cells(ON_TERMINAL, report.lines)),
             "\n".join(drift_sentences.line_verdict(line) for line in report.moved),
         ]
     parts += [f"next: {drift_sentences.next_step(report)}"]
     return Answer(_document(report), "\n\n".join(part for part in parts if part))
-
-
-def _row(line: DetectorDrift) -> tuple[str, ...]:
-    shift = line.shift
-    if shift is None:
-        return line.detector, line.model, "", "", "", f"{line.scored:,}", line.state
-    before, now = shift.before, shift.now
-    return (
-        line.detector,
-        line.model,
-        f"{_number(before.median)} → {_number(now.median)}",
-        f"{_share(before.flag_rate)} → {_share(now.flag_rate)}",
-        f"{_share(before.coverage)} → {_share(now.coverage)}",
-        f"{before.traces:,} → {now.traces:,}",
-        line.state,
-    )
-
-
-def _number(value: float | None) -> str:
-    return "–" if value is None else f"{value:.3g}"
-
-
-def _share(value: float | None) -> str:
-    return "–" if value is None else f"{100 * value:.1f}%"
 
 
 def _document(report: Report) -> dict[str, Any]:

@@ -7,8 +7,9 @@ from argparse import Namespace
 from calibrate.cli import Answer
 from calibrate.cli.common import now, open_store, user
 from calibrate.cli.output import table
+from calibrate.report.numbers import share
 from calibrate.report.sentences import ensembles as wording
-from calibrate.report.sentences.figures import interval, percent
+from calibrate.report.sentences.figures import interval
 from calibrate.stats.ensembles.combine import Recipe
 from calibrate.types import Interval
 from calibrate.workflow.tuning import ensemble as step
@@ -75,7 +76,7 @@ def _lines(report: step.Report, name: str | None) -> list[str]:
 
 
 def _share(figure: Interval) -> str:
-    return "–" if figure.value is None else percent(figure.value)
+    return "–" if figure.value is None else share(figure.value)
 
 
 def _json(figure: Interval) -> dict[str, float | None]:

@@ -11,10 +11,10 @@ from calibrate import settings
 from calibrate.cli import Answer
 from calibrate.cli.common import now, open_store, output_path, parse_pairs, user
 from calibrate.errors import BadInput, TouchstoneError
+from calibrate.report.numbers import share
 from calibrate.report.sentences import impact as impacts
 from calibrate.report.sentences import recalibration
 from calibrate.report.sentences.evidence import uneven
-from calibrate.report.sentences.figures import percent
 from calibrate.thresholds.files import scheme_of
 from calibrate.types import OperatingPoint
 from calibrate.workflow.detection import detect
@@ -99,7 +99,7 @@ def _measured(one: Any) -> str:
     for what in ("precision", "recall"):
         before = getattr(one.stood, what).value if one.stood else None
         after = getattr(one.point, what).value
-        shown = ["unknown" if value is None else percent(value) for value in (before, after)]
+        shown = ["unknown" if value is None else share(value) for value in (before, after)]
         said.append(f"{what} {' → '.join(shown)}")
     return ", ".join(said)
 

@@ -9,7 +9,8 @@ from typing import Any
 from calibrate.cli import Answer
 from calibrate.cli.common import open_store
 from calibrate.cli.output import table
-from calibrate.report.sentences.figures import interval, percent
+from calibrate.report.numbers import share
+from calibrate.report.sentences.figures import interval
 from calibrate.sanitize import visible
 
 
@@ -48,10 +49,10 @@ def run(args: Namespace) -> Answer:
 
 def _line(one: Any) -> tuple[str, ...]:
     days = [at.strftime("%Y-%m-%d") if at else "–" for at in (one.first, one.last)]
-    share = "–" if one.prevalence.value is None else percent(one.prevalence.value)
+    prevalence = "–" if one.prevalence.value is None else share(one.prevalence.value)
     known = {True: "made on it", False: "made without", None: ""}[one.released]
     name = visible(one.name, 60).replace("\n", " ")
     return (
-        name, f"{one.traces:,}", percent(one.share), *days, known, share,
+        name, f"{one.traces:,}", share(one.share), *days, known, prevalence,
         interval(one.prevalence) if one.labels else "–", f"{one.labels:,}",
     )  # fmt: skip

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import streamlit as st
 
-from calibrate.report.numbers import UNKNOWN, count, listed, number, share
+from calibrate.report.numbers import count, listed, share
 from calibrate.report.sentences import drift as sentences
+from calibrate.report.tables.drift import ON_PAGE
 from calibrate.report.weekly_html import figure, unit, urgency
 from calibrate.workflow.watching import drift as step
 from db import Store
 from pages import shell
+from pages.components import tables
 from pages.components.charts import CONFIG
 from pages.components.text import middle, plain, visible
 
@@ -79,47 +80,8 @@ def _model(line: step.DetectorDrift) -> str:
 def show_table(lines: Sequence[step.DetectorDrift]) -> None:
     """Every test with its figures, those that need action first."""
     st.dataframe(
-        [_row(line) for line in sorted(lines, key=urgency)], hide_index=True, placeholder="–", column_config=_COLUMNS
+        tables.frame(ON_PAGE, sorted(lines, key=urgency)),
+        hide_index=True,
+        placeholder="–",
+        column_config=tables.config(ON_PAGE),
     )
-
-
-def _row(line: step.DetectorDrift) -> dict[str, Any]:
-    shift, moved = line.shift, line.moved
-    row: dict[str, Any] = {
-        "Detector": line.detector,
-        "Model": "not given" if line.model == "(none)" else visible(line.model, 80),
-        "Verdict": sentences.STATES[line.state],
-        "Compared": f"{count(line.compared_before)} / {count(line.compared)}",
-    }
-    if shift is None or moved is None:
-        return {**row, "Says": visible(sentences.line_verdict(line), 300)}
-    return {
-        **row,
-        "Median": _pair(number(shift.before.median, 3), number(shift.now.median, 3)),
-        "Flagged": _pair(share(shift.before.flag_rate), share(shift.now.flag_rate)),
-        "Scored": _pair(share(shift.before.coverage), share(shift.now.coverage)),
-        "p scores": shift.p_scores,
-        "p flags": shift.p_flags,
-        "p scored": shift.p_coverage,
-        "Says": visible(sentences.line_verdict(line), 300),
-    }
-
-
-def _pair(before: str, now: str) -> str:
-    return " → ".join("–" if text == UNKNOWN else text for text in (before, now))
-
-
-def _p(about: str) -> Any:
-    return st.column_config.NumberColumn(width=70, format="%.3f", help=f"{about}; each test alone, before correction")
-
-
-_COLUMNS: dict[str, Any] = {
-    "Compared": st.column_config.TextColumn(help="Traces of the window before, and since the release"),
-    "Median": st.column_config.TextColumn(help="Of the scores, in the detector's units"),
-    "Flagged": st.column_config.TextColumn(help="At the live threshold"),
-    "Scored": st.column_config.TextColumn(help="Share of the traces that it could score"),
-    "p scores": _p("Energy distance between the scores, permutation test"),
-    "p flags": _p("Share flagged"),
-    "p scored": _p("Share it could score"),
-    "Says": st.column_config.TextColumn(width="large"),
-}

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from calibrate.report.sentences.figures import cautions, interval, missing, percent, sentence, why
+from calibrate.report.sentences.figures import cautions, interval, missing, sentence, why
 from calibrate.stats.choosing.policies import choose, choose_bounded, parse
 from calibrate.stats.sweep.sweep import sweep
 from calibrate.types import Guarantee, Interval, OperatingPoint, Unmet, UnmetReason
@@ -196,22 +196,6 @@ def test_cautions_name_few_positives_and_missing_scores() -> None:
     said = cautions(replace(POINT, positives=1, true_negatives=170))
     assert said[0].startswith("Only 1 hallucinated label: ")
     assert said[1].startswith("6 of 300 labelled traces could not be scored")
-
-
-@pytest.mark.parametrize(
-    ("share", "text"),
-    [
-        (0, "0%"),
-        (0.0002, "under 0.1%"),
-        (0.031, "3.1%"),
-        (0.0996, "10%"),
-        (0.714, "71%"),
-        (0.997, "99.7%"),
-        (1, "100%"),
-    ],
-)
-def test_percent(share: float, text: str) -> None:
-    assert percent(share) == text
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from calibrate.report.tables import scoreboard
+from calibrate.report.tables import drift, scoreboard
 from calibrate.report.tables.column import Column, Form, as_csv, cells, record, right
 from calibrate.types import Interval
 
@@ -62,3 +62,14 @@ def test_headings_and_keys_of_the_scoreboard_are_given_once() -> None:
     for columns in (scoreboard.ON_PAGE, scoreboard.ON_TERMINAL, scoreboard.IN_FILES):
         assert len({column.heading for column in columns}) == len({column.key for column in columns}) == len(columns)
     assert all(column.help for column in scoreboard.ON_PAGE[1:])
+
+
+def test_the_columns_of_a_drift_report_show_both_windows_or_nothing() -> None:
+    from tests.report.test_weekly_html import COMPARED, WAITING
+
+    head, compared, waiting = cells(drift.ON_TERMINAL, (COMPARED, WAITING))
+    assert head == ("Detector", "Model", "Median", "Flagged", "Scored", "Compared", "Verdict")
+    assert compared == ("word_overlap", "m<1>", "0.61 → 0.53", "3% → 4%", "100% → 100%", "300 / 200", "moved")
+    assert waiting == ("word_overlap", "m<1>", "–", "–", "–", "0 / 0", "not scored")
+    assert [column.text(COMPARED) for column in drift.ON_PAGE[7:10]] == ["under 0.001", "0.500", "1.000"]
+    assert [column.text(WAITING) for column in drift.ON_PAGE[7:10]] == ["–"] * 3

@@ -13,7 +13,6 @@ from calibrate.types import Interval, OperatingPoint, UnmetReason
 
 # Below about this many hallucinated labels one label more or less moves every figure.
 FEW_POSITIVES = 10
-percent = share
 # What simulation found, where no chance was worked out for the labels at hand: 29 to 54% over all its cells.
 FREQUENCY = "about as often as not"
 

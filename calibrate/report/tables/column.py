@@ -86,7 +86,7 @@ _TEXTS: dict[Form, Callable[[Any], str]] = {
     Form.DIGITS: lambda value: number(value, 2),
     Form.AMOUNT: lambda value: decimals(value, 2),
     Form.FLAG: lambda value: "yes" if value else "no",
-    Form.P_VALUE: decimals,
+    Form.P_VALUE: lambda value: "under 0.001" if value < 0.001 else decimals(value),
 }
 
 

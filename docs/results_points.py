@@ -10,7 +10,7 @@ import numpy as np
 from calibrate import registry
 from calibrate.orientation import SIGNS
 from calibrate.stats.choosing.policies import choose, parse
-from calibrate.stats.fitting.reliability import folds
+from calibrate.stats.fitting.folds import deal_folds
 from calibrate.stats.intervals.bootstrap import Units
 from calibrate.stats.intervals.sweep_intervals import figures
 from calibrate.stats.sweep.sweep import Sweep, sweep
@@ -65,7 +65,7 @@ def halved(store: Store, name: str, seed: int) -> Iterator[Halved]:
         members = units[has_score & (data.labels == kind)]
         if len(members) < ENOUGH or len(np.unique(members)) < ENOUGH // 2:
             return
-    half = folds(data.labels, units, 2, np.random.default_rng(seed))
+    half = deal_folds(data.labels, units, folds=2, rng=np.random.default_rng(seed))
     first, second = half == 0, half == 1
     fitted = sweep(data.labels[first], data.scores[first], flag_when=data.flag_when)
     groups = [group for group, judged in zip(data.groups, second, strict=True) if judged]

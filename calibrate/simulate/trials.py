@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from calibrate.simulate.scenarios import FRESH, GROUP, TARGET, Bools, Floats, Ints, Traffic
-from calibrate.stats.certification.certify import STAGE_A_SHARE, first_of_each
+from calibrate.stats.certification.certify import STAGE_A_SHARE
 from calibrate.stats.certification.planning import (
     Ladder,
     Walk,
@@ -19,6 +19,7 @@ from calibrate.stats.certification.planning import (
 )
 from calibrate.stats.intervals.exact_tests import binomial_p, level, walk_down
 from calibrate.stats.sampling.designs import allocate
+from calibrate.stats.sweep.clusters import first_of_each
 from calibrate.stats.sweep.design import Design
 
 DRAWS = 64  # of the posterior, per replication; the product takes more

@@ -44,6 +44,7 @@ from calibrate.stats.certification.planning import (
     local_weights,
 )
 from calibrate.stats.intervals.exact_tests import ALPHA, binomial_p, level, lower_bound, walk_down
+from calibrate.stats.sweep.clusters import first_of_each
 from calibrate.stats.sweep.design import Bools, Floats, Ints, check_weights
 from calibrate.types import FlagWhen, Interval
 
@@ -307,37 +308,6 @@ def _best_precision(ladder: Ladder, curves: Floats) -> Interval:
     enough[-1] = True
     best = (np.cumsum(curves[0] * ladder.rings, axis=-1) / share)[:, enough].max(-1)
     return Interval(float(best.mean()), float(np.quantile(best, 0.05)), float(np.quantile(best, 0.95)))
-
-
-def first_of_each(groups: Sequence[Hashable], n: int) -> list[int]:
-    """The rows that are the first of their group; those without a group (None) are all kept.
-
-    Parameters
-    ----------
-    groups : sequence of hashable, length labels
-        The sources that a trace shares with others, None for a trace of its own.
-    n : int
-        How many labels there are.
-
-    Returns
-    -------
-    list of int
-        Rows, ascending.
-
-    Raises
-    ------
-    BadInput
-        For another number of groups than labels.
-    """
-    if len(groups) != n:
-        raise BadInput(f"{len(groups)} groups for {n} labels: give one per label, None for a trace on its own")
-    seen: set[Hashable] = set()
-    rows = []
-    for row, group in enumerate(groups):
-        if group is None or group not in seen:
-            rows.append(row)
-            seen.add(group)
-    return rows
 
 
 def _check_target(target: float, alpha: float, budget: int, attempt: int) -> None:

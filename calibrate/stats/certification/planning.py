@@ -19,10 +19,8 @@ from calibrate.stats.intervals.exact_tests import critical
 from calibrate.stats.sweep.design import Floats, Ints
 from calibrate.types import FlagWhen
 
-STEPS_PER_OCTAVE = 6
-"""Cuts lie at shares of traffic that grow by 2^(1/6); a plan looks at every second of them, the walk at all."""
-
-OCTAVES = 10
+# Cuts lie at shares of traffic that grow by 2^(1/6); a plan looks at every second of them, the walk at all.
+STEPS_PER_OCTAVE, OCTAVES = 6, 10
 KNOTS = np.arange(9.0)
 """Where the fit may bend, in halvings of the traffic: 0 is everything, 8 the top 1/256, as the octave design draws."""
 

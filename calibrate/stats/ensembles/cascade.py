@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from calibrate.stats.ensembles import combine
-from calibrate.stats.ensembles.combine import Material
+from calibrate.stats.ensembles.material import Material
 from calibrate.stats.ensembles.nested_cv import apply_rule
 from calibrate.stats.ensembles.performance import measure_performance
 from calibrate.stats.ensembles.rules import Cascade, Rule

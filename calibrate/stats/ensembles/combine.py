@@ -5,78 +5,33 @@ Only `logistic` looks at labels. All else (ranks, means, cuts) is read from the 
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import Literal
 
 import numpy as np
 
 from calibrate.errors import BadInput
-from calibrate.orientation import flags, reaches, suspicion
+from calibrate.stats.ensembles.budget_cuts import cut_at_budget
+from calibrate.stats.ensembles.material import Material, scored
 from calibrate.stats.ensembles.rules import (  # fmt: skip
     Cascade,
     Fixed,
     Input,
     Logistic,
     Rule,
-    Standing,
     Vote,
     Weighted,
 )
 from calibrate.stats.fitting.ridge import fit_ridge
-from calibrate.stats.sweep.design import Bools, Design, Floats, Ints
-from calibrate.types import FlagWhen
+from calibrate.stats.sweep.design import Floats
 
 Kind = Literal["k_of_n", "logistic", "cascade"]
 KINDS: tuple[Kind, ...] = ("k_of_n", "logistic", "cascade")
 C = 0.3
 FEW = 10
 """Hallucinated labels below which a logistic fit chases noise: the mean of rank-normal scores takes its place."""
-KNOTS = 201
 PASS = 0.3
-
-
-@dataclass(frozen=True)
-class Material:
-    """Labelled traces beside the traffic they stand for; one array per detector, in its units, NaN for no score.
-
-    `weights` say how many traces a label stands for, `design` how they were drawn (None: at random). `groups` name
-    traces that share their sources (None: alone). `traffic` is unlabelled, `traffic_weights` as for labels.
-    """
-
-    labels: Bools
-    weights: Floats
-    groups: Sequence[Hashable]
-    design: Design | None
-    scores: Mapping[str, Floats]
-    traffic: Mapping[str, Floats]
-    traffic_weights: Floats
-    flag_when: Mapping[str, FlagWhen]
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        return tuple(sorted(self.scores))
-
-    @property
-    def strata(self) -> Ints | None:
-        return None if self.design is None else self.design.strata
-
-    @property
-    def positives(self) -> int:
-        return int(np.count_nonzero(self.labels))
-
-    @cached_property
-    def standings(self) -> dict[str, Standing]:
-        return {
-            name: standing(self.traffic[name], self.traffic_weights, flag_when=self.flag_when[name])
-            for name in self.names
-        }
-
-    def of(self, names: Sequence[str]) -> Material:
-        """The same traces with these detectors only."""
-        scores, traffic = ({name: columns[name] for name in sorted(names)} for columns in (self.scores, self.traffic))
-        return replace(self, scores=scores, traffic=traffic)
 
 
 @dataclass(frozen=True)
@@ -297,145 +252,3 @@ def _with_coefficients(inputs: Mapping[str, Input], gaps: Sequence[str], coeffic
             for name in names
         },
     )
-
-
-def standing(scores: Floats, weights: Floats, *, flag_when: FlagWhen) -> Standing:
-    """Each score's place in the traffic, at KNOTS of its scores: the ends, and equal steps of traffic between.
-
-    Parameters
-    ----------
-    scores : array of float, shape (traces,)
-        Of the traffic, NaN for none.
-    weights : array of float, shape (traces,)
-        What each trace stands for.
-    flag_when : {"above", "below"}
-        The detector's suspicious side.
-
-    Returns
-    -------
-    Standing
-        Knots of the traffic's distribution.
-    """
-    from scipy.special import ndtri
-
-    values, w = scored(scores, weights)
-    if not len(values):
-        return Standing(flag_when, (), (), ())
-    knots, code = np.unique(suspicion(values, flag_when), return_inverse=True)
-    here = np.bincount(code, weights=w)
-    below = np.cumsum(here) - here / 2
-    place = below / here.sum()
-    keep = np.arange(len(knots))
-    if len(knots) > KNOTS:
-        keep = np.unique(np.r_[np.searchsorted(place, np.linspace(place[0], place[-1], KNOTS)), len(knots) - 1])
-    above = (here.sum() - below) / weights.sum()
-    return Standing(flag_when, *(tuple(map(float, heights[keep])) for heights in (knots, above, ndtri(place))))
-
-
-def cut_at_budget(scores: Floats, weights: Floats, *, budget: float) -> float | None:
-    """The lowest score at which no more than the share `budget` of the traffic is flagged; None where the most
-    suspicious score alone is shared by more.
-
-    Parameters
-    ----------
-    scores : array of float, shape (traces,)
-        Higher is more suspicious, NaN is never flagged.
-    weights : array of float, shape (traces,)
-        What each trace stands for.
-    budget : float
-        The share of the traffic to flag, between 0 and 1.
-
-    Returns
-    -------
-    float or None
-        A score of the traffic.
-    """
-    values, w = scored(scores, weights)
-    order = np.argsort(-values, kind="stable")
-    ranked, share = values[order], np.cumsum(w[order]) / weights.sum()
-    last = np.append(ranked[1:] != ranked[:-1], True)
-    good = np.flatnonzero(last & (share <= budget + 1e-9))
-    return float(ranked[good[-1]]) if len(good) else None
-
-
-def flags_at_cut(scores: Floats, threshold: float | None) -> Bools:
-    """Whether each score reaches the cut.
-
-    Parameters
-    ----------
-    scores : array of float, shape (traces,)
-        An ensemble's scores.
-    threshold : float or None
-        The cut; None flags nothing.
-
-    Returns
-    -------
-    array of bool, shape (traces,)
-        Whether each is flagged.
-    """
-    return np.zeros(len(scores), dtype=bool) if threshold is None else reaches(scores, threshold)
-
-
-def thresholds_at_budget(material: Material, budget: float) -> dict[str, float | None]:
-    """The threshold, in its units, at which each detector alone flags this share of the traffic; None: it cannot.
-
-    Parameters
-    ----------
-    material : Material
-        Labelled traces beside the traffic they stand for.
-    budget : float
-        The share of the traffic to flag, between 0 and 1.
-
-    Returns
-    -------
-    dict of str to float or None
-        By detector, in its units.
-    """
-    thresholds = {}
-    for name in material.names:
-        side = material.flag_when[name]
-        at = cut_at_budget(suspicion(material.traffic[name], side), material.traffic_weights, budget=budget)
-        thresholds[name] = None if at is None else suspicion(at, side)
-    return thresholds
-
-
-def flags_at_thresholds(material: Material, thresholds: Mapping[str, float | None]) -> dict[str, Bools]:
-    """What each detector flags of the labelled traces at its threshold.
-
-    Parameters
-    ----------
-    material : Material
-        Labelled traces beside the traffic they stand for.
-    thresholds : mapping of str to float or None
-        By detector, in its units; None flags nothing.
-
-    Returns
-    -------
-    dict of str to array of bool, shape (labels,)
-        By detector.
-    """
-    return {
-        name: np.zeros(len(material.labels), dtype=bool)
-        if at is None
-        else flags(material.scores[name], at, material.flag_when[name])
-        for name, at in sorted(thresholds.items())
-    }
-
-
-def scored(values: Floats, weights: Floats) -> tuple[Floats, Floats]:
-    """Leave out the traces without a score.
-
-    Parameters
-    ----------
-    values : array of float, shape (traces,)
-        Scores, NaN for none.
-    weights : array of float, shape (traces,)
-        What each trace stands for.
-
-    Returns
-    -------
-    tuple of array of float
-        Scores and weights of the traces that have a score.
-    """
-    finite = np.isfinite(values)
-    return values[finite], weights[finite]

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from calibrate.orientation import suspicion
-from calibrate.stats.ensembles.combine import Material
+from calibrate.stats.ensembles.material import Material
 from calibrate.stats.ensembles.performance import measure_flags
 from calibrate.stats.sweep.design import Bools, Floats, Ints
 from calibrate.types import Interval

@@ -9,19 +9,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from calibrate.stats.ensembles import combine
-from calibrate.stats.ensembles.combine import (
-    FEW,
-    C,
-    Material,
-    Recipe,
-    build_rule,
-    cut_at_budget,
-    design_matrix,
-    flags_at_cut,
-    has_gaps,
-    inputs_of,
-)
+from calibrate.stats.ensembles.budget_cuts import cut_at_budget, flags_at_cut, thresholds_at_budget
+from calibrate.stats.ensembles.combine import FEW, C, Recipe, build_rule, design_matrix, has_gaps, inputs_of
+from calibrate.stats.ensembles.material import Material
 from calibrate.stats.ensembles.performance import Judged
 from calibrate.stats.ensembles.rules import Fixed, Rule, Vote
 from calibrate.stats.fitting.folds import deal_folds
@@ -150,7 +140,7 @@ def best_single(material: Material, *, budget: float) -> str:
 
 def _able_detectors(material: Material, *, budget: float) -> tuple[str, ...]:
     """The detectors that can flag no more than this share of the traffic, and some; all where none can."""
-    cuts = combine.thresholds_at_budget(material, budget)
+    cuts = thresholds_at_budget(material, budget)
     return tuple(name for name in material.names if cuts[name] is not None) or material.names
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from calibrate.stats.ensembles.combine import Material
+from calibrate.stats.ensembles.material import Material
 from calibrate.stats.intervals import bootstrap, bootstrap_intervals
 from calibrate.stats.intervals.binomial_intervals import z_value
 from calibrate.stats.intervals.sweep_intervals import Figures, figures

@@ -145,3 +145,34 @@ def _before(cluster: Ints, steps: Floats) -> Floats:
     before = np.empty(len(steps))
     before[order] = total - np.repeat(total[first], sizes)
     return before
+
+
+def first_of_each(groups: Sequence[Hashable], n: int) -> list[int]:
+    """The rows that are the first of their group; those without a group (None) are all kept.
+
+    Parameters
+    ----------
+    groups : sequence of hashable, length labels
+        The sources that a trace shares with others, None for a trace of its own.
+    n : int
+        How many labels there are.
+
+    Returns
+    -------
+    list of int
+        Rows, ascending.
+
+    Raises
+    ------
+    BadInput
+        For another number of groups than labels.
+    """
+    if len(groups) != n:
+        raise BadInput(f"{len(groups)} groups for {n} labels: give one per label, None for a trace on its own")
+    seen: set[Hashable] = set()
+    rows = []
+    for row, group in enumerate(groups):
+        if group is None or group not in seen:
+            rows.append(row)
+            seen.add(group)
+    return rows

@@ -23,11 +23,12 @@ import numpy as np
 
 from calibrate.errors import BadInput
 from calibrate.stats.certification.certificates import Evidence, NotCertifiable, Plan
-from calibrate.stats.certification.certify import STAGE_A_SHARE, certify, first_of_each, plan_certificate
+from calibrate.stats.certification.certify import STAGE_A_SHARE, certify, plan_certificate
 from calibrate.stats.certification.planning import AT_LEAST, build_ladder, local_weights
 from calibrate.stats.choosing.policies import Policy
 from calibrate.stats.intervals.binomial_intervals import wilson
 from calibrate.stats.sampling.designs import Cut
+from calibrate.stats.sweep.clusters import first_of_each
 from calibrate.stats.sweep.design import Bools, Floats
 from calibrate.types import FlagWhen, Interval, OperatingPoint, Sample, TraceFilter
 from calibrate.workflow.certification import attempts

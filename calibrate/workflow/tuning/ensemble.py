@@ -11,10 +11,11 @@ import numpy as np
 
 from calibrate.errors import BadInput
 from calibrate.stats.choosing.bounded import NotBounded, bounded
-from calibrate.stats.ensembles import combine, nested_cv
+from calibrate.stats.ensembles import budget_cuts, combine, nested_cv
 from calibrate.stats.ensembles.cascade import Frontier, frontier
-from calibrate.stats.ensembles.combine import KINDS, Kind, Material, Recipe
+from calibrate.stats.ensembles.combine import KINDS, Kind, Recipe
 from calibrate.stats.ensembles.joint import Correlation, Joint, correlation, joint_false_positives
+from calibrate.stats.ensembles.material import Material
 from calibrate.stats.ensembles.performance import (
     Drawn,
     Judged,
@@ -149,7 +150,7 @@ def build(
     folds, drawn = nested_cv.repeat_folds(material, rng=rng), draw_resamples(material, rng=rng)
     best = nested_cv.judge_best_single(material, folds, budget=budget)
     mine = nested_cv.judge_recipe(recipe, material, folds, budget=budget)
-    each = combine.thresholds_at_budget(material, budget)
+    each = budget_cuts.thresholds_at_budget(material, budget)
     threshold = nested_cv.budget_cut(rule, material, budget=budget)
     signal = Cut(threshold, _share(rule.score(material.traffic), threshold, material), "measured")
     return Report(
@@ -167,7 +168,8 @@ def build(
         compared=_compare(recipe, material, folds, best, drawn, budget=budget),
         each=each,
         joint=joint_false_positives(
-            material, combine.flags_at_thresholds(material, {name: at for name, at in each.items() if at is not None})
+            material,
+            budget_cuts.flags_at_thresholds(material, {name: at for name, at in each.items() if at is not None}),
         ),
         correlation=correlation(material),
         frontier=frontier(material, costliest(priced), budget=budget) if worth_a_filter(priced) else None,
@@ -254,7 +256,7 @@ def _saved_thresholds(store: Store, gathered: Gathered) -> dict[str, float]:
 
 def _share(scores: Floats, threshold: float | None, material: Material) -> float:
     """The share of the traffic that is flagged."""
-    return float(np.average(combine.flags_at_cut(scores, threshold), weights=material.traffic_weights))
+    return float(np.average(budget_cuts.flags_at_cut(scores, threshold), weights=material.traffic_weights))
 
 
 def _page_cut(rule: Rule, gathered: Gathered, mine: Judged, signal: Cut, *, target: float) -> Cut:

@@ -11,7 +11,7 @@ import numpy as np
 from calibrate import registry
 from calibrate.errors import BadInput
 from calibrate.stats.ensembles.cascade import Price
-from calibrate.stats.ensembles.combine import Material
+from calibrate.stats.ensembles.material import Material
 from calibrate.stats.sweep.design import Floats
 from calibrate.types import Sample, TraceFilter
 from calibrate.workflow.evidence.score_matrix import ScoreMatrix, load_score_matrix

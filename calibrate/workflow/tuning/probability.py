@@ -12,7 +12,8 @@ import numpy as np
 from calibrate.errors import BadInput
 from calibrate.probability import JudgedMap, ProbabilityMap
 from calibrate.stats.choosing.policies import NotEnoughLabels
-from calibrate.stats.fitting.reliability import Fitted, Reliability, fit_map
+from calibrate.stats.fitting.probability_maps import Fitted, fit_map
+from calibrate.stats.fitting.reliability import Reliability
 from calibrate.types import Interval
 from calibrate.workflow.evidence import evidence, loading
 from db import Store

@@ -27,9 +27,9 @@ from typing import Literal
 import numpy as np
 
 from calibrate.errors import BadInput
-from calibrate.stats.certification.certify import first_of_each
 from calibrate.stats.monitoring.eprocess import Path, Standing, follow_labels, standing
 from calibrate.stats.sampling.designs import Cut
+from calibrate.stats.sweep.clusters import first_of_each
 from calibrate.thresholds.model import DetectorEntry
 from calibrate.types import FlagWhen, Sample, TraceFilter
 from calibrate.workflow.releasing.history import promised_precision, read_release, releases_alike

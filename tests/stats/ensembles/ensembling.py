@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import norm
 
-from calibrate.stats.ensembles.combine import Material
+from calibrate.stats.ensembles.material import Material
 from calibrate.stats.sampling.designs import allocate
 from calibrate.stats.sweep.design import Design
 from calibrate.types import FlagWhen

@@ -10,8 +10,9 @@ from numpy.testing import assert_allclose
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score
 
-from calibrate.stats.ensembles import combine, nested_cv
-from calibrate.stats.ensembles.combine import Material, Recipe
+from calibrate.stats.ensembles import budget_cuts, combine, nested_cv
+from calibrate.stats.ensembles.combine import Recipe
+from calibrate.stats.ensembles.material import Material
 from calibrate.stats.ensembles.performance import (
     Judged,
     auroc_within_folds,
@@ -257,7 +258,7 @@ def test_an_alert_budget_finds_what_the_published_simulation_found() -> None:
                 rule = combine.build_rule(recipe, given)
                 judged = nested_cv.judge_recipe(recipe, given, folds, budget=0.05)
             at = nested_cv.budget_cut(rule, given, budget=0.05)
-            truth[name].append(float(combine.flags_at_cut(rule.score(scores), at)[y].mean()))
+            truth[name].append(float(budget_cuts.flags_at_cut(rule.score(scores), at)[y].mean()))
             measured[name].append(float(judged.flags[:, given.labels].mean()))
     means = {name: float(np.mean(values)) for name, values in truth.items()}
     assert means["logistic"] > max(means["any"], means["single"])
@@ -272,12 +273,12 @@ def test_the_interval_of_recall_holds_the_truth_as_often_as_it_says() -> None:
     rng = np.random.default_rng(8)
     first = material(seed=8, n=10, weighted=False)
     y, scores = world(rng, 60_000, auroc=(0.8, 0.76, 0.72, 0.68))
-    at = combine.cut_at_budget(_mean(first, scores), np.ones(len(y)), budget=0.1)
-    true = combine.flags_at_cut(_mean(first, scores), at)[y].mean()
+    at = budget_cuts.cut_at_budget(_mean(first, scores), np.ones(len(y)), budget=0.1)
+    true = budget_cuts.flags_at_cut(_mean(first, scores), at)[y].mean()
     for _ in range(240):
         labels, some = world(rng, 300, auroc=(0.8, 0.76, 0.72, 0.68))
         given = Material(labels, np.ones(300), [None] * 300, None, some, first.traffic, first.traffic_weights, WAYS)
-        flags = combine.flags_at_cut(_mean(first, some), at)[None]
+        flags = budget_cuts.flags_at_cut(_mean(first, some), at)[None]
         one = measure_performance(given, Judged(flags, flags.astype(float))).recall
         assert one.low is not None
         assert one.high is not None

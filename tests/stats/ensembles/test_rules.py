@@ -11,10 +11,11 @@ from scipy.stats import norm, rankdata, spearmanr
 from sklearn.linear_model import LogisticRegression
 
 from calibrate.errors import BadInput
-from calibrate.stats.ensembles import combine
+from calibrate.stats.ensembles import budget_cuts, combine
 from calibrate.stats.ensembles.cascade import Price, frontier
-from calibrate.stats.ensembles.combine import KINDS, Material, Recipe
+from calibrate.stats.ensembles.combine import KINDS, Recipe
 from calibrate.stats.ensembles.joint import correlation, joint_false_positives, spearman
+from calibrate.stats.ensembles.material import KNOTS, Material, standing
 from calibrate.stats.ensembles.nested_cv import budget_cut
 from calibrate.stats.ensembles.rules import Cascade, Fixed, Logistic, Rule, Vote, from_json, to_json
 from tests.stats.ensembles.ensembling import NAMES, Octaves, equicorrelated, material, take
@@ -49,26 +50,26 @@ def test_logistic_equals_scikit_learn_on_the_same_design_matrix() -> None:
 
 def test_a_standing_is_scipys_rank_and_its_normal_quantile() -> None:
     values = np.random.default_rng(2).integers(0, 40, 500).astype(float)
-    standing = combine.standing(values, np.ones(500), flag_when="below")
+    traffic = standing(values, np.ones(500), flag_when="below")
     place = (rankdata(-values) - 0.5) / 500
-    assert_allclose(standing.suspicion(values), place, atol=1e-12)
-    assert_allclose(standing.normal(values), norm.ppf(place), atol=1e-12)
-    assert standing.threshold(float(place[7])) == pytest.approx(values[7])
+    assert_allclose(traffic.suspicion(values), place, atol=1e-12)
+    assert_allclose(traffic.normal(values), norm.ppf(place), atol=1e-12)
+    assert traffic.threshold(float(place[7])) == pytest.approx(values[7])
 
 
 def test_no_score_is_as_suspicious_as_more_than_all_of_the_traffic() -> None:
-    standing = combine.standing(np.arange(10.0), np.ones(10), flag_when="above")
-    assert standing.threshold(0.95) == pytest.approx(9.0)  # half of the highest score's own share counts
-    assert standing.threshold(0.96) is None
-    assert combine.standing(np.full(3, np.nan), np.ones(3), flag_when="above").threshold(0.0) is None
+    traffic = standing(np.arange(10.0), np.ones(10), flag_when="above")
+    assert traffic.threshold(0.95) == pytest.approx(9.0)  # half of the highest score's own share counts
+    assert traffic.threshold(0.96) is None
+    assert standing(np.full(3, np.nan), np.ones(3), flag_when="above").threshold(0.0) is None
 
 
 def test_few_knots_keep_the_order_and_the_place() -> None:
     values = np.random.default_rng(3).exponential(size=20_000)
-    standing = combine.standing(values, np.ones(20_000), flag_when="above")
-    assert len(standing.knots) <= combine.KNOTS + 1
-    assert_allclose(standing.suspicion(values), (rankdata(values) - 0.5) / 20_000, atol=0.003)
-    assert np.all(np.diff(standing.suspicion(np.sort(values))) > 0)
+    traffic = standing(values, np.ones(20_000), flag_when="above")
+    assert len(traffic.knots) <= KNOTS + 1
+    assert_allclose(traffic.suspicion(values), (rankdata(values) - 0.5) / 20_000, atol=0.003)
+    assert np.all(np.diff(traffic.suspicion(np.sort(values))) > 0)
 
 
 @pytest.mark.parametrize(("rho", "any_", "two"), [(0.0, 0.186, 0.014), (0.5, 0.145, 0.042), (0.9, 0.088, 0.055)])
@@ -81,8 +82,8 @@ def test_the_measured_joint_rate_of_correlated_detectors_is_the_published_one(
         np.zeros(n, dtype=bool), np.ones(n), [None] * n, None, scores, scores, np.ones(n),
         dict.fromkeys(NAMES, "above"),
     )  # fmt: skip
-    each = combine.thresholds_at_budget(clean, 0.05)
-    found = joint_false_positives(clean, combine.flags_at_thresholds(clean, each))
+    each = budget_cuts.thresholds_at_budget(clean, 0.05)
+    found = joint_false_positives(clean, budget_cuts.flags_at_thresholds(clean, each))
     assert found[0].measured.value == pytest.approx(any_, abs=0.002)
     assert found[1].measured.value == pytest.approx(two, abs=0.002)
 
@@ -92,7 +93,7 @@ def test_an_interval_of_the_joint_rate_narrows_with_labels_and_holds_its_figure(
     for n in (200, 3200):
         given = material(seed=5, n=n)
         figure = joint_false_positives(
-            given, combine.flags_at_thresholds(given, combine.thresholds_at_budget(given, 0.05))
+            given, budget_cuts.flags_at_thresholds(given, budget_cuts.thresholds_at_budget(given, 0.05))
         )[0].measured
         assert figure.low is not None
         assert figure.high is not None
@@ -111,7 +112,7 @@ def test_the_joint_rate_holds_by_octaves_and_is_narrower_than_so_many_labels_at_
     held, widths = np.zeros(2), []
     for _ in range(runs):
         given, _ = traffic.label(300, rng)
-        found = joint_false_positives(given, combine.flags_at_thresholds(given, dict(cuts)))
+        found = joint_false_positives(given, budget_cuts.flags_at_thresholds(given, dict(cuts)))
         for k, one in enumerate(found):
             assert one.measured.low is not None
             assert one.measured.high is not None
@@ -145,7 +146,7 @@ def test_a_weight_of_two_is_the_trace_twice() -> None:
 def test_a_budget_cut_flags_at_most_the_budget_and_one_step_looser_flags_more(budget: float) -> None:
     rng = np.random.default_rng(8)
     scores, weights = np.round(rng.normal(size=800), 2), rng.uniform(0.5, 3, 800)
-    at = combine.cut_at_budget(scores, weights, budget=budget)
+    at = budget_cuts.cut_at_budget(scores, weights, budget=budget)
     assert at is not None
     assert weights[scores >= at].sum() / weights.sum() <= budget
     looser = scores[scores < at].max()
@@ -153,7 +154,7 @@ def test_a_budget_cut_flags_at_most_the_budget_and_one_step_looser_flags_more(bu
 
 
 def test_a_score_that_too_many_share_has_no_cut() -> None:
-    assert combine.cut_at_budget(np.repeat([1.0, 0.0], 50), np.ones(100), budget=0.05) is None
+    assert budget_cuts.cut_at_budget(np.repeat([1.0, 0.0], 50), np.ones(100), budget=0.05) is None
 
 
 def test_a_vote_flags_where_k_detectors_are_above_their_own_thresholds() -> None:
@@ -164,7 +165,7 @@ def test_a_vote_flags_where_k_detectors_are_above_their_own_thresholds() -> None
         at = budget_cut(rule, given, budget=0.1)
         assert at is not None
         thresholds = {name: rule.standings[name].threshold(at) for name in NAMES}
-        flags = combine.flags_at_thresholds(given, thresholds)
+        flags = budget_cuts.flags_at_thresholds(given, thresholds)
         counted = np.sum([flags[name] for name in NAMES], axis=0) >= k
         # A threshold is read from knots: a score on the edge may fall to either side.
         assert np.mean(counted != (rule.score(given.scores) >= at)) <= 0.01
@@ -180,7 +181,7 @@ def test_every_rule_is_total() -> None:
         assert np.isfinite(nothing).all()
         at = budget_cut(rule, given, budget=0.05)
         if not isinstance(rule, Logistic):  # whose indicators may know that no score is a bad sign
-            assert not combine.flags_at_cut(nothing, at).any()
+            assert not budget_cuts.flags_at_cut(nothing, at).any()
 
 
 def test_lengths_that_differ_are_refused() -> None:

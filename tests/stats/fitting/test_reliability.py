@@ -17,7 +17,8 @@ from calibrate.errors import BadInput
 from calibrate.probability import ProbabilityMap
 from calibrate.stats.choosing.policies import NotEnoughLabels
 from calibrate.stats.fitting.folds import deal_folds
-from calibrate.stats.fitting.reliability import equal_bins, fit_map, judge_probabilities
+from calibrate.stats.fitting.probability_maps import fit_map
+from calibrate.stats.fitting.reliability import equal_bins, judge_probabilities
 from calibrate.stats.intervals.bootstrap import Units
 from calibrate.stats.sweep.design import Design
 

@@ -10,18 +10,8 @@ from hypothesis.extra import numpy as hnp
 from scipy.stats import binom, energy_distance, false_discovery_control, fisher_exact, permutation_test
 
 from calibrate.errors import BadInput
-from calibrate.stats.monitoring.drift import (
-    ENOUGH,
-    Moved,
-    Shift,
-    Window,
-    compare_windows,
-    energy_coefficient,
-    holm,
-    judge_shifts,
-    permutations_needed,
-    squared_energy_distance,
-)
+from calibrate.stats.monitoring.drift import ENOUGH, Moved, Shift, Window, compare_windows, holm, judge_shifts
+from calibrate.stats.monitoring.permutation import energy_coefficient, permutations_needed, squared_energy_distance
 
 VALUES = hnp.arrays(np.float64, st.integers(1, 30), elements=st.integers(-5, 5).map(lambda v: v / 2))
 

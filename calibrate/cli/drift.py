@@ -15,7 +15,7 @@ from calibrate.report.tables.column import cells
 from calibrate.report.tables.drift import ON_TERMINAL
 from calibrate.stats.sampling.designs import parse_since, window_start
 from calibrate.workflow.watching import drift as drifting
-from calibrate.workflow.watching.drift import DetectorDrift, Report
+from calibrate.workflow.watching.drift_report import DetectorDrift, Report
 
 
 def run(args: Namespace) -> Answer:

@@ -16,7 +16,7 @@ from calibrate import registry
 from calibrate.report.numbers import UNKNOWN, count, minute, number, share
 from calibrate.report.sentences import drift, weekly
 from calibrate.sanitize import visible
-from calibrate.workflow.watching.drift import DetectorDrift
+from calibrate.workflow.watching.drift_report import DetectorDrift
 from calibrate.workflow.week.weekly import Weekly
 
 BEFORE, NOW, LIMIT = "#8A8F98", "#009E73", "#C8941A"

@@ -6,7 +6,7 @@ import streamlit as st
 
 from calibrate.report.sentences import drift as sentences
 from calibrate.report.weekly_html import urgency
-from calibrate.workflow.watching import drift as step
+from calibrate.workflow.watching.drift_report import Report
 from db import Store
 from pages import shell
 from pages.components import unknown_models
@@ -16,7 +16,7 @@ from pages.watch import drift_report, unreleased
 EVERY = "All detectors"
 
 
-def verdict(report: step.Report) -> None:
+def verdict(report: Report) -> None:
     """The verdict and what to do next."""
     urgent = bool(report.moved)
     lacking = [line for line in report.lines if line.state in ("not scored", "partly scored")]

@@ -11,6 +11,7 @@ from calibrate.report.sentences import drift as sentences
 from calibrate.report.tables.drift import ON_PAGE
 from calibrate.report.weekly_html import figure, unit, urgency
 from calibrate.workflow.watching import drift as step
+from calibrate.workflow.watching.drift_report import DetectorDrift, Report
 from db import Store
 from pages import shell
 from pages.components import tables
@@ -32,11 +33,11 @@ KEY = """<style>
     "Comparing the traffic since the release with the window before …",
     "traces", "samples", "scores", "releases", "team", entries=20,
 )  # fmt: skip
-def load(store: Store) -> step.Report:
+def load(store: Store) -> Report:
     return step.drift(store, now=shell.now())
 
 
-def show_facts(report: step.Report) -> None:
+def show_facts(report: Report) -> None:
     models = plain(listed([middle(visible(name, 200), 40) for name in report.models], 6)) or "no model that is named"
     st.caption(
         f"v{report.version} was made on {models}. Since then {count(report.traces, 'trace')}; of each window at most "
@@ -45,7 +46,7 @@ def show_facts(report: step.Report) -> None:
     )
 
 
-def show_charts(lines: Sequence[step.DetectorDrift]) -> None:
+def show_charts(lines: Sequence[DetectorDrift]) -> None:
     """Small multiples, those that need action first."""
     drawn = [line for line in sorted(lines, key=urgency) if line.bins is not None]
     if not drawn:
@@ -59,7 +60,7 @@ def show_charts(lines: Sequence[step.DetectorDrift]) -> None:
         st.caption(f"{count(len(drawn) - MOST, 'more chart')}: choose a detector above.")
 
 
-def _chart(line: step.DetectorDrift) -> None:
+def _chart(line: DetectorDrift) -> None:
     st.markdown(f"**{plain(line.detector)}**{_badge(line)}  \n:gray[:small[{_model(line)}]]")
     st.plotly_chart(figure(line), config=CONFIG, key=f"drift-{line.detector}-{line.model}")
     score_unit = unit(line.detector)  # as a title of its axis a narrow card would cut it
@@ -67,17 +68,17 @@ def _chart(line: step.DetectorDrift) -> None:
     st.caption(f"Score: {plain(score_unit)}\n\n{verdict}" if score_unit else verdict)
 
 
-def _badge(line: step.DetectorDrift) -> str:
+def _badge(line: DetectorDrift) -> str:
     colour = "orange" if line.state in ("moved", "recalibrate") else "gray"
     return f" :{colour}-badge[{sentences.STATES[line.state]}]"
 
 
-def _model(line: step.DetectorDrift) -> str:
+def _model(line: DetectorDrift) -> str:
     name = "model not given" if line.model == "(none)" else middle(visible(line.model, 200), 40)
     return plain(name)
 
 
-def show_table(lines: Sequence[step.DetectorDrift]) -> None:
+def show_table(lines: Sequence[DetectorDrift]) -> None:
     """Every test with its figures, those that need action first."""
     st.dataframe(
         tables.frame(ON_PAGE, sorted(lines, key=urgency)),

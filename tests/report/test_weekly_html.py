@@ -12,7 +12,7 @@ from calibrate.report import weekly_html
 from calibrate.report.sentences import weekly as sentences
 from calibrate.stats.monitoring.drift import Moved, Shift, Side
 from calibrate.types import Sample, TraceFilter
-from calibrate.workflow.watching.drift import Bins, DetectorDrift, DriftState, Gap, Report
+from calibrate.workflow.watching.drift_report import Bins, DetectorDrift, DriftState, Gap, Report
 from calibrate.workflow.week.weekly import NotRun, Scored, Weekly
 
 NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)

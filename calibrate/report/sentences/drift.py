@@ -8,7 +8,7 @@ from shlex import quote
 from calibrate.report.numbers import about, count, number, share, stamp
 from calibrate.sanitize import visible
 from calibrate.stats.monitoring.drift import ENOUGH, GROUPS, Moved, Shift
-from calibrate.workflow.watching.drift import DetectorDrift, DriftState, Gap, NextStep, Report, Stale
+from calibrate.workflow.watching.drift_report import DetectorDrift, DriftState, Gap, NextStep, Report, Stale
 
 MODEL_WIDTH = 100
 # Ordered by urgency.

@@ -8,7 +8,7 @@ from calibrate.report.numbers import UNKNOWN, count, number, share
 from calibrate.report.sentences.drift import STATES, line_verdict
 from calibrate.report.tables.column import NOTHING, Column, Form
 from calibrate.stats.monitoring.drift import Shift, Side
-from calibrate.workflow.watching.drift import DetectorDrift
+from calibrate.workflow.watching.drift_report import DetectorDrift
 
 
 def _sides(write: Callable[[Side], str]) -> Callable[[DetectorDrift], str | None]:

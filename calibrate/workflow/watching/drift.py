@@ -12,7 +12,6 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from enum import StrEnum
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,9 +21,10 @@ from calibrate.stats.fitting.prevalence import estimate_prevalence
 from calibrate.stats.monitoring.drift import ALPHA, ENOUGH, Moved, Shift, Window, compare_windows, judge_shifts
 from calibrate.stats.sweep.clusters import cluster_codes
 from calibrate.thresholds.model import DetectorEntry, ThresholdsFile
-from calibrate.types import FlagWhen, Tier, TraceFilter
+from calibrate.types import TraceFilter
 from calibrate.workflow.releasing.history import promised_precision, read_release, releases_alike
-from calibrate.workflow.releasing.unknown_models import MIN_SHARE, UnknownModel, unknown_models
+from calibrate.workflow.releasing.unknown_models import MIN_SHARE, unknown_models
+from calibrate.workflow.watching.drift_report import Bins, DetectorDrift, DriftState, Gap, Report, Stale, StaleBaseline
 from db import Store
 from db.coverage import DrawnScores
 from db.filters import NONE
@@ -36,151 +36,6 @@ WHOLE = 0.95  # the share of a window that must be scored, to be taken as all of
 OLD = timedelta(days=90)  # an entropy baseline
 BINS = 30
 MODELS = 12  # those with the most traffic
-
-
-class DriftState(StrEnum):
-    """What is known of a detector on a model's traffic. RECALIBRATE: the release was made without the model."""
-
-    RECALIBRATE = "recalibrate"
-    MOVED = "moved"
-    HOLDS = "holds"
-    PARTLY_SCORED = "partly scored"
-    NOT_SCORED = "not scored"
-    TOO_FEW = "too few"
-    NO_REFERENCE = "no reference"
-
-
-class NextStep(StrEnum):
-    """What a drift report asks people to do."""
-
-    IMPORT = "import"
-    RECHECK = "recheck"
-    DETECT = "detect"
-    NOTHING = "nothing"
-
-
-class Stale(StrEnum):
-    """Why an entropy baseline cannot be relied on."""
-
-    MISSING = "missing"
-    OLD = "old"
-    MOVED = "moved"
-
-
-@dataclass(frozen=True)
-class StaleBaseline:
-    """An entropy baseline that cannot be relied on; `days` is its age where that is the reason."""
-
-    reason: Stale
-    days: int | None = None
-
-
-@dataclass(frozen=True)
-class Gap:
-    """Scores that are missing for a comparison: of a window's `traces` only `scored` were run. `live`: in the window
-    since the release, else in the one before it."""
-
-    state: DriftState
-    traces: int = 0
-    scored: int = 0
-    live: bool = True
-
-
-@dataclass(frozen=True)
-class Bins:
-    """Both windows' scores in bins of equal width, as shares of each window's scores: bin i holds edges[i] <= score <
-    edges[i + 1], the outer ones what lies beyond. Empty where there are no scores."""
-
-    edges: NDArray[np.float64]
-    before: NDArray[np.float64]
-    now: NDArray[np.float64]
-
-
-@dataclass(frozen=True)
-class DetectorDrift:
-    """One detector on one model's traffic.
-
-    `model` is "(none)" for traces that name none. Of `traces` since the release, `scored` were run by the detector
-    (refusals left out), `compared` of them drawn for the test, with as many as `compared_before` of the window before.
-    `shift`, `bins` and `moved` are None where nothing could be compared; `gap` then says which scores are missing.
-    `unseen`: the release was made without the model. `baseline`: why its entropy baseline is stale, None where it is
-    not or the detector has none. `prevalence`: the estimated shares of hallucinated traces before and now, from the
-    probability map without labels: advisory, None without a map. `promised`: the precision it was released to hold,
-    None where no number is known.
-    """
-
-    detector: str
-    model: str
-    tier: Tier
-    threshold: float
-    flag_when: FlagWhen
-    limit: str
-    state: DriftState
-    unseen: bool
-    traces: int
-    scored: int
-    compared: int
-    compared_before: int
-    shift: Shift | None
-    moved: Moved | None
-    bins: Bins | None
-    gap: Gap | None
-    baseline: StaleBaseline | None
-    prevalence: tuple[float, float] | None
-    promised: float | None
-
-    @property
-    def urgent(self) -> bool:
-        """Whether it asks for something: it moved, or the release was made without the model."""
-        return self.state in (DriftState.MOVED, DriftState.RECALIBRATE)
-
-
-@dataclass(frozen=True)
-class Report:
-    """All detectors of a release that may flag, by name, each on every model, most traffic first.
-
-    `before` and `now` are the windows compared; `traces` is how many `now` holds. `cap`: the traces of a window drawn
-    for a test at most. `alpha`: the chance that anything is said to have moved in a quiet week. `since`: where the live
-    window begins, None where that is the release. `left_out`: how many models had too little traffic to compare.
-    """
-
-    version: int
-    released_at: datetime
-    models: tuple[str, ...]
-    before: TraceFilter
-    now: TraceFilter
-    traces: int
-    unknown: tuple[UnknownModel, ...]
-    lines: tuple[DetectorDrift, ...]
-    cap: int
-    seed: int
-    alpha: float
-    since: datetime | None = None
-    left_out: int = 0
-
-    @property
-    def next(self) -> NextStep:
-        """The step to take now."""
-        if not self.traces:
-            return NextStep.IMPORT
-        if any(line.shift for line in self.moved):
-            return NextStep.RECHECK
-        return NextStep.DETECT if self.waiting else NextStep.NOTHING
-
-    @property
-    def waiting(self) -> tuple[str, ...]:
-        """The detectors that must score the traffic before they can be compared, by name."""
-        compared = (DriftState.HOLDS, DriftState.TOO_FEW, DriftState.NO_REFERENCE)
-        return tuple(sorted({line.detector for line in self.lines if line.state not in compared}))
-
-    @property
-    def moved(self) -> tuple[DetectorDrift, ...]:
-        """The lines that ask for something: moved, or a model that the release was made without."""
-        return tuple(line for line in self.lines if line.urgent)
-
-    def of(self, detector: str) -> tuple[DetectorDrift, ...]:
-        """A detector's lines."""
-        return tuple(line for line in self.lines if line.detector == detector)
 
 
 def drift(
@@ -254,7 +109,7 @@ class _Pair:
 
 
 @dataclass(frozen=True)
-class _Seen:
+class _Compared:
     """A pair as the store shows it; without a `shift`, `gap` says what is missing."""
 
     pair: _Pair
@@ -300,7 +155,7 @@ def _before(store: Store, release: Release, file: ThresholdsFile, live: TraceFil
 
 def _look(
     store: Store, pair: _Pair, before: TraceFilter, live: TraceFilter, *, now: datetime, seed: int, cap: int, tests: int
-) -> _Seen:
+) -> _Compared:
     """Both windows of a detector on a model, compared where they can be."""
     entry, rng = pair.entry, np.random.default_rng([seed, *f"{pair.name} {pair.model}".encode()])
     config = _config(store, pair, now)
@@ -313,14 +168,14 @@ def _look(
         _coverage(store, config, window, sampled=entry.sampling is not None and entry.sampling.rate < 1)
         for window in windows
     ]
-    seen = _Seen(pair, None, stale, scored=coverage[1].scored)
+    compared = _Compared(pair, None, stale, scored=coverage[1].scored)
     if not coverage[1].scored:
-        return replace(seen, gap=Gap(DriftState.NOT_SCORED))
+        return replace(compared, gap=Gap(DriftState.NOT_SCORED))
     if not coverage[0].scored:
-        return replace(seen, gap=Gap(DriftState.NO_REFERENCE))
+        return replace(compared, gap=Gap(DriftState.NO_REFERENCE))
     if partly := next((window for window in reversed(coverage) if window.partly), None):
         gap = Gap(DriftState.PARTLY_SCORED, partly.traces, partly.scored, live=partly is coverage[1])
-        return replace(seen, gap=gap)
+        return replace(compared, gap=gap)
     drawn = [
         _window(store.coverage.draw(config.id, where, cap, rng=rng, random=window.random))
         for where, window in zip(windows, coverage, strict=True)
@@ -328,7 +183,7 @@ def _look(
     shift = compare_windows(
         drawn[0], drawn[1], threshold=entry.threshold, flag_when=entry.flag_when, rng=rng, tests=tests
     )
-    return replace(seen, before=drawn[0], now=drawn[1], shift=shift)
+    return replace(compared, before=drawn[0], now=drawn[1], shift=shift)
 
 
 @dataclass(frozen=True)
@@ -374,9 +229,9 @@ def _stale(store: Store, pair: _Pair, now: datetime) -> StaleBaseline | None:
     return StaleBaseline(Stale.OLD, age.days) if age > OLD else None
 
 
-def _line(seen: _Seen, moved: Moved | None, traces: int) -> DetectorDrift:
-    pair, shift = seen.pair, seen.shift
-    state, stale = _state(seen, moved), seen.baseline
+def _line(compared: _Compared, moved: Moved | None, traces: int) -> DetectorDrift:
+    pair, shift = compared.pair, compared.shift
+    state, stale = _state(compared, moved), compared.baseline
     if stale is None and moved is not None and moved.scores and pair.name == "entropy_z":
         stale = StaleBaseline(Stale.MOVED)
     return DetectorDrift(
@@ -389,27 +244,27 @@ def _line(seen: _Seen, moved: Moved | None, traces: int) -> DetectorDrift:
         state=state,
         unseen=pair.unseen,
         traces=traces,
-        scored=seen.scored,
-        compared=len(seen.now.scores),
-        compared_before=len(seen.before.scores),
+        scored=compared.scored,
+        compared=len(compared.now.scores),
+        compared_before=len(compared.before.scores),
         shift=shift,
         moved=moved,
-        bins=_bins(seen.before.scores, seen.now.scores) if shift else None,
-        gap=seen.gap,
+        bins=_bins(compared.before.scores, compared.now.scores) if shift else None,
+        gap=compared.gap,
         baseline=stale,
-        prevalence=_prevalence(pair.entry, seen) if shift else None,
+        prevalence=_prevalence(pair.entry, compared) if shift else None,
         promised=promised_precision(pair.entry),
     )
 
 
-def _state(seen: _Seen, moved: Moved | None) -> DriftState:
-    if seen.pair.unseen:
+def _state(compared: _Compared, moved: Moved | None) -> DriftState:
+    if compared.pair.unseen:
         return DriftState.RECALIBRATE
-    if seen.gap is not None:
-        return seen.gap.state
+    if compared.gap is not None:
+        return compared.gap.state
     if moved is not None and moved.any:
         return DriftState.MOVED
-    return DriftState.HOLDS if seen.shift and seen.shift.p_scores is not None else DriftState.TOO_FEW
+    return DriftState.HOLDS if compared.shift and compared.shift.p_scores is not None else DriftState.TOO_FEW
 
 
 def _bins(before: NDArray[np.float64], now: NDArray[np.float64]) -> Bins:
@@ -424,13 +279,13 @@ def _bins(before: NDArray[np.float64], now: NDArray[np.float64]) -> Bins:
     return Bins(edges, *shares)
 
 
-def _prevalence(entry: DetectorEntry, seen: _Seen) -> tuple[float, float] | None:
+def _prevalence(entry: DetectorEntry, compared: _Compared) -> tuple[float, float] | None:
     if entry.probability_map is None:
         return None
     probability_map = entry.probability_map.map
     mapped = [
         [p for score in side.scores if (p := probability_map.probability(float(score))) is not None]
-        for side in (seen.before, seen.now)
+        for side in (compared.before, compared.now)
     ]
     if not all(mapped) or not 0 < float(np.mean(mapped[0])) < 1:
         return None

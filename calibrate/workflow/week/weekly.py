@@ -21,6 +21,7 @@ from calibrate.workflow.releasing.history import live_release, releases_alike
 from calibrate.workflow.sampling import sample as sampler
 from calibrate.workflow.upgrade import planning
 from calibrate.workflow.watching import drift
+from calibrate.workflow.watching.drift_report import Report
 from calibrate.workflow.week.week import WINDOW
 from calibrate.workspace import using
 from db import Store
@@ -58,7 +59,7 @@ class Weekly:
     scored: tuple[Scored, ...]
     sample: Sample | None
     drawn: bool
-    report: drift.Report | None
+    report: Report | None
     upgraded: tuple[str, ...]
     unlabelled: int
 

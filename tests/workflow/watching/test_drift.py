@@ -12,9 +12,10 @@ from scipy.stats import energy_distance, fisher_exact
 from calibrate.cli import main
 from calibrate.errors import BadInput
 from calibrate.report.sentences import drift as sentences
+from calibrate.stats.monitoring.drift import Window
 from calibrate.types import TraceFilter
 from calibrate.workflow.sampling import sample
-from calibrate.workflow.watching import drift
+from calibrate.workflow.watching import drift, drift_report
 from db import Store, open_store
 from tests.workflow.aftermath import RELEASED, THRESHOLD, add, released, scores_of
 from tests.workflow.making import ABOVE, NOW, give_scores
@@ -190,8 +191,8 @@ def test_an_old_or_missing_entropy_baseline_is_stale() -> None:
     old = Baseline("entropy/mean/top5", "m", 1.0, 0.1, 50, NOW - timedelta(days=100))
     other = Baseline("entropy/max/top5", "m", 1.0, 0.1, 50, NOW)
     assert drift._stale(store_with(fresh), pair, NOW) is None
-    assert drift._stale(store_with(old), pair, NOW) == drift.StaleBaseline(drift.Stale.OLD, 100)
-    assert drift._stale(store_with(other), pair, NOW) == drift.StaleBaseline(drift.Stale.MISSING)
+    assert drift._stale(store_with(old), pair, NOW) == drift_report.StaleBaseline(drift_report.Stale.OLD, 100)
+    assert drift._stale(store_with(other), pair, NOW) == drift_report.StaleBaseline(drift_report.Stale.MISSING)
 
 
 def test_prevalence_is_unknown_where_a_window_has_no_score_to_map() -> None:
@@ -200,7 +201,7 @@ def test_prevalence_is_unknown_where_a_window_has_no_score_to_map() -> None:
     from calibrate.probability import ProbabilityMap
 
     entry = SimpleNamespace(probability_map=SimpleNamespace(map=ProbabilityMap(0.0, 1.0, (0.0, 1.0, 0.0), "above")))
-    scored, unscored = drift.Window(np.array([-1.0, 1.0, 2.0])), drift.Window(np.full(3, np.nan))
+    scored, unscored = Window(np.array([-1.0, 1.0, 2.0])), Window(np.full(3, np.nan))
     for before, now in ((scored, unscored), (unscored, scored)):
         assert drift._prevalence(entry, SimpleNamespace(before=before, now=now)) is None  # type: ignore[arg-type]
     same = drift._prevalence(entry, SimpleNamespace(before=scored, now=scored))  # type: ignore[arg-type]

@@ -15,6 +15,7 @@ from calibrate.report.numbers import share
 from calibrate.report.sentences import impact as impacts
 from calibrate.report.sentences import recalibration
 from calibrate.report.sentences.evidence import uneven
+from calibrate.report.sentences.release import unannounced
 from calibrate.thresholds.files import scheme_of
 from calibrate.types import OperatingPoint
 from calibrate.workflow.detection import detect
@@ -46,7 +47,7 @@ def run(args: Namespace) -> Answer:
         by=user(), now=now(), out=out, approval=after.approval,
     )  # fmt: skip
     if isinstance(made, Release):
-        problems = announce(made, after)
+        problems = [unannounced(failure) for failure in announce(made, after)]
         lines += [f"v{made.version} is released{f' and in {out}' if out else ''}.", *problems]
         return Answer({**document, "version": made.version, "problems": problems}, "\n".join(lines))
     lines.append(f"Proposal {made.id} waits for a second person: `release --approve {made.id} --out FILE`.")

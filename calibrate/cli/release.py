@@ -63,7 +63,7 @@ def run(args: Namespace) -> Answer:
     about = _about(found, history.read_release(before) if before else None, history.read_release(row))
     if args.rollback is not None:
         about["offer"] = sentences.on_offer(args.rollback, on_offer(found, history.read_release(row)))
-    return _released(row, out, about, announce(row, after))
+    return _released(row, out, about, [sentences.unannounced(failure) for failure in announce(row, after)])
 
 
 def _refuse_misfits(args: Namespace) -> None:

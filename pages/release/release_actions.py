@@ -33,7 +33,8 @@ def carried_out(does: Callable[[], Release | str | None]) -> bool:
     with shell.errors_kept(PROBLEM):
         result = does()
         if isinstance(result, Release):
-            st.session_state[DONE] = result.version, release_form.place(), announce(result, settings.releases())
+            problems = [sentences.unannounced(failure) for failure in announce(result, settings.releases())]
+            st.session_state[DONE] = result.version, release_form.place(), problems
             st.session_state[RELEASED] = result.version
         elif result:
             st.session_state[DONE] = result

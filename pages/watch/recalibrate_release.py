@@ -6,6 +6,7 @@ import streamlit as st
 
 from calibrate import settings
 from calibrate.report.sentences import recalibration as sentences
+from calibrate.report.sentences.release import unannounced
 from calibrate.workflow.releasing.announce import announce
 from calibrate.workflow.releasing.unknown_models import unknown_models
 from calibrate.workflow.upgrade import recalibrate as step
@@ -28,7 +29,8 @@ def release(store: Store, outcome: step.Outcome) -> None:
             store, outcome, note=note or f"Recalibrated after v{outcome.plan.release.version}.", reason=reason,
             by=shell.user(), now=shell.now(), approval=after.approval,
         )  # fmt: skip
-        problems = announce(result, after) if isinstance(result, Release) else []
+        failures = announce(result, after) if isinstance(result, Release) else []
+        problems = [unannounced(failure) for failure in failures]
         state["recalibrate_done"] = (result.version if isinstance(result, Release) else None, result, problems)
         state["recalibrate_note"] = state["recalibrate_reason"] = ""
 

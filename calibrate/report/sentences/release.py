@@ -8,6 +8,7 @@ from calibrate.report.numbers import count
 from calibrate.thresholds.model import ThresholdsFile
 from calibrate.types import Strength, Tier
 from calibrate.workflow.certification.attempts import Overturned
+from calibrate.workflow.releasing.announce import Unannounced
 from calibrate.workflow.releasing.entries import OnOffer
 
 
@@ -55,6 +56,14 @@ def caution(name: str, tier: Tier, strength: Strength) -> str | None:
         f"{name} pages people, and its precision is {strength}, not certified: certify it first (`certify {name}`, or "
         "the Tune page), or release it as signal"
     )
+
+
+def unannounced(failure: Unannounced) -> str:
+    """Say that a release was made and could not be committed, or told to the webhook."""
+    if failure.host is None:
+        return f"v{failure.version} is released, but not committed: {failure.reason}"
+    reason = failure.reason or "it did not answer in time"
+    return f"v{failure.version} is released, but the webhook at {failure.host} was not told: {reason}"
 
 
 def overturned(change: Overturned) -> str:

@@ -26,8 +26,8 @@ class ScoreMatrix:
     """The definite gold labels of a sample (or of the whole store) and the scores of several detectors.
 
     `rows` are in labelling order, without the answers that any of the detectors calls a refusal, which are `refused`.
-    `scores` has one array a detector, in its own units, NaN where it could not score; `asked` is False for a row that
-    it was not run on.
+    `scores` has one array a detector, in its own units, NaN where it could not score; `was_run` is False for a row
+    that it was not run on.
     """
 
     sample: Sample | None
@@ -35,7 +35,7 @@ class ScoreMatrix:
     rows: tuple[Row, ...]
     refused: tuple[Row, ...]
     scores: Mapping[str, Floats]
-    asked: Mapping[str, NDArray[np.bool_]]
+    was_run: Mapping[str, NDArray[np.bool_]]
 
     @cached_property
     def labels(self) -> NDArray[np.bool_]:
@@ -73,20 +73,20 @@ def load_score_matrix(
 
     Raises BadInput for a detector that was never run, and where there is nothing at all.
     """
-    wanted = list(configurations.configs_by_detector(store)) if names is None else list(dict.fromkeys(names))
-    if not wanted:
+    names = list(configurations.configs_by_detector(store)) if names is None else list(dict.fromkeys(names))
+    if not names:
         raise BadInput("no detector has scores yet: run them first (`detect all --labelled`, or the Detect page)")
     drawn = loading.resolve_sample(store, sample)
-    configs = {name: configurations.resolve_config(store, name) for name in wanted}
-    found = {name: loading.gold_rows(store, config, drawn) for name, config in configs.items()}
-    refused = {row.pk for rows in found.values() for row in rows if row.status == "refusal"}
-    first = next(iter(found.values()))
-    kept = tuple(row for row in first if row.pk not in refused)
-    scores, asked = {}, {}
-    for name, rows in found.items():
-        values = {row.pk: row.value for row in rows}
-        given = [values.get(row.pk) for row in kept]
-        scores[name] = np.array([np.nan if value is None else value for value in given], dtype=float)
+    configs = {name: configurations.resolve_config(store, name) for name in names}
+    rows_by_detector = {name: loading.gold_rows(store, config, drawn) for name, config in configs.items()}
+    refused = {row.pk for rows in rows_by_detector.values() for row in rows if row.status == "refusal"}
+    every = next(iter(rows_by_detector.values()))
+    labelled = tuple(row for row in every if row.pk not in refused)
+    scores, was_run = {}, {}
+    for name, rows in rows_by_detector.items():
+        by_trace = {row.pk: row.value for row in rows}
+        values = [by_trace.get(row.pk) for row in labelled]
+        scores[name] = np.array([np.nan if value is None else value for value in values], dtype=float)
         run = {row.pk for row in rows if row.status is not None}
-        asked[name] = np.array([row.pk in run for row in kept], dtype=bool)
-    return ScoreMatrix(drawn, configs, kept, tuple(row for row in first if row.pk in refused), scores, asked)
+        was_run[name] = np.array([row.pk in run for row in labelled], dtype=bool)
+    return ScoreMatrix(drawn, configs, labelled, tuple(row for row in every if row.pk in refused), scores, was_run)

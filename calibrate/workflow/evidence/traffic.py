@@ -29,19 +29,22 @@ def scored_traffic(store: Store, data: Evidence) -> Pool:
             f"{data.config.name} was run on {total - waiting:,} of the window's {total:,} traces, too few to say what "
             f"it flags a day: run it on all (`detect {data.config.name} --all`, or the Detect page)"
         )
-    found = np.array([value for value in store.scores.window(data.config.id, where) if value is not None])
+    values = np.array([value for value in store.scores.window(data.config.id, where) if value is not None])
     # What could not be scored, and refusals, are traffic that is not flagged.
-    scores = np.append(found, np.full(max(0, total - waiting - len(found)), np.nan))
+    scores = np.append(values, np.full(max(0, total - waiting - len(values)), np.nan))
     return Pool(scores, traffic_per_day(store, data.sample))
 
 
 def traffic_per_day(store: Store, sample: Sample | None) -> float | None:
-    """Traces a day in the sample's window (or the whole store), for "flags a day": over the time from the first to the
-    last, as the first and the last date are seldom whole days. Within one day, what came. None for undated traffic."""
+    """Traces a day in the sample's window (or the whole store); None for undated traffic.
+
+    Counted over the time from the first trace to the last, as the first and the last date are seldom whole days. Of
+    traffic within one day, its number.
+    """
     where = replace(sample.filter if sample else TraceFilter(), undated=False, label="any")
-    found = store.traces.span(where)
-    if found is None:
+    span = store.traces.span(where)
+    if span is None:
         return None
-    n, first, last = found
+    n, first, last = span
     # n traces have n - 1 pauses between them.
     return n / max(1.0, (last - first) / DAY * n / max(1, n - 1))

@@ -1,11 +1,12 @@
 """After a release: a commit in the team's repository and a message to its webhook, where it has them.
 
-The release is made by then, so nothing here raises: what failed is said, in sentences.
+The release is made by then, so nothing here raises: what failed is returned.
 """
 
 from __future__ import annotations
 
 import threading
+from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -18,17 +19,31 @@ from db.releases import Release
 PATIENCE = 5.0  # seconds for the whole of a message
 
 
-def announce(row: Release, settings: ReleaseSettings) -> list[str]:
-    """Commits and tells. What did not work, in sentences; never the webhook's path, which is a secret."""
-    said = []
+@dataclass(frozen=True)
+class Unannounced:
+    """What failed after release `version`: the commit, or (with a `host`) the message to the webhook there.
+
+    Never the webhook's path, which is a secret. `reason` is None where the webhook did not answer in time.
+    """
+
+    version: int
+    host: str | None
+    reason: str | None
+
+
+def announce(row: Release, settings: ReleaseSettings) -> list[Unannounced]:
+    """Commits the release and tells the webhook. Returns what did not work."""
+    failures = []
     if settings.git:
         try:
             git_export.export(row, settings.git)
         except TouchstoneError as error:
-            said.append(f"v{row.version} is released, but not committed: {error}")
-    if settings.webhook and (why := _tell(settings.webhook, message(row))):
-        said.append(f"v{row.version} is released, but {_host(settings.webhook)} was not told: {why}")
-    return said
+            failures.append(Unannounced(row.version, None, str(error)))
+    if settings.webhook:
+        answered, reason = _tell(settings.webhook, message(row))
+        if reason or not answered:
+            failures.append(Unannounced(row.version, urlsplit(settings.webhook).hostname or "", reason))
+    return failures
 
 
 def message(row: Release) -> dict[str, Any]:
@@ -38,21 +53,17 @@ def message(row: Release) -> dict[str, Any]:
     return {"text": webhook.escape_slack(text), "version": row.version, "sha256": row.sha256}
 
 
-def _tell(url: str, document: dict[str, Any]) -> str | None:
-    """Post the document within PATIENCE. Returns the reason where that failed.
+def _tell(url: str, document: dict[str, Any]) -> tuple[bool, str | None]:
+    """Post the document within PATIENCE. Returns whether it was answered, and the reason where that failed.
 
     In a thread: a server that sends a byte now and then would hold the caller much longer.
     """
-    problems: list[str | None] = ["it did not answer in time"]
+    results: list[str | None] = []
 
     def post() -> None:
-        problems[0] = webhook.post(url, document, timeout=PATIENCE)
+        results.append(webhook.post(url, document, timeout=PATIENCE))
 
     thread = threading.Thread(target=post, daemon=True)
     thread.start()
     thread.join(PATIENCE)
-    return problems[0]
-
-
-def _host(url: str) -> str:
-    return f"the webhook at {urlsplit(url).hostname}"
+    return (True, results[0]) if results else (False, None)

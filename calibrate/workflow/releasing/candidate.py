@@ -78,18 +78,18 @@ def _check(request: ReleaseRequest, names: Sequence[str], points: Mapping[str, S
             raise BadInput(f"{name} has the tier {tier!r}; a tier is one of {', '.join(get_args(Tier))}")
 
 
-def _near(name: str, known: Iterable[str]) -> str:
+def _near(name: str, names: Iterable[str]) -> str:
     """The names that a mistyped one is like, as a hint; "" where none is like it."""
-    near = difflib.get_close_matches(name, sorted(known), n=3, cutoff=0.6)
+    near = difflib.get_close_matches(name, sorted(names), n=3, cutoff=0.6)
     return f" (did you mean {', '.join(near)}?)" if near else ""
 
 
 def _saved_ensemble(store: Store, name: str) -> SavedEnsemble:
     saved = store.ensembles.latest()
     if name not in saved:
-        names = f"saved are {', '.join(sorted(saved))}" if saved else "none is saved yet"
         raise BadInput(
-            f"there is no ensemble {name!r}{_near(name, saved)}: {names}; `ensemble KIND --save NAME` makes one"
+            f"there is no ensemble {name!r}{_near(name, saved)}: saved are {', '.join(sorted(saved)) or 'none yet'}; "
+            "`ensemble KIND --save NAME` makes one"
         )
     if not NAME.fullmatch(name):
         raise BadInput(f"a file takes names of letters, digits, spaces and _.:@/+-: save {name!r} under such a name")

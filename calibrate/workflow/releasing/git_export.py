@@ -61,8 +61,8 @@ def _environment(row: Release) -> dict[str, str]:
     who = {f"GIT_{role}_{what}": value
            for role in ("AUTHOR", "COMMITTER")
            for what, value in (("NAME", name), ("EMAIL", address), ("DATE", when))}  # fmt: skip
-    kept = {key: value for key, value in os.environ.items() if not key.startswith("GIT_")}
-    return {**kept, **who, "GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C.UTF-8"}
+    others = {key: value for key, value in os.environ.items() if not key.startswith("GIT_")}
+    return {**others, **who, "GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C.UTF-8"}
 
 
 def _name(released_by: str) -> str:

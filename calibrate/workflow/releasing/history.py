@@ -22,10 +22,13 @@ def content(file: ThresholdsFile) -> dict[str, object]:
 
 
 def releases_alike(store: Store, release: Release) -> list[Release]:
-    """The release and those before it that decide as it does, newest first: a roll back brings an older one back.
-    What the last of them was made without, this one was made without: traffic since then is new to its thresholds."""
-    wanted = _decides(release)
-    return [one for one in store.releases.list() if one.version <= release.version and _decides(one) == wanted]
+    """The release and those before it that decide as it does, newest first.
+
+    A roll back brings an older one back: traffic since the oldest of them is new to its thresholds.
+    """
+    content = _decides(release)
+    rows = store.releases.list()
+    return [row for row in rows if row.version <= release.version and _decides(row) == content]
 
 
 def _decides(row: Release) -> dict[str, object]:
@@ -56,10 +59,10 @@ def sample_names(data: Data) -> list[str]:
     return _names_in(data.sample, sorted(data.samples, key=len)) or data.sample.split(" + ")
 
 
-def _names_in(text: str, known: Sequence[str]) -> list[str]:
-    """Names out of `known`, each once, that make this text as `merged_name` puts them together; none where none do."""
-    for name in known:
-        others = [other for other in known if other != name]
+def _names_in(text: str, names: Sequence[str]) -> list[str]:
+    """Those of `names`, each once, that make this text as `merged_name` puts them together; none where none do."""
+    for name in names:
+        others = [other for other in names if other != name]
         start = merged_name([name, ""])
         rest = _names_in(text.removeprefix(start), others) if text.startswith(start) else []
         if text == name or rest:
@@ -70,5 +73,6 @@ def _names_in(text: str, known: Sequence[str]) -> list[str]:
 def promised_precision(entry: DetectorEntry) -> float | None:
     """The precision that a detector was released to hold: what was guaranteed, else what its policy asked for."""
     policy = parse(entry.policy)
-    asked = policy.value if policy.kind == "precision" else None
-    return entry.guarantee.target if entry.guarantee else asked
+    if entry.guarantee:
+        return entry.guarantee.target
+    return policy.value if policy.kind == "precision" else None

@@ -187,6 +187,8 @@ def _get(store: Store, version: int) -> Release:
     row = store.releases.get(version)
     if row is None:
         newest = store.releases.list(limit=1)
-        last = str(newest[0].version) if newest else "none: nothing was released yet"
-        raise BadInput(f"there is no release {version}; the newest is {last}")
+        raise BadInput(
+            f"there is no release {version}; the newest is "
+            f"{newest[0].version if newest else 'none: nothing was released yet'}"
+        )
     return row

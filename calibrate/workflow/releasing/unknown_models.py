@@ -34,17 +34,17 @@ class UnknownModel:
 def unknown_models(store: Store, release: Release) -> tuple[UnknownModel, ...]:
     """The models of the traffic that the release's labels know nothing of, most traffic first: of the traffic since the
     release and of the newest day, which a release or a roll back of just now would put out of sight."""
-    known = set(read_release(release).data.models)
+    released = set(read_release(release).data.models)
     newest = next((line.timestamp for line in store.traces.page(TraceFilter(undated=False), limit=1).lines), None)
     began = releases_alike(store, release)[-1].released_at
     since = began if newest is None else min(began, newest - NEWEST)
     counts = store.traces.facet(TraceFilter(since=since, undated=False), "model")
     total = sum(counts.values())
-    found = []
+    unknown = []
     for name, traces in counts.items():
-        if name in known or name == NONE or traces < MIN_SHARE * total:
+        if name in released or name == NONE or traces < MIN_SHARE * total:
             continue
         old = store.traces.count(TraceFilter(until=since, undated=False, models=(name,)), limit=1)
         days = store.traces.per_day(TraceFilter(since=since, undated=False, models=(name,)))
-        found.append(UnknownModel(name, traces, total, since, None if old else date.fromisoformat(min(days))))
-    return tuple(found)
+        unknown.append(UnknownModel(name, traces, total, since, None if old else date.fromisoformat(min(days))))
+    return tuple(unknown)

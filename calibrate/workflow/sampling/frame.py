@@ -85,12 +85,11 @@ def ranked(store: Store, where: TraceFilter, at: Moment) -> Ranked:
             "the Detect page), or draw with --design random"
         )
     _finite(scores)
-    found = [scale_of(scores[:, i], _sign(config)) for i, config in enumerate(configs)]
-    kept = [i for i, scale in enumerate(found) if scale is not None]
-    if not kept:
+    scales = {i: scale_of(scores[:, i], _sign(config)) for i, config in enumerate(configs)}
+    varied = {i: scale for i, scale in scales.items() if scale is not None}
+    if not varied:
         raise NoStrata("all scores of the window are equal, so nothing ranks its traces: draw with --design random")
-    scales = tuple(scale for scale in found if scale is not None)
-    return Ranked(keys, scores[:, kept], tuple(configs[i] for i in kept), scales)
+    return Ranked(keys, scores[:, list(varied)], tuple(configs[i] for i in varied), tuple(varied.values()))
 
 
 def octave(store: Store, where: TraceFilter, at: Moment) -> Frame:
@@ -153,19 +152,18 @@ def _again(store: Store, sample: Sample, where: TraceFilter, at: Moment) -> Fram
         codes = {name: code for code, name in enumerate(names)}
         return Frame(keys, np.array([codes[group] for group in groups], dtype=np.int64), names, options)
     if sample.design == "fresh-flagged":
-        known = options["cut"]
-        cut = Cut(known["config_id"], known["threshold"], tuple(known.get("apart", ())))
-        return flagged(store, where, at, cut, fresh=options["fresh"])
+        return flagged(store, where, at, _cut_of(options["cut"]), fresh=options["fresh"])
     if sample.design == "random":
         keys = store.pools.keys(where, at)
         return Frame(keys, _zeros(keys), (EVERYTHING,), options)
     bands = Octaves({name: (low, high) for name, (low, high) in options["bands"].items()})
     if sample.design == "uncertain":
-        config = config_of(store, Cut(options["cut"]["config_id"], options["cut"]["threshold"]))
+        config = config_of(store, _cut_of(options["cut"]))
         keys, values = _scores_of(store, where, at, config)
     else:
-        keys, scores = store.pools.scores(where, at, [one["id"] for one in options["configs"]])
-        values = mean_z(scores, [Scale(one["sign"], one["mean"], one["sd"]) for one in options["configs"]])
+        keys, scores = store.pools.scores(where, at, [config["id"] for config in options["configs"]])
+        scales = [Scale(config["sign"], config["mean"], config["sd"]) for config in options["configs"]]
+        values = mean_z(scores, scales)
     return _banded(keys, values, bands, {})
 
 
@@ -191,13 +189,17 @@ def _scores_of(store: Store, where: TraceFilter, at: Moment, config: Config) -> 
 
 
 def _banded(keys: Ints, values: Floats, bands: Octaves, options: Mapping[str, Any]) -> Frame:
-    kept = {name: list(bounds) for name, bounds in bands.bounds.items()}
-    return Frame(keys, bands.codes(values), bands.names, {**options, "bands": kept})
+    bounds = {name: list(pair) for name, pair in bands.bounds.items()}
+    return Frame(keys, bands.codes(values), bands.names, {**options, "bands": bounds})
 
 
 def _cut(config: Config, cut: Cut) -> dict[str, Any]:
-    found = {"config_id": config.id, "name": config.name, "threshold": cut.threshold}
-    return {**found, "apart": list(cut.apart)} if cut.apart else found
+    document = {"config_id": config.id, "name": config.name, "threshold": cut.threshold}
+    return {**document, "apart": list(cut.apart)} if cut.apart else document
+
+
+def _cut_of(document: Mapping[str, Any]) -> Cut:
+    return Cut(document["config_id"], document["threshold"], tuple(document.get("apart", ())))
 
 
 def _flagged(config: Config, cut: Cut, *, fresh: bool) -> Flagged:

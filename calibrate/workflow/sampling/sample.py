@@ -96,8 +96,8 @@ def draw(
         raise _empty(undated, where)
     pool = _pool(store, design, where, at, by=by, cut=cut, fresh=fresh)
     if size < len(pool.strata):
-        least = f"{len(pool.strata)} strata need at least {len(pool.strata)} labels, one each"
-        raise frame.NoStrata(f"{least}: --size {size} leaves some out")
+        n = len(pool.strata)
+        raise frame.NoStrata(f"{n} strata need at least {n} labels, one each: --size {size} leaves some out")
     strata = {}
     members = []
     for stratum, n in designs.allocate(pool.strata, size).items():
@@ -145,19 +145,19 @@ def _pool(
 
         return _Pool(strata, looked_up, {})
     if cut is None:
-        found = frame.octave(store, where, at)
+        listing = frame.octave(store, where, at)
     elif design == "uncertain":
-        found = frame.uncertain(store, where, at, cut)
+        listing = frame.uncertain(store, where, at, cut)
     else:
-        found = frame.flagged(store, where, at, cut, fresh=fresh)
-        if not len(found.keys):
+        listing = frame.flagged(store, where, at, cut, fresh=fresh)
+        if not len(listing.keys):
             raise _nothing_flagged(store, where, at, cut, fresh=fresh)
 
     def listed(stratum: str, n: int, rng: np.random.Generator) -> list[int]:
-        keys = found.inside(stratum)
+        keys = listing.inside(stratum)
         return [int(key) for key in keys[designs.draw_ranks(rng, len(keys), n)]]
 
-    return _Pool(found.strata, listed, found.options)
+    return _Pool(listing.strata, listed, listing.options)
 
 
 def _check(name: str, size: int, design: str, by: str | None, seed: int | None, cut: Cut | None) -> None:
@@ -183,10 +183,10 @@ def _check(name: str, size: int, design: str, by: str | None, seed: int | None, 
 
 def _nothing_flagged(store: Store, where: TraceFilter, at: Moment, cut: Cut, *, fresh: bool) -> BadInput:
     name = frame.config_of(store, cut).name
-    known = frame.count_flagged(store, where, at, cut, fresh=False) if fresh else 0
-    if known:
+    seen = frame.count_flagged(store, where, at, cut, fresh=False) if fresh else 0
+    if seen:
         return BadInput(
-            f"each of the {known:,} traces that {name} flags at {cut.threshold:g} has a label or is in a sample "
+            f"each of the {seen:,} traces that {name} flags at {cut.threshold:g} has a label or is in a sample "
             "already: import newer traces and score them, or widen the window"
         )
     return BadInput(

@@ -28,18 +28,18 @@ def top_up(store: Store, name: str, *, more: int, seed: int | None, now: datetim
     _check(store, sample, more, seed)
     seed = secrets.randbits(31) if seed is None else seed
     rng = np.random.default_rng(seed)
-    found = frame.again(store, sample)
+    pool = frame.again(store, sample)
     drawn = {stratum: n for stratum, (_, n) in sample.strata.items()}
-    total = designs.allocate(found.strata, sample.size + more, given=drawn)
+    total = designs.allocate(pool.strata, sample.size + more, given=drawn)
     members = [member.trace_pk for member in store.samples.members(sample.id)]
     fresh = []
     for stratum, n in total.items():
-        left = np.setdiff1d(found.inside(stratum), members)
+        left = np.setdiff1d(pool.inside(stratum), members)
         ranks = designs.draw_ranks(rng, len(left), n - drawn[stratum])
-        fresh += [Member(int(pk), n / found.strata[stratum], stratum) for pk in left[ranks]]
+        fresh += [Member(int(pk), n / pool.strata[stratum], stratum) for pk in left[ranks]]
     fresh = [fresh[i] for i in rng.permutation(len(fresh))]
     topped = [*sample.options.get("top_ups", ()), {"more": len(fresh), "seed": seed, "at": now.isoformat()}]
-    strata = {stratum: (population, total[stratum]) for stratum, population in found.strata.items()}
+    strata = {stratum: (population, total[stratum]) for stratum, population in pool.strata.items()}
     return store.samples.extend(sample, fresh, strata=strata, options={**sample.options, "top_ups": topped})
 
 
@@ -52,7 +52,7 @@ def _check(store: Store, sample: Sample, more: int, seed: int | None) -> None:
     if sample.size >= sample.pool:
         raise BadInput(f"{sample.name!r} holds all {sample.pool:,} traces of its pool already: there are no more")
     cut = sample.options.get("cut")
-    if cut and any(one.fresh_sample_id == sample.id for one in store.certifications.of(cut["name"])):
+    if cut and any(attempt.fresh_sample_id == sample.id for attempt in store.certifications.of(cut["name"])):
         raise BadInput(
             f"{sample.name!r} is the fresh sample of a certification, whose size its plan fixed: a test that goes on "
             "until it passes proves nothing. Begin another certification instead"

@@ -166,7 +166,7 @@ def _line(
         groups=data.groups,
         count=RESAMPLES,
     )
-    was_run = data.asked.get(name, np.ones(len(values), dtype=bool))
+    was_run = data.was_run.get(name, np.ones(len(values), dtype=bool))
     has_score = np.isfinite(values)
     rich = min(curve.scored_positives, curve.scored - curve.scored_positives) >= FEW
     return Line(

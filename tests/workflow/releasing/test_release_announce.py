@@ -16,6 +16,7 @@ import pytest
 
 from calibrate import settings
 from calibrate.errors import BadInput
+from calibrate.report.sentences.release import unannounced
 from calibrate.settings import ReleaseSettings
 from calibrate.thresholds import files
 from calibrate.workflow.releasing import announce
@@ -77,7 +78,8 @@ def test_what_git_refuses_is_said(repository: Path, tmp_path: Path) -> None:
         str(tmp_path / "no" / "where.json"): "there is no folder",
     }
     for place, match in faults.items():
-        (said,) = announce.announce(row(), ReleaseSettings(git=place))
+        (failure,) = announce.announce(row(), ReleaseSettings(git=place))
+        said = unannounced(failure)
         assert said.startswith("v1 is released, but not committed: ")
         with pytest.raises(AssertionError, match=match):
             raise AssertionError(said)
@@ -133,7 +135,8 @@ def test_the_webhook_is_told_once(server: Server) -> None:
 @pytest.mark.parametrize("status", [500, 404, 302])
 def test_a_webhook_that_fails_is_said_without_its_secret(server: Server, status: int) -> None:
     server.status = status
-    (said,) = announce.announce(row(), ReleaseSettings(webhook=server.url))
+    (failure,) = announce.announce(row(), ReleaseSettings(webhook=server.url))
+    said = unannounced(failure)
     assert said == f"v1 is released, but the webhook at 127.0.0.1 was not told: it answered {status}"
     assert len(server.got) == 1  # not sent on to where it was redirected
 
@@ -142,14 +145,16 @@ def test_a_webhook_that_hangs_is_given_up(server: Server, monkeypatch: pytest.Mo
     monkeypatch.setattr(announce, "PATIENCE", 0.3)
     server.hang = threading.Event()
     begun = time.monotonic()
-    (said,) = announce.announce(row(), ReleaseSettings(webhook=server.url))
+    (failure,) = announce.announce(row(), ReleaseSettings(webhook=server.url))
+    said = unannounced(failure)
     assert said.endswith("did not answer in time") or "TimeoutError" in said
     assert SECRET not in said
     assert time.monotonic() - begun < 5  # the server holds on for 20 s
 
 
 def test_a_webhook_that_is_not_there_is_said(server: Server) -> None:
-    (said,) = announce.announce(row(), ReleaseSettings(webhook=f"http://127.0.0.1:1/{SECRET}"))
+    (failure,) = announce.announce(row(), ReleaseSettings(webhook=f"http://127.0.0.1:1/{SECRET}"))
+    said = unannounced(failure)
     assert "it could not be reached (Connection refused)" in said
     assert SECRET not in said
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from sqlalchemy import ColumnElement, func, select
 from sqlalchemy.orm import aliased
 
-from calibrate.types import FlagWhen, TraceFilter
+from calibrate.types import FlagWhen, Moment, TraceFilter
 from db.engine import Aggregate
 from db.filters import conditions, value_of
 from db.tables import ConfigRow, LabelRow, MemberRow, SampleRow, ScoreRow, TraceRow
@@ -21,25 +21,6 @@ from db.tables.mapping import batches
 
 CHUNK = 20_000  # rows fetched at once
 NEVER = datetime(1970, 1, 1, tzinfo=UTC)
-
-
-@dataclass(frozen=True, slots=True)
-class Moment:
-    """A state of the store: traces, labels and samples up to these keys, scores up to this time. A pool ignores what is
-    newer, so that a sample is topped up from the traces it was drawn from."""
-
-    trace: int
-    label: int
-    sample: int
-    time: datetime
-
-    def to_json(self) -> dict[str, Any]:
-        return {"trace": self.trace, "label": self.label, "sample": self.sample, "time": self.time.isoformat()}
-
-    @classmethod
-    def from_json(cls, document: Mapping[str, Any]) -> Moment:
-        time = datetime.fromisoformat(document["time"])
-        return cls(int(document["trace"]), int(document["label"]), int(document["sample"]), time)
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from sqlalchemy import func, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
 from calibrate.errors import BadInput
-from calibrate.types import Member, Sample, TraceFilter
+from calibrate.types import Member, Sample, SampleOptions, TraceFilter
 from db.engine import Aggregate, insert_row
 from db.tables import GoldRow, MemberRow, SampleRow, TraceRow, table
 from db.tables.mapping import sample_of
@@ -41,7 +41,7 @@ class Samples(Aggregate):
         strata: Mapping[str, tuple[int, int]],
         members: Sequence[Member],
         now: datetime,
-        options: Mapping[str, Any] | None = None,
+        options: SampleOptions | None = None,
     ) -> Sample:
         """Stores a sample with its members. Raises BadInput when the name is taken."""
         row = {
@@ -54,7 +54,7 @@ class Samples(Aggregate):
             "undated": undated,
             "filter": where.to_json(),
             "strata": {key: list(value) for key, value in strata.items()},
-            "options": dict(options) if options else None,
+            "options": (options.to_json() or None) if options else None,
             "created_at": now,
         }
         taken = BadInput(f"there is a sample {name!r} already; choose another name, or go on labelling that one")
@@ -74,7 +74,7 @@ class Samples(Aggregate):
         members: Sequence[Member],
         *,
         strata: Mapping[str, tuple[int, int]],
-        options: Mapping[str, Any],
+        options: SampleOptions,
     ) -> Sample:
         """Adds members after those of a sample, and updates the strata and inclusion probabilities of all.
 
@@ -83,7 +83,7 @@ class Samples(Aggregate):
         changed = {
             "size": sample.size + len(members),
             "strata": {key: list(value) for key, value in strata.items()},
-            "options": dict(options),
+            "options": options.to_json(),
         }
         same = (SampleRow.id == sample.id, SampleRow.size == sample.size)
         with self._writing() as connection:

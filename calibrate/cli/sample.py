@@ -177,7 +177,7 @@ def _parse_cut(store: Store, text: str) -> designs.Cut:
 
 
 def _report_top_up(args: Namespace, sample: Sample) -> Answer:
-    added = sample.options["top_ups"][-1]["more"]
+    added = sample.options.top_ups[-1].more
     text = (
         f"{sample.name}: {numbers.count(added)} more of {numbers.count(sample.pool, 'trace')}, "
         f"{numbers.count(sample.size)} in all ({sample.design})"

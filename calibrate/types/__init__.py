@@ -1,5 +1,6 @@
 """The words of Touchstone as frozen dataclasses. Standard library only: production runtimes import this."""
 
+from calibrate.types.drawing import DrawnCut, Moment, RankedBy, SampleOptions, TopUp
 from calibrate.types.importing import Added, Record, TraceSink
 from calibrate.types.label import KINDS, VERDICTS, GoldVerdict, Label, Span, Verdict, resolve_gold
 from calibrate.types.point import (
@@ -23,6 +24,7 @@ __all__ = [
     "VERDICTS",
     "Added",
     "Baseline",
+    "DrawnCut",
     "Evidence",
     "FlagWhen",
     "GoldVerdict",
@@ -31,9 +33,12 @@ __all__ = [
     "Label",
     "LabelState",
     "Member",
+    "Moment",
     "OperatingPoint",
+    "RankedBy",
     "Record",
     "Sample",
+    "SampleOptions",
     "Score",
     "ScoreStatus",
     "Source",
@@ -42,6 +47,7 @@ __all__ = [
     "Strength",
     "Tier",
     "Token",
+    "TopUp",
     "Trace",
     "TraceFilter",
     "TraceSink",

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Literal
 
+from calibrate.types.drawing import SampleOptions
+
 LabelState = Literal["any", "unlabelled", "labelled", "clean", "hallucinated", "unsure", "disputed"]
 
 
@@ -96,7 +98,7 @@ class Sample:
     filter: TraceFilter
     strata: Mapping[str, tuple[int, int]]
     created_at: datetime
-    options: Mapping[str, Any] = field(default_factory=dict)
+    options: SampleOptions = field(default_factory=SampleOptions)
     parts: tuple[Sample, ...] = ()
 
     @property

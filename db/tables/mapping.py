@@ -10,7 +10,19 @@ from typing import Any, TypeVar
 
 from sqlalchemy import Connection, RowMapping, select
 
-from calibrate.types import Evidence, Label, Sample, Score, Source, Span, Token, Trace, TraceFilter, Usage
+from calibrate.types import (
+    Evidence,
+    Label,
+    Sample,
+    SampleOptions,
+    Score,
+    Source,
+    Span,
+    Token,
+    Trace,
+    TraceFilter,
+    Usage,
+)
 from db.tables import DrawnRow, SourceRow, TextRow, TraceRow, table
 
 TRACE_COLUMNS = table(TraceRow)
@@ -145,7 +157,7 @@ def label_row(pk: int, label: Label, sample_id: int | None, now: datetime) -> di
 
 def sample_of(**row: Any) -> Sample:
     strata = {name: (population, drawn) for name, (population, drawn) in row["strata"].items()}
-    where, options = TraceFilter.from_json(row["filter"]), row["options"] or {}
+    where, options = TraceFilter.from_json(row["filter"]), SampleOptions.from_json(row["options"] or {})
     return Sample(**{**row, "filter": where, "strata": strata, "options": options})
 
 

@@ -87,14 +87,14 @@ def in_words(sample: Sample) -> str:
     """The design of a sample: "octave", "stratified by model", "near token_overlap ≤ 0.4"."""
     if sample.by:
         return f"{sample.design} by {visible(sample.by, 40)}"
-    cut = sample.options.get("cut")
+    cut = sample.options.cut
     if not cut:
         return sample.design
-    sign = SIGNS[registry.get(cut["name"]).flag_when] if cut["name"] in registry.names() else "at"
-    at = f"{visible(cut['name'], 40)} {sign} {number(cut['threshold'])}"
+    sign = SIGNS[registry.get(cut.name).flag_when] if cut.name in registry.names() else "at"
+    at = f"{visible(cut.name, 40)} {sign} {number(cut.threshold)}"
     if sample.design == UNCERTAIN:
         return f"near {at}"
-    return f"{'fresh, ' if sample.options.get('fresh') else ''}flagged by {at}"
+    return f"{'fresh, ' if sample.options.fresh else ''}flagged by {at}"
 
 
 def _choose_cut(store: Store) -> Cut:

@@ -16,7 +16,7 @@ from sqlalchemy import event, insert, text
 from sqlalchemy.exc import OperationalError
 
 from calibrate.errors import StoreError
-from calibrate.types import Baseline, Interval, Label, Member, OperatingPoint, Sample, Score, TraceFilter
+from calibrate.types import Baseline, Interval, Label, Member, OperatingPoint, Sample, SampleOptions, Score, TraceFilter
 from db import Group, Store, open_store
 from db.decisions import Decided
 from db.engine import Aggregate, writing
@@ -62,7 +62,7 @@ def release(store: Store) -> None:
 def extend(store: Store) -> None:
     sample = store.samples.get("first")
     assert sample is not None
-    store.samples.extend(sample, [Member(9, 0.4, "all")], strata={"all": (10, 4)}, options={})
+    store.samples.extend(sample, [Member(9, 0.4, "all")], strata={"all": (10, 4)}, options=SampleOptions())
 
 
 def decision(pk: int) -> Decided:

@@ -144,8 +144,8 @@ def draw(store: Store, attempt: Attempt, *, fewer: bool = False, now: datetime) 
 
 def _drawn_by(store: Store, attempt: Attempt, drawn: Sample) -> bool:
     """Whether a sample is what this plan drew, in a draw that was interrupted, or that somebody else just made."""
-    cut, terms = drawn.options.get("cut") or {}, attempt.terms
-    same_cut = (cut.get("config_id"), cut.get("threshold")) == (attempt.config_id, attempt.plan.deepest)
+    cut, terms = drawn.options.cut, attempt.terms
+    same_cut = cut is not None and (cut.config_id, cut.threshold) == (attempt.config_id, attempt.plan.deepest)
     same_draw = (drawn.seed, drawn.filter) == (terms.seed, terms.where)
     others = (each for each in attempts.attempts_of(store, attempt.detector) if each.id != attempt.id)
     return same_cut and same_draw and all(each.fresh_sample_id != drawn.id for each in others)

@@ -72,8 +72,8 @@ def merge_samples(samples: Sequence[Sample]) -> Sample:
 
 def _pool(sample: Sample) -> tuple[TraceFilter, int | None]:
     """What the sample could have drawn; labels that came since do not change it."""
-    at = sample.options.get("at")
-    return replace(sample.filter, label="any"), at["trace"] if at else None
+    at = sample.options.at
+    return replace(sample.filter, label="any"), at.trace if at else None
 
 
 def _hull(filters: Sequence[TraceFilter]) -> TraceFilter:

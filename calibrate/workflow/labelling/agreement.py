@@ -16,7 +16,7 @@ from calibrate.stats.labels.agreement import CODES, ENRICHED, SHARE, Agreement, 
 from calibrate.stats.labels.confident_learning import Doubt, rank_doubts
 from calibrate.stats.labels.sensitivity import Errors, Measured, WhatIf, measure_errors, what_if
 from calibrate.stats.sampling.designs import default_name
-from calibrate.types import VERDICTS, Label, Member, OperatingPoint, Sample, TraceFilter, Verdict
+from calibrate.types import VERDICTS, Label, Member, OperatingPoint, Sample, SampleOptions, TraceFilter, Verdict
 from calibrate.workflow.evidence import loading
 from calibrate.workflow.evidence.score_matrix import load_score_matrix
 from db import Store
@@ -150,7 +150,7 @@ def double(
         strata={kind: (len(pools[kind]), n) for kind, n in sizes.items()},
         members=[members[i] for i in rng.permutation(len(members))],
         now=now,
-        options={"of": drawn.name} if drawn else None,
+        options=SampleOptions(of=drawn.name) if drawn else None,
     )
 
 

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,10 +12,10 @@ from calibrate import registry
 from calibrate.errors import BadInput
 from calibrate.stats.sampling.designs import Cut
 from calibrate.stats.sampling.octaves import Octaves, Scale, mean_z, octaves, octaves_around, scale_of
-from calibrate.types import Sample, TraceFilter
+from calibrate.types import DrawnCut, Moment, RankedBy, Sample, SampleOptions, TraceFilter
 from calibrate.workflow.detection import configurations
 from db import Store
-from db.pools import Flagged, Moment
+from db.pools import Flagged
 from db.scores import Config
 
 Ints = NDArray[np.int64]
@@ -40,7 +38,7 @@ class Frame:
     keys: Ints
     codes: Ints
     names: tuple[str, ...]
-    options: Mapping[str, Any]
+    options: SampleOptions
 
     @property
     def strata(self) -> dict[str, int]:
@@ -96,27 +94,25 @@ def octave(store: Store, where: TraceFilter, at: Moment) -> Frame:
     """Strata by the mean z-score over all detectors."""
     ranking = ranked(store, where, at)
     values = ranking.values
-    options = {
-        "configs": [
-            {"id": config.id, "name": config.name, "sign": scale.sign, "mean": scale.mean, "sd": scale.sd}
-            for config, scale in zip(ranking.configs, ranking.scales, strict=True)
-        ]
-    }
-    return _banded(ranking.keys, values, octaves(values), options)
+    configs = tuple(
+        RankedBy(config.id, config.name, scale.sign, scale.mean, scale.sd)
+        for config, scale in zip(ranking.configs, ranking.scales, strict=True)
+    )
+    return _banded(ranking.keys, values, octaves(values), SampleOptions(configs=configs))
 
 
 def uncertain(store: Store, where: TraceFilter, at: Moment, cut: Cut) -> Frame:
     """Strata by nearness to a threshold of one detector, in ranks."""
     config = config_of(store, cut)
     keys, values = _scores_of(store, where, at, config)
-    return _banded(keys, values, octaves_around(values, cut.threshold), {"cut": _cut(config, cut)})
+    return _banded(keys, values, octaves_around(values, cut.threshold), SampleOptions(cut=_cut(config, cut)))
 
 
 def flagged(store: Store, where: TraceFilter, at: Moment, cut: Cut, *, fresh: bool) -> Frame:
     """The one stratum of what a threshold flags."""
     config = config_of(store, cut)
     keys = store.pools.flagged(where, at, _flagged(config, cut, fresh=fresh))
-    return Frame(keys, _zeros(keys), (FLAGGED,), {"cut": _cut(config, cut), "fresh": fresh})
+    return Frame(keys, _zeros(keys), (FLAGGED,), SampleOptions(cut=_cut(config, cut), fresh=fresh))
 
 
 def count_flagged(store: Store, where: TraceFilter, at: Moment, cut: Cut, *, fresh: bool) -> int:
@@ -128,11 +124,10 @@ def again(store: Store, sample: Sample) -> Frame:
 
     Raises BadInput where the store no longer shows it, or the sample was drawn by a version that did not keep how.
     """
-    options, where = sample.options, sample.filter
-    if "at" not in options:
+    at = sample.options.at
+    if at is None:
         raise BadInput(f"{sample.name!r} was drawn before samples could be topped up: draw a new one beside it")
-    at = Moment.from_json(options["at"])
-    frame = _again(store, sample, where, at)
+    frame = _again(store, sample, sample.filter, at)
     then = {name: size for name, (size, _) in sample.strata.items()}
     if frame.strata != then:
         name = next(n for n in sorted({*then, *frame.strata}) if then.get(n) != frame.strata.get(n))
@@ -152,19 +147,19 @@ def _again(store: Store, sample: Sample, where: TraceFilter, at: Moment) -> Fram
         codes = {name: code for code, name in enumerate(names)}
         return Frame(keys, np.array([codes[group] for group in groups], dtype=np.int64), names, options)
     if sample.design == "fresh-flagged":
-        return flagged(store, where, at, _cut_of(options["cut"]), fresh=options["fresh"])
+        return flagged(store, where, at, _cut_of(sample), fresh=options.fresh)
     if sample.design == "random":
         keys = store.pools.keys(where, at)
         return Frame(keys, _zeros(keys), (EVERYTHING,), options)
-    bands = Octaves({name: (low, high) for name, (low, high) in options["bands"].items()})
+    bands = Octaves(options.bands)
     if sample.design == "uncertain":
-        config = config_of(store, _cut_of(options["cut"]))
+        config = config_of(store, _cut_of(sample))
         keys, values = _scores_of(store, where, at, config)
     else:
-        keys, scores = store.pools.scores(where, at, [config["id"] for config in options["configs"]])
-        scales = [Scale(config["sign"], config["mean"], config["sd"]) for config in options["configs"]]
+        keys, scores = store.pools.scores(where, at, [config.id for config in options.configs])
+        scales = [Scale(config.sign, config.mean, config.sd) for config in options.configs]
         values = mean_z(scores, scales)
-    return _banded(keys, values, bands, {})
+    return _banded(keys, values, bands, SampleOptions())
 
 
 def config_of(store: Store, cut: Cut) -> Config:
@@ -188,18 +183,19 @@ def _scores_of(store: Store, where: TraceFilter, at: Moment, config: Config) -> 
     return keys, values
 
 
-def _banded(keys: Ints, values: Floats, bands: Octaves, options: Mapping[str, Any]) -> Frame:
-    bounds = {name: list(pair) for name, pair in bands.bounds.items()}
-    return Frame(keys, bands.codes(values), bands.names, {**options, "bands": bounds})
+def _banded(keys: Ints, values: Floats, bands: Octaves, options: SampleOptions) -> Frame:
+    return Frame(keys, bands.codes(values), bands.names, replace(options, bands=bands.bounds))
 
 
-def _cut(config: Config, cut: Cut) -> dict[str, Any]:
-    document = {"config_id": config.id, "name": config.name, "threshold": cut.threshold}
-    return {**document, "apart": list(cut.apart)} if cut.apart else document
+def _cut(config: Config, cut: Cut) -> DrawnCut:
+    return DrawnCut(config.id, config.name, cut.threshold, cut.apart)
 
 
-def _cut_of(document: Mapping[str, Any]) -> Cut:
-    return Cut(document["config_id"], document["threshold"], tuple(document.get("apart", ())))
+def _cut_of(sample: Sample) -> Cut:
+    """The cut of a sample that was drawn by one."""
+    cut = sample.options.cut
+    assert cut is not None
+    return Cut(cut.config_id, cut.threshold, cut.apart)
 
 
 def _flagged(config: Config, cut: Cut, *, fresh: bool) -> Flagged:

@@ -5,20 +5,18 @@ from __future__ import annotations
 import secrets
 import unicodedata
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any
 
 import numpy as np
 
 from calibrate.errors import BadInput
 from calibrate.stats.sampling import designs
 from calibrate.stats.sampling.designs import Cut
-from calibrate.types import Member, Sample, TraceFilter
+from calibrate.types import Member, Moment, Sample, SampleOptions, TraceFilter
 from calibrate.workflow.sampling import frame
 from db import Store
 from db.filters import NONE
-from db.pools import Moment
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +115,7 @@ def draw(
         strata=strata,
         members=members,
         now=now,
-        options={**pool.options, "at": at.to_json()},
+        options=replace(pool.options, at=at),
     )
 
 
@@ -127,7 +125,7 @@ class _Pool:
 
     strata: Mapping[str, int]
     draw: Callable[[str, int, np.random.Generator], list[int]]
-    options: Mapping[str, Any]
+    options: SampleOptions
 
 
 def _pool(
@@ -143,7 +141,7 @@ def _pool(
             inside = (by, stratum) if by else None
             return store.traces.draw(where, n, population=strata[stratum], rng=rng, stratum=inside)
 
-        return _Pool(strata, looked_up, {})
+        return _Pool(strata, looked_up, SampleOptions())
     if cut is None:
         listing = frame.octave(store, where, at)
     elif design == "uncertain":

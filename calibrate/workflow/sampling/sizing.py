@@ -14,7 +14,7 @@ from calibrate.stats.sampling.designs import OF_ALL
 from calibrate.stats.sampling.octaves import octaves
 from calibrate.stats.sampling.sizing import Stratum, halfwidth, labels_needed
 from calibrate.stats.sweep.cumulative import last_of_ties
-from calibrate.types import Sample, TraceFilter
+from calibrate.types import Sample, SampleOptions, TraceFilter
 from calibrate.workflow.evidence import evidence, loading
 from calibrate.workflow.sampling import frame
 from calibrate.workflow.sampling.frame import Frame, Ranked
@@ -131,7 +131,7 @@ def _ranked(store: Store, where: TraceFilter) -> Ranked | None:
 def _octaves(ranking: Ranked) -> Frame:
     values = ranking.values
     bands = octaves(values)
-    return Frame(ranking.keys, bands.codes(values), bands.names, {})
+    return Frame(ranking.keys, bands.codes(values), bands.names, SampleOptions())
 
 
 def last_prevalence(store: Store) -> float | None:

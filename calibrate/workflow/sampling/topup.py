@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import secrets
+from dataclasses import replace
 from datetime import datetime
 
 import numpy as np
 
 from calibrate.errors import BadInput
 from calibrate.stats.sampling import designs
-from calibrate.types import Member, Sample
+from calibrate.types import Member, Sample, TopUp
 from calibrate.workflow.detection.detect import no_sample
 from calibrate.workflow.sampling import frame
 from db import Store
@@ -38,9 +39,9 @@ def top_up(store: Store, name: str, *, more: int, seed: int | None, now: datetim
         ranks = designs.draw_ranks(rng, len(left), n - drawn[stratum])
         fresh += [Member(int(pk), n / pool.strata[stratum], stratum) for pk in left[ranks]]
     fresh = [fresh[i] for i in rng.permutation(len(fresh))]
-    topped = [*sample.options.get("top_ups", ()), {"more": len(fresh), "seed": seed, "at": now.isoformat()}]
+    options = replace(sample.options, top_ups=(*sample.options.top_ups, TopUp(len(fresh), seed, now)))
     strata = {stratum: (population, total[stratum]) for stratum, population in pool.strata.items()}
-    return store.samples.extend(sample, fresh, strata=strata, options={**sample.options, "top_ups": topped})
+    return store.samples.extend(sample, fresh, strata=strata, options=options)
 
 
 def _check(store: Store, sample: Sample, more: int, seed: int | None) -> None:
@@ -51,8 +52,8 @@ def _check(store: Store, sample: Sample, more: int, seed: int | None) -> None:
     designs.known_design(sample)
     if sample.size >= sample.pool:
         raise BadInput(f"{sample.name!r} holds all {sample.pool:,} traces of its pool already: there are no more")
-    cut = sample.options.get("cut")
-    if cut and any(attempt.fresh_sample_id == sample.id for attempt in store.certifications.of(cut["name"])):
+    cut = sample.options.cut
+    if cut and any(attempt.fresh_sample_id == sample.id for attempt in store.certifications.of(cut.name)):
         raise BadInput(
             f"{sample.name!r} is the fresh sample of a certification, whose size its plan fixed: a test that goes on "
             "until it passes proves nothing. Begin another certification instead"

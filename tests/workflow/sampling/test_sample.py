@@ -56,7 +56,7 @@ def test_a_sample_says_how_its_strata_were_told_apart_and_how_likely_each_member
         assert len(inside) == n
         assert all(member.inclusion_probability == n / population for member in inside)
     assert sum(population for population, _ in drawn.strata.values()) == drawn.pool
-    assert drawn.options["at"]["trace"] == 300
+    assert drawn.options.at.trace == 300
     if design == "fresh-flagged":
         assert list(drawn.strata) == ["flagged"]
         values = [row.value for row in store.scores.members(config.id, drawn.id)]
@@ -64,7 +64,7 @@ def test_a_sample_says_how_its_strata_were_told_apart_and_how_likely_each_member
     else:
         # One trace in ten has no score here, of which the other detector scored all or none.
         assert ("no score" in drawn.strata) == (design == "uncertain")
-        assert {"rest", *drawn.options["bands"]} <= set(drawn.strata)
+        assert {"rest", *drawn.options.bands} <= set(drawn.strata)
 
 
 def test_the_highest_stratum_holds_the_most_suspicious(store: Store) -> None:
@@ -88,7 +88,7 @@ def test_the_highest_stratum_holds_the_most_suspicious(store: Store) -> None:
         most[member.stratum] = max(z, most.get(member.stratum, z))
     names = [name for name in drawn.strata if name != "no score"]
     assert all(least[tight] > most[loose] for tight, loose in pairwise(names))
-    top, (low, _) = next(iter(drawn.options["bands"].items()))
+    top, (low, _) = next(iter(drawn.options.bands.items()))
     assert sum(z >= low - 1e-9 for z in ranking.values()) == drawn.strata[top][0]
 
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from calibrate.errors import BadInput
 from calibrate.stats.choosing import policy
 from calibrate.stats.sampling.designs import Cut, allocate
-from calibrate.types import Label, Record, Score, Trace, TraceFilter
+from calibrate.types import Label, Record, Score, TopUp, Trace, TraceFilter
 from calibrate.workflow.evidence import loading
 from calibrate.workflow.sampling import sample as step
 from calibrate.workflow.sampling.topup import top_up
@@ -53,7 +53,7 @@ def test_a_top_up_keeps_what_there_is_and_repeats_nobody(store: Store, design: s
     for name, (population, n) in after.strata.items():
         assert counted[name] == n
         assert all(m.inclusion_probability == n / population for m in members if m.stratum == name)
-    assert after.options["top_ups"] == [{"more": 15, "seed": 5, "at": NOW.isoformat()}]
+    assert after.options.top_ups == (TopUp(15, 5, NOW),)
 
 
 def test_later_traces_labels_and_scores_take_no_part(store: Store) -> None:

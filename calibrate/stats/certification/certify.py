@@ -71,11 +71,6 @@ def plan_certificate(
 ) -> Plan | NotCertifiable:
     """Plan stage B from the labels so far.
 
-    `scores` and `labels` (1 hallucinated) of the labelled traces, NaN without a score; `weights` 1 / the chance that
-    each was drawn, None for all alike. `pool_scores`: the detector on the window's traffic, labelled or not. `budget`:
-    labels that stage B may cost. `fresh`: traces of new traffic they can be drawn from, default as many as the pool.
-    NotCertifiable when no number of labels is likely to do.
-
     Parameters
     ----------
     scores : array of float, shape (labels,)
@@ -141,10 +136,10 @@ def certify(
     groups: Sequence[Hashable] | None = None,
     fresh: int | None = None,
 ) -> Certified | NotCertifiable:
-    """Walk the plan's cuts on the labels of stage B, which are all of the fresh traces drawn by it that were labelled.
+    """Walk the plan's cuts on the labels of stage B.
 
-    Labels come in the order drawn. With `groups` only the first label of a group counts (None is a group of its own):
-    answers from the same sources err together, and a binomial test would take them for independent evidence.
+    These are all the labels of the fresh traces that the plan drew. With `groups` only the first label of a group
+    counts: answers from the same sources err together, and a binomial test would take them for independent evidence.
 
     Parameters
     ----------

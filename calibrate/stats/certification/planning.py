@@ -86,7 +86,7 @@ class Walk:
 
 
 def build_ladder(pool: Floats, *, flag_when: FlagWhen = "above") -> Ladder:
-    """The ladder of a pool of unlabelled scores, NaN where the detector could not score.
+    """Lay cuts through a pool of unlabelled scores.
 
     Parameters
     ----------
@@ -129,7 +129,7 @@ def build_ladder(pool: Floats, *, flag_when: FlagWhen = "above") -> Ladder:
 
 
 def local_weights(positions: Floats, weights: Floats) -> Floats:
-    """Weights made 1 on average within every octave of the detector's own ranking, shapes (..., labels).
+    """Make weights 1 on average within every octave of the detector's own ranking.
 
     The fit asks how often traces of one score are hallucinated. How often such scores were drawn does not matter to it
     and would drown the few labels at the top; who was drawn among them does, where strata are not this detector's.
@@ -159,9 +159,9 @@ def local_weights(positions: Floats, weights: Floats) -> Floats:
 def draw_rings(
     ladder: Ladder, features: Floats, labels: Floats, weights: Floats, *, draws: int, rng: np.random.Generator
 ) -> Floats:
-    """Draws of what the first labels leave possible: P(hallucinated) in every ring of the ladder, (R, draws, cuts).
+    """Draw what the first labels leave possible: P(hallucinated) in every ring of the ladder.
 
-    Laplace's approximation to a logistic posterior, widened by WIDEN. `features` have shape (R, labels, features).
+    Laplace's approximation to a logistic posterior, widened by WIDEN.
 
     Parameters
     ----------
@@ -264,7 +264,7 @@ def best_walk(
 
 
 def chance_within_reach(ladder: Ladder, curves: Floats, target: float) -> Floats:
-    """The probability that some cut flagging at least AT_LEAST of the pool has the target's precision; (R,).
+    """The probability that some cut flagging at least AT_LEAST of the pool has the target's precision.
 
     Parameters
     ----------

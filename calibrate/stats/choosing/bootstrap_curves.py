@@ -56,11 +56,9 @@ def bootstrap_curves(
     policy: Policy | None = None,
     count: int = RESAMPLES,
 ) -> Replicates:
-    """Resample labelled traces `count` times; `labels`, `scores`, `weights` and `design` as for a sweep.
+    """Resample labelled traces: the figures of a sweep, and what a policy would choose, in every resample.
 
-    `groups`: the sources a trace shares with others, None for a group of its own; default: no trace shares any. With
-    groups every resample is drawn row by row, whatever it takes. A `policy` may be any but `alerts` and `manual`, whose
-    thresholds are not the labels' to move.
+    With groups every resample is drawn row by row, whatever it takes.
 
     Parameters
     ----------

@@ -24,11 +24,7 @@ class Picks:
 
 
 def pick_point(curve: Curve, policy: Policy, *, daily: Floats | None = None) -> Picks:
-    """The policy's point on every curve.
-
-    `daily`: flags a day at every threshold, for the policy `alerts`.
-
-    Of points that serve the policy equally the strictest.
+    """The policy's point on every curve; of points that serve it equally, the strictest.
 
     Parameters
     ----------

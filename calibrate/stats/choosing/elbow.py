@@ -43,10 +43,7 @@ def elbow_spread(
     flag_when: FlagWhen = "above",
     count: int = REFITS,
 ) -> Spread | None:
-    """Where the middle half of the elbows lies when the labels are drawn again, `low` to `high`; arguments as for
-    `bootstrap`.
-
-    None where half the resamples or more hold one class only.
+    """Where the middle half of the elbows lies when the labels are drawn again.
 
     Parameters
     ----------

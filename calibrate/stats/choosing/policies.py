@@ -66,11 +66,9 @@ class _Choice:
 def choose(
     sweep: Sweep, policy: Policy, *, detector: str = "", threshold: float | None = None, pool: Pool | None = None
 ) -> OperatingPoint:
-    """The operating point `policy` picks on `sweep`, `measured`.
+    """The operating point that a policy picks on a sweep, `measured`.
 
-    `threshold` is for `manual` without a number in its text; `pool` is for `alerts`, whose flags are counted in traffic
-    and not among the labels. When no threshold meets the policy the point is the nearest one, `feasible` is False and
-    `why` says so.
+    When no threshold meets the policy the point is the nearest one, `feasible` is False and `why` says so.
 
     Parameters
     ----------
@@ -107,8 +105,7 @@ def choose(
 def choose_bounded(sweep: Sweep, policy: Policy, *, detector: str = "", alpha: float = ALPHA) -> OperatingPoint:
     """The loosest threshold whose lower bound on precision still meets the target of a `precision` policy.
 
-    Without one the point is where the walk began, without a guarantee, `feasible` False and with a `why`. Raises
-    BadInput for another policy and for a target of 1, which no number of labels shows.
+    Without one the point is where the walk began, without a guarantee, `feasible` False and with a `why`.
 
     Parameters
     ----------

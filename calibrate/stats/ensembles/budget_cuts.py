@@ -12,8 +12,9 @@ from calibrate.stats.sweep.design import Bools, Floats
 
 
 def cut_at_budget(scores: Floats, weights: Floats, *, budget: float) -> float | None:
-    """The lowest score at which no more than the share `budget` of the traffic is flagged; None where the most
-    suspicious score alone is shared by more.
+    """The lowest score at which no more than the budget's share of the traffic is flagged.
+
+    None where the most suspicious score alone is shared by more.
 
     Parameters
     ----------

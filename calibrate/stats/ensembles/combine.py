@@ -97,7 +97,9 @@ def mean_rank(material: Material) -> Weighted:
 
 
 def cascade(material: Material, expensive: str, *, pass_share: float) -> Cascade:
-    """The mean rank-normal score of the other detectors lets this share of the traffic pass on to the expensive one.
+    """Ask an expensive detector about a share of the traffic only.
+
+    The mean rank-normal score of the other detectors says which.
 
     Parameters
     ----------
@@ -132,7 +134,7 @@ def cascade(material: Material, expensive: str, *, pass_share: float) -> Cascade
 
 
 def cascade_or_none(material: Material, expensive: str, *, pass_share: float) -> Cascade | None:
-    """None where more than this share of the traffic has the filter's most suspicious score.
+    """A cascade, or None where more than its share of the traffic has the filter's most suspicious score.
 
     Parameters
     ----------
@@ -158,7 +160,7 @@ def cascade_or_none(material: Material, expensive: str, *, pass_share: float) ->
 
 
 def logistic(material: Material, *, c: float = C) -> Logistic:
-    """The weighted ridge logistic on standardised scores with an indicator of each detector that misses some.
+    """A weighted ridge logistic on standardised scores, with an indicator for each detector that misses some.
 
     Parameters
     ----------

@@ -33,9 +33,7 @@ class Correlation:
 
 
 def joint_false_positives(material: Material, flags: Mapping[str, Bools]) -> tuple[Joint, ...]:
-    """At least 1, 2, ... of the detectors flag a clean trace; nothing of fewer than two.
-
-    `flags` are theirs of the labelled traces.
+    """How many clean traces at least 1, 2, ... of the detectors flag.
 
     Parameters
     ----------
@@ -57,7 +55,7 @@ def joint_false_positives(material: Material, flags: Mapping[str, Bools]) -> tup
 
 
 def correlation(material: Material) -> Correlation:
-    """Weighted by what each label stands for, as the traffic has it and not the sample.
+    """Rank correlation of the detectors among clean labels, weighted as the traffic has them.
 
     Parameters
     ----------

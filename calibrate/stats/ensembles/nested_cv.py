@@ -24,7 +24,7 @@ FOLDS = 5
 
 
 def repeat_folds(material: Material, *, rng: np.random.Generator, repeats: int = REPEATS, folds: int = FOLDS) -> Ints:
-    """A fold for every trace, `repeats` times, shape (repeats, traces), whole groups at a time.
+    """Deal folds several times, whole groups at a time.
 
     Parameters
     ----------

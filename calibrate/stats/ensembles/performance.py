@@ -54,7 +54,9 @@ class Drawn:
 
 
 def draw_resamples(material: Material, *, rng: np.random.Generator, count: int = RESAMPLES) -> Drawn:
-    """`count` resamples, fewer of very many traces: groups are drawn whole, and within strata where they lie in one.
+    """Draw resamples of the labels, fewer of very many traces.
+
+    Groups are drawn whole, and within strata where each lies in one.
 
     Parameters
     ----------
@@ -105,7 +107,7 @@ def measure_performance(material: Material, judged: Judged) -> Performance:
 
 
 def measure_flags(material: Material, flags: Bools) -> Figures:
-    """What the labels tell of these flags, one a trace.
+    """Measure flags on the labels.
 
     Parameters
     ----------
@@ -175,8 +177,6 @@ def recall_difference(material: Material, first: Judged, second: Judged, drawn: 
 
 def auroc_within_folds(material: Material, judged: Judged, drawn: Drawn) -> Interval:
     """AUROC with its interval, over pairs within a fold: scores of two folds come from two fits.
-
-    Each resample reads one repeat.
 
     Parameters
     ----------

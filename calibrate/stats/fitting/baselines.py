@@ -25,9 +25,9 @@ class NoBaseline(BadInput):
 
 
 def fit_baseline(values: ArrayLike, *, statistic: str, model: str, now: datetime) -> Baseline:
-    """Median and 1.4826 times the median absolute deviation (Rousseeuw and Croux 1993), in the values' unit.
+    """Fit the centre and spread of a statistic on clean answers.
 
-    Half of the answers may be anything before either of them is.
+    Median and 1.4826 times the median absolute deviation: half of the answers may be anything before either of them is.
 
     Parameters
     ----------

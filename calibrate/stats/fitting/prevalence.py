@@ -29,9 +29,7 @@ class Prevalence:
 
 
 def estimate_prevalence(probabilities: ArrayLike, prior: float) -> Prevalence:
-    """The share in traffic whose mapped probabilities these are; NaN, for what has no score, is left out.
-
-    `prior` is the share in the traffic that the map is right for: the mean of the map over it.
+    """Estimate the share hallucinated in traffic from mapped probabilities.
 
     Parameters
     ----------

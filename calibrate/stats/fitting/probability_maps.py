@@ -59,12 +59,7 @@ def fit_map(
     design: Design | None = None,
     groups: Sequence[Hashable] | None = None,
 ) -> Fitted:
-    """Fit and judge the map of one detector.
-
-    A trace without a score (NaN) is left out.
-
-    `labels` are True for hallucinated, `design` is how they were drawn (None: at random), `groups` the sources a trace
-    shares with others (None: a group of its own).
+    """Fit and judge the map of one detector. A trace without a score is left out.
 
     Parameters
     ----------

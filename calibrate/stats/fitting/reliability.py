@@ -65,12 +65,10 @@ def judge_probabilities(
     strata: Ints | None = None,
     bins: int | None = None,
 ) -> Reliability:
-    """Judge probabilities, 0 to 1, by labels they have not seen.
+    """Judge probabilities by labels they have not seen.
 
-    `probability` has shape (labels,), or (repeats, labels) where cross-validation was repeated: losses are then
-    averaged, bins use the mean. Bins hold equal numbers of labels (ties stay together), by default 10, or fewer so that
-    each holds about 20. `units` are what the bootstrap behind the intervals draws, default every label on its own;
-    `strata`, a code per label, says which were drawn together (calibrate.stats.intervals.unseen_positives).
+    Where cross-validation was repeated, losses are averaged and bins use the mean probability. Bins hold equal numbers
+    of labels, ties together.
 
     Parameters
     ----------
@@ -126,7 +124,7 @@ def judge_probabilities(
 
 
 def equal_bins(values: Floats, count: int) -> Ints:
-    """The bin of every value, from 0 in rising order: equal numbers of values in each, equal values in one bin.
+    """Bin values so that each bin holds as many, equal values in one bin.
 
     Parameters
     ----------

@@ -83,10 +83,9 @@ def fit_probability_map(
     flag_when: FlagWhen = "above",
     c: float = 1.0,
 ) -> FittedMap:
-    """Fit the map on labelled traces; a trace without a score (NaN) is left out.
+    """Fit the map on labelled traces; a trace without a score is left out.
 
-    `weights` are 1 / the chance that a trace was drawn; they are scaled to one label each on average, so that the
-    penalty means the same for every design.
+    Weights are scaled to one label each on average, so that the penalty means the same for every design.
 
     Parameters
     ----------
@@ -143,10 +142,9 @@ def fit_probability_map(
 def fit_ridge(
     features: Floats, labels: Floats, weights: Floats | None = None, *, c: ArrayLike = 1.0, c_free: float = 0.0
 ) -> Ridge:
-    """Minimise sum of weight x log-loss + sum of coefficient^2 / (2 c): scikit-learn's LogisticRegression(C=c).
+    """Minimise the sum of weight x log-loss + the sum of coefficient^2 / (2 c), as LogisticRegression(C=c) does.
 
-    `features` has shape (..., rows, features); `labels` (0 to 1) and `weights` (..., rows); `c` is one number, or one
-    per feature. The intercept is free; `c_free` above 0 holds it as well, which one-class data needs to have a minimum.
+    The intercept is free; `c_free` above 0 holds it as well, which data of one class need to have a minimum.
 
     Parameters
     ----------

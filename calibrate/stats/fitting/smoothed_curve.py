@@ -50,10 +50,7 @@ def smooth_sweep(sweep: Sweep) -> SmoothCurve:
 
 
 def smooth_curves(curve: Curve, features: Floats, *, labels: int) -> SmoothCurve:
-    """The same for a curve or for many resampled ones, shape (resamples, points).
-
-    `features` are those of the points; `labels` have a score, so that the penalty is felt per label whatever the
-    weights.
+    """Smooth one curve, or many resampled ones. The penalty is felt per label, whatever the weights.
 
     Parameters
     ----------
@@ -93,10 +90,9 @@ def smooth_curves(curve: Curve, features: Floats, *, labels: int) -> SmoothCurve
 
 
 def features_of(suspicious: Floats, weight: Floats) -> Floats:
-    """What the logistic sees of a score, shape (scores, 2): the score at weighted mean 0 and spread 1, and a hinge that
-    lets the top of the scores rise faster or slower than the body.
+    """What the logistic sees of a score: the score at weighted mean 0 and spread 1, and a hinge.
 
-    All 0 where scores do not differ.
+    The hinge lets the top of the scores rise faster or slower than the body. All 0 where scores do not differ.
 
     Parameters
     ----------

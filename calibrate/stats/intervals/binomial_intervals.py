@@ -97,8 +97,7 @@ def _least(share: Floats, n: Floats, confidence: float) -> Floats:
 
 
 def jeffreys(share: Floats, n: Floats, *, confidence: float = 0.95) -> Range:
-    """Jeffreys' equal-tailed interval of a share measured on `n` labels, effective sizes allowed: from 0 where it is 0
-    and to 1 where it is 1 (Brown, Cai and DasGupta, 2001, section 4.3).
+    """Jeffreys' equal-tailed interval of a share: from 0 where it is 0, to 1 where it is 1.
 
     Parameters
     ----------

@@ -55,7 +55,7 @@ class Units:
 
 
 def draw_counts(units: Units, count: int, rng: np.random.Generator) -> Iterator[Ints]:
-    """How often each row is drawn in every resample, shape (resamples, rows), some resamples at a time.
+    """Draw how often each row is in every resample, some resamples at a time.
 
     Parameters
     ----------
@@ -81,9 +81,7 @@ def draw_counts(units: Units, count: int, rng: np.random.Generator) -> Iterator[
 
 
 def weighted_auroc(labels: Bools, scores: Floats, weights: Floats) -> Floats:
-    """Area under the ROC curve for each row of `weights`, shape (rows,); NaN where a row holds one class only.
-
-    The chance that a hallucinated trace scores higher than a clean one, ties counting half. `scores` are finite.
+    """Area under the ROC curve for each row of weights; NaN where a row holds one class only.
 
     Parameters
     ----------

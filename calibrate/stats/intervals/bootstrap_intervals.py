@@ -47,10 +47,10 @@ class Verdicts:
 
 
 def auroc_interval(value: float | None, draws: Floats, n: Verdicts) -> Interval:
-    """Newcombe's score interval (Statistics in Medicine 25, 2006, method 5): the areas from which the one seen is no
-    further than chance takes it, by Hanley and McNeil's variance (Radiology 143, 1982).
+    """Newcombe's score interval of an AUROC, at the size that a bootstrap implies.
 
-    The `n` labels count for as many as make that variance the one of `draws`, and for no more than they are.
+    The areas from which the measured one is no further than chance takes it, by Hanley and McNeil's variance. The
+    labels count for as many as make that variance the one of the draws, and for no more than they are.
 
     Parameters
     ----------
@@ -89,7 +89,7 @@ def auroc_interval(value: float | None, draws: Floats, n: Verdicts) -> Interval:
 
 
 def average_precision_interval(value: float | None, draws: Floats, n: Verdicts) -> Interval:
-    """On the log odds (Boyd, Eng and Page, ECML 2013), with Student's t of the rarer verdict's groups.
+    """Interval of an average precision on the log odds, with Student's t of the rarer verdict's groups.
 
     Parameters
     ----------
@@ -122,11 +122,10 @@ def average_precision_interval(value: float | None, draws: Floats, n: Verdicts) 
 
 
 def percentile_interval(value: float | None, draws: Floats, n: Verdicts) -> Interval:
-    """Of any other figure, a difference for one: the expanded percentile interval (Hesterberg, The American
-    Statistician 69, 2015), which reaches as much further out as Student's t of the rarer verdict's number does, but no
-    further than to the `BEYOND` outermost draws.
+    """The expanded percentile interval of any other figure.
 
-    It holds the figure itself, which draws that reckon with the unseen need not.
+    It reaches as much further out as Student's t of the rarer verdict's number does, but no further than the `BEYOND`
+    outermost draws, and it always holds the figure itself.
 
     Parameters
     ----------

@@ -35,7 +35,7 @@ def level(attempt: int, alpha: float = ALPHA) -> float:
 
 
 def walk_down(p_values: Floats, eligible: Bools, level: Floats | float) -> Ints:
-    """The last cut passed before the first eligible one that fails, -1 for none; one walk per row of (R, cuts).
+    """The last cut passed before the first eligible one that fails, -1 for none.
 
     Parameters
     ----------

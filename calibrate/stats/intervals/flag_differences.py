@@ -67,9 +67,7 @@ def compare_flags(
     groups: Sequence[Hashable] | None = None,
     confidence: float = 0.95,
 ) -> Paired:
-    """Compare two ways of flagging: `labels` True for hallucinated, `first` and `second` True for flagged, a row each.
-
-    `design` as for a sweep; `groups` are the sources a row shares with others, None for a row on its own.
+    """Compare two ways of flagging the same labelled traces.
 
     Parameters
     ----------

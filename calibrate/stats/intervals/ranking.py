@@ -40,10 +40,7 @@ def rank_with_intervals(
     groups: Sequence[Hashable] | None = None,
     count: int = RESAMPLES,
 ) -> Ranked:
-    """The areas of `curve`, the sweep of these `labels` and `scores` (NaN: no score).
-
-    `strata` is a code per row and `weights` what one stands for; `groups` name the sources that traces share, None for
-    a trace alone.
+    """AUROC and average precision of a sweep, with intervals by the design of its labels.
 
     Parameters
     ----------

@@ -110,10 +110,10 @@ def band(sweep: Sweep, *, confidence: float = 0.95) -> Band:
 
 
 def simultaneous_band(sweep: Sweep, *, confidence: float = 0.95) -> Band:
-    """Bounds that hold at AT_ONCE thresholds together (Bonferroni): about as many as truly differ on a curve of a few
-    hundred labels.
+    """Bounds that hold at AT_ONCE thresholds together (Bonferroni).
 
-    Pointwise bounds cover such a whole curve only about 7 times in 10.
+    About as many truly differ on a curve of a few hundred labels. Pointwise bounds cover such a whole curve only about
+    7 times in 10.
 
     Parameters
     ----------

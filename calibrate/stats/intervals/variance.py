@@ -185,9 +185,9 @@ def sampled_strata(sweep: Sweep) -> StratumCounts | None:
 
 
 def variance(sweep: Sweep, ratio: Ratio) -> Floats:
-    """The design variance of a ratio: Taylor-linearised, per stratum. There is no finite population correction: of the
-    traffic to come nothing was drawn, however much of the window was.
+    """The design variance of a ratio: Taylor-linearised, per stratum.
 
+    There is no finite population correction: of the traffic to come nothing was drawn, however much of the window was.
     A row's residual is 1 - P in the part, -P in the rest of the whole, 0 outside. Without a design: weighted rows, or
     clusters of them, of a large population, whose residuals have mean 0. Clusters cross strata: with both it is that of
     the strata, as many times larger as clusters make it.

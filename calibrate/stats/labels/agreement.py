@@ -60,10 +60,7 @@ class Agreement:
 def measure_agreement(
     labellers: Sequence[str], verdicts: ArrayLike, *, groups: Sequence[Hashable], rng: np.random.Generator
 ) -> Agreement:
-    """The figures for these labellers.
-
-    `verdicts` has shape (traces, labellers), coded as in CODES; `groups` names the traces that share their sources,
-    None for a trace of its own. Intervals are 95%.
+    """Measure how far labellers agree, with 95% intervals.
 
     Parameters
     ----------
@@ -113,9 +110,7 @@ def measure_agreement(
 
 
 def count_verdicts(codes: ArrayLike, kinds: int) -> Ints:
-    """How many labellers gave each verdict: shape (traces, kinds) from codes 0..kinds-1 of shape (traces, labellers).
-
-    Anything below 0 is a missing verdict.
+    """Count the labellers that gave each verdict.
 
     Parameters
     ----------
@@ -134,7 +129,7 @@ def count_verdicts(codes: ArrayLike, kinds: int) -> Ints:
 
 
 def alpha(counts: Ints, weights: Floats | None = None) -> Floats:
-    """Krippendorff's alpha for nominal verdicts, one per row of `weights` (resamples, traces); NaN where undefined.
+    """Krippendorff's alpha for nominal verdicts; NaN where undefined.
 
     1 - (disagreement within traces) / (disagreement were verdicts dealt out at random). Any number of labellers and of
     missing verdicts; a trace with a single verdict pairs with nothing and is left out.
@@ -169,7 +164,7 @@ def alpha(counts: Ints, weights: Floats | None = None) -> Floats:
 
 
 def ac1(counts: Ints, weights: Floats | None = None) -> Floats:
-    """Gwet's AC1, one per row of `weights`; NaN where undefined.
+    """Gwet's AC1; NaN where undefined.
 
     Its chance agreement comes from traces that are hard to decide, and so stays small where one verdict is rare. A
     trace with one verdict counts for how common that is.

@@ -71,10 +71,9 @@ def rank_doubts(
     groups: Sequence[Hashable],
     rng: np.random.Generator,
 ) -> Doubts:
-    """Rank the labels (True is hallucinated) by how much a ridge logistic on all detectors is surprised by them.
+    """Rank labels by how much a ridge logistic on all detectors is surprised by them.
 
-    `scores` are in the detectors' units, NaN for none; a missing score is a feature of its own. Traces of one group are
-    never split between fit and judgement.
+    A missing score is a feature of its own. Traces of one group are never split between fit and judgement.
 
     Parameters
     ----------

@@ -140,10 +140,10 @@ class Measured:
 
 
 def measure_errors(labeller: str, verdicts: Sequence[bool], gold: Sequence[bool], weights: ArrayLike) -> Measured:
-    """Error rates of one labeller against gold (True is hallucinated).
+    """Error rates of one labeller against gold.
 
-    `weights` are 1 / the chance that a trace came to be labelled twice: where that went by the first label, the rates
-    without them would be those of the draw.
+    Where a trace came to be labelled twice because of its first label, rates without weights would be those of the
+    draw.
 
     Parameters
     ----------

@@ -119,9 +119,7 @@ def compare_windows(
     tests: int = 1,
     alpha: float = ALPHA,
 ) -> Shift:
-    """One detector's scores in two windows.
-
-    `tests`: of how many the p-values will be judged together (three a detector); it sets how small a p-value can get.
+    """Compare one detector's scores in two windows. `tests` sets how small a p-value can get.
 
     Parameters
     ----------
@@ -179,8 +177,9 @@ def compare_windows(
 
 
 def judge_shifts(shifts: Sequence[Shift], *, alpha: float = ALPHA) -> list[Moved]:
-    """What moved, each shift's tests judged with those of all the others: in a quiet week nothing is said to have moved
-    with a probability of at least 1 - alpha.
+    """Judge what moved, each shift's tests with those of all the others.
+
+    In a quiet week nothing is called moved with a probability of at least 1 - alpha.
 
     Parameters
     ----------
@@ -202,8 +201,9 @@ def judge_shifts(shifts: Sequence[Shift], *, alpha: float = ALPHA) -> list[Moved
 
 
 def holm(p_values: Sequence[float], alpha: float = ALPHA) -> Bools:
-    """Which hypotheses fall, so that any true one falls with a probability of at most alpha (Holm 1979): the smallest p
-    against alpha / m, the next against alpha / (m - 1), up to the first that stands.
+    """Which hypotheses fall, so that any true one falls with a probability of at most alpha.
+
+    The smallest p against alpha / m, the next against alpha / (m - 1), up to the first that stands.
 
     Parameters
     ----------

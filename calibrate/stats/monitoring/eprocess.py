@@ -175,9 +175,7 @@ def first_decision(path: Path, *, alpha: float = ALPHA) -> tuple[Decision, int]:
 def standing(
     labels: Sequence[bool | None], target: float, *, alpha: float = ALPHA, rng: np.random.Generator
 ) -> Standing:
-    """Where a recheck stands after these labels; what comes after the label that decided is left out.
-
-    `rng` draws the forecast.
+    """Where a recheck stands; what comes after the label that decided is left out.
 
     Parameters
     ----------
@@ -218,8 +216,9 @@ def standing(
 
 
 def confidence_sequence(k: ArrayLike, n: ArrayLike, *, alpha: float = ALPHA) -> tuple[Floats, Floats]:
-    """Bounds of the precision after k hallucinated of n labels that hold for all n at once with a probability of 1 -
-    alpha: the q against which a flat mixture of bets both ways has not won 1 / alpha (Robbins 1970).
+    """Bounds of a precision that hold after every label at once with a probability of 1 - alpha.
+
+    They are the q against which a flat mixture of bets both ways has not won 1 / alpha.
 
     Parameters
     ----------

@@ -53,8 +53,9 @@ def permutations_needed(tests: int, alpha: float = 0.05) -> int:
 
 
 def squared_energy_distance(x: Floats, y: Floats) -> float:
-    """The squared energy distance 2 E|X - Y| - E|X - X'| - E|Y - Y'| of two samples, in the scores' units, 0 or more;
-    in one dimension twice the integral of (F - G)^2, and so one sort.
+    """The squared energy distance 2 E|X - Y| - E|X - X'| - E|Y - Y'| of two samples.
+
+    In one dimension it is twice the integral of (F - G)^2, and so one sort.
 
     Parameters
     ----------
@@ -77,8 +78,7 @@ def squared_energy_distance(x: Floats, y: Floats) -> float:
 
 
 def energy_coefficient(x: Floats, y: Floats) -> float:
-    """The energy distance as a share of the most it could be, 2 E|X - Y|: 0 for equal samples, 1 for two different
-    constants (Rizzo and Székely 2016).
+    """The energy distance as a share of the most it could be: 0 for equal samples, 1 for two different constants.
 
     Parameters
     ----------

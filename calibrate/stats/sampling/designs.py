@@ -33,8 +33,9 @@ class Cut:
 
 
 def speaks_for_all(sample: Sample) -> bool:
-    """Whether its traffic can be estimated from a sample: not from flagged traces alone, nor from those chosen to be
-    labelled twice.
+    """Whether a sample lets its traffic be estimated.
+
+    Flagged traces alone do not, nor those chosen to be labelled twice.
 
     Parameters
     ----------

@@ -72,8 +72,6 @@ def scale_of(scores: Floats, sign: float) -> Scale | None:
 def mean_z(scores: Floats, scales: Sequence[Scale]) -> Floats:
     """The mean standardised score of every trace over the detectors that scored it; NaN where none did.
 
-    `scores` has shape (traces, detectors), in each detector's units, NaN where it could not score.
-
     Parameters
     ----------
     scores : array of float, shape (traces, detectors)

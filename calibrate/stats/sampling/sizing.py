@@ -63,10 +63,7 @@ def halfwidth(strata: Mapping[str, Stratum], n: int, *, precision: float, confid
 
 
 def labels_needed(strata: Mapping[str, Stratum], wish: float, *, precision: float) -> int | None:
-    """The fewest labels whose 95% interval around `precision` is expected to be +/- `wish`; None where all the traces
-    there are would not do.
-
-    Raises BadInput for a wish or a precision that is none.
+    """The fewest labels whose 95% interval around a precision is expected to be as narrow as wished.
 
     Parameters
     ----------

@@ -50,9 +50,7 @@ _RUNNING = ("tt", "ff", "tf", "tp", "fc", "fn", "tn")
 
 
 def cluster_codes(groups: Sequence[Hashable]) -> Ints | None:
-    """A number for each row's cluster, None where no two rows share one.
-
-    A group of None is a cluster of its own.
+    """Number each row's cluster. A group of None is a cluster of its own.
 
     Parameters
     ----------
@@ -77,8 +75,7 @@ def cluster_codes(groups: Sequence[Hashable]) -> Ints | None:
 def sum_clusters(
     keys: Floats, y: Bools, has_score: Bools, cluster: Ints, weights: Floats | None, distinct: Floats
 ) -> Clusters:
-    """`keys` of the scored rows, ascending from strict to loose; `y`, `cluster` (numbered from 0) and `weights` of all
-    rows; `distinct` the keys at which a threshold can stand.
+    """Sum products of cluster weights at every threshold.
 
     Parameters
     ----------
@@ -148,7 +145,7 @@ def _before(cluster: Ints, steps: Floats) -> Floats:
 
 
 def first_of_each(groups: Sequence[Hashable], n: int) -> list[int]:
-    """The rows that are the first of their group; those without a group (None) are all kept.
+    """The rows that are the first of their group; every row without a group counts.
 
     Parameters
     ----------

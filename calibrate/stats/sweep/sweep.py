@@ -176,11 +176,9 @@ def sweep(
 ) -> Sweep:
     """Sweep a detector's threshold over every distinct score it gave to labelled traces.
 
-    `labels` are True or 1 for hallucinated. `scores` are in the detector's units; NaN is a trace it could not score,
-    which counts as not flagged. `weights` are 1 / the chance that the trace was drawn, default 1, or N_h / n_h when a
-    `design` is given. `groups` name the sources a trace shares with others, None for one on its own; they change no
-    figure, only how well it is known. Same curve as scikit-learn's `precision_recall_curve(labels, scores,
-    sample_weight=weights)` read backwards, without its final point (precision 1, recall 0), which no threshold reaches.
+    A trace without a score counts as not flagged. With a design a label weighs N_h / n_h; groups change no figure, only
+    how well it is known. The curve is scikit-learn's `precision_recall_curve(labels, scores, sample_weight=weights)`
+    read backwards, without its final point (precision 1, recall 0), which no threshold reaches.
 
     Parameters
     ----------

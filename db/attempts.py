@@ -66,8 +66,8 @@ class _Attempts(Aggregate, Generic[A]):
 
     def of(self, detector: str | None = None, *, version: int | None = None) -> list[A]:
         """Every attempt, or those of a detector (and for rechecks of a release), newest first."""
-        columns, wanted = table(self._row).c, {"detector": detector, "version": version}
-        where = [columns[name] == value for name, value in wanted.items() if value is not None]
+        columns, values = table(self._row).c, {"detector": detector, "version": version}
+        where = [columns[name] == value for name, value in values.items() if value is not None]
         return self._records(self._record, select(table(self._row)).where(*where).order_by(columns.id.desc()))
 
 

@@ -22,7 +22,7 @@ FLAGGED: tuple[Tier, ...] = ("page", "signal")
 
 
 @dataclass(frozen=True, slots=True)
-class Decided:
+class StoredDecision:
     """What release `version` decided of a trace: verdict ACCEPT, REVIEW or REJECT, tier, the detectors and ensembles
     that flagged with a reason each, and the scores it went by (None: could not score)."""
 
@@ -37,26 +37,26 @@ class Decided:
 
 
 class Decisions(Aggregate):
-    def keep(self, decided: Sequence[Decided]) -> set[int]:
+    def keep(self, decisions: Sequence[StoredDecision]) -> set[int]:
         """Stores the decisions that are new, in one transaction, and returns the keys of their traces. A release
         decides a trace once: the first decision stands."""
-        if not decided:
+        if not decisions:
             return set()
-        rows = sorted(map(asdict, decided), key=lambda row: (row["trace_pk"], row["version"]))
+        rows = sorted(map(asdict, decisions), key=lambda row: (row["trace_pk"], row["version"]))
         with self._writing() as connection:
             statement = upsert(connection, DecisionRow).returning(DecisionRow.trace_pk)
             return set(connection.scalars(statement, rows))
 
-    def of(self, trace_pk: int) -> list[Decided]:
+    def of(self, trace_pk: int) -> list[StoredDecision]:
         """What was decided of a trace, the newest release first."""
         return self._fetch(DecisionRow.trace_pk == trace_pk)
 
-    def newest(self, pks: Sequence[int]) -> dict[int, Decided]:
+    def newest(self, pks: Sequence[int]) -> dict[int, StoredDecision]:
         """What the newest release that looked at a trace decided of it, by key; without those that none looked at."""
         return {
-            decided.trace_pk: decided
+            decision.trace_pk: decision
             for batch in batches(pks, 900)
-            for decided in reversed(self._fetch(DecisionRow.trace_pk.in_(batch)))
+            for decision in reversed(self._fetch(DecisionRow.trace_pk.in_(batch)))
         }
 
     def lacking(
@@ -98,10 +98,10 @@ class Decisions(Aggregate):
         rows = self._rows(query.group_by(DecisionRow.tier, day).order_by(day))
         return {tier: {at: n for of, at, n in rows if of == tier} for tier in FLAGGED}
 
-    def _fetch(self, *tests: ColumnElement[bool]) -> list[Decided]:
+    def _fetch(self, *tests: ColumnElement[bool]) -> list[StoredDecision]:
         query = select(table(DecisionRow)).where(*tests).order_by(DecisionRow.version.desc())
-        return self._records(_decided, query)
+        return self._records(_decision, query)
 
 
-def _decided(flags: Sequence[str], reasons: Sequence[str], **columns: Any) -> Decided:
-    return Decided(flags=tuple(flags), reasons=tuple(reasons), **columns)
+def _decision(flags: Sequence[str], reasons: Sequence[str], **columns: Any) -> StoredDecision:
+    return StoredDecision(flags=tuple(flags), reasons=tuple(reasons), **columns)

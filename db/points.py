@@ -20,7 +20,7 @@ class PointData:
 
     `samples` are the names of the samples they belong to, none for every label there was; `design` is theirs, and the
     window (`since`, `until`) what they were drawn from. `labels` are (content hash, verdict). `probability_map` is the
-    document of the detector's map, where one was kept with the point.
+    document of the detector's map, where one was saved with the point.
     """
 
     samples: tuple[str, ...]

@@ -15,7 +15,7 @@ from calibrate.types import Tier
 from db.engine import MOST, Aggregate, insert_row, serialise
 from db.tables import ProposalRow, ReleaseRow, table
 
-Decided = Literal["approved", "declined"]
+Outcome = Literal["approved", "declined"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,7 +48,7 @@ class Proposal:
     request: ReleaseRequest
     expected: int
     content: str
-    outcome: Decided | None
+    outcome: Outcome | None
     version: int | None
     proposed_by: str
     proposed_at: datetime
@@ -154,7 +154,7 @@ def _proposal(wanted: Mapping[str, Any], proposed_by: str, **columns: Any) -> Pr
 
 
 def decide(
-    connection: Connection, key: int, outcome: Decided, *, by: str, now: datetime, version: int | None = None
+    connection: Connection, key: int, outcome: Outcome, *, by: str, now: datetime, version: int | None = None
 ) -> bool:
     """Decides once, within the caller's transaction; False where somebody has decided already."""
     waits = (ProposalRow.id == key, ProposalRow.outcome.is_(None))

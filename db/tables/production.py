@@ -27,7 +27,7 @@ class DecisionRow(Base):
 
 
 class RecheckRow(Base):
-    """Flagged traces of a release that are labelled one by one until it is known whether its precision holds."""
+    """Flagged traces of a release that are labelled one by one until it is clear whether its precision holds."""
 
     __tablename__ = "rechecks"
     id: Mapped[int] = mapped_column(primary_key=True)

@@ -12,7 +12,7 @@ from sqlalchemy import event, text
 
 from calibrate.types import Tier, TraceFilter
 from db import Store
-from db.decisions import Decided
+from db.decisions import StoredDecision
 from tests.db.make import NOW, records
 
 TIERS: tuple[Tier, ...] = ("page", "signal", "off")
@@ -25,11 +25,11 @@ def released(store: Store, *versions: int) -> None:
             assert row.version == version
 
 
-def decided(pk: int, version: int = 1, tier: Tier = "off", **given: Any) -> Decided:
+def decided(pk: int, version: int = 1, tier: Tier = "off", **given: Any) -> StoredDecision:
     flags = () if tier == "off" else ("rouge_l",)
     reasons = tuple(f"{name} 0.2 ≤ 0.5" for name in flags)
     verdict = "REVIEW" if flags else "ACCEPT"
-    usual = Decided(pk, version, verdict, tier, flags, reasons, {"rouge_l": 0.2, "bleu": None}, NOW)
+    usual = StoredDecision(pk, version, verdict, tier, flags, reasons, {"rouge_l": 0.2, "bleu": None}, NOW)
     return replace(usual, **given)
 
 

@@ -18,7 +18,7 @@ from sqlalchemy.exc import OperationalError
 from calibrate.errors import StoreError
 from calibrate.types import Baseline, Interval, Label, Member, OperatingPoint, Sample, SampleOptions, Score, TraceFilter
 from db import Group, Store, open_store
-from db.decisions import Decided
+from db.decisions import StoredDecision
 from db.engine import Aggregate, writing
 from db.points import PointData, SavedPoint
 from db.releases import ReleaseRequest
@@ -65,8 +65,8 @@ def extend(store: Store) -> None:
     store.samples.extend(sample, [Member(9, 0.4, "all")], strata={"all": (10, 4)}, options=SampleOptions())
 
 
-def decision(pk: int) -> Decided:
-    return Decided(pk, 1, "ACCEPT", "off", (), (), {}, NOW)
+def decision(pk: int) -> StoredDecision:
+    return StoredDecision(pk, 1, "ACCEPT", "off", (), (), {}, NOW)
 
 
 UNKNOWN = Interval(None)

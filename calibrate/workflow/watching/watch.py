@@ -19,7 +19,7 @@ from calibrate.workflow.detection import detect
 from calibrate.workflow.releasing.history import read_release
 from calibrate.workspace import using
 from db import Store
-from db.decisions import FLAGGED, Decided
+from db.decisions import FLAGGED, StoredDecision
 
 BATCH = 64  # traces scored and decided together: what a kill may lose
 PATIENCE = 3  # batches in a row of which nothing could be decided, before a look ends
@@ -245,6 +245,8 @@ def _owed(scored: Scored, stored: Container[tuple[str, str]]) -> dict[str, str]:
     }
 
 
-def _decided(pk: int, scored: Scored, decision: Decision, now: datetime) -> Decided:
+def _decided(pk: int, scored: Scored, decision: Decision, now: datetime) -> StoredDecision:
     scores = {name: score.value for name, score in scored.scores.items()}
-    return Decided(pk, decision.version, decision.verdict, decision.tier, decision.flags, decision.reasons, scores, now)
+    return StoredDecision(
+        pk, decision.version, decision.verdict, decision.tier, decision.flags, decision.reasons, scores, now
+    )

@@ -1,4 +1,4 @@
-"""What a detector is: a frozen dataclass whose fields are its parameters; its class variables say the rest.
+"""The interface of a detector: a frozen dataclass. Its fields are its parameters, its class variables describe it.
 
     @dataclass(frozen=True)
     class TokenOverlap:
@@ -8,7 +8,7 @@
 
         def score(self, traces): ...
 
-Adding one file with such a class to `calibrate/detectors/` adds the detector: registry, form, contract test, tables.
+One file with such a class in `calibrate/detectors/` adds a detector to the registry, forms, contract test and tables.
 """
 
 from __future__ import annotations
@@ -23,51 +23,51 @@ from calibrate.types import Evidence, FlagWhen, Score, Trace
 class Detector(Protocol):
     """Turns a trace into a score; knows what it needs and when it must abstain.
 
-    `needs` names Trace fields that must be there ("answer", "sources", "context", "tokens", "alternatives", "schema";
-    "context" is met by sources too); the runner abstains for the detector where one is missing.
-    `score` yields exactly one Score per trace, in order, and never raises for one bad trace.
+    `needs` names required Trace fields ("answer", "question", "sources", "context", "tokens", "alternatives", "schema";
+    sources count as context too); the runner abstains for the detector if one is missing.
+    `score` yields exactly one Score per trace, in order, and never raises because of a single trace.
 
-    Two more class variables are optional: `batch` (int), how many traces a run hands over at once, for detectors that
-    wait more than they compute; `scores_refusals` (bool), when an answer that declines to answer is to be scored too.
+    Two more class variables are optional: `batch` (int), the number of traces that a run passes at once, for detectors
+    that wait more than they compute; `scores_refusals` (bool), to score answers that decline to answer too.
     """
 
     name: ClassVar[str]
-    version: ClassVar[str]  # bump it when the same input may score differently
+    version: ClassVar[str]  # raise it when the same input may score differently
     title: ClassVar[str]  # "Token overlap"
     unit: ClassVar[str]  # what the value is, in words: "share of answer words found in the context"
     needs: ClassVar[frozenset[str]]
     flag_when: ClassVar[FlagWhen]
-    bounds: ClassVar[tuple[float, float]]  # least and greatest possible value
-    usual_threshold: ClassVar[float]  # what the common recipe uses; never used silently
+    bounds: ClassVar[tuple[float, float]]  # lowest and highest possible value
+    usual_threshold: ClassVar[float]  # what common recipes use; never applied silently
 
     def revision(self) -> str:
-        """Identity of the models behind the score ("" for none); part of the cache key."""
+        """Identify the models behind the score ("" for none); part of the cache key."""
         ...
 
     def unavailable(self) -> str | None:
-        """Why the detector cannot run here and how to mend that, or None. Must be cheap: no model is loaded."""
+        """Say why the detector cannot run here, and the remedy; None if it can. Must be cheap: load no model."""
         ...
 
     def score(self, traces: Sequence[Trace]) -> Iterator[Score]: ...
 
 
 def scored(trace: Trace, value: float, evidence: Sequence[Evidence] = ()) -> Score:
-    """A finite value in the detector's own units."""
+    """Make a score with a finite value in the detector's own units."""
     return Score(trace.id, float(value), evidence=tuple(evidence))
 
 
 def abstained(trace: Trace, reason: str) -> Score:
-    """The detector has nothing to go by; that is no verdict."""
+    """Make a score without a value because the trace lacks what the detector needs. That is not a verdict."""
     return Score(trace.id, None, reason, "abstained")
 
 
 def failed(trace: Trace, reason: str) -> Score:
-    """The detector should have scored this trace but something went wrong."""
+    """Make a score without a value because something went wrong."""
     return Score(trace.id, None, reason, "failed")
 
 
 def missing(needs: frozenset[str], trace: Trace) -> str | None:
-    """The first need that the trace does not meet, as a reason; None when all are met."""
+    """Name the first need that the trace does not meet, as a reason; None if it meets all."""
     present = {
         "answer": bool(trace.answer.strip()),
         "question": bool(trace.question),

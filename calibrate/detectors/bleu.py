@@ -97,7 +97,7 @@ class _Runs:
     """The runs of 1 to 4 words of an answer, and which of them the sources have."""
 
     def __init__(self, tokens: Sequence[str], texts: Iterable[Sequence[str]]) -> None:
-        # A character a word: a run is a piece of a string, and what the answer lacks cuts the sources into pieces.
+        # One character per word: a run is a substring, and words that the answer lacks split the sources into pieces.
         letters = assign_letters(tokens)
         spelling = spell(tokens, letters)
         sources = [spell(text, letters, ABSENT) for text in texts]
@@ -122,12 +122,12 @@ class _Runs:
             self._over.append({run: count for run, count in most.items() if again[run] > count})
 
     def precision(self, span: range) -> float:
-        """Mean over n of the modified precision of the words in `span`."""
+        """Average, over n, the modified precision of the words in `span`."""
         shares = [self._count_matches(n, span) / (len(span) - n) for n in range(min(len(self._runs), len(span)))]
         return sum(shares) / len(shares)
 
     def _count_matches(self, n: int, span: range) -> int:
-        """Runs of n + 1 words that the sources have too, each counted at most as often as one source has it."""
+        """Count the runs of n + 1 words that the sources have too, each at most as often as one source has it."""
         matched = self._present[n].count(1, span.start, span.stop - n)
         if over := self._over[n]:
             counted = list(filter(over.__contains__, self._runs[n][span.start : span.stop - n]))
@@ -136,7 +136,7 @@ class _Runs:
         return matched
 
     def remark(self, span: range) -> str:
-        """How many words are in the sources, and the shortest runs that are not."""
+        """Say how many words are in the sources, and name the shortest runs that are not."""
         text = f"{self._count_matches(0, span)} of {len(span)} words are in the sources"
         for n in range(min(len(self._runs), len(span))):
             at = self._present[n].find(0, span.start, span.stop - n)
@@ -178,8 +178,11 @@ _tokens = Memo(_split, characters=1_000_000)
 
 
 def sentence_bleu(reference: str, prediction: str) -> float:
-    """BLEU in [0, 1] of one text against one reference, as `sacrebleu.sentence_bleu` defines it: 13a tokens, effective
-    order, a missing order's precision halved from one to the next (Chen and Cherry 2014, method 3)."""
+    """Compute BLEU, 0 to 1, of a text against one reference, as `sacrebleu.sentence_bleu` defines it.
+
+    That is with 13a tokens, effective order, and exponential smoothing of orders without a match (Chen and Cherry 2014,
+    method 3).
+    """
     reference_tokens, tokens = _tokens(reference), _tokens(prediction)
     logs, smoothing = [], 1.0
     for n in range(1, min(ORDERS, len(tokens)) + 1):

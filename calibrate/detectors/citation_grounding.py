@@ -95,7 +95,7 @@ class CitationGrounding(EmbeddingDetector):
         return scored(trace, search.lowest(), limit_evidence(remark + evidence))
 
     def _pairs(self, listed: Shortlist, numbers: list[str]) -> list[Pair]:
-        """Each claim with the windows it is held against: one source's, or in the union reading all it cites."""
+        """Pair each claim with the windows of a source it cites, or with `union` of all the sources it cites."""
         windows: dict[str, list[int]] = {number: [] for number in numbers}
         for at, window in enumerate(listed.windows):
             windows[numbers[window.place]].append(at)
@@ -108,7 +108,7 @@ class CitationGrounding(EmbeddingDetector):
         return pairs
 
     def _ask_plain(self, trace: Trace) -> Asking:
-        """The recipe as found, but for its integer keys that never match: with them every score would be 0."""
+        """The common recipe, except its integer keys, which never match: with them every score would be 0."""
         sources = by_number(trace.sources)
         pairs = [
             (sentence, str(int(number)))

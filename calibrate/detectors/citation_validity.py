@@ -65,7 +65,7 @@ class CitationValidity:
         return scored(trace, invalid / total, limit_evidence(evidence))
 
     def _plain(self, trace: Trace) -> Score:
-        """The recipe as found: `int(n) <= len(sources) for n in re.findall(r"\\[(\\d+)\\]", answer)`, as a share."""
+        """The common recipe: `int(n) <= len(sources) for n in re.findall(r"\\[(\\d+)\\]", answer)`, as a share."""
         cited = list(re.finditer(r"\[(\d{1,80})\]", trace.answer))
         wrong = [mark for mark in cited if int(mark[1]) > len(trace.sources)]
         evidence = [Evidence(f"cites {mark[1]} of {len(trace.sources)}", 1.0, *mark.span()) for mark in wrong]

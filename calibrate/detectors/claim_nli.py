@@ -115,7 +115,7 @@ class ClaimNli(ChatDetector):
         )
 
     def _default(self, trace: Trace, parts: Sequence[Part], prompt: Prompt, reply: Reply) -> Score:
-        # The claims of a good list may well be the answer's own words: only the wording and the fence are echoes.
+        # A good list may use the answer's own words, so only the prompt's wording and fence count as echoes.
         claims = read_reply(reply, prompt, require_complete(reply, items), quotes=True)
         remark = []
         if not claims:
@@ -138,7 +138,7 @@ class ClaimNli(ChatDetector):
         return scored(trace, missing / len(evidence), limit_evidence([*remark, *ordered]))
 
     def _compare(self, trace: Trace, listed: Shortlist, chooser: Embedder | None) -> list[Evidence]:
-        """For each claim the window most likely to entail it, and how likely that is."""
+        """Find, for each claim, the window that most probably entails it, and that probability."""
         import numpy as np
 
         answer_sentences = [item.text for item in listed.claims]
@@ -163,7 +163,7 @@ class ClaimNli(ChatDetector):
         return evidence
 
     def _plain(self, trace: Trace, reply: Reply) -> Score:
-        """The recipe as found: `re.split` at the numbers, or else the sentences; argmax on the whole context."""
+        """The common recipe: `re.split` at the numbers, or else the sentences; argmax on the whole context."""
         claims = [part.strip() for part in re.split(r"(?:^|\n)\s*\d+\.\s", reply.text) if part.strip()]
         model = nli(self.nli_model)
         if not claims:
@@ -180,7 +180,7 @@ def _places(trace: Trace) -> dict[str, str]:
 
 
 def _place_claim(claim: str, answer: str, parts: Sequence[Part]) -> Claim:
-    """The claim at the sentence of the answer that shares most words with it; at none where none shares any."""
+    """Place a claim at the sentence of the answer that shares most words with it; nowhere if none shares any."""
     claim_words = set(words(claim).tokens)
     shared = [len(claim_words.intersection(words(answer[part.start : part.end]).tokens)) for part in parts]
     part = parts[shared.index(max(shared))] if any(shared) else Part(0, 0)

@@ -17,7 +17,7 @@ from calibrate.sanitize import visible
 from calibrate.types import Baseline, Evidence, FlagWhen, Score, Token, Trace
 
 SHOWN = 10  # tokens
-PUBLISHED = (1.42, 0.38)  # centre and spread that the usual recipe takes for every model
+PUBLISHED = (1.42, 0.38)  # centre and spread that the published recipe uses for every model
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ class EntropyZ:
     )
 
     def revision(self) -> str:
-        """The digest of the baselines it would use."""
+        """The digest of the baselines that it would use."""
         if self.variant == "plain":
             return ""
         baselines = workspace.current().baselines
@@ -97,7 +97,7 @@ class EntropyZ:
         return scored(trace, {"high": z, "low": -z, "abs": abs(z)}[self.side], pieces)
 
     def _surest(self, z: float) -> bool:
-        """Whether the tokens to show are those with the least entropy."""
+        """Tell whether the tokens to show are those with the least entropy."""
         return self.side == "low" or (self.side == "abs" and z < 0)
 
     def _compare_with_baseline(self, value: float, logged: Entropies, baseline: Baseline) -> Evidence:
@@ -107,7 +107,7 @@ class EntropyZ:
         return Evidence(text, value)
 
     def _plain(self, trace: Trace) -> Score:
-        """The recipe as found: probabilities as logged, whatever they are; no most likely tokens is no entropy."""
+        """The common recipe: probabilities as logged, whatever they are; no most likely tokens is no entropy."""
         assert trace.tokens is not None
         mean = math.fsum(_entropy_as_logged(token) for token in trace.tokens) / len(trace.tokens)
         centre, spread = PUBLISHED
@@ -115,7 +115,7 @@ class EntropyZ:
 
 
 def statistic(aggregate: Aggregate, k: int) -> str:
-    """What a baseline of this entropy is called. One of five most likely tokens says nothing of one of twenty."""
+    """Name the baseline of this entropy. Entropies over five and over twenty tokens do not compare."""
     return f"entropy/{aggregate}/top{k}"
 
 
@@ -129,7 +129,7 @@ def _explain_no_baseline(model: str, k: int) -> str:
 
 
 def _token_evidence(trace: Trace, logged: Entropies, *, surest: bool) -> list[Evidence]:
-    """The tokens that made the score, the most telling first."""
+    """The tokens with the highest (or lowest) entropy, as evidence."""
     tokens = trace.tokens or ()
     parts = places(trace.answer, tokens)
     ranked = [(value, at) for at, value in enumerate(logged.values) if value is not None]
@@ -149,6 +149,6 @@ def _show_token(token: Token) -> str:
 
 
 def _entropy_as_logged(token: Token) -> float:
-    # Only what would end in an overflow is cut.
+    # Clamped only so far that exp does not overflow.
     logged = [min(max(logprob, -600.0), 600.0) for _, logprob in token.top if not math.isnan(logprob)]
     return -math.fsum(math.exp(logprob) * logprob for logprob in logged)

@@ -89,7 +89,7 @@ class JudgeScore(ChatDetector):
         return scored(trace, value, limit_evidence(sorted(evidence, key=lambda rating: -(rating.value or 0.0))))
 
     def plan_plain(self, trace: Trace) -> Case | Score:
-        """The recipe as found: the whole answer at once, `re.search` for a number."""
+        """The common recipe: the whole answer at once, `re.search` for a number."""
         prompt = (
             "On a scale from 0 to 1, how much of the answer is hallucinated? Reply with a number.\n\n"
             f"Context: {chr(10).join(trace.context_texts)}\n\nAnswer: {trace.answer}"

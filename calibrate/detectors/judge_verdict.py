@@ -95,7 +95,7 @@ class JudgeVerdict(ChatDetector):
         return Case((Request(prompt.messages, min(8_192, 300 + 150 * len(parts)), schema=SCHEMA),), read)
 
     def plan_plain(self, trace: Trace) -> Case | Score:
-        """The recipe as found, with the texts pasted in."""
+        """The common recipe, with the texts pasted in."""
         prompt = (
             "You are a hallucination detector. Compare the answer with the context and finish with VERDICT: CLEAN or "
             f"VERDICT: HALLUCINATION.\n\nContext: {chr(10).join(trace.context_texts)}\n\nAnswer: {trace.answer}"

@@ -74,7 +74,7 @@ class JudgeYesNo(ChatDetector):
         return Case((Request(prompt.messages, 120, logprobs=self.logprobs),), read)
 
     def plan_plain(self, trace: Trace) -> Case | Score:
-        """The recipe as found, with the texts pasted in."""
+        """The common recipe, with the texts pasted in."""
         prompt = (
             f"Context: {chr(10).join(trace.context_texts)}\n\nAnswer: {trace.answer}\n\n"
             "Is the answer supported by the context? Answer YES or NO."

@@ -136,7 +136,7 @@ class NliSupport:
         return scored(trace, value, limit_evidence([Evidence(text) for text in remarks if text] + evidence))
 
     def _plain(self, trace: Trace) -> Score:
-        """The recipe as found: one text with a separator in it, cut at the limit; the likeliest label's confidence."""
+        """The common recipe: one text with a separator in it, cut at the limit; the likeliest label's confidence."""
         model = nli(self.model)
         separator = model.tokenizer().sep_token or " "
         (row,) = model.probabilities_truncated([f"{' '.join(trace.context_texts)} {separator} {trace.answer}"])
@@ -146,7 +146,7 @@ class NliSupport:
 
 
 def _rank_nearest(listed: Shortlist, most: int) -> Generator[Question, Rows, list[list[int]]]:
-    """For each claim the windows nearest to it by cosine, nearest first."""
+    """Rank, for each claim, the windows by cosine, nearest first."""
     vectors = yield Embed([claim.text for claim in listed.claims] + [window.text for window in listed.windows])
     n_claims = len(listed.claims)
     order = (-(vectors[:n_claims] @ vectors[n_claims:].T)).argsort(axis=1, kind="stable")
@@ -155,7 +155,7 @@ def _rank_nearest(listed: Shortlist, most: int) -> Generator[Question, Rows, lis
 
 
 def _rank_sharing(listed: Shortlist) -> list[list[int]]:
-    """For each claim every window, or as many as are affordable, those that share most words with it first."""
+    """Rank, for each claim, the windows by words in common, and keep as many as the budget of pairs allows."""
     window_words = [frozenset(words(window.text).tokens) for window in listed.windows]
     most = max(1, PAIRS // len(listed.claims))
     ranked = []
@@ -174,7 +174,7 @@ def _explain_limit(candidates: Sequence[Sequence[int]], n_wanted: int) -> str | 
 
 @dataclass(slots=True)
 class _Sentence:
-    """A claim (its row), the windows it is judged with, likeliest first, and what is known so far."""
+    """A claim (its row), the windows to judge it with, likeliest first, and its best support so far."""
 
     row: int
     windows: list[int]
@@ -189,10 +189,10 @@ class _Sentence:
 
 
 class _Search:
-    """One trace's search for its least supported sentence, a round of pairs at a time; exact.
+    """The exact search for a trace's least supported sentence, in rounds of pairs.
 
-    A sentence is out of the running as soon as one window supports it better than the worst sentence that is known in
-    full: the rest of its windows can only raise it.
+    A sentence is dropped as soon as one window supports it better than the worst complete sentence: further windows can
+    only raise it.
     """
 
     def __init__(self, listed: Shortlist, candidates: Sequence[list[int]], sources: Sequence[Context]) -> None:
@@ -202,14 +202,14 @@ class _Search:
         self._rounds = 0
 
     def next(self, *, everything: bool) -> list[tuple[str, str]]:
-        """The (window, claim) pairs to judge next; none when the lowest sentence is known."""
+        """The (window, claim) pairs of the next round; none once the lowest sentence is known."""
         self._rounds += 1
         lowest = min((sentence.best for sentence in self.sentences if sentence.complete), default=2.0)
         open_sentences = [
             sentence for sentence in self.sentences if not sentence.complete and (everything or sentence.best < lowest)
         ]
         most = len(self._listed.windows) if everything else 2 ** max(0, self._rounds - 2)
-        if self._rounds == 2 and open_sentences:  # the one that looks worst, in full: it sets the mark
+        if self._rounds == 2 and open_sentences:  # complete the one that looks worst, as the bound for the others
             open_sentences, most = [min(open_sentences, key=lambda sentence: sentence.best)], len(self._listed.windows)
         self._requested = [
             (sentence, at)
@@ -221,14 +221,14 @@ class _Search:
         ]
 
     def learn(self, rows: Rows) -> None:
-        """Takes the probabilities of the pairs asked for last."""
+        """Record the probabilities of the pairs requested last."""
         for (sentence, at), row in zip(self._requested, rows.tolist(), strict=True):
             sentence.n_judged += 1
             if (support := row[ENTAILMENT] - row[CONTRADICTION]) > sentence.best:
                 sentence.best, sentence.at, sentence.contradiction = support, at, row[CONTRADICTION]
 
     def all_evidence(self) -> list[Evidence]:
-        """One piece of evidence a sentence; of a sentence that was left early it says "at least"."""
+        """One piece of evidence per sentence; for a sentence that was dropped early it says so."""
         return [self._evidence(sentence) for sentence in self.sentences]
 
     def _evidence(self, sentence: _Sentence) -> Evidence:

@@ -73,7 +73,7 @@ class RougeL:
     def _default(self, trace: Trace) -> Score:
         answer = analyse_answer(trace.answer, *by_number(trace.sources))
         dropped = frozenset() if self.stop_words else stop_words(answer.tokens)
-        # One character a word: what the answer lacks cannot be common, and is left out of the passages.
+        # One character per word. Words that the answer lacks cannot be in common and are left out of the passages.
         letters = assign_letters(token for token in answer.tokens if token not in dropped)
         index = _Index(trace, letters, self.sentences_per_window)
         evidence = []
@@ -98,7 +98,7 @@ class _Passage(NamedTuple):
 
 
 class _Index:
-    """The passages of a trace's context, spelt in `letters`; finds the first with the longest common subsequence."""
+    """The passages of a trace's context, spelt in `letters`, to search for the longest common subsequence."""
 
     def __init__(self, trace: Trace, letters: Mapping[str, str], size: int) -> None:
         self._contexts = [(context.number, analyse(context.text)) for context in contexts(trace)]
@@ -113,7 +113,7 @@ class _Index:
         self._memo: dict[str, tuple[int, _Passage | None]] = {}
 
     def best(self, spelling: str) -> tuple[int, _Passage | None]:
-        """Length of the longest common subsequence, and a passage that has it."""
+        """Find the length of the longest common subsequence, and the first passage that has it."""
         if spelling not in self._memo:
             common, place = longest_common_with_any(spelling, self._written)
             self._memo[spelling] = common, self._passage(place) if common else None
@@ -132,7 +132,7 @@ def _remark(part: Part, common: int, n: int, passage: _Passage | None) -> Eviden
 
 
 def rouge_l_f1(reference: str, prediction: str) -> float:
-    """ROUGE-L F1 as the `rouge_score` package defines it, without stemming; 0 when either has no ASCII word."""
+    """Compute ROUGE-L F1 as the `rouge_score` package defines it, without stemming; 0 if either has no ASCII word."""
     ids: dict[str, int] = {}
     reference_ids, prediction_ids = (
         [ids.setdefault(word, len(ids)) for word in re.findall(r"[a-z0-9]+", text.lower())]

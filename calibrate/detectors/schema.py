@@ -87,16 +87,16 @@ class Schema:
         return _count_violations(trace, rules, value, body, start)
 
     def _body(self, answer: str) -> tuple[int, str]:
-        """The JSON in the answer and where it begins: all of it, or what its only fence holds."""
+        """Extract the JSON of the answer and its offset: the whole answer, or the content of its only fence."""
         if self.reading == "lenient":
             fences = list(islice(_FENCE.finditer(answer), 2))
             if len(fences) == 1:
                 return fences[0].start("body"), fences[0]["body"]
-        # A byte order mark is not the model's doing.
+        # A byte order mark does not come from the model.
         return (1, answer[1:]) if answer.startswith("\ufeff") else (0, answer)
 
     def _plain(self, trace: Trace) -> Score:
-        """The recipe as found, but for what must not happen to a worker: nothing is fetched, no pattern hangs it."""
+        """The common recipe, except that it fetches nothing and no pattern can hang the worker."""
         assert trace.schema is not None
         try:
             value = json.loads(trace.answer)

@@ -81,7 +81,7 @@ class SelfConsistency(EmbeddingDetector):
         return scored(trace, value, limit_evidence(remarks + _evidence(others, near)))
 
     def _pieces(self, text: str) -> list[str]:
-        """The text whole where the model reads it whole, else in pieces that it does."""
+        """Return the text whole if it fits the model, else in pieces that do."""
         model = embedder(self.model)
         parts = model.fit(text, [Part(0, len(text))])
         if len(parts) > 1:  # cut between sentences rather than anywhere
@@ -89,7 +89,7 @@ class SelfConsistency(EmbeddingDetector):
         return [text[part.start : part.end] for part in parts]
 
     def _ask_plain(self, trace: Trace) -> Asking:
-        """The recipe as found: `if len(samples) < 2: return 0.0`, then the mean over pairs."""
+        """The common recipe: `if len(samples) < 2: return 0.0`, then the mean over pairs."""
         if len(trace.alternatives) < 2:
             return scored(trace, 0.0)
         vectors = yield list(trace.alternatives)
@@ -97,7 +97,7 @@ class SelfConsistency(EmbeddingDetector):
 
 
 def _pool_pieces(pieces: Sequence[Sequence[str]], vectors: Vectors) -> list[Vectors]:
-    """One unit vector a text: that of its only piece, or the mean of its pieces' weighted by their lengths."""
+    """Compute one unit vector per text: its only piece's, or the mean of its pieces' weighted by their lengths."""
     import numpy as np
 
     unit_vectors, start = [], 0

@@ -86,7 +86,7 @@ class SelfCheckBertScore(EmbeddingDetector):
         return scored(trace, max(values) if self.aggregate == "max" else sum(values) / len(values), shown)
 
     def _mean_of_best(self, f1: NDArray[np.float32], groups: Sequence[Sequence[int]], number: int) -> float:
-        """The mean over alternatives of the best of each."""
+        """Average, over the alternatives, the best F1 of each."""
         if self.variant == "plain":
             return sum(float(f1[group[min(number, len(group) - 1)]]) for group in groups) / len(groups)
         return sum(float(f1[list(group)].max()) for group in groups) / len(groups)

@@ -92,7 +92,7 @@ class SelfcheckJudge(ChatDetector):
         )
 
     def plan_plain(self, trace: Trace) -> Case | Score:
-        """The recipe as found: `answer = generate()`, then `samples = [generate() for _ in range(n)]`."""
+        """The common recipe: `answer = generate()`, then `samples = [generate() for _ in range(n)]`."""
         fresh, *samples = trace.alternatives
         if why := self._too_long([fresh], samples):
             return abstained(trace, why)

@@ -65,7 +65,7 @@ class SelfCheckUnigram:
     def _default(self, trace: Trace) -> Score:
         numbers = by_number(trace.sources)
         answer = words(without_citations(trace.answer, numbers))
-        # The numbers of a list are in no sentence, and no words of the answer.
+        # The numbers of a list are in no sentence and do not count as words.
         spans = [token_places(answer, part) for part in sentences(trace.answer)]
         spans = [span for span in spans if span] or [range(len(answer.tokens))]
         others = [_counts(without_citations(text, numbers)) for text in trace.alternatives]
@@ -85,7 +85,7 @@ class SelfCheckUnigram:
         )
 
     def _plain(self, trace: Trace) -> Score:
-        """The recipe as found: `text.lower().split()`."""
+        """The common recipe: `text.lower().split()`."""
         parts = [trace.answer[part.start : part.end].lower().split() for part in sentences(trace.answer)]
         parts = parts or [trace.answer.lower().split()]
         others = [Counter(text.lower().split()) for text in trace.alternatives]
@@ -94,7 +94,7 @@ class SelfCheckUnigram:
         return scored(trace, self._value(parts, _surprises(parts, others)))
 
     def _value(self, parts: Sequence[Sequence[str]], surprise: Mapping[str, float]) -> float:
-        """The statistic over the answer's words, which come sentence by sentence."""
+        """Compute the statistic over the answer's words, grouped by sentence."""
         if self.statistic == "mean_of_max":
             return sum(max(surprise[word] for word in part) for part in parts) / len(parts)
         if self.statistic == "mean":
@@ -103,14 +103,14 @@ class SelfCheckUnigram:
 
 
 def _explain_nothing(parts: Sequence[Sequence[str]], others: Sequence[Counter[str]]) -> str | None:
-    """Why there is nothing to compare, or None."""
+    """Say why there is nothing to compare, or None."""
     if not any(parts):
         return "no words in the answer"
     return None if sum(map(bool, others)) >= 2 else "fewer than two alternatives with words"
 
 
 def _surprises(parts: Sequence[Sequence[str]], others: Sequence[Counter[str]]) -> dict[str, float]:
-    """−ln of each answer word's share of all words; the answer is counted too, so that no share is 0."""
+    """Compute −ln of each answer word's share of all words, the answer's included, so that no share is 0."""
     own = Counter(word for part in parts for word in part)
     total = own.total() + sum(counts.total() for counts in others)
     return {word: math.log(total / (count + sum(counts[word] for counts in others))) for word, count in own.items()}

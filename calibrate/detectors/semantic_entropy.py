@@ -104,8 +104,10 @@ def entropy(counts: Sequence[int]) -> float:
 
 
 def _find_clusters(texts: Sequence[str], question: str, *, loose: bool) -> Generator[Question, Rows, list[list[int]]]:
-    """Greedy clusters in order: a text joins the first whose first member it is equivalent to (Kuhn et al., algorithm
-    1). Texts that are the same are equivalent without being asked about."""
+    """Cluster texts greedily, in order (Kuhn et al., algorithm 1).
+
+    A text joins the first cluster whose first member it is equivalent to. Identical texts are not judged.
+    """
     same: dict[str, list[int]] = {}
     for place, text in enumerate(texts):
         same.setdefault(text, []).append(place)
@@ -129,7 +131,7 @@ def _find_clusters(texts: Sequence[str], question: str, *, loose: bool) -> Gener
 
 
 def _equivalent(forward: int, backward: int, *, loose: bool) -> bool:
-    """Whether the likeliest labels of both directions (0 entailment, 1 neutral, 2 contradiction) make one meaning."""
+    """Tell whether the labels of both directions (0 entailment, 1 neutral, 2 contradiction) mean equivalence."""
     if loose:
         return 2 not in (forward, backward) and (forward, backward) != (1, 1)
     return forward == backward == 0

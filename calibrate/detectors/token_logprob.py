@@ -77,7 +77,7 @@ class TokenLogprob:
 
 
 def _token_evidence(trace: Trace, values: Sequence[float | None]) -> list[Evidence]:
-    """The least likely tokens, the least likely first."""
+    """The least likely tokens, as evidence, the least likely first."""
     tokens = trace.tokens or ()
     parts = places(trace.answer, tokens)
     ranked = sorted((value, at) for at, value in enumerate(values) if value is not None)

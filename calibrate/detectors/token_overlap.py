@@ -84,7 +84,7 @@ class TokenOverlap:
         return set().union(*map(vocabulary, trace.context_texts))
 
     def _plain(self, trace: Trace) -> Score:
-        """The recipe as found: `for t in context: tokens.update(clean(t).split())` where `context` is one string."""
+        """The common recipe: `for t in context: tokens.update(clean(t).split())` where `context` is one string."""
         answer = set(_strip_punctuation(trace.answer).split())
         if not answer:
             return abstained(trace, "no words in the answer")
@@ -96,7 +96,7 @@ class TokenOverlap:
 
 @dataclass(frozen=True, slots=True)
 class _Share:
-    """How many distinct words there are and which of them the context lacks."""
+    """The number of distinct words, and those of them that the context lacks."""
 
     n: int
     absent: list[str]

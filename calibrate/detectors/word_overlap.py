@@ -69,7 +69,7 @@ class WordOverlap:
         return scored(trace, value, limit_evidence(sorted(evidence, key=lambda item: item.value or 0.0)))
 
     def _plain(self, trace: Trace) -> Score:
-        """The recipe as found: words are what stands between blanks, and the smaller set divides."""
+        """The common recipe: words are what stands between blanks, and the smaller set divides."""
         answer = set(trace.answer.lower().split())
         context = set("\n".join(trace.context_texts).lower().split())
         if reason := _explain_nothing(answer, context):
@@ -78,7 +78,7 @@ class WordOverlap:
 
 
 def _explain_nothing(answer: set[str], context: set[str]) -> str | None:
-    """Why there is nothing to compare, or None."""
+    """Say why there is nothing to compare, or None."""
     if not answer:
         return "no words in the answer"
     return None if context else "no words in the context"

@@ -1,1 +1,1 @@
-"""What several detectors use. Nothing here is a detector."""
+"""Code that several detectors share. Nothing here is a detector."""

@@ -1,7 +1,7 @@
-"""How embedding detectors score a batch: every trace says which texts it needs next, and all are encoded together.
+"""Score a batch of traces with an embedding model: all texts that the traces need next are embedded together.
 
-A detector gives a generator a trace: it yields the texts it wants and is sent their vectors, as often as it likes, and
-returns the score. The generators run in step, so each round is one `encode` call over the whole batch's distinct texts.
+A detector provides a generator per trace. It yields texts and is sent their vectors, as often as it likes, and returns
+the score. The generators run in step, so each round is one `encode` call over the batch's distinct texts.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from calibrate.backends.embedding import PACKAGED, Embedder, embedder
 from calibrate.detectors.base import abstained, failed, missing
 from calibrate.types import Score, Trace
 
-# Sent one row a text; with `tokens`, a list of arrays.
+# It is sent one row per text; with `tokens`, a list of arrays.
 Asking = Generator[list[str], Any, Score]
 Ask = Callable[[Trace], Asking]
 
 
 @dataclass(frozen=True)
 class EmbeddingDetector:
-    """What detectors with an embedding model have in common: the model, and what it takes to have it."""
+    """Base of detectors with an embedding model: the parameter `model`, and what depends on it."""
 
     variant: Literal["default", "plain"] = "default"
     model: str = field(
@@ -40,8 +40,10 @@ class EmbeddingDetector:
 def score_in_rounds(
     needs: frozenset[str], traces: Sequence[Trace], ask: Ask, model: Embedder, *, tokens: bool = False
 ) -> Iterator[Score]:
-    """One score a trace, in order, whatever happens to the others. A generator is sent one vector a text, or with
-    `tokens` one array of token vectors a text."""
+    """Score traces: one score each, in order, whatever happens to the others.
+
+    A generator is sent one vector per text, or with `tokens` one array of token vectors per text.
+    """
     if (why := model.unavailable()) is not None:
         yield from (failed(trace, why) for trace in traces)
         return
@@ -59,7 +61,7 @@ def score_in_rounds(
 
 
 def split_by_size(traces: Sequence[Trace], characters: int) -> Iterator[Sequence[Trace]]:
-    """The traces in order, as many at a time as hold that many characters together: token vectors are large."""
+    """Split traces, in order, into groups of so many characters in all: token vectors are large."""
     start = size_so_far = 0
     for place, trace in enumerate(traces):
         size = len(trace.answer) + sum(map(len, trace.context_texts)) + sum(map(len, trace.alternatives))
@@ -71,7 +73,7 @@ def split_by_size(traces: Sequence[Trace], characters: int) -> Iterator[Sequence
 
 
 def _run_round(waiting: Sequence[_Trial], encode: Callable[[Sequence[str]], Any]) -> None:
-    """Encodes what all of them want in one call and takes each a step on."""
+    """Embed the texts that all of them requested in one call, and advance each."""
     rows = {text: row for row, text in enumerate(dict.fromkeys(text for trial in waiting for text in trial.requested))}
     began = time.perf_counter()
     try:
@@ -89,7 +91,7 @@ def _run_round(waiting: Sequence[_Trial], encode: Callable[[Sequence[str]], Any]
 
 @dataclass(slots=True)
 class _Trial:
-    """One trace on its way to its score."""
+    """One trace whose score is being computed."""
 
     trace: Trace
     ask: Ask

@@ -1,4 +1,4 @@
-"""What the judges share: requests of a whole batch go out together, scores come back in order as replies arrive."""
+"""Score traces with a chat model: a whole batch's requests are sent together, and scores are yielded in order."""
 
 from __future__ import annotations
 
@@ -25,13 +25,16 @@ from calibrate.types import Evidence, Score, Trace, Usage
 
 BATCH = 256  # traces at once: enough to keep an endpoint busy while the first replies are read
 MAX_CHARACTERS = 400_000  # characters: about 100,000 tokens
-MAX_REPLY_SHOWN = 2_000  # characters of an unread reply that are kept
+MAX_REPLY_SHOWN = 2_000  # characters of an unparsed reply that the evidence quotes
 _THOUGHT = re.compile(r"\s*<think>.*?</think>\s*", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """What is asked about one trace, and how the replies become its score. `read` may raise Unparsed."""
+    """The requests about one trace, and the function that turns their replies into its score.
+
+    `read` may raise Unparsed.
+    """
 
     requests: tuple[Request, ...]
     read: Callable[[Sequence[Reply]], Score]
@@ -39,7 +42,7 @@ class Case:
 
 @dataclass(frozen=True)
 class ChatDetector(ABC):
-    """A detector that asks a chat model: all but what it asks, which is `plan`, and the file with its wording."""
+    """Base of detectors that ask a chat model. Subclasses provide `plan`, `plan_plain` and the prompt file."""
 
     prompt: ClassVar[str]
     needs: ClassVar[frozenset[str]]
@@ -59,39 +62,39 @@ class ChatDetector(ABC):
     )
 
     def revision(self) -> str:
-        """The model behind the endpoint and the wording it is asked with."""
+        """The endpoint's model and the version of the prompt."""
         return f"{chat(self.model).revision()}+prompt-{version(self.prompt)}"
 
     def unavailable(self) -> str | None:
-        """No endpoint, or a prompt file that lacks a place."""
+        """Say what is missing: the endpoint, or a place in the prompt file."""
         return chat(self.model).unavailable() or prompts.problem(self.prompt)
 
     def score(self, traces: Sequence[Trace]) -> Iterator[Score]:
         return score_with_judge(self.needs, traces, self._plan, chat(self.model))
 
     def requests(self, trace: Trace) -> list[Request]:
-        """What scoring the trace would ask, for an estimate of its cost; nothing is sent."""
+        """List the requests that scoring the trace would send, for an estimate of its cost."""
         case = plan_case(self.needs, trace, self._plan)
         return list(case.requests) if isinstance(case, Case) else []
 
     @abstractmethod
     def plan(self, trace: Trace) -> Case | Score:
-        """What to ask about the trace, or the score that it has without asking. It meets the needs."""
+        """Plan the requests about a trace that meets the needs, or score it without any."""
 
     @abstractmethod
     def plan_plain(self, trace: Trace) -> Case | Score:
-        """The same as the common recipe does it."""
+        """Plan as the common recipe does."""
 
     def _plan(self, trace: Trace) -> Case | Score:
         return self.plan_plain(trace) if self.variant == "plain" else self.plan(trace)
 
 
 class Refused(Exception):
-    """The judge would not judge."""
+    """The judge refused to judge."""
 
 
 class Unreadable(Exception):
-    """A reply that gave no verdict, and why."""
+    """A reply without a verdict, and the reason."""
 
     def __init__(self, reply: Reply, why: Unparsed | Refused) -> None:
         super().__init__(str(why))
@@ -101,9 +104,9 @@ class Unreadable(Exception):
 def score_with_judge(
     needs: frozenset[str], traces: Sequence[Trace], plan: Callable[[Trace], Case | Score], endpoint: Chat
 ) -> Iterator[Score]:
-    """One score a trace, in order, each as soon as its own replies are there. What goes wrong with one fails it.
+    """Score traces: one score each, in order, as soon as its replies have arrived. An error fails only its own trace.
 
-    Prompts are made a little ahead of what is in flight, so that a batch of long traces does not lie in memory.
+    Prompts are rendered a little ahead of what is in flight, so that a batch of long traces does not fill the memory.
     """
     plans: deque[Case | Score] = deque()
 
@@ -114,12 +117,12 @@ def score_with_judge(
                 yield from planned.requests
 
     early: deque[Reply | ChatError] = deque()
-    # Closed at the end, come what may: what has not been asked by then never is.
+    # Always closed at the end: requests that have not been sent by then never are.
     with closing(cast("Generator[Reply | ChatError]", endpoint.ask(requests()))) as later:
         for trace in traces:
             began = time.perf_counter()
             while not plans and (reply := next(later, None)) is not None:
-                early.append(reply)  # to the next trace that asks anything; those before it are planned by now
+                early.append(reply)  # belongs to the next trace with requests; the traces before it are planned by now
             planned = plans.popleft()
             if isinstance(planned, Case):
                 early.extend(islice(later, len(planned.requests) - len(early)))
@@ -130,7 +133,7 @@ def score_with_judge(
 
 
 def plan_case(needs: frozenset[str], trace: Trace, plan: Callable[[Trace], Case | Score]) -> Case | Score:
-    """What is to be asked about a trace, or the score that it has without asking."""
+    """Plan a trace's requests, or score it without any. An exception becomes a failed score."""
     if reason := missing(needs, trace):
         return abstained(trace, reason)
     try:
@@ -169,7 +172,7 @@ def answer_sentences(trace: Trace) -> tuple[Part, ...]:
 
 
 def in_one_line(text: str) -> str:
-    """A sentence that cannot pretend to be two numbered ones."""
+    """Put a sentence in one line, so that it cannot pass for two numbered ones."""
     return " ".join(text.split())
 
 
@@ -180,7 +183,7 @@ def number_sentences(trace: Trace, parts: Sequence[Part]) -> str:
 
 
 def prompt_texts(trace: Trace) -> dict[str, str | list[str]]:
-    """The places that most prompts have: the context's texts, each with its number, and the question."""
+    """Collect what most prompts quote: the context's texts, each with its number, and the question."""
     texts = [
         f"[{context.number}]\n{context.text}" if context.number else context.text
         for context in contexts(trace)
@@ -196,7 +199,7 @@ def explain_nothing_to_judge(parts: Sequence[Part], places: Mapping[str, str | S
 
 
 def explain_too_long(places: Mapping[str, str | Sequence[str]], times: int, longest: int) -> str | None:
-    """Why a trace is not sent, before any prompt is built: nothing is cut off unseen."""
+    """Say why a trace is too long to send, before any prompt is rendered; None if it is not. Nothing is truncated."""
     characters = times * sum(
         len(text) for texts in places.values() for text in ([texts] if isinstance(texts, str) else texts)
     )
@@ -213,7 +216,7 @@ Parsed = TypeVar("Parsed")
 
 
 def read_reply(reply: Reply, prompt: Prompt, parse: Callable[[str], Parsed], *, quotes: bool = False) -> Parsed:
-    """What `parse` makes of the judge's own words. Raises Unread with the reply where that is no verdict."""
+    """Parse the judge's own words. Raises Unreadable with the reply if they are not a verdict."""
     try:
         return parse(_text_of(reply, prompt, quotes=quotes))
     except (Unparsed, Refused) as why:
@@ -221,7 +224,7 @@ def read_reply(reply: Reply, prompt: Prompt, parse: Callable[[str], Parsed], *, 
 
 
 def require_complete(reply: Reply, parse: Callable[[str], Parsed]) -> Callable[[str], Parsed]:
-    """`parse`, for forms that mean nothing when they are cut off."""
+    """Wrap `parse` for formats that are meaningless when the reply is cut off."""
 
     def parse_complete(text: str) -> Parsed:
         if reply.finish == "length":
@@ -232,7 +235,7 @@ def require_complete(reply: Reply, parse: Callable[[str], Parsed]) -> Callable[[
 
 
 def object_reader(prompt: Prompt) -> Callable[[str], dict[str, Any]]:
-    """Reads the one JSON object of a reply, unless the object is one that the trace holds."""
+    """Make a parser for the one JSON object of a reply, which refuses an object that the trace itself holds."""
 
     def parse(text: str) -> dict[str, Any]:
         extracted = only_object(text)
@@ -244,7 +247,7 @@ def object_reader(prompt: Prompt) -> Callable[[str], dict[str, Any]]:
 
 
 def _text_of(reply: Reply, prompt: Prompt, *, quotes: bool) -> str:
-    """What the judge said, without its thoughts; Unparsed where it says nothing or only repeats the prompt."""
+    """Extract the judge's words without its reasoning. Raises Unparsed if it is silent or only repeats the prompt."""
     text = reply.text
     if text.lstrip().startswith("<think>"):
         text, n = _THOUGHT.subn("", text, count=1)
@@ -262,7 +265,7 @@ def _text_of(reply: Reply, prompt: Prompt, *, quotes: bool) -> str:
 
 
 def _score_unreadable(trace: Trace, reply: Reply, why: Unparsed | Refused) -> Score:
-    """A failed score that keeps the reply for reading."""
+    """Make a failed score whose evidence quotes the reply."""
     excerpt = reply.text if len(reply.text) <= MAX_REPLY_SHOWN else f"{reply.text[:MAX_REPLY_SHOWN]}…"
     evidence = (Evidence(f"the reply: {excerpt}" if excerpt.strip() else "the reply was empty"),)
     if isinstance(why, Refused):
@@ -274,7 +277,7 @@ def _score_unreadable(trace: Trace, reply: Reply, why: Unparsed | Refused) -> Sc
 
 
 def plain_case(trace: Trace, prompt: str, longest: int, tokens: int, read: Callable[[str], float]) -> Case | Score:
-    """The common recipes: one unfenced request, and a value whatever the reply."""
+    """Plan as common recipes do: one request without fences, and a value whatever the reply is."""
     if why := explain_too_long({"prompt": prompt}, 1, longest):
         return abstained(trace, why)
 

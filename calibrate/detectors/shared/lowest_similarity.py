@@ -1,9 +1,9 @@
-"""The lowest, over pairs of a claim and a source, of the highest cosine with that source's windows: exact, and without
-embedding every window.
+"""Find the lowest, over pairs of a claim and a source, of the highest cosine with the source's windows.
 
-A pair is out of the running as soon as one of its windows beats the lowest pair that is known in full: the rest of its
-windows can only raise it. So each pair first shows the window that shares most words with the claim; the pair that
-then looks worst is compared in full; after that only those pairs that could still be lower, a few windows at a time.
+The result is exact, but not every window is embedded. A pair is dropped as soon as one of its windows beats the lowest
+complete pair, because further windows can only raise it. First, each pair compares the window that shares most words
+with the claim; then the pair that looks worst is compared in full; then only pairs that could still be lower, a few
+windows at a time.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class Pair:
-    """A claim (its row) and the windows it is held against (their places in the shortlist)."""
+    """A claim (its row) and the windows to compare it with (their positions in the shortlist)."""
 
     row: int
     windows: list[int]
@@ -42,7 +42,7 @@ class Pair:
 
 
 class Search:
-    """One trace's search, a round of texts at a time."""
+    """The search for one trace, in rounds of texts to embed."""
 
     def __init__(self, listed: Shortlist, pairs: list[Pair], cited: Sequence[Context]) -> None:
         self._listed, self._pairs, self._cited = listed, pairs, cited
@@ -52,7 +52,7 @@ class Search:
         self._rounds = 0
 
     def first(self) -> list[str]:
-        """The claims, and for each pair the window most likely to be the nearest."""
+        """The texts of the first round: the claims, and for each pair the window that is probably nearest."""
         stems = {at: _stems(self._listed.windows[at].text) for pair in self._pairs for at in pair.windows}
         spread = Counter(stem for words_of_window in stems.values() for stem in words_of_window)
         claims = [_stems(claim.text) for claim in self._listed.claims]
@@ -62,7 +62,7 @@ class Search:
         return [claim.text for claim in self._listed.claims] + self._request(self._pairs, 1)
 
     def next(self, *, everything: bool = False) -> list[str]:
-        """The windows to look at next; none when the lowest pair is known."""
+        """The windows of the next round; none once the lowest pair is known."""
         self._rounds += 1
         if everything:
             return self._request(self._pairs, None)
@@ -70,11 +70,11 @@ class Search:
         open_pairs = [pair for pair in self._pairs if not pair.complete and pair.best < lowest]
         if self._rounds == 1 and open_pairs:
             return self._request([min(open_pairs, key=lambda pair: pair.best)], None)
-        # Two more windows, then four: mostly one of the first is enough, and rounds are to stay few.
+        # Two more windows, then four: usually one of the first is enough, and there should be few rounds.
         return self._request(open_pairs, 2 ** (self._rounds - 1))
 
     def learn(self, vectors: NDArray[np.float32]) -> None:
-        """Takes the vectors of the texts asked for last."""
+        """Record the vectors of the texts requested last."""
         if self._claims is None:
             self._claims, vectors = vectors[: len(self._listed.claims)], vectors[len(self._listed.claims) :]
         self._windows.update(zip(self._requested, vectors, strict=True))
@@ -94,7 +94,7 @@ class Search:
         return min(pair.best for pair in self._pairs)
 
     def all_evidence(self) -> list[Evidence]:
-        """One piece of evidence a pair; a pair that was left early says "at least"."""
+        """One piece of evidence per pair; for a pair that was dropped early it says "at least"."""
         return [self._evidence(pair) for pair in self._pairs]
 
     def _evidence(self, pair: Pair) -> Evidence:
@@ -106,7 +106,7 @@ class Search:
         return Evidence(text, pair.best, claim.start, claim.end, number, (window.start, window.end))
 
     def _request(self, pairs: Sequence[Pair], most: int | None) -> list[str]:
-        """The next windows of these pairs, `most` of each, that are not known yet."""
+        """Request the next windows of these pairs, at most `most` of each."""
         new = [[at for at in pair.windows if at not in self._windows][:most] for pair in pairs]
         self._requested = list(dict.fromkeys(at for places in new for at in places))
         return [self._listed.windows[at].text for at in self._requested]
@@ -117,5 +117,5 @@ def _stems(text: str) -> frozenset[str]:
 
 
 def _shared_weight(claim: frozenset[str], window: frozenset[str], spread: Counter[str]) -> float:
-    """What they share, rare words counting more, and long windows less."""
+    """Weigh the words in common: rare words count more, and long windows less."""
     return sum(1 / spread[token] for token in claim & window) / math.sqrt(len(window) or 1)

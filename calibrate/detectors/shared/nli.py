@@ -1,7 +1,7 @@
-"""How NLI detectors score a batch: every trace says which pairs it needs judged next, and all go to the model together.
+"""Score a batch of traces with an NLI model: all pairs that the traces need next are judged together.
 
-As for embedding detectors, a detector gives a generator a trace; it yields a question (texts to embed, or pairs to
-judge), is sent the answer's rows, as often as it likes, and returns the score. The generators run in step, so each
+As for embedding detectors, a detector provides a generator per trace. It yields a question (texts to embed, or pairs to
+judge) and is sent the answer's rows, as often as it likes, and returns the score. The generators run in step, so each
 round is one call of each model over the whole batch.
 """
 
@@ -32,14 +32,14 @@ SHOWN = 60  # characters of an alternative in a remark
 
 @dataclass(frozen=True, slots=True)
 class Embed:
-    """Asks for the vectors of these texts."""
+    """Request the vectors of these texts."""
 
     items: list[str]
 
 
 @dataclass(frozen=True, slots=True)
 class Judge:
-    """Asks for the probabilities of these (premise, hypothesis) pairs: entailment, neutral, contradiction."""
+    """Request the probabilities of these (premise, hypothesis) pairs: entailment, neutral, contradiction."""
 
     items: list[tuple[str, str]]
 
@@ -55,7 +55,7 @@ Ask = Callable[[Trace], Asking]
 def score_in_rounds(
     needs: frozenset[str], traces: Sequence[Trace], ask: Ask, model: Nli, embedder: Embedder | None = None
 ) -> Iterator[Score]:
-    """One score a trace, in order, whatever happens to the others."""
+    """Score traces: one score each, in order, whatever happens to the others."""
     if (why := model.unavailable() or (embedder.unavailable() if embedder else None)) is not None:
         yield from (failed(trace, why) for trace in traces)
         return
@@ -76,7 +76,7 @@ def score_in_rounds(
 
 @dataclass(slots=True)
 class _Trial:
-    """One trace on its way to its score."""
+    """One trace whose score is being computed."""
 
     trace: Trace
     asking: Asking
@@ -99,7 +99,7 @@ class _Trial:
 
 
 def _run_round(waiting: Sequence[_Trial], answer: Callable[[list[Any]], Rows]) -> None:
-    """Answers the questions of all of them in one call and takes each a step on."""
+    """Answer the questions of all of them in one call, and advance each."""
     items: list[list[Hashable]] = [list(trial.question.items) for trial in waiting if trial.question]
     places = {item: row for row, item in enumerate(dict.fromkeys(item for batch in items for item in batch))}
     if not waiting:
@@ -132,8 +132,7 @@ class Fits(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Cutter:
-    """Cuts texts so that each of several models reads all of a piece. Stands in for one of them where `passages` cuts
-    claims and windows."""
+    """Cuts texts to what each of one or two models reads. `claims` and `cut` take it in place of a model."""
 
     first: Fits
     second: Fits | None = None
@@ -148,7 +147,7 @@ class Cutter:
 
 
 def remark_on_parts(answer: str, claims: Sequence[Claim]) -> str | None:
-    """A remark when a sentence was longer than a model reads, so that its parts were judged one by one."""
+    """Write a remark if a sentence was longer than a model reads and its parts were judged one by one."""
     whole = set(sentences(answer))
     spans = Counter((claim.start, claim.end) for claim in claims)
     cut = sum(count for span, count in spans.items() if count > 1 or span not in whole)
@@ -173,7 +172,7 @@ class Alternative:
 
 
 def alternatives(trace: Trace) -> list[Alternative]:
-    """The trace's alternatives that say something."""
+    """List the trace's alternatives that are not empty."""
     return [
         Alternative(number, text, find_refusal(text) is not None)
         for number, text in enumerate(trace.alternatives, 1)
@@ -182,7 +181,7 @@ def alternatives(trace: Trace) -> list[Alternative]:
 
 
 def explain_too_few(alternatives: Sequence[Alternative]) -> str | None:
-    """Why these alternatives give nothing to compare, or None."""
+    """Say why these alternatives cannot be compared, or None."""
     if alternatives and all(alternative.declines for alternative in alternatives):
         return "all alternatives are refusals"
     return "fewer than two alternatives that are not empty" if len(alternatives) < 2 else None

@@ -1,6 +1,6 @@
-"""Reading what a judge replied. A reply that is not plainly in the asked form is Unparsed: it never becomes a value.
+"""Parse a judge's replies. A reply that is not clearly in the requested form is Unparsed: it never becomes a value.
 
-Only the model's own text comes here, never the prompt or the trace.
+Only the model's own text is parsed here, never the prompt or the trace.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ MAX_CHARACTERS = 200_000  # characters of a reply worth reading
 
 
 class Unparsed(ValueError):
-    """The reply is not in the asked form; the message says how."""
+    """The reply is not in the requested form; the message says why."""
 
 
 # --------------------------------------------------------------------------------------------------------- JSON
@@ -33,9 +33,9 @@ class ParsedObject:
 
 
 def only_object(text: str) -> ParsedObject:
-    """The one JSON object of a reply; prose or a code fence around it is let pass, a second brace outside is not.
+    """Parse the one JSON object of a reply. Prose or a code fence around it is allowed, another brace is not.
 
-    Raises Unparsed where there is none, more than one, or one with a repeated key, NaN or Infinity.
+    Raises Unparsed for none, more than one, or one with a repeated key, NaN or Infinity.
     """
     if len(text) > MAX_CHARACTERS:
         raise Unparsed(f"a reply of {len(text):,} characters")
@@ -83,7 +83,7 @@ class Rating:
 
 
 def rating(text: str, read: Callable[[str], dict[str, Any]] = lambda text: only_object(text).value) -> Rating:
-    """The score of a reply that is one JSON object {"score": …, "reason": …} or one number and nothing else.
+    """Parse the score of a reply that is one JSON object {"score": …, "reason": …}, or one number and nothing else.
 
     A number inside prose is Unparsed ("I would not give 0.9"), as is one outside 0..1.
     """
@@ -127,10 +127,10 @@ class FirstWord:
 
 
 def first_word(text: str, *, cut: bool = False) -> FirstWord:
-    """YES, NO or N/A at the beginning of a reply, as a word of its own: `**YES**`, "No, …", "Answer: NO".
+    """Parse YES, NO or N/A at the beginning of a reply, as a word of its own: `**YES**`, "No, …", "Answer: NO".
 
-    "Not sure", "NONE", "No idea" and "YES or NO" are Unparsed. So is a word that ends a reply which was `cut`: it may
-    have been the beginning of another.
+    "Not sure", "NONE", "No idea" and "YES or NO" are Unparsed. So is a word at the end of a reply that was `cut`: it
+    may be the beginning of another word.
     """
     match = _WORD.match(text)
     if match is None:
@@ -155,10 +155,10 @@ class Odds:
 
 
 def odds(tokens: Sequence[Token] | None, text: str, start: int) -> Odds | None:
-    """P(NO) from the log-probabilities of the token at text[start:], over all spellings (" NO", "No", "no").
+    """Compute P(NO) from the log-probabilities of the token at text[start:], over all spellings (" NO", "No", "no").
 
-    None where there are no usable ones: none given, tokens that are not the text's, a word that is not begun by the
-    token there, or values that are no log-probabilities (above 0, NaN).
+    None if there are no usable ones: none returned, tokens of another text, a token there that does not begin the word,
+    or values that are not log-probabilities (above 0, NaN).
     """
     token = _token_at(tokens or (), text, start)
     if token is None or not token.top:
@@ -178,8 +178,11 @@ def odds(tokens: Sequence[Token] | None, text: str, start: int) -> Odds | None:
 
 
 def _word_of(token: str, whole: Collection[str]) -> str | None:
-    """The word that a token is, or is the beginning of where the vocabulary lacks the word: many have "NO" but write
-    "YES" as "Y", "ES", and without that piece every answer would look like NO. `whole` are the tokens around it."""
+    """The word that a token is, or begins if the vocabulary lacks the word.
+
+    Many vocabularies have "NO" but write "YES" as "Y", "ES"; without that piece every answer would look like NO.
+    `whole` are the tokens beside it.
+    """
     for word in ("yes", "no"):
         if token.casefold() == word:
             return word
@@ -216,8 +219,11 @@ _NONE = re.compile(r"[\W_]*none[\W_]*", re.IGNORECASE)
 
 
 def items(text: str) -> list[str]:
-    """The items of a list: `1. `, `1) `, `(1)`, `- `, `* `, `• `; each once. Lines around it ("Sure, here are:") are
-    none, an indented line goes on with the item before. An empty list where the reply is NONE; else Unparsed."""
+    """Parse the distinct items of a list: `1. `, `1) `, `(1)`, `- `, `* `, `• `.
+
+    Lines around the list ("Sure, here are:") are ignored; an indented line continues the previous item. The reply NONE
+    yields an empty list; any other reply without items raises Unparsed.
+    """
     if len(text) > MAX_CHARACTERS:
         raise Unparsed(f"a reply of {len(text):,} characters")
     claims: list[str] = []

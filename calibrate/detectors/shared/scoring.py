@@ -1,4 +1,4 @@
-"""What detectors share: one score a trace whatever happens, and evidence that stays readable."""
+"""Score trace by trace, whatever happens, look up sources by number, and limit the evidence."""
 
 from __future__ import annotations
 
@@ -14,27 +14,27 @@ EVIDENCE_LIMIT = 40
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """One text the answer may rely on. `number` is None for a trace's plain context."""
+    """One text that the answer may rely on. `number` is None for a trace's plain context."""
 
     number: str | None
     text: str
 
 
 def contexts(trace: Trace) -> tuple[Context, ...]:
-    """The trace's sources, or its context where it has no sources."""
+    """The trace's sources, or its context if it has no sources."""
     if trace.sources:
         return tuple(Context(str(source.number), source.text) for source in trace.sources)
     return (Context(None, trace.context),) if trace.context else ()
 
 
 def canonical(number: object) -> str:
-    """A source's number as answers write it: 1, "01" and "[1]" are all "1"."""
+    """Write a source's number as answers do: 1, "01" and "[1]" all become "1"."""
     text = str(number).strip().strip("[]【】［］").strip()
     return str(int(text)) if text.isdecimal() and len(text) <= 80 else text
 
 
 def by_number(sources: Iterable[Source]) -> dict[str, Context]:
-    """Sources by the number an answer cites them with; the first of two that share a number wins."""
+    """Index sources by the number that answers cite; of two with the same number the first counts."""
     sources_by_number: dict[str, Context] = {}
     for source in sources:
         sources_by_number.setdefault(canonical(source.number), Context(str(source.number), source.text))
@@ -42,14 +42,14 @@ def by_number(sources: Iterable[Source]) -> dict[str, Context]:
 
 
 def limit_evidence(evidence: Sequence[Evidence]) -> tuple[Evidence, ...]:
-    """The first pieces of evidence, and how many more there are."""
+    """Keep the first pieces of evidence, and say how many more there are."""
     if len(evidence) <= EVIDENCE_LIMIT:
         return tuple(evidence)
     return (*evidence[:EVIDENCE_LIMIT], Evidence(f"and {len(evidence) - EVIDENCE_LIMIT} more like these"))
 
 
 def score_each(needs: frozenset[str], traces: Sequence[Trace], judge: Callable[[Trace], Score]) -> Iterator[Score]:
-    """Judges trace by trace; what a trace lacks abstains, what goes wrong with one fails that one only."""
+    """Score trace by trace. A trace that lacks a need abstains, and an error fails only its own trace."""
     for trace in traces:
         began = time.perf_counter()
         reason = missing(needs, trace)
@@ -58,7 +58,7 @@ def score_each(needs: frozenset[str], traces: Sequence[Trace], judge: Callable[[
 
 
 def score_safely(trace: Trace, judge: Callable[[Trace], Score]) -> Score:
-    """The trace's score; an exception is a failed score that names it."""
+    """Score a trace. An exception becomes a failed score that names it."""
     try:
         return judge(trace)
     except Exception as error:

@@ -1,7 +1,7 @@
-"""Token matching: how well the tokens of one text are met by those of others (BERTScore, Zhang et al. 2020).
+"""Match the tokens of a text with those of others by cosine (BERTScore, Zhang et al. 2020).
 
-Token vectors are normalised, (tokens, dimensions), the two framing tokens first and last. As in the reference, the
-framing tokens may be matched but do not count, and there is no rescaling: its baselines belong to one model and layer.
+Token vectors are normalised, shape (tokens, dimensions), with the two framing tokens first and last. As in the
+reference, framing tokens may be matched but do not count. There is no rescaling: its baselines belong to one model.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class Texts:
-    """Some texts' tokens one after the other, so that one product compares with them all."""
+    """The concatenated tokens of several texts, so that one matrix product compares with all of them."""
 
     def __init__(self, tokens: Sequence[Vectors]) -> None:
         import numpy as np

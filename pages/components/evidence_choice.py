@@ -38,10 +38,10 @@ def choose_labels(store: Store, *, merge: bool = False) -> Sample | None:
     samples = {sample.name: sample for sample in store.samples.list() if speaks_for_all(sample)}
     labelled = [name for name, sample in samples.items() if store.labels.gold_counts(sample.id)]
     names = offered_labels(list(samples), labelled, merge=merge)
-    wanted = st.query_params.get("sample") or st.session_state.get("sample_at_hand")
-    if wanted not in names:
-        wanted = usual_labels(labelled)
-    name = st.selectbox("Labels", names, index=names.index(wanted), format_func=lambda n: _labels_title(n, samples))
+    requested = st.query_params.get("sample") or st.session_state.get("sample_at_hand")
+    if requested not in names:
+        requested = usual_labels(labelled)
+    name = st.selectbox("Labels", names, index=names.index(requested), format_func=lambda n: _labels_title(n, samples))
     st.query_params["sample"] = name
     if name in samples:
         st.session_state["sample_at_hand"] = name
@@ -80,8 +80,8 @@ def choose_config(runs: Mapping[str, Sequence[Config]], places: Sequence[Any]) -
     `runs` are in the order in which they are offered: the first is the default.
     """
     names = list(runs)
-    wanted = st.query_params.get("detector") or st.session_state.get("detector_at_hand")
-    index = names.index(wanted) if wanted in names else 0
+    requested = st.query_params.get("detector") or st.session_state.get("detector_at_hand")
+    index = names.index(requested) if requested in names else 0
     name = places[0].selectbox("Detector", names, index=index, format_func=title)
     st.session_state["detector_at_hand"] = name
     _remember("detector", name)

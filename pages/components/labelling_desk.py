@@ -62,8 +62,8 @@ def turn(store: Store, desk: Desk) -> Turn:
     stored = store.traces.get(pk) if pk is not None else None
     desk.trace_id = stored.trace.id if stored else ""
     before = store.labels.latest(pk, desk.labeller) if pk is not None and desk.back_at is not None else None
-    back = desk.back_at is None or desk.back_at > 0 or not desk.whole_trail
-    can_go_back = back and (place.labelled > 0 or bool(desk.trail))
+    more_before = desk.back_at is None or desk.back_at > 0 or not desk.whole_trail
+    can_go_back = more_before and (place.labelled > 0 or bool(desk.trail))
     return Turn(desk.turn, pk, stored.trace if stored else None, before, place, can_go_back)
 
 
@@ -98,14 +98,14 @@ def back(store: Store, desk: Desk, number: int) -> None:
     """Go to the trace before this one, also to those of earlier visits."""
     if not _is_open(desk, number):
         return
-    at = desk.back_at if desk.back_at is not None else len(desk.trail)
-    if at == 0 and not desk.whole_trail:
+    index = desk.back_at if desk.back_at is not None else len(desk.trail)
+    if index == 0 and not desk.whole_trail:
         earlier = [pk for pk in _labelled_before(store, desk) if pk not in desk.trail]
         desk.trail = earlier + desk.trail
         desk.whole_trail = True
-        at = len(earlier)
-    if at > 0:
-        desk.back_at, desk.open, desk.message = at - 1, False, ""
+        index = len(earlier)
+    if index > 0:
+        desk.back_at, desk.open, desk.message = index - 1, False, ""
 
 
 def tally(store: Store, desk: Desk) -> dict[str, int]:

@@ -107,8 +107,8 @@ def _detector_lines(name: str, changes: Sequence[Change], row: DetectorImpact | 
     yield f"**{plain(name)}**: {', '.join(rules) or 'same threshold, measured anew'}{small}"
 
 
-def _moved(what: str, values: tuple[str, str]) -> str:
-    return f"{plain(what.replace('_', ' '))} {plain(values[0])} → {plain(values[1])}"
+def _moved(name: str, values: tuple[str, str]) -> str:
+    return f"{plain(name.replace('_', ' '))} {plain(values[0])} → {plain(values[1])}"
 
 
 def _values_in_words(change: Change) -> tuple[str, str]:

@@ -14,15 +14,15 @@ def choose_sample(store: Store, *, label: str = "Sample") -> Sample | None:
     if not samples:
         return None
     names = [sample.name for sample in samples]
-    wanted = st.query_params.get("sample") or st.session_state.get("sample_at_hand")
+    requested = st.query_params.get("sample") or st.session_state.get("sample_at_hand")
     # Unless a sample is named: the newest in which a trace has no verdict yet, of anybody.
     unfinished = (
         place for place, sample in enumerate(samples) if sum(store.labels.gold_counts(sample.id).values()) < sample.size
     )
-    index = names.index(wanted) if wanted in names else next(unfinished, 0)
+    index = names.index(requested) if requested in names else next(unfinished, 0)
     name = st.selectbox(label, names, index=index, format_func=lambda n: _title(samples[names.index(n)]))
     st.session_state["sample_at_hand"] = name
-    if wanted != name or st.query_params.get("sample"):
+    if requested != name or st.query_params.get("sample"):
         st.query_params["sample"] = name
     return samples[names.index(name)]
 

@@ -141,11 +141,11 @@ def _show_plan(detector: Detector, plan: step.Plan, covered: step.Coverage) -> N
     parts = [f"{count(covered.waiting)} not run yet"] if covered.waiting else []
     parts += [f"{count(covered.failed)} that failed"] if covered.failed else []
     # The coverage further up is that of the settings used last.
-    what = f"{' and '.join(parts)} with these settings"
+    remaining = f"{' and '.join(parts)} with these settings"
     if plan.seconds is None or plan.rate is None:
-        st.caption(f"{what}. How long it takes is known after the first run.")
+        st.caption(f"{remaining}. How long it takes is known after the first run.")
     else:
-        st.caption(f"{what}: about {duration(plan.seconds)}, at the last run's {_rate(plan.rate)}.")
+        st.caption(f"{remaining}: about {duration(plan.seconds)}, at the last run's {_rate(plan.rate)}.")
     if plan.estimate is not None:
         st.caption(plain(f"{_estimated_requests(plan.estimate, getattr(detector, 'model', ''))}{_basis(plan)}"))
 

@@ -19,8 +19,8 @@ TABLE = "detectors_table"
 def choose(rows: Sequence[Overview]) -> Overview:
     """Show the table; returns the selected row, which is also kept in the address. The first by default."""
     names = [row.detector.name for row in rows]
-    wanted = st.query_params.get("detector") or st.session_state.get("detector_at_hand")
-    place = names.index(wanted) if wanted in names else 0
+    requested = st.query_params.get("detector") or st.session_state.get("detector_at_hand")
+    place = names.index(requested) if requested in names else 0
     event = st.dataframe(
         [cells(row) for row in rows],
         hide_index=True,

@@ -25,8 +25,8 @@ def choose_traces(store: Store) -> tuple[Sample | None, dict[str, Any]]:
     scope = step.scope_at_hand(store, sample.name if sample else None)
     if sample is None:
         with left:
-            what = "all labelled traces" if scope.get("labelled") else "all traces, for none is labelled yet"
-            st.markdown(f"There is no sample yet; figures are of {what}.")
+            traces = "all labelled traces" if scope.get("labelled") else "all traces, for none is labelled yet"
+            st.markdown(f"There is no sample yet; figures are of {traces}.")
         with right:
             st.page_link(shell.page("sample"), label="Draw a sample", icon=":material/casino:")
     return sample, scope

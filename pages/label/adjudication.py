@@ -23,10 +23,10 @@ COLOURS = {"hallucinated": "orange", "clean": "blue", "unsure": "gray"}
 def show_disputed(store: Store, report: step.AgreementReport) -> None:
     """The disputed traces, one at a time."""
     waiting = [dispute.pk for dispute in report.disputed]
-    again = st.session_state.get("agree_again")
-    if again is not None:
+    reopened = st.session_state.get("agree_again")
+    if reopened is not None:
         st.button("To the next dispute", icon=":material/arrow_forward:", on_click=_reopen, args=(None,))
-        bench(store, again)
+        bench(store, reopened)
         return
     if not waiting:
         so_far = f" {count(report.adjudicated, 'trace')} adjudicated so far." if report.adjudicated else ""

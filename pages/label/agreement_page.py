@@ -26,9 +26,9 @@ with shell.page_frame(
     if not store.labels.labellers():
         st.stop()
     # A widget's state ends with its page; the address keeps it.
-    wanted = st.query_params.get("view")
+    requested = st.query_params.get("view")
     usual = "disputed" if report.disputed else "second"
-    st.session_state.setdefault("agree_view", wanted if wanted in VIEWS else usual)
+    st.session_state.setdefault("agree_view", requested if requested in VIEWS else usual)
     waiting = f" ({count(len(report.disputed))})" if report.disputed else ""
     view = st.segmented_control(
         "View",

@@ -28,11 +28,11 @@ def choose_labels(store: Store) -> Sample | None:
     """Which labels are meant; by default the newest sample drawn for double labelling, else all."""
     samples = {sample.name: sample for sample in store.samples.list() if store.labels.gold_counts(sample.id)}
     names = [*samples, EVERYTHING]
-    wanted = st.query_params.get("sample") or st.session_state.get("agree_sample")
-    if wanted not in names:
+    requested = st.query_params.get("sample") or st.session_state.get("agree_sample")
+    if requested not in names:
         twice = (n for n, sample in samples.items() if sample.design == ENRICHED and store.labels.readings(sample.id))
-        wanted = next(twice, EVERYTHING)
-    name = st.selectbox("Labels", names, index=names.index(wanted), format_func=lambda n: _title(n, samples))
+        requested = next(twice, EVERYTHING)
+    name = st.selectbox("Labels", names, index=names.index(requested), format_func=lambda n: _title(n, samples))
     st.session_state["agree_sample"] = st.query_params["sample"] = name
     return samples.get(name)
 

@@ -108,11 +108,11 @@ def between(chosen: tuple[date, ...] | date | None) -> TraceFilter:
 def _filters(store: Store, where: TraceFilter) -> TraceFilter:
     models = list(store.traces.facet(where, "model"))
     operations = list(store.traces.facet(where, "operation"))
-    wanted = [name for name in [st.query_params.get("model")] if name in models]
+    requested = [name for name in [st.query_params.get("model")] if name in models]
     left, right = st.columns(2)
     with left:
         model = st.multiselect(
-            "Model", models, default=wanted, format_func=_named, placeholder="Any", key="draw_models"
+            "Model", models, default=requested, format_func=_named, placeholder="Any", key="draw_models"
         )
     with right:
         operation = st.multiselect(

@@ -50,11 +50,11 @@ def _more(sample: Sample) -> None:
     shell.show_kept_error("more_problem")
 
 
-def _draw_more(name: str, seen: int, more: int) -> None:
+def _draw_more(name: str, shown_size: int, more: int) -> None:
     """Top up the sample. A second press finds it larger than the page showed, and draws nothing."""
     store = shell.store()
     sample = store.samples.get(name)
-    if sample is None or sample.size != seen:
+    if sample is None or sample.size != shown_size:
         return
     with shell.errors_kept("more_problem"):
         top_up(store, name, more=more, seed=None, now=shell.now())

@@ -91,10 +91,10 @@ def in_words(sample: Sample) -> str:
     if not cut:
         return sample.design
     sign = SIGNS[registry.get(cut.name).flag_when] if cut.name in registry.names() else "at"
-    at = f"{visible(cut.name, 40)} {sign} {number(cut.threshold)}"
+    limit = f"{visible(cut.name, 40)} {sign} {number(cut.threshold)}"
     if sample.design == UNCERTAIN:
-        return f"near {at}"
-    return f"{'fresh, ' if sample.options.fresh else ''}flagged by {at}"
+        return f"near {limit}"
+    return f"{'fresh, ' if sample.options.fresh else ''}flagged by {limit}"
 
 
 def _choose_cut(store: Store) -> Cut:

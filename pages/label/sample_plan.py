@@ -59,11 +59,11 @@ def expectation(choice: Choice, n: int, prevalence: float, plan: Plan | None) ->
     if plan is not None:
         # Where labels tell how much a threshold flags, no share is assumed.
         start = "" if plan.sample else f"At {share(prevalence)} hallucinated, "
-        other = "" if choice.design == RANDOM else f", at random to ±{decimals(plan.halfwidth['random'], 2)}"
+        compared = "" if choice.design == RANDOM else f", at random to ±{decimals(plan.halfwidth['random'], 2)}"
         width = plan.halfwidth.get(choice.design, plan.halfwidth["random"])
         return (
             f"{start}**{count(n, 'label')}** make a precision around {exact_share(AROUND)} known to "
-            f"**±{decimals(width, 2)}**{other}, {_threshold_of(plan)}"
+            f"**±{decimals(width, 2)}**{compared}, {_threshold_of(plan)}"
         )
     expected = expected_precision_halfwidth(n, prevalence)
     hallucinated = expected.expected_positives

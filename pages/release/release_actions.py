@@ -66,13 +66,13 @@ def roll_back(store: Store, version: int, live: int) -> None:
     """Roll back to a version. A second press finds another version live, and does nothing."""
 
     def does() -> Release | None:
-        now = history.live_release(store)
-        if now is None or now.version != live:
-            if now is None or st.session_state.get(RELEASED) == now.version:  # pressed twice
+        newest = history.live_release(store)
+        if newest is None or newest.version != live:
+            if newest is None or st.session_state.get(RELEASED) == newest.version:  # pressed twice
                 return None
-            raise BadInput(f"v{now.version} was released in the meantime: look at what it changed, then go on")
-        by, at = shell.user(), shell.now()
-        return step.rollback(store, version, by=by, now=at, out=release_form.place(), expect=live + 1)
+            raise BadInput(f"v{newest.version} was released in the meantime: look at what it changed, then go on")
+        by, moment = shell.user(), shell.now()
+        return step.rollback(store, version, by=by, now=moment, out=release_form.place(), expect=live + 1)
 
     if carried_out(does) and (back := history.live_release(store)):
         st.session_state[OFFER] = sentences.on_offer(version, on_offer(store, back))

@@ -176,10 +176,10 @@ def _offer_plan(
 
 
 def _plan_form(
-    store: Store, data: evidence.Evidence, status: CertificationStatus | None, wanted: float | None = None
+    store: Store, data: evidence.Evidence, status: CertificationStatus | None, suggested: float | None = None
 ) -> None:
     needed = status.outcome.needed if status and status.outcome else None
-    target = min(99, max(1, round(100 * (wanted or (status.plan.target if status else certify.TARGET)))))
+    target = min(99, max(1, round(100 * (suggested or (status.plan.target if status else certify.TARGET)))))
     usual = needed or (status.terms.budget if status and not status.outcome else certify.usual_budget(len(data.rows)))
     with st.container(horizontal=True, vertical_alignment="bottom"):
         st.number_input("Precision to certify, %", 1, 99, target, step=5, key=f"certify_target_{target}", width=190)

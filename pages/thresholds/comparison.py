@@ -57,7 +57,7 @@ def choose_series(
     options = _OPTIONS[kind](store, runs, detector or "", sample)
     if len(options) < 2:
         with st.container(border=True):
-            st.markdown(f"**Nothing to compare yet.** {_FEW[kind]}")
+            st.markdown(f"**Nothing to compare yet.** {_TOO_FEW[kind]}")
         return None
     chosen = st.multiselect(
         f"{kind}, the first is what the others are held against",
@@ -186,7 +186,7 @@ _OPTIONS: dict[str, Callable[..., dict[Any, str]]] = {
     MODELS: _models,
     WEEKS: _weeks,
 }
-_FEW = {
+_TOO_FEW = {
     DETECTORS: "One detector has scores. Run another on the Detect page.",
     SETTINGS: "This detector was run with one setting. Run it with other parameters on the Detect page.",
     MODELS: "All labelled traces are of one model.",

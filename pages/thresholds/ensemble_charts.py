@@ -135,11 +135,11 @@ def _number(rho: float) -> str:
     return f"{decimals(rho, 2)}".replace("-", "−") if np.isfinite(rho) else "–"
 
 
-def _line(at: float) -> dict[str, Any]:
+def _line(x: float) -> dict[str, Any]:
     return {
         "type": "line",
-        "x0": at,
-        "x1": at,
+        "x0": x,
+        "x1": x,
         "yref": "paper",
         "y0": 0,
         "y1": 1,

@@ -72,8 +72,8 @@ def show_silent(board: step.Scoreboard) -> None:
 
 def _selected(lines: Sequence[step.Line]) -> str:
     names = [line.name for line in lines]
-    wanted = st.query_params.get("detector") or st.session_state.get("detector_at_hand")
-    place = names.index(wanted) if wanted in names else 0
+    requested = st.query_params.get("detector") or st.session_state.get("detector_at_hand")
+    place = names.index(requested) if requested in names else 0
     event = st.dataframe(
         tables.frame(ON_PAGE, lines),
         hide_index=True,

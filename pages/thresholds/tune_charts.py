@@ -120,5 +120,5 @@ def live_threshold(store: Store, data: evidence.Evidence) -> float | None:
     """The threshold in production, if it is for the same version and parameters of the detector."""
     newest = store.releases.list()[:1]
     entry = history.read_release(newest[0]).detectors.get(data.config.name) if newest else None
-    same = entry is not None and (entry.version, entry.params) == (data.config.version, data.config.params)
-    return entry.threshold if entry is not None and same else None
+    matches = entry is not None and (entry.version, entry.params) == (data.config.version, data.config.params)
+    return entry.threshold if entry is not None and matches else None

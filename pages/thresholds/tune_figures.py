@@ -86,7 +86,7 @@ def show_nearby(store: Store, data: evidence.Evidence, point: OperatingPoint) ->
     cards = [
         trace_card.Shown(*traces[row.pk], _heading(row, flagged=i < len(near.flagged))) for i, row in enumerate(rows)
     ]
-    line = f"↑ flagged · threshold {tune_setting.at(point)} · not flagged ↓"
+    line = f"↑ flagged · threshold {tune_setting.limit_of(point)} · not flagged ↓"
     between = [line] if rows else []
     st.subheader("Either side of the threshold", anchor=False)
     items: list[trace_card.Shown | str] = [*cards[: len(near.flagged)], *between, *cards[len(near.flagged) :]]
@@ -159,7 +159,7 @@ def save(store: Store, data: evidence.Evidence) -> None:
             raise BadInput(f"{wording.why(point)}: nothing was saved")
         operating_points.save_point(store, data, point, by=shell.user(), now=shell.now())
         st.session_state["tune_stale"] = True
-        st.session_state["tune_saved"] = f"Saved: {point.detector} flags at {tune_setting.at(point)}."
+        st.session_state["tune_saved"] = f"Saved: {point.detector} flags at {tune_setting.limit_of(point)}."
 
 
 def offer_save(store: Store, data: evidence.Evidence, point: OperatingPoint) -> None:

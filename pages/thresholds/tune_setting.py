@@ -135,9 +135,9 @@ def point_of(store: Store, data: evidence.Evidence, setting: Setting) -> Operati
     If it is to be certified: the certified point, or until there is one, the point that the labels at hand give.
     """
     if setting.strength_in_force == "certified":
-        at = attempts.certified(store, data.config.name, data.config.id, setting.rule.number)
-        if at:
-            return certify.point_of(store, at.attempt)
+        status = attempts.certified(store, data.config.name, data.config.id, setting.rule.number)
+        if status:
+            return certify.point_of(store, status.attempt)
     if setting.by_hand:
         return operating_points.choose_point(data, setting.policy)
     strength: Strength = "bounded" if setting.strength_in_force == "bounded" else "measured"
@@ -203,5 +203,5 @@ def step_of(data: evidence.Evidence) -> float:
     return float(max(nice for nice in (power, 2 * power, 5 * power) if nice <= most))
 
 
-def at(point: OperatingPoint) -> str:
+def limit_of(point: OperatingPoint) -> str:
     return limit(point.threshold, point.flag_when)

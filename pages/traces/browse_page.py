@@ -25,8 +25,8 @@ def main() -> None:
         else:
             trace_table.show_pager(page, pages, total)
             trace_table.show_table(store, page, where, len(pages))
-        if wanted := st.query_params.get("trace"):
-            trace_detail.show(store, wanted)
+        if trace_id := st.query_params.get("trace"):
+            trace_detail.show(store, trace_id)
         elif page.lines:
             st.caption("Tick a row to read the trace, its scores and its labels here.")
 

@@ -30,8 +30,8 @@ NO_COLUMN = "not in this file"
 def choose_files() -> list[ImportFile]:
     """The files that were uploaded or named, as paths on this machine."""
     ways = [UPLOAD, PATH]
-    way = st.segmented_control("Where are the traces?", ways, default=UPLOAD, required=True, key="import_way")
-    if way == UPLOAD:
+    origin = st.segmented_control("Where are the traces?", ways, default=UPLOAD, required=True, key="import_way")
+    if origin == UPLOAD:
         uploads = st.file_uploader(
             "Trace files",
             accept_multiple_files=True,
@@ -139,12 +139,12 @@ def _lines(parsed: Preview) -> Iterator[dict[str, str]]:
             yield {"Question": "", "Given": "", "Time": "", "Model": "", "Label": "", **rejected}
             continue
         trace = record.trace
-        given = count(len(trace.sources), "source") if trace.sources else "context" if trace.context else "none"
+        sources = count(len(trace.sources), "source") if trace.sources else "context" if trace.context else "none"
         yield {
             "Trace": visible(trace.id, 40),
             "Question": visible(trace.question, 200),
             "Answer": visible(trace.answer, 300),
-            "Given": given,
+            "Given": sources,
             "Time": stamp(trace.timestamp) if trace.timestamp else "undated",
             "Model": visible(trace.model, 40),
             "Label": ", ".join(label.verdict for label in record.labels),

@@ -84,7 +84,7 @@ def show_table(store: Store, page: Page, where: TraceFilter, number: int) -> Non
         for line in page.lines
     ]
     chosen = st.query_params.get("trace")
-    at = next((place for place, line in enumerate(page.lines) if line.id == chosen), None)
+    selected = next((place for place, line in enumerate(page.lines) if line.id == chosen), None)
     st.dataframe(
         rows,
         key=key,
@@ -92,7 +92,7 @@ def show_table(store: Store, page: Page, where: TraceFilter, number: int) -> Non
         hide_index=True,
         on_select=lambda: _select(key, [line.id for line in page.lines]),
         selection_mode="single-row",
-        selection_default={"selection": {"rows": [at]}} if at is not None else None,
+        selection_default={"selection": {"rows": [selected]}} if selected is not None else None,
         column_config={
             "Time (UTC)": st.column_config.TextColumn(width=125),
             "Model": st.column_config.TextColumn(width=140),

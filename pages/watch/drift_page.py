@@ -51,11 +51,11 @@ def show(store: Store) -> None:
     names = list(dict.fromkeys(line.detector for line in report.lines))
     chosen = EVERY
     if len(names) > 1:
-        wanted = st.query_params.get("detector")
+        requested = st.query_params.get("detector")
         options = [EVERY, *names]
         left, _ = st.columns([1, 2])
         with left:
-            chosen = st.selectbox("Detector", options, index=options.index(wanted) if wanted in options else 0)
+            chosen = st.selectbox("Detector", options, index=options.index(requested) if requested in options else 0)
         if chosen == EVERY:
             st.query_params.pop("detector", None)
         else:

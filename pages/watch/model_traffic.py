@@ -27,9 +27,12 @@ COLOURS = ("#009E73", "#E69F00", "#56B4E9", "#CC79A7", "#7A5195", "#B8860B")
 def choose_by(store: Store) -> str:
     """The attribute that tells traces apart, the model by default; kept in the address."""
     names = step.offered(store)
-    wanted = st.query_params.get("by") or "model"
+    requested = st.query_params.get("by") or "model"
     by = st.selectbox(
-        "By", names, index=names.index(wanted) if wanted in names else 0, format_func=lambda name: visible(name, 60)
+        "By",
+        names,
+        index=names.index(requested) if requested in names else 0,
+        format_func=lambda name: visible(name, 60),
     )
     st.query_params["by"] = by
     return str(by)

@@ -30,9 +30,9 @@ def choose(store: Store, file: ThresholdsFile) -> tuple[str, str | None]:
     names = [rule.detector for rule in file.rules]
     models = [name for name in store.traces.facet(TraceFilter(), "model") if name != "(none)"]
     left, right, _ = st.columns([1, 1, 1])
-    wanted, model = st.query_params.get("detector"), st.query_params.get("model")
+    requested, model = st.query_params.get("detector"), st.query_params.get("model")
     rechecked = [name for name in names if step.newest(store, name)]
-    first = wanted if wanted in names else next(iter(rechecked), names[0])
+    first = requested if requested in names else next(iter(rechecked), names[0])
     with left:
         name = st.selectbox("Detector", names, index=names.index(first))
     with right:

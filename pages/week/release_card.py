@@ -41,9 +41,9 @@ def show_unknown_models(models: Sequence[UnknownModel], release: Release | None)
             text, link = st.columns([5, 1], vertical_alignment="center")
             name = f"**{plain(model.name, 60)}**"
             rate = f"{share(model.share)} of the traffic since {day(model.since)}"
-            seen = f"appeared on {day(model.appeared)} ({rate})" if model.appeared else f"answers {rate}"
+            fact = f"appeared on {day(model.appeared)} ({rate})" if model.appeared else f"answers {rate}"
             text.markdown(
-                f":material/warning: {name} {seen}. v{release.version} was made without it: "
+                f":material/warning: {name} {fact}. v{release.version} was made without it: "
                 "its thresholds are not known to hold there."
             )
             link.page_link(
@@ -68,8 +68,8 @@ def _row(name: str, entry: DetectorEntry) -> dict[str, str]:
 
 def _strength(entry: DetectorEntry) -> str:
     """How sure the precision is: "certified ≥ 70%", "measured"."""
-    sure = entry.guarantee
-    return f"{entry.strength} ≥ {exact_share(sure.target)}" if sure else entry.strength
+    guarantee = entry.guarantee
+    return f"{entry.strength} ≥ {exact_share(guarantee.target)}" if guarantee else entry.strength
 
 
 def _estimate(figure: Interval) -> str:

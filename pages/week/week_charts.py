@@ -130,16 +130,16 @@ def precision_known(rows: Sequence[KnownPrecision]) -> go.Figure:
     ]
     data = [_measured(names, rows)]
     for strength, symbol in (("bounded", "line-ns-open"), ("certified", "triangle-right")):
-        at = [(name, row.guarantee) for name, row in zip(names, rows, strict=True)]
-        sure = [(name, given) for name, given in at if given and given.strength == strength]
-        if sure:
+        pairs = [(name, row.guarantee) for name, row in zip(names, rows, strict=True)]
+        guaranteed = [(name, guarantee) for name, guarantee in pairs if guarantee and guarantee.strength == strength]
+        if guaranteed:
             data.append(
                 {
                     "type": "scatter",
                     "mode": "markers",
-                    "x": [given.target for _, given in sure],
-                    "y": [name for name, _ in sure],
-                    "customdata": [given.confidence for _, given in sure],
+                    "x": [guarantee.target for _, guarantee in guaranteed],
+                    "y": [name for name, _ in guaranteed],
+                    "customdata": [guarantee.confidence for _, guarantee in guaranteed],
                     "marker": {"symbol": symbol, "size": 13, "color": charts.HERE, "line": {"width": 2}},
                     "name": f"{strength}: at least",
                     "hovertemplate": f"{strength}: at least %{{x:.0%}}, %{{customdata:.0%}} certain<extra></extra>",

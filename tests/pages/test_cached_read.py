@@ -90,3 +90,9 @@ def test_two_reads_of_one_name_are_kept_apart(store: Store, tmp_path: Path) -> N
         return store.traces.count(TraceFilter())
 
     assert [count(store), count(other)] == [0, 2]
+
+
+def test_nothing_is_cached_in_another_way() -> None:
+    """The open store is no read: it is kept for the life of the server."""
+    users = {path.name for path in (ROOT / "pages").rglob("*.py") if "st.cache_" in path.read_text()}
+    assert users == {"cache.py", "frame.py"}

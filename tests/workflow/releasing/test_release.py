@@ -130,6 +130,7 @@ from calibrate.workflow.releasing import release
 from calibrate.thresholds import files
 from calibrate.types import Guarantee
 from db import open_store
+from db.releases import ReleaseRequest
 from tests.workflow.making import NOW
 real = files.stage
 def stage(*given):

@@ -1,22 +1,87 @@
-"""The verb about agreement between labellers."""
+"""`agreement`: how far labellers agree, and which labels to look at again."""
 
 from __future__ import annotations
 
 from argparse import Namespace
-from dataclasses import fields
-from typing import Any
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from calibrate.cli import Answer
 from calibrate.cli.common import now, open_store, user
 from calibrate.cli.output import table
 from calibrate.errors import BadInput
-from calibrate.report.numbers import share
+from calibrate.report import numbers
 from calibrate.report.sentences import agreement as sentences
-from calibrate.report.sentences.figures import interval
 from calibrate.stats.labels.agreement import Agreement
 from calibrate.types import Interval
 from calibrate.workflow.labelling import agreement as step
 from db import Store
+
+MOST_DISPUTED = 10  # on a terminal; --json lists all
+
+
+@dataclass(frozen=True, slots=True)
+class Disputed:
+    trace_id: str
+    verdicts: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class AgreementDocument:
+    """How far all labellers agree, each pair of them, and the traces that wait for a decision."""
+
+    sample: str | None
+    design: str | None
+    labellers: Mapping[str, int]
+    overall: Agreement | None
+    pairs: Sequence[Agreement]
+    disputed: Sequence[Disputed]
+    adjudicated: int
+
+
+@dataclass(frozen=True, slots=True)
+class AdjudicatedDocument:
+    trace_id: str
+    gold: str
+    by: str
+    written: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    detector: str
+    score: float
+    beyond: float
+
+
+@dataclass(frozen=True, slots=True)
+class Suspect:
+    """A label that the detectors' scores speak against."""
+
+    trace_id: str
+    gold: str | None
+    probability: float
+    reasons: Sequence[Reason]
+
+
+@dataclass(frozen=True, slots=True)
+class SecondLookDocument:
+    sample: str | None
+    labels: int
+    positives: int
+    auroc: float | None
+    detectors: Sequence[str]
+    suspects: Sequence[Suspect]
+
+
+@dataclass(frozen=True, slots=True)
+class DoubleDocument:
+    """A sample to be labelled by a second person."""
+
+    name: str
+    size: int
+    seed: int
+    strata: Mapping[str, int]
 
 
 def run(args: Namespace) -> Answer:
@@ -28,101 +93,97 @@ def run(args: Namespace) -> Answer:
     return actions[args.action](open_store(args), args)
 
 
-def _show(found: Store, args: Namespace) -> Answer:
-    seen = step.look(found, args.sample)
-    document = {
-        "sample": args.sample,
-        "design": seen.sample.design if seen.sample else None,
-        "labellers": dict(seen.labellers),
-        "overall": _document(seen.overall) if seen.overall else None,
-        "pairs": [_document(pair) for pair in seen.pairs],
-        "disputed": [{"trace_id": one.trace_id, "verdicts": dict(one.verdicts)} for one in seen.disputed],
-        "adjudicated": seen.adjudicated,
-    }
-    if not seen.pairs or seen.overall is None:
-        people = found.labels.labellers()
-        who = "nobody has labelled yet" if not people else "no trace has labels of two people yet"
+def _show(store: Store, args: Namespace) -> Answer:
+    report = step.look(store, args.sample)
+    document = AgreementDocument(
+        sample=args.sample,
+        design=report.sample.design if report.sample else None,
+        labellers=dict(report.labellers),
+        overall=report.overall,
+        pairs=report.pairs,
+        disputed=[Disputed(trace.trace_id, dict(trace.verdicts)) for trace in report.disputed],
+        adjudicated=report.adjudicated,
+    )
+    if not report.pairs or report.overall is None:
+        labelled = store.labels.labellers()
+        who = "no trace has labels of two people yet" if labelled else "nobody has labelled yet"
         return Answer(document, f"{who}: agreement needs two; `agreement double` draws {step.DOUBLE} to label twice")
     head = ("labellers", "traces", "unsure", "differ", "agree", "hallucinated too", "clean too", "alpha", "AC1")
-    rows = [head, *map(_row, seen.pairs)]
-    lines = [sentences.sentence(seen.overall), table(rows, right=range(1, len(head)))]
-    lines += [f"{share(seen.overall.hallucinated or 0.0)} of these verdicts say hallucinated. {sentences.UNSURE}."]
-    lines += [sentences.WHY_THEY_DIFFER]
-    if seen.disputed:
-        shown = ", ".join(one.trace_id for one in seen.disputed[:10])
-        lines.append(f"{len(seen.disputed)} wait for `agreement adjudicate`: {shown}")
+    lines = [
+        sentences.sentence(report.overall),
+        table([head, *map(_row, report.pairs)], right=range(1, len(head))),
+        f"{numbers.share(report.overall.hallucinated or 0.0)} of these verdicts say hallucinated. {sentences.UNSURE}.",
+        sentences.WHY_THEY_DIFFER,
+    ]
+    if report.disputed:
+        names = ", ".join(trace.trace_id for trace in report.disputed[:MOST_DISPUTED])
+        lines.append(f"{len(report.disputed)} wait for `agreement adjudicate`: {names}")
     return Answer(document, "\n".join(lines))
 
 
-def _adjudicate(found: Store, args: Namespace) -> Answer:
+def _row(pair: Agreement) -> tuple[str, ...]:
+    counts = (pair.traces, pair.unsure, pair.differ)
+    shares = (pair.raw, pair.positive, pair.negative)
+    coefficients = (pair.alpha, pair.ac1)
+    return (
+        " / ".join(pair.labellers),
+        *map(numbers.count, counts),
+        *map(_estimate, shares),
+        *map(sentences.coefficient, coefficients),
+    )
+
+
+def _estimate(figure: Interval) -> str:
+    return "–" if figure.value is None else numbers.estimate(figure.value, figure.low, figure.high)
+
+
+def _adjudicate(store: Store, args: Namespace) -> Answer:
     if args.verdict is None:
         raise BadInput("adjudicate needs --verdict: clean, hallucinated or unsure")
-    pk = found.traces.find(args.trace)
+    pk = store.traces.find(args.trace)
     if pk is None:
         raise BadInput(f"there is no trace {args.trace!r} in the store; `traces` lists them")
-    written = step.adjudicate(found, pk, args.verdict, by=user(), now=now(), note=args.note)
-    document = {"trace_id": args.trace, "gold": args.verdict, "by": user(), "written": written}
+    written = step.adjudicate(store, pk, args.verdict, by=user(), now=now(), note=args.note)
+    document = AdjudicatedDocument(trace_id=args.trace, gold=args.verdict, by=user(), written=written)
     return Answer(
         document, f"{args.trace}: gold is {args.verdict}" + ("" if written else ", as you had decided already")
     )
 
 
-def _second_look(found: Store, args: Namespace) -> Answer:
+def _second_look(store: Store, args: Namespace) -> Answer:
     if args.limit < 1:
         raise BadInput(f"--limit {args.limit} shows nothing: give 1 or more")
-    seen = step.second_look(found, args.sample, limit=args.limit)
+    report = step.second_look(store, args.sample, limit=args.limit)
     suspects = [
-        {
-            "trace_id": one.row.trace_id,
-            "gold": one.row.gold,
-            "probability": one.doubt.probability,
-            "reasons": [{"detector": r.detector, "score": r.value, "beyond": r.beyond} for r in one.doubt.reasons],
-        }
-        for one in seen.suspects
+        Suspect(
+            trace_id=suspect.row.trace_id,
+            gold=suspect.row.gold,
+            probability=suspect.doubt.probability,
+            reasons=[Reason(reason.detector, reason.value, reason.beyond) for reason in suspect.doubt.reasons],
+        )
+        for suspect in report.suspects
     ]
-    document = {
-        "sample": args.sample,
-        "labels": seen.n,
-        "positives": seen.positives,
-        "auroc": seen.auroc,
-        "detectors": list(seen.detectors),
-        "suspects": suspects,
-    }
+    document = SecondLookDocument(
+        sample=args.sample,
+        labels=report.n,
+        positives=report.positives,
+        auroc=report.auroc,
+        detectors=report.detectors,
+        suspects=suspects,
+    )
     rows: list[tuple[str, ...]] = [("trace", "gold", "P(hallucinated)", "why")]
-    rows += [
-        (one.row.trace_id, str(one.row.gold), share(one.doubt.probability), "; ".join(sentences.doubts(one)))
-        for one in seen.suspects
-    ]
-    return Answer(document, f"{table(rows, right=(2,))}\n{sentences.second_look(seen)}")
+    for suspect in report.suspects:
+        why = "; ".join(sentences.doubts(suspect))
+        rows.append((suspect.row.trace_id, str(suspect.row.gold), numbers.share(suspect.doubt.probability), why))
+    return Answer(document, f"{table(rows, right=(2,))}\n{sentences.second_look(report)}")
 
 
-def _double(found: Store, args: Namespace) -> Answer:
-    drawn = step.double(found, args.sample, size=args.size, name=args.name, seed=args.seed, now=now())
-    counts = {kind: n for kind, (_, n) in drawn.strata.items()}
-    document = {"name": drawn.name, "size": drawn.size, "seed": drawn.seed, "strata": counts}
+def _double(store: Store, args: Namespace) -> Answer:
+    sample = step.double(store, args.sample, size=args.size, name=args.name, seed=args.seed, now=now())
+    drawn = {verdict: n for verdict, (_, n) in sample.strata.items()}
     text = (
-        f"{drawn.name}: {drawn.size} traces with one person's label, {counts['hallucinated']} of them hallucinated; "
+        f"{sample.name}: {numbers.count(sample.size, 'trace')} with one person's label, "
+        f"{numbers.count(drawn['hallucinated'])} of them hallucinated; "
         "now a second person labels them. No threshold can be tuned on it: it was drawn by its labels"
     )
-    return Answer(document, text)
-
-
-def _row(pair: Agreement) -> tuple[str, ...]:
-    shares = (pair.raw, pair.positive, pair.negative)
-    return (
-        " / ".join(pair.labellers),
-        f"{pair.traces:,}",
-        f"{pair.unsure:,}",
-        f"{pair.differ:,}",
-        *("-" if one.value is None else f"{share(one.value)} ({interval(one)})" for one in shares),
-        *(sentences.coefficient(one) for one in (pair.alpha, pair.ac1)),
-    )
-
-
-def _document(figures: Agreement) -> dict[str, Any]:
-    def plain(value: Any) -> Any:
-        if isinstance(value, Interval):
-            return {"value": value.value, "low": value.low, "high": value.high}
-        return list(value) if isinstance(value, tuple) else value
-
-    return {field.name: plain(getattr(figures, field.name)) for field in fields(figures)}
+    return Answer(DoubleDocument(sample.name, sample.size, sample.seed, drawn), text)

@@ -1,8 +1,10 @@
-"""`probability`."""
+"""`probability`: what a score means in percent, and how well that map is calibrated."""
 
 from __future__ import annotations
 
 from argparse import Namespace
+from collections.abc import Mapping
+from dataclasses import dataclass
 
 from calibrate import registry
 from calibrate.cli import Answer
@@ -14,39 +16,50 @@ from calibrate.workflow.detection import configurations
 from calibrate.workflow.tuning import probability as maps
 
 
+@dataclass(frozen=True, slots=True)
+class ProbabilityDocument:
+    """The map from scores to probabilities, and how it was judged: out of fold, and on its own labels."""
+
+    detector: str
+    params: Mapping[str, object]
+    sample: object
+    map: Mapping[str, object]
+    monotone: bool
+    out_of_fold: object
+    apparent: object
+    saved: bool
+
+
 def run(args: Namespace) -> Answer:
     registry.get(args.detector)
-    found = open_store(args)
+    store = open_store(args)
     params = parse_pairs(args.param, "--param")
-    config = configurations.resolve_config(found, args.detector, params)
-    mapped = maps.fit(found, args.detector, sample=args.sample, config=config)
+    config = configurations.resolve_config(store, args.detector, params)
+    mapped = maps.fit(store, args.detector, sample=args.sample, config=config)
     if args.save:
-        maps.save(found, mapped, by=user(), now=now())
+        maps.save(store, mapped, by=user(), now=now())
     fitted = mapped.fitted
-    document = {
-        "detector": args.detector,
-        "params": dict(mapped.config.params),
-        "sample": mapped.sample,
-        "map": fitted.map.to_json(),
-        "monotone": fitted.curve.monotone,
-        "out_of_fold": maps.judged(fitted.reliability),
-        "apparent": maps.judged(fitted.apparent),
-        "saved": bool(args.save),
-    }
+    document = ProbabilityDocument(
+        detector=args.detector,
+        params=dict(mapped.config.params),
+        sample=mapped.sample,
+        map=fitted.map.to_json(),
+        monotone=fitted.curve.monotone,
+        out_of_fold=maps.judged(fitted.reliability),
+        apparent=maps.judged(fitted.apparent),
+        saved=args.save,
+    )
+    curve = fitted.curve
     rows = [("score", "P(hallucinated)")]
-    places = range(0, len(fitted.curve.scores), 12)
-    rows += [(f"{fitted.curve.scores[i]:.4g}", f"{fitted.curve.probabilities[i]:.1%}") for i in places]
+    for i in range(0, len(curve.scores), 12):
+        rows.append((numbers.number(curve.scores[i]), numbers.share(curve.probabilities[i])))
     bins = [("predicted", "hallucinated", "95%", "labels")]
-    bins += [
-        (
-            f"{one.predicted:.1%}",
-            f"{one.hallucinated.value:.1%}",
-            numbers.decimal_interval(one.hallucinated.low, one.hallucinated.high, 2),
-            str(one.n),
-        )
-        for one in fitted.reliability.bins
-    ]
-    turns = [] if fitted.curve.monotone else [sentences.TURNS]
-    kept = ["saved with the operating point; `release` takes it into the next version"] if args.save else []
-    said = [f"{args.detector}: {sentences.sentence(mapped)}", *turns]
-    return Answer(document, "\n".join([*said, table(rows, right=(0, 1)), "", table(bins, right=range(4)), *kept]))
+    for group in fitted.reliability.bins:
+        share = group.hallucinated
+        interval = numbers.interval(share.low, share.high)
+        bins.append((numbers.share(group.predicted), numbers.share(share.value), interval, numbers.count(group.n)))
+    lines = [f"{args.detector}: {sentences.sentence(mapped)}"]
+    lines += [] if curve.monotone else [sentences.TURNS]
+    lines += [table(rows, right=(0, 1)), "", table(bins, right=range(4))]
+    lines += ["saved with the operating point; `release` takes it into the next version"] if args.save else []
+    return Answer(document, "\n".join(lines))

@@ -1,9 +1,11 @@
-"""`sweep`."""
+"""`sweep`: a detector's precision and recall at every threshold."""
 
 from __future__ import annotations
 
 import math
 from argparse import Namespace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
 
 import numpy as np
 
@@ -12,52 +14,96 @@ from calibrate.cli.common import open_store
 from calibrate.cli.evidence import describe_params, load_labelled
 from calibrate.cli.output import table
 from calibrate.errors import BadInput
+from calibrate.report import numbers
 from calibrate.report.sentences.evidence import uneven
 from calibrate.report.sentences.figures import missing
 from calibrate.stats.intervals.sweep_intervals import band
+from calibrate.stats.sweep.sweep import Sweep
 from calibrate.workflow.evidence import loading
 
 MOST_ROWS = 24  # of a sweep on a terminal; --json has every point
 
 
+@dataclass(frozen=True, slots=True)
+class Point:
+    """The figures at one threshold; None where a figure is not defined."""
+
+    threshold: float | None
+    precision: float | None
+    recall: float | None
+    fpr: float | None
+    flag_rate: float | None
+    recall_scored: float | None
+    precision_low: float | None
+    precision_high: float | None
+    recall_low: float | None
+    recall_high: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class SweepDocument:
+    detector: str
+    params: Mapping[str, object]
+    flag_when: str
+    sample: str | None
+    n: int
+    positives: int
+    prevalence: float | None
+    coverage: float | None
+    unscored: Mapping[str, int]
+    refusals: int
+    auroc: float | None
+    average_precision: float | None
+    points: Sequence[Point]
+    caution: str | None
+
+
 def run(args: Namespace) -> Answer:
-    found = open_store(args)
-    data = load_labelled(found, args)
-    curve, said = data.sweep, uneven(loading.uneven_labels(found, data.sample))
+    store = open_store(args)
+    data = load_labelled(store, args)
+    curve, caution = data.sweep, uneven(loading.uneven_labels(store, data.sample))
     if curve.missing:
         raise BadInput(str(missing(curve)))
-    columns = ("thresholds", "precision", "recall", "fpr", "flag_rate", "recall_scored")
     curve = curve if args.json else curve.thin(2000)
-    bounds = band(curve)
-    sides = ("precision_low", "precision_high", "recall_low", "recall_high")
-    arrays = [*(getattr(curve, name) for name in columns), *(getattr(bounds, side) for side in sides)]
-    keys = ("threshold", *columns[1:], *sides)
-    document = {
-        "detector": data.config.name,
-        "params": dict(data.config.params),
-        "flag_when": data.flag_when,
-        "sample": data.sample.name if data.sample else None,
-        "n": curve.n,
-        "positives": curve.positives,
-        "prevalence": curve.prevalence,
-        "coverage": curve.coverage,
-        "unscored": data.reasons,
-        "refusals": len(data.refused),
-        "auroc": curve.auroc,
-        "average_precision": curve.average_precision,
-        "points": [dict(zip(keys, map(_number, row), strict=True)) for row in zip(*arrays, strict=True)],
-    }
+    document = SweepDocument(
+        detector=data.config.name,
+        params=dict(data.config.params),
+        flag_when=data.flag_when,
+        sample=data.sample.name if data.sample else None,
+        n=curve.n,
+        positives=curve.positives,
+        prevalence=curve.prevalence,
+        coverage=curve.coverage,
+        unscored=data.reasons,
+        refusals=len(data.refused),
+        auroc=curve.auroc,
+        average_precision=curve.average_precision,
+        points=_points(curve),
+        caution=caution,
+    )
     picked = np.unique(np.linspace(0, len(curve) - 1, MOST_ROWS).astype(int))
     rows: list[tuple[str, ...]] = [("threshold", "precision", "recall", "FPR", "flagged")]
-    rows += [(f"{arrays[0][i]:.4g}", *(f"{array[i]:.1%}" for array in arrays[1:5])) for i in picked]
+    for point in (document.points[i] for i in picked):
+        shares = (point.precision, point.recall, point.fpr, point.flag_rate)
+        rows.append((numbers.number(point.threshold), *map(numbers.share, shares)))
+    refusals = f"refusals left out: {len(data.refused)}, " if data.refused else ""
     head = (
         f"{data.config.name}{describe_params(data)} flags {data.flag_when}; "
-        f"{curve.n} labels, {curve.positives} hallucinated, "
-        f"{f'refusals left out: {len(data.refused)}, ' if data.refused else ''}"
-        f"coverage {curve.coverage:.1%}; AUROC {curve.auroc:.3f}, average precision {curve.average_precision:.3f}"
+        f"{numbers.labelled(curve.n, curve.positives)}, {refusals}coverage {numbers.share(curve.coverage)}; "
+        f"AUROC {numbers.decimals(curve.auroc)}, average precision {numbers.decimals(curve.average_precision)}"
     )
-    text = "\n".join([head, table(rows, right=range(5)), *([said] if said else [])])
-    return Answer({**document, "caution": said}, text)
+    text = "\n".join([head, table(rows, right=range(5)), *([caution] if caution else [])])
+    return Answer(document, text)
+
+
+def _points(curve: Sweep) -> list[Point]:
+    bounds = band(curve)
+    columns = [
+        getattr(bounds if field.name.endswith(("_low", "_high")) else curve, field.name)
+        for field in fields(Point)
+        if field.name != "threshold"
+    ]
+    return [Point(*map(_number, row)) for row in zip(curve.thresholds, *columns, strict=True)]
 
 
 def _number(value: float) -> float | None:

@@ -91,7 +91,7 @@ def run(args: Namespace) -> Answer:
     if args.estimate:
         return _estimate(store, detectors, scope)
     queued = step.queue(store, args.detectors, scope, params=params, budget=args.budget)
-    with progress(args, "scoring", "scores") as advance:
+    with progress(args, "scoring", "score") as advance:
         finished = step.work(store, run_id=queued.id, on_progress=advance)
     if finished is None:
         return Answer(DetectDocument(queued.id, {}), f"run {queued.id} was taken by a worker that was waiting")

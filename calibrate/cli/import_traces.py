@@ -6,6 +6,7 @@ from argparse import Namespace
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from calibrate.cli import Answer
 from calibrate.cli.common import TRUNCATED, open_store, parse_pairs
@@ -48,7 +49,7 @@ def run(args: Namespace) -> Answer:
     store = open_store(args, create=True)
     reports: dict[str, ImportReport] = {}
     for path in args.files:
-        with progress(args, path) as advance:
+        with progress(args, Path(path).name) as advance:
 
             def on_progress(report: ImportReport) -> None:
                 done = report.imported + report.duplicates + report.rejected

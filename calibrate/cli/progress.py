@@ -20,7 +20,7 @@ class Advance(Protocol):
 
 
 @contextmanager
-def progress(args: Namespace, title: str, unit: str = "traces") -> Iterator[Advance]:
+def progress(args: Namespace, title: str, unit: str = "trace") -> Iterator[Advance]:
     """Show a progress bar while the block runs; only on a terminal, and never with --json."""
     if args.json or not sys.stderr.isatty():
         yield _ignore

@@ -37,7 +37,7 @@ def run(args: Namespace) -> Answer:
     from calibrate.simulate.targets import SEED, measure
 
     seed = SEED if args.seed is None else args.seed
-    with progress(args, "simulating", "scenarios") as advance:
+    with progress(args, "simulating", "scenario") as advance:
         report = measure(args.replications, seed=seed, labels=args.labels, on_progress=advance)
     head = f"{numbers.count(report.replications, 'replication')}, {args.labels} labels, seed {report.seed}"
     return Answer(report, f"{head}\n\n{targets(report.rows)}\n\n{EXPLANATION}")
@@ -47,7 +47,7 @@ def _drift(args: Namespace) -> Answer:
     from calibrate.simulate.drifting import SEED, measure
 
     seed = SEED if args.seed is None else args.seed
-    with progress(args, "simulating", "parts") as advance:
+    with progress(args, "simulating", "part") as advance:
         report = measure(args.replications, seed=seed, on_progress=advance)
     head = f"{numbers.count(report.replications, 'replication')}, seed {report.seed}"
     return Answer(report, f"{head}\n\n{targets(report.rows)}\n\n± is the Monte Carlo standard error.")

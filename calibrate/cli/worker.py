@@ -33,7 +33,7 @@ def run(args: Namespace) -> Answer:
     store = open_store(args)
     named = None if args.run is None else _find_run(store, args.run)
     runs = []
-    with progress(args, "scoring", "scores") as advance:
+    with progress(args, "scoring", "score") as advance:
         while (finished := step.work(store, run_id=args.run, on_progress=advance)) is not None:
             runs.append(RunDocument(finished.id, finished.status))
     text = f"{count(len(runs), 'run')} carried out"

@@ -1,4 +1,4 @@
-"""The verb that walks through a certification: every call does the next step that can be done and says what is next."""
+"""`certify`: prove a threshold's precision. Every call does the next step that it can, and says what follows."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from calibrate import registry
 from calibrate.cli import Answer
 from calibrate.cli.common import now, open_store, parse_pairs, user
 from calibrate.errors import BadInput
+from calibrate.report import numbers
 from calibrate.report.sentences import certification as sentences
 from calibrate.stats.certification.certificates import NotCertifiable, Plan
 from calibrate.workflow.certification import attempts
@@ -22,13 +23,13 @@ from db import Store
 
 def run(args: Namespace) -> Answer:
     registry.get(args.detector)
-    found = open_store(args)
-    at = attempts.latest_status(found, args.detector)
-    if args.save and (at is None or at.stage not in ("labelled", "certified")):
-        stands = sentences.status(at) if at else "no attempt was planned yet."
+    store = open_store(args)
+    status = attempts.latest_status(store, args.detector)
+    if args.save and (status is None or status.stage not in ("labelled", "certified")):
+        stands = sentences.status(status) if status else "no attempt was planned yet."
         raise BadInput(f"nothing is certified that could be saved: {stands} `certify {args.detector}` goes on")
-    if at is None or _again(at) or _other(found, args, at):
-        planned = _plan(found, args, at)
+    if status is None or _may_try_again(status) or _asks_other_plan(store, args, status):
+        planned = _plan(store, args, status)
         if isinstance(planned, NotCertifiable):
             none = {
                 "detector": args.detector,
@@ -37,95 +38,96 @@ def run(args: Namespace) -> Answer:
                 "needed": planned.needed,
             }
             return Answer(none, f"no plan: {sentences.no_plan(planned)}", exit_code=2)
-        at, did = attempts.status_of(found, planned), "planned"
-    elif at.stage == "planned":
-        at, did = attempts.status_of(found, step.draw(found, at.attempt, fewer=args.fewer, now=now())), "drawn"
-    elif at.stage == "labelled":
-        at, did = attempts.status_of(found, step.finish(found, at.attempt, now=now())), "tested"
+        status, did = attempts.status_of(store, planned), "planned"
+    elif status.stage == "planned":
+        status, did = attempts.status_of(store, step.draw(store, status.attempt, fewer=args.fewer, now=now())), "drawn"
+    elif status.stage == "labelled":
+        status, did = attempts.status_of(store, step.finish(store, status.attempt, now=now())), "tested"
     else:
         did = None
-    save = args.save and at.stage == "certified"
+    save = args.save and status.stage == "certified"
     if save:
-        step.save(found, at.attempt, by=user(), now=now())
-    lines = [sentences.status(at), _saved(at) if save else _next(found, at)]
+        step.save(store, status.attempt, by=user(), now=now())
+    lines = [sentences.status(status), _saved_line(status) if save else _next_line(store, status)]
     if args.save and not save:
         lines.append("not saved: nothing is certified yet")
-    return Answer(_document(at, did, saved=save), "\n".join(lines), exit_code=2 if args.save and not save else 0)
+    return Answer(_document(status, did, saved=save), "\n".join(lines), exit_code=2 if args.save and not save else 0)
 
 
-def _again(at: CertificationStatus) -> bool:
+def _may_try_again(status: CertificationStatus) -> bool:
     """Whether the newest attempt failed where another may do."""
-    return at.outcome is not None and at.outcome.needed is not None
+    return status.outcome is not None and status.outcome.needed is not None
 
 
-def _other(found: Store, args: Namespace, at: CertificationStatus) -> bool:
+def _asks_other_plan(store: Store, args: Namespace, status: CertificationStatus) -> bool:
     """Whether the options ask for another plan than the newest: the same command again goes on with it."""
     config = (
-        configurations.resolve_config(found, args.detector, parse_pairs(args.param, "--param")) if args.param else None
+        configurations.resolve_config(store, args.detector, parse_pairs(args.param, "--param")) if args.param else None
     )
-    asked = (
-        (tuple(args.sample) if args.sample else None, at.terms.samples),
-        (args.target, at.plan.target),
-        (args.labels, at.terms.budget),
-        (args.seed, at.terms.seed),
-        (config and config.id, at.attempt.config_id),
+    terms = (
+        (tuple(args.sample) if args.sample else None, status.terms.samples),
+        (args.target, status.plan.target),
+        (args.labels, status.terms.budget),
+        (args.seed, status.terms.seed),
+        (config and config.id, status.attempt.config_id),
     )
-    return any(given is not None and given != standing for given, standing in asked)
+    return any(option is not None and option != standing for option, standing in terms)
 
 
-def _plan(found: Store, args: Namespace, at: CertificationStatus | None) -> attempts.Attempt | NotCertifiable:
+def _plan(store: Store, args: Namespace, status: CertificationStatus | None) -> attempts.Attempt | NotCertifiable:
     """A plan on the labels named, else on those of the attempt before."""
-    names = args.sample or (at.terms.samples if at else ()) or None
-    config = found.scores.get_config(at.attempt.config_id) if at and not args.param else None
+    names = args.sample or (status.terms.samples if status else ()) or None
+    config = store.scores.get_config(status.attempt.config_id) if status and not args.param else None
     data = loading.load_evidence(
-        found, args.detector, sample=names, params=parse_pairs(args.param, "--param"), config=config
+        store, args.detector, sample=names, params=parse_pairs(args.param, "--param"), config=config
     )
-    usual = at.plan.target if at else step.TARGET
+    usual = status.plan.target if status else step.TARGET
     target = usual if args.target is None else args.target
-    return step.plan(found, data, target=target, budget=args.labels, seed=args.seed, by=user(), now=now())
+    return step.plan(store, data, target=target, budget=args.labels, seed=args.seed, by=user(), now=now())
 
 
-def _next(found: Store, at: CertificationStatus) -> str:
-    name = at.attempt.detector
-    if at.stage == "planned":
-        there = step.available(found, at.attempt)
-        return f"next: {_drawing(name, at.plan, there)}"
-    if at.stage == "drawn" and at.fresh:
-        return f"next: label the sample {at.fresh.name} (the Label page, or `labels import`), then `certify {name}`"
-    if at.stage == "labelled":
+def _next_line(store: Store, status: CertificationStatus) -> str:
+    name = status.attempt.detector
+    if status.stage == "planned":
+        available = step.available(store, status.attempt)
+        return f"next: {_drawing_line(name, status.plan, available)}"
+    if status.stage == "drawn" and status.fresh:
+        return f"next: label the sample {status.fresh.name} (the Label page, or `labels import`), then `certify {name}`"
+    if status.stage == "labelled":
         return f"next: `certify {name}` tests the cuts on these labels, once"
-    if at.stage == "certified":
+    if status.stage == "certified":
         return f"next: `certify {name} --save` keeps it as the operating point"
-    if at.outcome and at.outcome.needed:
+    if status.outcome and status.outcome.needed:
         return f"next: `certify {name}` plans another attempt on all labels so far"
     return "next: label a new sample of more traffic, lower --target, or keep the detector in tier signal"
 
 
-def _drawing(name: str, plan: Plan, there: int) -> str:
-    """How a plan goes on with the fresh flagged traces that are there."""
-    if there >= plan.labels:
-        return f"`certify {name}` draws them; {there:,} fresh flagged traces are there"
-    more = f"score what came in since (`detect {name} --all`), or wait: {there:,} fresh flagged traces are there"
-    if there < (least := step.least(plan)):
+def _drawing_line(name: str, plan: Plan, available: int) -> str:
+    """Say how a plan goes on with the fresh flagged traces that are available."""
+    fresh = numbers.count(available, "fresh flagged trace")
+    if available >= plan.labels:
+        return f"`certify {name}` draws them; there are {fresh}"
+    more = f"score what came in since (`detect {name} --all`), or wait: there are {fresh}"
+    if available < (least := step.least(plan)):
         return f"{more}, and fewer than {least} certify nothing"
     return f"{more}; or `certify {name} --fewer` draws these, less likely to certify, and as valid"
 
 
-def _saved(at: CertificationStatus) -> str:
-    return f"saved; `release --tier {at.attempt.detector}=page` takes it into the next version"
+def _saved_line(status: CertificationStatus) -> str:
+    return f"saved; `release --tier {status.attempt.detector}=page` takes it into the next version"
 
 
-def _outcome(at: CertificationStatus) -> dict[str, Any] | None:
-    return {**asdict(at.outcome), "why": sentences.why(at.plan, at.outcome)} if at.outcome else None
+def _outcome(status: CertificationStatus) -> dict[str, Any] | None:
+    return {**asdict(status.outcome), "why": sentences.why(status.plan, status.outcome)} if status.outcome else None
 
 
-def _document(at: CertificationStatus, did: str | None, *, saved: bool) -> dict[str, Any]:
-    plan = at.plan
+def _document(status: CertificationStatus, did: str | None, *, saved: bool) -> dict[str, Any]:
+    plan = status.plan
     return {
-        "detector": at.attempt.detector,
-        "stage": at.stage,
+        "detector": status.attempt.detector,
+        "stage": status.stage,
         "did": did,
-        "samples": list(at.terms.samples),
+        "samples": list(status.terms.samples),
         "attempt": plan.attempt,
         "target": plan.target,
         "level": plan.level,
@@ -133,10 +135,10 @@ def _document(at: CertificationStatus, did: str | None, *, saved: bool) -> dict[
         "chance": plan.chance,
         "cuts": list(plan.cuts),
         "flag_when": plan.flag_when,
-        "seed": at.terms.seed,
-        "fresh": at.fresh.name if at.fresh else None,
-        "drawn": at.fresh.size if at.fresh else 0,
-        "labelled": at.labelled,
-        "outcome": _outcome(at),
+        "seed": status.terms.seed,
+        "fresh": status.fresh.name if status.fresh else None,
+        "drawn": status.fresh.size if status.fresh else 0,
+        "labelled": status.labelled,
+        "outcome": _outcome(status),
         "saved": saved,
     }

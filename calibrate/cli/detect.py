@@ -109,16 +109,16 @@ def _estimate(store: Store, detectors: Sequence[Detector], scope: Mapping[str, A
 
 def _plan(store: Store, detector: Detector, scope: Mapping[str, Any]) -> PlanDocument:
     plan = about.plan(store, detector, scope, about.coverage(store, detector, scope))
-    asked = plan.estimate or Estimate(0, 0, 0, 0, None)
+    estimate = plan.estimate or Estimate(0, 0, 0, 0, None)
     return PlanDocument(
         traces=plan.traces,
         seconds=plan.seconds,
         asks=plan.estimate is not None,
-        requests=asked.requests,
-        cached=asked.cached,
-        prompt_tokens=asked.prompt_tokens,
-        completion_tokens=asked.completion_tokens,
-        cost=asked.cost,
+        requests=estimate.requests,
+        cached=estimate.cached,
+        prompt_tokens=estimate.prompt_tokens,
+        completion_tokens=estimate.completion_tokens,
+        cost=estimate.cost,
         looked_at=plan.looked_at,
         unavailable=about.status(store, detector).how,
     )

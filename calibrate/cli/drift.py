@@ -10,7 +10,6 @@ from calibrate.cli import Answer
 from calibrate.cli.common import now, open_store
 from calibrate.cli.output import table
 from calibrate.errors import BadInput
-from calibrate.report import numbers
 from calibrate.report.sentences import drift as sentences
 from calibrate.report.tables.column import cells, right
 from calibrate.report.tables.drift import ON_TERMINAL

@@ -1,8 +1,9 @@
-"""Verbs about the thresholds file."""
+"""`release`: the saved operating points become the next version."""
 
 from __future__ import annotations
 
 from argparse import Namespace
+from dataclasses import dataclass
 from typing import Any
 
 from calibrate import settings
@@ -30,53 +31,61 @@ GOES_WITH = {
 }
 
 
+@dataclass(frozen=True, slots=True)
+class DeclinedDocument:
+    proposal: int
+    outcome: str | None
+
+
 def run(args: Namespace) -> Answer:
-    """Releases; or does one of the other things that releases need."""
+    """Release, or do one of the other things that releases need."""
     from calibrate.workflow.releasing import approval, history
     from calibrate.workflow.releasing import release as step
     from calibrate.workflow.releasing.entries import on_offer
 
     _refuse_misfits(args)
     after = settings.releases()
-    other = args.proposals or any(one is not None for one in (args.again, args.rollback, args.approve, args.decline))
-    proposes = after.approval and not other
-    out = None if args.proposals or args.decline is not None or proposes else _out(args.out)
-    found = open_store(args)
+    special = args.proposals or any(
+        number is not None for number in (args.again, args.rollback, args.approve, args.decline)
+    )
+    proposes = after.approval and not special
+    out = None if args.proposals or args.decline is not None or proposes else _check_out(args.out)
+    store = open_store(args)
     if args.proposals:
-        return _proposals(found)
+        return _proposals(store)
     if args.decline is not None:
-        one = approval.decline(found, args.decline, by=user(), now=now())
-        return Answer({"proposal": one.id, "outcome": one.outcome}, f"proposal {one.id} is declined")
+        declined = approval.decline(store, args.decline, by=user(), now=now())
+        return Answer(DeclinedDocument(declined.id, declined.outcome), f"proposal {declined.id} is declined")
     if proposes:
-        return _proposed(found, args)
+        return _proposed(store, args)
     assert out is not None
     if args.again is not None:
-        return _released(step.again(found, args.again, out), out, {}, [])
+        return _released(step.again(store, args.again, out), out, {}, [])
     if args.approve is not None:
-        row = approval.approve(found, args.approve, by=user(), now=now(), out=out)
+        row = approval.approve(store, args.approve, by=user(), now=now(), out=out)
     elif args.rollback is not None:
-        told = {"note": args.note, "reason": args.reason.strip()}
-        row = step.rollback(found, args.rollback, **told, by=user(), now=now(), out=out)
+        terms = {"note": args.note, "reason": args.reason.strip()}
+        row = step.rollback(store, args.rollback, **terms, by=user(), now=now(), out=out)
     else:
-        row = step.release(found, _request(args), now=now(), out=out)
-    before = None if row.version == 1 else found.releases.get(row.version - 1)
-    about = _about(found, history.read_release(before) if before else None, history.read_release(row))
+        row = step.release(store, _request(args), now=now(), out=out)
+    before = None if row.version == 1 else store.releases.get(row.version - 1)
+    about = _about(store, history.read_release(before) if before else None, history.read_release(row))
     if args.rollback is not None:
-        about["offer"] = sentences.on_offer(args.rollback, on_offer(found, history.read_release(row)))
+        about["offer"] = sentences.on_offer(args.rollback, on_offer(store, history.read_release(row)))
     return _released(row, out, about, [sentences.unannounced(failure) for failure in announce(row, after)])
 
 
 def _refuse_misfits(args: Namespace) -> None:
     """An option that is not read would be believed to count, and what is released stays released."""
-    act = next((one for one in GOES_WITH if getattr(args, one) not in (None, False)), None)
-    if act is None:
+    action = next((name for name in GOES_WITH if getattr(args, name) not in (None, False)), None)
+    if action is None:
         return
-    given = {"note": "--note", "reason": "--reason", "out": "--out", "ensemble": "--ensemble", "tier": "--tier"}
-    wrong = [option for name, option in given.items() if getattr(args, name) and name not in GOES_WITH[act]]
+    options = {"note": "--note", "reason": "--reason", "out": "--out", "ensemble": "--ensemble", "tier": "--tier"}
+    wrong = [option for name, option in options.items() if getattr(args, name) and name not in GOES_WITH[action]]
     wrong += [f"the detector {name}" for name in args.detectors]
     if wrong:
-        known = ", ".join(given[name] for name in GOES_WITH[act]) or "nothing"
-        raise BadInput(f"what does not go with --{act}: {', '.join(wrong)}; what does: {known}")
+        allowed = ", ".join(options[name] for name in GOES_WITH[action]) or "nothing"
+        raise BadInput(f"--{action} does not go with {', '.join(wrong)}; it goes with {allowed}")
 
 
 def _request(args: Namespace) -> ReleaseRequest:
@@ -94,76 +103,81 @@ def _request(args: Namespace) -> ReleaseRequest:
     )
 
 
-def _out(given: str | None) -> str:
+def _check_out(out: str | None) -> str:
     """Where the file goes. Raises BadInput for a place where none can."""
-    if given is None:
+    if out is None:
         raise BadInput("name the thresholds file to write: --out FILE")
-    return given if scheme_of(given) else str(output_path(given, replace=True))
+    return out if scheme_of(out) else str(output_path(out, replace=True))
 
 
-def _about(found: Store, before: ThresholdsFile | None, after: ThresholdsFile) -> dict[str, Any]:
+def _about(store: Store, before: ThresholdsFile | None, after: ThresholdsFile) -> dict[str, Any]:
     """What a release changes and what to know of it."""
     from calibrate.workflow.releasing import impact
     from calibrate.workflow.releasing import release as step
 
-    seen = impact.impact(found, before, after) if before else None
-    moved = [impacts.detector(row) for row in seen.rows if row.check or None in (row.before, row.after)] if seen else []
-    redact_url = {"threshold", "detector", *MEASURED, "coverage"}
-    rest = [str(one) for one in diff(before, after) if seen is None or one.field not in redact_url]
+    effect = impact.impact(store, before, after) if before else None
+    moved = (
+        [impacts.detector(row) for row in effect.rows if row.check or None in (row.before, row.after)] if effect else []
+    )
+    measured = {"threshold", "detector", *MEASURED, "coverage"}
+    rest = [str(change) for change in diff(before, after) if effect is None or change.field not in measured]
     return {
-        "sentence": impacts.summary(seen) if seen else None,
+        "sentence": impacts.summary(effect) if effect else None,
         "changes": [*moved, *rest],
-        "worse": [impacts.worse(check) for check in seen.worse] if seen else [],
+        "worse": [impacts.worse(check) for check in effect.worse] if effect else [],
         "cautions": [
-            *(impacts.missing(check) for check in (seen.missing if seen else ())),
+            *(impacts.missing(check) for check in (effect.missing if effect else ())),
             *sentences.cautions(after),
-            *(sentences.overturned(change) for change in step.stale_certificates(found, after)),
+            *(sentences.overturned(change) for change in step.stale_certificates(store, after)),
         ],
     }
 
 
-def _told(about: dict[str, Any]) -> list[str]:
-    said = [about["sentence"], *about["changes"], *about["worse"], *about["cautions"], *about.get("offer", ())]
-    return [one for one in said if one]
+def _sentences(about: dict[str, Any]) -> list[str]:
+    lines = [about["sentence"], *about["changes"], *about["worse"], *about["cautions"], *about.get("offer", ())]
+    return [line for line in lines if line]
 
 
 def _released(row: Release, out: str, about: dict[str, Any], problems: list[str]) -> Answer:
     document = {"version": row.version, "sha256": row.sha256, "path": out, "cautions": [], **about}
-    said = [
+    lines = [
         f"version {row.version} is in {redact_url(out)} (sha256 {row.sha256[:16]}…)",
-        *(_told(about) if about else []),
+        *(_sentences(about) if about else []),
     ]
-    return Answer({**document, "problems": problems}, "\n".join([*said, *problems]))
+    return Answer({**document, "problems": problems}, "\n".join([*lines, *problems]))
 
 
-def _proposed(found: Store, args: Namespace) -> Answer:
+def _proposed(store: Store, args: Namespace) -> Answer:
     from calibrate.workflow.releasing import approval, history
 
-    one = approval.propose(found, _request(args), now=now())
-    about = _about(found, history.live_release(found), approval.preview(found, one, now()))
+    proposal = approval.propose(store, _request(args), now=now())
+    about = _about(store, history.live_release(store), approval.preview(store, proposal, now()))
     out = redact_url(args.out) if args.out else "FILE"
-    said = (
-        f"proposal {one.id} waits for a second person: `release --approve {one.id} --out {out}` releases it as "
-        f"v{one.expected}, `release --decline {one.id}` does not"
+    line = (
+        f"proposal {proposal.id} waits for a second person: `release --approve {proposal.id} --out {out}` releases it "
+        f"as v{proposal.expected}, `release --decline {proposal.id}` does not"
     )
     if args.out:
         about["cautions"].append(f"{out} is not written yet: approving writes it")
-    return Answer({"proposal": one.id, "version": None, **about}, "\n".join([said, *_told(about)]))
+    return Answer({"proposal": proposal.id, "version": None, **about}, "\n".join([line, *_sentences(about)]))
 
 
-def _proposals(found: Store) -> Answer:
+def _proposals(store: Store) -> Answer:
     from calibrate.workflow.releasing import approval
 
-    waiting = [(one, approval.outlived(found, one, now())) for one in approval.waiting(found)]
+    waiting = [(proposal, approval.outlived(store, proposal, now())) for proposal in approval.waiting(store)]
     if not waiting:
         return Answer({"proposals": []}, "no release waits for a second person")
     rows = [["id", "proposed by", "at", "version", "detectors", "note"]]
-    for one, stale in waiting:
-        version, names = f"v{one.expected}{', stale' if stale else ''}", ", ".join(one.request.detectors or ())
-        at = one.proposed_at.isoformat(timespec="seconds")
-        rows.append([str(one.id), one.proposed_by, at, version, names, one.request.note])
-    hints = [f"`release --decline {one.id}`: {stale}" for one, stale in waiting if stale]
-    documents = [_document(one, stale) for one, stale in waiting]
+    for proposal, stale in waiting:
+        version, names = (
+            f"v{proposal.expected}{', stale' if stale else ''}",
+            ", ".join(proposal.request.detectors or ()),
+        )
+        at = proposal.proposed_at.isoformat(timespec="seconds")
+        rows.append([str(proposal.id), proposal.proposed_by, at, version, names, proposal.request.note])
+    hints = [f"`release --decline {proposal.id}`: {stale}" for proposal, stale in waiting if stale]
+    documents = [_document(proposal, stale) for proposal, stale in waiting]
     return Answer({"proposals": documents}, "\n".join([table(rows), *hints]))
 
 

@@ -1,4 +1,4 @@
-"""Verbs about detectors side by side: the scoreboard, and what a score says in percent."""
+"""`scoreboard`: every detector on the same labels, beside trivial baselines."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from calibrate.cli import Answer
 from calibrate.cli.common import open_store, output_path
 from calibrate.cli.output import table
 from calibrate.errors import TouchstoneError
-from calibrate.report.sentences import scoreboard as words
+from calibrate.report.sentences import scoreboard as sentences
 from calibrate.report.sentences.compare import nothing_paired
 from calibrate.report.tables.column import as_csv, cells, record, right
 from calibrate.report.tables.scoreboard import IN_FILES, ON_TERMINAL
@@ -32,22 +32,22 @@ def run(args: Namespace) -> Answer:
         "leader": board.leader,
         "against": [
             {
-                "other": one.other,
-                "beyond": one.beyond,
-                **asdict(one.result),
-                "missing": nothing_paired(one.result),
+                "other": lead.other,
+                "beyond": lead.beyond,
+                **asdict(lead.result),
+                "missing": nothing_paired(lead.result),
             }
-            for one in board.against
+            for lead in board.against
         ],
-        "said": words.sentences(board),
+        "said": sentences.sentences(board),
         "detectors": [record(IN_FILES, line) for line in board.lines],
-        "scored_nothing": words.silent(board),
+        "scored_nothing": sentences.silent(board),
     }
     written = [f"written to {args.csv}"] if target else []
-    return Answer(document, "\n".join([*words.sentences(board), "", *_shown(board), *written]))
+    return Answer(document, "\n".join([*sentences.sentences(board), "", *_shown(board), *written]))
 
 
 def _shown(board: step.Scoreboard) -> list[str]:
     lines = [table(cells(ON_TERMINAL, board.lines), right=right(ON_TERMINAL))]
-    lines += [f"{name} could score nothing: {why}" for name, why in words.silent(board).items()]
+    lines += [f"{name} could score nothing: {why}" for name, why in sentences.silent(board).items()]
     return lines

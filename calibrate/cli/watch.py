@@ -28,13 +28,6 @@ MOST_PROBLEMS = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Scores:
-    made: int
-    reused: int
-    failed: Mapping[str, int]
-
-
-@dataclass(frozen=True, slots=True)
 class SentAlerts:
     sent: int
     failed: int
@@ -49,7 +42,7 @@ class WatchDocument:
     version: int
     decided: int
     tiers: Mapping[str, int]
-    scores: Scores
+    scores: Mapping[str, object]
     undecided: int
     problems: Mapping[str, int]
     undated: int
@@ -119,7 +112,7 @@ def _report(look: Look, alerts: Alerts | None, undated: int) -> Answer:
         version=look.version,
         decided=look.decided,
         tiers={tier: look.tiers[tier] for tier in ("page", "signal", "off")},
-        scores=Scores(look.computed, look.reused, look.failed),
+        scores={"made": look.computed, "reused": look.reused, "failed": look.failed},
         undecided=look.undecided,
         problems=look.problems,
         undated=undated,

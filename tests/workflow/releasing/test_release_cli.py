@@ -93,11 +93,14 @@ def test_two_people_release_where_that_is_asked(call: Call, tmp_path: Path, monk
     ("arguments", "wrong"),
     [
         (["rouge_l", "--rollback", "1", "--tier", "rouge_l=off", "--ensemble", "zz"], "--ensemble, --tier, the d"),
-        (["--again", "1", "--note", "hi", "--reason", "zz"], "--again: --note, --reason; what does: --out"),
-        (["--again", "1", DETECTOR], f"--again: the detector {DETECTOR}"),
-        (["--proposals"], "--proposals: --out; what does: nothing"),
-        (["--approve", "1", "--tier", f"{DETECTOR}=page"], "--approve: --tier"),
-        (["--decline", "1", DETECTOR], f"--decline: --out, the detector {DETECTOR}"),
+        (
+            ["--again", "1", "--note", "hi", "--reason", "zz"],
+            "--again does not go with --note, --reason; it goes with --out",
+        ),
+        (["--again", "1", DETECTOR], f"--again does not go with the detector {DETECTOR}"),
+        (["--proposals"], "--proposals does not go with --out; it goes with nothing"),
+        (["--approve", "1", "--tier", f"{DETECTOR}=page"], "--approve does not go with --tier"),
+        (["--decline", "1", DETECTOR], f"--decline does not go with --out, the detector {DETECTOR}"),
     ],
 )
 def test_an_option_that_would_not_be_read_is_refused(

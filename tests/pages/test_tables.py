@@ -13,10 +13,12 @@ import pytest
 
 from calibrate import registry
 from calibrate.ingest import ImportReport
+from calibrate.stats.choosing.policies import Policy
 from calibrate.thresholds import Change
 from calibrate.types import FlagWhen, Guarantee, Interval, Sample, TraceFilter, Usage
 from calibrate.workflow.detection.detectors import Coverage, Measured, Overview, Status
 from calibrate.workflow.evidence.evidence import Evidence
+from calibrate.workflow.tuning import operating_points
 from calibrate.workflow.upgrade.models_seen import NoStep, Registry, Seen
 from calibrate.workflow.week.week import Week
 from db.filters import NONE
@@ -26,16 +28,18 @@ from db.runs import Run
 from db.scores import Config, Row
 from pages.components import run_view
 from pages.components.release_diff import lines_of
+from pages.components.text import middle
 from pages.detect import detector_compare, detector_table
 from pages.thresholds import comparison
 from pages.thresholds.tune_overview import way_on
-from pages.thresholds.tune_setting import span_of, step_of
+from pages.thresholds.tune_setting import Setting, chance, span_of, step_of
 from pages.traces import import_report
 from pages.watch.model_traffic import columns, row_of
 from pages.week.week_steps import cards, next_of
 
 NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)
 LATER = NOW + timedelta(minutes=1)
+SURE = Guarantee("certified", target=0.7, confidence=0.95, bound=0.72, labels=84, hallucinated=70)
 
 
 # The Detectors page
@@ -93,12 +97,11 @@ def test_a_difference_is_one_where_its_interval_leaves_out_zero(figure: Interval
 
 
 def test_a_change_shows_both_its_values_as_people_say_them() -> None:
-    sure = Guarantee("certified", target=0.7, confidence=0.95, bound=0.72, labels=84, hallucinated=70)
     changes = [
         Change("bleu", "threshold", 0.123456, 0.5),
         Change("bleu", "tier", "signal", "page"),
         Change("bleu", "policy", "precision>=0.7", "what nobody knows"),
-        Change("bleu", "guarantee", None, sure),
+        Change("bleu", "guarantee", None, SURE),
         Change("bleu", "params.k", "", 3),
         Change("bleu", "precision", Interval(0.5), Interval(None)),
         Change(None, "data.n", 340, 400),
@@ -344,3 +347,22 @@ def test_a_step_under_way_shows_how_far_it_is() -> None:
     assert cards(week("label", place=Place(None, 0, 0, 40, None)), LATER)[2].done, "others labelled the rest"
     older = replace(RELEASE, released_at=NOW - timedelta(days=8))
     assert not cards(week("label", release=older), LATER)[5].done, "a sample was drawn since"
+
+
+@pytest.mark.parametrize(
+    ("text", "limit", "cut"), [("abcdefghij", 10, "abcdefghij"), ("abcdefghijk", 10, "abcd…ghijk")]
+)
+def test_a_long_name_is_cut_in_the_middle_to_its_limit(text: str, limit: int, cut: str) -> None:
+    assert middle(text, limit) == cut
+    assert len(cut) <= limit
+
+
+def test_a_chance_to_miss_is_of_a_measured_precision_alone() -> None:
+    data = evidence("hchchchc", [0.9, 0.1, 0.8, 0.2, 0.7, 0.85, 0.6, 0.3])
+    point = operating_points.choose_point(data, Policy("precision", 0.7))
+    measured = Setting((1, None), Policy("precision", 0.7), "measured", False, point.threshold)
+    assert chance(data, replace(measured, strength="bounded"), point) is None
+    assert chance(data, replace(measured, strength="certified"), replace(point, guarantee=SURE)) is None
+    missed = chance(data, measured, point)
+    assert missed is not None
+    assert 0 < missed < 1

@@ -135,13 +135,13 @@ def choose_bounded(sweep: Sweep, policy: Policy, *, detector: str = "", alpha: f
             f"the policy {policy} cannot be bounded, only a precision can: write precision>=0.7, or measure it"
         )
     _refuse_one_class(sweep, detector)
-    found = bounded(sweep, policy.number, alpha=alpha)
-    if not isinstance(found, Bounded):
+    walk = bounded(sweep, policy.number, alpha=alpha)
+    if not isinstance(walk, Bounded):
         # Where nothing flags enough labels to be tested, the nearest is what flags most.
-        nearest = found.thresholds[0] if len(found.thresholds) else sweep.thresholds[-1]
-        return _point(sweep, policy, _Choice(float(nearest), feasible=False, why=found.unmet), detector)
-    point = _point(sweep, policy, _Choice(found.threshold), detector)
-    guarantee = Guarantee("bounded", found.target, 1 - alpha, found.bound, found.labels, point.true_positives)
+        nearest = walk.thresholds[0] if len(walk.thresholds) else sweep.thresholds[-1]
+        return _point(sweep, policy, _Choice(float(nearest), feasible=False, why=walk.unmet), detector)
+    point = _point(sweep, policy, _Choice(walk.threshold), detector)
+    guarantee = Guarantee("bounded", walk.target, 1 - alpha, walk.bound, walk.labels, point.true_positives)
     return replace(point, guarantee=guarantee)
 
 
@@ -180,10 +180,10 @@ def _point(sweep: Sweep, policy: Policy, choice: _Choice, detector: str) -> Oper
 def _by_rule(sweep: Sweep, policy: Policy, pool: Pool | None) -> _Choice:
     """The rules that look at the measured curve alone, or with the traffic's flags a day."""
     daily = _daily(sweep, policy, pool) if policy.kind == "alerts" else None
-    found = pick_point(Curve.of(sweep), policy, daily=daily)
-    at = int(found.index)
+    picked = pick_point(Curve.of(sweep), policy, daily=daily)
+    at = int(picked.index)
     threshold = float(sweep.thresholds[at])
-    if found.feasible:
+    if picked.feasible:
         return _Choice(threshold)
     return _Choice(threshold, feasible=False, why=_UNMET[policy.kind](sweep, policy, at, daily))
 

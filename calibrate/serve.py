@@ -83,8 +83,8 @@ def listen(host: str, port: int) -> socket.socket:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
         return socket.create_server((host, port), family=family, backlog=128)
     except (OSError, OverflowError, ValueError) as error:
-        why = getattr(error, "strerror", None) or error
-        raise BadInput(f"cannot serve on {host}:{port}: {why}; give another --port or --host") from None
+        reason = getattr(error, "strerror", None) or error
+        raise BadInput(f"cannot serve on {host}:{port}: {reason}; give another --port or --host") from None
 
 
 def run(app: Starlette, at: socket.socket) -> None:

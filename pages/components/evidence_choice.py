@@ -30,6 +30,25 @@ def evidence_of(store: Store, config: Config, sample: SampleNames) -> evidence.E
     return loading.load_evidence(store, config.name, sample=sample, config=config)
 
 
+def choose_sample(store: Store, *, label: str = "Sample") -> Sample | None:
+    """The chosen sample, also kept in the address; None if none is drawn yet."""
+    samples = store.samples.list()
+    if not samples:
+        return None
+    names = [sample.name for sample in samples]
+    requested = st.query_params.get("sample") or st.session_state.get("sample_at_hand")
+    # Unless a sample is named: the newest in which a trace has no verdict yet, of anybody.
+    unfinished = (
+        place for place, sample in enumerate(samples) if sum(store.labels.gold_counts(sample.id).values()) < sample.size
+    )
+    index = names.index(requested) if requested in names else next(unfinished, 0)
+    name = st.selectbox(label, names, index=index, format_func=lambda n: _sample_title(samples[names.index(n)]))
+    st.session_state["sample_at_hand"] = name
+    if requested != name or st.query_params.get("sample"):
+        st.query_params["sample"] = name
+    return samples[names.index(name)]
+
+
 def choose_labels(store: Store, *, merge: bool = False) -> Sample | None:
     """The chosen sample, kept across pages and in the address; None for every label.
 
@@ -123,3 +142,7 @@ def _labels_title(name: str, samples: Mapping[str, Sample]) -> str:
         return name
     sample = samples[name]
     return f"{visible(name, 60)} · {count(sample.size, 'trace')}, {sample.design}"
+
+
+def _sample_title(sample: Sample) -> str:
+    return f"{sample.name} · {sample.size} traces · {sample.design.replace('-', ' ')}"

@@ -12,7 +12,7 @@ from calibrate.workflow.detection import detectors as step
 from calibrate.workflow.detection import team_files
 from db import Store
 from pages import shell
-from pages.components import sample_choice
+from pages.components import evidence_choice
 from pages.components.run_view import is_going, show_problem, show_progress, show_result
 from pages.detect import detector_compare, detector_detail, detector_table, file_editor
 
@@ -21,7 +21,7 @@ def choose_traces(store: Store) -> tuple[Sample | None, dict[str, Any]]:
     """The sample at hand; without one, the labelled traces, or all."""
     left, right = st.columns([2, 3], vertical_alignment="bottom")
     with left:
-        sample = sample_choice.choose_sample(store)
+        sample = evidence_choice.choose_sample(store)
     scope = step.scope_at_hand(store, sample.name if sample else None)
     if sample is None:
         with left:

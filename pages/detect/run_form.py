@@ -11,7 +11,7 @@ from calibrate.types import TraceFilter
 from calibrate.workflow.detection.detect import scope_of
 from db import Store
 from db.runs import Run
-from pages.components import sample_choice
+from pages.components import evidence_choice
 from pages.components.run_view import queue
 from pages.detect.detector_form import choose_budget, choose_detectors
 
@@ -35,7 +35,7 @@ def choose_scope(store: Store) -> tuple[dict[str, Any], int]:
         )
     if traces == SAMPLE:
         with right:
-            sample = sample_choice.choose_sample(store)
+            sample = evidence_choice.choose_sample(store)
         assert sample is not None
         return scope_of(sample=sample.name), sample.size
     if traces == LABELLED:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from pages import shell
-from pages.components import labelling_desk, labelling_surface, sample_choice, verdict_bar
+from pages.components import evidence_choice, labelling_desk, labelling_surface, verdict_bar
 from pages.components.labelling_desk import Desk, Turn
 from pages.components.text import plain
 
@@ -24,7 +24,7 @@ def main() -> None:
         head = st.container(horizontal=True, vertical_alignment="center", key="label-head")
         status = head.container()
         with head.popover(plain(shell.user(), 30), icon=":material/person:", type="tertiary"):
-            sample = sample_choice.choose_sample(store)
+            sample = evidence_choice.choose_sample(store)
             st.text_input("Your name", value=shell.user(), key="label_name", max_chars=100, on_change=rename)
             st.caption("Each labeller's verdicts are kept under their name.")
         assert sample is not None

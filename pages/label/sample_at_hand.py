@@ -9,7 +9,7 @@ from calibrate.types import Sample
 from calibrate.workflow.sampling.topup import top_up
 from db import Store
 from pages import shell
-from pages.components import sample_choice
+from pages.components import evidence_choice
 from pages.components.text import plain
 from pages.label.sample_design import in_words
 from pages.label.sample_plan import show_strata
@@ -21,7 +21,7 @@ def show_at_hand(store: Store) -> None:
     """The chosen sample, which can be topped up."""
     left, right = st.columns([5, 4], gap="large")
     with left:
-        sample = sample_choice.choose_sample(store, label="Sample at hand")
+        sample = evidence_choice.choose_sample(store, label="Sample at hand")
         if sample is None:
             return
         st.markdown(

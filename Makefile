@@ -48,7 +48,7 @@ test: $(VENV)/ready-tests browser
 
 # What needs neither a browser, PostgreSQL, a model nor ../shared/data: minutes, for the work in between.
 test-fast: $(VENV)/ready-tests
-	@$(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadfile -m "not (browser or postgres or model or shared)" $(ARGS)
+	@$(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadfile -m "not (browser or postgres or model or shared or network)" $(ARGS)
 
 # Changes the code in SAMPLE places an area, one at a time, and counts the changes that no test notices.
 mutants: $(VENV)/ready-tests

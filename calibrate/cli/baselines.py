@@ -11,7 +11,7 @@ from calibrate.cli import Answer
 from calibrate.cli.common import now, open_store
 from calibrate.cli.output import table
 from calibrate.report import numbers
-from calibrate.report.sentences import baselines as sentences
+from calibrate.report.sentences import models
 from calibrate.sanitize import visible
 from calibrate.stats.fitting.baselines import ENOUGH
 from calibrate.types import Baseline
@@ -58,7 +58,7 @@ def run(args: Namespace) -> Answer:
     lines = [_table(current, at)] if current else ["no baselines: label clean traces, then `baselines fit`"]
     if fit is None:
         return Answer(BaselinesDocument(documents), "\n".join(lines))
-    skipped = [Skipped(row.model, row.statistic, sentences.skipped(row)) for row in fit.skipped]
+    skipped = [Skipped(row.model, row.statistic, models.skipped(row)) for row in fit.skipped]
     lines.insert(0, f"{numbers.count(len(fit.fitted), 'baseline')} fitted, {len(skipped)} not")
     lines += [f"  {visible(row.model, 80)}, {row.statistic or 'all'}: {row.why}" for row in skipped]
     return Answer(FittedDocument(documents, len(fit.fitted), skipped), "\n".join(lines))

@@ -14,7 +14,7 @@ from calibrate.cli.common import now, open_store, user
 from calibrate.cli.evidence import describe_params, load_labelled
 from calibrate.errors import BadInput
 from calibrate.report.sentences import certification, figures
-from calibrate.report.sentences.evidence import uneven
+from calibrate.report.sentences.labels import uneven
 from calibrate.stats.choosing import policies
 from calibrate.stats.choosing.chance import chance_below
 from calibrate.types import Guarantee, Interval, OperatingPoint

@@ -15,7 +15,7 @@ from calibrate.errors import BadInput, TouchstoneError
 from calibrate.report import numbers
 from calibrate.report.sentences import impact as impacts
 from calibrate.report.sentences import recalibration
-from calibrate.report.sentences.evidence import uneven
+from calibrate.report.sentences.labels import uneven
 from calibrate.report.sentences.release import unannounced
 from calibrate.thresholds.files import scheme_of
 from calibrate.types import OperatingPoint

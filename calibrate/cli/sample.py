@@ -13,7 +13,7 @@ from calibrate.cli.common import now, open_store
 from calibrate.cli.output import table
 from calibrate.errors import BadInput
 from calibrate.report import numbers
-from calibrate.report.sentences import sampling as sentences
+from calibrate.report.sentences import labels
 from calibrate.sanitize import visible
 from calibrate.stats.sampling import designs
 from calibrate.types import Sample, TraceFilter
@@ -211,7 +211,7 @@ def _plan(store: Store, where: TraceFilter, args: Namespace) -> Answer:
         detector=plan.detector,
         sample=plan.sample,
         labels=plan.labels,
-        caution=sentences.doubt(plan.doubt),
+        caution=labels.doubt(plan.doubt),
     )
     rows = [("design", "labels needed")]
     rows += [(name, "more than there are" if n is None else numbers.count(n)) for name, n in plan.labels.items()]

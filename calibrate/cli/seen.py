@@ -11,8 +11,8 @@ from calibrate.cli import Answer
 from calibrate.cli.common import open_store
 from calibrate.cli.output import table
 from calibrate.report import numbers
-from calibrate.report.sentences import models_seen as sentences
-from calibrate.report.sentences.evidence import uneven
+from calibrate.report.sentences import models as sentences
+from calibrate.report.sentences.labels import uneven
 from calibrate.sanitize import visible
 from calibrate.workflow.upgrade import models_seen as step
 from calibrate.workflow.upgrade.models_seen import Seen

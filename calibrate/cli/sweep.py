@@ -15,8 +15,8 @@ from calibrate.cli.evidence import describe_params, load_labelled
 from calibrate.cli.output import table
 from calibrate.errors import BadInput
 from calibrate.report import numbers
-from calibrate.report.sentences.evidence import uneven
 from calibrate.report.sentences.figures import missing
+from calibrate.report.sentences.labels import uneven
 from calibrate.stats.intervals.sweep_intervals import band
 from calibrate.stats.sweep.sweep import Sweep
 from calibrate.workflow.evidence import loading

@@ -11,9 +11,9 @@ from calibrate.types import Label, Verdict
 from calibrate.workflow.labelling import agreement as step
 from db import Store
 from pages import shell
-from pages.components import trace_card
+from pages.components.labelling import trace_card
+from pages.components.labelling.verdict_bar import BUTTONS
 from pages.components.text import plain, visible
-from pages.components.verdict_bar import BUTTONS
 
 HEIGHT = "26rem"
 EARLY = 0.4  # seconds; a press this soon was meant for the trace before

@@ -5,8 +5,10 @@ from __future__ import annotations
 import streamlit as st
 
 from pages import shell
-from pages.components import evidence_choice, labelling_desk, labelling_surface, verdict_bar
-from pages.components.labelling_desk import Desk, Turn
+from pages.components import evidence_choice
+from pages.components.labelling import desk as labelling_desk
+from pages.components.labelling import surface, verdict_bar
+from pages.components.labelling.desk import Desk, Turn
 from pages.components.text import plain
 
 NAME = "label"
@@ -29,7 +31,7 @@ def main() -> None:
             st.caption("Each labeller's verdicts are kept under their name.")
         assert sample is not None
         # Opening the page again starts the clock of the trace again.
-        labelling_surface.desk_for(NAME, sample, shell.user()).open = False
+        surface.desk_for(NAME, sample, shell.user()).open = False
         show_turn(status)
 
 
@@ -37,14 +39,14 @@ def main() -> None:
 def show_turn(status: st.delta_generator.DeltaGenerator) -> None:
     """All that changes from one trace to the next."""
     with shell.guarded():
-        desk = labelling_surface.desk_at(NAME)
+        desk = surface.desk_at(NAME)
         turn = labelling_desk.turn(shell.store(), desk)
         status.markdown(labelling_desk.status(desk, turn))
-        labelling_surface.show_problem(NAME)
+        surface.show_problem(NAME)
         if turn.pk is None or turn.trace is None:
             show_done(desk, turn)
         else:
-            labelling_surface.show(NAME, desk, turn, height=CARD_HEIGHT)
+            surface.show(NAME, desk, turn, height=CARD_HEIGHT)
 
 
 def show_done(desk: Desk, turn: Turn) -> None:
@@ -57,7 +59,7 @@ def show_done(desk: Desk, turn: Turn) -> None:
         with st.container(horizontal=True, key="verdicts"):
             if st.button("Run the detectors", type="primary", icon=":material/play_circle:", key="go-detect"):
                 st.switch_page(shell.page("detect"))
-            labelling_surface.show_back(NAME, turn)
+            surface.show_back(NAME, turn)
     verdict_bar.guard(was=None)
 
 

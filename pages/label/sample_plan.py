@@ -8,7 +8,7 @@ from datetime import datetime
 import streamlit as st
 
 from calibrate.report.numbers import ago, count, decimals, duration, exact_share, share
-from calibrate.report.sentences import sampling
+from calibrate.report.sentences import labels
 from calibrate.stats.intervals.sweep_intervals import expected_precision_halfwidth
 from calibrate.stats.sampling import designs
 from calibrate.stats.sampling.sizing import Stratum, halfwidth
@@ -94,7 +94,7 @@ def _show_wish(store: Store, where: TraceFilter, choice: Choice, prevalence: flo
     st.dataframe(rows, hide_index=True)
     sentence = _threshold_of(plan)
     st.caption(sentence[0].upper() + sentence[1:])
-    if doubt := sampling.doubt(plan.doubt):
+    if doubt := labels.doubt(plan.doubt):
         st.caption(f":material/info: {label(doubt[:1].upper() + doubt[1:], 300)}.")
 
 

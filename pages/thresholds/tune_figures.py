@@ -17,7 +17,8 @@ from calibrate.workflow.tuning import operating_points
 from db import Store
 from db.scores import Config, Row
 from pages import shell
-from pages.components import charts, trace_card
+from pages.components import charts
+from pages.components.labelling import trace_card
 from pages.components.text import plain
 from pages.thresholds import (
     policy_controls,

@@ -9,7 +9,7 @@ import streamlit as st
 
 from calibrate.report.numbers import count, decimals, limit, listed, share
 from calibrate.report.sentences import figures as wording
-from calibrate.report.sentences.evidence import uneven
+from calibrate.report.sentences.labels import uneven
 from calibrate.stats.sweep.sweep import Missing
 from calibrate.workflow.evidence import evidence, loading
 from db import Store

@@ -12,7 +12,7 @@ from calibrate.types import Label, Score
 from calibrate.workflow.releasing import history
 from db import Store
 from db.scores import Config
-from pages.components import trace_card
+from pages.components.labelling import trace_card
 from pages.components.text import plain, visible
 
 HEIGHT = "34rem"

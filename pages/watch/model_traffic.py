@@ -9,8 +9,8 @@ import plotly.graph_objects as go
 import streamlit as st
 
 from calibrate.report.numbers import count, day, estimate, share
-from calibrate.report.sentences import models_seen as sentences
-from calibrate.report.sentences.evidence import uneven
+from calibrate.report.sentences import models as sentences
+from calibrate.report.sentences.labels import uneven
 from calibrate.workflow.upgrade import models_seen as step
 from db import Store
 from pages import shell

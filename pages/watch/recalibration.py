@@ -10,8 +10,8 @@ import streamlit as st
 from calibrate.errors import TouchstoneError
 from calibrate.report.numbers import count, decimals, interval, limit, share
 from calibrate.report.sentences import impact, recalibration
-from calibrate.report.sentences.evidence import uneven
 from calibrate.report.sentences.figures import policy_in_words
+from calibrate.report.sentences.labels import uneven
 from calibrate.stats.choosing.policy import parse
 from calibrate.types import Interval
 from calibrate.workflow.upgrade import planning

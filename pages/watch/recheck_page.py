@@ -9,7 +9,8 @@ from calibrate.workflow.releasing.history import read_release
 from calibrate.workflow.watching import recheck as step
 from db import Store
 from pages import shell
-from pages.components import labelling_surface, unknown_models
+from pages.components import unknown_models
+from pages.components.labelling import surface
 from pages.watch import recheck_screen, recheck_start, unreleased
 
 
@@ -32,7 +33,7 @@ def show(store: Store) -> None:
     detector, model = recheck_screen.choose(store, file)
     recheck = step.newest(store, detector, model=model)
     if recheck is None:
-        labelling_surface.show_problem(recheck_screen.NAME)
+        surface.show_problem(recheck_screen.NAME)
         unknown_models.show(store)
         recheck_start.offer(store, file.detectors[detector], detector, model, again=False)
         return
@@ -41,7 +42,7 @@ def show(store: Store) -> None:
         recheck_screen.screen(store, recheck)
         return
     recheck_screen.show_evidence(state)
-    labelling_surface.show_problem(recheck_screen.NAME)
+    surface.show_problem(recheck_screen.NAME)
     if state.done:
         decided(state)
         recheck_start.offer(store, file.detectors[detector], detector, model, again=True)

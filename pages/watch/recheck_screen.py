@@ -16,8 +16,9 @@ from calibrate.workflow.watching import recheck as step
 from db import Store
 from db.attempts import Recheck
 from pages import shell
-from pages.components import labelling_desk, labelling_surface
 from pages.components.charts import BLUE, CONFIG, GREY, HERE, VERMILLION, axis, template
+from pages.components.labelling import desk as labelling_desk
+from pages.components.labelling import surface
 from pages.components.text import middle, plain, visible
 
 EVERY = "All traffic"
@@ -121,17 +122,17 @@ def screen(store: Store, recheck: Recheck) -> None:
     with shell.guarded():
         state = step.state(store, recheck, now=shell.now())
         if state.done or not state.left:
-            labelling_surface.leave(NAME)
+            surface.leave(NAME)
             st.rerun()
         st.markdown(_status(state))
-        labelling_surface.show_problem(NAME)
-        desk = labelling_surface.desk_for(NAME, state.sample, shell.user(), only_open=True)
+        surface.show_problem(NAME)
+        desk = surface.desk_for(NAME, state.sample, shell.user(), only_open=True)
         turn = labelling_desk.turn(store, desk)
         if turn.pk is None or turn.trace is None:
             st.markdown("You have labelled all that were drawn; the rest waits for another labeller.")
             show_evidence(state)
             return
-        labelling_surface.show(NAME, desk, turn, height=CARD_HEIGHT)
+        surface.show(NAME, desk, turn, height=CARD_HEIGHT)
         # Below the trace: who judges it need not look at what it would prove.
         show_evidence(state)
 

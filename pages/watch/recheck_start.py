@@ -9,14 +9,14 @@ from calibrate.thresholds.model import DetectorEntry
 from calibrate.workflow.watching import recheck as step
 from db import Store
 from pages import shell
-from pages.components import labelling_surface
+from pages.components.labelling import surface
 from pages.components.text import plain
 from pages.watch import recheck_screen
 
 
 def begin(store: Store, detector: str, model: str | None) -> None:
     """Begin the recheck. A second press finds it under way."""
-    with labelling_surface.errors_kept(recheck_screen.NAME):
+    with surface.errors_kept(recheck_screen.NAME):
         target = st.session_state.get("recheck_target")
         step.begin(
             store, detector, model=model, target=None if target is None else target / 100,
@@ -25,7 +25,7 @@ def begin(store: Store, detector: str, model: str | None) -> None:
 
 
 def more(store: Store, detector: str, model: str | None) -> None:
-    with labelling_surface.errors_kept(recheck_screen.NAME):
+    with surface.errors_kept(recheck_screen.NAME):
         if recheck := step.open_one(store, detector, model=model):
             step.more(store, recheck, now=shell.now())
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from calibrate.errors import BadInput
-from calibrate.types import Member, Sample, TraceFilter
+from calibrate.types import Member, Sample, SampleOptions, TraceFilter
 from db import Store
 from db.samples import MemberLine
 from tests.db.make import NOW, label, records
@@ -18,12 +18,16 @@ def sample(store: Store) -> Sample:
     members = [Member(7, 0.5, "a"), Member(2, 0.25, "b"), Member(9, 0.5, "a")]
     return store.samples.add(
         "w", design="random", by="model", seed=2**40, pool=8, undated=0, where=TraceFilter(models=("a",)),
-        strata={"a": (4, 2), "b": (4, 1)}, members=members, now=NOW, options={"fresh": True},
+        strata={"a": (4, 2), "b": (4, 1)}, members=members, now=NOW, options=SampleOptions(fresh=True),
     )  # fmt: skip
 
 
 def test_a_sample_comes_back_whole_and_its_name_is_taken_once(store: Store, sample: Sample) -> None:
-    assert (sample.seed, sample.filter, sample.options) == (2**40, TraceFilter(models=("a",)), {"fresh": True})
+    assert (sample.seed, sample.filter, sample.options) == (
+        2**40,
+        TraceFilter(models=("a",)),
+        SampleOptions(fresh=True),
+    )
     assert sample.strata == {"a": (4, 2), "b": (4, 1)}
     with pytest.raises(BadInput, match="there is a sample 'w'"):
         store.samples.add(
@@ -47,10 +51,10 @@ def test_gold_is_counted_by_stratum(store: Store, sample: Sample) -> None:
 
 def test_further_members_come_last_and_all_have_the_new_chances(store: Store, sample: Sample) -> None:
     strata = {"a": (4, 3), "b": (4, 1)}
-    larger = store.samples.extend(sample, [Member(1, 0.75, "a")], strata=strata, options={"fresh": False})
-    assert (larger.size, larger.strata, larger.options) == (4, strata, {"fresh": False})
+    larger = store.samples.extend(sample, [Member(1, 0.75, "a")], strata=strata, options=SampleOptions(fresh=False))
+    assert (larger.size, larger.strata, larger.options) == (4, strata, SampleOptions(fresh=False))
     members = [(member.trace_pk, member.inclusion_probability) for member in store.samples.members(sample.id)]
     assert members == [(7, 0.75), (2, 0.25), (9, 0.75), (1, 0.75)]
     with pytest.raises(BadInput, match="somebody topped up 'w'"):
-        store.samples.extend(sample, [Member(3, 0.75, "a")], strata=strata, options={})
+        store.samples.extend(sample, [Member(3, 0.75, "a")], strata=strata, options=SampleOptions())
     assert store.samples.get("w") == larger

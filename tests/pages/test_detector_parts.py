@@ -15,7 +15,8 @@ from calibrate.stats.sweep.sweep import sweep
 from calibrate.types import Token, Trace
 from calibrate.workflow.detection.configurations import distinguish_configs
 from db.scores import Config
-from pages.components import charts, trace_card
+from pages.components import charts
+from pages.components.labelling import trace_card
 from pages.components.text import label, plain
 
 

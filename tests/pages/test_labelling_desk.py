@@ -10,8 +10,8 @@ from calibrate.types import Label, TraceFilter
 from calibrate.workflow.sampling import sample as sampling
 from db import Store, open_store
 from db.labels import Place
-from pages.components import labelling_desk
-from pages.components.labelling_desk import Desk, Turn
+from pages.components.labelling import desk as labelling_desk
+from pages.components.labelling.desk import Desk, Turn
 from tests.workflow.making import NOW, fill
 
 

@@ -56,7 +56,7 @@ def made(store: Store, **given: Any) -> ThresholdsFile:
 @pytest.mark.parametrize("kind", ["any", "logistic"])
 def test_the_file_flags_what_the_ensemble_flagged(ready: Store, tmp_path: Path, kind: str) -> None:
     report = build(ready, kind)
-    ensemble.save(ready, NAME, report, by="ann", now=NOW)
+    ensemble.save(ready, NAME, ensemble.document_of(report), by="ann", now=NOW)
     out = tmp_path / "thresholds.json"
     off: Any = {A: "off", B: "off"}
     release.release(ready, ReleaseRequest(ensembles=[NAME], tiers=off, by="ann"), now=NOW, out=out)

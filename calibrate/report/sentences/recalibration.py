@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from calibrate.report.numbers import count
 from calibrate.report.sentences import figures, impact, recheck
-from calibrate.report.sentences.evidence import uneven
+from calibrate.report.sentences.labels import uneven
 from calibrate.workflow.upgrade.planning import Plan
 from calibrate.workflow.upgrade.recalibrate import Outcome, Redone
 

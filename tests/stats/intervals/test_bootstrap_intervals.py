@@ -37,12 +37,6 @@ def test_the_ends_are_no_further_out_than_draws_can_tell() -> None:
     assert many == pytest.approx((norm.ppf(5 / 1000), norm.ppf(1 - 5 / 1000)), rel=0.03)
 
 
-def test_the_upper_end_may_have_draws_of_its_own() -> None:
-    low, high = bounds(bootstrap_intervals.percentile_interval(0.0, NORMAL - 1, Verdicts(500, 500), high=NORMAL + 1))
-    assert (low, high) == pytest.approx((-1 - norm.ppf(0.975), 1 + norm.ppf(0.975)), rel=0.02)
-    assert bootstrap_intervals.percentile_interval(0.0, NORMAL, Verdicts(9, 9), high=np.full(9, np.nan)).low is None
-
-
 @pytest.mark.parametrize("area", [0.0, 0.3, 0.62, 0.95, 1.0])
 def test_aurocs_bounds_are_as_far_as_hanley_and_mcneils_variance_there_allows(area: float) -> None:
     """Their variance by Q1 and Q2, with (n + m) / 2 - 1 in place of n - 1 and m - 1 (Newcombe's method 5)."""

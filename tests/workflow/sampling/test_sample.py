@@ -15,7 +15,7 @@ from scipy.stats import chisquare
 
 from calibrate.cli import main
 from calibrate.errors import BadInput
-from calibrate.report.sentences import sampling as sentences
+from calibrate.report.sentences import labels
 from calibrate.stats.sampling.designs import Cut
 from calibrate.types import Label, Member, Sample, TraceFilter
 from calibrate.workflow.evidence import evidence, loading
@@ -348,7 +348,7 @@ def test_a_plan_asks_the_newest_labels_even_where_older_ones_promise_more() -> N
             light.labels.add(key, label, sample_id=light.samples.list()[0].id, now=NOW)
         known = plan(light, ALL, wish=0.1, precision=0.9, prevalence=0.1)
         assert known.sample == (name if name == "older" else None)
-    assert "newer no threshold is known to reach a precision of 0.9" in str(sentences.doubt(known.doubt))
+    assert "newer no threshold is known to reach a precision of 0.9" in str(labels.doubt(known.doubt))
 
 
 def test_a_plan_takes_thresholds_that_there_are_and_says_where_labels_know_of_none() -> None:
@@ -361,9 +361,9 @@ def test_a_plan_takes_thresholds_that_there_are_and_says_where_labels_know_of_no
         said = "hallucinated" if place % 2 else "clean"
         light.labels.add(member.trace_pk, Label("", "ann", said), sample_id=drawn.id, now=NOW)  # type: ignore[arg-type]
     assert "no threshold is known to reach a precision of 0.95" in str(
-        sentences.doubt(plan(light, ALL, wish=0.1, precision=0.95, prevalence=0.1).doubt)
+        labels.doubt(plan(light, ALL, wish=0.1, precision=0.95, prevalence=0.1).doubt)
     )
     assert "flagging everything has a precision of 0.5" in str(
-        sentences.doubt(plan(light, ALL, wish=0.1, precision=0.1, prevalence=0.1).doubt)
+        labels.doubt(plan(light, ALL, wish=0.1, precision=0.1, prevalence=0.1).doubt)
     )
     assert plan(light, ALL, wish=0.1, precision=0.45, prevalence=0.1).doubt is None

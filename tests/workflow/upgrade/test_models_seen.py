@@ -9,7 +9,7 @@ import pytest
 from scipy.stats import binomtest
 
 from calibrate.cli import main
-from calibrate.report.sentences import models_seen as sentences
+from calibrate.report.sentences import models as sentences
 from calibrate.types import Interval, Label, Member, Record, Trace, TraceFilter
 from calibrate.workflow.releasing import release
 from calibrate.workflow.upgrade import models_seen as step

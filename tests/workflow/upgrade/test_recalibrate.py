@@ -14,7 +14,7 @@ from sqlalchemy import func, select
 from calibrate.cli import main
 from calibrate.errors import BadInput
 from calibrate.report.sentences import recalibration
-from calibrate.report.sentences.evidence import uneven
+from calibrate.report.sentences.labels import uneven
 from calibrate.runtime import load
 from calibrate.stats.choosing.policies import choose, parse
 from calibrate.types import Label, Member, Record, Score, Source, Trace, TraceFilter

@@ -9,7 +9,7 @@ from pathlib import Path
 import streamlit as st
 
 from calibrate.types import KINDS, Label, Verdict
-from pages.components.trace_card import kind_in_words
+from pages.components.labelling.trace_card import kind_in_words
 
 _HERE = Path(__file__).parent
 # One press answers one trace: held keys, and presses before the next trace is on the screen, are not counted.

@@ -1,8 +1,9 @@
-"""What the newest model, or value of an attribute, changed, in sentences."""
+"""What the newest model, or value of an attribute, changed, and why a model has no baseline, in sentences."""
 
 from __future__ import annotations
 
 from calibrate.report.numbers import count, share
+from calibrate.workflow.detection.baselines import Skipped
 from calibrate.workflow.upgrade.models_seen import NoStep, Seen, Step
 
 
@@ -29,3 +30,10 @@ def no_step(missing: NoStep) -> str:
         newer, older = missing.names
         return f"neither is the newer one: {newer} and {older} first answered on the same day"
     return "once traces of two of them are labelled, this says whether the newer one hallucinates less"
+
+
+def skipped(row: Skipped) -> str:
+    """Say why a statistic has no baseline: "5 of 5 clean traces: no tokens were logged"."""
+    if not row.traces:
+        return "; ".join(reason for reason, _ in row.reasons)
+    return "; ".join(f"{count(n)} of {count(row.traces, 'clean trace')}: {reason}" for reason, n in row.reasons)

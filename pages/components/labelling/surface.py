@@ -13,8 +13,9 @@ import streamlit as st
 
 from calibrate.types import Sample, Verdict
 from pages import shell
-from pages.components import labelling_desk, trace_card, verdict_bar
-from pages.components.labelling_desk import Desk, Turn
+from pages.components.labelling import desk as labelling_desk
+from pages.components.labelling import trace_card, verdict_bar
+from pages.components.labelling.desk import Desk, Turn
 
 
 def desk_for(name: str, sample: Sample, labeller: str, *, only_open: bool = False) -> Desk:

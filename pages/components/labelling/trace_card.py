@@ -19,7 +19,7 @@ from calibrate.backends.text.citations import citations
 from calibrate.report.numbers import count, decimals, minute, number
 from calibrate.sanitize import visible
 from calibrate.types import Evidence, Source, Span, Trace
-from pages.components.segments import Mark, segments
+from pages.components.labelling.segments import Mark, segments
 
 HEIGHT = "max(26rem, calc(100dvh - 21rem))"
 MOST_SOURCES = 500

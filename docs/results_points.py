@@ -9,7 +9,8 @@ import numpy as np
 
 from calibrate import registry
 from calibrate.orientation import SIGNS
-from calibrate.stats.choosing.policies import choose, parse
+from calibrate.stats.choosing.choose import choose
+from calibrate.stats.choosing.policy import parse
 from calibrate.stats.fitting.folds import deal_folds
 from calibrate.stats.intervals.bootstrap import Units
 from calibrate.stats.intervals.sweep_intervals import figures

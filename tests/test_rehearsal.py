@@ -18,7 +18,8 @@ from scipy.stats import ks_2samp
 
 from calibrate.report.sentences import drift as sentences
 from calibrate.runtime import decide, load
-from calibrate.stats.choosing.policies import choose, parse
+from calibrate.stats.choosing.choose import choose
+from calibrate.stats.choosing.policy import parse
 from calibrate.stats.sweep.sweep import sweep
 from calibrate.types import Label, Record, Trace, TraceFilter
 from calibrate.workflow.detection import detect

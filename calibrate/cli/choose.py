@@ -15,8 +15,8 @@ from calibrate.cli.evidence import describe_params, load_labelled
 from calibrate.errors import BadInput
 from calibrate.report.sentences import certification, figures
 from calibrate.report.sentences.labels import uneven
-from calibrate.stats.choosing import policies
-from calibrate.stats.choosing.chance import chance_below
+from calibrate.stats.choosing.chance_below_target import chance_below
+from calibrate.stats.choosing.policy import parse
 from calibrate.types import Guarantee, Interval, OperatingPoint
 from calibrate.workflow.certification import attempts, certify
 from calibrate.workflow.evidence import evidence, loading, traffic
@@ -79,7 +79,7 @@ def run(args: Namespace) -> Answer:
     data = load_labelled(store, args)
     if args.strength == "certified":
         return _certified(store, data, args)
-    policy = policies.parse(args.policy)
+    policy = parse(args.policy)
     if data.sweep.missing and policy.kind != "manual":
         raise BadInput(f"{data.config.name}: {figures.missing(data.sweep)}")
     pool = traffic.scored_traffic(store, data) if policy.kind == "alerts" else None
@@ -116,7 +116,7 @@ def run(args: Namespace) -> Answer:
 
 def _certified(store: Store, data: evidence.Evidence, args: Namespace) -> Answer:
     """Report the point that is certified already; certifying takes labels, so `choose` alone cannot."""
-    policy = policies.parse(args.policy)
+    policy = parse(args.policy)
     newest = attempts.latest_status(store, data.config.name, config_id=data.config.id)
     if policy.kind != "precision":
         raise BadInput(f"the policy {policy} cannot be certified, only a precision can: write precision>=0.7")

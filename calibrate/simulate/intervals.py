@@ -10,7 +10,8 @@ import numpy as np
 from calibrate.simulate.scenarios import TARGET, Floats, Traffic
 from calibrate.simulate.trials import Labelled, design_of, draw
 from calibrate.stats.choosing.bounded import Bounded, bounded
-from calibrate.stats.choosing.policies import Policy, choose
+from calibrate.stats.choosing.choose import choose
+from calibrate.stats.choosing.policy import Policy
 from calibrate.stats.intervals.bootstrap import Order
 from calibrate.stats.intervals.ranking import FEW, rank_with_intervals
 from calibrate.stats.intervals.sweep_intervals import figures

@@ -11,7 +11,8 @@ import numpy as np
 
 from calibrate.simulate.scenarios import TARGET, Ints, Traffic
 from calibrate.simulate.trials import draw, fresh_flagged, walked
-from calibrate.stats.certification.planning import NODES, Walk, build_ladder
+from calibrate.stats.certification.ladder import NODES, build_ladder
+from calibrate.stats.certification.walks import Walk
 from calibrate.stats.fitting.ridge import fit_ridge
 from calibrate.stats.intervals.exact_tests import ALPHA
 

@@ -7,16 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from calibrate.simulate.scenarios import FRESH, GROUP, TARGET, Bools, Floats, Ints, Traffic
-from calibrate.stats.certification.certify import STAGE_A_SHARE
-from calibrate.stats.certification.planning import (
-    Ladder,
-    Walk,
-    best_walk,
-    build_ladder,
-    draw_rings,
-    labels_needed,
-    local_weights,
-)
+from calibrate.stats.certification.ladder import Ladder, build_ladder, local_weights
+from calibrate.stats.certification.stage_a import STAGE_A_SHARE
+from calibrate.stats.certification.walks import Walk, best_walk, draw_rings, labels_needed
 from calibrate.stats.intervals.exact_tests import binomial_p, level, walk_down
 from calibrate.stats.sampling.designs import allocate
 from calibrate.stats.sweep.clusters import first_of_each

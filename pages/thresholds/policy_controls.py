@@ -9,8 +9,7 @@ from typing import Literal
 
 import streamlit as st
 
-from calibrate.stats.choosing.policies import Policy
-from calibrate.stats.choosing.policy import Kind
+from calibrate.stats.choosing.policy import Kind, Policy
 from calibrate.types import Strength
 from calibrate.workflow.evidence import evidence
 from db import Store

@@ -8,7 +8,7 @@ import streamlit as st
 
 from calibrate import registry
 from calibrate.report.sentences import probability as sentences
-from calibrate.stats.choosing.policies import NotEnoughLabels
+from calibrate.stats.choosing.choose import NotEnoughLabels
 from calibrate.stats.fitting.probability_maps import MapCurve
 from calibrate.stats.fitting.reliability import Reliability
 from calibrate.workflow.tuning import probability as step

@@ -7,7 +7,7 @@ from dataclasses import replace
 import streamlit as st
 
 from calibrate.report.sentences import figures as wording
-from calibrate.stats.choosing.policies import Policy
+from calibrate.stats.choosing.policy import Policy
 from calibrate.workflow.detection import configurations
 from calibrate.workflow.evidence import evidence, traffic
 from calibrate.workflow.tuning import operating_points

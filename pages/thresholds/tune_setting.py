@@ -12,9 +12,9 @@ import streamlit as st
 
 from calibrate.errors import BadInput, TouchstoneError
 from calibrate.report.numbers import limit, number
-from calibrate.stats.choosing.chance import chance_below
-from calibrate.stats.choosing.policies import Policy, Pool
-from calibrate.stats.choosing.policy import parse
+from calibrate.stats.choosing.chance_below_target import chance_below
+from calibrate.stats.choosing.policy import Policy, parse
+from calibrate.stats.choosing.pool import Pool
 from calibrate.types import OperatingPoint, Strength
 from calibrate.workflow.certification import attempts, certify
 from calibrate.workflow.evidence import evidence

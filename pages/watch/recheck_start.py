@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 
-from calibrate.stats.choosing.policies import parse
+from calibrate.stats.choosing.policy import parse
 from calibrate.thresholds.model import DetectorEntry
 from calibrate.workflow.watching import recheck as step
 from db import Store

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from calibrate.stats.choosing.policies import parse
+from calibrate.stats.choosing.policy import parse
 from calibrate.types import Label, Score, Source, Trace
 from calibrate.workflow.evidence import loading
 from calibrate.workflow.tuning import operating_points

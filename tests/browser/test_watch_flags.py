@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from calibrate.stats.choosing.policies import parse
+from calibrate.stats.choosing.policy import parse
 from calibrate.types import TraceFilter
 from calibrate.workflow.evidence import loading
 from calibrate.workflow.releasing import release

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from calibrate.stats.choosing.policies import Policy
+from calibrate.stats.choosing.policy import Policy
 from calibrate.types import TraceFilter
 from calibrate.workflow.sampling.sizing import Plan
 from db import open_store

@@ -13,7 +13,7 @@ import pytest
 
 from calibrate import registry
 from calibrate.ingest import ImportReport
-from calibrate.stats.choosing.policies import Policy
+from calibrate.stats.choosing.policy import Policy
 from calibrate.thresholds import Change
 from calibrate.types import FlagWhen, Guarantee, Interval, Sample, TraceFilter, Usage
 from calibrate.workflow.detection.detectors import Coverage, Measured, Overview, Status

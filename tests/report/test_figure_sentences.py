@@ -8,7 +8,8 @@ from dataclasses import replace
 import pytest
 
 from calibrate.report.sentences.figures import cautions, interval, missing, sentence, why
-from calibrate.stats.choosing.policies import choose, choose_bounded, parse
+from calibrate.stats.choosing.choose import choose, choose_bounded
+from calibrate.stats.choosing.policy import parse
 from calibrate.stats.sweep.sweep import sweep
 from calibrate.types import Guarantee, Interval, OperatingPoint, Unmet, UnmetReason
 

@@ -20,7 +20,8 @@ from calibrate.simulate.intervals import coverage, labels_like, misses
 from calibrate.simulate.scenarios import FRESH, SIZE, TARGET, Traffic, grid, stress
 from calibrate.simulate.targets import measure
 from calibrate.simulate.trials import certification, draw, fresh_flagged
-from calibrate.stats.certification.planning import Walk, build_ladder
+from calibrate.stats.certification.ladder import build_ladder
+from calibrate.stats.certification.walks import Walk
 from calibrate.stats.sampling.designs import allocate
 
 REPLICATIONS = 200

@@ -61,7 +61,7 @@ def test_the_file_flags_what_the_ensemble_flagged(ready: Store, tmp_path: Path, 
     off: Any = {A: "off", B: "off"}
     release.release(ready, ReleaseRequest(ensembles=[NAME], tiers=off, by="ann"), now=NOW, out=out)
     file = load(out)
-    traffic = report.gathered.material.traffic
+    traffic = report.gathered.training.traffic
     expected = report.rule.score(traffic) >= (report.signal.threshold or 0)
     rows = [{name: None if np.isnan(v[row]) else v[row] for name, v in traffic.items()} for row in range(120)]
     assert [decide(file, row).flags == (NAME,) for row in rows] == expected.tolist()

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from sqlalchemy import insert
 
-from calibrate.stats.choosing.policies import parse
+from calibrate.stats.choosing.policy import parse
 from calibrate.types import Label, Member, OperatingPoint, Record, Sample, Score, Source, Trace, TraceFilter
 from calibrate.workflow.evidence import loading
 from calibrate.workflow.tuning import operating_points

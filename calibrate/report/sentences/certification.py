@@ -5,7 +5,7 @@ from __future__ import annotations
 from calibrate.orientation import SIGNS
 from calibrate.report.numbers import count, estimate, exact_share, number, share
 from calibrate.stats.certification.certificates import NotCertifiable, Plan, Shortfall, ShortfallReason, Step
-from calibrate.stats.certification.planning import POWER, SIZES
+from calibrate.stats.certification.walks import POWER, SIZES
 from calibrate.workflow.certification.attempts import CertificationStatus, Outcome
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Literal
 
-from calibrate.stats.certification.planning import Ladder
+from calibrate.stats.certification.ladder import Ladder
 from calibrate.stats.sweep.design import Floats
 from calibrate.types import FlagWhen, Interval
 

@@ -14,8 +14,8 @@ from numpy.typing import ArrayLike
 
 from calibrate.errors import BadInput
 from calibrate.orientation import suspicion
-from calibrate.stats.choosing.choosers import best_point, pick_point
 from calibrate.stats.choosing.policy import Policy
+from calibrate.stats.choosing.rules import best_point, pick_point
 from calibrate.stats.fitting.smoothed_curve import features_of, smooth_curves
 from calibrate.stats.intervals.bootstrap import BLOCK, RESAMPLES, Areas, Order, Units, draw_counts
 from calibrate.stats.sweep.curves import Curve

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from calibrate.orientation import flags, reaches, suspicion
-from calibrate.stats.ensembles.material import Material, scored
+from calibrate.stats.ensembles.training_data import TrainingData, scored
 from calibrate.stats.sweep.design import Bools, Floats
 
 
@@ -56,12 +56,12 @@ def flags_at_cut(scores: Floats, threshold: float | None) -> Bools:
     return np.zeros(len(scores), dtype=bool) if threshold is None else reaches(scores, threshold)
 
 
-def thresholds_at_budget(material: Material, budget: float) -> dict[str, float | None]:
+def thresholds_at_budget(training: TrainingData, budget: float) -> dict[str, float | None]:
     """The threshold, in its units, at which each detector alone flags this share of the traffic; None: it cannot.
 
     Parameters
     ----------
-    material : Material
+    training : TrainingData
         Labelled traces beside the traffic they stand for.
     budget : float
         The share of the traffic to flag, between 0 and 1.
@@ -72,19 +72,19 @@ def thresholds_at_budget(material: Material, budget: float) -> dict[str, float |
         By detector, in its units.
     """
     thresholds = {}
-    for name in material.names:
-        side = material.flag_when[name]
-        at = cut_at_budget(suspicion(material.traffic[name], side), material.traffic_weights, budget=budget)
+    for name in training.names:
+        side = training.flag_when[name]
+        at = cut_at_budget(suspicion(training.traffic[name], side), training.traffic_weights, budget=budget)
         thresholds[name] = None if at is None else suspicion(at, side)
     return thresholds
 
 
-def flags_at_thresholds(material: Material, thresholds: Mapping[str, float | None]) -> dict[str, Bools]:
+def flags_at_thresholds(training: TrainingData, thresholds: Mapping[str, float | None]) -> dict[str, Bools]:
     """What each detector flags of the labelled traces at its threshold.
 
     Parameters
     ----------
-    material : Material
+    training : TrainingData
         Labelled traces beside the traffic they stand for.
     thresholds : mapping of str to float or None
         By detector, in its units; None flags nothing.
@@ -95,8 +95,8 @@ def flags_at_thresholds(material: Material, thresholds: Mapping[str, float | Non
         By detector.
     """
     return {
-        name: np.zeros(len(material.labels), dtype=bool)
+        name: np.zeros(len(training.labels), dtype=bool)
         if at is None
-        else flags(material.scores[name], at, material.flag_when[name])
+        else flags(training.scores[name], at, training.flag_when[name])
         for name, at in sorted(thresholds.items())
     }

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from calibrate.stats.ensembles import combine
-from calibrate.stats.ensembles.material import Material
 from calibrate.stats.ensembles.nested_cv import apply_rule
 from calibrate.stats.ensembles.performance import measure_performance
 from calibrate.stats.ensembles.rules import Cascade, Rule
+from calibrate.stats.ensembles.training_data import TrainingData
 from calibrate.types import Interval
 
 SHARES = (0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.6, 0.8, 1.0)
@@ -55,12 +55,12 @@ class Frontier:
     steps: tuple[Step, ...]
 
 
-def frontier(material: Material, price: Price, *, budget: float, shares: Sequence[float] = SHARES) -> Frontier:
+def frontier(training: TrainingData, price: Price, *, budget: float, shares: Sequence[float] = SHARES) -> Frontier:
     """The cascade at every share that its filter can pick out.
 
     Parameters
     ----------
-    material : Material
+    training : TrainingData
         Labelled traces beside the traffic they stand for.
     price : Price
         The expensive detector and what it costs.
@@ -74,19 +74,19 @@ def frontier(material: Material, price: Price, *, budget: float, shares: Sequenc
     Frontier
         Recall and cost at every share that the filter can pick out.
     """
-    cheap = tuple(name for name in material.names if name != price.detector)
-    rules: list[Rule] = [combine.mean_rank(material.of(cheap))]
+    cheap = tuple(name for name in training.names if name != price.detector)
+    rules: list[Rule] = [combine.mean_rank(training.select(cheap))]
     for share in shares:
-        rule = combine.cascade_or_none(material, price.detector, pass_share=share)
+        rule = combine.cascade_or_none(training, price.detector, pass_share=share)
         rules += [] if rule is None else [rule]
-    return Frontier(price, cheap, tuple(_step(rule, material, price, budget=budget) for rule in rules))
+    return Frontier(price, cheap, tuple(_step(rule, training, price, budget=budget) for rule in rules))
 
 
-def _step(rule: Rule, material: Material, price: Price, *, budget: float) -> Step:
+def _step(rule: Rule, training: TrainingData, price: Price, *, budget: float) -> Step:
     share = 0.0
     if isinstance(rule, Cascade):
-        share = float(np.average(rule.passes(material.traffic), weights=material.traffic_weights))
-    recall = measure_performance(material, apply_rule(rule, material, budget=budget)).recall
+        share = float(np.average(rule.passes(training.traffic), weights=training.traffic_weights))
+    recall = measure_performance(training, apply_rule(rule, training, budget=budget)).recall
     traces = 1000 * share
     calls, dollars = (
         None if unit_price is None else unit_price * traces for unit_price in (price.calls, price.dollars)

@@ -13,7 +13,6 @@ import numpy as np
 
 from calibrate.errors import BadInput
 from calibrate.stats.ensembles.budget_cuts import cut_at_budget
-from calibrate.stats.ensembles.material import Material, scored
 from calibrate.stats.ensembles.rules import (  # fmt: skip
     Cascade,
     Fixed,
@@ -23,6 +22,7 @@ from calibrate.stats.ensembles.rules import (  # fmt: skip
     Vote,
     Weighted,
 )
+from calibrate.stats.ensembles.training_data import TrainingData, scored
 from calibrate.stats.fitting.ridge import fit_ridge
 from calibrate.stats.sweep.design import Floats
 
@@ -47,14 +47,14 @@ class Recipe:
     pass_share: float = PASS
 
 
-def build_rule(recipe: Recipe, material: Material) -> Rule:
+def build_rule(recipe: Recipe, training: TrainingData) -> Rule:
     """The ensemble this recipe makes of these traces.
 
     Parameters
     ----------
     recipe : Recipe
         What ensemble to build.
-    material : Material
+    training : TrainingData
         Labelled traces beside the traffic they stand for.
 
     Returns
@@ -67,25 +67,25 @@ def build_rule(recipe: Recipe, material: Material) -> Rule:
     BadInput
         Where it cannot be built.
     """
-    names, n = material.names, len(material.names)
+    names, n = training.names, len(training.names)
     if recipe.kind == "k_of_n":
         k = recipe.k
         if not 1 <= k <= n:
             raise BadInput(f"{k} of {n} detectors cannot flag: choose k from 1 to {n}")
         if recipe.thresholds:
-            return Fixed(k, {name: (material.flag_when[name], recipe.thresholds[name]) for name in names})
-        return Vote(k, material.standings)
+            return Fixed(k, {name: (training.flag_when[name], recipe.thresholds[name]) for name in names})
+        return Vote(k, training.standings)
     if recipe.kind == "cascade":
-        return cascade(material, recipe.expensive, pass_share=recipe.pass_share)
-    return logistic(material) if material.positives >= FEW else mean_rank(material)
+        return cascade(training, recipe.expensive, pass_share=recipe.pass_share)
+    return logistic(training) if training.positives >= FEW else mean_rank(training)
 
 
-def mean_rank(material: Material) -> Weighted:
+def mean_rank(training: TrainingData) -> Weighted:
     """The mean of the detectors' rank-normal scores, which is fitted to no label.
 
     Parameters
     ----------
-    material : Material
+    training : TrainingData
         Labelled traces beside the traffic they stand for.
 
     Returns
@@ -93,17 +93,17 @@ def mean_rank(material: Material) -> Weighted:
     Weighted
         Equal weights.
     """
-    return Weighted(dict.fromkeys(material.names, 1.0), material.standings)
+    return Weighted(dict.fromkeys(training.names, 1.0), training.standings)
 
 
-def cascade(material: Material, expensive: str, *, pass_share: float) -> Cascade:
+def cascade(training: TrainingData, expensive: str, *, pass_share: float) -> Cascade:
     """Ask an expensive detector about a share of the traffic only.
 
     The mean rank-normal score of the other detectors says which.
 
     Parameters
     ----------
-    material : Material
+    training : TrainingData
         Labelled traces beside the traffic they stand for.
     expensive : str
         The detector that is asked last.
@@ -120,11 +120,11 @@ def cascade(material: Material, expensive: str, *, pass_share: float) -> Cascade
     BadInput
         For one detector only, a share out of range, and a filter too coarse for it.
     """
-    if expensive not in material.names or len(material.names) < 2:
+    if expensive not in training.names or len(training.names) < 2:
         raise BadInput("a cascade needs a cheap detector and an expensive one: name at least two")
     if not 0 < pass_share <= 1:
         raise BadInput(f"a cascade that passes {pass_share:g} of the traffic: give a share above 0, up to 1")
-    rule = cascade_or_none(material, expensive, pass_share=pass_share)
+    rule = cascade_or_none(training, expensive, pass_share=pass_share)
     if rule is None:
         raise BadInput(
             f"the filter cannot pick {pass_share:.0%} of the traffic: more than that shares its most suspicious score; "
@@ -133,12 +133,12 @@ def cascade(material: Material, expensive: str, *, pass_share: float) -> Cascade
     return rule
 
 
-def cascade_or_none(material: Material, expensive: str, *, pass_share: float) -> Cascade | None:
+def cascade_or_none(training: TrainingData, expensive: str, *, pass_share: float) -> Cascade | None:
     """A cascade, or None where more than its share of the traffic has the filter's most suspicious score.
 
     Parameters
     ----------
-    material : Material
+    training : TrainingData
         Labelled traces beside the traffic they stand for.
     expensive : str
         The detector that is asked last.
@@ -150,21 +150,21 @@ def cascade_or_none(material: Material, expensive: str, *, pass_share: float) ->
     Cascade or None
         The rule, if the filter can pick out such a share.
     """
-    first = mean_rank(material.of([name for name in material.names if name != expensive]))
+    first = mean_rank(training.select([name for name in training.names if name != expensive]))
     pass_at = None
     if pass_share < 1:
-        pass_at = cut_at_budget(first.score(material.traffic), material.traffic_weights, budget=pass_share)
+        pass_at = cut_at_budget(first.score(training.traffic), training.traffic_weights, budget=pass_share)
         if pass_at is None:
             return None
-    return Cascade(first, pass_at, expensive, material.standings[expensive])
+    return Cascade(first, pass_at, expensive, training.standings[expensive])
 
 
-def logistic(material: Material, *, c: float = C) -> Logistic:
+def logistic(training: TrainingData, *, c: float = C) -> Logistic:
     """A weighted ridge logistic on standardised scores, with an indicator for each detector that misses some.
 
     Parameters
     ----------
-    material : Material
+    training : TrainingData
         Labelled traces beside the traffic they stand for.
     c : float
         Prior variance of a coefficient, as scikit-learn's C.
@@ -174,18 +174,18 @@ def logistic(material: Material, *, c: float = C) -> Logistic:
     Logistic
         Coefficients in the detectors' units.
     """
-    inputs = inputs_of(material)
-    design = design_matrix(material.scores, inputs, has_gaps(material))
-    fitted = fit_ridge(design, material.labels.astype(np.float64), material.weights / material.weights.mean(), c=c)
-    return _with_coefficients(inputs, has_gaps(material), fitted.coefficients)
+    inputs = inputs_of(training)
+    design = design_matrix(training.scores, inputs, has_gaps(training))
+    fitted = fit_ridge(design, training.labels.astype(np.float64), training.weights / training.weights.mean(), c=c)
+    return _with_coefficients(inputs, has_gaps(training), fitted.coefficients)
 
 
-def inputs_of(material: Material) -> dict[str, Input]:
+def inputs_of(training: TrainingData) -> dict[str, Input]:
     """Centre and spread of each detector in the traffic.
 
     Parameters
     ----------
-    material : Material
+    training : TrainingData
         Labelled traces beside the traffic they stand for.
 
     Returns
@@ -194,22 +194,22 @@ def inputs_of(material: Material) -> dict[str, Input]:
         By detector, without coefficients.
     """
     inputs = {}
-    for name in material.names:
-        values, weights = scored(material.traffic[name], material.traffic_weights)
+    for name in training.names:
+        values, weights = scored(training.traffic[name], training.traffic_weights)
         centre = float(np.average(values, weights=weights)) if len(values) else 0.0
         spread = float(np.sqrt(np.average((values - centre) ** 2, weights=weights))) if len(values) else 0.0
         # Scores that do not differ tell nothing: they are 0 whatever they are divided by.
         wide = spread > 1e-12 * max(1.0, abs(centre))
-        inputs[name] = Input(material.flag_when[name], centre, spread if wide else 1.0)
+        inputs[name] = Input(training.flag_when[name], centre, spread if wide else 1.0)
     return inputs
 
 
-def has_gaps(material: Material) -> tuple[str, ...]:
+def has_gaps(training: TrainingData) -> tuple[str, ...]:
     """The detectors that miss a score, among labels or traffic.
 
     Parameters
     ----------
-    material : Material
+    training : TrainingData
         Labelled traces beside the traffic they stand for.
 
     Returns
@@ -217,8 +217,8 @@ def has_gaps(material: Material) -> tuple[str, ...]:
     tuple of str
         Names in alphabetical order.
     """
-    both = (material.scores, material.traffic)
-    return tuple(name for name in material.names if any(not np.isfinite(columns[name]).all() for columns in both))
+    both = (training.scores, training.traffic)
+    return tuple(name for name in training.names if any(not np.isfinite(columns[name]).all() for columns in both))
 
 
 def design_matrix(scores: Mapping[str, Floats], inputs: Mapping[str, Input], gaps: Sequence[str]) -> Floats:

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from calibrate.orientation import suspicion
-from calibrate.stats.ensembles.material import Material
 from calibrate.stats.ensembles.performance import measure_flags
+from calibrate.stats.ensembles.training_data import TrainingData
 from calibrate.stats.sweep.design import Bools, Floats, Ints
 from calibrate.types import Interval
 
@@ -32,12 +32,12 @@ class Correlation:
     n: Ints
 
 
-def joint_false_positives(material: Material, flags: Mapping[str, Bools]) -> tuple[Joint, ...]:
+def joint_false_positives(training: TrainingData, flags: Mapping[str, Bools]) -> tuple[Joint, ...]:
     """How many clean traces at least 1, 2, ... of the detectors flag.
 
     Parameters
     ----------
-    material : Material
+    training : TrainingData
         Labelled traces beside the traffic they stand for.
     flags : mapping of str to array of bool, shape (labels,)
         What each detector flags.
@@ -51,15 +51,15 @@ def joint_false_positives(material: Material, flags: Mapping[str, Bools]) -> tup
         return ()
     each = np.stack([flags[name] for name in sorted(flags)])
     together = each.sum(axis=0) >= np.arange(1, len(each) + 1)[:, None]
-    return tuple(Joint(k, measure_flags(material, rows).fpr) for k, rows in enumerate(together, start=1))
+    return tuple(Joint(k, measure_flags(training, rows).fpr) for k, rows in enumerate(together, start=1))
 
 
-def correlation(material: Material) -> Correlation:
+def correlation(training: TrainingData) -> Correlation:
     """Rank correlation of the detectors among clean labels, weighted as the traffic has them.
 
     Parameters
     ----------
-    material : Material
+    training : TrainingData
         Labelled traces beside the traffic they stand for.
 
     Returns
@@ -67,9 +67,9 @@ def correlation(material: Material) -> Correlation:
     Correlation
         Spearman's, by pair of detectors.
     """
-    clean, names = ~material.labels, material.names
-    w = material.weights[clean]
-    columns = [suspicion(material.scores[name][clean], material.flag_when[name]) for name in names]
+    clean, names = ~training.labels, training.names
+    w = training.weights[clean]
+    columns = [suspicion(training.scores[name][clean], training.flag_when[name]) for name in names]
     rho = np.full((len(names), len(names)), np.nan)
     n = np.zeros((len(names), len(names)), dtype=np.int64)
     for i, first in enumerate(columns):

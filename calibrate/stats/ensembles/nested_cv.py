@@ -11,9 +11,9 @@ import numpy as np
 
 from calibrate.stats.ensembles.budget_cuts import cut_at_budget, flags_at_cut, thresholds_at_budget
 from calibrate.stats.ensembles.combine import FEW, C, Recipe, build_rule, design_matrix, has_gaps, inputs_of
-from calibrate.stats.ensembles.material import Material
 from calibrate.stats.ensembles.performance import Judged
 from calibrate.stats.ensembles.rules import Fixed, Rule, Vote
+from calibrate.stats.ensembles.training_data import TrainingData
 from calibrate.stats.fitting.folds import deal_folds
 from calibrate.stats.fitting.ridge import fit_ridge
 from calibrate.stats.intervals.bootstrap import Units, weighted_auroc
@@ -23,12 +23,14 @@ REPEATS = 10
 FOLDS = 5
 
 
-def repeat_folds(material: Material, *, rng: np.random.Generator, repeats: int = REPEATS, folds: int = FOLDS) -> Ints:
+def repeat_folds(
+    training: TrainingData, *, rng: np.random.Generator, repeats: int = REPEATS, folds: int = FOLDS
+) -> Ints:
     """Deal folds several times, whole groups at a time.
 
     Parameters
     ----------
-    material : Material
+    training : TrainingData
         Labelled traces beside the traffic they stand for.
     rng : Generator
         Source of the random draws.
@@ -42,18 +44,18 @@ def repeat_folds(material: Material, *, rng: np.random.Generator, repeats: int =
     array of int, shape (repeats, labels)
         Fold numbers from 0.
     """
-    units = Units.among(material.groups).of
-    return np.stack([deal_folds(material.labels, units, folds=folds, rng=rng) for _ in range(repeats)])
+    units = Units.among(training.groups).of
+    return np.stack([deal_folds(training.labels, units, folds=folds, rng=rng) for _ in range(repeats)])
 
 
-def judge_recipe(recipe: Recipe, material: Material, folds: Ints, *, budget: float) -> Judged:
+def judge_recipe(recipe: Recipe, training: TrainingData, folds: Ints, *, budget: float) -> Judged:
     """What the recipe's rule flags of each trace at the alert budget when made without the trace's fold.
 
     Parameters
     ----------
     recipe : Recipe
         What ensemble to build.
-    material : Material
+    training : TrainingData
         Labelled traces beside the traffic they stand for.
     folds : array of int, shape (repeats, labels)
         The fold of every label in every repeat.
@@ -65,20 +67,20 @@ def judge_recipe(recipe: Recipe, material: Material, folds: Ints, *, budget: flo
     Judged
         Flags and scores; one repeat for a rule that sees no labels.
     """
-    if recipe.kind == "logistic" and material.positives >= FEW:
-        return _refitted(material, folds, budget=budget)
+    if recipe.kind == "logistic" and training.positives >= FEW:
+        return _refitted(training, folds, budget=budget)
     # The rule sees no labels: made once, it is the same in every fold.
-    return apply_rule(build_rule(recipe, material), material, budget=budget)
+    return apply_rule(build_rule(recipe, training), training, budget=budget)
 
 
-def judge_single(name: str, material: Material, *, budget: float) -> Judged:
+def judge_single(name: str, training: TrainingData, *, budget: float) -> Judged:
     """One detector alone; it is fitted to nothing.
 
     Parameters
     ----------
     name : str
         The detector.
-    material : Material
+    training : TrainingData
         Labelled traces beside the traffic they stand for.
     budget : float
         The share of the traffic to flag, between 0 and 1.
@@ -88,10 +90,10 @@ def judge_single(name: str, material: Material, *, budget: float) -> Judged:
     Judged
         Flags and scores, one repeat.
     """
-    return apply_rule(Vote(1, {name: material.standings[name]}), material, budget=budget)
+    return apply_rule(Vote(1, {name: training.standings[name]}), training, budget=budget)
 
 
-def judge_best_single(material: Material, folds: Ints, *, budget: float) -> Judged:
+def judge_best_single(training: TrainingData, folds: Ints, *, budget: float) -> Judged:
     """The detector that ranks best in each training fold, applied to the fold left out.
 
     One of those that can flag so little; the best by AUROC, a missing score being the least suspicious: at a few
@@ -99,7 +101,7 @@ def judge_best_single(material: Material, folds: Ints, *, budget: float) -> Judg
 
     Parameters
     ----------
-    material : Material
+    training : TrainingData
         Labelled traces beside the traffic they stand for.
     folds : array of int, shape (repeats, labels)
         The fold of every label in every repeat.
@@ -111,19 +113,19 @@ def judge_best_single(material: Material, folds: Ints, *, budget: float) -> Judg
     Judged
         Flags and scores of the detector chosen for each fold.
     """
-    singles = [judge_single(name, material, budget=budget) for name in _able_detectors(material, budget=budget)]
+    singles = [judge_single(name, training, budget=budget) for name in _able_detectors(training, budget=budget)]
     flags, scores = (np.stack([getattr(single, part)[0] for single in singles]) for part in ("flags", "scores"))
-    chosen = np.stack([np.argmax(_areas(material, scores, repeat), axis=0)[repeat] for repeat in folds])
-    rows = np.arange(len(material.labels))
+    chosen = np.stack([np.argmax(_areas(training, scores, repeat), axis=0)[repeat] for repeat in folds])
+    rows = np.arange(len(training.labels))
     return Judged(flags[chosen, rows], scores[chosen, rows], folds)
 
 
-def best_single(material: Material, *, budget: float) -> str:
+def best_single(training: TrainingData, *, budget: float) -> str:
     """The detector that ranks best on all the labels, of those that can flag so little.
 
     Parameters
     ----------
-    material : Material
+    training : TrainingData
         Labelled traces beside the traffic they stand for.
     budget : float
         The share of the traffic to flag, between 0 and 1.
@@ -133,25 +135,25 @@ def best_single(material: Material, *, budget: float) -> str:
     str
         Its name.
     """
-    nowhere, names = np.full(len(material.labels), -1), _able_detectors(material, budget=budget)
-    scores = np.stack([judge_single(name, material, budget=budget).scores[0] for name in names])
-    return names[int(np.argmax(_areas(material, scores, nowhere, folds=1)[:, 0]))]
+    nowhere, names = np.full(len(training.labels), -1), _able_detectors(training, budget=budget)
+    scores = np.stack([judge_single(name, training, budget=budget).scores[0] for name in names])
+    return names[int(np.argmax(_areas(training, scores, nowhere, folds=1)[:, 0]))]
 
 
-def _able_detectors(material: Material, *, budget: float) -> tuple[str, ...]:
+def _able_detectors(training: TrainingData, *, budget: float) -> tuple[str, ...]:
     """The detectors that can flag no more than this share of the traffic, and some; all where none can."""
-    cuts = thresholds_at_budget(material, budget)
-    return tuple(name for name in material.names if cuts[name] is not None) or material.names
+    cuts = thresholds_at_budget(training, budget)
+    return tuple(name for name in training.names if cuts[name] is not None) or training.names
 
 
-def apply_rule(rule: Rule, material: Material, *, budget: float) -> Judged:
+def apply_rule(rule: Rule, training: TrainingData, *, budget: float) -> Judged:
     """A rule as it is, at its budget cut.
 
     Parameters
     ----------
     rule : Rule
         The ensemble.
-    material : Material
+    training : TrainingData
         Labelled traces beside the traffic they stand for.
     budget : float
         The share of the traffic to flag, between 0 and 1.
@@ -161,18 +163,18 @@ def apply_rule(rule: Rule, material: Material, *, budget: float) -> Judged:
     Judged
         Flags and scores, one repeat.
     """
-    scores = rule.score(material.scores)
-    return Judged(flags_at_cut(scores, budget_cut(rule, material, budget=budget))[None], scores[None])
+    scores = rule.score(training.scores)
+    return Judged(flags_at_cut(scores, budget_cut(rule, training, budget=budget))[None], scores[None])
 
 
-def budget_cut(rule: Rule, material: Material, *, budget: float) -> float | None:
+def budget_cut(rule: Rule, training: TrainingData, *, budget: float) -> float | None:
     """The cut at which the rule flags this share of the traffic; fixed thresholds have theirs already.
 
     Parameters
     ----------
     rule : Rule
         The ensemble.
-    material : Material
+    training : TrainingData
         Labelled traces beside the traffic they stand for.
     budget : float
         The share of the traffic to flag, between 0 and 1.
@@ -184,29 +186,29 @@ def budget_cut(rule: Rule, material: Material, *, budget: float) -> float | None
     """
     if isinstance(rule, Fixed):
         return float(rule.k)
-    return cut_at_budget(rule.score(material.traffic), material.traffic_weights, budget=budget)
+    return cut_at_budget(rule.score(training.traffic), training.traffic_weights, budget=budget)
 
 
-def _areas(material: Material, scores: Floats, held_out: Ints, *, folds: int = FOLDS) -> Floats:
+def _areas(training: TrainingData, scores: Floats, held_out: Ints, *, folds: int = FOLDS) -> Floats:
     """AUROC of every detector outside each fold, shape (detectors, folds)."""
-    inside = np.stack([held_out != fold for fold in range(folds)]) * material.weights
-    return np.nan_to_num(np.stack([weighted_auroc(material.labels, column, inside) for column in scores]), nan=0.5)
+    inside = np.stack([held_out != fold for fold in range(folds)]) * training.weights
+    return np.nan_to_num(np.stack([weighted_auroc(training.labels, column, inside) for column in scores]), nan=0.5)
 
 
-def _refitted(material: Material, folds: Ints, *, budget: float) -> Judged:
+def _refitted(training: TrainingData, folds: Ints, *, budget: float) -> Judged:
     """The logistic rule, fitted without each fold of each repeat and applied to it."""
-    inputs, gaps = inputs_of(material), has_gaps(material)
-    rows, traffic = (design_matrix(columns, inputs, gaps) for columns in (material.scores, material.traffic))
-    weights = material.weights / material.weights.mean()
+    inputs, gaps = inputs_of(training), has_gaps(training)
+    rows, traffic = (design_matrix(columns, inputs, gaps) for columns in (training.scores, training.traffic))
+    weights = training.weights / training.weights.mean()
     flags, scores = np.zeros(folds.shape, dtype=bool), np.zeros(folds.shape)
     for repeat, dealt in enumerate(folds):
         numbers = np.unique(dealt)
         outside = np.stack([dealt != fold for fold in numbers]) * weights
-        labels = np.broadcast_to(material.labels.astype(np.float64), outside.shape)
+        labels = np.broadcast_to(training.labels.astype(np.float64), outside.shape)
         fitted = fit_ridge(rows, labels, outside, c=C).coefficients
         for fold, beta in zip(numbers, fitted, strict=True):
             here = dealt == fold
             scores[repeat, here] = beta[0] + rows[here] @ beta[1:]
-            at = cut_at_budget(beta[0] + traffic @ beta[1:], material.traffic_weights, budget=budget)
+            at = cut_at_budget(beta[0] + traffic @ beta[1:], training.traffic_weights, budget=budget)
             flags[repeat, here] = flags_at_cut(scores[repeat, here], at)
     return Judged(flags, scores, folds)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from calibrate.stats.ensembles.material import Material
+from calibrate.stats.ensembles.training_data import TrainingData
 from calibrate.stats.intervals import bootstrap, bootstrap_intervals
 from calibrate.stats.intervals.binomial_intervals import z_value
 from calibrate.stats.intervals.sweep_intervals import Figures, figures
@@ -53,14 +53,14 @@ class Drawn:
     unseen: tuple[Unseen, Floats] | None
 
 
-def draw_resamples(material: Material, *, rng: np.random.Generator, count: int = RESAMPLES) -> Drawn:
+def draw_resamples(training: TrainingData, *, rng: np.random.Generator, count: int = RESAMPLES) -> Drawn:
     """Draw resamples of the labels, fewer of very many traces.
 
     Groups are drawn whole, and within strata where each lies in one.
 
     Parameters
     ----------
-    material : Material
+    training : TrainingData
         Labelled traces beside the traffic they stand for.
     rng : Generator
         Source of the random draws.
@@ -72,22 +72,22 @@ def draw_resamples(material: Material, *, rng: np.random.Generator, count: int =
     Drawn
         Weights of the labels in every resample.
     """
-    size = max(min(count, CELLS // max(len(material.labels), 1)), min(count, LEAST))
-    units = bootstrap.Units.among(material.groups, material.strata)
-    seen = np.concatenate(list(bootstrap.draw_counts(units, size, rng))) * material.weights
-    unseen = Unseen.of(material.labels, material.weights, units, material.strata)
+    size = max(min(count, CELLS // max(len(training.labels), 1)), min(count, LEAST))
+    units = bootstrap.Units.among(training.groups, training.strata)
+    seen = np.concatenate(list(bootstrap.draw_counts(units, size, rng))) * training.weights
+    unseen = Unseen.of(training.labels, training.weights, units, training.strata)
     wider = None if unseen is None else (unseen, np.concatenate(list(unseen.drawn(size, rng))))
     return Drawn(np.asarray(seen), wider)
 
 
-def measure_performance(material: Material, judged: Judged) -> Performance:
+def measure_performance(training: TrainingData, judged: Judged) -> Performance:
     """The figures of one rule.
 
     Its precision is that of all flags: a repeat counts for as much as it flags.
 
     Parameters
     ----------
-    material : Material
+    training : TrainingData
         Labelled traces beside the traffic they stand for.
     judged : Judged
         What a rule flags and scores, out of fold.
@@ -97,7 +97,7 @@ def measure_performance(material: Material, judged: Judged) -> Performance:
     Performance
         Recall, precision and flag rate with intervals.
     """
-    each = [measure_flags(material, flags) for flags in judged.flags]
+    each = [measure_flags(training, flags) for flags in judged.flags]
     same, flagged = [1.0] * len(each), [repeat.flag_rate.value or 0.0 for repeat in each]
     return Performance(
         recall=_mean([repeat.recall for repeat in each], same),
@@ -106,12 +106,12 @@ def measure_performance(material: Material, judged: Judged) -> Performance:
     )
 
 
-def measure_flags(material: Material, flags: Bools) -> Figures:
+def measure_flags(training: TrainingData, flags: Bools) -> Figures:
     """Measure flags on the labels.
 
     Parameters
     ----------
-    material : Material
+    training : TrainingData
         Labelled traces beside the traffic they stand for.
     flags : array of bool, shape (labels,)
         What is flagged.
@@ -123,17 +123,17 @@ def measure_flags(material: Material, flags: Bools) -> Figures:
     """
     return figures(
         sweep(
-            material.labels,
+            training.labels,
             flags.astype(np.float64),
-            weights=material.weights,
-            design=material.design,
-            groups=material.groups,
+            weights=training.weights,
+            design=training.design,
+            groups=training.groups,
         ),
         0.5,
     )
 
 
-def recall_difference(material: Material, first: Judged, second: Judged, drawn: Drawn) -> Interval:
+def recall_difference(training: TrainingData, first: Judged, second: Judged, drawn: Drawn) -> Interval:
     """Recall of the first minus recall of the second, -1 to 1: paired, on the same resamples and folds.
 
     The variance is that of other traces, the repeats averaged, and what dealing the folds anew moves their mean by.
@@ -143,7 +143,7 @@ def recall_difference(material: Material, first: Judged, second: Judged, drawn: 
 
     Parameters
     ----------
-    material : Material
+    training : TrainingData
         Labelled traces beside the traffic they stand for.
     first, second : Judged
         Out of fold, on the same folds.
@@ -159,7 +159,7 @@ def recall_difference(material: Material, first: Judged, second: Judged, drawn: 
     ----------
     Agresti and Min, Statistics in Medicine 24 (2005).
     """
-    y, w = material.labels, material.weights
+    y, w = training.labels, training.weights
     if not y.any():
         return Interval(None)
     gaps = (first.flags.astype(np.float64) - second.flags) * y  # one of them may have a single repeat
@@ -175,12 +175,12 @@ def recall_difference(material: Material, first: Judged, second: Judged, drawn: 
     return Interval(value, max(-1.0, centre - reach), min(1.0, centre + reach))
 
 
-def auroc_within_folds(material: Material, judged: Judged, drawn: Drawn) -> Interval:
+def auroc_within_folds(training: TrainingData, judged: Judged, drawn: Drawn) -> Interval:
     """AUROC with its interval, over pairs within a fold: scores of two folds come from two fits.
 
     Parameters
     ----------
-    material : Material
+    training : TrainingData
         Labelled traces beside the traffic they stand for.
     judged : Judged
         What a rule flags and scores, out of fold.
@@ -192,8 +192,8 @@ def auroc_within_folds(material: Material, judged: Judged, drawn: Drawn) -> Inte
     Interval
         0 to 1.
     """
-    y, repeats = material.labels, len(judged.scores)
-    here = [_within(y, judged, repeat, material.weights[None])[0] for repeat in range(repeats)]
+    y, repeats = training.labels, len(judged.scores)
+    here = [_within(y, judged, repeat, training.weights[None])[0] for repeat in range(repeats)]
     value = float(np.mean(here))
     if not np.isfinite(value):
         return Interval(None)
@@ -204,7 +204,7 @@ def auroc_within_folds(material: Material, judged: Judged, drawn: Drawn) -> Inte
     folds = None if judged.folds is None else judged.folds[:, unseen.rows]
     wider = Judged(judged.flags[:, unseen.rows], judged.scores[:, unseen.rows], folds)
     each = [_within(unseen.labels, wider, repeat, weights[repeat::repeats]) for repeat in range(repeats)]
-    return bootstrap_intervals.percentile_interval(value, np.concatenate(each), _groups(material))
+    return bootstrap_intervals.percentile_interval(value, np.concatenate(each), _groups(training))
 
 
 def _mean(each: list[Interval], weights: list[float]) -> Interval:
@@ -217,8 +217,8 @@ def _mean(each: list[Interval], weights: list[float]) -> Interval:
     return Interval(value, low, high)
 
 
-def _groups(material: Material) -> bootstrap_intervals.Verdicts:
-    return bootstrap_intervals.Verdicts.of(material.labels, bootstrap.Units.among(material.groups).of)
+def _groups(training: TrainingData) -> bootstrap_intervals.Verdicts:
+    return bootstrap_intervals.Verdicts.of(training.labels, bootstrap.Units.among(training.groups).of)
 
 
 def _within(y: Bools, judged: Judged, repeat: int, drawn: Floats) -> Floats:

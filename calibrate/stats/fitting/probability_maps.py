@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from calibrate.probability import ProbabilityMap
-from calibrate.stats.choosing.policies import NotEnoughLabels
+from calibrate.stats.choosing.choose import NotEnoughLabels
 from calibrate.stats.fitting import ridge
 from calibrate.stats.fitting.folds import deal_folds
 from calibrate.stats.fitting.reliability import Reliability, judge_probabilities

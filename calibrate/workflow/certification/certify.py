@@ -23,9 +23,11 @@ import numpy as np
 
 from calibrate.errors import BadInput
 from calibrate.stats.certification.certificates import Evidence, NotCertifiable, Plan
-from calibrate.stats.certification.certify import STAGE_A_SHARE, certify, plan_certificate
-from calibrate.stats.certification.planning import AT_LEAST, build_ladder, local_weights
-from calibrate.stats.choosing.policies import Policy
+from calibrate.stats.certification.ladder import build_ladder, local_weights
+from calibrate.stats.certification.stage_a import STAGE_A_SHARE, plan_certificate
+from calibrate.stats.certification.stage_b import certify
+from calibrate.stats.certification.walks import AT_LEAST
+from calibrate.stats.choosing.policy import Policy
 from calibrate.stats.intervals.binomial_intervals import wilson
 from calibrate.stats.sampling.designs import Cut
 from calibrate.stats.sweep.clusters import first_of_each

@@ -8,7 +8,7 @@ from datetime import timedelta
 import numpy as np
 
 from calibrate.errors import BadInput
-from calibrate.stats.choosing.policies import Pool
+from calibrate.stats.choosing.pool import Pool
 from calibrate.types import Sample, TraceFilter
 from calibrate.workflow.evidence.evidence import Evidence
 from db import Store

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
-from calibrate.stats.choosing.policies import parse
+from calibrate.stats.choosing.policy import parse
 from calibrate.thresholds.model import Data, DetectorEntry, ThresholdsFile, from_json, to_json
 from calibrate.types import merged_name
 from calibrate.workflow.evidence.merging import MERGED

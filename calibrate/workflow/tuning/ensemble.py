@@ -15,7 +15,6 @@ from calibrate.stats.ensembles import budget_cuts, combine, nested_cv
 from calibrate.stats.ensembles.cascade import Frontier, frontier
 from calibrate.stats.ensembles.combine import KINDS, Kind, Recipe
 from calibrate.stats.ensembles.joint import Correlation, Joint, correlation, joint_false_positives
-from calibrate.stats.ensembles.material import Material
 from calibrate.stats.ensembles.performance import (
     Drawn,
     Judged,
@@ -26,6 +25,7 @@ from calibrate.stats.ensembles.performance import (
     recall_difference,
 )
 from calibrate.stats.ensembles.rules import Fixed, Rule, to_json
+from calibrate.stats.ensembles.training_data import TrainingData
 from calibrate.stats.fitting.ridge import expit
 from calibrate.stats.sweep.design import Floats, Ints
 from calibrate.stats.sweep.sweep import sweep
@@ -99,24 +99,24 @@ class Report:
 
     @property
     def n(self) -> int:
-        return len(self.gathered.material.labels)
+        return len(self.gathered.training.labels)
 
     @property
     def positives(self) -> int:
-        return self.gathered.material.positives
+        return self.gathered.training.positives
 
     @property
     def prevalence(self) -> float:
         """The estimated share of the traffic that is hallucinated, 0 to 1."""
-        material = self.gathered.material
-        return float(np.average(material.labels, weights=material.weights))
+        training = self.gathered.training
+        return float(np.average(training.labels, weights=training.weights))
 
     @property
     def coverage(self) -> Mapping[str, float]:
         """The estimated share of the traffic that each detector can score, 0 to 1."""
-        material = self.gathered.material
-        scored = {name: np.isfinite(scores) for name, scores in material.scores.items()}
-        return {name: float(np.average(has_score, weights=material.weights)) for name, has_score in scored.items()}
+        training = self.gathered.training
+        scored = {name: np.isfinite(scores) for name, scores in training.scores.items()}
+        return {name: float(np.average(has_score, weights=training.weights)) for name, has_score in scored.items()}
 
 
 def build(
@@ -138,21 +138,21 @@ def build(
     if not 0 < budget < 1:
         raise BadInput(f"a budget of {budget:g}: give the share of traffic to flag, like 0.05 for 5%")
     gathered = gather(store, names, sample=sample)
-    material = gathered.material
+    training = gathered.training
     priced = prices(store, gathered.data.configs)
     recipe = replace(recipe, expensive=recipe.expensive or costliest(priced).detector)
     if saved_thresholds and recipe.kind == "k_of_n":
         recipe = replace(recipe, thresholds=_saved_thresholds(store, gathered))
-    rule = combine.build_rule(recipe, material)
+    rule = combine.build_rule(recipe, training)
     if isinstance(rule, Fixed):
-        budget = max(_share(rule.score(material.traffic), rule.k, material), 1e-6)
+        budget = max(_share(rule.score(training.traffic), rule.k, training), 1e-6)
     rng = np.random.default_rng(seed)
-    folds, drawn = nested_cv.repeat_folds(material, rng=rng), draw_resamples(material, rng=rng)
-    best = nested_cv.judge_best_single(material, folds, budget=budget)
-    mine = nested_cv.judge_recipe(recipe, material, folds, budget=budget)
-    each = budget_cuts.thresholds_at_budget(material, budget)
-    threshold = nested_cv.budget_cut(rule, material, budget=budget)
-    signal = Cut(threshold, _share(rule.score(material.traffic), threshold, material), "measured")
+    folds, drawn = nested_cv.repeat_folds(training, rng=rng), draw_resamples(training, rng=rng)
+    best = nested_cv.judge_best_single(training, folds, budget=budget)
+    mine = nested_cv.judge_recipe(recipe, training, folds, budget=budget)
+    each = budget_cuts.thresholds_at_budget(training, budget)
+    threshold = nested_cv.budget_cut(rule, training, budget=budget)
+    signal = Cut(threshold, _share(rule.score(training.traffic), threshold, training), "measured")
     return Report(
         recipe=recipe,
         rule=rule,
@@ -160,19 +160,19 @@ def build(
         gathered=gathered,
         signal=signal,
         page=_page_cut(rule, gathered, mine, signal, target=target),
-        figures=measure_performance(material, mine),
-        auroc=auroc_within_folds(material, mine, drawn),
-        best=nested_cv.best_single(material, budget=budget),
-        best_figures=measure_performance(material, best),
-        apart=recall_difference(material, mine, best, drawn),
-        compared=_compare(recipe, material, folds, best, drawn, budget=budget),
+        figures=measure_performance(training, mine),
+        auroc=auroc_within_folds(training, mine, drawn),
+        best=nested_cv.best_single(training, budget=budget),
+        best_figures=measure_performance(training, best),
+        apart=recall_difference(training, mine, best, drawn),
+        compared=_compare(recipe, training, folds, best, drawn, budget=budget),
         each=each,
         joint=joint_false_positives(
-            material,
-            budget_cuts.flags_at_thresholds(material, {name: at for name, at in each.items() if at is not None}),
+            training,
+            budget_cuts.flags_at_thresholds(training, {name: at for name, at in each.items() if at is not None}),
         ),
-        correlation=correlation(material),
-        frontier=frontier(material, costliest(priced), budget=budget) if worth_a_filter(priced) else None,
+        correlation=correlation(training),
+        frontier=frontier(training, costliest(priced), budget=budget) if worth_a_filter(priced) else None,
     )
 
 
@@ -254,9 +254,9 @@ def _saved_thresholds(store: Store, gathered: Gathered) -> dict[str, float]:
     return {name: points[name].point.threshold for name in names}
 
 
-def _share(scores: Floats, threshold: float | None, material: Material) -> float:
+def _share(scores: Floats, threshold: float | None, training: TrainingData) -> float:
     """The share of the traffic that is flagged."""
-    return float(np.average(budget_cuts.flags_at_cut(scores, threshold), weights=material.traffic_weights))
+    return float(np.average(budget_cuts.flags_at_cut(scores, threshold), weights=training.traffic_weights))
 
 
 def _page_cut(rule: Rule, gathered: Gathered, mine: Judged, signal: Cut, *, target: float) -> Cut:
@@ -264,40 +264,40 @@ def _page_cut(rule: Rule, gathered: Gathered, mine: Judged, signal: Cut, *, targ
 
     Never certified: that takes labels drawn among what the ensemble flags, after it was made.
     """
-    material = gathered.material
+    training = gathered.training
     # A refitted rule has one score a repeat, as log odds; the rule itself gives their probability.
     scores = mine.scores[0] if mine.folds is None else np.asarray(expit(mine.scores).mean(axis=0))
-    curve = sweep(material.labels, scores, design=material.design, groups=material.groups)
+    curve = sweep(training.labels, scores, design=training.design, groups=training.groups)
     bound = bounded(curve, target)
     if isinstance(bound, NotBounded):
         return Cut(None, 0.0, "measured", target, unmet=bound)
     if signal.threshold is None:
         return Cut(None, 0.0, "measured", target)
     at = max(bound.threshold, signal.threshold)
-    return Cut(at, _share(rule.score(material.traffic), at, material), "bounded", target, bound.bound)
+    return Cut(at, _share(rule.score(training.traffic), at, training), "bounded", target, bound.bound)
 
 
 def _compare(
-    recipe: Recipe, material: Material, folds: Ints, best: Judged, drawn: Drawn, *, budget: float
+    recipe: Recipe, training: TrainingData, folds: Ints, best: Judged, drawn: Drawn, *, budget: float
 ) -> tuple[Compared, ...]:
     """Every detector alone and every kind of ensemble, at the same budget and on the same resamples."""
     rows = []
-    for name in material.names:
-        judged = nested_cv.judge_single(name, material, budget=budget)
-        rows.append(Compared(name, True, measure_performance(material, judged), None))
+    for name in training.names:
+        judged = nested_cv.judge_single(name, training, budget=budget)
+        rows.append(Compared(name, True, measure_performance(training, judged), None))
     for kind in KINDS:
-        if kind == "k_of_n" and len(material.names) < 3:
+        if kind == "k_of_n" and len(training.names) < 3:
             continue
-        other = replace(recipe, kind=kind, k=min(recipe.k, len(material.names)), thresholds={})
+        other = replace(recipe, kind=kind, k=min(recipe.k, len(training.names)), thresholds={})
         tried = recipe if kind == recipe.kind else other
         try:
-            judged = nested_cv.judge_recipe(tried, material, folds, budget=budget)
+            judged = nested_cv.judge_recipe(tried, training, folds, budget=budget)
         except BadInput:  # a filter too coarse for a cascade
             if kind == recipe.kind:
                 raise
             continue
-        apart = recall_difference(material, judged, best, drawn)
-        rows.append(Compared(kind_name(tried), False, measure_performance(material, judged), apart))
+        apart = recall_difference(training, judged, best, drawn)
+        rows.append(Compared(kind_name(tried), False, measure_performance(training, judged), apart))
     return tuple(rows)
 
 

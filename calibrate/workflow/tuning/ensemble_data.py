@@ -11,7 +11,7 @@ import numpy as np
 from calibrate import registry
 from calibrate.errors import BadInput
 from calibrate.stats.ensembles.cascade import Price
-from calibrate.stats.ensembles.material import Material
+from calibrate.stats.ensembles.training_data import TrainingData
 from calibrate.stats.sweep.design import Floats
 from calibrate.types import Sample, TraceFilter
 from calibrate.workflow.evidence.score_matrix import ScoreMatrix, load_score_matrix
@@ -39,7 +39,7 @@ class Gathered:
     """`from_labels`: too little of the traffic has been scored, so that the labels, weighted, stand for it."""
 
     data: ScoreMatrix
-    material: Material
+    training: TrainingData
     traffic: Traffic
     from_labels: bool
 
@@ -54,7 +54,7 @@ def gather(store: Store, names: Sequence[str], *, sample: str | None) -> Gathere
     _check(data)
     traffic = read_traffic(store, data.configs, data.sample)
     few = traffic.n < ENOUGH * traffic.window or not traffic.n
-    material = Material(
+    training = TrainingData(
         labels=data.labels,
         weights=np.asarray(data.weights, dtype=np.float64),
         groups=data.groups,
@@ -64,7 +64,7 @@ def gather(store: Store, names: Sequence[str], *, sample: str | None) -> Gathere
         traffic_weights=np.asarray(data.weights, dtype=np.float64) if few else np.ones(traffic.n),
         flag_when=data.flag_when,
     )
-    return Gathered(data, material, traffic, few)
+    return Gathered(data, training, traffic, few)
 
 
 def read_traffic(store: Store, configs: Mapping[str, Config], sample: Sample | None) -> Traffic:

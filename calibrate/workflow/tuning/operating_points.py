@@ -7,8 +7,10 @@ from datetime import datetime
 import numpy as np
 
 from calibrate.errors import BadInput
+from calibrate.stats.choosing.choose import choose, choose_bounded
 from calibrate.stats.choosing.elbow import Elbow, elbow_spread
-from calibrate.stats.choosing.policies import Policy, Pool, choose, choose_bounded
+from calibrate.stats.choosing.policy import Policy
+from calibrate.stats.choosing.pool import Pool
 from calibrate.types import OperatingPoint, Strength, TraceFilter
 from calibrate.workflow.evidence.evidence import Evidence
 from db import Store

@@ -11,7 +11,7 @@ import numpy as np
 
 from calibrate.errors import BadInput
 from calibrate.probability import JudgedMap, ProbabilityMap
-from calibrate.stats.choosing.policies import NotEnoughLabels
+from calibrate.stats.choosing.choose import NotEnoughLabels
 from calibrate.stats.fitting.probability_maps import Fitted, fit_map
 from calibrate.stats.fitting.reliability import Reliability
 from calibrate.types import Interval

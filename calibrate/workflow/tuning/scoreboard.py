@@ -9,7 +9,8 @@ from enum import StrEnum
 import numpy as np
 
 from calibrate import registry
-from calibrate.stats.choosing.policies import Policy, choose
+from calibrate.stats.choosing.choose import choose
+from calibrate.stats.choosing.policy import Policy
 from calibrate.stats.intervals.bootstrap import Units
 from calibrate.stats.intervals.ranking import FEW, rank_with_intervals
 from calibrate.stats.intervals.ranking_differences import Comparison, compare_rankings

@@ -12,7 +12,7 @@ from typing import Literal
 
 from calibrate import registry
 from calibrate.errors import BadInput
-from calibrate.stats.choosing.policies import Policy, parse
+from calibrate.stats.choosing.policy import Policy, parse
 from calibrate.stats.intervals.sweep_intervals import Figures, figures
 from calibrate.thresholds import Change, diff
 from calibrate.thresholds.model import ThresholdsFile

@@ -13,8 +13,10 @@ from scipy.stats import binom, binomtest, norm
 
 from calibrate.errors import BadInput
 from calibrate.stats.certification.certificates import Certified, NotCertifiable, Plan, Shortfall, ShortfallReason
-from calibrate.stats.certification.certify import certify, plan_certificate
-from calibrate.stats.certification.planning import best_walk, build_ladder, draw_rings, local_weights
+from calibrate.stats.certification.ladder import build_ladder, local_weights
+from calibrate.stats.certification.stage_a import plan_certificate
+from calibrate.stats.certification.stage_b import certify
+from calibrate.stats.certification.walks import best_walk, draw_rings
 from calibrate.stats.intervals.exact_tests import binomial_p, critical, level, lower_bound, walk_down
 
 MU, SPREAD, PREVALENCE = 1.87, 1.5, 0.1

@@ -14,9 +14,10 @@ from calibrate.simulate.scenarios import TARGET, grid
 from calibrate.simulate.trials import design_of, draw
 from calibrate.stats.choosing import bootstrap_curves as curves
 from calibrate.stats.choosing.bootstrap_curves import bootstrap_curves
-from calibrate.stats.choosing.chance import chance_below
+from calibrate.stats.choosing.chance_below_target import chance_below
+from calibrate.stats.choosing.choose import choose
 from calibrate.stats.choosing.elbow import elbow_spread
-from calibrate.stats.choosing.policies import Policy, choose, parse
+from calibrate.stats.choosing.policy import Policy, parse
 from calibrate.stats.intervals.bootstrap import Units, draw_counts
 from calibrate.stats.intervals.sweep_intervals import figures
 from calibrate.stats.sweep.design import Design

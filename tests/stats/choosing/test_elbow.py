@@ -7,8 +7,9 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 
 from calibrate.report.sentences.figures import elbow as elbow_sentence
+from calibrate.stats.choosing.choose import choose
 from calibrate.stats.choosing.elbow import Elbow, Spread, elbow_spread
-from calibrate.stats.choosing.policies import Policy, choose
+from calibrate.stats.choosing.policy import Policy
 from calibrate.stats.fitting.smoothed_curve import smooth_sweep
 from calibrate.stats.sweep.sweep import sweep
 

@@ -11,7 +11,9 @@ from sklearn.metrics import fbeta_score
 
 from calibrate.errors import BadInput
 from calibrate.stats.choosing.bounded import Bounded, bounded
-from calibrate.stats.choosing.policies import NotEnoughLabels, Policy, Pool, choose, choose_bounded, parse
+from calibrate.stats.choosing.choose import NotEnoughLabels, choose, choose_bounded
+from calibrate.stats.choosing.policy import Policy, parse
+from calibrate.stats.choosing.pool import Pool
 from calibrate.stats.fitting import smoothed_curve
 from calibrate.stats.fitting.smoothed_curve import smooth_sweep
 from calibrate.stats.sweep.sweep import Sweep, sweep

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import norm
 
-from calibrate.stats.ensembles.material import Material
+from calibrate.stats.ensembles.training_data import TrainingData
 from calibrate.stats.sampling.designs import allocate
 from calibrate.stats.sweep.design import Design
 from calibrate.types import FlagWhen
@@ -42,7 +42,7 @@ def material(
     weighted: bool = True,
     traffic: int = 3000,
     auroc: tuple[float, ...] = (0.8, 0.76, 0.72, 0.68),
-) -> Material:
+) -> TrainingData:
     rng = np.random.default_rng(seed)
     y, scores = world(rng, n, auroc=auroc)
     _, pool = world(rng, traffic, auroc=auroc)
@@ -50,10 +50,10 @@ def material(
         for values in some.values():
             values[rng.random(len(values)) < missing] = np.nan
     weights = rng.uniform(0.5, 3, n) if weighted else np.ones(n)
-    return Material(y, weights, [None] * n, None, scores, pool, np.ones(traffic), WAYS)
+    return TrainingData(y, weights, [None] * n, None, scores, pool, np.ones(traffic), WAYS)
 
 
-def take(given: Material, rows: NDArray[np.int64]) -> Material:
+def take(given: TrainingData, rows: NDArray[np.int64]) -> TrainingData:
     return replace(
         given,
         labels=given.labels[rows],
@@ -90,12 +90,12 @@ class Octaves:
         stratum = np.clip(9 + np.floor(np.log2(place / n)), 0, 8)
         return cls(truth, scores, [np.flatnonzero(stratum == h) for h in range(9)])
 
-    def label(self, n: int, rng: np.random.Generator) -> tuple[Material, Design]:
+    def label(self, n: int, rng: np.random.Generator) -> tuple[TrainingData, Design]:
         sizes = {str(h): len(rows) for h, rows in enumerate(self.members)}
         drawn = [rng.choice(rows, allocate(sizes, n)[str(h)], replace=False) for h, rows in enumerate(self.members)]
         rows, strata = np.concatenate(drawn), np.repeat(np.arange(9), [len(some) for some in drawn])
         design = Design(strata, np.array(list(sizes.values())))
         scores = {name: values[rows] for name, values in self.scores.items()}
         ways: dict[str, FlagWhen] = dict.fromkeys(scores, "above")
-        given = Material(self.truth[rows], design.weights, [None] * n, design, scores, scores, design.weights, ways)
+        given = TrainingData(self.truth[rows], design.weights, [None] * n, design, scores, scores, design.weights, ways)
         return given, design

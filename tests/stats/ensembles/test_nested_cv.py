@@ -12,7 +12,6 @@ from sklearn.metrics import roc_auc_score
 
 from calibrate.stats.ensembles import budget_cuts, combine, nested_cv
 from calibrate.stats.ensembles.combine import Recipe
-from calibrate.stats.ensembles.material import Material
 from calibrate.stats.ensembles.performance import (
     Judged,
     auroc_within_folds,
@@ -22,6 +21,7 @@ from calibrate.stats.ensembles.performance import (
     recall_difference,
 )
 from calibrate.stats.ensembles.rules import Weighted
+from calibrate.stats.ensembles.training_data import TrainingData
 from calibrate.stats.sweep.design import Design, Floats
 from tests.stats.ensembles.ensembling import NAMES, WAYS, Octaves, material, take, world
 
@@ -29,7 +29,7 @@ LOGISTIC = Recipe("logistic")
 ANY = Recipe("k_of_n", k=1)
 
 
-def noise(seed: int, n: int = 150) -> Material:
+def noise(seed: int, n: int = 150) -> TrainingData:
     return material(seed=seed, n=n, auroc=(0.5, 0.5, 0.5, 0.5), weighted=False, traffic=1000)
 
 
@@ -120,7 +120,7 @@ def test_a_rule_in_two_strata_that_know_nothing_of_it_is_not_taken_for_one_that_
     design, none = Design(strata, population), np.zeros(150)
     for _ in range(300):
         y, flags = rng.random(150) < 0.1, rng.random(150) < 0.03
-        given = Material(y, design.weights, [None] * 150, design, {"a": none}, none, np.ones(1), {"a": "above"})
+        given = TrainingData(y, design.weights, [None] * 150, design, {"a": none}, none, np.ones(1), {"a": "above"})
         found = measure_flags(given, flags)
         for place, rate in enumerate((found.flag_rate, found.fpr)):
             assert rate.low is not None
@@ -132,7 +132,7 @@ def test_a_rule_in_two_strata_that_know_nothing_of_it_is_not_taken_for_one_that_
 def test_other_dealings_of_the_folds_are_part_of_what_is_uncertain() -> None:
     """Every trace's flags differ between dealings, half of them each: the traces say nothing, the dealings do."""
     y = np.arange(200) < 100
-    given = Material(y, np.ones(200), [None] * 200, None, {}, {}, np.ones(1), {})
+    given = TrainingData(y, np.ones(200), [None] * 200, None, {}, {}, np.ones(1), {})
     widths = []
     for share in (0.5, 1.0):
         flags = np.stack([np.full(200, dealing < 2 * share) for dealing in range(4)])
@@ -206,7 +206,7 @@ def test_the_interval_of_a_difference_holds_the_truth_as_often_as_it_says(
     rng, held = np.random.default_rng(9), []
     y = np.arange(5 * positives) < positives
     none = np.zeros(len(y))
-    given = Material(y, np.ones(len(y)), [None] * len(y), None, {"a": none}, none, np.ones(len(y)), {"a": "above"})
+    given = TrainingData(y, np.ones(len(y)), [None] * len(y), None, {"a": none}, none, np.ones(len(y)), {"a": "above"})
     for _ in range(400):
         luck, other = rng.random((2, len(y)))
         other = np.where(rng.random(len(y)) < 0.3, other, luck)
@@ -251,7 +251,7 @@ def test_an_alert_budget_finds_what_the_published_simulation_found() -> None:
         folds = nested_cv.repeat_folds(given, rng=np.random.default_rng(seed), repeats=2)
         for name in truth:
             if name == "single":
-                rule = combine.build_rule(ANY, given.of([nested_cv.best_single(given, budget=0.05)]))
+                rule = combine.build_rule(ANY, given.select([nested_cv.best_single(given, budget=0.05)]))
                 judged = nested_cv.judge_best_single(given, folds, budget=0.05)
             else:
                 recipe = ANY if name == "any" else LOGISTIC
@@ -277,7 +277,7 @@ def test_the_interval_of_recall_holds_the_truth_as_often_as_it_says() -> None:
     true = budget_cuts.flags_at_cut(_mean(first, scores), at)[y].mean()
     for _ in range(240):
         labels, some = world(rng, 300, auroc=(0.8, 0.76, 0.72, 0.68))
-        given = Material(labels, np.ones(300), [None] * 300, None, some, first.traffic, first.traffic_weights, WAYS)
+        given = TrainingData(labels, np.ones(300), [None] * 300, None, some, first.traffic, first.traffic_weights, WAYS)
         flags = budget_cuts.flags_at_cut(_mean(first, some), at)[None]
         one = measure_performance(given, Judged(flags, flags.astype(float))).recall
         assert one.low is not None
@@ -286,5 +286,5 @@ def test_the_interval_of_recall_holds_the_truth_as_often_as_it_says() -> None:
     assert 0.915 <= np.mean(held) <= 0.99
 
 
-def _mean(first: Material, scores: dict[str, Floats]) -> Floats:
+def _mean(first: TrainingData, scores: dict[str, Floats]) -> Floats:
     return combine.mean_rank(first).score({name: scores[name] for name in NAMES})

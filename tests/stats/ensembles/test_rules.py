@@ -15,17 +15,17 @@ from calibrate.stats.ensembles import budget_cuts, combine
 from calibrate.stats.ensembles.cascade import Price, frontier
 from calibrate.stats.ensembles.combine import KINDS, Recipe
 from calibrate.stats.ensembles.joint import correlation, joint_false_positives, spearman
-from calibrate.stats.ensembles.material import KNOTS, Material, standing
 from calibrate.stats.ensembles.nested_cv import budget_cut
 from calibrate.stats.ensembles.rules import Cascade, Fixed, Logistic, Rule, Vote, from_json, to_json
+from calibrate.stats.ensembles.training_data import KNOTS, TrainingData, standing
 from tests.stats.ensembles.ensembling import NAMES, Octaves, equicorrelated, material, take
 
 
-def made(kind: str, given: Material) -> Rule:
+def made(kind: str, given: TrainingData) -> Rule:
     return combine.build_rule(Recipe(kind, expensive="b"), given)  # type: ignore[arg-type]
 
 
-def every_rule(given: Material) -> list[Rule]:
+def every_rule(given: TrainingData) -> list[Rule]:
     fixed = Recipe("k_of_n", k=1, thresholds=dict.fromkeys(NAMES, 0.5))
     return [*(made(kind, given) for kind in KINDS), combine.build_rule(fixed, given), combine.mean_rank(given)]
 
@@ -78,7 +78,7 @@ def test_the_measured_joint_rate_of_correlated_detectors_is_the_published_one(
 ) -> None:
     n = 120_000
     scores = equicorrelated(np.random.default_rng(4), n, rho=rho)
-    clean = Material(
+    clean = TrainingData(
         np.zeros(n, dtype=bool), np.ones(n), [None] * n, None, scores, scores, np.ones(n),
         dict.fromkeys(NAMES, "above"),
     )  # fmt: skip
@@ -208,7 +208,7 @@ def test_the_order_of_rows_and_detectors_changes_nothing() -> None:
     given = material(seed=12, n=250, missing=0.2)
     order = np.random.default_rng(0).permutation(250)
     turned = take(given, order)
-    backwards = Material(
+    backwards = TrainingData(
         turned.labels, turned.weights, turned.groups, None,
         {name: turned.scores[name] for name in reversed(NAMES)},
         {name: turned.traffic[name] for name in reversed(NAMES)},
@@ -222,7 +222,7 @@ def test_the_order_of_rows_and_detectors_changes_nothing() -> None:
 def test_negated_scores_that_flag_below_are_the_same_ensemble() -> None:
     given = material(seed=13, n=250)
     other = {"above": "below", "below": "above"}
-    negated = Material(
+    negated = TrainingData(
         given.labels, given.weights, given.groups, None,
         {name: -values for name, values in given.scores.items()},
         {name: -values for name, values in given.traffic.items()},

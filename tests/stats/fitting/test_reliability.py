@@ -15,7 +15,7 @@ from sklearn.metrics import brier_score_loss, log_loss
 
 from calibrate.errors import BadInput
 from calibrate.probability import ProbabilityMap
-from calibrate.stats.choosing.policies import NotEnoughLabels
+from calibrate.stats.choosing.choose import NotEnoughLabels
 from calibrate.stats.fitting.folds import deal_folds
 from calibrate.stats.fitting.probability_maps import fit_map
 from calibrate.stats.fitting.reliability import equal_bins, judge_probabilities

@@ -18,7 +18,7 @@ from calibrate.errors import BadInput
 from calibrate.report.sentences import certification
 from calibrate.report.sentences import release as sentences
 from calibrate.stats.certification.certificates import NotCertifiable, ShortfallReason
-from calibrate.stats.certification.planning import build_ladder, local_weights
+from calibrate.stats.certification.ladder import build_ladder, local_weights
 from calibrate.stats.choosing import policy
 from calibrate.types import Guarantee, Label
 from calibrate.workflow.certification import attempts, certify

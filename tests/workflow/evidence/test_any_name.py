@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from calibrate.errors import BadInput
 from calibrate.ingest import Record
-from calibrate.stats.choosing.policies import Policy
+from calibrate.stats.choosing.policy import Policy
 from calibrate.thresholds import Data
 from calibrate.types import Label, Member, Trace, TraceFilter, merged_name
 from calibrate.workflow.evidence import loading

@@ -8,7 +8,7 @@ import pytest
 
 from calibrate.report.sentences import drift as sentences
 from calibrate.report.sentences import recheck as recheck_sentences
-from calibrate.stats.choosing.policies import parse
+from calibrate.stats.choosing.policy import parse
 from calibrate.types import Label
 from calibrate.workflow.evidence import loading
 from calibrate.workflow.releasing import release

@@ -13,7 +13,7 @@ from sqlalchemy import text
 
 from calibrate.errors import TouchstoneError
 from calibrate.report.sentences import release as sentences
-from calibrate.stats.choosing.policies import parse
+from calibrate.stats.choosing.policy import parse
 from calibrate.thresholds import diff
 from calibrate.thresholds.model import ThresholdsFile
 from calibrate.types import Interval

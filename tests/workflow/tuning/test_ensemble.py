@@ -41,7 +41,7 @@ def test_a_report_says_what_is_flagged_found_and_known(store: Store) -> None:
     report = step.build(store, Recipe("logistic"), [C, A, B])
     assert isinstance(report.rule, Logistic)
     assert report.rule.detectors == (C, B, A)
-    material = report.gathered.material
+    material = report.gathered.training
     scores = report.rule.score(material.traffic)
     assert report.signal.threshold is not None
     assert report.signal.share == pytest.approx(np.mean(scores >= report.signal.threshold))
@@ -60,7 +60,7 @@ def test_a_report_says_what_is_flagged_found_and_known(store: Store) -> None:
 def test_the_cut_is_read_from_all_traffic_the_labels_only_judge(store: Store) -> None:
     filled(store, 120, labelled=50)
     found = gather(store, [A, C], sample=None)
-    assert len(found.material.labels) == 50
+    assert len(found.training.labels) == 50
     assert (found.traffic.n, found.traffic.window, found.from_labels) == (120, 120, False)
     assert np.flatnonzero(np.isnan(found.traffic.scores[C])).tolist() == list(range(6, 120, 7))
 
@@ -73,8 +73,8 @@ def test_traffic_that_not_every_detector_was_asked_about_is_stood_for_by_weighte
     found = gather(store, [A, "word_overlap"], sample="w47")
     # The newest trace is dated at the very end of the sample's window, which is exclusive.
     assert (found.traffic.n, found.traffic.window, found.from_labels) == (29, 59, True)
-    assert np.array_equal(found.material.traffic[A], found.material.scores[A])
-    assert np.allclose(found.material.traffic_weights, 2.0)
+    assert np.array_equal(found.training.traffic[A], found.training.scores[A])
+    assert np.allclose(found.training.traffic_weights, 2.0)
     report = step.build(store, Recipe("k_of_n", k=1), [A, "word_overlap"], sample="w47")
     assert any("only 29 of 59 traces" in note for note in sentences.notes(report))
 
@@ -86,7 +86,7 @@ def test_refusals_are_neither_traffic_nor_labels(store: Store) -> None:
     refusal = Score(trace.id, None, "it declines to answer", "refusal")
     store.scores.save(config.id, [(trace.content_hash(), refusal)], now=NOW)
     found = gather(store, [A, B], sample=None)
-    assert (found.traffic.n, found.traffic.window, len(found.material.labels)) == (59, 59, 59)
+    assert (found.traffic.n, found.traffic.window, len(found.training.labels)) == (59, 59, 59)
 
 
 def test_a_long_window_is_read_in_part(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -105,7 +105,7 @@ def test_saved_operating_points_are_the_thresholds(store: Store) -> None:
     assert step.has_saved_thresholds(store, [A, B])
     report = step.build(store, Recipe("k_of_n", k=1), [A, B], saved_thresholds=True)
     assert report.rule == Fixed(1, dict.fromkeys((A, B), ("below", 0.4)))
-    values = report.gathered.material.traffic
+    values = report.gathered.training.traffic
     assert report.signal.share == pytest.approx(np.mean((values[A] <= 0.4) | (values[B] <= 0.4)))
     assert report.budget == report.signal.share
     assert points[0].threshold == 0.4

@@ -18,7 +18,8 @@ from calibrate.report.sentences.scoreboard import sentences
 from calibrate.report.tables.column import as_csv
 from calibrate.report.tables.scoreboard import IN_FILES
 from calibrate.sanitize import cell
-from calibrate.stats.choosing.policies import NotEnoughLabels, Policy
+from calibrate.stats.choosing.choose import NotEnoughLabels
+from calibrate.stats.choosing.policy import Policy
 from calibrate.stats.intervals.sweep_intervals import figures
 from calibrate.stats.sweep.sweep import sweep
 from calibrate.thresholds import from_json

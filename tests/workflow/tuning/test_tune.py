@@ -16,7 +16,8 @@ from calibrate.cli import main
 from calibrate.errors import BadInput
 from calibrate.orientation import flags
 from calibrate.report.sentences import figures
-from calibrate.stats.choosing.policies import NotEnoughLabels, Policy, parse
+from calibrate.stats.choosing.choose import NotEnoughLabels
+from calibrate.stats.choosing.policy import Policy, parse
 from calibrate.types import Label, Record, Score, Trace, TraceFilter
 from calibrate.workflow.detection import configurations
 from calibrate.workflow.evidence import loading, traffic

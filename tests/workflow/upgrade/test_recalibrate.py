@@ -16,7 +16,8 @@ from calibrate.errors import BadInput
 from calibrate.report.sentences import recalibration
 from calibrate.report.sentences.labels import uneven
 from calibrate.runtime import load
-from calibrate.stats.choosing.policies import choose, parse
+from calibrate.stats.choosing.choose import choose
+from calibrate.stats.choosing.policy import parse
 from calibrate.types import Label, Member, Record, Score, Source, Trace, TraceFilter
 from calibrate.workflow.detection import detect
 from calibrate.workflow.evidence import loading

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from calibrate.stats.choosing.choosers import pick_point
 from calibrate.stats.choosing.policy import Policy
+from calibrate.stats.choosing.rules import pick_point
 from calibrate.stats.fitting.smoothed_curve import smooth_sweep
 from calibrate.stats.sweep.curves import Curve
 from calibrate.stats.sweep.sweep import Sweep

@@ -1,4 +1,4 @@
-"""What an ensemble is made from: labelled traces beside the traffic they stand for, and where scores stand in it."""
+"""What ensembles are fitted to: labelled traces beside the traffic they stand for, and each score's place in it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ KNOTS = 201  # of a detector's distribution in the traffic
 
 
 @dataclass(frozen=True)
-class Material:
+class TrainingData:
     """Labelled traces beside the traffic they stand for; one array per detector, in its units, NaN for no score.
 
     `weights` say how many traces a label stands for, `design` how they were drawn (None: at random). `groups` name
@@ -52,8 +52,8 @@ class Material:
             for name in self.names
         }
 
-    def of(self, names: Sequence[str]) -> Material:
-        """The same traces with these detectors only."""
+    def select(self, names: Sequence[str]) -> TrainingData:
+        """Keep only these detectors, on the same traces."""
         scores, traffic = ({name: columns[name] for name in sorted(names)} for columns in (self.scores, self.traffic))
         return replace(self, scores=scores, traffic=traffic)
 

@@ -1,0 +1,37 @@
+"""The traffic's scores: how much of the traffic a threshold flags, and how many traces a day."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from calibrate.errors import BadInput
+from calibrate.orientation import suspicion
+from calibrate.stats.sweep.design import Floats
+from calibrate.types import FlagWhen
+
+
+@dataclass(frozen=True)
+class Pool:
+    """Traffic, labelled or not: a detector's `scores`, NaN for a trace it could not score, and traces a day.
+
+    `per_day` is None for traces without a time.
+    """
+
+    scores: Floats
+    per_day: float | None
+
+    def __post_init__(self) -> None:
+        if np.isinf(self.scores).any():
+            raise BadInput(f"{np.isinf(self.scores).sum()} scores are infinite: a detector that cannot score abstains")
+
+    def flag_rate(self, thresholds: Floats, flag_when: FlagWhen) -> Floats:
+        """The share of the traffic that is flagged at each threshold, 0 to 1."""
+        keys = np.sort(-suspicion(self.scores[~np.isnan(self.scores)], flag_when))
+        return np.searchsorted(keys, -suspicion(thresholds, flag_when), side="right") / max(len(self.scores), 1)
+
+    def flags_a_day(self, threshold: float, flag_when: FlagWhen) -> float | None:
+        """How many traces a threshold flags a day; None for traces without a time."""
+        rate = float(self.flag_rate(np.array([threshold]), flag_when)[0])
+        return None if self.per_day is None else rate * self.per_day

@@ -9,7 +9,22 @@ from typing import Any
 
 from sqlalchemy import Connection, Select, func, insert, select
 
-from calibrate.types import Guarantee, Interval, OperatingPoint, Unmet, UnmetReason, merged_name
+from calibrate.types import (
+    BestSingle,
+    Ensemble,
+    EnsembleCut,
+    EnsembleCuts,
+    EnsembleData,
+    EnsembleFigures,
+    EnsembleMember,
+    Guarantee,
+    Interval,
+    OperatingPoint,
+    Shares,
+    Unmet,
+    UnmetReason,
+    merged_name,
+)
 from db.engine import Aggregate
 from db.tables import EnsembleRow, PointRow, SampleRow, table
 
@@ -97,11 +112,11 @@ class SavedPoint:
 
 @dataclass(frozen=True, slots=True)
 class SavedEnsemble:
-    """An ensemble as it was saved: `document` is what calibrate.workflow.tuning.ensemble wrote."""
+    """An ensemble that somebody saved under a name."""
 
     id: int
     name: str
-    document: Mapping[str, Any]
+    ensemble: Ensemble
     saved_by: str
     saved_at: datetime
 
@@ -132,20 +147,27 @@ class Points(Aggregate):
 
 
 class Ensembles(Aggregate):
-    def save(self, name: str, document: Mapping[str, Any], *, by: str, now: datetime) -> None:
-        row = {"name": name, "document": dict(document), "saved_by": by, "saved_at": now}
-        self._execute(insert(EnsembleRow), [row])
+    def save(self, name: str, ensemble: Ensemble, *, by: str, now: datetime) -> None:
+        self._execute(insert(EnsembleRow), [_ensemble_row(SavedEnsemble(0, name, ensemble, by, now))])
 
     def latest(self) -> dict[str, SavedEnsemble]:
         """The newest of each name."""
         newest = select(func.max(EnsembleRow.id)).group_by(EnsembleRow.name)
         query = select(table(EnsembleRow)).where(EnsembleRow.id.in_(newest)).order_by(EnsembleRow.name)
-        return {saved.name: saved for saved in self._records(SavedEnsemble, query)}
+        return {saved.name: saved for saved in self._read(query)}
 
     def of(self, name: str, *, until: datetime) -> list[SavedEnsemble]:
         """Every ensemble that was saved under the name by then, newest first."""
         query = select(table(EnsembleRow)).where(EnsembleRow.name == name, EnsembleRow.saved_at <= until)
-        return self._records(SavedEnsemble, query.order_by(EnsembleRow.id.desc()))
+        return self._read(query.order_by(EnsembleRow.id.desc()))
+
+    def _read(self, query: Select[*tuple[Any, ...]]) -> list[SavedEnsemble]:
+        samples = set(self._scalars(select(SampleRow.name)))
+
+        def record(document: Mapping[str, Any], **columns: Any) -> SavedEnsemble:
+            return SavedEnsemble(ensemble=_ensemble_of(document, samples), **columns)
+
+        return self._records(record, query)
 
 
 def _point_of(document: Mapping[str, Any]) -> OperatingPoint:
@@ -175,5 +197,31 @@ def save_again(connection: Connection, saved: SavedPoint | SavedEnsemble) -> Non
     if isinstance(saved, SavedPoint):
         connection.execute(insert(PointRow), [_point_row(saved)])
     else:
-        row = {name: value for name, value in asdict(saved).items() if name != "id"}
-        connection.execute(insert(EnsembleRow), [row])
+        connection.execute(insert(EnsembleRow), [_ensemble_row(saved)])
+
+
+def _ensemble_of(document: Mapping[str, Any], stored: Container[str]) -> Ensemble:
+    """Read a saved ensemble; older ones lack the list of samples."""
+    best, cuts = document["best_single"], document["cuts"]
+    return Ensemble(
+        kind=document["kind"],
+        rule=document["rule"],
+        detectors={name: EnsembleMember(**member) for name, member in document["detectors"].items()},
+        budget=document["budget"],
+        cuts=EnsembleCuts(EnsembleCut(**cuts["page"]), EnsembleCut(**cuts["signal"])),
+        figures=EnsembleFigures(**_intervals(document["figures"])),
+        best_single=BestSingle(best["detector"], Shares(**_intervals(best["figures"]))),
+        difference=Interval(**document["difference"]),
+        data=EnsembleData(**{**document["data"], "samples": sample_names(document["data"], stored)}),
+        sentence=document["sentence"],
+        notes=tuple(document["notes"]),
+    )
+
+
+def _intervals(figures: Mapping[str, Mapping[str, Any]]) -> dict[str, Interval]:
+    return {name: Interval(**figure) for name, figure in figures.items()}
+
+
+def _ensemble_row(saved: SavedEnsemble) -> dict[str, Any]:
+    row = {name: getattr(saved, name) for name in ("name", "saved_by", "saved_at")}
+    return {**row, "document": asdict(saved.ensemble)}

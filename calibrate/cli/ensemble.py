@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from argparse import Namespace
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from calibrate.cli import Answer
@@ -11,7 +12,7 @@ from calibrate.cli.output import table
 from calibrate.report import numbers
 from calibrate.report.sentences import ensembles as sentences
 from calibrate.stats.ensembles.combine import Recipe
-from calibrate.types import Interval
+from calibrate.types import Ensemble, Interval
 from calibrate.workflow.tuning import ensemble as step
 
 
@@ -35,6 +36,26 @@ class JointDocument:
     assumed: None = None
 
 
+@dataclass(frozen=True, kw_only=True)
+class EnsembleDocument(Ensemble):
+    """An ensemble beside others at the same budget. `saved` is its name, where it was saved."""
+
+    compared: Sequence[ComparedDocument]
+    joint: Sequence[JointDocument]
+    saved: str | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class SavedDocument(Ensemble):
+    name: str
+    saved_by: str
+
+
+@dataclass(frozen=True, slots=True)
+class ListDocument:
+    ensembles: Sequence[SavedDocument]
+
+
 def run(args: Namespace) -> Answer:
     if args.kind == "list":
         return _list(args)
@@ -47,31 +68,31 @@ def run(args: Namespace) -> Answer:
         budget=args.budget,
         saved_thresholds=args.thresholds == "saved",
     )
+    ensemble = sentences.document(report)
     if args.save is not None:
-        step.save(store, args.save, sentences.document(report), by=user(), now=now())
-    compared = [
-        ComparedDocument(row.name, row.single, row.figures.recall, row.figures.precision, row.apart)
-        for row in report.compared
-    ]
-    document = {
-        **sentences.document(report),
-        "compared": compared,
-        "joint": [JointDocument(row.k, row.measured) for row in report.joint],
-        "saved": args.save,
-    }
+        step.save(store, args.save, ensemble, by=user(), now=now())
+    document = EnsembleDocument(
+        **vars(ensemble),
+        compared=[
+            ComparedDocument(row.name, row.single, row.figures.recall, row.figures.precision, row.apart)
+            for row in report.compared
+        ],
+        joint=[JointDocument(row.k, row.measured) for row in report.joint],
+        saved=args.save,
+    )
     return Answer(document, "\n".join(_lines(report, args.save)))
 
 
 def _list(args: Namespace) -> Answer:
     saved = step.saved(open_store(args))
     if not saved:
-        return Answer({"ensembles": []}, "no ensemble is saved yet: `ensemble logistic --save NAME` makes one")
+        return Answer(ListDocument([]), "no ensemble is saved yet: `ensemble logistic --save NAME` makes one")
     rows = [("name", "kind", "detectors", "by", "on")]
     for row in saved:
-        detectors = " ".join(row.document["detectors"])
-        rows.append((row.name, row.document["kind"], detectors, row.saved_by, row.saved_at.date().isoformat()))
-    documents = [{"name": row.name, "saved_by": row.saved_by, **row.document} for row in saved]
-    return Answer({"ensembles": documents}, table(rows))
+        detectors = " ".join(row.ensemble.detectors)
+        rows.append((row.name, row.ensemble.kind, detectors, row.saved_by, row.saved_at.date().isoformat()))
+    documents = [SavedDocument(**vars(row.ensemble), name=row.name, saved_by=row.saved_by) for row in saved]
+    return Answer(ListDocument(documents), table(rows))
 
 
 def _lines(report: step.Report, name: str | None) -> list[str]:

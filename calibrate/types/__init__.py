@@ -1,6 +1,16 @@
 """The words of Touchstone as frozen dataclasses. Standard library only: production runtimes import this."""
 
 from calibrate.types.drawing import DrawnCut, Moment, RankedBy, SampleOptions, TopUp
+from calibrate.types.ensemble import (
+    BestSingle,
+    Ensemble,
+    EnsembleCut,
+    EnsembleCuts,
+    EnsembleData,
+    EnsembleFigures,
+    EnsembleMember,
+    Shares,
+)
 from calibrate.types.importing import Added, Record, TraceSink
 from calibrate.types.label import KINDS, VERDICTS, GoldVerdict, Label, Span, Verdict, resolve_gold
 from calibrate.types.point import (
@@ -24,7 +34,14 @@ __all__ = [
     "VERDICTS",
     "Added",
     "Baseline",
+    "BestSingle",
     "DrawnCut",
+    "Ensemble",
+    "EnsembleCut",
+    "EnsembleCuts",
+    "EnsembleData",
+    "EnsembleFigures",
+    "EnsembleMember",
     "Evidence",
     "FlagWhen",
     "GoldVerdict",
@@ -41,6 +58,7 @@ __all__ = [
     "SampleOptions",
     "Score",
     "ScoreStatus",
+    "Shares",
     "Source",
     "Span",
     "Stratum",

@@ -229,14 +229,14 @@ def show_saved(store: Store) -> None:
     with st.expander(count(len(saved), "saved ensemble")):
         rows = [
             {
-                "Name": visible(ensemble.name, 100),
-                "Kind": kind_in_words(ensemble.document["kind"]),
-                "Detectors": ", ".join(ensemble.document["detectors"]),
-                "What was known": ensemble.document["sentence"],
-                "By": visible(ensemble.saved_by, 60),
-                "When": ago(ensemble.saved_at, shell.now()),
+                "Name": visible(row.name, 100),
+                "Kind": kind_in_words(row.ensemble.kind),
+                "Detectors": ", ".join(row.ensemble.detectors),
+                "What was known": row.ensemble.sentence,
+                "By": visible(row.saved_by, 60),
+                "When": ago(row.saved_at, shell.now()),
             }
-            for ensemble in saved
+            for row in saved
         ]
         st.dataframe(rows, hide_index=True)
 

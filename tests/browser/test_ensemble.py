@@ -65,6 +65,6 @@ def test_from_nothing_to_a_saved_ensemble(own: App, browser: Any) -> None:
     page.get_by_role("button", name="Save ensemble").click()
     page.get_by_text("Saved: <b>any</b> *one*.").wait_for()
     (saved,) = step.saved(own.store)
-    assert rules.from_json(saved.document["rule"]) == other.rule
+    assert rules.from_json(saved.ensemble.rule) == other.rule
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
     context.close()

@@ -5,7 +5,23 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from calibrate.types import Label, Record, Source, Span, Token, Trace
+from calibrate.types import (
+    BestSingle,
+    Ensemble,
+    EnsembleCut,
+    EnsembleCuts,
+    EnsembleData,
+    EnsembleFigures,
+    EnsembleMember,
+    Interval,
+    Label,
+    Record,
+    Shares,
+    Source,
+    Span,
+    Token,
+    Trace,
+)
 
 NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)
 
@@ -51,3 +67,23 @@ def label(verdict: str, by: str = "ann", **given: Any) -> Label:
 
 
 SPANS = (Span(0, 3, "fabrication"), Span(5, 9))
+
+
+def ensemble(**given: Any) -> Ensemble:
+    """An ensemble of two that flag by their own thresholds; one is enough."""
+    half = Interval(0.5, 0.4, 0.6)
+    member = EnsembleMember("1", {"variant": "default"}, "")
+    usual: dict[str, Any] = {
+        "kind": "k_of_n",
+        "rule": {"form": "fixed", "k": 1, "thresholds": {"a": ["below", 0.4], "b": ["above", 0.6]}},
+        "detectors": {"a": member, "b": member},
+        "budget": 0.2,
+        "cuts": EnsembleCuts(EnsembleCut(2.0, 0.05, "bounded", 0.7, 0.72), EnsembleCut(1.0, 0.2)),
+        "figures": EnsembleFigures(half, half, half, half),
+        "best_single": BestSingle("a", Shares(half, half, half)),
+        "difference": Interval(0.1, -0.1, 0.3),
+        "data": EnsembleData("W46 + W47", ("W46", "W47"), 60, 20, None, "digest"),
+        "sentence": "Flags 20% of traffic.",
+        "notes": ("few labels",),
+    }
+    return Ensemble(**{**usual, **given})

@@ -24,7 +24,7 @@ from db.points import PointData, SavedPoint
 from db.releases import ReleaseRequest
 from db.revision import TABLES
 from db.tables import Base, TeamFileRow, table
-from tests.db.make import NOW, label, records, trace
+from tests.db.make import NOW, ensemble, label, records, trace
 
 ROOT = Path(__file__).parent.parent.parent
 GROUPS: tuple[Group, ...] = get_args(Group)
@@ -96,7 +96,7 @@ WRITERS: dict[str, tuple[Callable[[Store], object], set[Group]]] = {
     ),
     "certifications.set_fresh_sample": (lambda s: s.certifications.set_fresh_sample(1, 2), {"points"}),
     "certifications.finish": (lambda s: s.certifications.finish(1, {}, now=NOW), {"points"}),
-    "ensembles.save": (lambda s: s.ensembles.save("both", {}, by="ann", now=NOW), {"points"}),
+    "ensembles.save": (lambda s: s.ensembles.save("both", ensemble(), by="ann", now=NOW), {"points"}),
     "releases.adding": (release, {"releases"}),
     "proposals.add": (lambda s: s.proposals.add(REQUEST, expected=2, content="", now=NOW), {"releases"}),
     "proposals.decline": (lambda s: s.proposals.decline(1, by="bob", now=NOW), {"releases"}),

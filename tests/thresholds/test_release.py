@@ -18,6 +18,7 @@ from calibrate.report.sentences import release as sentences
 from calibrate.runtime import decide, load
 from calibrate.stats.ensembles.combine import Recipe
 from calibrate.thresholds import Sampling, ThresholdsFile, diff
+from calibrate.types import Ensemble, EnsembleCut, EnsembleCuts
 from calibrate.workflow.releasing import release
 from calibrate.workflow.releasing.candidate import build_candidate
 from calibrate.workflow.tuning import ensemble
@@ -27,7 +28,7 @@ from tests.workflow.making import NOW, keep_sample, save
 from tests.workflow.tuning.test_ensemble import A, B, filled
 
 NAME = "grounding"
-SAVED: dict[str, Any] = {}  # made once: it takes a second, and is the same in every store
+SAVED: list[Ensemble] = []  # made once: it takes a second, and is the same in every store
 
 
 @pytest.fixture
@@ -38,8 +39,8 @@ def ready(store: Store) -> Store:
     for name in (A, B):
         save(store, "manual:0.45", name=name, sample="w47")
     if not SAVED:
-        SAVED.update(ensemble.document_of(build(store, "weighted")))
-    store.ensembles.save(NAME, SAVED, by="ann", now=NOW)
+        SAVED.append(ensemble.document_of(build(store, "weighted")))
+    store.ensembles.save(NAME, SAVED[0], by="ann", now=NOW)
     return store
 
 
@@ -84,8 +85,8 @@ def test_the_file_says_how_the_samples_were_drawn_and_sampling_stays(ready: Stor
 
 
 def test_a_tier_takes_the_page_cut_away(ready: Store) -> None:
-    cuts = {"page": {"threshold": 1.75}, "signal": {"threshold": 1.5}}
-    ready.ensembles.save(NAME, {**SAVED, "cuts": cuts}, by="ann", now=NOW)
+    cuts = EnsembleCuts(EnsembleCut(1.75, 0.1), EnsembleCut(1.5, 0.2))
+    ready.ensembles.save(NAME, dataclasses.replace(SAVED[0], cuts=cuts), by="ann", now=NOW)
     assert (made(ready).ensembles[NAME].cuts.page, made(ready).ensembles[NAME].cuts.signal) == (1.75, 1.5)
     (caution,) = sentences.cautions(made(ready))
     assert "the ensemble grounding pages people" in caution
@@ -98,8 +99,9 @@ def test_a_tier_takes_the_page_cut_away(ready: Store) -> None:
 def test_members_must_be_in_the_release_with_the_scores_it_was_made_from(ready: Store) -> None:
     with pytest.raises(BadInput, match="reads rouge_l, which is not in this release"):
         made(ready, detectors=[A])
-    other = {**SAVED["detectors"], B: {**SAVED["detectors"][B], "version": "0", "params": {"variant": "old"}}}
-    ready.ensembles.save(NAME, {**SAVED, "detectors": other}, by="ann", now=NOW)
+    (saved,) = SAVED
+    other = {**saved.detectors, B: dataclasses.replace(saved.detectors[B], version="0", params={"variant": "old"})}
+    ready.ensembles.save(NAME, dataclasses.replace(saved, detectors=other), by="ann", now=NOW)
     with pytest.raises(BadInput) as caught:
         made(ready)
     assert str(caught.value) == (
@@ -109,7 +111,7 @@ def test_members_must_be_in_the_release_with_the_scores_it_was_made_from(ready: 
     )
     with pytest.raises(BadInput, match="there is no ensemble 'other': saved are grounding"):
         made(ready, ensembles=["other"])
-    ready.ensembles.save("Gründe", SAVED, by="ann", now=NOW)
+    ready.ensembles.save("Gründe", saved, by="ann", now=NOW)
     with pytest.raises(BadInput, match="save 'Gründe' under such a name"):
         made(ready, ensembles=["Gründe"])
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from calibrate.report.numbers import UNKNOWN, count, estimate, exact_share, interval, listed, points, share, signed
 from calibrate.report.sentences.figures import not_bounded
 from calibrate.stats.ensembles.combine import FEW
 from calibrate.stats.ensembles.joint import Joint
-from calibrate.types import Interval
+from calibrate.types import Ensemble, Interval
 from calibrate.workflow.tuning.ensemble import COVERED, Report, document_of
 
 BETTER, WORSE, SAME = "better", "worse", "same"
@@ -100,13 +100,12 @@ def page_cut(report: Report) -> str:
     )
 
 
-def document(report: Report) -> Mapping[str, Any]:
-    """Everything worth keeping of an ensemble, with what was said of it."""
-    figures = document_of(report)
-    cuts = {name: {**cut, "why": None} for name, cut in figures["cuts"].items()}
-    if report.page.threshold is None:
-        cuts["page"]["why"] = no_page(report)
-    return {**figures, "cuts": cuts, "sentence": " ".join(sentences(report)), "notes": notes(report)}
+def document(report: Report) -> Ensemble:
+    """Everything worth keeping of an ensemble, with what people read of it."""
+    ensemble = document_of(report)
+    page = ensemble.cuts.page
+    cuts = replace(ensemble.cuts, page=replace(page, why=no_page(report) if page.threshold is None else None))
+    return replace(ensemble, cuts=cuts, sentence=" ".join(sentences(report)), notes=tuple(notes(report)))
 
 
 def joint_sentence(joint: Joint, detectors: Sequence[str], budget: float) -> str:

@@ -18,7 +18,7 @@ from calibrate.workflow.detection.detect import workspace_of
 from calibrate.workflow.releasing.entries import ensemble_of, entry_of, tiers_of
 from calibrate.workspace import using
 from db import Store
-from db.points import SavedEnsemble, SavedPoint, sample_names
+from db.points import SavedEnsemble, SavedPoint
 from db.releases import ReleaseRequest
 
 NAME = re.compile("[A-Za-z0-9][A-Za-z0-9_.:@/+ -]*")
@@ -118,7 +118,7 @@ def _data(store: Store, points: list[SavedPoint], ensembles: list[SavedEnsemble]
     since, until = windows.pop() if len(windows) == 1 else (None, None)
     stored = {sample.name: sample for sample in store.samples.list()}
     names = {name for each in data for name in each.samples}
-    names |= {name for ensemble in ensembles for name in sample_names(ensemble.document["data"], stored)}
+    names |= {name for saved in ensembles for name in saved.ensemble.data.samples}
     return Data(
         sample=_shared([each.sample for each in data]) if len({each.samples for each in data}) == 1 else None,
         design=_shared([each.design for each in data]),

@@ -10,7 +10,7 @@ from calibrate.errors import BadInput
 from calibrate.probability import JudgedMap
 from calibrate.thresholds.ensembles import Cuts, EnsembleEntry, EnsembleMetrics
 from calibrate.thresholds.model import DetectorEntry, Metrics, ThresholdsFile
-from calibrate.types import Interval, Tier
+from calibrate.types import Tier
 from db import Store
 from db.engine import Transaction
 from db.points import SavedEnsemble, SavedPoint, save_again
@@ -49,31 +49,29 @@ def ensemble_of(saved: SavedEnsemble, entries: Mapping[str, DetectorEntry], tier
     Raises BadInput where the release has other scores of a member than those that the ensemble was made from: what was
     measured of it does not hold for them.
     """
-    document = saved.document
-    for name, member in sorted(document["detectors"].items()):
+    ensemble = saved.ensemble
+    for name, member in sorted(ensemble.detectors.items()):
         if name not in entries:
             raise BadInput(
                 f"the ensemble {saved.name} reads {name}, which is not in this release: save an operating point for "
                 f"it (`choose {name} --policy … --save`) and release it, as tier off if it should not flag by itself"
             )
         entry = entries[name]
-        differ = [part for part in ("version", "params", "revision") if member[part] != getattr(entry, part)]
+        differ = [part for part in ("version", "params", "revision") if getattr(member, part) != getattr(entry, part)]
         if differ:
-            differing = "; ".join(f"{part} {member[part]!r}, here {getattr(entry, part)!r}" for part in differ)
+            differing = "; ".join(f"{part} {getattr(member, part)!r}, here {getattr(entry, part)!r}" for part in differ)
             raise BadInput(
                 f"the ensemble {saved.name} was made from other scores of {name} than this release has "
                 f"({differing}): make it again and save it, or save the point of those scores"
             )
-    cuts = {cut: document["cuts"][cut]["threshold"] for cut in ("page", "signal")}
-    precision, recall, flag_rate = (
-        Interval(**document["figures"][name]) for name in ("precision", "recall", "flag_rate")
-    )
+    page, signal = ensemble.cuts.page.threshold, ensemble.cuts.signal.threshold
+    figures, data = ensemble.figures, ensemble.data
     return EnsembleEntry(
-        rule=document["rule"],
-        members=tuple(sorted(document["detectors"])),
-        cuts=Cuts(cuts["page"] if tier == "page" else None, cuts["signal"] if tier != "off" else None),
-        metrics=EnsembleMetrics(precision, recall, flag_rate, document["data"]["n"], document["data"]["positives"]),
-        budget=document["budget"],
+        rule=dict(ensemble.rule),
+        members=tuple(sorted(ensemble.detectors)),
+        cuts=Cuts(page if tier == "page" else None, signal if tier != "off" else None),
+        metrics=EnsembleMetrics(figures.precision, figures.recall, figures.flag_rate, data.n, data.positives),
+        budget=ensemble.budget,
     )
 
 

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any
 
 import numpy as np
 
@@ -30,7 +29,18 @@ from calibrate.stats.fitting.ridge import expit
 from calibrate.stats.sweep.design import Floats, Ints
 from calibrate.stats.sweep.sweep import sweep
 from calibrate.thresholds.model import label_set_digest
-from calibrate.types import Interval, Strength
+from calibrate.types import (
+    BestSingle,
+    Ensemble,
+    EnsembleCut,
+    EnsembleCuts,
+    EnsembleData,
+    EnsembleFigures,
+    EnsembleMember,
+    Interval,
+    Shares,
+    Strength,
+)
 from calibrate.workflow.detection import configurations
 from calibrate.workflow.evidence.score_matrix import load_score_matrix
 from calibrate.workflow.tuning.ensemble_data import Gathered, costliest, gather, prices, worth_a_filter
@@ -187,46 +197,43 @@ def best_names(store: Store, *, sample: str | None = None, most: int = DEFAULT) 
     return sorted(areas, key=lambda name: -areas[name])[:most]
 
 
-def document_of(report: Report) -> dict[str, Any]:
-    """The figures worth keeping, as JSON: what a runtime needs, and what was known when it was made."""
+def document_of(report: Report) -> Ensemble:
+    """What is worth keeping: what a runtime needs, and what was known when it was made."""
     data = report.gathered.data
-    return {
-        "kind": report.recipe.kind,
-        "rule": to_json(report.rule),
-        "detectors": {
-            name: {"version": c.version, "params": dict(c.params), "revision": c.revision}
-            for name, c in sorted(data.configs.items())
-        },
-        "budget": report.budget,
-        "cuts": {"page": _cut_json(report.page), "signal": _cut_json(report.signal)},
-        "figures": {**asdict(report.figures), "auroc": asdict(report.auroc)},
-        "best_single": {"detector": report.best, "figures": asdict(report.best_figures)},
-        "difference": asdict(report.apart),
-        "data": {
-            "sample": data.sample.name if data.sample else None,
-            "samples": list(data.sample.names) if data.sample else [],
-            "n": report.n,
-            "positives": report.positives,
-            "traffic": None if report.gathered.from_labels else report.gathered.traffic.n,
-            "label_set_digest": label_set_digest((row.content_hash, str(row.gold)) for row in data.rows),
-        },
-    }
+    members = {name: EnsembleMember(c.version, dict(c.params), c.revision) for name, c in sorted(data.configs.items())}
+    return Ensemble(
+        kind=report.recipe.kind,
+        rule=to_json(report.rule),
+        detectors=members,
+        budget=report.budget,
+        cuts=EnsembleCuts(_saved_cut(report.page), _saved_cut(report.signal)),
+        figures=EnsembleFigures(**vars(report.figures), auroc=report.auroc),
+        best_single=BestSingle(report.best, Shares(**vars(report.best_figures))),
+        difference=report.apart,
+        data=EnsembleData(
+            sample=data.sample.name if data.sample else None,
+            samples=tuple(data.sample.names) if data.sample else (),
+            n=report.n,
+            positives=report.positives,
+            traffic=None if report.gathered.from_labels else report.gathered.traffic.n,
+            label_set_digest=label_set_digest((row.content_hash, str(row.gold)) for row in data.rows),
+        ),
+    )
 
 
-def _cut_json(cut: Cut) -> dict[str, Any]:
-    names = ("threshold", "share", "strength", "target", "bound")
-    return {name: getattr(cut, name) for name in names}
+def _saved_cut(cut: Cut) -> EnsembleCut:
+    return EnsembleCut(cut.threshold, cut.share, cut.strength, cut.target, cut.bound)
 
 
-def save(store: Store, name: str, document: Mapping[str, Any], *, by: str, now: datetime) -> None:
-    """Keep an ensemble's document under a name; the latest of a name counts.
+def save(store: Store, name: str, ensemble: Ensemble, *, by: str, now: datetime) -> None:
+    """Keep an ensemble under a name; the latest of a name counts.
 
     Raises BadInput for a name it cannot have.
     """
     clean = name.strip()
     if not clean or len(clean) > 100 or not clean.isprintable():
         raise BadInput("an ensemble needs a name of 1 to 100 printable characters, like grounding")
-    store.ensembles.save(clean, dict(document), by=by, now=now)
+    store.ensembles.save(clean, ensemble, by=by, now=now)
 
 
 def saved(store: Store) -> list[SavedEnsemble]:

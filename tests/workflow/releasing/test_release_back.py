@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -16,7 +15,7 @@ from calibrate.report.sentences import release as sentences
 from calibrate.stats.choosing.policy import parse
 from calibrate.thresholds import diff
 from calibrate.thresholds.model import ThresholdsFile
-from calibrate.types import Interval
+from calibrate.types import EnsembleCut, EnsembleCuts, EnsembleMember
 from calibrate.workflow.evidence import loading
 from calibrate.workflow.releasing import history
 from calibrate.workflow.releasing import release as step
@@ -24,6 +23,7 @@ from calibrate.workflow.releasing.entries import on_offer
 from calibrate.workflow.tuning import operating_points
 from db import Store
 from db.releases import ReleaseRequest
+from tests.db.make import ensemble
 from tests.workflow.making import ABOVE, DETECTOR, NOW, draw, fill, give_scores, keep_sample, save
 
 LATER = NOW + timedelta(hours=1)
@@ -37,16 +37,11 @@ def chosen(store: Store, policy: str, name: str, at: datetime, *, sample: str | 
 
 def combined(store: Store, k: int) -> None:
     """An ensemble of the two as it is saved: `k` of them flag."""
-    config = {"version": "1", "params": {"variant": "default"}, "revision": ""}
-    document = {
-        "rule": {"form": "fixed", "k": k, "thresholds": {DETECTOR: ["below", 0.4], ABOVE: ["above", 0.6]}},
-        "detectors": {DETECTOR: config, ABOVE: config},
-        "budget": 0.2,
-        "cuts": {"page": {"threshold": 2.0}, "signal": {"threshold": float(k)}},
-        "figures": {name: asdict(Interval(0.5, 0.4, 0.6)) for name in ("precision", "recall", "flag_rate")},
-        "data": {"sample": None, "n": 60, "positives": 20},
-    }
-    store.ensembles.save(TWO, document, by="ann", now=NOW)
+    rule = {"form": "fixed", "k": k, "thresholds": {DETECTOR: ["below", 0.4], ABOVE: ["above", 0.6]}}
+    member = EnsembleMember("1", {"variant": "default"}, "")
+    cuts = EnsembleCuts(EnsembleCut(2.0, 0.05), EnsembleCut(float(k), 0.2))
+    saved = ensemble(rule=rule, detectors={DETECTOR: member, ABOVE: member}, cuts=cuts)
+    store.ensembles.save(TWO, saved, by="ann", now=NOW)
 
 
 def release(store: Store, *, at: datetime = LATER, ensembles: Sequence[str] = (TWO,), **given: Any) -> ThresholdsFile:
@@ -98,7 +93,7 @@ def test_a_rollback_can_be_rolled_back(ready: Store) -> None:
     assert {name: (one.point, one.data) for name, one in now.items()} == {
         name: (one.point, one.data) for name, one in second.items()
     }  # the threshold of the detector is that of v1, but not what was measured of it
-    assert ready.ensembles.latest()[TWO].document["rule"]["k"] == 2
+    assert ready.ensembles.latest()[TWO].ensemble.rule["k"] == 2
     assert diff(back, release(ready, tiers={ABOVE: "page"}))[0].field == "tier"
 
 

@@ -141,8 +141,9 @@ def test_an_ensemble_saved_is_the_same_when_read(store: Store) -> None:
     step.save(store, "grounding", sentences.document(report), by="bob", now=NOW)
     (one,) = step.saved(store)
     assert (one.name, one.saved_by) == ("grounding", "bob")
-    assert rules.from_json(one.document["rule"]) == report.rule
-    assert one.document["cuts"]["signal"]["threshold"] == report.signal.threshold
+    assert rules.from_json(one.ensemble.rule) == report.rule
+    assert one.ensemble == sentences.document(report)
+    assert one.ensemble.cuts.signal.threshold == report.signal.threshold
     with pytest.raises(BadInput, match="needs a name"):
         step.save(store, "  ", sentences.document(report), by="ann", now=NOW)
 

@@ -337,6 +337,24 @@ def test_an_interrupt_while_modules_load_is_no_traceback(
     assert (ended.value.code, json.loads(out)) == (130, {"error": "stopped"})
 
 
+@pytest.mark.parametrize(
+    ("verb", "error"),
+    [
+        (("detect", "token_overlap", "--all"), "stopped; what was done so far is kept"),
+        (("simulate",), "stopped"),
+        (("release", "--proposals"), "stopped"),
+    ],
+)
+def test_an_interrupt_says_what_is_kept(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], verb: tuple[str, ...], error: str
+) -> None:
+    def interrupt(_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(f"calibrate.cli.{verb[0]}.run", interrupt)
+    assert call(capsys, *verb) == (130, {"error": error})
+
+
 def test_a_store_that_is_not_there(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     code, document = call(capsys, "traces", "--store", f"sqlite:///{tmp_path}/none.db")
     assert (code, "there is no store" in document["error"]) == (2, True)

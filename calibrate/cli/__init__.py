@@ -16,6 +16,8 @@ from calibrate.cli.output import to_json
 from calibrate.errors import TouchstoneError, Unavailable
 
 IN_THE_WHEEL = ("verify", "decide")  # the verbs that need no more than production installs
+# The verbs that save as they go: what they had done when somebody pressed Ctrl-C is in the store.
+SAVES_AS_IT_GOES = {"alternatives", "demo", "detect", "import", "recalibrate", "watch", "weekly", "worker"}
 
 
 @dataclass(frozen=True)
@@ -41,7 +43,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     except TouchstoneError as error:
         return _fail(str(error), error.exit_code, as_json=as_json)
     except KeyboardInterrupt:
-        return _fail("stopped; what was done so far is kept", 130, as_json=as_json)
+        verb = next((word for word in words if not word.startswith("-")), "")
+        saved = "; what was done so far is kept" if verb in SAVES_AS_IT_GOES else ""
+        return _fail(f"stopped{saved}", 130, as_json=as_json)
     except BrokenPipeError:  # the reader of our output has gone
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1

@@ -18,6 +18,9 @@ from unittest import mock
 import pytest
 
 from calibrate.cli import main
+from calibrate.cli.output import to_json
+from calibrate.simulate.cells import Cell
+from calibrate.simulate.targets import Report, Row
 
 PINNED = Path(__file__).with_suffix(".json")
 # Objects whose keys are data: names of detectors, models, strata and designs, reasons, days.
@@ -216,6 +219,19 @@ def test_every_call_is_pinned(printed: dict[str, str]) -> None:
 @pytest.mark.parametrize("label", PINNED_KEYS)
 def test_the_keys_of_a_verb_stay(printed: dict[str, str], label: str) -> None:
     assert printed[label] == PINNED_KEYS[label]
+
+
+def test_the_keys_of_simulate_stay() -> None:
+    """It runs for minutes: here its report is written without that."""
+    row = Row("certified", "≤ 0.05", 0.01, None, 0.0, 0.02, "", True)
+    cell = Cell("steep", "grid", "shipped", 300, 50, 0.1, 0.0, None, 0.0, 0.5)
+    document = json.loads(to_json(Report(50, 1, (row,), (cell,))))
+    assert set(document) == {"replications", "seed", "rows", "cells"}
+    assert set(document["rows"][0]) == {"name", "target", "measured", "error", "low", "high", "where", "met"}
+    assert set(document["cells"][0]) == {
+        "name", "kind", "method", "labels", "replications", "oracle_flags", "violations", "recall_share",
+        "recall_error", "certified", "chance", "asked", "followed",
+    }  # fmt: skip
 
 
 if __name__ == "__main__":

@@ -12,13 +12,16 @@ from typing import Any
 
 
 def to_json(document: object) -> str:
-    """Write a document, of dataclasses and what JSON knows, as one JSON object."""
+    """Write a document, of dataclasses and what JSON knows, as one JSON object.
+
+    A field is written under its name, or under the "key" of its metadata where programs read another.
+    """
     return json.dumps(_plain(document), ensure_ascii=False)
 
 
 def _plain(value: object) -> Any:
     if is_dataclass(value) and not isinstance(value, type):
-        return {field.name: _plain(getattr(value, field.name)) for field in fields(value)}
+        return {field.metadata.get("key", field.name): _plain(getattr(value, field.name)) for field in fields(value)}
     if isinstance(value, Mapping):
         return {_plain(key): _plain(content) for key, content in value.items()}
     if isinstance(value, (list, tuple)):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 import numpy as np
@@ -37,7 +37,7 @@ class Cell:
     recall_error: float
     certified: float
     chance: float | None = None
-    requests: int = 0
+    requests: int = field(default=0, metadata={"key": "asked"})  # its name in JSON
     followed: int = 0
 
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from argparse import Namespace
-from dataclasses import asdict
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 from calibrate import registry
 from calibrate.cli import Answer
@@ -13,12 +13,46 @@ from calibrate.errors import BadInput
 from calibrate.report import numbers
 from calibrate.report.sentences import certification as sentences
 from calibrate.stats.certification.certificates import NotCertifiable, Plan
+from calibrate.types import FlagWhen
 from calibrate.workflow.certification import attempts
 from calibrate.workflow.certification import certify as step
-from calibrate.workflow.certification.attempts import CertificationStatus
+from calibrate.workflow.certification.attempts import CertificationStatus, Outcome, Stage
 from calibrate.workflow.detection import configurations
 from calibrate.workflow.evidence import loading
 from db import Store
+
+
+@dataclass(frozen=True, slots=True)
+class CertifyDocument:
+    """Where an attempt stands, and what this call did."""
+
+    detector: str
+    stage: Stage
+    did: str | None
+    samples: Sequence[str]
+    attempt: int
+    target: float
+    level: float
+    labels: int
+    chance: float
+    cuts: Sequence[float]
+    flag_when: FlagWhen
+    seed: int
+    fresh: str | None
+    drawn: int
+    labelled: int
+    outcome: Outcome | None
+    saved: bool
+
+
+@dataclass(frozen=True, slots=True)
+class NoPlanDocument:
+    """Why there is no plan, and how many more flagged labels would allow one."""
+
+    detector: str
+    why: str
+    needed: int | None
+    stage: None = None
 
 
 def run(args: Namespace) -> Answer:
@@ -31,13 +65,8 @@ def run(args: Namespace) -> Answer:
     if status is None or _may_try_again(status) or _asks_other_plan(store, args, status):
         planned = _plan(store, args, status)
         if isinstance(planned, NotCertifiable):
-            none = {
-                "detector": args.detector,
-                "stage": None,
-                "why": sentences.no_plan(planned),
-                "needed": planned.needed,
-            }
-            return Answer(none, f"no plan: {sentences.no_plan(planned)}", exit_code=2)
+            document = NoPlanDocument(args.detector, sentences.no_plan(planned), planned.needed)
+            return Answer(document, f"no plan: {document.why}", exit_code=2)
         status, did = attempts.status_of(store, planned), "planned"
     elif status.stage == "planned":
         status, did = attempts.status_of(store, step.draw(store, status.attempt, fewer=args.fewer, now=now())), "drawn"
@@ -117,28 +146,12 @@ def _saved_line(status: CertificationStatus) -> str:
     return f"saved; `release --tier {status.attempt.detector}=page` takes it into the next version"
 
 
-def _outcome(status: CertificationStatus) -> dict[str, Any] | None:
-    return {**asdict(status.outcome), "why": sentences.why(status.plan, status.outcome)} if status.outcome else None
-
-
-def _document(status: CertificationStatus, did: str | None, *, saved: bool) -> dict[str, Any]:
-    plan = status.plan
-    return {
-        "detector": status.attempt.detector,
-        "stage": status.stage,
-        "did": did,
-        "samples": list(status.terms.samples),
-        "attempt": plan.attempt,
-        "target": plan.target,
-        "level": plan.level,
-        "labels": plan.labels,
-        "chance": plan.chance,
-        "cuts": list(plan.cuts),
-        "flag_when": plan.flag_when,
-        "seed": status.terms.seed,
-        "fresh": status.fresh.name if status.fresh else None,
-        "drawn": status.fresh.size if status.fresh else 0,
-        "labelled": status.labelled,
-        "outcome": _outcome(status),
-        "saved": saved,
-    }
+def _document(status: CertificationStatus, did: str | None, *, saved: bool) -> CertifyDocument:
+    plan, terms, fresh, outcome = status.plan, status.terms, status.fresh, status.outcome
+    return CertifyDocument(
+        detector=status.attempt.detector, stage=status.stage, did=did, samples=terms.samples, attempt=plan.attempt,
+        target=plan.target, level=plan.level, labels=plan.labels, chance=plan.chance, cuts=plan.cuts,
+        flag_when=plan.flag_when, seed=terms.seed, fresh=fresh.name if fresh else None,
+        drawn=fresh.size if fresh else 0, labelled=status.labelled,
+        outcome=outcome and replace(outcome, why=sentences.why(plan, outcome)), saved=saved,
+    )  # fmt: skip

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from argparse import Namespace
-from dataclasses import asdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
 
 from calibrate.cli import Answer
 from calibrate.cli.common import open_store, output_path
@@ -13,7 +15,38 @@ from calibrate.report.sentences import scoreboard as sentences
 from calibrate.report.sentences.compare import nothing_paired
 from calibrate.report.tables.column import as_csv, cells, record, right
 from calibrate.report.tables.scoreboard import IN_FILES, ON_TERMINAL
+from calibrate.stats.intervals.ranking_differences import Ranking
+from calibrate.types import Interval
 from calibrate.workflow.tuning import scoreboard as step
+
+
+@dataclass(frozen=True, slots=True)
+class AgainstDocument:
+    """The leader against another detector; `missing` says why there are no figures."""
+
+    other: str
+    beyond: bool
+    n: int
+    positives: int
+    clusters: int
+    first: Ranking | None
+    second: Ranking | None
+    auroc: Interval
+    average_precision: Interval
+    missing: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class ScoreboardDocument:
+    sample: str | None
+    n: int
+    positives: int
+    refusals: int
+    leader: str | None
+    against: Sequence[AgainstDocument]
+    sentences: Sequence[str] = field(metadata={"key": "said"})
+    detectors: Sequence[Mapping[str, Any]]
+    scored_nothing: Mapping[str, str]
 
 
 def run(args: Namespace) -> Answer:
@@ -24,30 +57,26 @@ def run(args: Namespace) -> Answer:
             target.write_text(as_csv(IN_FILES, board.lines), encoding="utf-8", newline="")
         except OSError as error:
             raise TouchstoneError(f"cannot write {args.csv!r}: {error.strerror or error}") from None
-    document = {
-        "sample": board.sample,
-        "n": board.n,
-        "positives": board.positives,
-        "refusals": board.refused,
-        "leader": board.leader,
-        "against": [
-            {
-                "other": lead.other,
-                "beyond": lead.beyond,
-                **asdict(lead.result),
-                "missing": nothing_paired(lead.result),
-            }
-            for lead in board.against
-        ],
-        "said": sentences.sentences(board),
-        "detectors": [record(IN_FILES, line) for line in board.lines],
-        "scored_nothing": sentences.silent(board),
-    }
-    written = [f"written to {args.csv}"] if target else []
-    return Answer(document, "\n".join([*sentences.sentences(board), "", *_shown(board), *written]))
+    document = ScoreboardDocument(
+        sample=board.sample,
+        n=board.n,
+        positives=board.positives,
+        refusals=board.refused,
+        leader=board.leader,
+        against=[_against(lead) for lead in board.against],
+        sentences=sentences.sentences(board),
+        detectors=[record(IN_FILES, line) for line in board.lines],
+        scored_nothing=sentences.silent(board),
+    )
+    lines = [*document.sentences, "", table(cells(ON_TERMINAL, board.lines), right=right(ON_TERMINAL))]
+    lines += [f"{name} could score nothing: {why}" for name, why in document.scored_nothing.items()]
+    return Answer(document, "\n".join([*lines, f"written to {args.csv}"] if target else lines))
 
 
-def _shown(board: step.Scoreboard) -> list[str]:
-    lines = [table(cells(ON_TERMINAL, board.lines), right=right(ON_TERMINAL))]
-    lines += [f"{name} could score nothing: {why}" for name, why in sentences.silent(board).items()]
-    return lines
+def _against(lead: step.Against) -> AgainstDocument:
+    result = lead.result
+    return AgainstDocument(
+        other=lead.other, beyond=lead.beyond, n=result.n, positives=result.positives, clusters=result.clusters,
+        first=result.first, second=result.second, auroc=result.auroc, average_precision=result.average_precision,
+        missing=nothing_paired(result),
+    )  # fmt: skip

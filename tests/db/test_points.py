@@ -9,6 +9,7 @@ from sqlalchemy import insert
 
 from calibrate.types import EnsembleCut, EnsembleMember, Interval, Member, TraceFilter
 from db import Store
+from db.engine import writing
 from db.tables import EnsembleRow
 from tests.db.make import NOW, ensemble, records
 
@@ -48,7 +49,7 @@ def test_an_ensemble_is_read_as_it_was_saved_and_the_newest_counts(store: Store)
 @pytest.mark.both_databases
 def test_a_row_of_an_older_version_is_read(store: Store) -> None:
     row = {"name": "old", "document": OLD, "saved_by": "ann", "saved_at": NOW}
-    with store.engine.begin() as connection:
+    with writing(store.engine) as connection:
         connection.execute(insert(EnsembleRow), [row])
     saved = store.ensembles.latest()["old"].ensemble
     assert (saved.kind, saved.budget, saved.sentence, saved.notes) == (

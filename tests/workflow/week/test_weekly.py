@@ -153,6 +153,6 @@ def test_the_verb_says_what_to_do_next(live: Store, store_url: str, capsys: pyte
     assert (first["drawn"], first["version"], first["scored"][NAME]["scored"]) == (True, 1, 60)
     assert main(["weekly", "--size", "20", "--store", store_url]) == 0
     said = capsys.readouterr().out
-    assert f"sample {first['sample']} there already" in said
+    assert f"sample {first['sample']} exists already" in said
     assert re.search(rf"Next: label \d+ of 20 traces of {first['sample']}", said)
     assert main(["weekly", "--size", "0", "--store", store_url]) == 2

@@ -30,6 +30,11 @@ def visible(text: str | None, limit: int | None = None) -> str:
     return UNSEEN.sub(lambda match: f"⟦{name_of(match.group())}⟧", cut)
 
 
+def one_line(text: str | None, limit: int | None = None) -> str:
+    """`visible` on one line."""
+    return visible(text, limit).replace("\n", " ")
+
+
 def cell(value: object) -> object:
     """Prepare a value for a CSV cell: a text that a spreadsheet would run as a formula gets an apostrophe before it."""
     return f"'{value}" if isinstance(value, str) and value[:1] and value[0] in FORMULA else value

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from argparse import Namespace
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
 from calibrate import registry
 from calibrate.cli import Answer
 from calibrate.cli.common import open_store
 from calibrate.cli.output import table
 from calibrate.errors import BadInput
-from calibrate.report import numbers
 from calibrate.report.sentences import compare as sentences
+from calibrate.report.tables.column import cells, right
+from calibrate.report.tables.compare import COLUMNS
 from calibrate.sanitize import visible
 from calibrate.stats.sampling.designs import speaks_for_all
 from calibrate.types import Interval
@@ -33,12 +33,24 @@ class SeriesDocument:
 
 
 @dataclass(frozen=True, slots=True)
+class DifferenceDocument:
+    name: str
+    paired: bool
+    n: int
+    positives: int
+    auroc: Interval
+    average_precision: Interval
+    shared: int
+    missing: str | None
+
+
+@dataclass(frozen=True, slots=True)
 class CompareDocument:
     """The series, and how each differs from the first."""
 
     by: str
     series: Sequence[SeriesDocument]
-    differences: Sequence[dict[str, Any]]
+    differences: Sequence[DifferenceDocument]
     cautions: Sequence[str]
 
 
@@ -53,30 +65,26 @@ def run(args: Namespace) -> Answer:
             SeriesDocument(series.name, series.auroc, series.average_precision, series.sweep.n, series.sweep.positives)
             for series in contrast.series
         ],
-        differences=[_difference(contrast, difference) for difference in contrast.differences],
+        differences=[_difference(contrast, pair) for pair in contrast.differences],
         cautions=sentences.cautions(contrast),
     )
-    rows: list[tuple[str, ...]] = [("", "AUROC", "average precision", "labels", "hallucinated")]
-    for series in document.series:
-        figures = (_figure(series.auroc), _figure(series.average_precision))
-        rows.append((visible(series.name, 60), *figures, numbers.count(series.n), numbers.count(series.positives)))
-    lines = [_line(contrast, difference) for difference in contrast.differences]
+    lines = [table(cells(COLUMNS, contrast.series), right=right(COLUMNS))]
+    lines += [visible(": ".join(sentences.difference(contrast, pair))) for pair in contrast.differences]
     lines += [f"caution: {visible(caution)}" for caution in document.cautions]
-    return Answer(document, "\n".join([table(rows, right=(3, 4)), *lines]))
+    return Answer(document, "\n".join(lines))
 
 
-def _line(contrast: comparing.Contrast, difference: comparing.Difference) -> str:
-    pair = f"{visible(difference.name, 60)} against {visible(contrast.series[0].name, 60)}"
-    if missing := sentences.missing(contrast, difference):
-        return f"{pair}: {visible(missing)}"
-    auroc = difference.auroc
-    labels = f"{numbers.count(difference.n, 'label')} {'of both' if difference.paired else 'together'}"
-    return f"{pair}: AUROC {numbers.difference(auroc.value, auroc.low, auroc.high)}, {labels}"
-
-
-def _difference(contrast: comparing.Contrast, difference: comparing.Difference) -> dict[str, Any]:
-    figures = {name: value for name, value in asdict(difference).items() if name != "lacking"}
-    return {**figures, "missing": sentences.missing(contrast, difference)}
+def _difference(contrast: comparing.Contrast, pair: comparing.Difference) -> DifferenceDocument:
+    return DifferenceDocument(
+        name=pair.name,
+        paired=pair.paired,
+        n=pair.n,
+        positives=pair.positives,
+        auroc=pair.auroc,
+        average_precision=pair.average_precision,
+        shared=pair.shared,
+        missing=sentences.missing(contrast, pair),
+    )
 
 
 def _contrast(store: Store, args: Namespace) -> comparing.Contrast:
@@ -93,10 +101,3 @@ def _contrast(store: Store, args: Namespace) -> comparing.Contrast:
         return comparing.of_samples(store, first, args.sample or weeks)
     configs = list(reversed(configurations.configs_by_detector(store).get(first, [])))
     return comparing.of_settings(store, configs, configurations.distinguish_configs(configs), sample=args.sample)
-
-
-def _figure(figure: Interval) -> str:
-    if figure.value is None:
-        return "–"
-    interval = "" if figure.low is None else f" ({numbers.decimal_interval(figure.low, figure.high)})"
-    return f"{numbers.decimals(figure.value)}{interval}"

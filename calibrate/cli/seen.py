@@ -13,7 +13,10 @@ from calibrate.cli.output import table
 from calibrate.report import numbers
 from calibrate.report.sentences import models as sentences
 from calibrate.report.sentences.labels import uneven
-from calibrate.sanitize import visible
+from calibrate.report.tables.column import cells, right
+from calibrate.report.tables.models import columns
+from calibrate.sanitize import one_line
+from calibrate.types import Interval
 from calibrate.workflow.upgrade import models_seen as step
 from calibrate.workflow.upgrade.models_seen import Seen
 
@@ -24,25 +27,24 @@ class SeenDocument:
 
     by: str
     version: int | None
-    sample: object
+    sample: str | None
     values: Sequence[Seen]
     beyond: int
     per: str
     traffic: Mapping[str, Mapping[date, int]]
-    step: object
+    step: Interval | None
     no_step: str | None
     caution: str | None
 
 
 def run(args: Namespace) -> Answer:
     registry = step.registry(open_store(args), by=args.by, sample=args.sample)
-    head = (args.by, "traces", "share", "first seen", "last seen", "release", "hallucinated", "95%", "labels")
-    rows = [tuple(visible(cell, 60) for cell in head), *map(_row, registry.values)]
-    lines = [table(rows, right=(1, 2, 6, 7, 8))]
+    shown = columns(registry)
+    lines = [table(cells(shown, registry.values), right=right(shown))]
     lines += [f"and {numbers.count(registry.beyond)} more with fewer traces"] if registry.beyond else []
     change, caution = registry.step, uneven(registry.uneven)
     if isinstance(change, step.Step):
-        lines.append(visible(sentences.step(change), 500).replace("\n", " "))
+        lines.append(one_line(sentences.step(change), 500))
     lines += [f"caution: {caution}"] if caution else []
     document = SeenDocument(
         by=registry.by,
@@ -57,19 +59,3 @@ def run(args: Namespace) -> Answer:
         caution=caution,
     )
     return Answer(document, "\n".join(lines))
-
-
-def _row(value: Seen) -> tuple[str, ...]:
-    days = [moment.date().isoformat() if moment else "–" for moment in (value.first, value.last)]
-    release = {True: "made on it", False: "made without", None: ""}[value.released]
-    prevalence = value.prevalence
-    return (
-        visible(value.name, 60).replace("\n", " "),
-        numbers.count(value.traces),
-        numbers.share(value.share),
-        *days,
-        release,
-        "–" if prevalence.value is None else numbers.share(prevalence.value),
-        numbers.interval(prevalence.low, prevalence.high) if value.labels else "–",
-        numbers.count(value.labels),
-    )

@@ -18,7 +18,6 @@ _FORMATS = {
     Form.COUNT: "localized",
     Form.SHARE: "percent",
     Form.SHARE_FIGURE: "percent",
-    Form.FIGURE: "%.2f",
     Form.DIGITS: "%.2g",
     Form.AMOUNT: "%.2f",
     Form.P_VALUE: "%.3f",
@@ -67,4 +66,5 @@ def _setting(column: Column[Row]) -> Any:
         return st.column_config.CheckboxColumn(column.heading, width=column.width, help=about)
     if column.form == Form.TEXT:
         return st.column_config.TextColumn(column.heading, width=column.width, help=about)
-    return st.column_config.NumberColumn(column.heading, width=column.width, format=_FORMATS[column.form], help=about)
+    written = f"%.{column.places}f" if column.form == Form.FIGURE else _FORMATS[column.form]
+    return st.column_config.NumberColumn(column.heading, width=column.width, format=written, help=about)

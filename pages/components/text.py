@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from html import escape
 
-from calibrate.sanitize import visible
+from calibrate.sanitize import one_line, visible
 
 __all__ = ["charted", "label", "middle", "plain", "visible"]
 
@@ -22,7 +22,7 @@ _JOINER = "\u2060"  # parts, and shows as nothing; who copies the text copies it
 
 def plain(text: str | None, limit: int | None = None) -> str:
     """`visible` on one line, with Markdown's characters escaped, for what Streamlit reads as Markdown."""
-    return _NOTHING.join(_ESCAPED.sub(r"\\\1", piece) for piece in _LINKS.split(_line(text, limit)))
+    return _NOTHING.join(_ESCAPED.sub(r"\\\1", piece) for piece in _LINKS.split(one_line(text, limit)))
 
 
 def label(text: str | None, limit: int | None = None) -> str:
@@ -30,7 +30,7 @@ def label(text: str | None, limit: int | None = None) -> str:
 
     Screen readers read it out as it is written, so only characters that Markdown would act on are escaped.
     """
-    return _ACTS.sub(r"\\\g<0>", _LINKS.sub(_JOINER, _line(text, limit)))
+    return _ACTS.sub(r"\\\g<0>", _LINKS.sub(_JOINER, one_line(text, limit)))
 
 
 def charted(text: str) -> str:
@@ -39,10 +39,6 @@ def charted(text: str) -> str:
     A name goes into a hover template as `%{fullData.name}`, never as text: `%{y}` in it would be replaced by the value.
     """
     return escape(visible(text), quote=False)
-
-
-def _line(text: str | None, limit: int | None) -> str:
-    return visible(text, limit).replace("\n", " ")
 
 
 def middle(text: str, limit: int) -> str:

@@ -8,17 +8,15 @@ from typing import Any
 
 import streamlit as st
 
-from calibrate.report.numbers import count, decimal_interval, share
-from calibrate.report.numbers import difference as apart
 from calibrate.report.sentences import compare as sentences
+from calibrate.report.tables.compare import COLUMNS
 from calibrate.stats.sampling.designs import speaks_for_all
-from calibrate.types import Interval
 from calibrate.workflow.detection import configurations
 from calibrate.workflow.tuning import compare as step
 from db import Store
 from db.scores import Config
 from pages import shell
-from pages.components import charts, evidence_choice
+from pages.components import charts, evidence_choice, tables
 from pages.components.text import plain, visible
 
 DETECTORS, SETTINGS, MODELS, WEEKS = "Detectors", "Settings", "Models", "Weeks"
@@ -88,20 +86,9 @@ def contrast(store: Store, selection: Selection) -> step.Contrast:
 
 def show_sentences(contrast: step.Contrast, selection: Selection) -> None:
     """Whether each differs from the first by more than chance, and on how many labels."""
-    first = plain(visible(contrast.series[0].name, 60))
-    for difference in contrast.differences:
-        name = plain(visible(difference.name, 60))
-        if difference.missing:
-            st.markdown(
-                f"**{name}** cannot be compared with {first}: {plain(sentences.missing(contrast, difference) or '')}."
-            )
-            continue
-        area = difference.auroc
-        on = "that both scored" if difference.paired else "of both together"
-        st.markdown(
-            f"**{name}** {verdict(area)} **{first}**: AUROC {apart(area.value, area.low, area.high)}, "
-            f"{count(difference.n, 'label')} {on}, {count(difference.positives)} hallucinated."
-        )
+    for pair in contrast.differences:
+        headline, figures = sentences.difference(contrast, pair)
+        st.markdown(f"**{plain(headline)}**: {plain(figures)}.")
     for caution in sentences.cautions(contrast):
         st.warning(f"{plain(visible(caution, 400))}.", icon=":material/balance:")
     if selection.kind in (MODELS, WEEKS):
@@ -118,44 +105,9 @@ def show_curves(contrast: step.Contrast) -> None:
 
 
 def show_table(contrast: step.Contrast) -> None:
-    rows = [
-        {
-            "": visible(series.name, 80),
-            "AUROC": series.auroc.value,
-            "AUROC, 95%": _reach(series.auroc),
-            "Average precision": series.average_precision.value,
-            "AP, 95%": _reach(series.average_precision),
-            "Labels": series.sweep.n,
-            "Hallucinated": series.sweep.positives,
-            "Of traffic": share(series.sweep.prevalence) if series.sweep.prevalence is not None else "",
-            "Coverage": series.sweep.coverage,
-        }
-        for series in contrast.series
-    ]
-    column = st.column_config.NumberColumn
     st.dataframe(
-        rows,
-        hide_index=True,
-        placeholder="–",
-        column_config={
-            "AUROC": column(format="%.3f"),
-            "Average precision": column(format="%.3f", help="To be read against the share that is hallucinated"),
-            "Of traffic": st.column_config.TextColumn(help="The estimated share of the traffic that is hallucinated"),
-            "Coverage": column(format="percent"),
-        },
+        tables.frame(COLUMNS, contrast.series), hide_index=True, placeholder="–", column_config=tables.config(COLUMNS)
     )
-
-
-def verdict(figure: Interval) -> str:
-    if figure.low is None or figure.high is None:
-        return "cannot be told from"
-    if figure.low > 0:
-        return "ranks better than"
-    return "ranks worse than" if figure.high < 0 else "is not shown to differ from"
-
-
-def _reach(figure: Interval) -> str:
-    return "" if figure.low is None else decimal_interval(figure.low, figure.high)
 
 
 def _detectors(_: Store, runs: Mapping[str, Sequence[Config]], __: str, ___: str | None) -> dict[Any, str]:

@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import plotly.graph_objects as go
 import streamlit as st
 
-from calibrate.report.numbers import count, day, estimate, share
+from calibrate.report.numbers import count
 from calibrate.report.sentences import models as sentences
 from calibrate.report.sentences.labels import uneven
+from calibrate.report.tables.models import columns, name_of
 from calibrate.workflow.upgrade import models_seen as step
 from db import Store
 from pages import shell
+from pages.components import tables
 from pages.components.charts import CONFIG, GREY, axis, share_axis, template
 from pages.components.evidence_choice import SampleNames
 from pages.components.text import charted, middle, plain, visible
 
-NONE = "(none)"
 MOST = 6  # values with a colour of their own
 # Okabe and Ito's colours, but for those that mean hallucinated and clean.
 COLOURS = ("#009E73", "#E69F00", "#56B4E9", "#CC79A7", "#7A5195", "#B8860B")
@@ -83,15 +83,13 @@ def traffic(registry: step.Registry, names: Sequence[str]) -> go.Figure:
 
 
 def named(name: str) -> str:
-    whole = "not given" if name == NONE else visible(name, 200)
-    return charted(middle(whole, 32))
+    return charted(middle(name_of(name, 200), 32))
 
 
 def show_table(registry: step.Registry) -> None:
     """Every value, newest first, with its labels and how often it hallucinated."""
-    st.dataframe(
-        [row_of(registry, value) for value in registry.values], hide_index=True, column_config=columns(registry)
-    )
+    shown = columns(registry)
+    st.dataframe(tables.frame(shown, registry.values), hide_index=True, column_config=tables.config(shown))
     basis = (
         f"from the labels of {plain(registry.sample, 60)}, weighted by its design"
         if registry.sample
@@ -101,32 +99,6 @@ def show_table(registry: step.Registry) -> None:
     st.caption(f"Hallucinated: {basis}; intervals are 95%.{beyond}")
     if caution := uneven(registry.uneven):
         st.caption(f":material/warning: {plain(caution)}.")
-
-
-def row_of(registry: step.Registry, value: step.Seen) -> dict[str, Any]:
-    row: dict[str, Any] = {
-        "Name": "not given" if value.name == NONE else visible(value.name, 80),
-        "Traces": value.traces,
-        "Share": share(value.share),
-        "First seen": day(value.first) if value.first else "undated",
-        "Last seen": day(value.last) if value.last else "undated",
-    }
-    if value.released is not None:
-        row["Release"] = f"v{registry.version} made on it" if value.released else f"v{registry.version} made without it"
-    rate = value.prevalence
-    shown = "no labels" if rate.value is None else estimate(rate.value, rate.low, rate.high)
-    return {**row, "Hallucinated": shown, "Labels": value.labels}
-
-
-def columns(registry: step.Registry) -> dict[str, Any]:
-    column = st.column_config
-    name = "Model" if registry.by == "model" else visible(registry.by, 40)
-    return {
-        "Name": column.TextColumn(name, width="medium"),
-        "Traces": column.NumberColumn(format="localized"),
-        "Hallucinated": column.TextColumn(help="Share of the labelled answers that are hallucinated"),
-        "Labels": column.NumberColumn(format="localized", help="Definite gold labels: clean or hallucinated"),
-    }
 
 
 def show_step(registry: step.Registry) -> None:

@@ -8,6 +8,7 @@ from calibrate.report.numbers import listed
 from calibrate.types import TraceFilter
 from calibrate.workflow.upgrade import models_seen as step
 from db import Store
+from db.filters import NONE
 from pages import shell
 from pages.components import evidence_choice
 from pages.components.text import middle, plain, visible
@@ -16,8 +17,8 @@ from pages.watch import model_traffic
 
 def what_next(registry: step.Registry) -> None:
     """The next step: a model that the release does not know may have drifted; one without labels can be sampled."""
-    new = [value.name for value in registry.values if value.released is False and value.name != model_traffic.NONE]
-    unlabelled = [value.name for value in registry.values if not value.labels and value.name != model_traffic.NONE]
+    new = [value.name for value in registry.values if value.released is False and value.name != NONE]
+    unlabelled = [value.name for value in registry.values if not value.labels and value.name != NONE]
     with st.container(border=True):
         text, link = st.columns([4, 1.2], vertical_alignment="center")
         if new:

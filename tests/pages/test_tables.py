@@ -13,6 +13,8 @@ import pytest
 
 from calibrate import registry
 from calibrate.ingest import ImportReport
+from calibrate.report.sentences.compare import verdict
+from calibrate.report.tables.models import columns
 from calibrate.stats.choosing.policy import Policy
 from calibrate.thresholds import Change
 from calibrate.types import FlagWhen, Guarantee, Interval, Sample, TraceFilter, Usage
@@ -30,11 +32,9 @@ from pages.components import run_view
 from pages.components.release_diff import lines_of
 from pages.components.text import middle
 from pages.detect import detector_compare, detector_table
-from pages.thresholds import comparison
 from pages.thresholds.tune_overview import way_on
 from pages.thresholds.tune_setting import Setting, chance, span_of, step_of
 from pages.traces import import_report
-from pages.watch.model_traffic import columns, row_of
 from pages.week.week_steps import cards, next_of
 
 NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)
@@ -89,7 +89,7 @@ def test_a_detector_that_never_ran_shows_nothing_but_that() -> None:
     ],
 )
 def test_a_difference_is_one_where_its_interval_leaves_out_zero(figure: Interval, compare: str, settings: str) -> None:
-    assert comparison.verdict(figure) == compare
+    assert verdict(figure) == compare
     assert detector_compare.verdict(figure) == settings
 
 
@@ -136,20 +136,27 @@ def seen(**changed: Any) -> Seen:
 REGISTRY = Registry("model", (), 0, "day", {}, 3, None, None, NoStep("same day"))
 
 
+def row_of(seen: Seen) -> dict[str, Any]:
+    return {column.heading: column.value(seen) for column in columns(REGISTRY)}
+
+
 def test_a_model_is_shown_with_what_its_labels_say() -> None:
-    assert row_of(REGISTRY, seen(labels=20, hallucinated=5, prevalence=Interval(0.25, 0.1, 0.4))) == {
-        "Name": "gpt", "Traces": 1200, "Share": "31%", "First seen": "20 Nov 2026", "Last seen": "20 Nov 2026",
+    assert row_of(seen(labels=20, hallucinated=5, prevalence=Interval(0.25, 0.1, 0.4))) == {
+        "Model": "gpt", "Traces": 1200, "Share": "31%", "First seen": "20 Nov 2026", "Last seen": "20 Nov 2026",
+        "Release": "v3 made without it",
         "Hallucinated": "25% (10–40%)", "Labels": 20,
     }  # fmt: skip
-    undated = row_of(REGISTRY, seen(name=NONE, first=None, last=None, released=False))
-    assert (undated["Name"], undated["First seen"], undated["Hallucinated"]) == ("not given", "undated", "no labels")
+    undated = row_of(seen(name=NONE, first=None, last=None, released=False))
+    assert (undated["Model"], undated["First seen"], undated["Hallucinated"]) == ("not given", "undated", "no labels")
     assert undated["Release"] == "v3 made without it"
-    assert row_of(REGISTRY, seen(released=True))["Release"] == "v3 made on it"
+    assert row_of(seen(released=True))["Release"] == "v3 made on it"
 
 
 def test_the_first_column_is_called_after_what_traces_are_told_apart_by() -> None:
-    assert columns(REGISTRY)["Name"]["label"] == "Model"
-    assert columns(replace(REGISTRY, by="prompt"))["Name"]["label"] == "prompt"
+    assert columns(REGISTRY)[0].heading == "Model"
+    heading, *rest = (column.heading for column in columns(replace(REGISTRY, by="prompt\nv")))
+    assert heading == "prompt v"
+    assert "Release" not in rest
 
 
 # The Tune page

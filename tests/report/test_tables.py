@@ -8,9 +8,11 @@ from dataclasses import dataclass
 
 import pytest
 
-from calibrate.report.tables import drift, scoreboard
+from calibrate.report.tables import compare, drift, scoreboard
 from calibrate.report.tables.column import Column, Form, as_csv, cells, record, right
+from calibrate.stats.sweep.sweep import sweep
 from calibrate.types import Interval
+from calibrate.workflow.tuning.compare import Series
 
 
 @dataclass(frozen=True)
@@ -56,6 +58,20 @@ def test_a_file_reads_back_and_runs_nothing() -> None:
     assert [float(rows[0]["share"]), rows[1]["share"]] == [0.123456, ""]
     assert not rows[0]["name"].startswith("=")
     assert as_csv((NAME, column), []) == "name\r\n"
+
+
+def test_a_figure_has_the_decimals_of_its_column() -> None:
+    column = Column[Thing]("auroc", "AUROC", lambda row: row.value, Form.FIGURE, places=3)
+    row = Thing("a", Interval(0.94, 0.9114, 0.958))
+    assert (column.text(row), column.bounds(row)) == ("0.940 (0.911–0.958)", "0.911–0.958")
+
+
+def test_a_curve_is_shown_with_its_figures_on_one_line() -> None:
+    curve = sweep([True, True, False, False], [0.9, 0.4, 0.6, None], flag_when="above")
+    area = Interval(0.5, 0.1, 0.9)
+    head, row = cells(compare.COLUMNS, [Series("a\nb\x1b", curve, area, Interval(None))])
+    assert head[1:] == ("AUROC", "Average precision", "Labels", "Hallucinated", "Of traffic", "Coverage")
+    assert row == ("a b⟦ESC⟧", "0.500 (0.100–0.900)", "–", "4", "2", "50%", "75%")
 
 
 def test_headings_and_keys_of_the_scoreboard_are_given_once() -> None:

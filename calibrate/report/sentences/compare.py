@@ -2,12 +2,34 @@
 
 from __future__ import annotations
 
+from calibrate.report import numbers
 from calibrate.report.numbers import count
 from calibrate.report.sentences import figures
 from calibrate.report.sentences.figures import FEW_POSITIVES
+from calibrate.sanitize import one_line
 from calibrate.stats.intervals.ranking_differences import Comparison
 from calibrate.stats.sweep.sweep import Missing
+from calibrate.types import Interval
 from calibrate.workflow.tuning.compare import Contrast, Difference
+
+
+def difference(contrast: Contrast, pair: Difference) -> tuple[str, str]:
+    """Say whether a series differs from the first, and the figures behind it."""
+    name, first = (one_line(series, 60) for series in (pair.name, contrast.series[0].name))
+    if absent := missing(contrast, pair):
+        return f"{name} cannot be compared with {first}", absent
+    area, labels = pair.auroc, f"{count(pair.n, 'label')} {'that both scored' if pair.paired else 'of both together'}"
+    figures = f"AUROC {numbers.difference(area.value, area.low, area.high)}, {labels}"
+    return f"{name} {verdict(area)} {first}", f"{figures}, {count(pair.positives)} hallucinated"
+
+
+def verdict(figure: Interval) -> str:
+    """Say whether a difference is beyond its interval."""
+    if figure.low is None or figure.high is None:
+        return "cannot be told from"
+    if figure.low > 0:
+        return "ranks better than"
+    return "ranks worse than" if figure.high < 0 else "is not shown to differ from"
 
 
 def missing(contrast: Contrast, difference: Difference) -> str | None:

@@ -37,7 +37,7 @@ FIGURES = (Form.SHARE_FIGURE, Form.FIGURE)
 @dataclass(frozen=True)
 class Column(Generic[Row]):
     """One column: `value` takes it from a row, None where it is not known. `key` names it in files and JSON, `heading`
-    for people; `width` in pixels on a page, `bounds_width` that of its interval."""
+    for people; `width` in pixels on a page, `bounds_width` that of its interval; `places` are a figure's decimals."""
 
     key: str
     heading: str
@@ -46,6 +46,7 @@ class Column(Generic[Row]):
     help: str = ""
     width: int | None = None
     bounds_width: int | None = None
+    places: int = 2
 
     @property
     def is_number(self) -> bool:
@@ -64,19 +65,18 @@ class Column(Generic[Row]):
     def bounds(self, row: Row) -> str | None:
         """Write the interval of a figure; None where there is none."""
         figure: Interval | None = self.value(row)
-        return None if figure is None or figure.low is None else _bounds(figure, self.form)
+        return None if figure is None or figure.low is None else self._bounds(figure)
 
     def _figure(self, figure: Interval) -> str:
         if figure.value is None:
             return NOTHING
-        value = share(figure.value) if self.form == Form.SHARE_FIGURE else decimals(figure.value, 2)
-        return f"{value} ({_bounds(figure, self.form)})"
+        value = share(figure.value) if self.form == Form.SHARE_FIGURE else decimals(figure.value, self.places)
+        return f"{value} ({self._bounds(figure)})"
 
-
-def _bounds(figure: Interval, form: Form) -> str:
-    if form == Form.SHARE_FIGURE:
-        return interval(figure.low, figure.high)
-    return decimal_interval(figure.low, figure.high, 2)
+    def _bounds(self, figure: Interval) -> str:
+        if self.form == Form.SHARE_FIGURE:
+            return interval(figure.low, figure.high)
+        return decimal_interval(figure.low, figure.high, self.places)
 
 
 _TEXTS: dict[Form, Callable[[Any], str]] = {

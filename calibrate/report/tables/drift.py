@@ -7,6 +7,7 @@ from collections.abc import Callable
 from calibrate.report.numbers import UNKNOWN, count, number, share
 from calibrate.report.sentences.drift import STATES, line_verdict
 from calibrate.report.tables.column import NOTHING, Column, Form
+from calibrate.report.tables.models import name_of
 from calibrate.stats.monitoring.drift import Shift, Side
 from calibrate.workflow.watching.drift_report import DetectorDrift
 
@@ -29,7 +30,7 @@ def _p_value(get: Callable[[Shift], float | None]) -> Callable[[DetectorDrift], 
 
 ALONE = "each test alone, before correction"
 DETECTOR = Column[DetectorDrift]("detector", "Detector", lambda line: line.detector)
-MODEL = Column[DetectorDrift]("model", "Model", lambda line: "not given" if line.model == "(none)" else line.model)
+MODEL = Column[DetectorDrift]("model", "Model", lambda line: name_of(line.model))
 STATE = Column[DetectorDrift]("state", "Verdict", lambda line: STATES[line.state])
 COMPARED = Column[DetectorDrift](
     "compared", "Compared", lambda line: f"{count(line.compared_before)} / {count(line.compared)}",

@@ -1,0 +1,25 @@
+"""The columns of a comparison: one row for each curve."""
+
+from __future__ import annotations
+
+from calibrate.report.numbers import share
+from calibrate.report.tables.column import Column, Form
+from calibrate.sanitize import one_line
+from calibrate.workflow.tuning.compare import Series
+
+COLUMNS = (
+    Column[Series]("name", "", lambda series: one_line(series.name, 60)),
+    Column[Series]("auroc", "AUROC", lambda series: series.auroc, Form.FIGURE, places=3),
+    Column[Series](
+        "average_precision", "Average precision", lambda series: series.average_precision, Form.FIGURE,
+        "To be read against the share that is hallucinated", places=3,
+    ),
+    Column[Series]("n", "Labels", lambda series: series.sweep.n, Form.COUNT),
+    Column[Series]("positives", "Hallucinated", lambda series: series.sweep.positives, Form.COUNT),
+    Column[Series](
+        "prevalence", "Of traffic",
+        lambda series: None if series.sweep.prevalence is None else share(series.sweep.prevalence),
+        help="The estimated share of the traffic that is hallucinated",
+    ),
+    Column[Series]("coverage", "Coverage", lambda series: series.sweep.coverage, Form.SHARE),
+)  # fmt: skip

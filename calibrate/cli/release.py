@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from argparse import Namespace
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from calibrate import settings
@@ -16,7 +17,12 @@ from calibrate.report.sentences import release as sentences
 from calibrate.thresholds.changes import MEASURED, diff
 from calibrate.thresholds.files import redact_url, scheme_of
 from calibrate.thresholds.model import ThresholdsFile
+from calibrate.types import Tier
+from calibrate.workflow.releasing import approval, history
+from calibrate.workflow.releasing import release as step
 from calibrate.workflow.releasing.announce import announce
+from calibrate.workflow.releasing.entries import on_offer
+from calibrate.workflow.releasing.impact import impact
 from db import Store
 from db.releases import Proposal, Release, ReleaseRequest
 
@@ -32,6 +38,66 @@ GOES_WITH = {
 
 
 @dataclass(frozen=True, slots=True)
+class WrittenAgainDocument:
+    version: int
+    sha256: str
+    path: str
+    cautions: Sequence[str] = ()
+    problems: Sequence[str] = ()
+
+
+@dataclass(frozen=True)
+class Effect:
+    """What a release changes and what to know of it."""
+
+    sentence: str | None
+    changes: Sequence[str]
+    worse: Sequence[str]
+    cautions: Sequence[str]
+
+
+@dataclass(frozen=True)
+class ReleasedDocument(Effect):
+    version: int
+    sha256: str
+    path: str
+    problems: Sequence[str]
+
+
+@dataclass(frozen=True)
+class RolledBackDocument(ReleasedDocument):
+    offer: Sequence[str]
+
+
+@dataclass(frozen=True)
+class ProposedDocument(Effect):
+    proposal: int
+    version: None = None
+
+
+@dataclass(frozen=True, slots=True)
+class WaitingDocument:
+    """A proposal that waits for a second person; `stale` says why it can no longer be approved."""
+
+    proposal: int
+    by: str
+    at: str
+    ensembles: Sequence[str]
+    note: str
+    reason: str
+    detectors: Sequence[str]
+    tiers: Mapping[str, Tier]
+    version: int
+    content: str
+    stale: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class ProposalsDocument:
+    proposals: Sequence[WaitingDocument]
+
+
+@dataclass(frozen=True, slots=True)
 class DeclinedDocument:
     proposal: int
     outcome: str | None
@@ -39,10 +105,6 @@ class DeclinedDocument:
 
 def run(args: Namespace) -> Answer:
     """Release, or do one of the other things that releases need."""
-    from calibrate.workflow.releasing import approval, history
-    from calibrate.workflow.releasing import release as step
-    from calibrate.workflow.releasing.entries import on_offer
-
     _refuse_misfits(args)
     after = settings.releases()
     special = args.proposals or any(
@@ -60,7 +122,8 @@ def run(args: Namespace) -> Answer:
         return _proposed(store, args)
     assert out is not None
     if args.again is not None:
-        return _released(step.again(store, args.again, out), out, {}, [])
+        row = step.again(store, args.again, out)
+        return Answer(WrittenAgainDocument(row.version, row.sha256, out), _written(row, out))
     if args.approve is not None:
         row = approval.approve(store, args.approve, by=user(), now=now(), out=out)
     elif args.rollback is not None:
@@ -69,10 +132,14 @@ def run(args: Namespace) -> Answer:
     else:
         row = step.release(store, _request(args), now=now(), out=out)
     before = None if row.version == 1 else store.releases.get(row.version - 1)
-    about = _about(store, history.read_release(before) if before else None, history.read_release(row))
+    file = history.read_release(row)
+    effect = _effect(store, history.read_release(before) if before else None, file)
+    offer = [] if args.rollback is None else sentences.on_offer(args.rollback, on_offer(store, file))
+    problems = [sentences.unannounced(failure) for failure in announce(row, after)]
+    document = ReleasedDocument(**vars(effect), version=row.version, sha256=row.sha256, path=out, problems=problems)
     if args.rollback is not None:
-        about["offer"] = sentences.on_offer(args.rollback, on_offer(store, history.read_release(row)))
-    return _released(row, out, about, [sentences.unannounced(failure) for failure in announce(row, after)])
+        document = RolledBackDocument(**vars(document), offer=offer)
+    return Answer(document, "\n".join([_written(row, out), *_sentences(effect), *offer, *problems]))
 
 
 def _refuse_misfits(args: Namespace) -> None:
@@ -110,89 +177,71 @@ def _check_out(out: str | None) -> str:
     return out if scheme_of(out) else str(output_path(out, replace=True))
 
 
-def _about(store: Store, before: ThresholdsFile | None, after: ThresholdsFile) -> dict[str, Any]:
-    """What a release changes and what to know of it."""
-    from calibrate.workflow.releasing import impact
-    from calibrate.workflow.releasing import release as step
-
-    effect = impact.impact(store, before, after) if before else None
-    moved = (
-        [impacts.detector(row) for row in effect.rows if row.check or None in (row.before, row.after)] if effect else []
-    )
+def _effect(store: Store, before: ThresholdsFile | None, after: ThresholdsFile) -> Effect:
+    against = impact(store, before, after) if before else None
+    rows, missing, worse = (against.rows, against.missing, against.worse) if against else ((), (), ())
+    moved = [impacts.detector(row) for row in rows if row.check or None in (row.before, row.after)]
     measured = {"threshold", "detector", *MEASURED, "coverage"}
-    rest = [str(change) for change in diff(before, after) if effect is None or change.field not in measured]
-    return {
-        "sentence": impacts.summary(effect) if effect else None,
-        "changes": [*moved, *rest],
-        "worse": [impacts.worse(check) for check in effect.worse] if effect else [],
-        "cautions": [
-            *(impacts.missing(check) for check in (effect.missing if effect else ())),
+    rest = [str(change) for change in diff(before, after) if against is None or change.field not in measured]
+    return Effect(
+        sentence=impacts.summary(against) if against else None,
+        changes=[*moved, *rest],
+        worse=[impacts.worse(check) for check in worse],
+        cautions=[
+            *(impacts.missing(check) for check in missing),
             *sentences.cautions(after),
             *(sentences.overturned(change) for change in step.stale_certificates(store, after)),
         ],
-    }
+    )
 
 
-def _sentences(about: dict[str, Any]) -> list[str]:
-    lines = [about["sentence"], *about["changes"], *about["worse"], *about["cautions"], *about.get("offer", ())]
-    return [line for line in lines if line]
+def _sentences(effect: Effect) -> list[str]:
+    return [*filter(None, [effect.sentence, *effect.changes, *effect.worse, *effect.cautions])]
 
 
-def _released(row: Release, out: str, about: dict[str, Any], problems: list[str]) -> Answer:
-    document = {"version": row.version, "sha256": row.sha256, "path": out, "cautions": [], **about}
-    lines = [
-        f"version {row.version} is in {redact_url(out)} (sha256 {row.sha256[:16]}…)",
-        *(_sentences(about) if about else []),
-    ]
-    return Answer({**document, "problems": problems}, "\n".join([*lines, *problems]))
+def _written(row: Release, out: str) -> str:
+    return f"version {row.version} is in {redact_url(out)} (sha256 {row.sha256[:16]}…)"
 
 
 def _proposed(store: Store, args: Namespace) -> Answer:
-    from calibrate.workflow.releasing import approval, history
-
     proposal = approval.propose(store, _request(args), now=now())
-    about = _about(store, history.live_release(store), approval.preview(store, proposal, now()))
+    effect = _effect(store, history.live_release(store), approval.preview(store, proposal, now()))
     out = redact_url(args.out) if args.out else "FILE"
     line = (
         f"proposal {proposal.id} waits for a second person: `release --approve {proposal.id} --out {out}` releases it "
         f"as v{proposal.expected}, `release --decline {proposal.id}` does not"
     )
     if args.out:
-        about["cautions"].append(f"{out} is not written yet: approving writes it")
-    return Answer({"proposal": proposal.id, "version": None, **about}, "\n".join([line, *_sentences(about)]))
+        effect = replace(effect, cautions=[*effect.cautions, f"{out} is not written yet: approving writes it"])
+    document = ProposedDocument(**vars(effect), proposal=proposal.id)
+    return Answer(document, "\n".join([line, *_sentences(effect)]))
 
 
 def _proposals(store: Store) -> Answer:
-    from calibrate.workflow.releasing import approval
-
-    waiting = [(proposal, approval.outlived(store, proposal, now())) for proposal in approval.waiting(store)]
+    waiting = [_waiting(proposal, approval.outlived(store, proposal, now())) for proposal in approval.waiting(store)]
+    document = ProposalsDocument(waiting)
     if not waiting:
-        return Answer({"proposals": []}, "no release waits for a second person")
+        return Answer(document, "no release waits for a second person")
     rows = [["id", "proposed by", "at", "version", "detectors", "note"]]
-    for proposal, stale in waiting:
-        version, names = (
-            f"v{proposal.expected}{', stale' if stale else ''}",
-            ", ".join(proposal.request.detectors or ()),
-        )
-        at = proposal.proposed_at.isoformat(timespec="seconds")
-        rows.append([str(proposal.id), proposal.proposed_by, at, version, names, proposal.request.note])
-    hints = [f"`release --decline {proposal.id}`: {stale}" for proposal, stale in waiting if stale]
-    documents = [_document(proposal, stale) for proposal, stale in waiting]
-    return Answer({"proposals": documents}, "\n".join([table(rows), *hints]))
+    for row in waiting:
+        version = f"v{row.version}{', stale' if row.stale else ''}"
+        rows.append([str(row.proposal), row.by, row.at, version, ", ".join(row.detectors), row.note])
+    hints = [f"`release --decline {row.proposal}`: {row.stale}" for row in waiting if row.stale]
+    return Answer(document, "\n".join([table(rows), *hints]))
 
 
-def _document(proposal: Proposal, stale: str | None) -> dict[str, Any]:
+def _waiting(proposal: Proposal, stale: str | None) -> WaitingDocument:
     request = proposal.request
-    return {
-        "proposal": proposal.id,
-        "by": proposal.proposed_by,
-        "at": proposal.proposed_at.isoformat(timespec="seconds"),
-        "ensembles": list(request.ensembles),
-        "note": request.note,
-        "reason": request.reason,
-        "detectors": list(request.detectors or ()),
-        "tiers": dict(request.tiers),
-        "version": proposal.expected,
-        "content": proposal.content,
-        "stale": stale,
-    }
+    return WaitingDocument(
+        proposal=proposal.id,
+        by=proposal.proposed_by,
+        at=proposal.proposed_at.isoformat(timespec="seconds"),
+        ensembles=tuple(request.ensembles),
+        note=request.note,
+        reason=request.reason,
+        detectors=tuple(request.detectors or ()),
+        tiers=request.tiers,
+        version=proposal.expected,
+        content=proposal.content,
+        stale=stale,
+    )

@@ -3,19 +3,52 @@
 from __future__ import annotations
 
 from argparse import Namespace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 
 from calibrate.cli import Answer
 from calibrate.cli.common import now, open_store, output_path
 from calibrate.errors import BadInput
 from calibrate.report import numbers
+from calibrate.report.sentences import drift
+from calibrate.report.sentences import weekly as sentences
 from calibrate.sanitize import visible
 from calibrate.thresholds.files import deliver
+from calibrate.workflow.week import weekly as step
+
+
+@dataclass(frozen=True, slots=True)
+class ScoredDocument:
+    """What a detector did; `why` says why it was not run."""
+
+    scored: int
+    missing: int
+    why: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class MovedDocument:
+    detector: str
+    model: str
+    verdict: str
+
+
+@dataclass(frozen=True, slots=True)
+class WeeklyDocument:
+    week: str
+    version: int | None
+    scored: Mapping[str, ScoredDocument]
+    sample: str | None
+    size: int | None
+    drawn: bool
+    verdict: str | None
+    moved: Sequence[MovedDocument]
+    next: Sequence[str]
+    path: Path | None
 
 
 def run(args: Namespace) -> Answer:
-    from calibrate.report.sentences import weekly as sentences
-    from calibrate.workflow.week import weekly as step
-
     if args.size < 1:
         raise BadInput(f"a sample of {args.size} traces holds nothing: ask for at least 1")
     out = None if args.out is None else output_path(args.out, replace=True)
@@ -31,5 +64,23 @@ def run(args: Namespace) -> Answer:
 
         deliver(page(report).encode(), str(out))
         lines.append(f"the report is in {out}")
-    lines += [f"Next: {visible(hint, 500)}" for hint in sentences.next_steps(report)]
-    return Answer({**sentences.document(report), "path": str(out) if out else None}, "\n".join(lines))
+    document = _document(report, out)
+    lines += [f"Next: {visible(hint, 500)}" for hint in document.next]
+    return Answer(document, "\n".join(lines))
+
+
+def _document(done: step.Weekly, path: Path | None) -> WeeklyDocument:
+    report, sample = done.report, done.sample
+    moved = report.moved if report else ()
+    return WeeklyDocument(
+        week=done.week,
+        version=done.version,
+        scored={row.detector: ScoredDocument(row.scored, row.missing, sentences.not_run(row)) for row in done.scored},
+        sample=sample.name if sample else None,
+        size=sample.size if sample else None,
+        drawn=done.drawn,
+        verdict=drift.verdict(report) if report else None,
+        moved=[MovedDocument(line.detector, line.model, drift.line_verdict(line)) for line in moved],
+        next=sentences.next_steps(done),
+        path=path,
+    )

@@ -1,11 +1,8 @@
-"""A recheck in sentences, and as JSON."""
+"""A recheck in sentences."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import asdict
 from shlex import quote
-from typing import Any
 
 from calibrate.report.numbers import count, exact_share, interval, share
 from calibrate.sanitize import visible
@@ -40,37 +37,6 @@ def _evidence(at: State) -> str:
     precision = f"{count(at.hallucinated)} of {flagged} were hallucinated: {share(estimate.value)}"
     # The interval is of another test, in both directions: it may hold the target that this one has ruled out.
     return precision if at.done else f"{precision}, {interval(estimate.low, estimate.high)} at whatever time one looks"
-
-
-def document(at: State) -> Mapping[str, Any]:
-    """The state as JSON."""
-    standing = at.standing
-    return {
-        "recheck": at.recheck.id,
-        "detector": at.recheck.detector,
-        "version": at.recheck.version,
-        "model": at.plan.model,
-        "sample": at.sample.name,
-        "drawn": at.sample.size,
-        "pool": at.pool,
-        "target": at.plan.target,
-        "alpha": at.plan.alpha,
-        "decision": at.decision,
-        "labels": at.counted,
-        "hallucinated": at.hallucinated,
-        "clean": at.clean,
-        "unsure": at.unsure,
-        "repeats": at.repeats,
-        "waiting": at.waiting,
-        "left": at.left,
-        "precision": asdict(standing.estimate),
-        "log_e_holds": standing.log_holds,
-        "log_e_fell": standing.log_fell,
-        "log_e_needed": standing.log_needed,
-        "more": standing.more,
-        "verdict": verdict(at),
-        "next": next_step(at),
-    }
 
 
 def next_step(at: State) -> str:

@@ -1,8 +1,8 @@
-"""What the weekly run did and what it leaves to people, in sentences and as JSON."""
+"""What the weekly run did and what it leaves to people, in sentences."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 from calibrate.report.numbers import count
 from calibrate.report.sentences import drift
@@ -48,23 +48,3 @@ def not_run(row: Scored) -> str | None:
     if row.not_run == NotRun.SAMPLED:
         return f"production runs it on {row.detail} only"
     return row.detail if row.not_run else None
-
-
-def document(done: Weekly) -> Mapping[str, object]:
-    """All of it as JSON, but for the report's lines."""
-    moved = done.report.moved if done.report else ()
-    return {
-        "week": done.week,
-        "version": done.version,
-        "scored": {
-            row.detector: {"scored": row.scored, "missing": row.missing, "why": not_run(row)} for row in done.scored
-        },
-        "sample": done.sample.name if done.sample else None,
-        "size": done.sample.size if done.sample else None,
-        "drawn": done.drawn,
-        "verdict": drift.verdict(done.report) if done.report else None,
-        "moved": [
-            {"detector": line.detector, "model": line.model, "verdict": drift.line_verdict(line)} for line in moved
-        ],
-        "next": next_steps(done),
-    }

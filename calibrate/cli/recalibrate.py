@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from argparse import Namespace
-from collections.abc import Iterator
-from dataclasses import asdict
-from typing import Any
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Self
 
 from calibrate import settings
 from calibrate.cli import Answer
@@ -18,17 +18,82 @@ from calibrate.report.sentences import recalibration
 from calibrate.report.sentences.labels import uneven
 from calibrate.report.sentences.release import unannounced
 from calibrate.thresholds.files import scheme_of
-from calibrate.types import OperatingPoint
+from calibrate.types import Interval, OperatingPoint, Strength
 from calibrate.workflow.detection import detect
 from calibrate.workflow.releasing.announce import announce
+from calibrate.workflow.upgrade import planning
+from calibrate.workflow.upgrade import recalibrate as step
 from db import Store
 from db.releases import Release
 
 
-def run(args: Namespace) -> Answer:
-    from calibrate.workflow.upgrade import planning
-    from calibrate.workflow.upgrade import recalibrate as step
+@dataclass(frozen=True, slots=True)
+class ThresholdDocument:
+    before: float
+    after: float | None
 
+
+@dataclass(frozen=True, slots=True)
+class DetectorDocument:
+    """A detector and its new threshold; `stays` says why it has none, `remark` what to know of it."""
+
+    detector: str
+    changes: Sequence[str]
+    policy: str
+    threshold: ThresholdDocument
+    strength: Strength | None
+    precision: Interval | None
+    recall: Interval | None
+    stays: str | None
+    remark: str | None
+
+
+@dataclass(frozen=True)
+class RecalibrateDocument:
+    """What a recalibration changes; `version` is the release that it became."""
+
+    against: int
+    sample: str | None
+    labels: int
+    why: Sequence[str]
+    caution: str | None
+    detectors: Sequence[DetectorDocument]
+    changes: Sequence[str]
+    sentence: str | None
+    worse: Sequence[str]
+    left_out: Sequence[str]
+    version: int | None
+
+    @classmethod
+    def of(cls, outcome: step.Outcome, version: int | None = None, **more: Any) -> Self:
+        plan, impact = outcome.plan, outcome.impact
+        return cls(
+            against=plan.release.version,
+            sample=plan.sample.name if plan.sample else None,
+            labels=plan.labels,
+            why=recalibration.reasons(plan),
+            caution=uneven(plan.uneven),
+            detectors=[_detector(redone) for redone in outcome.redone],
+            changes=[str(change) for change in outcome.changes],
+            sentence=impacts.summary(impact) if impact else None,
+            worse=[impacts.worse(check) for check in outcome.worse],
+            left_out=outcome.left_out,
+            version=version,
+            **more,
+        )
+
+
+@dataclass(frozen=True)
+class ReleasedDocument(RecalibrateDocument):
+    problems: Sequence[str]
+
+
+@dataclass(frozen=True)
+class ProposedDocument(RecalibrateDocument):
+    proposal: int
+
+
+def run(args: Namespace) -> Answer:
     after = settings.releases()
     out = None if args.out is None else args.out if scheme_of(args.out) else str(output_path(args.out, replace=True))
     store, params = open_store(args), parse_pairs(args.param, "--param")
@@ -39,10 +104,9 @@ def run(args: Namespace) -> Answer:
     results = step.redo(store, plan, policy=args.policy)
     outcome = step.look(store, plan, results, by=user(), now=now())
     lines = list(_sentences(outcome))
-    document = _document(outcome)
     if args.dry_run or not outcome.changes:
         lines.append("Dry run: nothing was released." if outcome.changes else f"v{plan.release.version} stands.")
-        return Answer({**document, "version": None}, "\n".join(lines))
+        return Answer(RecalibrateDocument.of(outcome), "\n".join(lines))
     released = step.release(
         store, outcome, note=args.note or f"Recalibrated after v{plan.release.version}.", reason=args.reason.strip(),
         by=user(), now=now(), out=out, approval=after.approval,
@@ -50,9 +114,9 @@ def run(args: Namespace) -> Answer:
     if isinstance(released, Release):
         problems = [unannounced(failure) for failure in announce(released, after)]
         lines += [f"v{released.version} is released{f' and in {out}' if out else ''}.", *problems]
-        return Answer({**document, "version": released.version, "problems": problems}, "\n".join(lines))
+        return Answer(ReleasedDocument.of(outcome, released.version, problems=problems), "\n".join(lines))
     lines.append(f"Proposal {released.id} waits for a second person: `release --approve {released.id} --out FILE`.")
-    return Answer({**document, "version": None, "proposal": released.id}, "\n".join(lines))
+    return Answer(ProposedDocument.of(outcome, proposal=released.id), "\n".join(lines))
 
 
 def _carry_out(args: Namespace, store: Store, run_id: int) -> None:
@@ -67,7 +131,22 @@ def _carry_out(args: Namespace, store: Store, run_id: int) -> None:
         )
 
 
-def _sentences(outcome: Any) -> Iterator[str]:
+def _detector(redone: step.Redone) -> DetectorDocument:
+    due, point = redone.due, redone.point
+    return DetectorDocument(
+        detector=due.name,
+        changes=due.changes,
+        policy=due.entry.policy,
+        threshold=ThresholdDocument(due.entry.threshold, point.threshold if point else None),
+        strength=point.strength if point else None,
+        precision=point.precision if point else None,
+        recall=point.recall if point else None,
+        stays=recalibration.stays(redone),
+        remark=recalibration.remark(redone),
+    )
+
+
+def _sentences(outcome: step.Outcome) -> Iterator[str]:
     plan, reasons = outcome.plan, recalibration.reasons(outcome.plan)
     labels = numbers.count(plan.labels, "label") + (f" of {plan.sample.name}" if plan.sample else "")
     yield f"Against v{plan.release.version}, on {labels}. " + (
@@ -85,7 +164,7 @@ def _sentences(outcome: Any) -> Iterator[str]:
             yield f"  {remark}"
     if outcome.impact:
         yield impacts.summary(outcome.impact)
-        yield from (f"Worse: {impacts.worse(check)}" for check in outcome.impact.worse)
+    yield from (f"Worse: {impacts.worse(check)}" for check in outcome.worse)
     yield from (
         f"the ensemble {name} was made from scores that have changed, and is left out: make it again and save it"
         for name in outcome.left_out
@@ -96,7 +175,7 @@ def _at(point: OperatingPoint) -> str:
     return f"{'≥' if point.flag_when == 'above' else '≤'} {numbers.number(point.threshold)}"
 
 
-def _measured(redone: Any) -> str:
+def _measured(redone: step.Redone) -> str:
     """Say precision and recall before and after, on the same labels."""
     parts = []
     for figure in ("precision", "recall"):
@@ -105,32 +184,3 @@ def _measured(redone: Any) -> str:
         shown = ["unknown" if value is None else numbers.share(value) for value in (before, after)]
         parts.append(f"{figure} {' → '.join(shown)}")
     return ", ".join(parts)
-
-
-def _document(outcome: Any) -> dict[str, Any]:
-    plan = outcome.plan
-    return {
-        "against": plan.release.version,
-        "sample": plan.sample.name if plan.sample else None,
-        "labels": plan.labels,
-        "why": recalibration.reasons(plan),
-        "caution": uneven(plan.uneven),
-        "detectors": [
-            {
-                "detector": redone.due.name,
-                "changes": list(redone.due.changes),
-                "policy": redone.due.entry.policy,
-                "threshold": {"before": redone.due.entry.threshold, "after": redone.point and redone.point.threshold},
-                "strength": redone.point.strength if redone.point else None,
-                "precision": asdict(redone.point.precision) if redone.point else None,
-                "recall": asdict(redone.point.recall) if redone.point else None,
-                "stays": recalibration.stays(redone),
-                "remark": recalibration.remark(redone),
-            }
-            for redone in outcome.redone
-        ],
-        "changes": [str(change) for change in outcome.changes],
-        "sentence": impacts.summary(outcome.impact) if outcome.impact else None,
-        "worse": [impacts.worse(check) for check in outcome.impact.worse] if outcome.impact else [],
-        "left_out": list(outcome.left_out),
-    }

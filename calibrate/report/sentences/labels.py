@@ -14,7 +14,7 @@ def uneven(labels: Uneven | None) -> str | None:
     return (
         f"These labels are taken as if drawn at random, but {count(labels.chosen)} of {count(labels.total)} were not "
         f"(designs: {', '.join(labels.designs)}): shares of the traffic, recall and flag rate among them, may be far "
-        "off. Name the samples that are meant"
+        "off. Name the samples to use"
     )
 
 

@@ -64,7 +64,7 @@ class Step:
 
 @dataclass(frozen=True)
 class Certified:
-    """`cut` has a precision of at least `target`, but for an error of at most `alpha`: of `m` labels it flags, `k` hit.
+    """`cut` has a precision of at least `target`, with an error of at most `alpha`: `k` of its `m` labels hit.
 
     `bound`: the exact one-sided lower bound of its precision at `level`. `share` of the pool's traffic is flagged.
     """
@@ -84,7 +84,7 @@ class Certified:
 class ShortfallReason(StrEnum):
     """Why no cut is certified."""
 
-    FAILED = "failed"  # the first cut did, and nothing is known of another attempt
+    FAILED = "failed"  # the first cut failed, and nothing is known of another attempt
     OUT_OF_REACH = "out of reach"  # the detector's best cut is not so precise
     TOO_MANY = "too many"  # it would take more labels than are worth trying, or than there are
     MORE_LABELS = "more labels"  # another attempt with more labels is likely to do

@@ -21,11 +21,11 @@ C_SCORE, C_KNOT, C_FREE = 4.0, 1.0, 1e4
 """Prior variances of the score's two coefficients, of each knot's deviation from them, and of the intercept."""
 
 WIDEN = 1.25
-"""The posterior's spread is taken this much wider: a normal approximation at 100 labels knows too well."""
+"""The posterior's spread is taken this much wider: a normal approximation at 100 labels is overconfident."""
 
-AT_LEAST = 20  # flagged labels without which a cut is not where a walk starts
+AT_LEAST = 20  # flagged labels at the least at the cut where a walk starts
 CHUNK = 64  # replications held at once
-POWER = 0.8  # how sure "about N more labels would do" is meant
+POWER = 0.8  # chance of success that "about N more labels would do" promises
 SIZES = tuple(round(25 * 80 ** (i / 15)) for i in range(16))  # the N that are tried, 25 to 2,000
 
 

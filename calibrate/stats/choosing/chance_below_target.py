@@ -11,7 +11,7 @@ from calibrate.stats.sweep.curves import Curve
 from calibrate.stats.sweep.sweep import Sweep
 
 POINTS = 20_000  # fewer would let the rule miss by less than it does
-DRAWS = 2_000_000  # over all points: of many labels each draw says more
+DRAWS = 2_000_000  # over all points: with many labels fewer draws are enough
 
 
 def chance_below(sweep: Sweep, policy: Policy, *, rng: np.random.Generator, count: int = 500) -> float | None:

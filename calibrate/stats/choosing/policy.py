@@ -1,4 +1,4 @@
-"""A policy, the rule that chooses a point on a sweep, and how it is written."""
+"""The record of a policy, and its spelling: how a user writes it. `rules.py` places its cut."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ POLICIES = ", ".join(
 
 @dataclass(frozen=True)
 class Policy:
-    """What is wanted of a threshold; `str()` gives the text that `parse` reads.
+    """The rule that chooses a threshold; `str()` gives the text that `parse` reads.
 
     `value`, by kind: `precision`, `recall`: the target (0 to 1]; `f-beta`: beta; `cost`: the price of a false alarm,
     beside `miss`, that of a miss, in any one unit; `alerts`: flags a day; `manual`: the threshold in the detector's

@@ -1,4 +1,4 @@
-"""What a rule does on traces it was not made from: repeated, stratified cross-validation, groups kept together.
+"""How a rule does on traces it was not fitted to: repeated, stratified cross-validation, groups kept together.
 
 Everything that looks at labels is done anew inside each fold: the fit, and the choice of the best single detector.
 Ranks and cuts are read from the traffic, which has no labels to peek at. The apparent performance of a fitted rule, on

@@ -1,4 +1,4 @@
-"""How well a rule does: what it flags is given, how it came about is not asked.
+"""How well a rule does, measured from its flags alone, however it was made.
 
 Flags may come in several repeats (a cross-validation dealt anew), and a figure is the mean over repeats. Shares are
 known as a detector's are (stats.intervals.sweep_intervals), and have the mean of the repeats' intervals. A difference

@@ -10,7 +10,7 @@ import numpy as np
 from calibrate.errors import BadInput
 from calibrate.stats.sweep.design import Floats
 
-RARE = 3  # labels, up to which a share is one of counts that are near Poisson
+RARE = 3  # up to so many labels on one side, their count is nearly Poisson
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,7 @@ import numpy as np
 from calibrate.stats.intervals.binomial_intervals import Range, wilson
 from calibrate.stats.sweep.design import Bools, Floats, Ints, StratumCounts
 
-SURE = 1e-4  # relative error of a count that nothing leaves open: a gamma variable must have some
+SURE = 1e-4  # relative error of a count that is known exactly: a gamma variable must have a variance
 
 
 @dataclass(frozen=True)

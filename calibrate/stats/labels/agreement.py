@@ -35,7 +35,8 @@ class Agreement:
 
     `traces` have a definite verdict (clean or hallucinated) of at least two of the labellers; only they are in the
     figures. `unsure` counts the traces that at least two looked at and at least one could not decide. `hallucinated` is
-    the share of the definite verdicts. On `differ` traces both are given, on `both_hallucinated` and `both_clean` one.
+    the share of the definite verdicts. Labellers disagree on `differ` traces, and agree on `both_hallucinated` and
+    `both_clean`.
 
     `raw`: the chance that two verdicts on a trace are the same. `positive` (`negative`): that a second labeller says
     hallucinated (clean) of what a first calls so. `alpha` and `ac1`: agreement beyond chance, 1 is perfect, 0 is

@@ -22,8 +22,9 @@ Stage = Literal["planned", "drawn", "labelled", "certified", "not certifiable"]
 
 @dataclass(frozen=True)
 class Terms:
-    """What was fixed with a plan: the `samples` of its first labels (none: every label), the window that fresh traces
-    come from, the labels that it might have cost, the seed."""
+    """The terms fixed with a plan: the `samples` of its first labels (none: every label), the window that fresh traces
+    come from, the budget in labels and the seed.
+    """
 
     samples: tuple[str, ...]
     where: TraceFilter
@@ -52,8 +53,11 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Attempt:
-    """One attempt. `fresh_sample_id` is the sample drawn by its plan, None until it is; `outcome` is None until that
-    is labelled and tested."""
+    """One attempt.
+
+    `fresh_sample_id` is None until the plan's sample is drawn; `outcome` is None until that sample is labelled and
+    tested.
+    """
 
     id: int
     detector: str
@@ -73,7 +77,10 @@ class Attempt:
 
 @dataclass(frozen=True)
 class CertificationStatus:
-    """Where an attempt is. `fresh` is the sample drawn by its plan, of which `labelled` traces have a verdict."""
+    """How far an attempt has got.
+
+    `fresh` is the sample drawn by its plan, of which `labelled` traces have a verdict.
+    """
 
     attempt: Attempt
     fresh: Sample | None
@@ -115,7 +122,7 @@ def attempts_of(store: Store, detector: str) -> list[Attempt]:
 
 
 def latest_status(store: Store, detector: str, *, config_id: int | None = None) -> CertificationStatus | None:
-    """Where the newest attempt of a detector (of one of its configurations) is; None before the first."""
+    """Find out how far the newest attempt of a detector or a configuration has got; None before the first."""
     for attempt in attempts_of(store, detector):
         if config_id is None or attempt.config_id == config_id:
             return status_of(store, attempt)
@@ -123,7 +130,7 @@ def latest_status(store: Store, detector: str, *, config_id: int | None = None) 
 
 
 def certified(store: Store, detector: str, config_id: int, target: float) -> CertificationStatus | None:
-    """The newest attempt of a configuration that certified this target; later ones at others do not undo it."""
+    """The newest attempt that certified this target. Later attempts at other targets do not undo it."""
     for attempt in attempts_of(store, detector):
         proven = attempt.outcome is not None and attempt.outcome.guarantee is not None
         if proven and (attempt.config_id, attempt.plan.target) == (config_id, target):
@@ -132,7 +139,7 @@ def certified(store: Store, detector: str, config_id: int, target: float) -> Cer
 
 
 def overturned(store: Store, detector: str, guarantee: Guarantee) -> Overturned | None:
-    """How the labels of a certificate have changed since, so that it no longer holds; None where it does."""
+    """Check whether the labels behind a certificate have changed so that it no longer holds; None if it holds."""
     for attempt in attempts_of(store, detector):
         if attempt.outcome is None or attempt.outcome.guarantee != guarantee or attempt.outcome.cut is None:
             continue
@@ -164,7 +171,7 @@ def siblings(store: Store, attempt: Attempt) -> list[Attempt]:
 
 
 def first_names(sample: Sample | None) -> tuple[str, ...]:
-    """The names of the samples that the first labels are of; none for every label."""
+    """The names of the samples that the first labels come from; empty if every label was used."""
     return sample.names if sample else ()
 
 
@@ -201,13 +208,13 @@ def outcome_of_test(result: Certified | NotCertifiable, *, sample: str | None, u
 
 
 def plan_to_json(plan: Plan, terms: Terms) -> dict[str, Any]:
-    """A plan as the store keeps it: without the arrays it was made from, which its labels make again."""
+    """Write a plan as JSON without its arrays, which are computed again from the labels."""
     fixed = {name: value for name, value in vars(plan).items() if name != "evidence"}
     return {**fixed, **asdict(terms), "where": terms.where.to_json()}
 
 
 def attempt_of(row: Certification) -> Attempt:
-    """An attempt as the store keeps it."""
+    """Read an attempt from its row in the store."""
     return Attempt(
         id=row.id,
         detector=row.detector,

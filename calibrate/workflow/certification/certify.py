@@ -1,13 +1,14 @@
-"""Certify a threshold in two stages, which may be left at any step and resumed: plan, draw, label, test.
+"""Certify a threshold in two stages: plan, draw, label, test. Work may stop after any step and resume later.
 
 `plan` fixes, on the first labels, which cuts will be tested and on how many fresh traces. `draw` draws these from what
 the deepest cut flags of traffic that nobody has labelled. People label them. `finish` tests once. What keeps the
 promise of 5%:
 
 - A plan is never rewritten. One that is not drawn yet costs nothing: a newer plan takes its place.
-- An attempt counts from its draw. Every further one on the same first labels may err less often, so that all of them
-  together err in 5%. New first labels (another sample) are a new calibration, with a 5% of their own.
-- Every trace drawn is labelled before the test, skipped ones too: who may stop early, stops when it looks good.
+- An attempt counts from its draw. Every further attempt on the same first labels gets a smaller error, so that all of
+  them together err in at most 5%. New first labels (another sample) are a new calibration, with a 5% of their own.
+- Every trace drawn is labelled before the test, skipped ones too: anyone who may stop early stops when the result looks
+good.
   `unsure` is a verdict; unsure and disputed labels count as not hallucinated, which can only cost a certificate.
 """
 
@@ -45,7 +46,7 @@ TARGET = 0.7
 
 
 def usual_budget(labels: int) -> int:
-    """Labels for the second stage that fit so many in the first."""
+    """The usual number of labels for stage B after this many in stage A."""
     return max(AT_LEAST, round(labels * (1 - STAGE_A_SHARE) / STAGE_A_SHARE))
 
 
@@ -59,7 +60,7 @@ def plan(
     by: str,
     now: datetime,
 ) -> Attempt | NotCertifiable:
-    """Plans and keeps the next attempt on these labels; with labels of attempts before, on those too.
+    """Plan and store the next attempt on these labels and on the fresh labels of earlier attempts.
 
     `budget`: fresh labels it may cost, default `usual_budget`, or what the attempt before said it would take. Where no
     plan is likely to certify anything, nothing is kept. Raises BadInput while an attempt on these labels is under way,
@@ -112,9 +113,9 @@ def least(plan: Plan) -> int:
 
 
 def draw(store: Store, attempt: Attempt, *, fewer: bool = False, now: datetime) -> Attempt:
-    """Draws the fresh traces that the plan asks for, once: asked again, it gives what was drawn.
+    """Draw the fresh traces that the plan asks for. A second call returns the same draw.
 
-    Where there are not as many, it raises BadInput that says how many there are; with `fewer` it draws these. The test
+    If there are too few, it raises BadInput with their number; with `fewer` it draws those there are. The test
     is then as valid and less likely to pass.
     """
     if attempt.fresh_sample_id is not None:
@@ -145,7 +146,7 @@ def draw(store: Store, attempt: Attempt, *, fewer: bool = False, now: datetime) 
 
 
 def _drawn_by(store: Store, attempt: Attempt, drawn: Sample) -> bool:
-    """Whether a sample is what this plan drew, in a draw that was interrupted, or that somebody else just made."""
+    """Check whether this plan drew the sample: in a draw that was interrupted, or for somebody else just now."""
     cut, terms = drawn.options.cut, attempt.terms
     same_cut = cut is not None and (cut.config_id, cut.threshold) == (attempt.config_id, attempt.plan.deepest)
     same_draw = (drawn.seed, drawn.filter) == (terms.seed, terms.where)
@@ -154,9 +155,9 @@ def _drawn_by(store: Store, attempt: Attempt, drawn: Sample) -> bool:
 
 
 def finish(store: Store, attempt: Attempt, *, now: datetime) -> Attempt:
-    """Tests the plan on the labels of its fresh traces, once: asked again, it gives what came of it.
+    """Test the plan on the labels of its fresh traces. A second call returns the stored outcome.
 
-    Raises BadInput, with their number, while any of them has no label.
+    Raises BadInput, with the number of traces without a label, until all of them have one.
     """
     stored = attempts.attempt_of(store.certifications.get(attempt.id))
     if stored.outcome is not None:
@@ -201,7 +202,7 @@ def point_of(store: Store, attempt: Attempt) -> OperatingPoint:
 
 
 def save(store: Store, attempt: Attempt, *, by: str, now: datetime) -> OperatingPoint:
-    """Keeps the certified point, with the labels of both stages; it is then on offer for release."""
+    """Save the certified point with the labels of both stages. The next release can then take it."""
     point, data = point_of(store, attempt), attempts.first_labels(store, attempt)
     fresh = [row for row in attempts.fresh_rows(store, attempt) if row.gold in ("clean", "hallucinated")]
     operating_points.save_point(store, replace(data, rows=(*data.rows, *fresh)), point, by=by, now=now)
@@ -210,7 +211,7 @@ def save(store: Store, attempt: Attempt, *, by: str, now: datetime) -> Operating
 
 @dataclass(frozen=True)
 class _Labels:
-    """Scored labels with the weights that the fit takes them by."""
+    """Scored labels and their weights in the fit."""
 
     scores: Floats
     hallucinated: Bools

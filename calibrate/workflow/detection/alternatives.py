@@ -85,11 +85,12 @@ def draw(
     budget: float | None = None,
     on_progress: Callable[[Counts], bool] = lambda counts: True,
 ) -> Counts:
-    """Draws `n` alternatives for every trace of the scope that has a question and none yet.
+    """Draw `n` alternatives for every trace of the scope that has a question and no alternatives.
 
-    Each is kept as soon as it is there, so what was killed goes on where it was; scores of detectors that compare
-    answers are dropped for that trace and computed anew by the next run. `budget`: US dollars that may be spent; when
-    they are, the rest is left. `on_progress` hears of every trace done; it ends the draw by returning False.
+    Each answer is stored as soon as it arrives, so a killed draw resumes where it stopped. Scores of detectors that
+    compare answers are dropped for that trace; the next run computes them again. `budget`: US dollars that may be
+    spent; when they are spent, the other traces are left. `on_progress` is called after every trace; it ends the draw
+    by returning False.
     Raises BadInput for impossible numbers, Unavailable without a chat endpoint.
     """
     how = _Draw(n, temperature, max_tokens)
@@ -124,7 +125,7 @@ def draw(
 def estimate(
     store: Store, scope: Mapping[str, Any], *, n: int = 5, temperature: float = 1.0, max_tokens: int | None = None
 ) -> Estimate:
-    """What `draw` would ask for, and its cost at most. Sends nothing. Raises as `draw` does."""
+    """Estimate the requests of `draw` and the most they would cost. Sends nothing. Raises as `draw` does."""
     how, model = _Draw(n, temperature, max_tokens), _ready()
     with using(workspace_of(store)):
         return model.estimate(_requests(store, scope, how, Counts(), deque()))
@@ -166,7 +167,7 @@ def _requests(
 
 
 def _alternatives(reply: Reply | ChatError) -> tuple[list[str], str | None]:
-    """The texts of a reply that are worth keeping, or why there are too few to compare."""
+    """Read the usable texts of a reply, or the reason why there are too few to compare."""
     if isinstance(reply, ChatError):
         return [], str(reply)
     texts = [text.strip() for text in reply.texts if text.strip()]

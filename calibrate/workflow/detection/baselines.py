@@ -42,10 +42,10 @@ class Fitted:
 
 
 def fit(store: Store, now: datetime) -> Fitted:
-    """Fits every statistic for every model from the traces whose gold verdict is clean, and keeps what it can.
+    """Fit every statistic for every model on traces with a clean gold verdict, and store the baselines.
 
-    Refusals are left out, as they are wherever detectors run: a model is sure of them, whatever it is of the rest. A
-    baseline that stood before and cannot be fitted anew stays.
+    Refusals are left out, as they are wherever detectors run: a model is sure of its refusals, so they say nothing
+    about its answers. A stored baseline that cannot be fitted again stays.
     """
     values: dict[tuple[str, str], list[float]] = {}
     unusable: dict[str, Counter[str]] = {}

@@ -1,4 +1,4 @@
-"""Which configuration of a detector is meant, and how several are told apart."""
+"""Choose the configuration of a detector that a user means, and name what differs between several."""
 
 from __future__ import annotations
 
@@ -13,8 +13,10 @@ from db.scores import Config
 
 
 def resolve_config(store: Store, name: str, params: Mapping[str, Any] | None = None) -> Config:
-    """The configuration that is meant: the one with these parameters, or else `meant`. Raises BadInput where the
-    detector is unknown or was never run."""
+    """Return the configuration with these parameters; without parameters, `default_config`.
+
+    Raises BadInput where the detector is unknown or was never run.
+    """
     if params:
         return store.scores.get_config(config_id(store, registry.make(name, params)))
     registry.get(name)
@@ -25,8 +27,9 @@ def resolve_config(store: Store, name: str, params: Mapping[str, Any] | None = N
 
 
 def configs_by_detector(store: Store) -> dict[str, list[Config]]:
-    """Every known detector that has scores, with its configurations: the one that is meant unless another is named
-    comes last, before it the one used last."""
+    """List the configurations of every known detector that has scores: in the order they were used, the default
+    configuration last.
+    """
     configs_of = {name: store.scores.configs(name) for name in registry.names()}
     return {
         name: sorted(configs, key=lambda config: config == default_config(configs))
@@ -43,7 +46,7 @@ def default_config(configs: Sequence[Config]) -> Config:
 
 
 def distinguish_configs(configs: Sequence[Config]) -> list[str]:
-    """Each configuration by what differs among them: `variant plain`, `version 2`, `revision prompt-1f0c2d3e`."""
+    """Name each configuration by what differs among them: `variant plain`, `version 2`, `revision prompt-1f0c2d3e`."""
     parts = [c.revision.split("+") for c in configs]
     own = [" + ".join(part for part in mine if not all(part in others for others in parts)) for mine in parts]
     facts = [

@@ -30,7 +30,7 @@ def worker_name() -> str:
 
 
 def scope_of(*, sample: str | None = None, labelled: bool = False, everything: bool = False) -> dict[str, Any]:
-    """Which traces a run is for. Raises BadInput unless exactly one is asked for."""
+    """Choose the traces of a run. Raises BadInput unless exactly one of the three is given."""
     if (sample is not None) + labelled + everything != 1:
         raise BadInput("say which traces: --sample NAME, --labelled or --all, one of them")
     if sample is not None:
@@ -56,7 +56,7 @@ def queue(
     params: Mapping[str, Any] | None = None,
     budget: float | None = None,
 ) -> Run:
-    """Puts a run in the store, checked: detectors exist, parameters fit, the sample is there.
+    """Check a run and queue it: the detectors exist, the parameters fit, the sample exists.
 
     names: detector names, or ["all"]. params: values for those detectors that have a parameter of that name.
     budget: US dollars that its requests to a chat endpoint may cost; None for no limit.
@@ -114,7 +114,7 @@ def work(
 
 
 def free_dead(store: Store) -> list[int]:
-    """Queues again the runs whose worker ran on this machine and is gone. Their ids."""
+    """Queue again the runs whose worker on this machine has died. Returns their ids."""
     freed = []
     for waiting in store.runs.recent():
         host, _, pid = (waiting.worker or "").rpartition(":")
@@ -125,7 +125,7 @@ def free_dead(store: Store) -> list[int]:
 
 
 def _carry_out(store: Store, claimed: Run, worker: str, show: Callable[[int, int], None]) -> bool:
-    """True when all was done, False when it was stopped on the way."""
+    """Carry out a claimed run. Returns False if it was stopped before its end."""
     detectors = [registry.make(spec["name"], spec["params"]) for spec in claimed.detectors]
     idle = {d.name: why for d in detectors if (why := d.unavailable()) is not None}
     jobs = [_job(store, detector) for detector in detectors if detector.name not in idle]

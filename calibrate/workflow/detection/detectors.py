@@ -94,7 +94,7 @@ class Overview:
 class Plan:
     """What a run over the `traces` that are missing would take; None where nobody knows.
 
-    `estimate` is what it would ask of a chat endpoint, reckoned from `looked_at` of the traces.
+    `estimate` is what it would ask of a chat endpoint, estimated from `looked_at` of the traces.
     """
 
     traces: int
@@ -108,7 +108,7 @@ class Plan:
 
 
 def put_in_place(store: Store) -> None:
-    """The team's files and baselines count in this process from now on."""
+    """Use the team's files and baselines in this process from now on."""
     use(workspace_of(store))
 
 
@@ -158,8 +158,10 @@ def _status(detector: Detector) -> Status:
 
 
 def is_current(store: Store, config: Config) -> bool:
-    """False when a run with the configuration's parameters would begin anew: the model, the prompt, a list or the
-    detector itself is another by now."""
+    """Check whether a run with these parameters would reuse the stored scores.
+
+    False if the model, the prompt, a list or the detector itself has changed.
+    """
     try:
         return config_id(store, registry.make(config.name, config.params)) == config.id
     except BadInput:  # a parameter that the detector no longer has
@@ -196,7 +198,10 @@ def prompt_of(detector: Detector) -> str | None:
 
 
 def plan(store: Store, detector: Detector, scope: Mapping[str, Any], covered: Coverage) -> Plan:
-    """What scoring the rest would take. Sends nothing. Raises BadInput for a price table that cannot be read."""
+    """Estimate what scoring the rest would take.
+
+    Sends nothing. Raises BadInput for a price table that cannot be read.
+    """
     last = measured(store.runs.recent(RUNS), detector.name, registry.config_of(detector))
     rate = last.rate if last else None
     if not covered.to_do or not asks_chat(detector):
@@ -238,7 +243,7 @@ def _coverage(total: int, *counts: Counter[tuple[str, str | None]]) -> Coverage:
 
 
 def _reckoned(store: Store, detector: Detector, scope: Mapping[str, Any], to_do: int) -> tuple[Estimate, int]:
-    """What the traces to do would ask, from as many of them, drawn by chance, as it takes to have enough requests."""
+    """Estimate the requests of the traces to do from a random part of them with ENOUGH_REQUESTS requests."""
     looked_at = [0]
     pks = store.coverage.lacking(config_id(store, detector), **_selection(store, scope))
 

@@ -1,4 +1,4 @@
-"""The team's own prompts, lists and prices: what counts now, who saved it when, and saving another version."""
+"""The team's own prompts, lists and prices: the text in use, its history, and saving another version."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ LONGEST = 200_000  # characters
 
 @dataclass(frozen=True)
 class File:
-    """A file with the text that counts, its version as scores are kept under, and its history, newest first.
+    """A file with the text in use, the version under which scores are stored, and its history, newest first.
 
     `ours` is True for the text that comes with Touchstone. `used_by` names detectors; empty for what concerns all.
     """
@@ -48,7 +48,7 @@ def shared() -> list[str]:
 
 
 def get(store: Store, name: str) -> File:
-    """Raises BadInput, with the names there are, for an unknown file."""
+    """Return a file. Raises BadInput for an unknown name, with the names that exist."""
     packaged = files.packaged(name)
     history = store.files.history(name)
     saved = history[0].text if history else None
@@ -57,12 +57,12 @@ def get(store: Store, name: str) -> File:
 
 
 def version_of(text: str) -> str:
-    """As `calibrate.backends.files.version` has it for the text that counts."""
+    """Compute a text's version as `calibrate.backends.files.version` does for the text in use."""
     return hashlib.sha256(text.encode()).hexdigest()[:8]
 
 
 def save(store: Store, name: str, text: str, *, by: str, now: datetime) -> bool:
-    """Keeps the text as the team's version. False when it is what counts already; a text like ours is ours again.
+    """Save the text as the team's version. Returns False if it is in use already. The shipped text resets the file.
 
     Raises BadInput, with what is wrong, for a text that cannot be used.
     """
@@ -75,7 +75,7 @@ def save(store: Store, name: str, text: str, *, by: str, now: datetime) -> bool:
 
 
 def reset(store: Store, name: str, *, by: str, now: datetime) -> bool:
-    """Ours counts again. False when it does already."""
+    """Use the shipped text again. Returns False if it is in use already."""
     if get(store, name).ours:
         return False
     store.files.save(name, None, by=by, now=now)
@@ -83,8 +83,10 @@ def reset(store: Store, name: str, *, by: str, now: datetime) -> bool:
 
 
 def check(store: Store, name: str, text: str) -> None:
-    """Raises BadInput where the text cannot be what the file is for: a prompt that lacks a placeholder, a price that
-    is no number, a section that is none."""
+    """Check that a text fits the file.
+
+    Raises BadInput for a prompt without a placeholder, a price that is not a number, or an unknown section.
+    """
     files.packaged(name)
     if len(text) > LONGEST:
         raise BadInput(f"{name} would have {len(text):,} characters; at most {LONGEST:,} are kept")

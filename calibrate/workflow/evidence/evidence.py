@@ -1,4 +1,4 @@
-"""The labelled scores of one detector, and what its charts and lists are made of, each worked out once."""
+"""The labelled scores of one detector, with the data of its charts and lists, each computed once."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ class Evidence:
 
     @cached_property
     def outline(self) -> Outline:
-        """What there is to draw of the sweep."""
+        """The sweep as charts draw it."""
         thin = self.sweep.thin(MOST_POINTS)
         return Outline(thin, band(thin), simultaneous_band(thin))
 
@@ -136,7 +136,7 @@ class Evidence:
         return dict(sorted(counts.items(), key=lambda item: -item[1]))
 
     def digest(self) -> str:
-        """Names the label set: the same labels on the same contents have the same digest."""
+        """Identifies the label set: the same labels on the same contents have the same digest."""
         return label_set_digest((row.content_hash, str(row.gold)) for row in self.rows)
 
 

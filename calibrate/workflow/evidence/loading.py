@@ -1,4 +1,4 @@
-"""Evidence is loaded: the gold labels of a sample, or of several as one, beside a configuration's scores."""
+"""Load evidence: the gold labels of a sample, or of several merged, beside a configuration's scores."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def load_evidence(
     params: Mapping[str, Any] | None = None,
     config: Config | None = None,
 ) -> Evidence:
-    """The labels and scores of a detector.
+    """Load the labels and scores of a detector.
 
     `config` names one of its stored configurations, `params` the one with these parameters; without either it is the
     one with the parameters it ships with, or where those were never run the one that was run last. Raises BadInput for
@@ -42,8 +42,9 @@ def load_evidence(
 
 
 def resolve_sample(store: Store, name: str | Sequence[str] | None) -> Sample | None:
-    """The sample of this name, or several as one; None for every label there is. Raises BadInput when there is none
-    such, or they cannot be merged."""
+    """Return the sample of this name, or several merged; None stands for every label. Raises BadInput for an unknown
+    name and for samples that cannot be merged.
+    """
     names = [name] if isinstance(name, str) else list(dict.fromkeys(name or ()))
     samples = []
     for each in names:
@@ -74,7 +75,7 @@ class Uneven:
 
 
 def uneven_labels(store: Store, sample: Sample | None) -> Uneven | None:
-    """Which labels are taken as if drawn at random though they were not; None where none are, and for a sample."""
+    """Count the labels that are taken as a random draw and are not one; None if there are none, and for a sample."""
     if sample is not None:
         return None
     chosen, designs = 0, set()

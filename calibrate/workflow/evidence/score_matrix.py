@@ -69,7 +69,7 @@ class ScoreMatrix:
 def load_score_matrix(
     store: Store, names: Sequence[str] | None = None, *, sample: str | Sequence[str] | None = None
 ) -> ScoreMatrix:
-    """The scores of these detectors, or of every one that has any, in the configuration that is meant of each.
+    """Load the scores of these detectors, or of all that have any, each in its default configuration.
 
     Raises BadInput for a detector that was never run, and where there is nothing at all.
     """

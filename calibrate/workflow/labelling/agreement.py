@@ -41,7 +41,7 @@ class AgreementReport:
 
     @property
     def disputed(self) -> tuple[Reading, ...]:
-        """What waits for an adjudication, in labelling order."""
+        """The traces that wait for adjudication, in labelling order."""
         return tuple(reading for reading in self.readings if reading.gold == "disputed")
 
     @property
@@ -70,7 +70,7 @@ class SecondLook:
 
 
 def look(store: Store, sample: str | None = None) -> AgreementReport:
-    """The figures for a sample, or for every trace with more than one label."""
+    """Measure the agreement on a sample, or on every trace with more than one label."""
     drawn = _any_sample(store, sample)
     readings = tuple(store.labels.readings(drawn.id if drawn else None))
     several = [reading for reading in readings if len(reading.verdicts) > 1]
@@ -94,8 +94,11 @@ def look(store: Store, sample: str | None = None) -> AgreementReport:
 
 
 def adjudicate(store: Store, pk: int, verdict: Verdict, *, by: str, now: datetime, note: str | None = None) -> bool:
-    """Decides the gold of a trace, whatever labellers say. False when this is what was decided last, by the same
-    person: nothing is written twice. Raises BadInput for an unknown verdict or a trace that nobody has labelled."""
+    """Decide the gold verdict of a trace, whatever labellers say.
+
+    Returns False and writes nothing if the same person made the same decision last. Raises BadInput for an unknown
+    verdict or a trace that nobody has labelled.
+    """
     if verdict not in VERDICTS:
         raise BadInput(f"a verdict is one of {', '.join(VERDICTS)}, not {verdict!r}")
     labels = store.labels.of_trace(pk)
@@ -118,8 +121,8 @@ def double(
     seed: int | None = None,
     now: datetime,
 ) -> Sample:
-    """Draws and keeps traces that one person has labelled, for a second one: 40% of them first called hallucinated, or
-    as many as there are, so that agreement on hallucinations becomes known.
+    """Draw traces that one person has labelled, for a second person to label. 40% of them (or as many as there are)
+    were first called hallucinated, so that agreement on hallucinations can be measured.
 
     It is drawn by its labels: no figure of the traffic can come from it, and its design says so.
     """
@@ -170,7 +173,9 @@ def second_look(store: Store, sample: str | None = None, *, limit: int = 20) -> 
 
 
 def errors(store: Store, seen: AgreementReport) -> tuple[Measured, ...]:
-    """Each labeller's misses and false calls on settled traces: two definite verdicts that agree, or an adjudication.
+    """Measure each labeller's misses and false calls on settled traces.
+
+    A trace is settled by two definite verdicts that agree, or by an adjudication.
 
     Errors that two people share stay unseen, so these are a lower bound, and far too low while disputes wait. Traces
     of an enriched sample count for those they were drawn from: without that, whom the draw favours would seem to miss
@@ -194,7 +199,7 @@ def errors(store: Store, seen: AgreementReport) -> tuple[Measured, ...]:
 
 
 def if_labellers_err(point: OperatingPoint, rates: Errors) -> WhatIf:
-    """What a point's figures would be. Raises BadInput for one without precision or recall."""
+    """Compute a point's figures if labellers err like this. Raises BadInput for one without precision or recall."""
     precision, recall, rate = point.precision.value, point.recall.value, point.flag_rate.value
     if not precision or not recall or not rate:
         raise BadInput("this point finds no labelled hallucination, so there is nothing to correct: choose another one")
@@ -203,7 +208,7 @@ def if_labellers_err(point: OperatingPoint, rates: Errors) -> WhatIf:
 
 
 def _once_labelled(store: Store, drawn: Sample | None) -> dict[str, list[int]]:
-    """The keys of traces with exactly one person's definite label, by what it says."""
+    """The keys of traces with exactly one person's definite label, by verdict."""
     pools: dict[str, list[int]] = {"hallucinated": [], "clean": []}
     for reading in store.labels.readings(drawn.id if drawn else None, least=1):
         verdicts: Sequence[Verdict] = list(reading.verdicts.values())
@@ -213,6 +218,6 @@ def _once_labelled(store: Store, drawn: Sample | None) -> dict[str, list[int]]:
 
 
 def _any_sample(store: Store, name: str | None) -> Sample | None:
-    """As tune.sample_of, but an enriched sample is welcome here."""
+    """Find a sample like `resolve_sample`, but accept an enriched one."""
     drawn = store.samples.get(name) if name is not None else None
     return drawn if drawn is not None else loading.resolve_sample(store, name)

@@ -32,7 +32,7 @@ class Unannounced:
 
 
 def announce(row: Release, settings: ReleaseSettings) -> list[Unannounced]:
-    """Commits the release and tells the webhook. Returns what did not work."""
+    """Commit the release and call the webhook. Returns what failed."""
     failures = []
     if settings.git:
         try:
@@ -47,7 +47,7 @@ def announce(row: Release, settings: ReleaseSettings) -> list[Unannounced]:
 
 
 def message(row: Release) -> dict[str, Any]:
-    """What the webhook is sent: Slack shows `text`, others may read the rest."""
+    """Build the webhook's message: Slack shows `text`, others may read the rest."""
     note = f": {row.note}" if row.note else "."
     text = f"Touchstone: thresholds v{row.version} released by {row.released_by}{note}"
     return {"text": webhook.escape_slack(text), "version": row.version, "sha256": row.sha256}

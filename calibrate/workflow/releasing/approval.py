@@ -1,7 +1,7 @@
-"""Approval: where it is asked for, a release is proposed by one person and made by another.
+"""Approval: where a team requires it, one person proposes a release and another makes it.
 
-What was approved is what is released: the candidate is made again from what was asked for, and must hold exactly what
-the proposal held, against the same live release. Rolling back needs no approval (see `release.rollback`).
+Exactly what was approved is released: the candidate is built again from the stored request, and must equal the proposed
+one, against the same live release. Rolling back needs no approval (see `release.rollback`).
 """
 
 from __future__ import annotations
@@ -32,8 +32,10 @@ def propose(
     expect: int | None = None,
     points: Mapping[str, SavedPoint] | None = None,
 ) -> Proposal:
-    """Keeps a release for a second person to approve. Raises BadInput where it could not be released, or where the very
-    same waits already."""
+    """Store a release for a second person to approve.
+
+    Raises BadInput if it could not be released, or if the same proposal waits already.
+    """
     previous = history.live_release(store)
     version = previous.version + 1 if previous else 1
     if expect is not None and version != expect:
@@ -50,7 +52,7 @@ def propose(
 
 
 def approve(store: Store, key: int, *, by: str, now: datetime, out: Out | None = None) -> Release:
-    """Releases what was proposed, in the name of who proposed it; `x-approved-by` says who approved.
+    """Release a proposal in its author's name; `x-approved-by` names the person who approved it.
 
     Raises BadInput for one's own proposal, one that is decided, and one that would no longer release what it held.
     """
@@ -77,7 +79,7 @@ def same_person(first: str, second: str) -> bool:
 
 
 def decline(store: Store, key: int, *, by: str, now: datetime) -> Proposal:
-    """Turns a proposal down, or takes one's own back. Raises BadInput for one that is decided."""
+    """Decline a proposal, or withdraw one's own. Raises BadInput for one that is decided."""
     _waiting(store, key)
     if not store.proposals.decline(key, by=by, now=now):
         raise _decided(store, key)
@@ -92,7 +94,7 @@ def waiting(store: Store) -> list[Proposal]:
 
 
 def preview(store: Store, proposal: Proposal, now: datetime) -> ThresholdsFile:
-    """What a proposal would release now. Raises BadInput where that is no longer what it held."""
+    """Build what a proposal would release now. Raises BadInput if that is no longer what it held."""
     previous = history.live_release(store)
     return _rebuild(store, proposal, previous.version + 1 if previous else 1, previous, now)
 

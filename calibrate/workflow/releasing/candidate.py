@@ -32,7 +32,7 @@ def build_candidate(
     previous: ThresholdsFile | None,
     now: datetime,
 ) -> ThresholdsFile:
-    """The file that a release of these points would be, after `previous`, the live one.
+    """Build the file that a release of these points would be, after `previous`, the live one.
 
     The tier of a detector or ensemble is the one requested, else its tier in `previous`, else `signal` for a detector
     and `page` for an ensemble; how production samples a detector stays as in `previous`. Saved ensembles come in with
@@ -79,7 +79,7 @@ def _check(request: ReleaseRequest, names: Sequence[str], points: Mapping[str, S
 
 
 def _near(name: str, names: Iterable[str]) -> str:
-    """The names that a mistyped one is like, as a hint; "" where none is like it."""
+    """Suggest the names that a mistyped one resembles; "" if it resembles none."""
     near = difflib.get_close_matches(name, sorted(names), n=3, cutoff=0.6)
     return f" (did you mean {', '.join(near)}?)" if near else ""
 
@@ -97,7 +97,7 @@ def _saved_ensemble(store: Store, name: str) -> SavedEnsemble:
 
 
 def _baselines(store: Store, entry: DetectorEntry | None) -> dict[str, Any]:
-    """What production is to normalise entropies by: what the scores behind the threshold were normalised by."""
+    """The baselines by which production normalises entropies: those of the scores behind the threshold."""
     if entry is None or not entry.revision:
         return {}
     with using(workspace_of(store)):
@@ -111,7 +111,7 @@ def _baselines(store: Store, entry: DetectorEntry | None) -> dict[str, Any]:
 
 
 def _data(store: Store, points: list[SavedPoint], ensembles: list[SavedEnsemble]) -> Data:
-    """What the points rest on. Points of several samples: their labels together, and no single sample's name."""
+    """Describe the labels behind the points. For several samples: their labels together, without a sample's name."""
     data = [point.data for point in points]
     labels = {content: verdict for each in data for content, verdict in each.labels}
     windows = {(each.since, each.until) for each in data}
@@ -136,5 +136,5 @@ def _data(store: Store, points: list[SavedPoint], ensembles: list[SavedEnsemble]
 
 
 def _shared(values: Sequence[str | None]) -> str | None:
-    """The value that all have; None where they differ."""
+    """The value that all share; None if they differ."""
     return values[0] if len(set(values)) == 1 else None

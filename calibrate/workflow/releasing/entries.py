@@ -17,7 +17,10 @@ from db.points import SavedEnsemble, SavedPoint, save_again
 
 
 def entry_of(store: Store, saved: SavedPoint, tier: Tier, previous: ThresholdsFile | None) -> DetectorEntry:
-    """A saved point as a release has it, sampled as in `previous`. Raises BadInput for a point that meets no policy."""
+    """Write a saved point as an entry of a release, sampled as in `previous`.
+
+    Raises BadInput for a point that meets no policy.
+    """
     config = store.scores.get_config(saved.config_id)
     point, probability_map = saved.point, saved.data.probability_map
     if not point.feasible:
@@ -44,10 +47,10 @@ def entry_of(store: Store, saved: SavedPoint, tier: Tier, previous: ThresholdsFi
 
 
 def ensemble_of(saved: SavedEnsemble, entries: Mapping[str, DetectorEntry], tier: Tier) -> EnsembleEntry:
-    """A saved ensemble as a release of these detectors has it.
+    """Write a saved ensemble as an entry of a release of these detectors.
 
-    Raises BadInput where the release has other scores of a member than those that the ensemble was made from: what was
-    measured of it does not hold for them.
+    Raises BadInput if the release has other scores of a member than the ensemble was built from: its figures do not
+    hold for those.
     """
     ensemble = saved.ensemble
     for name, member in sorted(ensemble.detectors.items()):
@@ -94,7 +97,7 @@ class OnOffer:
 
 
 def on_offer(store: Store, file: ThresholdsFile) -> OnOffer:
-    """What the next release would start from, against the live release `file`."""
+    """Compare what is saved with the live release `file`."""
     points, ensembles = store.points.latest(), store.ensembles.latest()
     newer = [name for name in file.detectors if name in points and not _is_point_of(store, points[name], file)]
     newer += [name for name in file.ensembles if name in ensembles and not _is_ensemble_of(ensembles[name], file)]
@@ -102,7 +105,7 @@ def on_offer(store: Store, file: ThresholdsFile) -> OnOffer:
 
 
 def bring_back(connection: Transaction, store: Store, file: ThresholdsFile, *, until: datetime) -> None:
-    """Saves anew what the release `file` was made from, in the caller's transaction.
+    """Save again what the release `file` was made from, in the caller's transaction.
 
     That is, of each detector and ensemble, the newest saved by `until`, when it was released. Without this the next
     release, of a tier perhaps, would bring back the very points that were just rolled back. A point that is the latest

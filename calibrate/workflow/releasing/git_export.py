@@ -1,4 +1,4 @@
-"""A commit for every release, in a git repository of the team's. What goes wrong here undoes no release."""
+"""Commit every release to a git repository of the team. A failure here undoes no release."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ PATIENCE = 30.0  # seconds for each call of git; a hook may take a while
 
 
 def export(row: Release, place: str) -> str:
-    """Writes the release to `place`, a repository or a file in one, and commits that file alone; gives the commit.
+    """Write the release to `place`, a repository or a file in one, and commit only that file. Returns the commit.
 
-    Author and committer are who released it. Raises TouchstoneError, saying what git said.
+    Author and committer are the person who released it. Raises TouchstoneError with git's message.
     """
     path = Path(place).expanduser()
     file = path / FILE if path.is_dir() else path
@@ -54,7 +54,7 @@ def _git(folder: Path, row: Release, *arguments: str, given: str = "") -> str:
 
 
 def _environment(row: Release) -> dict[str, str]:
-    """Nobody is asked for a password, and no repository of the caller's is meant."""
+    """Make git's environment: it asks nobody for a password and ignores the caller's own repository."""
     name = _name(row.released_by)
     address = name if re.fullmatch(r"\S+@\S+", name) else f"{re.sub(r'[^A-Za-z0-9.-]+', '.', name)}@touchstone.invalid"
     when = row.released_at.isoformat()
@@ -66,5 +66,5 @@ def _environment(row: Release) -> dict[str, str]:
 
 
 def _name(released_by: str) -> str:
-    """A name as git takes it: on one line, without angle brackets."""
+    """Write a name so that git accepts it: on one line, without angle brackets."""
     return " ".join(re.sub(r"[<>\x00-\x1f]", " ", released_by).split()) or "somebody"

@@ -1,4 +1,4 @@
-"""The releases there were: what each holds, which decide alike, and the precision a detector was released to hold."""
+"""The history of releases: what each holds, which ones decide alike, and which precision each promised."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from db import Store
 from db.releases import Release
 
 OF_ITS_OWN = ("version", "released_at", "released_by", "note", "replaces", "digest")
-"""What of a document belongs to its release and decides nothing."""
+"""The fields of a document that belong to its release and decide nothing."""
 
 
 def content(file: ThresholdsFile) -> dict[str, object]:
-    """The document without what belongs to its release alone: equal contents decide the same."""
+    """The document without the fields of its release: documents with equal content decide the same."""
     return {name: value for name, value in to_json(file).items() if name not in OF_ITS_OWN}
 
 
@@ -32,7 +32,7 @@ def releases_alike(store: Store, release: Release) -> list[Release]:
 
 
 def _decides(row: Release) -> dict[str, object]:
-    """`content` of a document as it is kept: not checked again, as pages ask for it of the whole history."""
+    """`content` of a stored document. It is not checked again, because pages read the whole history."""
     return {name: value for name, value in json.loads(row.document).items() if name not in OF_ITS_OWN}
 
 
@@ -60,7 +60,7 @@ def sample_names(data: Data) -> list[str]:
 
 
 def _names_in(text: str, names: Sequence[str]) -> list[str]:
-    """Those of `names`, each once, that make this text as `merged_name` puts them together; none where none do."""
+    """Find the `names`, each once, from which `merged_name` makes this text; empty if there are none."""
     for name in names:
         others = [other for other in names if other != name]
         start = merged_name([name, ""])

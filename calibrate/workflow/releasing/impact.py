@@ -72,7 +72,7 @@ class Impact:
 
     @property
     def worse(self) -> tuple[Check, ...]:
-        """What needs a reason."""
+        """The points that got worse: releasing them needs a reason."""
         return tuple(row.check for row in self.rows if row.check and row.check.losses)
 
     @property

@@ -34,9 +34,10 @@ def release(
     expect: int | None = None,
     points: Mapping[str, SavedPoint] | None = None,
 ) -> Release:
-    """Releases version n+1: in the store and, with `out`, as a file. Both or neither.
+    """Release version n+1: in the store and, with `out`, as a file. Both or neither.
 
-    With `expect`, nothing is released when the next version is another one: somebody released since the caller looked.
+    With `expect`, nothing is released if the next version is another one: somebody has released since the caller
+    looked.
     `points` are released instead of the latest saved ones. Raises BadInput where nothing changes, and without a reason
     where a point is worse than the live one on the same labels.
     """
@@ -55,7 +56,7 @@ def prepare(
     now: datetime,
     points: Mapping[str, SavedPoint] | None = None,
 ) -> ThresholdsFile:
-    """The candidate, once it may be released: it changes something, and nothing gets worse without a reason."""
+    """Build the candidate and check it: it changes something, and nothing gets worse without a reason."""
     points = store.points.latest() if points is None else points
     file = build_candidate(store, request, points=points, previous=previous, now=now)
     if previous is not None:
@@ -77,7 +78,7 @@ def publish(
     expect: int | None = None,
     settles: Callable[[Transaction, int], None] | None = None,
 ) -> Release:
-    """Keeps what `make(version, live release)` gives as the next version, and writes it to `out`.
+    """Store what `make(version, live release)` returns as the next version, and write it to `out`.
 
     A file is written beside `out` before the store commits and renamed after, so a full disk releases nothing. A
     process killed between the two leaves the version in the store, and so does a URL that cannot be written; `again`
@@ -117,7 +118,7 @@ def _put(write: Callable[[], None], version: int) -> None:
 
 
 def _writable(url: str) -> str:
-    """Refuses a URL that nobody can write before anything is released; a file:// URL is a path."""
+    """Refuse a URL that cannot be written before anything is released; a file:// URL is a path."""
     if files.scheme_of(url) == "file":
         return files.local_path(url)
     if files.scheme_of(url) in ("http", "https"):
@@ -139,7 +140,7 @@ def rollback(
     expect: int | None = None,
     reason: str = "",
 ) -> Release:
-    """Releases an earlier version anew, as version n+1: equal to it in all but `OF_ITS_OWN`, so it decides the same.
+    """Release an earlier version again, as version n+1: equal to it in all but `OF_ITS_OWN`, so it decides the same.
 
     What it was made from is saved anew with it, so the next release starts from there. A `reason` is kept in the note.
 
@@ -167,7 +168,7 @@ def rollback(
 
 
 def again(store: Store, version: int, out: Out) -> Release:
-    """Writes a version that was released before, byte for byte."""
+    """Write an earlier release to a file, byte for byte."""
     row = _get(store, version)
     files.deliver(row.document.encode(), str(out))
     return row

@@ -1,4 +1,4 @@
-"""Models that answer traffic now and of which the live release's labels hold nothing."""
+"""Models that answer traffic now but have no answer among the live release's labels."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The frame of a sample: every trace of its pool with its stratum, as the design tells them apart."""
+"""The frame of a sample: every trace of its pool, with the stratum that the design puts it in."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ ENOUGH_SCORED = 0.5
 
 
 class NoStrata(BadInput):
-    """A design cannot tell the window's traces apart, or has more strata than labels were asked for."""
+    """A design finds no strata in the window, or more strata than the sample has members."""
 
 
 @dataclass(frozen=True)
@@ -67,14 +67,14 @@ class Ranked:
 
 
 def scored_configs(store: Store) -> list[Config]:
-    """The configuration that is meant of every detector that has scores, in the order of their ids."""
+    """The default configuration of every detector that has scores, in the order of their ids."""
     return sorted(
         (configs[-1] for configs in configurations.configs_by_detector(store).values()), key=lambda config: config.id
     )
 
 
 def ranked(store: Store, where: TraceFilter, at: Moment) -> Ranked:
-    """The window's traces in order of suspicion. Raises NoStrata where it is not scored, or the scores say nothing."""
+    """Rank the window's traces by suspicion. Raises NoStrata if they have no scores, or scores that do not differ."""
     configs = scored_configs(store)
     keys, scores = store.pools.scores(where, at, [config.id for config in configs])
     if not len(keys) or np.isnan(scores).all():
@@ -120,7 +120,7 @@ def count_flagged(store: Store, where: TraceFilter, at: Moment, cut: Cut, *, fre
 
 
 def again(store: Store, sample: Sample) -> Frame:
-    """The frame that a stored sample was drawn from: the same traces, in the same strata.
+    """Rebuild the frame that a stored sample was drawn from: the same traces, in the same strata.
 
     Raises BadInput where the store no longer shows it, or the sample was drawn by a version that did not keep how.
     """

@@ -30,7 +30,7 @@ class Pool:
 
 
 def look(store: Store, where: TraceFilter, *, by: tuple[str, ...] = ("model", "operation")) -> Pool:
-    """The pool that `where` makes."""
+    """Describe the pool that `where` selects."""
     facets = {name: store.traces.facet(where, name) for name in by}
     size = sum(next(iter(facets.values())).values()) if facets else store.traces.count(where)
     return Pool(size, store.traces.undated(where), facets)
@@ -78,7 +78,7 @@ def draw(
     cut: Cut | None = None,
     fresh: bool = False,
 ) -> Sample:
-    """Draws and keeps a sample; its members are in random order, so that labelling half of it is half a sample.
+    """Draw and store a sample. Its members are in random order, so that a half-labelled sample is half a sample.
 
     `design` is one of sampling.DESIGNS. `by` is what a stratified sample is stratified by; `cut` the threshold that an
     uncertain sample is near to and that flags a fresh-flagged one; with `fresh`, of the flagged traces only those
@@ -121,7 +121,7 @@ def draw(
 
 @dataclass(frozen=True)
 class _Pool:
-    """Strata with their populations, how to draw from one, and what tells them apart."""
+    """Strata with their populations, the function that draws from one, and the options that formed them."""
 
     strata: Mapping[str, int]
     draw: Callable[[str, int, np.random.Generator], list[int]]

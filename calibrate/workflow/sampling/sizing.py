@@ -28,8 +28,9 @@ PREVALENCE = 0.05  # the share of hallucinated answers where no label says any
 
 @dataclass(frozen=True)
 class Expected:
-    """A threshold that a plan reckons with: it flags the first `flagged` traces in the order `order`, and `chance` is
-    each trace's P(hallucinated), in key order; None where only the share flagged is assumed."""
+    """A threshold that a plan assumes: it flags the first `flagged` traces in the order `order`, and `chance` is each
+    trace's P(hallucinated), in key order; None where only the share flagged is assumed.
+    """
 
     detector: str
     order: NDArray[np.int64]
@@ -49,8 +50,8 @@ class Doubt:
 
 @dataclass(frozen=True)
 class Plan:
-    """Labels needed by design, None where all the window's traces would not do, and half the width of the interval that
-    a number of labels somebody has in mind would give.
+    """The labels that each design needs (None if all traces of the window are too few), and the half-width of the
+    interval that a given number of labels would buy.
 
     They are for a threshold that flags `flag_rate` of the traffic. `detector` is whose; None where nothing is scored.
     `sample` names the labels that the rate was estimated from; None where it is assumed. `doubt` says where labels know
@@ -75,10 +76,10 @@ def plan(
     by: str | None = None,
     n: int = 300,
 ) -> Plan:
-    """What each design needs until a precision around `precision` is known to +/- `wish`, and what `n` labels buy.
+    """Work out how many labels each design needs to know a precision to +/- `wish`, and what `n` labels buy.
 
-    The threshold reckoned with is the loosest at which the newest labels put the precision, of the detector that finds
-    most there. Without such labels it flags as much as is assumed hallucinated, `prevalence`, and is that of the
+    The plan assumes the loosest threshold at which the newest labels show `precision`, for the detector that finds most
+    there. Without such labels it flags as much as is assumed hallucinated, `prevalence`, and is that of the
     detector that needs most. `by` adds a sample stratified by that.
     """
     if not 0 < prevalence <= 1:

@@ -1,4 +1,4 @@
-"""Top up a sample: further members of the same strata, drawn from what the sample was drawn from."""
+"""Top up a sample: draw further members of the same strata, from the same frame."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from db import Store
 
 
 def top_up(store: Store, name: str, *, more: int, seed: int | None, now: datetime) -> Sample:
-    """Draws `more` further members of a sample; they are labelled after those there are, in random order.
+    """Draw `more` further members of a sample. They are labelled after the present ones, in random order.
 
     The strata are those of the first draw, from the traces, labels and scores of that moment, so what came later takes
     no part. Allocation is of the total, as far as the labels given allow: a sample topped up is as one drawn larger.

@@ -87,7 +87,7 @@ def compare(
 def of_detectors(
     store: Store, names: Sequence[str], *, sample: str | Sequence[str] | None = None, seed: int = 0
 ) -> Contrast:
-    """Detectors, each in the configuration that is meant, on the same labels."""
+    """Compare detectors on the same labels, each in its default configuration."""
     data = [loading.load_evidence(store, name, sample=sample) for name in _several(names, "detectors")]
     return _same_labels(names, data, seed=seed)
 
@@ -100,7 +100,7 @@ def of_settings(
     sample: str | Sequence[str] | None = None,
     seed: int = 0,
 ) -> Contrast:
-    """Settings of one detector, `names` telling them apart, on the same labels."""
+    """Compare settings of one detector on the same labels; `names` are the names of the curves."""
     data = [
         loading.load_evidence(store, config.name, sample=sample, config=config)
         for config in _several(configs, "settings")
@@ -111,7 +111,7 @@ def of_settings(
 def of_models(
     store: Store, name: str, models: Sequence[str], *, sample: str | Sequence[str] | None = None, seed: int = 0
 ) -> Contrast:
-    """One detector on the answers of each model that was logged."""
+    """Compare one detector on the answers of each model that was logged."""
     data = loading.load_evidence(store, name, sample=sample)
     given = np.array([row.model or UNKNOWN for row in data.rows], dtype=object)
     parts = [_Part(model, data, np.flatnonzero(given == model)) for model in _several(models, "models")]
@@ -119,7 +119,7 @@ def of_models(
 
 
 def of_samples(store: Store, name: str, samples: Sequence[str], *, seed: int = 0) -> Contrast:
-    """One detector on the labels of each sample: one week's and another's."""
+    """Compare one detector on the labels of several samples, like those of two weeks."""
     data = [loading.load_evidence(store, name, sample=sample) for sample in _several(samples, "samples")]
     return _apart(
         [_Part(name, evidence, np.arange(len(evidence.rows))) for name, evidence in zip(samples, data, strict=True)],
@@ -190,7 +190,7 @@ def _same_labels(names: Sequence[str], data: Sequence[Evidence], *, seed: int) -
 
 
 def _apart(parts: Sequence[_Part], *, seed: int) -> Contrast:
-    """Labels of different traces, most of them: each is resampled for itself."""
+    """Compare parts that share few traces, if any: each is resampled on its own."""
     series, draws = zip(*(_series(part, seed + i) for i, part in enumerate(parts)), strict=True)
     shared = [len(parts[0].keys & part.keys) for part in parts]
     verdicts = [part.verdicts for part in parts]

@@ -198,7 +198,7 @@ def best_names(store: Store, *, sample: str | None = None, most: int = DEFAULT) 
 
 
 def document_of(report: Report) -> Ensemble:
-    """What is worth keeping: what a runtime needs, and what was known when it was made."""
+    """Record what a runtime needs, and the figures at the time the ensemble was built."""
     data = report.gathered.data
     members = {name: EnsembleMember(c.version, dict(c.params), c.revision) for name, c in sorted(data.configs.items())}
     return Ensemble(

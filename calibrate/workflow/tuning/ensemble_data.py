@@ -1,4 +1,4 @@
-"""What an ensemble is made from: labelled scores side by side, the traffic's scores, what each detector costs."""
+"""The data that an ensemble is fitted to: labelled scores, the traffic's scores, and what each detector costs."""
 
 from __future__ import annotations
 
@@ -45,8 +45,10 @@ class Gathered:
 
 
 def gather(store: Store, names: Sequence[str], *, sample: str | None) -> Gathered:
-    """Raises BadInput for what no ensemble can be made of: fewer than two detectors, one that scored nothing, labels
-    of one kind."""
+    """Load the data of an ensemble.
+
+    Raises BadInput for fewer than two detectors, one that scored nothing, and labels of one kind.
+    """
     wanted = sorted({registry.get(name).name for name in names})
     if len(wanted) < 2:
         raise BadInput("an ensemble needs at least two detectors: name another")
@@ -81,8 +83,10 @@ def read_traffic(store: Store, configs: Mapping[str, Config], sample: Sample | N
 
 
 def prices(store: Store, configs: Mapping[str, Config]) -> dict[str, Price]:
-    """What one trace costs each detector: medians over the newest scores. Answers from the cache cost nothing and are
-    not counted."""
+    """Measure what one trace costs each detector: medians over the newest scores.
+
+    Answers from the cache cost nothing and are not counted.
+    """
     price_of = {}
     for name, config in configs.items():
         costs = store.scores.newest_costs(config.id, limit=LOOKED_AT)
@@ -99,7 +103,7 @@ def prices(store: Store, configs: Mapping[str, Config]) -> dict[str, Price]:
 
 
 def costliest(price_of: Mapping[str, Price]) -> Price:
-    """By dollars, then calls, then seconds."""
+    """Find the highest price: by dollars, then calls, then seconds."""
     return max(sorted(price_of.values(), key=lambda price: price.detector), key=_cost)
 
 

@@ -48,12 +48,12 @@ def bootstrap_elbow(data: Evidence) -> Elbow:
 
 
 def save_point(store: Store, data: Evidence, point: OperatingPoint, *, by: str, now: datetime) -> None:
-    """Keeps a chosen point with what it was measured on; it is then on offer for release."""
+    """Save a chosen point with the labels it was measured on. The next release can then take it."""
     store.points.save(saved_point(store, data, point, by=by, now=now))
 
 
 def saved_point(store: Store, data: Evidence, point: OperatingPoint, *, by: str, now: datetime) -> SavedPoint:
-    """A chosen point as `save_point` keeps it, without keeping it."""
+    """Make the record that `save_point` would save."""
     where = data.sample.filter if data.sample else TraceFilter()
     flagged_only = set() if data.sample else store.labels.of_flagged_only()
     return SavedPoint(

@@ -51,8 +51,8 @@ def fit(store: Store, name: str, *, sample: str | None = None, config: Config | 
 
 
 def save(store: Store, mapped: Mapped, *, by: str, now: datetime) -> None:
-    """Keeps the map with the detector's saved operating point, from where a release takes it: the same point is saved
-    again, with the map. Raises BadInput where no point is saved, or one of another configuration."""
+    """Save the map with the detector's saved operating point, from which a release takes it: the point is saved again,
+    together with the map. Raises BadInput where no point is saved, or one of another configuration."""
     name = mapped.config.name
     saved = store.points.latest().get(name)
     if saved is None or saved.config_id != mapped.config.id:

@@ -54,7 +54,7 @@ class AtPoint:
 
     @property
     def chosen(self) -> str:
-        """In a word: saved, here (on these labels), or nearest (on these labels, and not what the policy asks)."""
+        """How it was chosen: saved, here (on these labels), or nearest (there, without meeting the policy)."""
         return "saved" if self.saved else "here" if self.feasible else "nearest"
 
 

@@ -1,1 +1,1 @@
-"""A model or a detector changed: what is seen of it, and new thresholds."""
+"""A model or a detector changed: what traces show of it, and new thresholds."""

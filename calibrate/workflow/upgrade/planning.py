@@ -1,4 +1,4 @@
-"""What a recalibration would go by: the live release's detectors as they would run today, and the labels."""
+"""What a recalibration is based on: the live release's detectors as they would run today, and the labels."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Due:
 
 @dataclass(frozen=True)
 class Plan:
-    """What a recalibration would go by: the live release, its detectors, and the labels.
+    """What a recalibration is based on: the live release, its detectors, and the labels.
 
     The labels are of `sample`, which may be several as one, or (None) all there are. `new_labels` of them are unknown
     to the release, and so are `new_models`. `uneven` are labels that stand for the traffic and were not drawn to.
@@ -76,7 +76,7 @@ class Plan:
 
 
 def plan(store: Store, *, sample: str | Sequence[str] | None = None, params: Mapping[str, Any] | None = None) -> Plan:
-    """What there is to recalibrate. Computes no score.
+    """Find out what there is to recalibrate. Computes no score.
 
     `params` are for those detectors that have a parameter of that name; without, they stay those of the release.
     Without a `sample` the labels are the newest sample's if it is newer than the release's, else those of the release.
@@ -109,8 +109,9 @@ def plan(store: Store, *, sample: str | Sequence[str] | None = None, params: Map
 
 
 def queue(store: Store, plan: Plan, *, budget: float | None = None) -> Run | None:
-    """Queues the run that gives every labelled trace its new scores; None where none is missing. `budget`: US dollars
-    that its requests to a chat endpoint may cost; None for no limit."""
+    """Queue the run that gives every labelled trace its new scores; None where none is missing. `budget`: US dollars
+    that its requests to a chat endpoint may cost; None for no limit.
+    """
     if budget is not None and not 0 <= budget < float("inf"):
         raise BadInput(f"the budget cannot be {budget}; it is a number of US dollars, 0 or more")
     specs = [
@@ -159,7 +160,7 @@ def due_of(store: Store, name: str, entry: DetectorEntry, params: Mapping[str, A
 
 
 def differences(entry: DetectorEntry, config: Config) -> tuple[str, ...]:
-    """What of a detector is not as the release has it, as "version 1 → 2"."""
+    """List how a detector differs from its entry in the release, as "version 1 → 2"."""
     pairs: list[tuple[str, Any, Any]] = [("version", entry.version, config.version)]
     pairs.append(("revision", entry.revision or "none", config.revision or "none"))
     for name in sorted({*entry.params, *config.params}):

@@ -1,4 +1,4 @@
-"""Recalibrate: after a detector or a model changed, the thresholds anew under the policies they were chosen by.
+"""Recalibrate: choose thresholds again, by the same policies, after a detector or a model changed.
 
 The labels stay: a detector's new version is run on the traces that have gold labels already. Its old scores stay too.
 """
@@ -87,13 +87,13 @@ class Outcome:
 
 
 def redo(store: Store, plan: Plan, *, policy: str = SAME) -> tuple[Redone, ...]:
-    """Chooses every detector's point anew, under the policy of its entry or under `policy` for all."""
+    """Choose every detector's point again, by the policy of its entry or by `policy` for all."""
     chosen = None if policy == SAME else parse(policy)
     return tuple(_redo(store, plan, due, chosen) for due in plan.due)
 
 
 def look(store: Store, plan: Plan, redone: Sequence[Redone], *, by: str, now: datetime) -> Outcome:
-    """What a release of the new points would hold and change. Keeps nothing."""
+    """Work out what a release of the new points would hold and change. Stores nothing."""
     request = _request(plan, by=by)
     left_out = tuple(sorted(set(plan.file.ensembles) - set(request.ensembles)))
     proposed = _proposed(store, redone, by=by, now=now)
@@ -117,7 +117,7 @@ def release(
     out: Out | None = None,
     approval: bool = False,
 ) -> Release | Proposal:
-    """Keeps the new points and releases them, or with `approval` proposes them to a second person.
+    """Save the new points and release them, or with `approval` propose them to a second person.
 
     Raises BadInput, and keeps nothing, where nothing changes, somebody released in the meantime, or without a `reason`
     where a point is worse than the live one on the same labels, or the labels were not drawn to stand for the traffic.
@@ -175,7 +175,9 @@ def _redo(store: Store, plan: Plan, due: Due, policy: Policy | None) -> Redone:
 
 
 def _point(store: Store, data: Evidence, policy: Policy, stood: Strength) -> OperatingPoint:
-    """As sure as the entry was; what was certified is bounded where the labels allow it, else measured."""
+    """Choose a point with the guarantee of its entry; for a certified one a bound if the labels allow it, else
+    measured.
+    """
     pool = traffic.scored_traffic(store, data) if policy.kind == "alerts" else None
     if stood == "measured" or policy.kind != "precision":
         return operating_points.choose_point(data, policy, pool=pool)

@@ -7,8 +7,8 @@ biased rest, as samples by suspicion take the surest flags first. People label t
 `state` looks whether it is decided, which a sequential test (stats.monitoring.eprocess) allows as often as anybody
 likes. What keeps the promise of 5%:
 
-- Only the unbroken row of labels from the first trace on counts. What was labelled beyond a trace that was skipped
-  waits for it: who may leave out a label, leaves out the one that looks bad.
+- Only the unbroken row of labels from the first trace on counts. Labels after a skipped trace wait until it has one:
+  anyone who may leave out a label leaves out one that looks bad.
 - `unsure` is a label, and so is a dispute: each counts against whatever is about to be decided, as hallucinated in the
   test for "fell below" and as clean in the one for "holds". The estimate leaves them out.
 - Of traces that share their sources the first counts, and repeats are left out.
@@ -111,8 +111,9 @@ def begin(
     by: str,
     now: datetime,
 ) -> Recheck:
-    """Starts a recheck of a released detector, or gives the one under way on the same release and model. One that ran
-    out of traces without a decision ends so when there are newer ones: the next is a test of its own.
+    """Start a recheck of a released detector, or return the one under way on the same release and model.
+
+    One that ran out of traces without a decision ends so when there are newer ones: the next is a test of its own.
 
     `target`: default what the release guarantees, or the precision of its policy. Raises BadInput where nothing is
     released, the detector is not in it, no target is known or it is not between 0 and 1, or no scored trace since the
@@ -183,7 +184,7 @@ def fallen(store: Store, version: int) -> tuple[State, ...]:
 
 
 def state(store: Store, recheck: Recheck, *, now: datetime) -> State:
-    """Where it stands; once that is decided, the outcome is kept. Asked again it says the same."""
+    """Work out where a recheck stands. Once it is decided, the outcome is stored and does not change."""
     plan, sample = plan_of(recheck), _sample(store, recheck)
     rows = store.scores.members(recheck.config_id, recheck.sample_id)
     kept_labels = recheck.outcome["labels"] if recheck.outcome else None
@@ -289,7 +290,7 @@ def _entry(store: Store, detector: str, version: int | None) -> tuple[Release, D
 
 
 def _target(detector: str, entry: DetectorEntry, chosen: float | None) -> float:
-    """The precision to hold: what is wanted, else what was guaranteed, else what the policy asked for."""
+    """The precision to hold: the one chosen, else the guaranteed one, else the target of the policy."""
     target = chosen if chosen is not None else promised_precision(entry)
     if target is None:
         raise BadInput(f"{detector} was released by {entry.policy}, which names no precision: say which with --target")

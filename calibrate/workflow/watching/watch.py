@@ -1,4 +1,4 @@
-"""Watch: score the traces that the active release has not decided yet, decide, keep that, tell somebody.
+"""Watch: score the traces that the active release has not decided, decide them, store that, and raise alerts.
 
 For teams whose program does not decide by itself. What is scored already is not scored again, and what is decided not
 decided again, so watching may be stopped and started at any time.
@@ -118,7 +118,7 @@ class Watcher:
         return look
 
     def _follow(self) -> bool:
-        """Takes a newer release, if there is one; True when it did."""
+        """Switch to a newer release, if there is one. Returns True if it did."""
         if self._pinned or (file := newest(self._store)).version == self._file.version:
             return False
         self._take(file)
@@ -129,7 +129,7 @@ class Watcher:
         self._seen, self._trouble, self._configs = 0, set(), {}
 
     def _survive(self, pks: Sequence[int], look: Look) -> None:
-        """Decides the batch; where that raises, its traces one by one, so that only the culprit is left."""
+        """Decide the batch. If that raises, decide its traces one by one, so that only the faulty one is left."""
         try:
             self._decide(pks, look)
         except Exception as error:
@@ -197,8 +197,10 @@ class Watcher:
                 self._offer(scored[pk].scored.trace, decision)
 
     def _is_news(self, pk: int, decision: Decision) -> bool:
-        """Whether it is flagged, and no earlier release said so at least as loud: after a release the whole window is
-        decided anew, and nobody is to be told twice."""
+        """Check whether a flag is news: no earlier release flagged the trace in this tier or a more severe one.
+
+        After a release the whole window is decided again, and nobody should be alerted twice.
+        """
         if decision.tier not in FLAGGED:
             return False
         loud = FLAGGED[: FLAGGED.index(decision.tier) + 1]

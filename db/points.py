@@ -20,6 +20,7 @@ from calibrate.types import (
     Guarantee,
     Interval,
     OperatingPoint,
+    SavedEnsemble,
     Shares,
     Unmet,
     UnmetReason,
@@ -108,17 +109,6 @@ class SavedPoint:
     data: PointData
     chosen_by: str
     chosen_at: datetime
-
-
-@dataclass(frozen=True, slots=True)
-class SavedEnsemble:
-    """An ensemble that somebody saved under a name."""
-
-    id: int
-    name: str
-    ensemble: Ensemble
-    saved_by: str
-    saved_at: datetime
 
 
 class Points(Aggregate):

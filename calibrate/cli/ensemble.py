@@ -11,6 +11,8 @@ from calibrate.cli.common import now, open_store, user
 from calibrate.cli.output import table
 from calibrate.report import numbers
 from calibrate.report.sentences import ensembles as sentences
+from calibrate.report.tables.column import cells
+from calibrate.report.tables.ensembles import on_terminal
 from calibrate.stats.ensembles.combine import Recipe
 from calibrate.types import Ensemble, Interval
 from calibrate.workflow.tuning import ensemble as step
@@ -87,12 +89,8 @@ def _list(args: Namespace) -> Answer:
     saved = step.saved(open_store(args))
     if not saved:
         return Answer(ListDocument([]), "no ensemble is saved yet: `ensemble logistic --save NAME` makes one")
-    rows = [("name", "kind", "detectors", "by", "on")]
-    for row in saved:
-        detectors = " ".join(row.ensemble.detectors)
-        rows.append((row.name, row.ensemble.kind, detectors, row.saved_by, row.saved_at.date().isoformat()))
     documents = [SavedDocument(**vars(row.ensemble), name=row.name, saved_by=row.saved_by) for row in saved]
-    return Answer(ListDocument(documents), table(rows))
+    return Answer(ListDocument(documents), table(cells(on_terminal(now()), saved)))
 
 
 def _lines(report: step.Report, name: str | None) -> list[str]:

@@ -9,6 +9,7 @@ from calibrate.types.ensemble import (
     EnsembleData,
     EnsembleFigures,
     EnsembleMember,
+    SavedEnsemble,
     Shares,
 )
 from calibrate.types.importing import Added, Record, TraceSink
@@ -56,6 +57,7 @@ __all__ = [
     "Record",
     "Sample",
     "SampleOptions",
+    "SavedEnsemble",
     "Score",
     "ScoreStatus",
     "Shares",

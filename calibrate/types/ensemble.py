@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 from calibrate.types.point import Interval, Strength
@@ -92,3 +93,14 @@ class Ensemble:
     data: EnsembleData
     sentence: str = ""
     notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class SavedEnsemble:
+    """An ensemble that somebody saved under a name."""
+
+    id: int
+    name: str
+    ensemble: Ensemble
+    saved_by: str
+    saved_at: datetime

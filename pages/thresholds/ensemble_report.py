@@ -8,7 +8,6 @@ from dataclasses import dataclass
 import streamlit as st
 
 from calibrate.report.numbers import (
-    ago,
     count,
     decimal_interval,
     decimals,
@@ -21,22 +20,16 @@ from calibrate.report.numbers import (
     signed,
 )
 from calibrate.report.sentences import ensembles as wording
-from calibrate.stats.ensembles.combine import KINDS, PASS, Kind, Recipe
+from calibrate.report.tables.ensembles import KIND_WORDS, on_page
+from calibrate.stats.ensembles.combine import PASS, Kind, Recipe
 from calibrate.types import Interval
 from calibrate.workflow.tuning import ensemble as step
 from db import Store
 from pages import shell
-from pages.components import charts, evidence_choice
+from pages.components import charts, evidence_choice, tables
 from pages.components.text import plain, visible
 from pages.thresholds import ensemble_charts
 
-KIND_WORDS: dict[Kind, str] = {
-    "logistic": "Logistic",
-    "k_of_n": "At least k flag",
-    "cascade": "Cascade",
-}
-# Kinds that older versions saved and nobody can choose any more.
-OLDER_KINDS = {"weighted": "Mean rank", "any": "Any flags"}
 ABOUT = (
     "Logistic: probabilities fitted to the labels. At least k: each detector flags an equal share. Cascade: cheap ones "
     "first, the costliest on the rest."
@@ -56,10 +49,6 @@ class Choice:
     saved_thresholds: bool
 
 
-def kind_in_words(kind: str) -> str:
-    return KIND_WORDS[kind] if kind in KIND_WORDS else OLDER_KINDS.get(kind, kind)
-
-
 def choose(store: Store, offered: Sequence[str], default: Sequence[str]) -> Choice:
     names = st.multiselect(
         "Detectors",
@@ -71,7 +60,7 @@ def choose(store: Store, offered: Sequence[str], default: Sequence[str]) -> Choi
     )
     with st.container(horizontal=True, vertical_alignment="top"):
         kind: Kind = st.segmented_control(
-            "Kind", sorted(KINDS, key=list(KIND_WORDS).index), default="logistic", required=True,
+            "Kind", list(KIND_WORDS), default="logistic", required=True,
             format_func=KIND_WORDS.__getitem__, key="ensemble_kind", help=ABOUT,
         )  # fmt: skip
         budget = st.number_input(
@@ -227,18 +216,8 @@ def show_saved(store: Store) -> None:
     if not saved:
         return
     with st.expander(count(len(saved), "saved ensemble")):
-        rows = [
-            {
-                "Name": visible(row.name, 100),
-                "Kind": kind_in_words(row.ensemble.kind),
-                "Detectors": ", ".join(row.ensemble.detectors),
-                "What was known": row.ensemble.sentence,
-                "By": visible(row.saved_by, 60),
-                "When": ago(row.saved_at, shell.now()),
-            }
-            for row in saved
-        ]
-        st.dataframe(rows, hide_index=True)
+        shown = on_page(shell.now())
+        st.dataframe(tables.frame(shown, saved), hide_index=True, column_config=tables.config(shown))
 
 
 def _save(store: Store, report: step.Report) -> None:

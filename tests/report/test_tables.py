@@ -5,14 +5,16 @@ from __future__ import annotations
 import csv
 import io
 from dataclasses import dataclass
+from datetime import timedelta
 
 import pytest
 
-from calibrate.report.tables import compare, drift, scoreboard
+from calibrate.report.tables import compare, drift, ensembles, scoreboard
 from calibrate.report.tables.column import Column, Form, as_csv, cells, record, right
 from calibrate.stats.sweep.sweep import sweep
-from calibrate.types import Interval
+from calibrate.types import Interval, SavedEnsemble
 from calibrate.workflow.tuning.compare import Series
+from tests.db.make import NOW, ensemble
 
 
 @dataclass(frozen=True)
@@ -72,6 +74,18 @@ def test_a_curve_is_shown_with_its_figures_on_one_line() -> None:
     head, row = cells(compare.COLUMNS, [Series("a\nb\x1b", curve, area, Interval(None))])
     assert head[1:] == ("AUROC", "Average precision", "Labels", "Hallucinated", "Of traffic", "Coverage")
     assert row == ("a b⟦ESC⟧", "0.500 (0.100–0.900)", "–", "4", "2", "50%", "75%")
+
+
+def test_saved_ensembles_are_shown_by_what_they_are_called() -> None:
+    rows = [
+        SavedEnsemble(1, "both\x1b", ensemble(), "ann", NOW - timedelta(days=3)),
+        SavedEnsemble(2, "old", ensemble(kind="any", sentence=""), "bob", NOW),
+    ]
+    head, both, old = cells(ensembles.on_page(NOW), rows)
+    assert head == ("Name", "Kind", "Detectors", "What was known", "By", "When")
+    assert both == ("both⟦ESC⟧", "At least k flag", "a, b", "Flags 20% of traffic.", "ann", "3 days ago")
+    assert old == ("old", "Any flags", "a, b", "–", "bob", "just now")
+    assert cells(ensembles.on_terminal(NOW), rows)[2] == ("old", "Any flags", "a, b", "bob", "just now")
 
 
 def test_headings_and_keys_of_the_scoreboard_are_given_once() -> None:

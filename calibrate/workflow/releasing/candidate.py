@@ -13,12 +13,12 @@ from calibrate.errors import BadInput
 from calibrate.runtime.scoring import revision_of
 from calibrate.thresholds import baselines
 from calibrate.thresholds.model import Data, DetectorEntry, Drawn, ThresholdsFile, Window, label_set_digest
-from calibrate.types import Tier
+from calibrate.types import SavedEnsemble, Tier
 from calibrate.workflow.detection.detect import workspace_of
 from calibrate.workflow.releasing.entries import ensemble_of, entry_of, tiers_of
 from calibrate.workspace import using
 from db import Store
-from db.points import SavedEnsemble, SavedPoint
+from db.points import SavedPoint
 from db.releases import ReleaseRequest
 
 NAME = re.compile("[A-Za-z0-9][A-Za-z0-9_.:@/+ -]*")

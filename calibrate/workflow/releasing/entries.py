@@ -10,10 +10,10 @@ from calibrate.errors import BadInput
 from calibrate.probability import JudgedMap
 from calibrate.thresholds.ensembles import Cuts, EnsembleEntry, EnsembleMetrics
 from calibrate.thresholds.model import DetectorEntry, Metrics, ThresholdsFile
-from calibrate.types import Tier
+from calibrate.types import SavedEnsemble, Tier
 from db import Store
 from db.engine import Transaction
-from db.points import SavedEnsemble, SavedPoint, save_again
+from db.points import SavedPoint, save_again
 
 
 def entry_of(store: Store, saved: SavedPoint, tier: Tier, previous: ThresholdsFile | None) -> DetectorEntry:

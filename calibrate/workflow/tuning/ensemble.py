@@ -38,6 +38,7 @@ from calibrate.types import (
     EnsembleFigures,
     EnsembleMember,
     Interval,
+    SavedEnsemble,
     Shares,
     Strength,
 )
@@ -45,7 +46,6 @@ from calibrate.workflow.detection import configurations
 from calibrate.workflow.evidence.score_matrix import load_score_matrix
 from calibrate.workflow.tuning.ensemble_data import Gathered, costliest, gather, prices, worth_a_filter
 from db import Store
-from db.points import SavedEnsemble
 
 BUDGET = 0.05
 TARGET = 0.7

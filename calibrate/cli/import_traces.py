@@ -64,13 +64,14 @@ def run(args: Namespace) -> Answer:
                 strict=args.strict,
                 on_progress=on_progress,
             )
-    document = _add_up(reports)
+    document = add_up(reports)
     nothing = document.rejected > 0 and document.imported + document.duplicates == 0
     lines = [line for path in reports for line in _lines(path, reports[path], labels_as=args.labels_as)]
     return Answer(document, "\n".join(lines), exit_code=2 if nothing or document.cut else 0)
 
 
-def _add_up(reports: Mapping[str, ImportReport]) -> ImportDocument:
+def add_up(reports: Mapping[str, ImportReport]) -> ImportDocument:
+    """Add up what became of each file."""
     left_out: Counter[str] = Counter()
     for report in reports.values():
         left_out.update(report.left_out)

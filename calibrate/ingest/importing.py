@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any
 
 from calibrate.errors import BadInput
 from calibrate.ingest.base import Rejected
@@ -43,19 +42,6 @@ class ImportReport:
     share: float = 0.0
     stopped: bool = False
     cut: bool = False
-
-    def as_json(self) -> dict[str, Any]:
-        """The documented keys of `import --json`."""
-        return {
-            "imported": self.imported,
-            "duplicates": self.duplicates,
-            "rejected": self.rejected,
-            "errors": [{"line": rejection.line, "reason": rejection.reason} for rejection in self.errors],
-            "labels": self.labels,
-            "repaired": self.repaired,
-            "left_out": dict(self.left_out),
-            "cut": self.cut,
-        }
 
 
 def import_file(

@@ -9,7 +9,8 @@ import pytest
 from ingesting import good
 
 from calibrate.errors import BadInput
-from calibrate.ingest import import_file
+from calibrate.ingest import ImportReport, import_file
+from calibrate.ingest.base import Rejected
 
 
 def test_a_second_import_adds_nothing(sink, jsonl):
@@ -28,23 +29,19 @@ def test_labels_come_in_only_with_a_name(sink, jsonl):
 def test_bad_lines_and_conflicts_are_reported_in_line_order_and_the_rest_is_kept(sink, jsonl):
     path = jsonl(good("a"), good("a"), good("a", answer="Other."), "oops", good("b"))
     report = import_file(sink, path)
-    assert report.as_json() == {
-        "imported": 2,
-        "duplicates": 1,
-        "rejected": 2,
-        "errors": [
-            {
-                "line": 3,
-                "reason": "trace id 'a' is already in the store with other content; the first is kept; "
-                "give this one its own id",
-            },
-            {"line": 4, "reason": "not JSON: Expecting value at column 1"},
-        ],
-        "labels": 0,
-        "repaired": 0,
-        "left_out": {},
-        "cut": False,
-    }
+    assert report == ImportReport(
+        imported=2,
+        duplicates=1,
+        rejected=2,
+        errors=(
+            Rejected(
+                3,
+                "trace id 'a' is already in the store with other content; the first is kept; give this one its own id",
+            ),
+            Rejected(4, "not JSON: Expecting value at column 1"),
+        ),
+        share=1.0,
+    )
     assert sink.traces["a"].answer == "She did [1]."
 
 

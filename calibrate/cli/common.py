@@ -11,6 +11,7 @@ from pathlib import Path
 import db
 from calibrate import settings
 from calibrate.errors import BadInput
+from calibrate.thresholds.files import scheme_of
 
 TRUNCATED = "the file could not be read to its end: what came before the damage is in the store; import a whole copy"
 
@@ -64,3 +65,8 @@ def output_path(name: str, *, replace: bool) -> Path:
     except (OSError, RuntimeError, ValueError) as error:  # a name too long, a link to itself, a NUL
         problem = f"{getattr(error, 'strerror', None) or error}; name another file"
     raise BadInput(f"cannot write {name!r}: {problem}")
+
+
+def thresholds_path(name: str) -> str:
+    """Check where a thresholds file is to go: a URL, or a file that may be there already."""
+    return name if scheme_of(name) else str(output_path(name, replace=True))

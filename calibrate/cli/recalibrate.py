@@ -9,7 +9,7 @@ from typing import Any, Self
 
 from calibrate import settings
 from calibrate.cli import Answer
-from calibrate.cli.common import now, open_store, output_path, parse_pairs, user
+from calibrate.cli.common import now, open_store, parse_pairs, thresholds_path, user
 from calibrate.cli.progress import progress
 from calibrate.errors import BadInput, TouchstoneError
 from calibrate.report import numbers
@@ -17,8 +17,7 @@ from calibrate.report.sentences import impact as impacts
 from calibrate.report.sentences import recalibration
 from calibrate.report.sentences.labels import uneven
 from calibrate.report.sentences.release import unannounced
-from calibrate.thresholds.files import scheme_of
-from calibrate.types import Interval, OperatingPoint, Strength
+from calibrate.types import Interval, Strength
 from calibrate.workflow.detection import detect
 from calibrate.workflow.releasing.announce import announce
 from calibrate.workflow.upgrade import planning
@@ -95,7 +94,7 @@ class ProposedDocument(RecalibrateDocument):
 
 def run(args: Namespace) -> Answer:
     after = settings.releases()
-    out = None if args.out is None else args.out if scheme_of(args.out) else str(output_path(args.out, replace=True))
+    out = None if args.out is None else thresholds_path(args.out)
     store, params = open_store(args), parse_pairs(args.param, "--param")
     plan = planning.plan(store, sample=args.sample, params=params)
     if queued := planning.queue(store, plan, budget=args.budget):
@@ -120,15 +119,13 @@ def run(args: Namespace) -> Answer:
 
 
 def _carry_out(args: Namespace, store: Store, run_id: int) -> None:
-    """Scores the labelled traces, here. Raises TouchstoneError where the run fails."""
+    """Score the labelled traces here. Raises TouchstoneError where the run fails."""
     with progress(args, "scoring", "score") as advance:
         done = detect.work(store, run_id=run_id, on_progress=advance) or store.runs.get(run_id)
     if done.status == "failed":
         raise TouchstoneError(f"run {done.id} failed: {done.error}")
     if done.status != "done":
-        raise BadInput(
-            f"run {done.id}, which scores the labelled traces, is {done.status}: recalibrate when it is done"
-        )
+        raise BadInput(f"run {done.id}, which scores the labels, is {done.status}: recalibrate when it is done")
 
 
 def _detector(redone: step.Redone) -> DetectorDocument:
@@ -159,7 +156,8 @@ def _sentences(outcome: step.Outcome) -> Iterator[str]:
             yield f"{redone.due.name} stays as it is: {recalibration.stays(redone)}"
             continue
         old, new = redone.due.entry, redone.point
-        yield f"{redone.due.name}: {old.limit} → {_at(new)} ({new.policy}, {new.strength}); {_measured(redone)}"
+        limit = numbers.limit(new.threshold, new.flag_when)
+        yield f"{redone.due.name}: {old.limit} → {limit} ({new.policy}, {new.strength}); {_measured(redone)}"
         if remark := recalibration.remark(redone):
             yield f"  {remark}"
     if outcome.impact:
@@ -169,10 +167,6 @@ def _sentences(outcome: step.Outcome) -> Iterator[str]:
         f"the ensemble {name} was made from scores that have changed, and is left out: make it again and save it"
         for name in outcome.left_out
     )
-
-
-def _at(point: OperatingPoint) -> str:
-    return f"{'≥' if point.flag_when == 'above' else '≤'} {numbers.number(point.threshold)}"
 
 
 def _measured(redone: step.Redone) -> str:

@@ -9,13 +9,13 @@ from typing import Any
 
 from calibrate import settings
 from calibrate.cli import Answer
-from calibrate.cli.common import now, open_store, output_path, parse_pairs, user
+from calibrate.cli.common import now, open_store, parse_pairs, thresholds_path, user
 from calibrate.cli.output import table
 from calibrate.errors import BadInput
 from calibrate.report.sentences import impact as impacts
 from calibrate.report.sentences import release as sentences
 from calibrate.thresholds.changes import MEASURED, diff
-from calibrate.thresholds.files import redact_url, scheme_of
+from calibrate.thresholds.files import redact_url
 from calibrate.thresholds.model import ThresholdsFile
 from calibrate.types import Tier
 from calibrate.workflow.releasing import approval, history
@@ -174,7 +174,7 @@ def _check_out(out: str | None) -> str:
     """Where the file goes. Raises BadInput for a place where none can."""
     if out is None:
         raise BadInput("name the thresholds file to write: --out FILE")
-    return out if scheme_of(out) else str(output_path(out, replace=True))
+    return thresholds_path(out)
 
 
 def _effect(store: Store, before: ThresholdsFile | None, after: ThresholdsFile) -> Effect:

@@ -33,7 +33,7 @@ def share(value: float | None) -> str:
     if value > 0.999:
         return "over 99.9%"
     tenths = value < 0.0995 or value > 0.99
-    return f"{_trimmed(100 * value, 1 if tenths else 0)}%"
+    return f"{_trim_zeros(100 * value, 1 if tenths else 0)}%"
 
 
 def exact_share(value: float) -> str:
@@ -49,9 +49,9 @@ def interval(low: float | None, high: float | None, unit: str = "%") -> str:
     if low is None or high is None:
         return UNKNOWN
     if 0 < high < 0.0095:
-        return f"{_trimmed(100 * low, 1)}–{max(100 * high, 0.1):.1f}{unit}"
+        return f"{_trim_zeros(100 * low, 1)}–{max(100 * high, 0.1):.1f}{unit}"
     if 0.9905 < low < 1:
-        return f"{min(100 * low, 99.9):.1f}–{_trimmed(100 * high, 1)}{unit}"
+        return f"{min(100 * low, 99.9):.1f}–{_trim_zeros(100 * high, 1)}{unit}"
     return f"{100 * low:.0f}–{100 * high:.0f}{unit}"
 
 
@@ -93,7 +93,7 @@ def number(value: float | None, digits: int = 4) -> str:
     if math.isinf(value):
         return "∞" if value > 0 else "−∞"
     text = f"{value:,.0f}" if abs(value) >= 10**digits else f"{value:.{digits}g}"
-    return _signs(text)
+    return _fix_minus(text)
 
 
 def limit(threshold: float, flag_when: FlagWhen) -> str:
@@ -103,7 +103,7 @@ def limit(threshold: float, flag_when: FlagWhen) -> str:
 
 def decimals(value: float | None, places: int = 3) -> str:
     """Write a figure with no unit (an AUROC, a Brier score, an α) with a fixed number of decimals: "0.940"."""
-    return UNKNOWN if value is None or math.isnan(value) else _signs(f"{value:.{places}f}")
+    return UNKNOWN if value is None or math.isnan(value) else _fix_minus(f"{value:.{places}f}")
 
 
 def decimal_interval(low: float | None, high: float | None, places: int = 3) -> str:
@@ -116,17 +116,17 @@ def decimal_interval(low: float | None, high: float | None, places: int = 3) -> 
 def signed(value: float, places: int = 3) -> str:
     """Write a number with its sign: "+0.031", "−0.002"; what rounds to nothing is "0" without a sign."""
     text = f"{value:+,.{places}f}"
-    return "0" if not text.strip("+-0.") else _signs(text)
+    return "0" if not text.strip("+-0.") else _fix_minus(text)
 
 
 def about(value: float) -> str:
     """Write an estimate in the two digits that it is worth: "260", "1,200", "7", "0.43"."""
-    return f"{float(f'{value:.2g}'):,.0f}" if abs(value) >= 9.95 else _signs(f"{value:.2g}")
+    return f"{float(f'{value:.2g}'):,.0f}" if abs(value) >= 9.95 else _fix_minus(f"{value:.2g}")
 
 
 def count(n: int, noun: str = "", plural: str | None = None) -> str:
     """Write a count: "1 trace", "1,204 traces"; without a noun "1,204"."""
-    text = _signs(f"{n:,}")
+    text = _fix_minus(f"{n:,}")
     return text if not noun else f"{text} {noun if n == 1 else plural or noun + 's'}"
 
 
@@ -188,11 +188,11 @@ def listed(names: Sequence[str], most: int = 3) -> str:
     return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
 
 
-def _trimmed(value: float, places: int) -> str:
+def _trim_zeros(value: float, places: int) -> str:
     text = f"{value:.{places}f}"
     return text.rstrip("0").rstrip(".") if "." in text else text
 
 
-def _signs(text: str) -> str:
+def _fix_minus(text: str) -> str:
     """Replace a leading hyphen by a true minus sign; a number that rounds to nothing has none."""
     return text.lstrip("-") if not text.strip("-0.") else text.replace("-", "−", 1) if text[0] == "-" else text

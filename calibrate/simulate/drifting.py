@@ -51,24 +51,26 @@ def measure(
 ) -> Report:
     """Make the table of statistics.md's section on upgrades. `on_progress` hears of every part as it begins."""
     rows: list[Row] = []
-    parts = (_quiet, _grouped, _power, _sequential, _false_alarms, _prevalence)
+    parts = (_measure_quiet_weeks, _measure_grouped_weeks, _measure_power, _sequential, _false_alarms, _prevalence)
     for number, part in enumerate(parts):
         on_progress(number, len(parts), (part.__doc__ or "").split(".")[0])
         rows += part(replications, np.random.default_rng([seed, number]))
     return Report(replications, seed, tuple(rows), ())
 
 
-def _quiet(weeks: int, rng: np.random.Generator) -> Iterator[Row]:
+def _measure_quiet_weeks(weeks: int, rng: np.random.Generator) -> Iterator[Row]:
     """Quiet weeks of eight detectors."""
     for n in SIZES:
         alarms = np.zeros(weeks)
         for week in range(weeks):
             shifts = [_compared(SHAPES[i % len(SHAPES)], n, rng=rng, tests=3 * DETECTORS) for i in range(DETECTORS)]
             alarms[week] = any(moved.any for moved in judge_shifts(shifts))
-        yield _share(f"quiet weeks in which anything moved, {DETECTORS} detectors, n = {n:,}", "≤ 5%", alarms, 0, 0.05)
+        yield _make_row(
+            f"quiet weeks in which anything moved, {DETECTORS} detectors, n = {n:,}", "≤ 5%", alarms, 0, 0.05
+        )
 
 
-def _grouped(weeks: int, rng: np.random.Generator) -> Iterator[Row]:
+def _measure_grouped_weeks(weeks: int, rng: np.random.Generator) -> Iterator[Row]:
     """Quiet weeks of answers that share their sources."""
     weeks *= 3  # of one detector each: cheap
     for name, blocks, target in (("", True, "≤ 5%"), ("  the same, groups ignored", False, "")):
@@ -76,46 +78,46 @@ def _grouped(weeks: int, rng: np.random.Generator) -> Iterator[Row]:
         for week in range(weeks):
             shift = _compared(SHAPES[week % len(SHAPES)], 400, rng=rng, tests=3, grouped=True, blocks=blocks)
             alarms[week] = judge_shifts([shift])[0].any
-        what = name or f"quiet weeks in which anything moved, groups of {GROUP}, n = 400"
-        yield _share(what, target, alarms, 0, 0.05)
+        label = name or f"quiet weeks in which anything moved, groups of {GROUP}, n = 400"
+        yield _make_row(label, target, alarms, 0, 0.05)
 
 
-def _power(weeks: int, rng: np.random.Generator) -> Iterator[Row]:
+def _measure_power(weeks: int, rng: np.random.Generator) -> Iterator[Row]:
     """Weeks in which scores moved."""
     for n, away in ((300, 0.3), (2000, 0.15)):
         seen = np.array([_hit(_compared(SHAPES[0], n, rng=rng, tests=3, away=away)) for _ in range(weeks)])
-        yield _share(f"scores {away:g} SD higher are seen, n = {n:,}", "≥ 80%", seen, 0.8, 1)
+        yield _make_row(f"scores {away:g} SD higher are seen, n = {n:,}", "≥ 80%", seen, 0.8, 1)
     for n in SIZES:
         seen = np.zeros(weeks)
         for week in range(weeks):
             quiet = _compared(SHAPES[0], n, rng=rng, tests=3)
             seen[week] = _hit(_compared(SHAPES[0], n, rng=rng, tests=3, away=quiet.visible or 0.0))
-        yield _share(f'a shift of "would have been seen" is seen, n = {n:,}', "70–90%", seen, 0.7, 0.9)
+        yield _make_row(f'a shift of "would have been seen" is seen, n = {n:,}', "70–90%", seen, 0.7, 0.9)
     moved = [judge_shifts([_compared(SHAPES[0], 2000, rng=rng, tests=3, wider=1.2)])[0] for _ in range(weeks)]
     wider = np.array([float(verdict.flags) for verdict in moved])
-    yield _share("scores spread 20% wider flag more, n = 2,000: seen by the flag rate", "", wider, 0, 1)
+    yield _make_row("scores spread 20% wider flag more, n = 2,000: seen by the flag rate", "", wider, 0, 1)
 
 
 def _sequential(weeks: int, rng: np.random.Generator) -> Iterator[Row]:
     """Labels until a recheck is decided."""
     cases = ((0.5, 40, 37), (0.6, 160, 159), (0.8, 120, 115), (0.9, 27, 26))
     for precision, most, before in cases:
-        took, decided = _labels_to(precision, PATHS * weeks, LABELS, rng)
+        took, decided = _count_labels_to_decision(precision, PATHS * weeks, LABELS, rng)
         right = decided == np.sign(precision - TARGET)
         middle = float(np.median(np.where(right, took, LABELS + 1)))
-        what = "fell below" if precision < TARGET else "holds"
+        label = "fell below" if precision < TARGET else "holds"
         low, high = (float(q) for q in np.quantile(took, [0.1, 0.9]))
-        name = f'median labels to "{what}" at a precision of {precision:g}, target {TARGET:g}'
+        name = f'median labels to "{label}" at a precision of {precision:g}, target {TARGET:g}'
         where = f"{before} before; lowest–highest: 10% and 90%"
         yield Row(name, f"≤ {most}", middle, None, low, high, where, middle <= most)
 
 
 def _false_alarms(weeks: int, rng: np.random.Generator) -> Iterator[Row]:
     """Rechecks whose precision is exactly the target."""
-    _, decided = _labels_to(TARGET, PATHS * weeks, LABELS, rng)
-    for way, what in ((-1, "fell below"), (1, "holds")):
-        name = f'wrong "{what}" within {LABELS:,} labels at the target itself'
-        yield _share(name, "≤ 5%", (decided == way).astype(np.float64), 0, 0.05)
+    _, decided = _count_labels_to_decision(TARGET, PATHS * weeks, LABELS, rng)
+    for way, label in ((-1, "fell below"), (1, "holds")):
+        name = f'wrong "{label}" within {LABELS:,} labels at the target itself'
+        yield _make_row(name, "≤ 5%", (decided == way).astype(np.float64), 0, 0.05)
 
 
 def _prevalence(weeks: int, rng: np.random.Generator) -> Iterator[Row]:
@@ -162,7 +164,9 @@ def _hit(shift: Shift) -> float:
     return float(judge_shifts([shift])[0].scores)
 
 
-def _labels_to(precision: float, paths: int, labels: int, rng: np.random.Generator) -> tuple[Floats, Ints]:
+def _count_labels_to_decision(
+    precision: float, paths: int, labels: int, rng: np.random.Generator
+) -> tuple[Floats, Ints]:
     """The labels that each path took, one more than there are for one that was not decided, and which way: 1 holds, -1
     fell below."""
     took, way = np.full(paths, labels + 1.0), np.zeros(paths, dtype=np.int64)
@@ -179,7 +183,7 @@ def _labels_to(precision: float, paths: int, labels: int, rng: np.random.Generat
     return took, way
 
 
-def _share(name: str, target: str, hits: Floats, low: float, high: float) -> Row:
+def _make_row(name: str, target: str, hits: Floats, low: float, high: float) -> Row:
     rate = float(hits.mean())
     error = float(np.sqrt(rate * (1 - rate) / len(hits)))
     met = low <= rate <= high if target else None

@@ -58,13 +58,13 @@ def coverage(
     }
     widths = []
     for row in range(replications):
-        measured = figures(_sweep(traffic, sample, row, design), threshold)
+        measured = figures(_make_sweep(traffic, sample, row, design), threshold)
         for name, truth in truths.items():
             _keep(held[name], getattr(measured, name), truth)
         low, high = measured.precision.low, measured.precision.high
         # No flagged label: nothing is known, which is an interval from 0 to 1.
         widths.append(1.0 if low is None or high is None else high - low)
-    return Coverage({name: _share(each) for name, each in held.items()}, float(np.mean(widths)))
+    return Coverage({name: _share_held(each) for name, each in held.items()}, float(np.mean(widths)))
 
 
 def area_coverage(
@@ -91,7 +91,7 @@ def area_coverage(
         )
         for name in AREAS:
             _keep(held[name], getattr(ranking, name), float(getattr(truth, name)[0]))
-    return {name: _share(each) for name, each in held.items()}
+    return {name: _share_held(each) for name, each in held.items()}
 
 
 def _keep(held: list[bool], interval: Interval, truth: float) -> None:
@@ -106,16 +106,16 @@ def misses(
     sample = draw(traffic, n, design=design, replications=replications, rng=rng)
     naive, sure = [], []
     for row in range(replications):
-        curve = _sweep(traffic, sample, row, design)
+        curve = _make_sweep(traffic, sample, row, design)
         if curve.missing:
             naive.append(False)
             sure.append(False)
             continue
         point = choose(curve, Policy("precision", target))
-        naive.append(point.feasible and _below(traffic, point.threshold, target))
+        naive.append(point.feasible and _is_below(traffic, point.threshold, target))
         walked = bounded(curve, target)
-        sure.append(isinstance(walked, Bounded) and _below(traffic, walked.threshold, target))
-    return Misses(_share(naive), _share(sure))
+        sure.append(isinstance(walked, Bounded) and _is_below(traffic, walked.threshold, target))
+    return Misses(_share_held(naive), _share_held(sure))
 
 
 def labels_like(widths: Floats, sizes: Floats, width: float) -> float:
@@ -124,15 +124,15 @@ def labels_like(widths: Floats, sizes: Floats, width: float) -> float:
     return float(np.exp(np.interp(np.log(width), np.log(widths[order]), np.log(sizes[order]))))
 
 
-def _sweep(traffic: Traffic, sample: Labelled, row: int, design: str) -> Sweep:
+def _make_sweep(traffic: Traffic, sample: Labelled, row: int, design: str) -> Sweep:
     rows = sample.rows[row]
     return sweep(sample.verdicts[row], traffic.scores[rows], design=design_of(traffic, rows, design))
 
 
-def _below(traffic: Traffic, threshold: float, target: float) -> bool:
+def _is_below(traffic: Traffic, threshold: float, target: float) -> bool:
     flagged = int(np.searchsorted(-traffic.scores[: traffic.scored], -threshold, side="right"))
     return bool(traffic.precision[flagged - 1] < target)
 
 
-def _share(held: list[bool]) -> float:
+def _share_held(held: list[bool]) -> float:
     return float(np.mean(held)) if held else float("nan")

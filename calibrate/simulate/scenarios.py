@@ -133,8 +133,8 @@ def _two_detectors() -> Iterator[Traffic]:
     for correlation in (0.3, 0.8):
         rng = np.random.default_rng([103, round(10 * correlation)])
         scores, truth = binormal(rng, 0.05, 0.85, 1.5)
-        other = correlation * scores + np.sqrt(1 - correlation**2) * rng.standard_normal(SIZE) + truth
-        key = _standard(scores) + _standard(other)
+        second_scores = correlation * scores + np.sqrt(1 - correlation**2) * rng.standard_normal(SIZE) + truth
+        key = _standard(scores) + _standard(second_scores)
         yield _traffic(f"two detectors, correlation {correlation}", "two detectors", scores, truth, key=key)
 
 
@@ -142,9 +142,9 @@ def _abstentions() -> Iterator[Traffic]:
     """The detector cannot score 30% of traffic; samples are drawn by the mean of those detectors that can."""
     rng = np.random.default_rng(104)
     scores, truth = binormal(rng, 0.05, 0.9, 1.5)
-    other = 0.5 * scores + rng.standard_normal(SIZE) + truth
+    second_scores = 0.5 * scores + rng.standard_normal(SIZE) + truth
     missing = rng.random(SIZE) < 0.3
-    key = np.where(missing, _standard(other), (_standard(scores) + _standard(other)) / np.sqrt(2))
+    key = np.where(missing, _standard(second_scores), (_standard(scores) + _standard(second_scores)) / np.sqrt(2))
     yield _traffic("abstains on 30%", "abstentions", np.where(missing, np.nan, scores), truth, key=key)
 
 

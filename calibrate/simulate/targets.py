@@ -75,33 +75,35 @@ def measure(
             again.append(cell(each, replications=replications, labels=labels // 2, rng=rng, follow=True))
     on_progress(len(scenarios), len(scenarios), "intervals, the naive choice and the bounded strength")
     rows = [
-        *_certified(ours, others),
-        *_attempts(again),
-        *_intervals(scenarios, replications, labels, seed),
-        *_strengths(scenarios, replications, labels, seed),
+        *_summarise_certified(ours, others),
+        *_summarise_attempts(again),
+        *_measure_intervals(scenarios, replications, labels, seed),
+        *_measure_strengths(scenarios, replications, labels, seed),
     ]
     return Report(replications, seed, tuple(rows), (*ours, *others, *again))
 
 
-def _certified(ours: Sequence[Cell], others: Sequence[Cell]) -> Iterator[Row]:
+def _summarise_certified(ours: Sequence[Cell], others: Sequence[Cell]) -> Iterator[Row]:
     published = [cell for cell in others if cell.method == "published"]
     drawn = [cell for cell in others if cell.method == "shipped, random stage A"]
-    yield from _violations("violations of a certified threshold", ours)
+    yield from _summarise_violations("violations of a certified threshold", ours)
     grid_name, dip_name = (
         "certified recall, share of the oracle's: grid",
         "certified recall, share of the oracle's: dips",
     )
-    yield from _shares(grid_name, [cell for cell in ours if cell.kind == "grid"], least=0.8)
+    yield from _summarise_shares(grid_name, [cell for cell in ours if cell.kind == "grid"], least=0.8)
     for spread in ("1.0", "1.5", "2.0"):
         part = [cell for cell in ours if cell.kind == "grid" and cell.name.endswith(f"spread {spread}")]
-        yield from _shares(f"  of these, spread {spread}", part)
-    yield from _shares(f"  {grid_name}, published method", [cell for cell in published if cell.kind == "grid"])
-    yield from _shares(f"  {grid_name}, stage A drawn at random", drawn)
-    yield from _shares(dip_name, [cell for cell in ours if cell.kind == "dip"], least=0.5)
-    yield from _shares(f"  {dip_name}, published method", [cell for cell in published if cell.kind == "dip"])
+        yield from _summarise_shares(f"  of these, spread {spread}", part)
+    yield from _summarise_shares(
+        f"  {grid_name}, published method", [cell for cell in published if cell.kind == "grid"]
+    )
+    yield from _summarise_shares(f"  {grid_name}, stage A drawn at random", drawn)
+    yield from _summarise_shares(dip_name, [cell for cell in ours if cell.kind == "dip"], least=0.5)
+    yield from _summarise_shares(f"  {dip_name}, published method", [cell for cell in published if cell.kind == "dip"])
 
 
-def _attempts(again: Sequence[Cell]) -> Iterator[Row]:
+def _summarise_attempts(again: Sequence[Cell]) -> Iterator[Row]:
     within = [cell for cell in again if cell.kind != "plateau"]
     requests = sum(cell.requests for cell in within)
     if requests >= NEEDED_FROM:
@@ -111,24 +113,24 @@ def _attempts(again: Sequence[Cell]) -> Iterator[Row]:
             '"need N more labels", followed: certified',
             "70–90%",
             share,
-            _error(share, requests),
+            _standard_error(share, requests),
             min(each),
             max(each),
             f"{requests:,} failed attempts with half the labels",
             0.7 <= share <= 0.9,
         )
-    yield from _violations("violations over both attempts", again)
+    yield from _summarise_violations("violations over both attempts", again)
 
 
-def _violations(name: str, cells: Sequence[Cell]) -> Iterator[Row]:
+def _summarise_violations(name: str, cells: Sequence[Cell]) -> Iterator[Row]:
     if cells:
         worst = max(cells, key=lambda cell: cell.violations)
         rate, least = worst.violations, min(cell.violations for cell in cells)
-        error = _error(rate, worst.replications)
+        error = _standard_error(rate, worst.replications)
         yield Row(f"{name}, worst of {len(cells)}", "≤ 5%", rate, error, least, rate, worst.name, rate <= 0.05)
 
 
-def _shares(name: str, cells: Sequence[Cell], least: float | None = None) -> Iterator[Row]:
+def _summarise_shares(name: str, cells: Sequence[Cell], least: float | None = None) -> Iterator[Row]:
     counted = [(cell.recall_share, cell.recall_error, cell.name) for cell in cells if cell.recall_share is not None]
     if counted:
         mean = float(np.mean([share for share, _, _ in counted]))
@@ -141,7 +143,7 @@ def _shares(name: str, cells: Sequence[Cell], least: float | None = None) -> Ite
         )
 
 
-def _intervals(scenarios: Sequence[Traffic], replications: int, labels: int, seed: int) -> Iterator[Row]:
+def _measure_intervals(scenarios: Sequence[Traffic], replications: int, labels: int, seed: int) -> Iterator[Row]:
     aimed_at = [
         traffic
         for traffic in scenarios
@@ -177,7 +179,7 @@ def _intervals(scenarios: Sequence[Traffic], replications: int, labels: int, see
             yield Row(f"  {name}strata of several detectors", "", mean, None, low[0], high[0], where, None)
 
 
-def _strengths(scenarios: Sequence[Traffic], replications: int, labels: int, seed: int) -> Iterator[Row]:
+def _measure_strengths(scenarios: Sequence[Traffic], replications: int, labels: int, seed: int) -> Iterator[Row]:
     chosen = [traffic for traffic in scenarios if traffic.kind in ("plateau", "dip") or reachable(traffic)]
     results = []
     for number, traffic in enumerate(chosen):
@@ -187,11 +189,11 @@ def _strengths(scenarios: Sequence[Traffic], replications: int, labels: int, see
         worst, where = max((share.bounded, name) for share, name in results)
         least = min(share.bounded for share, _ in results)
         name = f"violations of a bounded threshold, worst of {len(results)}"
-        yield Row(name, "≤ 5%", worst, _error(worst, replications), least, worst, where, worst <= 0.05)
+        yield Row(name, "≤ 5%", worst, _standard_error(worst, replications), least, worst, where, worst <= 0.05)
         naive = [share.measured for share, _ in results]
         name = "a measured threshold (the naive rule) is truly below its target"
         yield Row(name, "", float(np.mean(naive)), None, min(naive), max(naive), f"mean of {len(naive)}", None)
 
 
-def _error(share: float, n: int) -> float:
+def _standard_error(share: float, n: int) -> float:
     return float(np.sqrt(share * (1 - share) / n))

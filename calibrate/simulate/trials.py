@@ -93,25 +93,25 @@ def certification(
     rungs = build_ladder(traffic.scores)
     first = draw(traffic, round(labels * share_a), design=design, replications=replications, rng=rng)
     budget = labels - first.rows.shape[1]
-    curves = _curves(traffic, rungs, [first], rng)
+    curves = _draw_curves(traffic, rungs, [first], rng)
     now = level(1)
     walk = best_walk(rungs, curves, labels=budget, fresh=traffic.fresh, target=target, level=now, rng=rng)
     second = fresh_flagged(traffic, rungs, walk, rng)
-    flagged = walked(traffic, rungs, _steps(rungs, walk), second, target=target, level=now)
+    flagged = walked(traffic, rungs, _tested_cuts(rungs, walk), second, target=target, level=now)
     needed, followed = np.full(replications, -1), np.full(replications, -1)
     if follow:
         lost = np.flatnonzero(flagged == 0)
-        curves = _curves(traffic, rungs, [_take(first, lost), _take(second, lost)], rng)
+        curves = _draw_curves(traffic, rungs, [_take(first, lost), _take(second, lost)], rng)
         now = level(2)
         again = labels_needed(rungs, curves, fresh=traffic.fresh, target=target, level=now, rng=rng)
         third = fresh_flagged(traffic, rungs, again, rng)
-        flagged[lost] = walked(traffic, rungs, _steps(rungs, again), third, target=target, level=now)
+        flagged[lost] = walked(traffic, rungs, _tested_cuts(rungs, again), third, target=target, level=now)
         needed[lost] = np.where(again.labels > 0, again.labels, -1)
         followed[lost] = np.where(again.labels > 0, flagged[lost] > 0, -1)
     return Outcome(flagged, walk.chance, first.rows.shape[1] + walk.labels, needed, followed)
 
 
-def _curves(traffic: Traffic, rungs: Ladder, samples: list[Labelled], rng: np.random.Generator) -> Floats:
+def _draw_curves(traffic: Traffic, rungs: Ladder, samples: list[Labelled], rng: np.random.Generator) -> Floats:
     """The fitted curves' draws, from the scored labels of every sample."""
     features, verdict, weights = [], [], []
     for sample in samples:
@@ -135,14 +135,14 @@ def fresh_flagged(traffic: Traffic, rungs: Ladder, walk: Walk, rng: np.random.Ge
     """Stage B: each replication's labels, uniformly from what its deepest cut flags of fresh traffic."""
     flagged = np.round(rungs.shares * len(traffic.scores)).astype(np.int64)[walk.deepest]
     if traffic.groups is not None:
-        rows, used = _from_windows(traffic, flagged, walk.labels, rng)
+        rows, used = _draw_from_windows(traffic, flagged, walk.labels, rng)
     else:
         used = np.arange(max(int(walk.labels.max(initial=0)), 1)) < walk.labels[:, None]
         rows = np.floor(rng.random(used.shape) * flagged[:, None]).astype(np.int64)
     return Labelled(rows, verdicts(traffic, rows, rng) & used, used.astype(np.float64))
 
 
-def _from_windows(traffic: Traffic, flagged: Ints, labels: Ints, rng: np.random.Generator) -> tuple[Ints, Bools]:
+def _draw_from_windows(traffic: Traffic, flagged: Ints, labels: Ints, rng: np.random.Generator) -> tuple[Ints, Bools]:
     """Fresh traffic in whole groups of answers that share sources; of each group the first label drawn counts."""
     assert traffic.groups is not None
     members = np.argsort(traffic.groups, kind="stable").reshape(-1, GROUP)
@@ -175,7 +175,7 @@ def walked(
     return np.where(last >= 0, flagged[np.maximum(last, 0)], 0)
 
 
-def _steps(rungs: Ladder, walk: Walk) -> Bools:
+def _tested_cuts(rungs: Ladder, walk: Walk) -> Bools:
     """The cuts each plan tests; none where nothing can be labelled."""
     place = np.arange(len(rungs.shares))
     inside = (place >= walk.start[:, None]) & (place <= walk.deepest[:, None])

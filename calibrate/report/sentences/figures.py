@@ -51,7 +51,7 @@ def why(point: OperatingPoint) -> str | None:
     target = policy.value or 0.0
     flagged = point.true_positives + point.false_positives
     if point.why.reason == UnmetReason.PRECISION:
-        best = _below(point.precision.value or 0.0, target)
+        best = _short_of(point.precision.value or 0.0, target)
         return (
             f"no threshold reaches a precision of {exact_share(target)}; the best is {best} at {at} "
             f"({count(flagged, 'label')} flagged)"
@@ -60,7 +60,7 @@ def why(point: OperatingPoint) -> str | None:
         scored = point.true_positives + point.false_negatives
         return (
             f"no threshold reaches a recall of {exact_share(target)}; the most is "
-            f"{_below(point.recall.value or 0.0, target)} at {at} (only {count(scored)} of {count(point.positives)} "
+            f"{_short_of(point.recall.value or 0.0, target)} at {at} (only {count(scored)} of {count(point.positives)} "
             "hallucinated labels have a score)"
         )
     if point.why.reason == UnmetReason.COST:
@@ -249,7 +249,7 @@ def _per_day(flags: float) -> str:
     return "less than one a day" if flags < 1 else f"about {about(round(flags))} a day"
 
 
-def _below(value: float, target: float) -> str:
+def _short_of(value: float, target: float) -> str:
     """`value` as percent with as many digits as it takes not to read like the `target` it misses."""
     for places in range(10):
         if decimals(100 * value, places) != decimals(100 * target, places):

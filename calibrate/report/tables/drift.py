@@ -12,7 +12,7 @@ from calibrate.stats.monitoring.drift import Shift, Side
 from calibrate.workflow.watching.drift_report import DetectorDrift
 
 
-def _sides(write: Callable[[Side], str]) -> Callable[[DetectorDrift], str | None]:
+def _write_sides(write: Callable[[Side], str]) -> Callable[[DetectorDrift], str | None]:
     """What both windows have: "0.61 → 0.53"; None where nothing was compared."""
 
     def both(line: DetectorDrift) -> str | None:
@@ -24,7 +24,7 @@ def _sides(write: Callable[[Side], str]) -> Callable[[DetectorDrift], str | None
     return both
 
 
-def _p_value(get: Callable[[Shift], float | None]) -> Callable[[DetectorDrift], float | None]:
+def _write_p_value(get: Callable[[Shift], float | None]) -> Callable[[DetectorDrift], float | None]:
     return lambda line: get(line.shift) if line.shift else None
 
 
@@ -37,23 +37,23 @@ COMPARED = Column[DetectorDrift](
     help="Traces of the window before, and since the release",
 )  # fmt: skip
 MEDIAN = Column[DetectorDrift](
-    "median", "Median", _sides(lambda side: number(side.median, 3)), help="Of the scores, in the detector's units"
+    "median", "Median", _write_sides(lambda side: number(side.median, 3)), help="Of the scores, in the detector's units"
 )
 FLAGGED = Column[DetectorDrift](
-    "flagged", "Flagged", _sides(lambda side: share(side.flag_rate)), help="At the live threshold"
+    "flagged", "Flagged", _write_sides(lambda side: share(side.flag_rate)), help="At the live threshold"
 )
 SCORED = Column[DetectorDrift](
-    "scored", "Scored", _sides(lambda side: share(side.coverage)), help="Share of the traces that it could score"
+    "scored", "Scored", _write_sides(lambda side: share(side.coverage)), help="Share of the traces that it could score"
 )
 P_SCORES = Column[DetectorDrift](
-    "p_scores", "p scores", _p_value(lambda shift: shift.p_scores), Form.P_VALUE,
+    "p_scores", "p scores", _write_p_value(lambda shift: shift.p_scores), Form.P_VALUE,
     f"Energy distance between the scores, permutation test; {ALONE}", 70,
 )  # fmt: skip
 P_FLAGS = Column[DetectorDrift](
-    "p_flags", "p flags", _p_value(lambda shift: shift.p_flags), Form.P_VALUE, f"Share flagged; {ALONE}", 70
+    "p_flags", "p flags", _write_p_value(lambda shift: shift.p_flags), Form.P_VALUE, f"Share flagged; {ALONE}", 70
 )
 P_COVERAGE = Column[DetectorDrift](
-    "p_coverage", "p scored", _p_value(lambda shift: shift.p_coverage), Form.P_VALUE,
+    "p_coverage", "p scored", _write_p_value(lambda shift: shift.p_coverage), Form.P_VALUE,
     f"Share it could score; {ALONE}", 70,
 )  # fmt: skip
 SAYS = Column[DetectorDrift]("verdict", "Says", line_verdict, width=600)

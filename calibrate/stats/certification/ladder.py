@@ -85,9 +85,9 @@ def build_ladder(pool: Floats, *, flag_when: FlagWhen = "above") -> Ladder:
         )
     ordered = np.sort(suspicion(scored, flag_when))
     halvings = np.arange(OCTAVES * STEPS_PER_OCTAVE, -1, -1) / STEPS_PER_OCTAVE
-    wanted = np.clip(np.round(len(pool) * 2.0**-halvings), 1, len(scored)).astype(np.int64)
+    flagged_counts = np.clip(np.round(len(pool) * 2.0**-halvings), 1, len(scored)).astype(np.int64)
     # Ties share one cut: the looser rank of equal scores is what the cut flags.
-    cuts = np.unique(ordered[len(ordered) - wanted])[::-1]
+    cuts = np.unique(ordered[len(ordered) - flagged_counts])[::-1]
     flagged = len(ordered) - np.searchsorted(ordered, cuts, side="left")
     shares = flagged / len(pool)
     centre, spread = float(ordered.mean()), float(ordered.std())

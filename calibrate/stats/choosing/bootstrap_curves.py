@@ -103,16 +103,16 @@ def bootstrap_curves(
     w = check_weights(weights, design, len(y))
     strata = None if design is None else design.strata
     if groups is None and len(y) > EXACT:
-        plan = _gathered(y, keys, w, strata, at, count, rng)
+        plan = _plan_by_cell(y, keys, w, strata, at, count, rng)
     else:
         alone = Units.of_codes(np.arange(len(y)), strata)
         units = alone if groups is None else Units.among(groups, strata)
-        plan = _row_by_row(y, keys, w, units, count, rng)
-    choose = _chooser(policy, plan)
+        plan = _plan_by_row(y, keys, w, units, count, rng)
+    choose = _make_chooser(policy, plan)
     parts = []
     for curve in plan.curves:
         areas = Areas.under(curve, reach=plan.reach)
-        parts.append((*_at(curve, plan.ends, at), areas.auroc, areas.average_precision, choose(curve)))
+        parts.append((*_read_at(curve, plan.ends, at), areas.auroc, areas.average_precision, choose(curve)))
     precision, recall, auroc, average, chosen = (np.concatenate(part) for part in zip(*parts, strict=True))
     return Replicates(suspicion(-at, flag_when), precision, recall, auroc, average, suspicion(-chosen, flag_when))
 
@@ -129,7 +129,7 @@ class _Plan:
     reach: float
 
 
-def _row_by_row(y: Bools, keys: Floats, w: Floats | None, units: Units, count: int, rng: np.random.Generator) -> _Plan:
+def _plan_by_row(y: Bools, keys: Floats, w: Floats | None, units: Units, count: int, rng: np.random.Generator) -> _Plan:
     order = Order.of(keys, y)
     each = np.ones(len(y)) if w is None else w
 
@@ -142,7 +142,7 @@ def _row_by_row(y: Bools, keys: Floats, w: Floats | None, units: Units, count: i
     return _Plan(keys[order.rows][order.last], weight, curves(), len(order.rows), 1.0)
 
 
-def _gathered(
+def _plan_by_cell(
     y: Bools, keys: Floats, w: Floats | None, strata: Ints | None, at: Floats, count: int, rng: np.random.Generator
 ) -> _Plan:
     """The same at the ends of bins that hold about equal shares of either class, the thresholds `at` among them.
@@ -150,7 +150,7 @@ def _gathered(
     Cells are stratum x (bin or no score) x verdict. A cell whose weights sum to W, and their squares to Q, draws
     Q / W Poisson(W^2 / Q): the mean and the variance of its rows drawn one by one. Strata keep the weight they have.
     """
-    ends = _ends(y, keys, at)
+    ends = _choose_ends(y, keys, at)
     # Rows without a score sort behind the last end, to a bin of their own.
     cell = np.searchsorted(ends, keys) * 2 + y
     if strata is not None:
@@ -166,13 +166,13 @@ def _gathered(
         for begun in range(0, count, step):
             cells = np.zeros((min(step, count - begun), len(total)))
             cells[:, filled] = rng.poisson(total[filled] / worth, size=(len(cells), len(filled))) * worth
-            yield _stacked(cells.reshape(-1, *shape), total.reshape(shape))
+            yield _stack_cells(cells.reshape(-1, *shape), total.reshape(shape))
 
     weight = total.reshape(shape)[:, :-1].sum(axis=(0, 2))
     return _Plan(ends, weight, curves(), len(y) - int(np.count_nonzero(np.isnan(keys))), 0.5)
 
 
-def _ends(y: Bools, keys: Floats, at: Floats) -> Floats:
+def _choose_ends(y: Bools, keys: Floats, at: Floats) -> Floats:
     """Quantiles of either class's keys, from a part of very many, and the last key of all."""
     shares = np.linspace(0, 1, BINS + 1)[1:]
     ends = [at]
@@ -185,7 +185,7 @@ def _ends(y: Bools, keys: Floats, at: Floats) -> Floats:
     return np.unique(np.append(np.concatenate(ends), last if np.isfinite(last) else []))
 
 
-def _stacked(cells: Floats, total: Floats) -> Curve:
+def _stack_cells(cells: Floats, total: Floats) -> Curve:
     """Curves of cells, shape (resamples, strata, bins, verdicts), whose strata are scaled to weigh as in `total`; the
     last bin has no score."""
     if len(total) > 1:
@@ -197,7 +197,7 @@ def _stacked(cells: Floats, total: Floats) -> Curve:
     return Curve(flagged[..., 1], flagged[..., 0], both[..., 1].sum(axis=1)[:, None], whole)
 
 
-def _at(curve: Curve, ends: Floats, at: Floats) -> tuple[Floats, Floats]:
+def _read_at(curve: Curve, ends: Floats, at: Floats) -> tuple[Floats, Floats]:
     """Precision and recall at each of the keys `at`, observed or not."""
     place = np.searchsorted(ends, at, side="right") - 1
     nothing = np.broadcast_to(place < 0, (len(curve.tp), len(at)))
@@ -208,7 +208,7 @@ def _at(curve: Curve, ends: Floats, at: Floats) -> tuple[Floats, Floats]:
     return flagged.precision, flagged.recall
 
 
-def _chooser(policy: Policy | None, plan: _Plan) -> Callable[[Curve], Floats]:
+def _make_chooser(policy: Policy | None, plan: _Plan) -> Callable[[Curve], Floats]:
     """The key that the policy picks on each resampled curve; NaN where it meets none, or a class has no row."""
     if policy is None or not len(plan.ends):
         return lambda curve: np.full(len(curve.tp), np.nan)

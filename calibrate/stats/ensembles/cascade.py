@@ -79,10 +79,10 @@ def frontier(training: TrainingData, price: Price, *, budget: float, shares: Seq
     for share in shares:
         rule = combine.cascade_or_none(training, price.detector, pass_share=share)
         rules += [] if rule is None else [rule]
-    return Frontier(price, cheap, tuple(_step(rule, training, price, budget=budget) for rule in rules))
+    return Frontier(price, cheap, tuple(_make_step(rule, training, price, budget=budget) for rule in rules))
 
 
-def _step(rule: Rule, training: TrainingData, price: Price, *, budget: float) -> Step:
+def _make_step(rule: Rule, training: TrainingData, price: Price, *, budget: float) -> Step:
     share = 0.0
     if isinstance(rule, Cascade):
         share = float(np.average(rule.passes(training.traffic), weights=training.traffic_weights))

@@ -100,13 +100,13 @@ def spearman(first: Floats, second: Floats, weights: Floats) -> float:
     if len(first) < 3:
         return float("nan")
     x, y = (
-        ranks - np.average(ranks, weights=weights) for ranks in (_ranks(values, weights) for values in (first, second))
+        ranks - np.average(ranks, weights=weights) for ranks in (_rank(values, weights) for values in (first, second))
     )
     spread = np.sqrt(np.sum(weights * x**2) * np.sum(weights * y**2))
     return float(np.clip(np.sum(weights * x * y) / spread, -1, 1)) if spread > 0 else float("nan")
 
 
-def _ranks(values: Floats, weights: Floats) -> Floats:
+def _rank(values: Floats, weights: Floats) -> Floats:
     distinct, code = np.unique(values, return_inverse=True)
     here = np.bincount(code, weights=weights, minlength=len(distinct))
     return np.asarray((np.cumsum(here) - here / 2)[code])

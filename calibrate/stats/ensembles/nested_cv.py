@@ -68,7 +68,7 @@ def judge_recipe(recipe: Recipe, training: TrainingData, folds: Ints, *, budget:
         Flags and scores; one repeat for a rule that sees no labels.
     """
     if recipe.kind == "logistic" and training.positives >= FEW:
-        return _refitted(training, folds, budget=budget)
+        return _refit(training, folds, budget=budget)
     # The rule sees no labels: made once, it is the same in every fold.
     return apply_rule(build_rule(recipe, training), training, budget=budget)
 
@@ -115,7 +115,7 @@ def judge_best_single(training: TrainingData, folds: Ints, *, budget: float) -> 
     """
     singles = [judge_single(name, training, budget=budget) for name in _able_detectors(training, budget=budget)]
     flags, scores = (np.stack([getattr(single, part)[0] for single in singles]) for part in ("flags", "scores"))
-    chosen = np.stack([np.argmax(_areas(training, scores, repeat), axis=0)[repeat] for repeat in folds])
+    chosen = np.stack([np.argmax(_measure_areas(training, scores, repeat), axis=0)[repeat] for repeat in folds])
     rows = np.arange(len(training.labels))
     return Judged(flags[chosen, rows], scores[chosen, rows], folds)
 
@@ -137,7 +137,7 @@ def best_single(training: TrainingData, *, budget: float) -> str:
     """
     nowhere, names = np.full(len(training.labels), -1), _able_detectors(training, budget=budget)
     scores = np.stack([judge_single(name, training, budget=budget).scores[0] for name in names])
-    return names[int(np.argmax(_areas(training, scores, nowhere, folds=1)[:, 0]))]
+    return names[int(np.argmax(_measure_areas(training, scores, nowhere, folds=1)[:, 0]))]
 
 
 def _able_detectors(training: TrainingData, *, budget: float) -> tuple[str, ...]:
@@ -189,13 +189,13 @@ def budget_cut(rule: Rule, training: TrainingData, *, budget: float) -> float | 
     return cut_at_budget(rule.score(training.traffic), training.traffic_weights, budget=budget)
 
 
-def _areas(training: TrainingData, scores: Floats, held_out: Ints, *, folds: int = FOLDS) -> Floats:
+def _measure_areas(training: TrainingData, scores: Floats, held_out: Ints, *, folds: int = FOLDS) -> Floats:
     """AUROC of every detector outside each fold, shape (detectors, folds)."""
     inside = np.stack([held_out != fold for fold in range(folds)]) * training.weights
     return np.nan_to_num(np.stack([weighted_auroc(training.labels, column, inside) for column in scores]), nan=0.5)
 
 
-def _refitted(training: TrainingData, folds: Ints, *, budget: float) -> Judged:
+def _refit(training: TrainingData, folds: Ints, *, budget: float) -> Judged:
     """The logistic rule, fitted without each fold of each repeat and applied to it."""
     inputs, gaps = inputs_of(training), has_gaps(training)
     rows, traffic = (design_matrix(columns, inputs, gaps) for columns in (training.scores, training.traffic))

@@ -100,9 +100,9 @@ def measure_performance(training: TrainingData, judged: Judged) -> Performance:
     each = [measure_flags(training, flags) for flags in judged.flags]
     same, flagged = [1.0] * len(each), [repeat.flag_rate.value or 0.0 for repeat in each]
     return Performance(
-        recall=_mean([repeat.recall for repeat in each], same),
-        precision=_mean([repeat.precision for repeat in each], flagged),
-        flag_rate=_mean([repeat.flag_rate for repeat in each], same),
+        recall=_average([repeat.recall for repeat in each], same),
+        precision=_average([repeat.precision for repeat in each], flagged),
+        flag_rate=_average([repeat.flag_rate for repeat in each], same),
     )
 
 
@@ -204,10 +204,10 @@ def auroc_within_folds(training: TrainingData, judged: Judged, drawn: Drawn) -> 
     folds = None if judged.folds is None else judged.folds[:, unseen.rows]
     wider = Judged(judged.flags[:, unseen.rows], judged.scores[:, unseen.rows], folds)
     each = [_within(unseen.labels, wider, repeat, weights[repeat::repeats]) for repeat in range(repeats)]
-    return bootstrap_intervals.percentile_interval(value, np.concatenate(each), _groups(training))
+    return bootstrap_intervals.percentile_interval(value, np.concatenate(each), _number_groups(training))
 
 
-def _mean(each: list[Interval], weights: list[float]) -> Interval:
+def _average(each: list[Interval], weights: list[float]) -> Interval:
     """Over the repeats that know the figure; a precision is unknown where nothing is flagged."""
     valued = [(repeat.value, repeat.low, repeat.high) for repeat in each if repeat.value is not None]
     if not valued:
@@ -217,7 +217,7 @@ def _mean(each: list[Interval], weights: list[float]) -> Interval:
     return Interval(value, low, high)
 
 
-def _groups(training: TrainingData) -> bootstrap_intervals.Verdicts:
+def _number_groups(training: TrainingData) -> bootstrap_intervals.Verdicts:
     return bootstrap_intervals.Verdicts.of(training.labels, bootstrap.Units.among(training.groups).of)
 
 

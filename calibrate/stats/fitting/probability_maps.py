@@ -96,7 +96,7 @@ def fit_map(
     _check_enough(y, units.of)
     fitted = ridge.fit_probability_map(y, values, weights=w, flag_when=flag_when)
     span = np.linspace(values.min(), values.max(), 121)
-    unseen = np.stack([_out_of_fold(y, values, w, units.of, flag_when, rng) for _ in range(REPEATS)])
+    unseen = np.stack([_predict_out_of_fold(y, values, w, units.of, flag_when, rng) for _ in range(REPEATS)])
     return Fitted(
         ProbabilityMap(fitted.centre, fitted.spread, fitted.coefficients, flag_when),
         MapCurve(span, fitted.at(span)),
@@ -105,7 +105,7 @@ def fit_map(
     )
 
 
-def _out_of_fold(
+def _predict_out_of_fold(
     y: Bools, values: Floats, w: Floats, units: Ints, flag_when: FlagWhen, rng: np.random.Generator
 ) -> Floats:
     """Every label's probability by a map that was fitted without its group."""

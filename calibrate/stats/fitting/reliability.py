@@ -105,13 +105,13 @@ def judge_probabilities(
     loss = ((every - y) ** 2).mean(axis=0)
     inside = np.clip(every, TINY, 1 - TINY)
     totals = _Totals.of(place, w, p, y, loss)
-    resampled, verdicts = _resampled(totals, units, rng), intervals.Verdicts.of(y, units.of)
+    resampled, verdicts = _resample(totals, units, rng), intervals.Verdicts.of(y, units.of)
     brier, base = (float(figure[0]) for figure in (totals.whole.loss, totals.whole.base))
     losses, bases = resampled.loss, resampled.base
     if unseen := Unseen.of(y, w, units, strata):
         losses, bases = _with_unseen(unseen, ((every[:, unseen.rows] - unseen.labels) ** 2).mean(axis=0), rng)
     return Reliability(
-        bins=_bins(totals.whole, resampled, place, w),
+        bins=_make_bins(totals.whole, resampled, place, w),
         brier=intervals.percentile_interval(brier, losses, verdicts),
         base_brier=base,
         gain=intervals.percentile_interval(base - brier, bases - losses, verdicts),
@@ -141,7 +141,7 @@ def equal_bins(values: Floats, count: int) -> Ints:
     run, times = np.unique(values, return_inverse=True, return_counts=True)[1:]
     middle = np.cumsum(times) - times / 2
     place = np.minimum((middle * count / len(values)).astype(np.int64), count - 1)
-    return _numbered(place[run])
+    return _number_codes(place[run])
 
 
 @dataclass(frozen=True)
@@ -193,7 +193,7 @@ class _Totals:
         return _Sums.of(self.parts.sum(axis=0)[None, :])
 
 
-def _resampled(totals: _Totals, units: Units, rng: np.random.Generator) -> _Sums:
+def _resample(totals: _Totals, units: Units, rng: np.random.Generator) -> _Sums:
     """The sums had other groups been labelled: all of them are sums over groups, so only groups are drawn."""
     sums = np.zeros((int(units.sizes.sum()), totals.parts.shape[1]))
     np.add.at(sums, units.of, totals.parts)
@@ -212,12 +212,12 @@ def _with_unseen(unseen: Unseen, loss: Floats, rng: np.random.Generator) -> tupl
     return np.concatenate(losses), np.concatenate(bases)
 
 
-def _bins(whole: _Sums, resampled: _Sums, place: Ints, w: Floats) -> tuple[Bin, ...]:
+def _make_bins(whole: _Sums, resampled: _Sums, place: Ints, w: Floats) -> tuple[Bin, ...]:
     """Each bin with a Wilson interval at the size its bootstrap variance is worth, at most its number of labels."""
     share, predicted = whole.share[0], whole.predicted[0] / whole.weight[0]
     labels = np.bincount(place).astype(np.float64)
     varies = np.nanvar(resampled.share, axis=0) > 0
-    bounds = _wilson_of_draws(share, resampled.share, np.where(varies, labels, _effective(place, w)))
+    bounds = _wilson_of_draws(share, resampled.share, np.where(varies, labels, _effective_sizes(place, w)))
     mass = whole.weight[0] / whole.weight.sum()
     return tuple(
         Bin(
@@ -230,12 +230,12 @@ def _bins(whole: _Sums, resampled: _Sums, place: Ints, w: Floats) -> tuple[Bin, 
     )
 
 
-def _effective(place: Ints, w: Floats) -> Floats:
+def _effective_sizes(place: Ints, w: Floats) -> Floats:
     """Kish's effective number of labels of every bin."""
     return np.asarray(np.bincount(place, w) ** 2 / np.bincount(place, w**2))
 
 
-def _numbered(codes: Ints) -> Ints:
+def _number_codes(codes: Ints) -> Ints:
     """The codes that occur, numbered from 0 in their order."""
     return np.asarray(np.unique(codes, return_inverse=True)[1], dtype=np.int64)
 

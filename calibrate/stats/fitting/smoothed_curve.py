@@ -70,7 +70,7 @@ def smooth_curves(curve: Curve, features: Floats, *, labels: int) -> SmoothCurve
     weight = hallucinated + np.diff(curve.fp, prepend=0.0)
     scale = labels / weight.sum(axis=-1, keepdims=True)
     x, positives, total = (
-        _cells(features, hallucinated, weight) if weight.ndim == 1 else (features, hallucinated, weight)
+        _gather_cells(features, hallucinated, weight) if weight.ndim == 1 else (features, hallucinated, weight)
     )
     rate = np.divide(positives, total, out=np.zeros_like(total), where=total > 0)
     coefficients = fit_ridge(x, rate, total * scale, c=C).coefficients
@@ -111,7 +111,7 @@ def features_of(suspicious: Floats, weight: Floats) -> Floats:
     return hinge((suspicious - mean) / spread if spread > 0 else np.zeros(len(suspicious)))
 
 
-def _cells(features: Floats, positives: Floats, weights: Floats) -> tuple[Floats, Floats, Floats]:
+def _gather_cells(features: Floats, positives: Floats, weights: Floats) -> tuple[Floats, Floats, Floats]:
     """The rows, in score order, as at most CELLS cells of equal weight with their mean features."""
     if len(weights) <= CELLS:
         return features, positives, weights

@@ -79,13 +79,13 @@ def wilson(share: Floats, n: Floats, *, confidence: float = 0.95) -> Range:
     with np.errstate(divide="ignore", invalid="ignore"):
         centre = (share + z2 / (2 * n)) / (1 + z2 / n)
         half = np.sqrt(z2 * (share * (1 - share) / n + z2 / (4 * n * n))) / (1 + z2 / n)
-    low = np.fmin(centre - half, _least(share, n, confidence))
-    high = np.fmax(centre + half, 1 - _least(1 - share, n, confidence))
+    low = np.fmin(centre - half, _poisson_lower_bound(share, n, confidence))
+    high = np.fmax(centre + half, 1 - _poisson_lower_bound(1 - share, n, confidence))
     # Rounding must not push a bound past the figure or past 0 and 1.
     return Range(np.clip(low, 0.0, share), np.clip(high, share, 1.0))
 
 
-def _least(share: Floats, n: Floats, confidence: float) -> Floats:
+def _poisson_lower_bound(share: Floats, n: Floats, confidence: float) -> Floats:
     """The Poisson lower bound of a share that few labels are behind; NaN where they are more, or none."""
     from scipy.special import gammaincinv
 

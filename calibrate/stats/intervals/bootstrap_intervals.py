@@ -72,14 +72,14 @@ def auroc_interval(value: float | None, draws: Floats, n: Verdicts) -> Interval:
     """
     from scipy.optimize import brentq
 
-    areas = _enough(draws)
+    areas = _defined_draws(draws)
     if value is None or areas is None:
         return Interval(value)
     spread = float(np.var(areas))
-    worth = min(1.0, _chance(value, n.hallucinated, n.clean) / spread) if spread and 0 < value < 1 else 1.0
+    worth = min(1.0, _auroc_variance(value, n.hallucinated, n.clean) / spread) if spread and 0 < value < 1 else 1.0
 
     def beyond(area: float, z: float) -> float:
-        return value - area - z * math.sqrt(_chance(area, worth * n.hallucinated, worth * n.clean))
+        return value - area - z * math.sqrt(_auroc_variance(area, worth * n.hallucinated, worth * n.clean))
 
     z = z_value(SURE)
     # At 0 and 1 there is no variance, so that both are solutions there, but not the ones that are meant.
@@ -109,14 +109,14 @@ def average_precision_interval(value: float | None, draws: Floats, n: Verdicts) 
     ----------
     Boyd, Eng and Page, ECML PKDD (2013).
     """
-    areas = _enough(draws)
+    areas = _defined_draws(draws)
     if value is None or areas is None:
         return Interval(value)
     if not 0 < value < 1:  # every hallucinated label is ranked above all clean ones: Jeffreys' bound of that share
         from scipy.special import betaincinv
 
         return Interval(value, float(betaincinv(n.hallucinated + 0.5, 0.5, (1 - SURE) / 2)), 1.0)
-    middle, reach = np.log(value / (1 - value)), _reach(n.few) * float(np.std(areas)) / (value * (1 - value))
+    middle, reach = np.log(value / (1 - value)), _tail_width(n.few) * float(np.std(areas)) / (value * (1 - value))
     low, high = 1 / (1 + np.exp(-(middle + np.array([-reach, reach]))))
     return Interval(value, float(low), float(high))
 
@@ -145,27 +145,27 @@ def percentile_interval(value: float | None, draws: Floats, n: Verdicts) -> Inte
     ----------
     Hesterberg, The American Statistician 69 (2015).
     """
-    valued = _enough(draws)
+    valued = _defined_draws(draws)
     if value is None or valued is None or np.ptp(valued) == 0:
         return Interval(value)  # draws that are all alike say that labels are few, and not that the figure is certain
-    out = max(_tail(n.few), BEYOND / len(draws))
+    out = max(_tail_share(n.few), BEYOND / len(draws))
     low, high = (float(bound) for bound in np.quantile(valued, (out, 1 - out)))
     return Interval(value, min(value, low), max(value, high))
 
 
-def _enough(draws: Floats) -> Floats | None:
+def _defined_draws(draws: Floats) -> Floats | None:
     """The draws that have a value (not NaN); None where they are half or fewer."""
     valued = draws[~np.isnan(draws)]
     return valued if len(valued) > len(draws) / 2 else None
 
 
-def _chance(area: float, hallucinated: float, clean: float) -> float:
+def _auroc_variance(area: float, hallucinated: float, clean: float) -> float:
     """The variance of an area under the ROC curve, both verdicts taken as equally many where they are weighed."""
     half = (hallucinated + clean) / 2 - 1
     return area * (1 - area) * (1 + half * ((1 - area) / (2 - area) + area / (1 + area))) / (hallucinated * clean)
 
 
-def _reach(few: float) -> float:
+def _tail_width(few: float) -> float:
     """Standard deviations of a bootstrap, which shows (n - 1) / n of the variance, to either side."""
     from scipy.special import stdtrit
 
@@ -173,8 +173,8 @@ def _reach(few: float) -> float:
     return float(stdtrit(n - 1, 0.5 + SURE / 2) * np.sqrt(n / (n - 1)))
 
 
-def _tail(few: float) -> float:
+def _tail_share(few: float) -> float:
     """The share of a normal's draws that lies further out than that on one side."""
     from scipy.special import ndtr
 
-    return float(ndtr(-_reach(few)))
+    return float(ndtr(-_tail_width(few)))

@@ -108,15 +108,15 @@ def compare_flags(
     everything = np.ones(len(y), dtype=bool)
     z = z_value(confidence)
     differences = {
-        "precision": _difference(w, units, (y, a), (y, b), z=z),
-        "recall": _difference(w, units, (a, y), (b, y), may=y, z=z),
-        "flag_rate": _difference(w, units, (a, everything), (b, everything), may=everything, z=z),
-        "caught": _difference(w, units, (a & y, everything), (b & y, everything), may=y, z=z),
+        "precision": _measure_difference(w, units, (y, a), (y, b), z=z),
+        "recall": _measure_difference(w, units, (a, y), (b, y), may=y, z=z),
+        "flag_rate": _measure_difference(w, units, (a, everything), (b, everything), may=everything, z=z),
+        "caught": _measure_difference(w, units, (a & y, everything), (b & y, everything), may=y, z=z),
     }
-    return Paired(len(y), int(y.sum()), _figures(w, y, a), _figures(w, y, b), **differences)
+    return Paired(len(y), int(y.sum()), _measure_figures(w, y, a), _measure_figures(w, y, b), **differences)
 
 
-def _figures(w: Floats, y: Bools, flags: Bools) -> Figures:
+def _measure_figures(w: Floats, y: Bools, flags: Bools) -> Figures:
     hit, flagged, bad = (float(w[rows].sum()) for rows in (flags & y, flags, y))
     return Figures(
         precision=hit / flagged if flagged else None,
@@ -126,7 +126,7 @@ def _figures(w: Floats, y: Bools, flags: Bools) -> Figures:
     )
 
 
-def _difference(
+def _measure_difference(
     w: Floats,
     units: Units,
     first: tuple[Bools, Bools],

@@ -101,7 +101,7 @@ def compare_rankings(
     BadInput
         For arrays of different lengths, and for scores that are missing or infinite.
     """
-    y, scores = _checked(labels, first, second)
+    y, scores = _check_inputs(labels, first, second)
     given = check_weights(weights, None, len(y))
     w = np.ones(len(y)) if given is None else given
     names = np.arange(len(y)) if clusters is None else np.asarray(clusters)
@@ -114,28 +114,28 @@ def compare_rankings(
     sides = flag_when, second_flag_when or flag_when
     keys = [-suspicion(values, side) for values, side in zip(scores, sides, strict=True)]
     here = [Order.of(each, y).areas(w[None, :]) for each in keys]
-    units = _at_most(MOST, Units.of_codes(group, strata), strata, rng)
+    units = _merge_units(MOST, Units.of_codes(group, strata), strata, rng)
     unseen = Unseen.of(y, given, units, strata)
     rows, verdicts = (np.arange(n), y) if unseen is None else (unseen.rows, unseen.labels)
     orders = Order.of(keys[0][rows], verdicts), Order.of(keys[1][rows], verdicts)
-    left_out = _areas(orders, _jackknifed(units, w), len(rows))
-    added = None if unseen is None else _areas(orders, unseen.added(), len(rows))
+    left_out = _measure_areas(orders, _jackknife_weights(units, w), len(rows))
+    added = None if unseen is None else _measure_areas(orders, unseen.added(), len(rows))
     few = max(Verdicts.worth(y, w, group).few, 2.0)
     places = [np.unique(each, return_inverse=True)[1] for each in keys]
     auroc, average = (
         Interval(0.0, 0.0, 0.0)  # both rank all traces alike, whatever is drawn
         if np.array_equal(places[0], places[1])
-        else _difference(name, here, left_out, added, units, few)
+        else _measure_difference(name, here, left_out, added, units, few)
         for name in ("auroc", "average_precision")
     )
-    return Comparison(n, positives, many, _ranking(here[0]), _ranking(here[1]), auroc, average)
+    return Comparison(n, positives, many, _make_ranking(here[0]), _make_ranking(here[1]), auroc, average)
 
 
-def _ranking(areas: Areas) -> Ranking:
+def _make_ranking(areas: Areas) -> Ranking:
     return Ranking(float(areas.auroc[0]), float(areas.average_precision[0]))
 
 
-def _at_most(most: int, units: Units, strata: Ints | None, rng: Generator) -> Units:
+def _merge_units(most: int, units: Units, strata: Ints | None, rng: Generator) -> Units:
     """The units, or random groups of them within their strata, about `most` in all."""
     total = int(units.sizes.sum())
     if total <= most:
@@ -148,7 +148,7 @@ def _at_most(most: int, units: Units, strata: Ints | None, rng: Generator) -> Un
     return Units.of_codes(np.unique(codes[units.of], return_inverse=True)[1].astype(np.int64), strata)
 
 
-def _jackknifed(units: Units, w: Floats) -> Iterator[Floats]:
+def _jackknife_weights(units: Units, w: Floats) -> Iterator[Floats]:
     """Weights of the rows with each unit left out in turn, the others of its stratum standing for it: shape (units,
     rows), some units at a time."""
     size = np.repeat(units.sizes, units.sizes)
@@ -160,7 +160,7 @@ def _jackknifed(units: Units, w: Floats) -> Iterator[Floats]:
         yield w * np.where(stratum[units.of] == stratum[unit], heavier, 1.0) * (units.of != unit)
 
 
-def _areas(orders: tuple[Order, Order], weights: Iterator[Floats], columns: int) -> tuple[Areas, Areas]:
+def _measure_areas(orders: tuple[Order, Order], weights: Iterator[Floats], columns: int) -> tuple[Areas, Areas]:
     """The areas of either ranking under each row of `weights`, which come some at a time; columns that these lack weigh
     nothing."""
     parts = []
@@ -178,7 +178,7 @@ def _areas(orders: tuple[Order, Order], weights: Iterator[Floats], columns: int)
     return first, second
 
 
-def _difference(
+def _measure_difference(
     name: str,
     here: list[Areas],
     left_out: tuple[Areas, Areas],
@@ -202,7 +202,7 @@ def _difference(
     return Interval(value, max(-1.0, value - reach), min(1.0, value + reach))
 
 
-def _checked(labels: ArrayLike, first: ArrayLike, second: ArrayLike) -> tuple[Bools, tuple[Floats, Floats]]:
+def _check_inputs(labels: ArrayLike, first: ArrayLike, second: ArrayLike) -> tuple[Bools, tuple[Floats, Floats]]:
     y = np.asarray(labels, dtype=bool)
     scores = np.asarray(first, dtype=np.float64), np.asarray(second, dtype=np.float64)
     for each in scores:

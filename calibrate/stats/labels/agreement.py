@@ -92,8 +92,8 @@ def measure_agreement(
     counts = definite[paired]
     sources = [group for group, here in zip(groups, paired, strict=True) if here]
     differ = (counts > 0).all(axis=1)
-    raw, positive, negative = _shares(counts, sources)
-    drawn = _draws(counts, sources, rng)
+    raw, positive, negative = _measure_shares(counts, sources)
+    drawn = _draw_groups(counts, sources, rng)
     return Agreement(
         labellers=tuple(labellers),
         traces=len(counts),
@@ -105,8 +105,8 @@ def measure_agreement(
         raw=raw,
         positive=positive,
         negative=negative,
-        alpha=_beyond_chance(alpha, counts, drawn, raw),
-        ac1=_beyond_chance(ac1, counts, drawn, raw),
+        alpha=_interval_of_draws(alpha, counts, drawn, raw),
+        ac1=_interval_of_draws(ac1, counts, drawn, raw),
     )
 
 
@@ -125,8 +125,8 @@ def count_verdicts(codes: ArrayLike, kinds: int) -> Ints:
     array of int, shape (traces, kinds)
         Labellers of each verdict.
     """
-    given = np.asarray(codes, dtype=np.int64)
-    return np.stack([(given == kind).sum(axis=1) for kind in range(kinds)], axis=1)
+    verdicts = np.asarray(codes, dtype=np.int64)
+    return np.stack([(verdicts == kind).sum(axis=1) for kind in range(kinds)], axis=1)
 
 
 def alpha(counts: Ints, weights: Floats | None = None) -> Floats:
@@ -199,27 +199,27 @@ def ac1(counts: Ints, weights: Floats | None = None) -> Floats:
         return np.asarray((observed - by_chance) / (1 - by_chance))
 
 
-def _shares(counts: Ints, groups: Sequence[Hashable]) -> tuple[Interval, Interval, Interval]:
+def _measure_shares(counts: Ints, groups: Sequence[Hashable]) -> tuple[Interval, Interval, Interval]:
     """Agreement on any verdict, on hallucinated and on clean."""
     m = counts.sum(axis=1)
     same = counts * (counts - 1) / (m - 1)[:, None]
-    raw = _share(same.sum(axis=1) / m, np.ones(len(m)), groups)
-    positive, negative = (_specific(same[:, kind], counts[:, kind], groups) for kind in (1, 0))
+    raw = _measure_share(same.sum(axis=1) / m, np.ones(len(m)), groups)
+    positive, negative = (_specific_agreement(same[:, kind], counts[:, kind], groups) for kind in (1, 0))
     return raw, positive, negative
 
 
-def _specific(same: Floats, given: Ints, groups: Sequence[Hashable]) -> Interval:
+def _specific_agreement(same: Floats, given: Ints, groups: Sequence[Hashable]) -> Interval:
     """For two labellers, 2a / (2a + b + c), with the Wilson interval of a out of a + b + c carried over."""
     p = same.sum() / given.sum() if given.sum() else 0.0
     # The share z = p / (2 - p) has this ratio's denominator: traces where anybody said so, each counted once.
-    figure = _share(same / 2, given - same / 2, groups)
+    figure = _measure_share(same / 2, given - same / 2, groups)
     if figure.value is None or figure.low is None or figure.high is None:
         return Interval(None)
     low, high = (2 * bound / (1 + bound) for bound in (figure.low, figure.high))
     return Interval(float(p), low, high)
 
 
-def _share(part: Floats, whole: Floats | Ints, groups: Sequence[Hashable]) -> Interval:
+def _measure_share(part: Floats, whole: Floats | Ints, groups: Sequence[Hashable]) -> Interval:
     """Sum of `part` over sum of `whole`, Wilson's interval at an effective size: groups of traces err together."""
     counted = np.flatnonzero(np.asarray(whole) > 0)
     if not len(counted):
@@ -233,7 +233,7 @@ def _share(part: Floats, whole: Floats | Ints, groups: Sequence[Hashable]) -> In
     return Interval(p, float(reach.low[0]), float(reach.high[0]))
 
 
-def _beyond_chance(
+def _interval_of_draws(
     figure: Callable[[Ints, Floats | None], Floats], counts: Ints, drawn: _Draws, raw: Interval
 ) -> Interval:
     """The middle 95% of the draws. Where nobody disagreed the figure may be 1. Nothing is known from a single group of
@@ -259,7 +259,7 @@ LARGE = 1e6
 PRIOR = 0.5
 
 
-def _draws(counts: Ints, groups: Sequence[Hashable], rng: np.random.Generator) -> _Draws:
+def _draw_groups(counts: Ints, groups: Sequence[Hashable], rng: np.random.Generator) -> _Draws:
     """The Bayesian bootstrap of groups of traces (Rubin, Annals of Statistics 9, 1981), with Jeffreys' half a trace of
     each kind that two labellers can make: a few traces without one kind do not say that there is none of it. The
     spread is that of n - 2 groups. Simulated for two labellers, 20 to 200 traces: 95% intervals of alpha cover .935 to

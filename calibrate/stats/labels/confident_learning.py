@@ -108,21 +108,21 @@ def rank_doubts(
             f"a second look needs at least {AT_LEAST} hallucinated and {AT_LEAST} clean gold labels with scores; "
             f"there are {positives} and {len(labels) - positives}"
         )
-    z = {name: _suspicion(values, flag_when[name]) for name, values in scores.items()}
+    z = {name: _standardise(values, flag_when[name]) for name, values in scores.items()}
     z = {name: values for name, values in z.items() if np.nanmax(np.abs(values), initial=0.0) > 0}
     if not z:
         raise BadInput("no detector tells these traces apart: every score is missing, or they are all the same")
     matrix = np.column_stack(list(z.values()))
-    probability, push = _out_of_fold(matrix, labels, groups, rng)
+    probability, push = _predict_out_of_fold(matrix, labels, groups, rng)
     surprise = -np.log(np.where(labels, probability, 1 - probability))
-    beyond = _beyond(matrix, labels)
+    beyond = _share_beyond(matrix, labels)
     names = tuple(z)
     ranked = [
         Doubt(
             row,
             float(probability[row]),
             float(surprise[row]),
-            _reasons(names, [scores[name][row] for name in names], beyond[row], push[row] * (1 - 2 * labels[row])),
+            _find_reasons(names, [scores[name][row] for name in names], beyond[row], push[row] * (1 - 2 * labels[row])),
         )
         for row in np.argsort(-surprise, kind="stable").tolist()
     ]
@@ -130,7 +130,7 @@ def rank_doubts(
     return Doubts(tuple(ranked), float(area), names)
 
 
-def _out_of_fold(
+def _predict_out_of_fold(
     z: Floats, labels: Bools, groups: Sequence[Hashable], rng: np.random.Generator
 ) -> tuple[Floats, Floats]:
     """P(hallucinated) per row, and what each detector adds to its log odds, from a fit on the other folds."""
@@ -148,7 +148,7 @@ def _out_of_fold(
     return np.clip(probability, 1e-4, 1 - 1e-4), terms[:, : z.shape[1]]
 
 
-def _suspicion(values: Floats, flag_when: FlagWhen) -> Floats:
+def _standardise(values: Floats, flag_when: FlagWhen) -> Floats:
     """Standardised, positive where suspicious, within 5 standard deviations; NaN stays, all 0 without spread."""
     signed = suspicion(values, flag_when)
     finite = signed[np.isfinite(signed)]
@@ -158,7 +158,7 @@ def _suspicion(values: Floats, flag_when: FlagWhen) -> Floats:
     return np.asarray(np.clip((signed - finite.mean()) / spread, -5.0, 5.0))
 
 
-def _beyond(z: Floats, labels: Bools) -> Floats:
+def _share_beyond(z: Floats, labels: Bools) -> Floats:
     """Of the traces with the same label, the share less suspicious than this one, where it is clean, or more, where it
     is hallucinated; ties count half, NaN stays."""
     shares = np.full(z.shape, np.nan)
@@ -171,7 +171,7 @@ def _beyond(z: Floats, labels: Bools) -> Floats:
     return shares
 
 
-def _reasons(names: Sequence[str], values: Sequence[float], beyond: Floats, away: Floats) -> tuple[Reason, ...]:
+def _find_reasons(names: Sequence[str], values: Sequence[float], beyond: Floats, away: Floats) -> tuple[Reason, ...]:
     """The detectors that push furthest away from the label, where this trace is at the far end of its class."""
     first = [j for j in np.argsort(-away, kind="stable").tolist() if away[j] > 0 and beyond[j] > 0.5]
     return tuple(Reason(names[j], float(values[j]), float(beyond[j])) for j in first[:REASONS])

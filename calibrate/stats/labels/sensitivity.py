@@ -115,10 +115,10 @@ def what_if(*, prevalence: float, precision: float, flag_rate: float, errors: Er
     """
     of_all, of_flagged = rogan_gladen(prevalence, errors), rogan_gladen(precision, errors)
     apparent = min(1.0, flag_rate * precision / prevalence) if prevalence else 0.0
-    return WhatIf(of_all, of_flagged, _recall(apparent, flag_rate, of_all, of_flagged))
+    return WhatIf(of_all, of_flagged, _correct_recall(apparent, flag_rate, of_all, of_flagged))
 
 
-def _recall(apparent: float, flag_rate: float, of_all: Corrected, of_flagged: Corrected) -> Corrected:
+def _correct_recall(apparent: float, flag_rate: float, of_all: Corrected, of_flagged: Corrected) -> Corrected:
     if of_all.value is None or of_flagged.value is None:
         return Corrected(apparent, None, Impossible.UNINFORMATIVE)
     if of_all.value == 0:

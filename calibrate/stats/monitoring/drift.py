@@ -153,11 +153,12 @@ def compare_windows(
     if np.isinf(before.scores).any() or np.isinf(now.scores).any():
         raise BadInput("a score of the window is infinite: a detector that cannot score must abstain; run it again")
     most = permutations_needed(tests, alpha)
-    pooled = _pooled(before, now)
+    pooled = _pool_windows(before, now)
     scored = ~np.isnan(pooled.scores)
     flagged = flags(pooled.scores, threshold, flag_when)
     sides = [
-        _side(pooled.scores[side], flagged[side], groups=_units(pooled, side)) for side in (~pooled.now, pooled.now)
+        _summarise_side(pooled.scores[side], flagged[side], groups=_number_units(pooled, side))
+        for side in (~pooled.now, pooled.now)
     ]
     scored_pool = pooled.only(scored)
     apart = min(side.groups for side in sides) >= GROUPS
@@ -172,7 +173,7 @@ def compare_windows(
         p_scores=scores_p_value(scored_pool, most, rng) if enough else None,
         p_flags=share_p_value(pooled, flagged, most, rng) if traces else None,
         p_coverage=share_p_value(pooled, scored, most, rng) if traces else None,
-        visible=_visible(scored_pool, alpha / tests) if enough else None,
+        visible=_visible_shift(scored_pool, alpha / tests) if enough else None,
     )
 
 
@@ -229,7 +230,7 @@ def holm(p_values: Sequence[float], alpha: float = ALPHA) -> Bools:
     return rejected
 
 
-def _pooled(before: Window, now: Window) -> Pooled:
+def _pool_windows(before: Window, now: Window) -> Pooled:
     scores = np.concatenate([before.scores, now.scores]).astype(np.float64)
     later = np.repeat([False, True], [len(before.scores), len(now.scores)])
     if before.blocks is None and now.blocks is None:
@@ -239,23 +240,23 @@ def _pooled(before: Window, now: Window) -> Pooled:
     return Pooled(scores, later, np.unique(apart, return_inverse=True)[1])
 
 
-def _visible(pool: Pooled, level: float) -> float | None:
+def _visible_shift(pool: Pooled, level: float) -> float | None:
     """The shift that a comparison of means shows with a power of 80% at the level, on as many blocks: what the energy
     test shows of scores near normal, to some percent (calibrate.simulate.drifting)."""
     spread = float(pool.scores[~pool.now].std())
     if not spread:
         return None
-    sizes = [_units(pool, side) for side in (~pool.now, pool.now)]
+    sizes = [_number_units(pool, side) for side in (~pool.now, pool.now)]
     normal = NormalDist()
     away = normal.inv_cdf(1 - level / 2) + normal.inv_cdf(POWER)
     return away * spread * float(np.sqrt(sum(1 / size for size in sizes)))
 
 
-def _units(pool: Pooled, side: Bools) -> int:
+def _number_units(pool: Pooled, side: Bools) -> int:
     return int(side.sum()) if pool.blocks is None else len(np.unique(pool.blocks[side]))
 
 
-def _side(scores: Floats, flagged: Bools, *, groups: int) -> Side:
+def _summarise_side(scores: Floats, flagged: Bools, *, groups: int) -> Side:
     values = scores[~np.isnan(scores)]
     points = [float(q) for q in np.quantile(values, [0.5, 0.1, 0.9])] if len(values) else [None] * 3
     median, low, high = points

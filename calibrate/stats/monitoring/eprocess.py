@@ -211,7 +211,7 @@ def standing(
         log_fell=float(path.fell[n - 1]) if n else 0.0,
         log_needed=float(-np.log(alpha)),
         estimate=Interval(hits / definite if definite else None, *bounds),
-        more=0 if decision != "go on" else _more(hits, n, n - definite, target, alpha, rng),
+        more=0 if decision != "go on" else _forecast_labels(hits, n, n - definite, target, alpha, rng),
     )
 
 
@@ -250,10 +250,10 @@ def confidence_sequence(k: ArrayLike, n: ArrayLike, *, alpha: float = ALPHA) -> 
             likelihood = np.where(k > 0, k * np.log(q), 0.0) + np.where(n > k, (n - k) * np.log1p(-q), 0.0)
         return np.asarray(likelihood >= bar)
 
-    return _edge(inside, middle, np.zeros_like(middle)), _edge(inside, middle, np.ones_like(middle))
+    return _bisect_edge(inside, middle, np.zeros_like(middle)), _bisect_edge(inside, middle, np.ones_like(middle))
 
 
-def _edge(inside: Callable[[Floats], Bools], good: Floats, bad: Floats) -> Floats:
+def _bisect_edge(inside: Callable[[Floats], Bools], good: Floats, bad: Floats) -> Floats:
     """Between a place inside and one that may be outside, the last inside; one bisection for all."""
     for _ in range(50):
         middle = (good + bad) / 2
@@ -273,7 +273,9 @@ def _log_below(a: ArrayLike, b: ArrayLike, t: float) -> Floats:
     return np.asarray(np.maximum(exact, a * np.log(t) + b * np.log1p(-t) - np.log(a)))
 
 
-def _more(hits: int, n: int, doubts: int, target: float, alpha: float, rng: np.random.Generator) -> int | None:
+def _forecast_labels(
+    hits: int, n: int, doubts: int, target: float, alpha: float, rng: np.random.Generator
+) -> int | None:
     """The median of the labels still to come in paths drawn from what is known: a precision from the beta distribution
     of the definite labels, after half a label each way, and labels by it. None where more than half do not end."""
     definite = n - doubts

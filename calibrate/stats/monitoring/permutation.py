@@ -90,7 +90,7 @@ def energy_coefficient(x: Floats, y: Floats) -> float:
     float
         0 to 1.
     """
-    apart = _mean_apart(x, y)
+    apart = _mean_distance(x, y)
     return squared_energy_distance(x, y) / (2 * apart) if apart > 0 else 0.0
 
 
@@ -166,7 +166,7 @@ def _permutation_p(
     """Besag and Clifford's (1991) sequential Monte Carlo p-value: over when STOP_AT permutations were as far apart as
     the data, else after `most`. P[p <= a] <= a for every a where nothing moved. `apart` takes how many traces of the
     window now lie in each place, shape (permutations, places)."""
-    draw = _shuffled(pool, places, rng)
+    draw = _shuffle(pool, places, rng)
     observed = float(apart(np.bincount(places[pool.now], minlength=places.max() + 1)[None])[0]) * (1 - 1e-9)
     as_far = done = 0
     while done < most:
@@ -179,7 +179,7 @@ def _permutation_p(
     return (as_far + 1) / (done + 1)
 
 
-def _shuffled(pool: Pooled, places: Ints, rng: np.random.Generator) -> Callable[[int], Counts]:
+def _shuffle(pool: Pooled, places: Ints, rng: np.random.Generator) -> Callable[[int], Counts]:
     """Draws that many times at random which traces, or blocks, are the ones of the window now."""
     if pool.blocks is None:
         counts, n = np.bincount(places), int(pool.now.sum())
@@ -192,7 +192,7 @@ def _shuffled(pool: Pooled, places: Ints, rng: np.random.Generator) -> Callable[
     return lambda times: rng.permuted(np.broadcast_to(later, (times, units)), axis=1) @ table
 
 
-def _mean_apart(x: Floats, y: Floats) -> float:
+def _mean_distance(x: Floats, y: Floats) -> float:
     """E|X - Y| = the integral of F (1 - G) + G (1 - F)."""
     values, steps = np.unique(np.concatenate([x, y]), return_inverse=True)
     f = np.cumsum(np.bincount(steps[: len(x)], minlength=len(values)))[:-1] / len(x)

@@ -125,7 +125,9 @@ def allocate(populations: Mapping[str, int], n: int, *, given: Mapping[str, int]
     if sum(have.values()) > n or any(have[name] > populations[name] for name in names):
         raise BadInput(f"{sum(have.values())} labels are given already: more than {n}, or than a stratum holds")
     least = {name: max(have[name], min(AT_LEAST, populations[name])) for name in names}
-    shares = _even(least, have, names, n) if sum(least.values()) >= n else _root_shares(populations, least, n)
+    shares = (
+        _spread_evenly(least, have, names, n) if sum(least.values()) >= n else _share_by_root(populations, least, n)
+    )
     whole = {name: math.floor(shares[name] + 1e-9) for name in names}
     by_remainder = sorted(names, key=lambda name: whole[name] - shares[name])
     for name in by_remainder[: n - sum(whole.values())]:
@@ -238,7 +240,7 @@ def window_start(since: timedelta | datetime | None, now: datetime) -> datetime 
         return None
 
 
-def _even(least: Mapping[str, int], have: Mapping[str, int], names: list[str], n: int) -> dict[str, float]:
+def _spread_evenly(least: Mapping[str, int], have: Mapping[str, int], names: list[str], n: int) -> dict[str, float]:
     """One each, then two each, and so on in the order of `names`, never above `least`, until n are given."""
     out = dict(have)
     for level in range(1, AT_LEAST + 1):
@@ -248,7 +250,7 @@ def _even(least: Mapping[str, int], have: Mapping[str, int], names: list[str], n
     return {name: float(number) for name, number in out.items()}
 
 
-def _root_shares(populations: Mapping[str, int], least: Mapping[str, int], n: int) -> dict[str, float]:
+def _share_by_root(populations: Mapping[str, int], least: Mapping[str, int], n: int) -> dict[str, float]:
     """rate x N_h^(1/3) between `least` and N_h, with the rate at which the shares sum to n."""
 
     def at(rate: float) -> dict[str, float]:

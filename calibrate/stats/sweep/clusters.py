@@ -112,7 +112,7 @@ def sum_clusters(
     c, hit = cluster[has_score][order], y[has_score][order]
     t = np.where(hit, w[has_score][order], 0.0)
     f = np.where(hit, 0.0, w[has_score][order])
-    t_before, f_before = _before(c, t), _before(c, f)
+    t_before, f_before = _sum_before(c, t), _sum_before(c, f)
     last = np.searchsorted(keys[order], distinct, side="right") - 1
 
     def run(steps: Floats) -> Floats:
@@ -133,7 +133,7 @@ def sum_clusters(
     )
 
 
-def _before(cluster: Ints, steps: Floats) -> Floats:
+def _sum_before(cluster: Ints, steps: Floats) -> Floats:
     """What each row's cluster had gathered before the row came."""
     order = np.argsort(cluster, kind="stable")
     total = np.cumsum(steps[order]) - steps[order]

@@ -123,12 +123,12 @@ def check_weights(weights: ArrayLike | None, design: Design | None, n: int) -> F
         raise BadInput(f"the design has {len(design.strata)} rows, the labels {n}: they must be the same traces")
     if weights is None:
         return None if design is None else design.weights
-    given = np.asarray(weights, dtype=np.float64)
-    if given.shape != (n,):
-        raise BadInput(f"{given.size} weights for {n} labels: give one per label")
-    if n and not (np.all(np.isfinite(given)) and given.min() > 0):
+    values = np.asarray(weights, dtype=np.float64)
+    if values.shape != (n,):
+        raise BadInput(f"{values.size} weights for {n} labels: give one per label")
+    if n and not (np.all(np.isfinite(values)) and values.min() > 0):
         raise BadInput("every weight must be a finite number above 0: it is 1 / the chance that the trace was drawn")
-    return given
+    return values
 
 
 def stratum_weights(design: Design, weights: Floats) -> Floats:

@@ -220,30 +220,30 @@ def attempt_of(row: Certification) -> Attempt:
         detector=row.detector,
         config_id=row.config_id,
         fresh_sample_id=row.fresh_sample_id,
-        plan=_plan(row.plan),
+        plan=_read_plan(row.plan),
         terms=Terms(
             tuple(row.plan["samples"]), TraceFilter.from_json(row.plan["where"]), row.plan["budget"], row.plan["seed"]
         ),
-        outcome=None if row.outcome is None else _outcome(row.outcome),
+        outcome=None if row.outcome is None else _read_outcome(row.outcome),
         started_by=row.started_by,
         started_at=row.started_at,
     )
 
 
-def _plan(document: Mapping[str, Any]) -> Plan:
+def _read_plan(document: Mapping[str, Any]) -> Plan:
     fixed = {name: document[name] for name in Plan.__dataclass_fields__ if name != "evidence"}
     precision = tuple(tuple(expected) for expected in fixed["precision"])
     return Plan(**{**fixed, "cuts": tuple(fixed["cuts"]), "shares": tuple(fixed["shares"]), "precision": precision})
 
 
-def _outcome(document: Mapping[str, Any]) -> Outcome:
+def _read_outcome(document: Mapping[str, Any]) -> Outcome:
     guarantee: Mapping[str, Any] | None = document["guarantee"]
     walk = tuple(Step(**step) for step in document["walk"])
-    sure, why = Guarantee(**guarantee) if guarantee else None, _shortfall(document["why"])
+    sure, why = Guarantee(**guarantee) if guarantee else None, _read_shortfall(document["why"])
     return Outcome(**{**document, "guarantee": sure, "why": why, "walk": walk})
 
 
-def _shortfall(document: Mapping[str, Any] | str | None) -> Shortfall | str | None:
+def _read_shortfall(document: Mapping[str, Any] | str | None) -> Shortfall | str | None:
     if document is None or isinstance(document, str):
         return document
     best = document["best"]

@@ -66,7 +66,7 @@ def plan(
     plan is likely to certify anything, nothing is kept. Raises BadInput while an attempt on these labels is under way,
     and for labels or scores that cannot be planned on.
     """
-    spent = _spent(store, data)
+    spent = _find_spent_attempts(store, data)
     previous = spent[0].outcome if spent else None
     where = replace(data.sample.filter if data.sample else TraceFilter(), until=None, label="any")
     terms = Terms(
@@ -75,8 +75,8 @@ def plan(
         budget=budget or (previous and previous.needed) or usual_budget(len(data.rows)),
         seed=secrets.randbits(31) if seed is None else seed,
     )
-    pool = _pool(store, data.config, where)
-    labels = _labels_so_far(store, data, spent, pool)
+    pool = _load_pool_scores(store, data.config, where)
+    labels = _collect_labels(store, data, spent, pool)
     result = plan_certificate(
         labels.scores,
         labels.hallucinated,
@@ -85,7 +85,7 @@ def plan(
         target,
         budget=terms.budget,
         rng=np.random.default_rng(terms.seed),
-        fresh=_fresh_traffic(store, data, pool, where),
+        fresh=_load_fresh_traffic(store, data, pool, where),
         flag_when=data.flag_when,
         attempt=len(spent) + 1,
     )
@@ -125,7 +125,7 @@ def draw(store: Store, attempt: Attempt, *, fewer: bool = False, now: datetime) 
     fixed, terms = attempt.plan, attempt.terms
     name = f"{attempt.detector}-fresh-{fixed.attempt}"
     drawn = store.samples.get(name)
-    if drawn is not None and not _drawn_by(store, attempt, drawn):
+    if drawn is not None and not _is_drawn_by(store, attempt, drawn):
         name = f"{name}-{attempt.id}"  # an attempt of the same number, on other first labels
         drawn = store.samples.get(name)
     if drawn is None:
@@ -145,7 +145,7 @@ def draw(store: Store, attempt: Attempt, *, fewer: bool = False, now: datetime) 
     return attempts.attempt_of(store.certifications.set_fresh_sample(attempt.id, drawn.id))
 
 
-def _drawn_by(store: Store, attempt: Attempt, drawn: Sample) -> bool:
+def _is_drawn_by(store: Store, attempt: Attempt, drawn: Sample) -> bool:
     """Check whether this plan drew the sample: in a draw that was interrupted, or for somebody else just now."""
     cut, terms = drawn.options.cut, attempt.terms
     same_cut = cut is not None and (cut.config_id, cut.threshold) == (attempt.config_id, attempt.plan.deepest)
@@ -166,14 +166,14 @@ def finish(store: Store, attempt: Attempt, *, now: datetime) -> Attempt:
     _check_labelled(rows)
     earlier = [each for each in attempts.siblings(store, attempt) if each.id < attempt.id and each.outcome is not None]
     data = attempts.first_labels(store, attempt)
-    pool = _pool(store, store.scores.get_config(attempt.config_id), terms.where)
+    pool = _load_pool_scores(store, store.scores.get_config(attempt.config_id), terms.where)
     groups = [row.group for row in rows]
     result = certify(
-        replace(attempt.plan, evidence=_labels_so_far(store, data, earlier, pool).evidence(pool, data.flag_when)),
-        _values(rows),
-        _bad(rows),
+        replace(attempt.plan, evidence=_collect_labels(store, data, earlier, pool).evidence(pool, data.flag_when)),
+        _score_values(rows),
+        _hallucinated_rows(rows),
         groups=groups,
-        fresh=_fresh_traffic(store, data, pool, terms.where),
+        fresh=_load_fresh_traffic(store, data, pool, terms.where),
         rng=np.random.default_rng(terms.seed),
     )
     drawn = attempts.fresh_sample(store, attempt)
@@ -224,23 +224,23 @@ class _Labels:
         )
 
 
-def _labels_so_far(store: Store, data: evidence.Evidence, spent: Sequence[Attempt], pool: Floats) -> _Labels:
+def _collect_labels(store: Store, data: evidence.Evidence, spent: Sequence[Attempt], pool: Floats) -> _Labels:
     """The first labels, weighted within octaves by their design, and the fresh ones of attempts that were spent: drawn
     uniformly, they weigh 1, as the first do on average, so that weighting all of them once more changes nothing."""
-    rows = [row for attempt in spent for row in _counted(attempts.fresh_rows(store, attempt))]
+    rows = [row for attempt in spent for row in _first_of_groups(attempts.fresh_rows(store, attempt))]
     first = attempts.without(data, [row for attempt in spent for row in attempts.fresh_rows(store, attempt)])
     scored = ~np.isnan(first.scores)
     design = evidence.design_of(first.sample, first.rows, first.refused)
     weights = (design.weights if design else np.ones(len(first.rows)))[scored]
     positions = build_ladder(pool, flag_when=data.flag_when).positions(first.scores[scored])
     return _Labels(
-        np.concatenate([first.scores[scored], _values(rows)]),
-        np.concatenate([first.labels[scored], _bad(rows)]),
+        np.concatenate([first.scores[scored], _score_values(rows)]),
+        np.concatenate([first.labels[scored], _hallucinated_rows(rows)]),
         np.concatenate([local_weights(positions, weights), np.ones(len(rows))]),
     )
 
 
-def _spent(store: Store, data: evidence.Evidence) -> list[Attempt]:
+def _find_spent_attempts(store: Store, data: evidence.Evidence) -> list[Attempt]:
     """The attempts on these labels that count, newest first: those whose traces were drawn."""
     if data.sample is not None and data.sample.design == "fresh-flagged":
         raise BadInput(f"{data.sample.name!r} holds flagged traces only: plan on a sample of all traffic")
@@ -252,13 +252,13 @@ def _spent(store: Store, data: evidence.Evidence) -> list[Attempt]:
     return spent
 
 
-def _pool(store: Store, config: Config, where: TraceFilter) -> Floats:
+def _load_pool_scores(store: Store, config: Config, where: TraceFilter) -> Floats:
     """The window's scores, NaN for a trace that the detector could not score."""
     values = store.scores.window(config.id, where)
     return np.array([np.nan if value is None else value for value in values], dtype=np.float64)
 
 
-def _fresh_traffic(store: Store, data: evidence.Evidence, pool: Floats, where: TraceFilter) -> int:
+def _load_fresh_traffic(store: Store, data: evidence.Evidence, pool: Floats, where: TraceFilter) -> int:
     """Scored traces of the window without a label and in no sample: those that the loosest cut flags."""
     if np.isnan(pool).all():
         return 0
@@ -293,13 +293,13 @@ def _check_labelled(rows: Sequence[Row]) -> None:
         )
 
 
-def _counted(rows: Sequence[Row]) -> list[Row]:
+def _first_of_groups(rows: Sequence[Row]) -> list[Row]:
     return [rows[place] for place in first_of_each([row.group for row in rows], len(rows))]
 
 
-def _values(rows: Sequence[Row]) -> Floats:
+def _score_values(rows: Sequence[Row]) -> Floats:
     return np.array([np.nan if row.value is None else row.value for row in rows], dtype=np.float64)
 
 
-def _bad(rows: Sequence[Row]) -> Bools:
+def _hallucinated_rows(rows: Sequence[Row]) -> Bools:
     return np.array([row.gold == "hallucinated" for row in rows], dtype=bool)

@@ -96,16 +96,16 @@ def draw(
     how = _Draw(n, temperature, max_tokens)
     if budget is not None and not 0 <= budget < math.inf:
         raise BadInput(f"the budget cannot be {budget}; it is a number of US dollars, 0 or more")
-    model = _ready()
+    model = _require_model()
     detectors = comparing()
     counts = Counts()
     with using(workspace_of(store, budget=budget)):
         request = {**asdict(how), "model": model.model, "revision": model.revision(), "prompt": files.version(PROMPT)}
         waiting: deque[str] = deque()
-        with closing(model.ask(_requests(store, scope, how, counts, waiting))) as replies:  # type: ignore[type-var]
+        with closing(model.ask(_make_requests(store, scope, how, counts, waiting))) as replies:  # type: ignore[type-var]
             for reply in replies:
                 content = waiting.popleft()
-                texts, why = _alternatives(reply)
+                texts, why = _read_alternatives(reply)
                 if why is None:
                     store.drawn.save(content, texts, request, detectors=detectors, now=utc_now())
                     counts.drawn += 1
@@ -126,9 +126,9 @@ def estimate(
     store: Store, scope: Mapping[str, Any], *, n: int = 5, temperature: float = 1.0, max_tokens: int | None = None
 ) -> Estimate:
     """Estimate the requests of `draw` and the most they would cost. Sends nothing. Raises as `draw` does."""
-    how, model = _Draw(n, temperature, max_tokens), _ready()
+    how, model = _Draw(n, temperature, max_tokens), _require_model()
     with using(workspace_of(store)):
-        return model.estimate(_requests(store, scope, how, Counts(), deque()))
+        return model.estimate(_make_requests(store, scope, how, Counts(), deque()))
 
 
 def comparing() -> list[str]:
@@ -136,14 +136,14 @@ def comparing() -> list[str]:
     return [name for name in registry.names() if "alternatives" in registry.get(name).needs]
 
 
-def _ready() -> Chat:
+def _require_model() -> Chat:
     model = chat()
     if (why := model.unavailable()) is not None:
         raise Unavailable(why)
     return model
 
 
-def _requests(
+def _make_requests(
     store: Store, scope: Mapping[str, Any], how: _Draw, counts: Counts, waiting: deque[str]
 ) -> Iterator[Request]:
     """A request for every content that wants alternatives; its hash goes to `asked`, the others are counted."""
@@ -166,7 +166,7 @@ def _requests(
                 yield how.request(trace)
 
 
-def _alternatives(reply: Reply | ChatError) -> tuple[list[str], str | None]:
+def _read_alternatives(reply: Reply | ChatError) -> tuple[list[str], str | None]:
     """Read the usable texts of a reply, or the reason why there are too few to compare."""
     if isinstance(reply, ChatError):
         return [], str(reply)

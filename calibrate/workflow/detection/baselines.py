@@ -50,11 +50,11 @@ def fit(store: Store, now: datetime) -> Fitted:
     values: dict[tuple[str, str], list[float]] = {}
     unusable: dict[str, Counter[str]] = {}
     with using(workspace_of(store)):
-        for trace in _clean(store):
+        for trace in _load_clean_traces(store):
             model = trace.model or UNNAMED
             why = unusable.setdefault(model, Counter())
             try:
-                statistics = _statistics(trace)
+                statistics = _compute_statistics(trace)
             except (NoLogprobs, NotLogprobs) as error:
                 why[str(error)] += 1
                 continue
@@ -79,12 +79,12 @@ def age(baseline: Baseline, now: datetime) -> timedelta:
     return max(now - baseline.fitted_at, timedelta(0))
 
 
-def _clean(store: Store) -> Iterator[Trace]:
+def _load_clean_traces(store: Store) -> Iterator[Trace]:
     for chunk in store.traces.keys(TraceFilter(label="clean"), chunk=CHUNK):
         yield from store.traces.load([pk for pk, _ in chunk])
 
 
-def _statistics(trace: Trace) -> dict[str, float]:
+def _compute_statistics(trace: Trace) -> dict[str, float]:
     """Every statistic of the trace by name. Raises NoLogprobs or NotLogprobs where it has none."""
     if trace.model is None:
         raise NoLogprobs("the traces do not say which model answered: a baseline belongs to one")

@@ -78,7 +78,7 @@ def chosen_of(names: Sequence[str], params: Mapping[str, Any] | None = None) -> 
         raise BadInput("`all` stands alone: it means every detector; leave out the other names")
     if names == ["all"]:
         names = registry.names()
-    chosen = [registry.make(name, _fitting(name, params or {})) for name in dict.fromkeys(names)]
+    chosen = [registry.make(name, _select_params(name, params or {})) for name in dict.fromkeys(names)]
     for param in params or {}:
         if not any(param in registry.config_of(detector) for detector in chosen):
             raise BadInput(f"none of {', '.join(names)} has a parameter {param!r}; `detectors` lists them")
@@ -118,7 +118,7 @@ def free_dead(store: Store) -> list[int]:
     freed = []
     for waiting in store.runs.recent():
         host, _, pid = (waiting.worker or "").rpartition(":")
-        if waiting.status == "running" and host == socket.gethostname() and not _alive(int(pid)):
+        if waiting.status == "running" and host == socket.gethostname() and not _is_alive(int(pid)):
             store.runs.requeue(waiting.id, str(waiting.worker))
             freed.append(waiting.id)
     return freed
@@ -128,11 +128,11 @@ def _carry_out(store: Store, claimed: Run, worker: str, show: Callable[[int, int
     """Carry out a claimed run. Returns False if it was stopped before its end."""
     detectors = [registry.make(spec["name"], spec["params"]) for spec in claimed.detectors]
     idle = {d.name: why for d in detectors if (why := d.unavailable()) is not None}
-    jobs = [_job(store, detector) for detector in detectors if detector.name not in idle]
+    jobs = [_make_job(store, detector) for detector in detectors if detector.name not in idle]
     total_traces, chunks = traces_of(store, claimed.scope)
     total, settled = total_traces * len(detectors), 0
     if "sample" not in claimed.scope and jobs:  # of a large store only what is missing is looked at
-        lacking = store.traces.lacking(_where(claimed.scope), [job.config_id for job in jobs])
+        lacking = store.traces.lacking(_make_filter(claimed.scope), [job.config_id for job in jobs])
         settled = total_traces - len(lacking)
         chunks = store.traces.hashes(lacking, chunk=CHUNK)
     at_once = {name: _unavailable(total_traces, why) for name, why in idle.items()}
@@ -179,11 +179,11 @@ def config_id(store: Store, detector: Detector) -> int:
     return store.scores.config(detector.name, detector.version, params, revision, now=utc_now()).id
 
 
-def _job(store: Store, detector: Detector) -> Job:
+def _make_job(store: Store, detector: Detector) -> Job:
     return Job(detector, config_id(store, detector))
 
 
-def _fitting(name: str, params: Mapping[str, Any]) -> dict[str, Any]:
+def _select_params(name: str, params: Mapping[str, Any]) -> dict[str, Any]:
     fields = {parameter.name for parameter in registry.parameters(registry.get(name))}
     return {key: value for key, value in params.items() if key in fields}
 
@@ -195,11 +195,11 @@ def traces_of(store: Store, scope: Mapping[str, Any]) -> tuple[int, Iterator[Seq
             raise no_sample(store, scope["sample"])
         keys = store.samples.keys(sample.id)
         return len(keys), (keys[start : start + CHUNK] for start in range(0, len(keys), CHUNK))
-    where = _where(scope)
+    where = _make_filter(scope)
     return store.traces.count(where), store.traces.keys(where, chunk=CHUNK)
 
 
-def _where(scope: Mapping[str, Any]) -> TraceFilter:
+def _make_filter(scope: Mapping[str, Any]) -> TraceFilter:
     return TraceFilter(label="labelled") if scope.get("labelled") else TraceFilter()
 
 
@@ -208,7 +208,7 @@ def no_sample(store: Store, name: str) -> BadInput:
     return BadInput(f"there is no sample {name!r}; the samples are: {names}")
 
 
-def _alive(pid: int) -> bool:
+def _is_alive(pid: int) -> bool:
     try:
         os.kill(pid, 0)
     except ProcessLookupError:

@@ -122,7 +122,7 @@ def scope_at_hand(store: Store, sample: str | None) -> dict[str, Any]:
 def overview(store: Store, scope: Mapping[str, Any]) -> list[Overview]:
     """Every detector there is, by name."""
     newest: dict[str, tuple[datetime, int]] = {}
-    tallies = store.coverage.tallies(**_selection(store, scope))
+    tallies = store.coverage.tallies(**_make_selection(store, scope))
     configs = store.scores.get_configs(list(tallies))
     for key, tally in tallies.items():
         name = configs[key].name
@@ -132,25 +132,25 @@ def overview(store: Store, scope: Mapping[str, Any]) -> list[Overview]:
     with using(workspace_of(store)):
         for name in registry.names():
             config = configs[newest[name][1]] if name in newest else None
-            covered = _coverage(total, tallies[config.id].counts) if config else Coverage(total)
+            covered = _make_coverage(total, tallies[config.id].counts) if config else Coverage(total)
             detector = registry.make(name)
-            rows.append(Overview(detector, _status(detector), config, covered, measured(runs, name)))
+            rows.append(Overview(detector, _check_status(detector), config, covered, measured(runs, name)))
     return rows
 
 
 def status(store: Store, detector: Detector) -> Status:
     """Whether the detector can run here. Loads no model."""
     with using(workspace_of(store)):
-        return _status(detector)
+        return _check_status(detector)
 
 
 def coverage(store: Store, detector: Detector, scope: Mapping[str, Any]) -> Coverage:
     """What the detector with exactly these parameters, models and files has made of the traces."""
-    tallies = store.coverage.tallies(**_selection(store, scope), config_id=config_id(store, detector))
-    return _coverage(size_of(store, scope), *(tally.counts for tally in tallies.values()))
+    tallies = store.coverage.tallies(**_make_selection(store, scope), config_id=config_id(store, detector))
+    return _make_coverage(size_of(store, scope), *(tally.counts for tally in tallies.values()))
 
 
-def _status(detector: Detector) -> Status:
+def _check_status(detector: Detector) -> Status:
     if why := detector.unavailable():
         return Status("missing", why)
     revision = detector.revision()
@@ -172,7 +172,7 @@ def size_of(store: Store, scope: Mapping[str, Any]) -> int:
     """The number of traces. Raises BadInput for an unknown sample."""
     if "sample" not in scope:
         return store.traces.count(TraceFilter(label="labelled" if scope.get("labelled") else "any"))
-    return _sample(store, scope).size
+    return _find_sample(store, scope).size
 
 
 def measured(runs: Sequence[Run], name: str, params: Mapping[str, Any] | None = None) -> Measured | None:
@@ -207,24 +207,24 @@ def plan(store: Store, detector: Detector, scope: Mapping[str, Any], covered: Co
     if not covered.to_do or not asks_chat(detector):
         return Plan(covered.to_do, rate)
     with using(workspace_of(store)):
-        return Plan(covered.to_do, rate, *_reckoned(store, detector, scope, covered.to_do))
+        return Plan(covered.to_do, rate, *_estimate_requests(store, detector, scope, covered.to_do))
 
 
-def _selection(store: Store, scope: Mapping[str, Any]) -> dict[str, Any]:
+def _make_selection(store: Store, scope: Mapping[str, Any]) -> dict[str, Any]:
     """The scope as `store.coverage` takes it. Raises BadInput for an unknown sample."""
     if "sample" not in scope:
         return {"labelled": bool(scope.get("labelled"))}
-    return {"sample_id": _sample(store, scope).id}
+    return {"sample_id": _find_sample(store, scope).id}
 
 
-def _sample(store: Store, scope: Mapping[str, Any]) -> Sample:
+def _find_sample(store: Store, scope: Mapping[str, Any]) -> Sample:
     sample = store.samples.get(scope["sample"])
     if sample is None:
         raise no_sample(store, scope["sample"])
     return sample
 
 
-def _coverage(total: int, *counts: Counter[tuple[str, str | None]]) -> Coverage:
+def _make_coverage(total: int, *counts: Counter[tuple[str, str | None]]) -> Coverage:
     states: Counter[str] = Counter()
     why: Counter[str] = Counter()
     for counter in counts:
@@ -242,14 +242,14 @@ def _coverage(total: int, *counts: Counter[tuple[str, str | None]]) -> Coverage:
     )
 
 
-def _reckoned(store: Store, detector: Detector, scope: Mapping[str, Any], to_do: int) -> tuple[Estimate, int]:
+def _estimate_requests(store: Store, detector: Detector, scope: Mapping[str, Any], to_do: int) -> tuple[Estimate, int]:
     """Estimate the requests of the traces to do from a random part of them with ENOUGH_REQUESTS requests."""
     looked_at = [0]
-    pks = store.coverage.lacking(config_id(store, detector), **_selection(store, scope))
+    pks = store.coverage.lacking(config_id(store, detector), **_make_selection(store, scope))
 
     def requests() -> Iterator[Any]:
         n = 0
-        for trace in _drawn(store, pks):
+        for trace in _draw_traces(store, pks):
             looked_at[0] += 1
             declines = not getattr(type(detector), "scores_refusals", False) and find_refusal(trace.answer)
             requests_of_trace = [] if declines else detector.requests(trace)  # type: ignore[attr-defined]
@@ -269,7 +269,7 @@ def _reckoned(store: Store, detector: Detector, scope: Mapping[str, Any], to_do:
     ), looked_at[0]
 
 
-def _drawn(store: Store, pks: Sequence[int]) -> Iterator[Any]:
+def _draw_traces(store: Store, pks: Sequence[int]) -> Iterator[Any]:
     order = np.random.default_rng(0).permutation(len(pks))
     for start in range(0, len(order), 20):
         yield from store.traces.load([pks[place] for place in order[start : start + 20]])

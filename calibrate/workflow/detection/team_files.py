@@ -53,7 +53,7 @@ def get(store: Store, name: str) -> File:
     history = store.files.history(name)
     saved = history[0].text if history else None
     text = packaged if saved is None else saved
-    return File(name, text, version_of(text), saved is None, history, _users(name))
+    return File(name, text, version_of(text), saved is None, history, _find_users(name))
 
 
 def version_of(text: str) -> str:
@@ -111,7 +111,7 @@ def check(store: Store, name: str, text: str) -> None:
             raise BadInput(f"{name} has to begin with a line [declines] and a phrase below it, or nothing is a refusal")
 
 
-def _users(name: str) -> list[str]:
+def _find_users(name: str) -> list[str]:
     if not name.startswith("prompts/"):
         return []
     return [detector for detector in registry.names() if prompt_of(registry.make(detector)) == name]

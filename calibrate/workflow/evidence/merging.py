@@ -26,7 +26,7 @@ def share_out(store: Store, rows_by_sample: Sequence[tuple[Sample, Sequence[Row]
     pks = sorted({row.pk for _, rows in rows_by_sample for row in rows})
     labels: Counter[int] = Counter()  # per trace, of all samples that could have drawn it
     for sample, rows in rows_by_sample:
-        labels.update(dict.fromkeys(store.pools.among(*_pool(sample), pks), len(rows)))
+        labels.update(dict.fromkeys(store.pools.among(*_find_pool(sample), pks), len(rows)))
     return [
         replace(row, strata=tuple(replace(stratum, share=_share(len(rows), labels[row.pk])) for stratum in row.strata))
         for _, rows in rows_by_sample
@@ -63,20 +63,20 @@ def merge_samples(samples: Sequence[Sample]) -> Sample:
         seed=samples[0].seed,
         pool=sum(sample.pool for sample in samples),
         undated=sum(sample.undated for sample in samples),
-        filter=_hull([sample.filter for sample in samples]),
+        filter=_span_windows([sample.filter for sample in samples]),
         strata={},
         created_at=max(sample.created_at for sample in samples),
         parts=tuple(samples),
     )
 
 
-def _pool(sample: Sample) -> tuple[TraceFilter, int | None]:
+def _find_pool(sample: Sample) -> tuple[TraceFilter, int | None]:
     """What the sample could have drawn; labels that came since do not change it."""
     at = sample.options.at
     return replace(sample.filter, label="any"), at.trace if at else None
 
 
-def _hull(filters: Sequence[TraceFilter]) -> TraceFilter:
+def _span_windows(filters: Sequence[TraceFilter]) -> TraceFilter:
     """The window around all of them; their other conditions only where they agree."""
     timeless = [replace(where, since=None, until=None) for where in filters]
     same = all(where == timeless[0] for where in timeless)

@@ -71,7 +71,7 @@ class SecondLook:
 
 def look(store: Store, sample: str | None = None) -> AgreementReport:
     """Measure the agreement on a sample, or on every trace with more than one label."""
-    drawn = _any_sample(store, sample)
+    drawn = _find_sample(store, sample)
     readings = tuple(store.labels.readings(drawn.id if drawn else None))
     several = [reading for reading in readings if len(reading.verdicts) > 1]
     counts = Counter(who for reading in several for who in reading.verdicts)
@@ -126,11 +126,11 @@ def double(
 
     It is drawn by its labels: no figure of the traffic can come from it, and its design says so.
     """
-    drawn = _any_sample(store, sample)
+    drawn = _find_sample(store, sample)
     seed = secrets.randbits(31) if seed is None else seed
     if size < 2:
         raise BadInput(f"to label twice take at least 2 traces, not {size}")
-    pools = _once_labelled(store, drawn)
+    pools = _find_labelled_once(store, drawn)
     total = sum(map(len, pools.values()))
     if not total:
         raise BadInput("no trace has exactly one person's clean or hallucinated label: there is nothing to label twice")
@@ -207,7 +207,7 @@ def if_labellers_err(point: OperatingPoint, rates: Errors) -> WhatIf:
     return what_if(prevalence=rate * precision / recall, precision=precision, flag_rate=rate, errors=rates)
 
 
-def _once_labelled(store: Store, drawn: Sample | None) -> dict[str, list[int]]:
+def _find_labelled_once(store: Store, drawn: Sample | None) -> dict[str, list[int]]:
     """The keys of traces with exactly one person's definite label, by verdict."""
     pools: dict[str, list[int]] = {"hallucinated": [], "clean": []}
     for reading in store.labels.readings(drawn.id if drawn else None, least=1):
@@ -217,7 +217,7 @@ def _once_labelled(store: Store, drawn: Sample | None) -> dict[str, list[int]]:
     return {kind: sorted(keys) for kind, keys in pools.items()}
 
 
-def _any_sample(store: Store, name: str | None) -> Sample | None:
+def _find_sample(store: Store, name: str | None) -> Sample | None:
     """Find a sample like `resolve_sample`, but accept an enriched one."""
     drawn = store.samples.get(name) if name is not None else None
     return drawn if drawn is not None else loading.resolve_sample(store, name)

@@ -40,7 +40,7 @@ def announce(row: Release, settings: ReleaseSettings) -> list[Unannounced]:
         except TouchstoneError as error:
             failures.append(Unannounced(row.version, None, str(error)))
     if settings.webhook:
-        answered, reason = _tell(settings.webhook, message(row))
+        answered, reason = _post_message(settings.webhook, message(row))
         if reason or not answered:
             failures.append(Unannounced(row.version, urlsplit(settings.webhook).hostname or "", reason))
     return failures
@@ -53,7 +53,7 @@ def message(row: Release) -> dict[str, Any]:
     return {"text": webhook.escape_slack(text), "version": row.version, "sha256": row.sha256}
 
 
-def _tell(url: str, document: dict[str, Any]) -> tuple[bool, str | None]:
+def _post_message(url: str, document: dict[str, Any]) -> tuple[bool, str | None]:
     """Post the document within PATIENCE. Returns whether it was answered, and the reason where that failed.
 
     In a thread: a server that sends a byte now and then would hold the caller much longer.

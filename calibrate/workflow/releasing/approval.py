@@ -41,7 +41,7 @@ def propose(
     if expect is not None and version != expect:
         raise BadInput(f"version {version - 1} was released in the meantime: look at what it changed, then go on")
     file = releasing.prepare(store, request, previous=previous, now=now, points=points)
-    content = _digest(file)
+    content = _compute_digest(file)
     for proposal in waiting(store):
         if (proposal.content, proposal.expected) == (content, version):
             raise BadInput(
@@ -56,7 +56,7 @@ def approve(store: Store, key: int, *, by: str, now: datetime, out: Out | None =
 
     Raises BadInput for one's own proposal, one that is decided, and one that would no longer release what it held.
     """
-    proposal = _waiting(store, key)
+    proposal = _get_waiting(store, key)
     if same_person(by, proposal.proposed_by):
         raise BadInput(f"proposal {key} is your own ({by}): somebody else approves it, or you decline it")
 
@@ -66,7 +66,7 @@ def approve(store: Store, key: int, *, by: str, now: datetime, out: Out | None =
 
     def settles(connection: Transaction, version: int) -> None:
         if not decide(connection, key, "approved", by=by, now=now, version=version):
-            raise _decided(store, key)
+            raise _already_decided(store, key)
 
     request = proposal.request
     return releasing.publish(store, make, by=request.by, note=request.full_note, now=now, out=out, settles=settles)
@@ -80,9 +80,9 @@ def same_person(first: str, second: str) -> bool:
 
 def decline(store: Store, key: int, *, by: str, now: datetime) -> Proposal:
     """Decline a proposal, or withdraw one's own. Raises BadInput for one that is decided."""
-    _waiting(store, key)
+    _get_waiting(store, key)
     if not store.proposals.decline(key, by=by, now=now):
-        raise _decided(store, key)
+        raise _already_decided(store, key)
     proposal = store.proposals.get(key)
     assert proposal is not None
     return proposal
@@ -117,28 +117,28 @@ def _rebuild(
             f"propose it anew against v{version - 1}"
         )
     file = releasing.prepare(store, proposal.request, previous=previous, now=now)
-    if _digest(file) != proposal.content:
+    if _compute_digest(file) != proposal.content:
         raise BadInput(
             f"points or ensembles have changed since proposal {proposal.id} was made: decline it and propose it anew"
         )
     return file
 
 
-def _digest(file: ThresholdsFile) -> str:
+def _compute_digest(file: ThresholdsFile) -> str:
     return digest_of(history.content(file))
 
 
-def _waiting(store: Store, key: int) -> Proposal:
+def _get_waiting(store: Store, key: int) -> Proposal:
     proposal = store.proposals.get(key)
     if proposal is None:
         keys = ", ".join(str(each.id) for each in waiting(store))
         raise BadInput(f"there is no proposal {key}; {f'waiting: {keys}' if keys else 'none is waiting'}")
     if proposal.outcome is not None:
-        raise _decided(store, key)
+        raise _already_decided(store, key)
     return proposal
 
 
-def _decided(store: Store, key: int) -> BadInput:
+def _already_decided(store: Store, key: int) -> BadInput:
     proposal = store.proposals.get(key)
     assert proposal is not None
     release = f" as v{proposal.version}" if proposal.version else ""

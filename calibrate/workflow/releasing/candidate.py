@@ -44,7 +44,7 @@ def build_candidate(
     names = sorted(points if request.detectors is None else set(request.detectors))
     _check(request, names, points)
     chosen = [points[name] for name in names]
-    ensembles = [_saved_ensemble(store, name) for name in sorted(set(request.ensembles))]
+    ensembles = [_load_ensemble(store, name) for name in sorted(set(request.ensembles))]
     tiers: dict[str, Tier] = {**(tiers_of(previous) if previous else {}), **request.tiers}
     entries = {
         point.detector: entry_of(store, point, tiers.get(point.detector, "signal"), previous) for point in chosen
@@ -57,8 +57,8 @@ def build_candidate(
         replaces=previous.version if previous else None,
         detectors=entries,
         ensembles={saved.name: ensemble_of(saved, entries, tiers.get(saved.name, "page")) for saved in ensembles},
-        data=_data(store, chosen, ensembles),
-        baselines=_baselines(store, entries.get("entropy_z")),
+        data=_describe_data(store, chosen, ensembles),
+        baselines=_select_baselines(store, entries.get("entropy_z")),
         extra={"x-reason": request.reason} if request.reason else {},
     )
 
@@ -72,23 +72,23 @@ def _check(request: ReleaseRequest, names: Sequence[str], points: Mapping[str, S
             raise BadInput(f"{name} has no saved operating point: `choose {name} --policy … --save` first")
     for name, tier in request.tiers.items():
         if name not in {*names, *request.ensembles}:
-            hint = _near(name, [*names, *request.ensembles])
+            hint = _hint(name, [*names, *request.ensembles])
             raise BadInput(f"a tier is given for {name}, which is not in this release{hint}")
         if tier not in get_args(Tier):
             raise BadInput(f"{name} has the tier {tier!r}; a tier is one of {', '.join(get_args(Tier))}")
 
 
-def _near(name: str, names: Iterable[str]) -> str:
+def _hint(name: str, names: Iterable[str]) -> str:
     """Suggest the names that a mistyped one resembles; "" if it resembles none."""
     near = difflib.get_close_matches(name, sorted(names), n=3, cutoff=0.6)
     return f" (did you mean {', '.join(near)}?)" if near else ""
 
 
-def _saved_ensemble(store: Store, name: str) -> SavedEnsemble:
+def _load_ensemble(store: Store, name: str) -> SavedEnsemble:
     saved = store.ensembles.latest()
     if name not in saved:
         raise BadInput(
-            f"there is no ensemble {name!r}{_near(name, saved)}: saved are {', '.join(sorted(saved)) or 'none yet'}; "
+            f"there is no ensemble {name!r}{_hint(name, saved)}: saved are {', '.join(sorted(saved)) or 'none yet'}; "
             "`ensemble KIND --save NAME` makes one"
         )
     if not NAME.fullmatch(name):
@@ -96,7 +96,7 @@ def _saved_ensemble(store: Store, name: str) -> SavedEnsemble:
     return saved[name]
 
 
-def _baselines(store: Store, entry: DetectorEntry | None) -> dict[str, Any]:
+def _select_baselines(store: Store, entry: DetectorEntry | None) -> dict[str, Any]:
     """The baselines by which production normalises entropies: those of the scores behind the threshold."""
     if entry is None or not entry.revision:
         return {}
@@ -110,7 +110,7 @@ def _baselines(store: Store, entry: DetectorEntry | None) -> dict[str, Any]:
     return baselines.to_json(store.baselines.current(), "entropy_z")
 
 
-def _data(store: Store, points: list[SavedPoint], ensembles: list[SavedEnsemble]) -> Data:
+def _describe_data(store: Store, points: list[SavedPoint], ensembles: list[SavedEnsemble]) -> Data:
     """Describe the labels behind the points. For several samples: their labels together, without a sample's name."""
     data = [point.data for point in points]
     labels = {content: verdict for each in data for content, verdict in each.labels}
@@ -120,8 +120,8 @@ def _data(store: Store, points: list[SavedPoint], ensembles: list[SavedEnsemble]
     names = {name for each in data for name in each.samples}
     names |= {name for saved in ensembles for name in saved.ensemble.data.samples}
     return Data(
-        sample=_shared([each.sample for each in data]) if len({each.samples for each in data}) == 1 else None,
-        design=_shared([each.design for each in data]),
+        sample=_shared_value([each.sample for each in data]) if len({each.samples for each in data}) == 1 else None,
+        design=_shared_value([each.design for each in data]),
         label_set_digest=label_set_digest(labels.items()),
         n=len(labels),
         positives=sum(verdict == "hallucinated" for verdict in labels.values()),
@@ -135,6 +135,6 @@ def _data(store: Store, points: list[SavedPoint], ensembles: list[SavedEnsemble]
     )
 
 
-def _shared(values: Sequence[str | None]) -> str | None:
+def _shared_value(values: Sequence[str | None]) -> str | None:
     """The value that all share; None if they differ."""
     return values[0] if len(set(values)) == 1 else None

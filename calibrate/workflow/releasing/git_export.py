@@ -24,15 +24,15 @@ def export(row: Release, place: str) -> str:
     file = path / FILE if path.is_dir() else path
     if not file.parent.is_dir():
         raise TouchstoneError(f"there is no folder {str(file.parent)!r}; TOUCHSTONE_RELEASE_GIT names a repository")
-    _git(file.parent, row, "rev-parse", "--show-toplevel")
+    _run_git(file.parent, row, "rev-parse", "--show-toplevel")
     files.deliver(row.document.encode(), str(file))
-    _git(file.parent, row, "add", "--", file.name)
-    message = f"Thresholds v{row.version}, released by {_name(row.released_by)}\n\n{row.note}\n"
-    _git(file.parent, row, "commit", "--quiet", "--cleanup=whitespace", "--file=-", "--", file.name, given=message)
-    return _git(file.parent, row, "rev-parse", "HEAD")
+    _run_git(file.parent, row, "add", "--", file.name)
+    message = f"Thresholds v{row.version}, released by {_clean_name(row.released_by)}\n\n{row.note}\n"
+    _run_git(file.parent, row, "commit", "--quiet", "--cleanup=whitespace", "--file=-", "--", file.name, given=message)
+    return _run_git(file.parent, row, "rev-parse", "HEAD")
 
 
-def _git(folder: Path, row: Release, *arguments: str, given: str = "") -> str:
+def _run_git(folder: Path, row: Release, *arguments: str, given: str = "") -> str:
     try:
         done = subprocess.run(
             ["git", "-C", str(folder), *arguments],
@@ -41,7 +41,7 @@ def _git(folder: Path, row: Release, *arguments: str, given: str = "") -> str:
             encoding="utf-8",
             errors="replace",
             timeout=PATIENCE,
-            env=_environment(row),
+            env=_make_environment(row),
         )
     except FileNotFoundError:
         raise TouchstoneError("the program git is not here; install it, or unset TOUCHSTONE_RELEASE_GIT") from None
@@ -53,9 +53,9 @@ def _git(folder: Path, row: Release, *arguments: str, given: str = "") -> str:
     return done.stdout.strip()
 
 
-def _environment(row: Release) -> dict[str, str]:
+def _make_environment(row: Release) -> dict[str, str]:
     """Make git's environment: it asks nobody for a password and ignores the caller's own repository."""
-    name = _name(row.released_by)
+    name = _clean_name(row.released_by)
     address = name if re.fullmatch(r"\S+@\S+", name) else f"{re.sub(r'[^A-Za-z0-9.-]+', '.', name)}@touchstone.invalid"
     when = row.released_at.isoformat()
     who = {f"GIT_{role}_{what}": value
@@ -65,6 +65,6 @@ def _environment(row: Release) -> dict[str, str]:
     return {**others, **who, "GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C.UTF-8"}
 
 
-def _name(released_by: str) -> str:
+def _clean_name(released_by: str) -> str:
     """Write a name so that git accepts it: on one line, without angle brackets."""
     return " ".join(re.sub(r"[<>\x00-\x1f]", " ", released_by).split()) or "somebody"

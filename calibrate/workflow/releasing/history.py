@@ -26,12 +26,12 @@ def releases_alike(store: Store, release: Release) -> list[Release]:
 
     A roll back brings an older one back: traffic since the oldest of them is new to its thresholds.
     """
-    content = _decides(release)
+    content = _decision_content(release)
     rows = store.releases.list()
-    return [row for row in rows if row.version <= release.version and _decides(row) == content]
+    return [row for row in rows if row.version <= release.version and _decision_content(row) == content]
 
 
-def _decides(row: Release) -> dict[str, object]:
+def _decision_content(row: Release) -> dict[str, object]:
     """`content` of a stored document. It is not checked again, because pages read the whole history."""
     return {name: value for name, value in json.loads(row.document).items() if name not in OF_ITS_OWN}
 
@@ -56,15 +56,15 @@ def sample_names(data: Data) -> list[str]:
         return []
     if data.design != MERGED:
         return [data.sample]
-    return _names_in(data.sample, sorted(data.samples, key=len)) or data.sample.split(" + ")
+    return _find_names(data.sample, sorted(data.samples, key=len)) or data.sample.split(" + ")
 
 
-def _names_in(text: str, names: Sequence[str]) -> list[str]:
+def _find_names(text: str, names: Sequence[str]) -> list[str]:
     """Find the `names`, each once, from which `merged_name` makes this text; empty if there are none."""
     for name in names:
-        others = [other for other in names if other != name]
+        others = [candidate for candidate in names if candidate != name]
         start = merged_name([name, ""])
-        rest = _names_in(text.removeprefix(start), others) if text.startswith(start) else []
+        rest = _find_names(text.removeprefix(start), others) if text.startswith(start) else []
         if text == name or rest:
             return [name, *rest]
     return []

@@ -91,14 +91,14 @@ def impact(
     points = store.points.latest() if points is None else points
     checks = {check.detector: check for check in regression_guard.checks(store, before, after, points)}
     names = sorted({*before.detectors, *after.detectors})
-    rows = tuple(_row(store, name, before, after, points.get(name), checks.get(name)) for name in names)
-    data = _shared_labels(store, [points[name] for name in sorted(after.detectors) if name in points])
+    rows = tuple(_make_row(store, name, before, after, points.get(name), checks.get(name)) for name in names)
+    data = _load_shared_labels(store, [points[name] for name in sorted(after.detectors) if name in points])
     if isinstance(data, Unknown):
         return Impact(before.version, after.version, rows, None, None, None, data)
     per_day = traffic.traffic_per_day(store, data.sample)
     tiers = []
     for file in (before, after):
-        decided = _tiers(store, data, file)
+        decided = _decide_tiers(store, data, file)
         if isinstance(decided, Unknown):
             return Impact(before.version, after.version, rows, None, None, per_day, decided)
         tiers.append(np.asarray(decided))
@@ -109,7 +109,7 @@ def impact(
     return Impact(before.version, after.version, rows, pages, flags, per_day)
 
 
-def _row(
+def _make_row(
     store: Store,
     name: str,
     before: ThresholdsFile,
@@ -130,7 +130,7 @@ def _row(
     return DetectorImpact(name, old, new, check, *daily)
 
 
-def _shared_labels(store: Store, points: list[SavedPoint]) -> Evidence | Unknown:
+def _load_shared_labels(store: Store, points: list[SavedPoint]) -> Evidence | Unknown:
     """The labels that all of these points were chosen on, beside the scores of the first."""
     if len({point.data.samples for point in points}) != 1:
         return Unknown("samples differ")
@@ -143,7 +143,7 @@ def _shared_labels(store: Store, points: list[SavedPoint]) -> Evidence | Unknown
     return data if data.rows else Unknown("no shared labels")
 
 
-def _tiers(store: Store, data: Evidence, file: ThresholdsFile) -> list[str] | Unknown:
+def _decide_tiers(store: Store, data: Evidence, file: ThresholdsFile) -> list[str] | Unknown:
     """What a release decides of every row."""
     scores: dict[str, Floats] = {}
     for rule in file.rules:

@@ -68,10 +68,10 @@ class Check:
         """What fell by more than chance."""
         if self.paired is None:
             return ()
-        return tuple(_loss(name, self.paired) for name in self.paired.worse)
+        return tuple(_find_loss(name, self.paired) for name in self.paired.worse)
 
 
-def _loss(name: str, pair: Paired) -> Loss:
+def _find_loss(name: str, pair: Paired) -> Loss:
     difference: Interval = getattr(pair, name)
     assert difference.low is not None
     assert difference.high is not None

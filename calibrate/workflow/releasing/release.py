@@ -93,7 +93,7 @@ def publish(
         return files.render(file)
 
     if out is not None and files.scheme_of(str(out)) is not None:
-        out = _writable(str(out))
+        out = _check_writable(str(out))
     made_files: list[ThresholdsFile] = []
     staged: list[files.Staged] = []
     with ExitStack() as leftovers:  # takes the temporary file away should the store refuse
@@ -117,7 +117,7 @@ def _put(write: Callable[[], None], version: int) -> None:
         ) from error
 
 
-def _writable(url: str) -> str:
+def _check_writable(url: str) -> str:
     """Refuse a URL that cannot be written before anything is released; a file:// URL is a path."""
     if files.scheme_of(url) == "file":
         return files.local_path(url)
@@ -148,7 +148,7 @@ def rollback(
     by a bad release must be able to take it back alone, at once. Raises BadInput for a version that is not there, or
     that is live already.
     """
-    row = _get(store, version)
+    row = _read_version(store, version)
     old = read_release(row)
     request = ReleaseRequest(note=note or f"Back to v{version}.", reason=reason, by=by)
 
@@ -169,7 +169,7 @@ def rollback(
 
 def again(store: Store, version: int, out: Out) -> Release:
     """Write an earlier release to a file, byte for byte."""
-    row = _get(store, version)
+    row = _read_version(store, version)
     files.deliver(row.document.encode(), str(out))
     return row
 
@@ -184,7 +184,7 @@ def stale_certificates(store: Store, file: ThresholdsFile) -> list[Overturned]:
     return [change for change in changes if change]
 
 
-def _get(store: Store, version: int) -> Release:
+def _read_version(store: Store, version: int) -> Release:
     row = store.releases.get(version)
     if row is None:
         newest = store.releases.list(limit=1)

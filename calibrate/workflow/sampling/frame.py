@@ -82,7 +82,7 @@ def ranked(store: Store, where: TraceFilter, at: Moment) -> Ranked:
             "no trace of the window has a score to rank it by: score the window first (`detect DETECTOR --all`, or "
             "the Detect page), or draw with --design random"
         )
-    _finite(scores)
+    _check_finite(scores)
     scales = {i: scale_of(scores[:, i], _sign(config)) for i, config in enumerate(configs)}
     varied = {i: scale for i, scale in scales.items() if scale is not None}
     if not varied:
@@ -98,25 +98,25 @@ def octave(store: Store, where: TraceFilter, at: Moment) -> Frame:
         RankedBy(config.id, config.name, scale.sign, scale.mean, scale.sd)
         for config, scale in zip(ranking.configs, ranking.scales, strict=True)
     )
-    return _banded(ranking.keys, values, octaves(values), SampleOptions(configs=configs))
+    return _make_bands(ranking.keys, values, octaves(values), SampleOptions(configs=configs))
 
 
 def uncertain(store: Store, where: TraceFilter, at: Moment, cut: Cut) -> Frame:
     """Strata by nearness to a threshold of one detector, in ranks."""
     config = config_of(store, cut)
     keys, values = _scores_of(store, where, at, config)
-    return _banded(keys, values, octaves_around(values, cut.threshold), SampleOptions(cut=_cut(config, cut)))
+    return _make_bands(keys, values, octaves_around(values, cut.threshold), SampleOptions(cut=_record_cut(config, cut)))
 
 
 def flagged(store: Store, where: TraceFilter, at: Moment, cut: Cut, *, fresh: bool) -> Frame:
     """The one stratum of what a threshold flags."""
     config = config_of(store, cut)
-    keys = store.pools.flagged(where, at, _flagged(config, cut, fresh=fresh))
-    return Frame(keys, _zeros(keys), (FLAGGED,), SampleOptions(cut=_cut(config, cut), fresh=fresh))
+    keys = store.pools.flagged(where, at, _make_flagged(config, cut, fresh=fresh))
+    return Frame(keys, _single_stratum(keys), (FLAGGED,), SampleOptions(cut=_record_cut(config, cut), fresh=fresh))
 
 
 def count_flagged(store: Store, where: TraceFilter, at: Moment, cut: Cut, *, fresh: bool) -> int:
-    return store.pools.count_flagged(where, at, _flagged(config_of(store, cut), cut, fresh=fresh))
+    return store.pools.count_flagged(where, at, _make_flagged(config_of(store, cut), cut, fresh=fresh))
 
 
 def again(store: Store, sample: Sample) -> Frame:
@@ -127,7 +127,7 @@ def again(store: Store, sample: Sample) -> Frame:
     at = sample.options.at
     if at is None:
         raise BadInput(f"{sample.name!r} was drawn before samples could be topped up: draw a new one beside it")
-    frame = _again(store, sample, sample.filter, at)
+    frame = _rebuild(store, sample, sample.filter, at)
     then = {name: size for name, (size, _) in sample.strata.items()}
     if frame.strata != then:
         name = next(n for n in sorted({*then, *frame.strata}) if then.get(n) != frame.strata.get(n))
@@ -139,7 +139,7 @@ def again(store: Store, sample: Sample) -> Frame:
     return frame
 
 
-def _again(store: Store, sample: Sample, where: TraceFilter, at: Moment) -> Frame:
+def _rebuild(store: Store, sample: Sample, where: TraceFilter, at: Moment) -> Frame:
     options = sample.options
     if sample.design == "stratified":
         keys, groups = store.pools.values(where, at, str(sample.by))
@@ -147,19 +147,19 @@ def _again(store: Store, sample: Sample, where: TraceFilter, at: Moment) -> Fram
         codes = {name: code for code, name in enumerate(names)}
         return Frame(keys, np.array([codes[group] for group in groups], dtype=np.int64), names, options)
     if sample.design == "fresh-flagged":
-        return flagged(store, where, at, _cut_of(sample), fresh=options.fresh)
+        return flagged(store, where, at, _read_cut(sample), fresh=options.fresh)
     if sample.design == "random":
         keys = store.pools.keys(where, at)
-        return Frame(keys, _zeros(keys), (EVERYTHING,), options)
+        return Frame(keys, _single_stratum(keys), (EVERYTHING,), options)
     bands = Octaves(options.bands)
     if sample.design == "uncertain":
-        config = config_of(store, _cut_of(sample))
+        config = config_of(store, _read_cut(sample))
         keys, values = _scores_of(store, where, at, config)
     else:
         keys, scores = store.pools.scores(where, at, [config.id for config in options.configs])
         scales = [Scale(config.sign, config.mean, config.sd) for config in options.configs]
         values = mean_z(scores, scales)
-    return _banded(keys, values, bands, SampleOptions())
+    return _make_bands(keys, values, bands, SampleOptions())
 
 
 def config_of(store: Store, cut: Cut) -> Config:
@@ -179,26 +179,26 @@ def _scores_of(store: Store, where: TraceFilter, at: Moment, config: Config) -> 
             f"{config.name} has scored no trace of the window: run it first (`detect {config.name} --all`, or the "
             "Detect page)"
         )
-    _finite(values)
+    _check_finite(values)
     return keys, values
 
 
-def _banded(keys: Ints, values: Floats, bands: Octaves, options: SampleOptions) -> Frame:
+def _make_bands(keys: Ints, values: Floats, bands: Octaves, options: SampleOptions) -> Frame:
     return Frame(keys, bands.codes(values), bands.names, replace(options, bands=bands.bounds))
 
 
-def _cut(config: Config, cut: Cut) -> DrawnCut:
+def _record_cut(config: Config, cut: Cut) -> DrawnCut:
     return DrawnCut(config.id, config.name, cut.threshold, cut.apart)
 
 
-def _cut_of(sample: Sample) -> Cut:
+def _read_cut(sample: Sample) -> Cut:
     """The cut of a sample that was drawn by one."""
     cut = sample.options.cut
     assert cut is not None
     return Cut(cut.config_id, cut.threshold, cut.apart)
 
 
-def _flagged(config: Config, cut: Cut, *, fresh: bool) -> Flagged:
+def _make_flagged(config: Config, cut: Cut, *, fresh: bool) -> Flagged:
     return Flagged(config.id, cut.threshold, registry.get(config.name).flag_when, fresh, cut.apart)
 
 
@@ -206,10 +206,10 @@ def _sign(config: Config) -> float:
     return 1.0 if registry.get(config.name).flag_when == "above" else -1.0
 
 
-def _finite(scores: Floats) -> None:
+def _check_finite(scores: Floats) -> None:
     if np.isinf(scores).any():
         raise BadInput("a score of the window is infinite: a detector that cannot score must abstain; run it again")
 
 
-def _zeros(keys: Ints) -> Ints:
+def _single_stratum(keys: Ints) -> Ints:
     return np.zeros(len(keys), dtype=np.int64)

@@ -91,9 +91,9 @@ def plan(
     designs: dict[str, dict[str, Stratum]] = {}
     if ranking := _ranked(store, where):
         pool = _octaves(ranking)
-        sample, expected = _fitted(store, ranking, precision)
-        doubt = _doubt(store, sample, expected, precision=precision, wish=wish)
-        options = [expected] if expected else list(_assumed(ranking, prevalence))
+        sample, expected = _fit_threshold(store, ranking, precision)
+        doubt = _find_doubt(store, sample, expected, precision=precision, wish=wish)
+        options = [expected] if expected else list(_assume_threshold(ranking, prevalence))
         candidates = [(_strata(pool, option), option) for option in options]
         strata, worst = max(candidates, key=lambda pair: halfwidth(pair[0], min(n, total), precision=precision))
         rate, detector, designs["octave"] = worst.flagged / total, worst.detector, strata
@@ -110,11 +110,11 @@ def plan(
     )
 
 
-def _doubt(
+def _find_doubt(
     store: Store, sample: Sample | None, expected: Expected | None, *, precision: float, wish: float
 ) -> Doubt | None:
     if expected is None or sample is None or expected.chance is None:
-        guide = next(_guides(store), None)
+        guide = next(_find_guides(store), None)
         return Doubt(guide.name, precision) if guide else None
     whole = float(expected.chance[expected.order].mean())
     if expected.flagged < len(expected.order) or whole <= precision + wish:
@@ -137,7 +137,7 @@ def _octaves(ranking: Ranked) -> Frame:
 
 def last_prevalence(store: Store) -> float | None:
     """The share of hallucinated answers, weighted by the design, in the newest sample whose labels are a guide."""
-    for sample in _guides(store):
+    for sample in _find_guides(store):
         share = prevalence_of(store, sample)
         if share:
             return share
@@ -157,7 +157,7 @@ def prevalence_of(store: Store, sample: Sample) -> float | None:
     return hallucinated / holds if holds else None
 
 
-def _guides(store: Store) -> Iterator[Sample]:
+def _find_guides(store: Store) -> Iterator[Sample]:
     """The newest samples of all traffic that have labels enough."""
     for sample in store.samples.list()[:3]:
         gold = store.labels.gold_counts(sample.id)
@@ -177,27 +177,27 @@ def _strata(pool: Frame, expected: Expected) -> dict[str, Stratum]:
     return strata
 
 
-def _assumed(ranking: Ranked, prevalence: float) -> Iterator[Expected]:
+def _assume_threshold(ranking: Ranked, prevalence: float) -> Iterator[Expected]:
     """Every detector at the threshold that flags most nearly the share that is assumed hallucinated."""
     for column, config in enumerate(ranking.configs):
-        order = _order(ranking, column)
-        reach = _reach(ranking, column, order)
+        order = _rank_traces(ranking, column)
+        reach = _count_flagged(ranking, column, order)
         flagged = reach[np.argmin(np.abs(reach - prevalence * len(ranking.keys)))]
         yield Expected(config.name, order, int(flagged), None)
 
 
-def _fitted(store: Store, ranking: Ranked, precision: float) -> tuple[Sample | None, Expected | None]:
+def _fit_threshold(store: Store, ranking: Ranked, precision: float) -> tuple[Sample | None, Expected | None]:
     """The loosest threshold at which the newest labels that say anything put the precision, of the detector that finds
     most by it. Where they say that none reaches it, older labels are not asked until some do."""
-    for sample in _guides(store):
+    for sample in _find_guides(store):
         best, most_hits, fitted = None, 0.0, False
         for column, config in enumerate(ranking.configs):
-            chance = _chance(store, sample, ranking, column)
+            chance = _fit_chances(store, sample, ranking, column)
             if chance is None:
                 continue
             fitted = True
-            order = _order(ranking, column)
-            reach = _reach(ranking, column, order)
+            order = _rank_traces(ranking, column)
+            reach = _count_flagged(ranking, column, order)
             hits = np.cumsum(chance[order])[reach - 1]
             good = np.flatnonzero((hits / reach >= precision) & (reach >= FEWEST))
             if len(good) and hits[good[-1]] > most_hits:
@@ -208,7 +208,7 @@ def _fitted(store: Store, ranking: Ranked, precision: float) -> tuple[Sample | N
     return None, None
 
 
-def _chance(store: Store, sample: Sample, ranking: Ranked, column: int) -> Floats | None:
+def _fit_chances(store: Store, sample: Sample, ranking: Ranked, column: int) -> Floats | None:
     """P(hallucinated) of every trace by one detector's score, fitted to a sample; None where its labels allow none."""
     config = ranking.configs[column]
     data = loading.load_evidence(store, config.name, sample=sample.name, config=config)
@@ -221,13 +221,13 @@ def _chance(store: Store, sample: Sample, ranking: Ranked, column: int) -> Float
     return curve.at(ranking.scores[:, column])
 
 
-def _order(ranking: Ranked, column: int) -> NDArray[np.int64]:
+def _rank_traces(ranking: Ranked, column: int) -> NDArray[np.int64]:
     """The traces that a detector scored, the most suspicious first."""
     suspicion = ranking.scales[column].sign * ranking.scores[:, column]
     order = np.argsort(-suspicion, kind="stable")
     return np.asarray(order[: int(np.count_nonzero(~np.isnan(suspicion)))])
 
 
-def _reach(ranking: Ranked, column: int, order: NDArray[np.int64]) -> NDArray[np.int64]:
+def _count_flagged(ranking: Ranked, column: int, order: NDArray[np.int64]) -> NDArray[np.int64]:
     """How many traces each threshold of a detector flags: those of one score, all or none."""
     return np.asarray(last_of_ties(ranking.scores[order, column]) + 1, dtype=np.int64)

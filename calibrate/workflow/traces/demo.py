@@ -29,11 +29,11 @@ def fill(store: Store, now: datetime, *, path: Path = TRACES) -> ImportReport:
         )
     if not path.is_file():
         raise Unavailable(f"the sample traces are not there: {path} is missing; install Touchstone again")
-    shifted = _Shifted(store.traces, _whole_days(path, now))
+    shifted = _Shifted(store.traces, _round_to_days(path, now))
     return import_file(shifted, path, labels_as=LABELLER, strict=True, now=now)
 
 
-def _whole_days(path: Path, now: datetime) -> timedelta:
+def _round_to_days(path: Path, now: datetime) -> timedelta:
     """Whole days, so that a night stays a night and a Monday's gap stays as long."""
     times = [record.trace.timestamp for record in read(path) if isinstance(record, Record) and record.trace.timestamp]
     return (now - max(times)) // DAY * DAY if times else timedelta()

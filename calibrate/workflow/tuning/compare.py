@@ -81,15 +81,15 @@ def compare(
     evidence, second_data = (
         loading.load_evidence(store, config.name, sample=sample, config=config) for config in (first, second)
     )
-    return _paired(evidence, second_data, seed=seed)
+    return _compare_pair(evidence, second_data, seed=seed)
 
 
 def of_detectors(
     store: Store, names: Sequence[str], *, sample: str | Sequence[str] | None = None, seed: int = 0
 ) -> Contrast:
     """Compare detectors on the same labels, each in its default configuration."""
-    data = [loading.load_evidence(store, name, sample=sample) for name in _several(names, "detectors")]
-    return _same_labels(names, data, seed=seed)
+    data = [loading.load_evidence(store, name, sample=sample) for name in _check_several(names, "detectors")]
+    return _compare_paired(names, data, seed=seed)
 
 
 def of_settings(
@@ -103,9 +103,9 @@ def of_settings(
     """Compare settings of one detector on the same labels; `names` are the names of the curves."""
     data = [
         loading.load_evidence(store, config.name, sample=sample, config=config)
-        for config in _several(configs, "settings")
+        for config in _check_several(configs, "settings")
     ]
-    return _same_labels(names, data, seed=seed)
+    return _compare_paired(names, data, seed=seed)
 
 
 def of_models(
@@ -113,15 +113,15 @@ def of_models(
 ) -> Contrast:
     """Compare one detector on the answers of each model that was logged."""
     data = loading.load_evidence(store, name, sample=sample)
-    given = np.array([row.model or UNKNOWN for row in data.rows], dtype=object)
-    parts = [_Part(model, data, np.flatnonzero(given == model)) for model in _several(models, "models")]
-    return _apart(parts, seed=seed)
+    model_of_row = np.array([row.model or UNKNOWN for row in data.rows], dtype=object)
+    parts = [_Part(model, data, np.flatnonzero(model_of_row == model)) for model in _check_several(models, "models")]
+    return _compare_unpaired(parts, seed=seed)
 
 
 def of_samples(store: Store, name: str, samples: Sequence[str], *, seed: int = 0) -> Contrast:
     """Compare one detector on the labels of several samples, like those of two weeks."""
-    data = [loading.load_evidence(store, name, sample=sample) for sample in _several(samples, "samples")]
-    return _apart(
+    data = [loading.load_evidence(store, name, sample=sample) for sample in _check_several(samples, "samples")]
+    return _compare_unpaired(
         [_Part(name, evidence, np.arange(len(evidence.rows))) for name, evidence in zip(samples, data, strict=True)],
         seed=seed,
     )
@@ -177,11 +177,11 @@ class _Part:
         )
 
 
-def _same_labels(names: Sequence[str], data: Sequence[Evidence], *, seed: int) -> Contrast:
+def _compare_paired(names: Sequence[str], data: Sequence[Evidence], *, seed: int) -> Contrast:
     parts = [_Part(name, evidence, np.arange(len(evidence.rows))) for name, evidence in zip(names, data, strict=True)]
-    results = [_paired(data[0], evidence, seed=seed).result for evidence in data[1:]]
+    results = [_compare_pair(data[0], evidence, seed=seed).result for evidence in data[1:]]
     return Contrast(
-        tuple(_series(part, seed)[0] for part in parts),
+        tuple(_make_series(part, seed)[0] for part in parts),
         tuple(
             Difference(name, True, result.n, result.positives, result.auroc, result.average_precision, result.missing)
             for name, result in zip(names[1:], results, strict=True)
@@ -189,31 +189,31 @@ def _same_labels(names: Sequence[str], data: Sequence[Evidence], *, seed: int) -
     )
 
 
-def _apart(parts: Sequence[_Part], *, seed: int) -> Contrast:
+def _compare_unpaired(parts: Sequence[_Part], *, seed: int) -> Contrast:
     """Compare parts that share few traces, if any: each is resampled on its own."""
-    series, draws = zip(*(_series(part, seed + i) for i, part in enumerate(parts)), strict=True)
+    series, draws = zip(*(_make_series(part, seed + i) for i, part in enumerate(parts)), strict=True)
     shared = [len(parts[0].keys & part.keys) for part in parts]
     verdicts = [part.verdicts for part in parts]
     fewest = [min(verdicts[0], scored, key=lambda labels: labels.few) for scored in verdicts]
     return Contrast(
         series,
         tuple(
-            replace(_difference(series[0], draws[0], curve, drawn, few), shared=both)
+            replace(_make_difference(series[0], draws[0], curve, drawn, few), shared=both)
             for curve, drawn, few, both in zip(series[1:], draws[1:], fewest[1:], shared[1:], strict=True)
         ),
     )
 
 
-def _series(part: _Part, seed: int) -> tuple[Series, Areas]:
+def _make_series(part: _Part, seed: int) -> tuple[Series, Areas]:
     curve = part.sweep()
     ranking = part.ranked(curve, seed)
     return Series(part.name, curve, ranking.auroc, ranking.average_precision), ranking.draws
 
 
-def _difference(
+def _make_difference(
     first: Series, before: Areas, second: Series, after: Areas, verdicts: bootstrap_intervals.Verdicts
 ) -> Difference:
-    n, positives = (getattr(first.sweep, what) + getattr(second.sweep, what) for what in ("n", "positives"))
+    n, positives = (getattr(first.sweep, field) + getattr(second.sweep, field) for field in ("n", "positives"))
     if lacking := next((series for series in (first, second) if series.sweep.missing), None):
         missing = lacking.sweep.missing
         return Difference(second.name, False, n, positives, Interval(None), Interval(None), missing, lacking.name)
@@ -229,7 +229,7 @@ def _difference(
     )
 
 
-def _paired(first_data: Evidence, second_data: Evidence, *, seed: int) -> Compared:
+def _compare_pair(first_data: Evidence, second_data: Evidence, *, seed: int) -> Compared:
     weights = np.ones(len(first_data.rows)) if first_data.design is None else first_data.design.weights
     values = {row.pk: row.value for row in second_data.rows if row.value is not None}
     places = [i for i, row in enumerate(first_data.rows) if row.value is not None and row.pk in values]
@@ -257,7 +257,7 @@ def _paired(first_data: Evidence, second_data: Evidence, *, seed: int) -> Compar
     return Compared(result, (curves[0], curves[1]))
 
 
-def _several(things: Sequence[T], what: str) -> Sequence[T]:
+def _check_several(things: Sequence[T], what: str) -> Sequence[T]:
     if len(things) < 2 or len(set(map(str, things))) < len(things):
         raise BadInput(f"a comparison needs two {what} or more, each of them once")
     return things

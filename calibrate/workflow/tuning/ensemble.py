@@ -152,24 +152,24 @@ def build(
     priced = prices(store, gathered.data.configs)
     recipe = replace(recipe, expensive=recipe.expensive or costliest(priced).detector)
     if saved_thresholds and recipe.kind == "k_of_n":
-        recipe = replace(recipe, thresholds=_saved_thresholds(store, gathered))
+        recipe = replace(recipe, thresholds=_load_saved_thresholds(store, gathered))
     rule = combine.build_rule(recipe, training)
     if isinstance(rule, Fixed):
-        budget = max(_share(rule.score(training.traffic), rule.k, training), 1e-6)
+        budget = max(_flagged_share(rule.score(training.traffic), rule.k, training), 1e-6)
     rng = np.random.default_rng(seed)
     folds, drawn = nested_cv.repeat_folds(training, rng=rng), draw_resamples(training, rng=rng)
     best = nested_cv.judge_best_single(training, folds, budget=budget)
     mine = nested_cv.judge_recipe(recipe, training, folds, budget=budget)
     each = budget_cuts.thresholds_at_budget(training, budget)
     threshold = nested_cv.budget_cut(rule, training, budget=budget)
-    signal = Cut(threshold, _share(rule.score(training.traffic), threshold, training), "measured")
+    signal = Cut(threshold, _flagged_share(rule.score(training.traffic), threshold, training), "measured")
     return Report(
         recipe=recipe,
         rule=rule,
         budget=budget,
         gathered=gathered,
         signal=signal,
-        page=_page_cut(rule, gathered, mine, signal, target=target),
+        page=_find_page_cut(rule, gathered, mine, signal, target=target),
         figures=measure_performance(training, mine),
         auroc=auroc_within_folds(training, mine, drawn),
         best=nested_cv.best_single(training, budget=budget),
@@ -249,7 +249,7 @@ def has_saved_thresholds(store: Store, names: Sequence[str]) -> bool:
     )
 
 
-def _saved_thresholds(store: Store, gathered: Gathered) -> dict[str, float]:
+def _load_saved_thresholds(store: Store, gathered: Gathered) -> dict[str, float]:
     names = list(gathered.data.configs)
     points = store.points.latest()
     lacking = [name for name in names if not has_saved_thresholds(store, [name])]
@@ -261,12 +261,12 @@ def _saved_thresholds(store: Store, gathered: Gathered) -> dict[str, float]:
     return {name: points[name].point.threshold for name in names}
 
 
-def _share(scores: Floats, threshold: float | None, training: TrainingData) -> float:
+def _flagged_share(scores: Floats, threshold: float | None, training: TrainingData) -> float:
     """The share of the traffic that is flagged."""
     return float(np.average(budget_cuts.flags_at_cut(scores, threshold), weights=training.traffic_weights))
 
 
-def _page_cut(rule: Rule, gathered: Gathered, mine: Judged, signal: Cut, *, target: float) -> Cut:
+def _find_page_cut(rule: Rule, gathered: Gathered, mine: Judged, signal: Cut, *, target: float) -> Cut:
     """The loosest cut whose out-of-fold precision is at least the target by its lower bound, no looser than `signal`.
 
     Never certified: that takes labels drawn among what the ensemble flags, after it was made.
@@ -281,7 +281,7 @@ def _page_cut(rule: Rule, gathered: Gathered, mine: Judged, signal: Cut, *, targ
     if signal.threshold is None:
         return Cut(None, 0.0, "measured", target)
     at = max(bound.threshold, signal.threshold)
-    return Cut(at, _share(rule.score(training.traffic), at, training), "bounded", target, bound.bound)
+    return Cut(at, _flagged_share(rule.score(training.traffic), at, training), "bounded", target, bound.bound)
 
 
 def _compare(

@@ -49,10 +49,10 @@ def gather(store: Store, names: Sequence[str], *, sample: str | None) -> Gathere
 
     Raises BadInput for fewer than two detectors, one that scored nothing, and labels of one kind.
     """
-    wanted = sorted({registry.get(name).name for name in names})
-    if len(wanted) < 2:
+    detector_names = sorted({registry.get(name).name for name in names})
+    if len(detector_names) < 2:
         raise BadInput("an ensemble needs at least two detectors: name another")
-    data = load_score_matrix(store, wanted, sample=sample)
+    data = load_score_matrix(store, detector_names, sample=sample)
     _check(data)
     traffic = read_traffic(store, data.configs, data.sample)
     few = traffic.n < ENOUGH * traffic.window or not traffic.n
@@ -104,7 +104,7 @@ def prices(store: Store, configs: Mapping[str, Config]) -> dict[str, Price]:
 
 def costliest(price_of: Mapping[str, Price]) -> Price:
     """Find the highest price: by dollars, then calls, then seconds."""
-    return max(sorted(price_of.values(), key=lambda price: price.detector), key=_cost)
+    return max(sorted(price_of.values(), key=lambda price: price.detector), key=_sort_key)
 
 
 def worth_a_filter(price_of: Mapping[str, Price]) -> bool:
@@ -116,7 +116,7 @@ def worth_a_filter(price_of: Mapping[str, Price]) -> bool:
     return (most.seconds or 0.0) > max(0.01, SLOW * sum(price.seconds or 0.0 for price in others))
 
 
-def _cost(price: Price) -> tuple[float, float, float]:
+def _sort_key(price: Price) -> tuple[float, float, float]:
     return price.dollars or 0.0, price.calls or 0.0, price.seconds or 0.0
 
 

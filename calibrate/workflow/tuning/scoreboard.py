@@ -128,20 +128,20 @@ def scoreboard(store: Store, *, sample: str | None = None, seed: int = 0) -> Sco
     scores.
     """
     data = load_score_matrix(store, sample=sample)
-    scores: dict[str, Floats] = {**data.scores, LENGTH: _lengths(store, data)}
+    scores: dict[str, Floats] = {**data.scores, LENGTH: _measure_lengths(store, data)}
     flag_when: dict[str, FlagWhen] = {**data.flag_when, LENGTH: "above"}
     saved = store.points.latest()
     lines, silent = [], {}
     for name, values in scores.items():
         config = data.configs.get(name)
         if not np.isfinite(values).any():
-            silent[name] = _why_silent(store, data, name)
+            silent[name] = _explain_silence(store, data, name)
             continue
         curve = sweep(data.labels, values, design=data.design, groups=data.groups, flag_when=flag_when[name])
         spent = Spent(0.0, 0.0, 0.0, False) if config is None else spent_by(store, config, data.sample)
-        lines.append(_line(name, data, values, curve, _chosen(curve, config, saved.get(name)), spent, seed))
+        lines.append(_make_line(name, data, values, curve, _choose_point(curve, config, saved.get(name)), spent, seed))
     lines.sort(key=lambda line: (line.baseline, -(line.auroc.value or 0.0)))
-    leader = _leader(lines)
+    leader = _find_leader(lines)
     return Scoreboard(
         sample,
         len(data.rows),
@@ -150,11 +150,11 @@ def scoreboard(store: Store, *, sample: str | None = None, seed: int = 0) -> Sco
         tuple(lines),
         silent,
         leader,
-        tuple(_against(data, scores, flag_when, leader, lines, seed)) if leader else (),
+        tuple(_compare_leader(data, scores, flag_when, leader, lines, seed)) if leader else (),
     )
 
 
-def _line(
+def _make_line(
     name: str, data: ScoreMatrix, values: Floats, curve: Sweep, point: AtPoint | None, spent: Spent, seed: int
 ) -> Line:
     ranks = rank_with_intervals(
@@ -189,19 +189,19 @@ def title_of(name: str) -> str:
     return "Answer length" if name == LENGTH else registry.get(name).title
 
 
-def _chosen(curve: Sweep, config: Config | None, saved: SavedPoint | None) -> AtPoint | None:
+def _choose_point(curve: Sweep, config: Config | None, saved: SavedPoint | None) -> AtPoint | None:
     """The saved threshold where it is of the same configuration, else what the default policy chooses here."""
     if curve.missing:
         return None
     other = False
     if saved is not None and config is not None:
         if saved.config_id == config.id:
-            return _at(curve, saved.point, saved=True)
+            return _measure_at(curve, saved.point, saved=True)
         other = True
-    return _at(curve, choose(curve, DEFAULT), saved=False, other=other)
+    return _measure_at(curve, choose(curve, DEFAULT), saved=False, other=other)
 
 
-def _at(curve: Sweep, point: OperatingPoint, *, saved: bool, other: bool = False) -> AtPoint:
+def _measure_at(curve: Sweep, point: OperatingPoint, *, saved: bool, other: bool = False) -> AtPoint:
     """A chosen point as the scoreboard's labels measure it."""
     measured = figures(curve, point.threshold)
     return AtPoint(
@@ -218,18 +218,18 @@ def _at(curve: Sweep, point: OperatingPoint, *, saved: bool, other: bool = False
     )
 
 
-def _clusters(data: ScoreMatrix) -> Ints:
+def _number_clusters(data: ScoreMatrix) -> Ints:
     """The group of every row, numbered."""
     return Units.among(data.groups).of
 
 
-def _lengths(store: Store, data: ScoreMatrix) -> Floats:
+def _measure_lengths(store: Store, data: ScoreMatrix) -> Floats:
     """The answers' lengths in characters: the longer, the more suspicious."""
     lengths = store.traces.answer_lengths()
     return np.array([lengths.get(row.pk, np.nan) for row in data.rows], dtype=np.float64)
 
 
-def _why_silent(store: Store, data: ScoreMatrix, name: str) -> str | Silence:
+def _explain_silence(store: Store, data: ScoreMatrix, name: str) -> str | Silence:
     if name == LENGTH or not data.rows:
         return Silence.NO_LABELS
     sample = data.sample.name if data.sample else None
@@ -237,13 +237,13 @@ def _why_silent(store: Store, data: ScoreMatrix, name: str) -> str | Silence:
     return next(iter(reasons), Silence.REFUSALS)
 
 
-def _leader(lines: Sequence[Line]) -> str | None:
+def _find_leader(lines: Sequence[Line]) -> str | None:
     able = [line for line in lines if not line.baseline and line.auroc.value is not None]
     most = [line for line in able if line.scored >= HALF * line.n] or able
     return max(most, key=lambda line: line.auroc.value or 0.0).name if most else None
 
 
-def _against(
+def _compare_leader(
     data: ScoreMatrix,
     scores: Mapping[str, Floats],
     flag_when: Mapping[str, FlagWhen],
@@ -252,10 +252,10 @@ def _against(
     seed: int,
 ) -> list[Against]:
     """The leader against the next best detector and each baseline, all turned so that more is more suspicious."""
-    second = _leader([line for line in lines if line.name != leader])
+    second = _find_leader([line for line in lines if line.name != leader])
     others = [*([second] if second else []), *(line.name for line in lines if line.baseline)]
     turned = {name: values if flag_when[name] == "above" else -values for name, values in scores.items()}
-    units = _clusters(data)
+    units = _number_clusters(data)
     results = []
     for other in others:
         both = np.isfinite(turned[leader]) & np.isfinite(turned[other])

@@ -105,7 +105,7 @@ def registry(store: Store, *, by: str = "model", sample: str | Sequence[str] | N
     if by != "model" and {span.value for span in spans} <= {NONE}:
         raise BadInput(f"no trace carries {by!r}; there are: {', '.join(offered(store))}")
     total = sum(span.traces for span in spans)
-    shares = _prevalences(drawn, rows, store.traces.labelled_values(by))
+    shares = _measure_prevalences(drawn, rows, store.traces.labelled_values(by))
     unlabelled = (0, 0, Interval(None))
     values = [
         Seen(
@@ -123,18 +123,18 @@ def registry(store: Store, *, by: str = "model", sample: str | Sequence[str] | N
     values.sort(key=lambda value: (value.first is not None, value.first and value.first.timestamp()), reverse=True)
     counts = store.traces.values_per_day(by, [value.name for value in values])
     days = {value.name: counts[value.name] for value in values if value.name in counts}
-    per = _period(days)
+    per = _choose_period(days)
     uneven = loading.uneven_labels(store, drawn)
     return Registry(
         by,
         tuple(values),
         max(0, len(spans) - MOST),
         per,
-        {name: _in_periods(counts, per) for name, counts in days.items()},
+        {name: _count_by_period(counts, per) for name, counts in days.items()},
         release.version if release else None,
         drawn.name if drawn else None,
         uneven,
-        NoStep("uneven labels") if uneven else _step(values),
+        NoStep("uneven labels") if uneven else _compare_newest(values),
     )
 
 
@@ -152,12 +152,12 @@ def difference(newer: Interval, older: Interval) -> Interval:
     return Interval(*(None if np.isnan(figure) else float(figure) for figure in figures))
 
 
-def _period(days: Mapping[str, Mapping[date, int]]) -> Literal["day", "week"]:
+def _choose_period(days: Mapping[str, Mapping[date, int]]) -> Literal["day", "week"]:
     every = [day for counts in days.values() for day in counts]
     return "week" if every and max(every) - min(every) > LONG else "day"
 
 
-def _in_periods(days: Mapping[date, int], per: Literal["day", "week"]) -> dict[date, int]:
+def _count_by_period(days: Mapping[date, int], per: Literal["day", "week"]) -> dict[date, int]:
     """By day, or by the Monday of the ISO week."""
     counts: Counter[date] = Counter()
     for day, n in days.items():
@@ -165,7 +165,7 @@ def _in_periods(days: Mapping[date, int], per: Literal["day", "week"]) -> dict[d
     return dict(sorted(counts.items()))
 
 
-def _prevalences(
+def _measure_prevalences(
     drawn: Sample | None, rows: Sequence[Row], values: Mapping[int, str]
 ) -> dict[str, tuple[int, int, Interval]]:
     """(labels, hallucinated, share hallucinated) of each value.
@@ -184,7 +184,7 @@ def _prevalences(
     return prevalences
 
 
-def _step(values: Sequence[Seen]) -> Step | NoStep:
+def _compare_newest(values: Sequence[Seen]) -> Step | NoStep:
     """The newest labelled value against the one before it; `values` are newest first."""
     labelled = [value for value in values if value.labels and value.first is not None and value.name != NONE]
     if len(labelled) < 2:

@@ -90,7 +90,7 @@ def plan(store: Store, *, sample: str | Sequence[str] | None = None, params: Map
     for name in params or {}:
         if not any(due.detector and name in registry.config_of(due.detector) for due in detectors):
             raise BadInput(f"none of {', '.join(file.detectors)} has a parameter {name!r}; `detectors` lists them")
-    drawn = loading.resolve_sample(store, sample or _samples_that_count(store, release, file))
+    drawn = loading.resolve_sample(store, sample or _choose_samples(store, release, file))
     rows = loading.gold_rows(store, NOBODY, drawn)
     flagged_only = set() if drawn else store.labels.of_flagged_only()
     models = {row.model for row in rows if row.model and row.pk not in flagged_only} - set(file.data.models)
@@ -124,7 +124,7 @@ def queue(store: Store, plan: Plan, *, budget: float | None = None) -> Run | Non
     return store.runs.queue(specs, scope, options=options, now=detect.utc_now()) if specs else None
 
 
-def _samples_that_count(store: Store, release: Release, file: ThresholdsFile) -> list[str] | None:
+def _choose_samples(store: Store, release: Release, file: ThresholdsFile) -> list[str] | None:
     """The samples whose labels count: the release's, or the newest where it is newer; None for every label."""
     released = [name for name in history.sample_names(file.data) if store.samples.get(name)]
     guides = (sample for sample in store.samples.list() if speaks_for_all(sample) and _definite(store, sample) >= FEW)
@@ -165,9 +165,9 @@ def differences(entry: DetectorEntry, config: Config) -> tuple[str, ...]:
     pairs.append(("revision", entry.revision or "none", config.revision or "none"))
     for name in sorted({*entry.params, *config.params}):
         pairs.append((name, entry.params.get(name, "none"), config.params.get(name, "none")))
-    return tuple(f"{name} {_short(before)} → {_short(after)}" for name, before, after in pairs if before != after)
+    return tuple(f"{name} {_shorten(before)} → {_shorten(after)}" for name, before, after in pairs if before != after)
 
 
-def _short(value: Any) -> str:
+def _shorten(value: Any) -> str:
     text = str(value)
     return text if len(text) <= 40 else f"{text[:24]}…{text[-12:]}"

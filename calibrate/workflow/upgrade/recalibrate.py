@@ -94,9 +94,9 @@ def redo(store: Store, plan: Plan, *, policy: str = SAME) -> tuple[Redone, ...]:
 
 def look(store: Store, plan: Plan, redone: Sequence[Redone], *, by: str, now: datetime) -> Outcome:
     """Work out what a release of the new points would hold and change. Stores nothing."""
-    request = _request(plan, by=by)
+    request = _make_request(plan, by=by)
     left_out = tuple(sorted(set(plan.file.ensembles) - set(request.ensembles)))
-    proposed = _proposed(store, redone, by=by, now=now)
+    proposed = _make_proposals(store, redone, by=by, now=now)
     if not proposed:
         return Outcome(plan, tuple(redone), None, (), None, left_out)
     points = {**store.points.latest(), **proposed}
@@ -136,8 +136,8 @@ def release(
     newest = store.releases.list(limit=1)[0].version
     if newest != plan.release.version:
         raise BadInput(f"version {newest} was released in the meantime: look at what it changed, then go on")
-    request = _request(plan, note=note, reason=reason, by=by)
-    proposed = _proposed(store, outcome.redone, by=by, now=now)
+    request = _make_request(plan, note=note, reason=reason, by=by)
+    proposed = _make_proposals(store, outcome.redone, by=by, now=now)
     points = {**store.points.latest(), **proposed}
     if approval:
         result: Release | Proposal = approving.propose(store, request, now=now, expect=newest + 1, points=points)
@@ -148,7 +148,7 @@ def release(
     return result
 
 
-def _proposed(store: Store, redone: Sequence[Redone], *, by: str, now: datetime) -> dict[str, SavedPoint]:
+def _make_proposals(store: Store, redone: Sequence[Redone], *, by: str, now: datetime) -> dict[str, SavedPoint]:
     """The new points, not saved yet."""
     return {
         row.due.name: operating_points.saved_point(store, row.after, row.point, by=by, now=now)
@@ -158,7 +158,7 @@ def _proposed(store: Store, redone: Sequence[Redone], *, by: str, now: datetime)
 
 
 def _redo(store: Store, plan: Plan, due: Due, policy: Policy | None) -> Redone:
-    before = _before(store, plan, due)
+    before = _load_old_scores(store, plan, due)
     stood = figures(before.sweep, due.entry.threshold) if before and not before.sweep.missing else None
     if due.config is None:
         return Redone(due, before, None, stood, None, Stays("cannot run", error=str(due.missing)))
@@ -166,15 +166,15 @@ def _redo(store: Store, plan: Plan, due: Due, policy: Policy | None) -> Redone:
     if due.entry.strength == "certified" and not due.changes and policy is None:
         return Redone(due, before, after, stood, None, Stays("certificate holds"))
     try:
-        point = _point(store, after, policy or parse(due.entry.policy), due.entry.strength)
+        point = _choose_point(store, after, policy or parse(due.entry.policy), due.entry.strength)
     except BadInput as error:
         return Redone(due, before, after, stood, None, Stays("no choice", error=str(error)))
     if not point.feasible:
         return Redone(due, before, after, stood, None, Stays("unmet", nearest=point))
-    return Redone(due, before, after, stood, point, None, _remark(due, point))
+    return Redone(due, before, after, stood, point, None, _find_remark(due, point))
 
 
-def _point(store: Store, data: Evidence, policy: Policy, stood: Strength) -> OperatingPoint:
+def _choose_point(store: Store, data: Evidence, policy: Policy, stood: Strength) -> OperatingPoint:
     """Choose a point with the guarantee of its entry; for a certified one a bound if the labels allow it, else
     measured.
     """
@@ -185,13 +185,13 @@ def _point(store: Store, data: Evidence, policy: Policy, stood: Strength) -> Ope
     return point if point.feasible or stood == "bounded" else operating_points.choose_point(data, policy)
 
 
-def _remark(due: Due, point: OperatingPoint) -> Literal["certificate lost", "set by hand"] | None:
+def _find_remark(due: Due, point: OperatingPoint) -> Literal["certificate lost", "set by hand"] | None:
     if due.entry.strength == "certified":
         return "certificate lost"
     return "set by hand" if due.changes and point.policy.startswith("manual") else None
 
 
-def _before(store: Store, plan: Plan, due: Due) -> Evidence | None:
+def _load_old_scores(store: Store, plan: Plan, due: Due) -> Evidence | None:
     """The same labels with the scores that the release was made with."""
     config = regression_guard.config_of(store, due.name, due.entry) if due.name in registry.names() else None
     if config is None:
@@ -200,7 +200,7 @@ def _before(store: Store, plan: Plan, due: Due) -> Evidence | None:
     return data if any(row.value is not None for row in data.rows) else None
 
 
-def _request(plan: Plan, *, note: str = "", reason: str = "", by: str) -> ReleaseRequest:
+def _make_request(plan: Plan, *, note: str = "", reason: str = "", by: str) -> ReleaseRequest:
     """All that is live, without ensembles that were made from scores which have changed."""
     changed = {due.name for due in plan.upgraded}
     ensembles = [name for name, entry in plan.file.ensembles.items() if not changed & set(entry.members)]

@@ -56,13 +56,13 @@ def drift(
     """
     if seed < 0:
         raise BadInput(f"a seed is a whole number, 0 or more, not {seed}")
-    release = _release(store, version)
+    release = _read_release(store, version)
     file = read_release(release)
-    entries = _entries(file, detectors)
+    entries = _select_entries(file, detectors)
     began = releases_alike(store, release)[-1].released_at
     since = since or (began if began < release.released_at else None)
     live = TraceFilter(since=since or release.released_at, undated=False)
-    before = _before(store, release, file, live)
+    before = _find_window_before(store, release, file, live)
     traces = store.traces.facet(live, "model")
     total = sum(traces.values())
     models = [name for name, n in traces.items() if n >= MIN_SHARE * total][:MODELS]
@@ -75,7 +75,7 @@ def drift(
     ]
     compared = [_look(store, pair, before, live, now=now, seed=seed, cap=cap, tests=3 * len(pairs)) for pair in pairs]
     moved = iter(judge_shifts([pair.shift for pair in compared if pair.shift is not None]))
-    lines = tuple(_line(pair, next(moved) if pair.shift else None, traces[pair.pair.model]) for pair in compared)
+    lines = tuple(_make_line(pair, next(moved) if pair.shift else None, traces[pair.pair.model]) for pair in compared)
     return Report(
         version=release.version,
         released_at=release.released_at,
@@ -121,7 +121,7 @@ class _Compared:
     shift: Shift | None = None
 
 
-def _release(store: Store, version: int | None) -> Release:
+def _read_release(store: Store, version: int | None) -> Release:
     if version is None:
         newest = store.releases.list()
         if not newest:
@@ -129,11 +129,11 @@ def _release(store: Store, version: int | None) -> Release:
         return newest[0]
     release = store.releases.get(version)
     if release is None:
-        raise BadInput(f"there is no release {version}; the newest is {_release(store, None).version}")
+        raise BadInput(f"there is no release {version}; the newest is {_read_release(store, None).version}")
     return release
 
 
-def _entries(file: ThresholdsFile, names: Collection[str] | None) -> Mapping[str, DetectorEntry]:
+def _select_entries(file: ThresholdsFile, names: Collection[str] | None) -> Mapping[str, DetectorEntry]:
     """The detectors that the release asks, or those of them that are wanted."""
     entries = {rule.detector: file.detectors[rule.detector] for rule in file.rules}
     for name in names or ():
@@ -142,7 +142,7 @@ def _entries(file: ThresholdsFile, names: Collection[str] | None) -> Mapping[str
     return {name: entry for name, entry in entries.items() if names is None or name in names}
 
 
-def _before(store: Store, release: Release, file: ThresholdsFile, live: TraceFilter) -> TraceFilter:
+def _find_window_before(store: Store, release: Release, file: ThresholdsFile, live: TraceFilter) -> TraceFilter:
     """The window the release was made on: the one its file names, else its sample's, else all there was; as far as the
     live window has none of it."""
     window, sample = file.data.window, store.samples.get(file.data.sample) if file.data.sample else None
@@ -158,14 +158,14 @@ def _look(
 ) -> _Compared:
     """Both windows of a detector on a model, compared where they can be."""
     entry, rng = pair.entry, np.random.default_rng([seed, *f"{pair.name} {pair.model}".encode()])
-    config = _config(store, pair, now)
+    config = _find_config(store, pair, now)
     stale = _stale(store, pair, now)
     releases_alike = entry.sampling.only_when if entry.sampling else {}
     windows = [replace(window, attributes={**window.attributes, **releases_alike}) for window in (before, live)]
     windows[0] = replace(windows[0], models=pair.instead or (pair.model,))
     windows[1] = replace(windows[1], models=(pair.model,))
     coverage = [
-        _coverage(store, config, window, sampled=entry.sampling is not None and entry.sampling.rate < 1)
+        _measure_coverage(store, config, window, sampled=entry.sampling is not None and entry.sampling.rate < 1)
         for window in windows
     ]
     compared = _Compared(pair, None, stale, scored=coverage[1].scored)
@@ -177,7 +177,7 @@ def _look(
         gap = Gap(DriftState.PARTLY_SCORED, partly.traces, partly.scored, live=partly is coverage[1])
         return replace(compared, gap=gap)
     drawn = [
-        _window(store.coverage.draw(config.id, where, cap, rng=rng, random=window.random))
+        _make_window(store.coverage.draw(config.id, where, cap, rng=rng, random=window.random))
         for where, window in zip(windows, coverage, strict=True)
     ]
     shift = compare_windows(
@@ -196,7 +196,7 @@ class _Coverage:
     partly: bool = False
 
 
-def _coverage(store: Store, config: Config, where: TraceFilter, *, sampled: bool) -> _Coverage:
+def _measure_coverage(store: Store, config: Config, where: TraceFilter, *, sampled: bool) -> _Coverage:
     scored = store.coverage.count(config.id, where)
     refused = store.coverage.count_refusals(config.id, where)
     traces = store.traces.count(where)
@@ -206,11 +206,11 @@ def _coverage(store: Store, config: Config, where: TraceFilter, *, sampled: bool
     return _Coverage(traces, scored, random=True, partly=random < ENOUGH)
 
 
-def _window(drawn: DrawnScores) -> Window:
+def _make_window(drawn: DrawnScores) -> Window:
     return Window(drawn.scores, cluster_codes(drawn.groups))
 
 
-def _config(store: Store, pair: _Pair, now: datetime) -> Config:
+def _find_config(store: Store, pair: _Pair, now: datetime) -> Config:
     entry = pair.entry
     return store.scores.config(pair.name, entry.version, entry.params, entry.revision, now=now)
 
@@ -229,9 +229,9 @@ def _stale(store: Store, pair: _Pair, now: datetime) -> StaleBaseline | None:
     return StaleBaseline(Stale.OLD, age.days) if age > OLD else None
 
 
-def _line(compared: _Compared, moved: Moved | None, traces: int) -> DetectorDrift:
+def _make_line(compared: _Compared, moved: Moved | None, traces: int) -> DetectorDrift:
     pair, shift = compared.pair, compared.shift
-    state, stale = _state(compared, moved), compared.baseline
+    state, stale = _judge_state(compared, moved), compared.baseline
     if stale is None and moved is not None and moved.scores and pair.name == "entropy_z":
         stale = StaleBaseline(Stale.MOVED)
     return DetectorDrift(
@@ -249,7 +249,7 @@ def _line(compared: _Compared, moved: Moved | None, traces: int) -> DetectorDrif
         compared_before=len(compared.before.scores),
         shift=shift,
         moved=moved,
-        bins=_bins(compared.before.scores, compared.now.scores) if shift else None,
+        bins=_make_bins(compared.before.scores, compared.now.scores) if shift else None,
         gap=compared.gap,
         baseline=stale,
         prevalence=_prevalence(pair.entry, compared) if shift else None,
@@ -257,7 +257,7 @@ def _line(compared: _Compared, moved: Moved | None, traces: int) -> DetectorDrif
     )
 
 
-def _state(compared: _Compared, moved: Moved | None) -> DriftState:
+def _judge_state(compared: _Compared, moved: Moved | None) -> DriftState:
     if compared.pair.unseen:
         return DriftState.RECALIBRATE
     if compared.gap is not None:
@@ -267,7 +267,7 @@ def _state(compared: _Compared, moved: Moved | None) -> DriftState:
     return DriftState.HOLDS if compared.shift and compared.shift.p_scores is not None else DriftState.TOO_FEW
 
 
-def _bins(before: NDArray[np.float64], now: NDArray[np.float64]) -> Bins:
+def _make_bins(before: NDArray[np.float64], now: NDArray[np.float64]) -> Bins:
     """From the 0.5% to the 99.5% point of both together: a stray score does not squeeze the rest."""
     sides = [scores[~np.isnan(scores)] for scores in (before, now)]
     both = np.concatenate(sides)

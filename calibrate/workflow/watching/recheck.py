@@ -119,17 +119,17 @@ def begin(
     released, the detector is not in it, no target is known or it is not between 0 and 1, or no scored trace since the
     release is flagged that no recheck has drawn.
     """
-    release, entry = _entry(store, detector, version)
+    release, entry = _find_entry(store, detector, version)
     if labels < 1:
         raise BadInput(f"--labels {labels} draws nothing: ask for {AT_LEAST} or more")
     if target is not None:
-        _target(detector, entry, target)
+        _choose_target(detector, entry, target)
     under_way = open_one(store, detector, version=release.version, model=model)
-    if under_way is not None and not _superseded(store, under_way, now):
+    if under_way is not None and not _is_superseded(store, under_way, now):
         return under_way
     models = (model,) if model is not None else ()
     plan = Plan(
-        target=_target(detector, entry, target),
+        target=_choose_target(detector, entry, target),
         alpha=ALPHA,
         threshold=entry.threshold,
         flag_when=entry.flag_when,
@@ -141,7 +141,7 @@ def begin(
     )
     config = store.scores.config(detector, entry.version, entry.params, entry.revision, now=now)
     name = f"{detector}-recheck-v{release.version}-{len(store.rechecks.of(detector, version=release.version)) + 1}"
-    apart = _drawn(store, detector, release, model)
+    apart = _find_drawn(store, detector, release, model)
     # There already after a start that was cut short.
     drawn = store.samples.get(name) or _draw(store, name, plan, config, now, apart=apart)
     return store.rechecks.begin(
@@ -185,10 +185,10 @@ def fallen(store: Store, version: int) -> tuple[State, ...]:
 
 def state(store: Store, recheck: Recheck, *, now: datetime) -> State:
     """Work out where a recheck stands. Once it is decided, the outcome is stored and does not change."""
-    plan, sample = plan_of(recheck), _sample(store, recheck)
+    plan, sample = plan_of(recheck), _find_sample(store, recheck)
     rows = store.scores.members(recheck.config_id, recheck.sample_id)
     kept_labels = recheck.outcome["labels"] if recheck.outcome else None
-    row = _unbroken(rows) if kept_labels is None else [_Label(pk, verdict) for pk, verdict in kept_labels]
+    row = _take_unbroken(rows) if kept_labels is None else [_Label(pk, verdict) for pk, verdict in kept_labels]
     verdicts = [_VERDICTS[label.verdict] for label in row if not label.repeat]
     at = standing(verdicts, plan.target, alpha=plan.alpha, rng=np.random.default_rng([plan.seed, len(verdicts)]))
     if recheck.outcome is None and at.decision != "go on":
@@ -246,29 +246,29 @@ class _Label:
 _VERDICTS = {"hallucinated": True, "clean": False, "unsure": None, "disputed": None}
 
 
-def _unbroken(rows: Sequence[Row]) -> list[_Label]:
+def _take_unbroken(rows: Sequence[Row]) -> list[_Label]:
     """The labels from the first member to the first one without."""
     row = list(takewhile(lambda each: each.gold is not None, rows))
     first = set(first_of_each([each.group for each in row], len(row)))
     return [_Label(each.pk, str(each.gold), repeat=place not in first) for place, each in enumerate(row)]
 
 
-def _superseded(store: Store, recheck: Recheck, now: datetime) -> bool:
+def _is_superseded(store: Store, recheck: Recheck, now: datetime) -> bool:
     """Whether all traces of a recheck are labelled, nothing is decided, and newer traffic is there; it is then over."""
     at = state(store, recheck, now=now)
     if not at.exhausted:
         return False
-    release, _ = _entry(store, recheck.detector, recheck.version)
-    apart = _drawn(store, recheck.detector, release, at.plan.model)
+    release, _ = _find_entry(store, recheck.detector, recheck.version)
+    apart = _find_drawn(store, recheck.detector, release, at.plan.model)
     if not samples.flagged_pool(store, Cut(recheck.config_id, at.plan.threshold, apart), at.plan.where, fresh=False):
         return False
     rows = store.scores.members(recheck.config_id, recheck.sample_id)
-    labels = [(each.pk, each.verdict) for each in _unbroken(rows) if not each.repeat]
+    labels = [(each.pk, each.verdict) for each in _take_unbroken(rows) if not each.repeat]
     store.rechecks.finish(recheck.id, {"decision": "go on", "labels": labels}, now=now)
     return True
 
 
-def _drawn(store: Store, detector: str, release: Release, model: str | None) -> tuple[int, ...]:
+def _find_drawn(store: Store, detector: str, release: Release, model: str | None) -> tuple[int, ...]:
     """The samples of the rechecks there were on the same terms: a new one is of other traces. What is left after them
     is as random as they were."""
     versions = {recheck.version for recheck in releases_alike(store, release)}
@@ -276,7 +276,7 @@ def _drawn(store: Store, detector: str, release: Release, model: str | None) -> 
     return tuple(recheck.sample_id for recheck in rechecks if recheck.plan["model"] == model)
 
 
-def _entry(store: Store, detector: str, version: int | None) -> tuple[Release, DetectorEntry]:
+def _find_entry(store: Store, detector: str, version: int | None) -> tuple[Release, DetectorEntry]:
     releases = store.releases.list()
     release = next((row for row in releases if version in (None, row.version)), None)
     if release is None:
@@ -289,7 +289,7 @@ def _entry(store: Store, detector: str, version: int | None) -> tuple[Release, D
     return release, file.detectors[detector]
 
 
-def _target(detector: str, entry: DetectorEntry, chosen: float | None) -> float:
+def _choose_target(detector: str, entry: DetectorEntry, chosen: float | None) -> float:
     """The precision to hold: the one chosen, else the guaranteed one, else the target of the policy."""
     target = chosen if chosen is not None else promised_precision(entry)
     if target is None:
@@ -323,5 +323,5 @@ def _draw(store: Store, name: str, plan: Plan, config: Config, now: datetime, *,
     )
 
 
-def _sample(store: Store, recheck: Recheck) -> Sample:
+def _find_sample(store: Store, recheck: Recheck) -> Sample:
     return next(sample for sample in store.samples.list() if sample.id == recheck.sample_id)

@@ -80,7 +80,7 @@ class Watcher:
         self._store, self._where, self._now = store, where, now
         self._offer = offer
         if pinned is not None:
-            _belongs(store, pinned)
+            _check_belongs(store, pinned)
         self._pinned = pinned is not None
         self._workspace = detect.workspace_of(store)
         self._take(pinned or newest(store))
@@ -143,7 +143,7 @@ class Watcher:
     def _decide(self, pks: Sequence[int], look: Look) -> None:
         contents = dict(pair for chunk in self._store.traces.hashes(pks) for pair in chunk)
         traces = dict(zip(pks, self._store.traces.load(pks), strict=True))
-        for batch in _without_twins(pks, contents):
+        for batch in _split_twins(pks, contents):
             hashes = {traces[pk].id: contents[pk] for pk in batch}
             scored = self._score([traces[pk] for pk in batch], hashes, look)
             self._keep(dict(zip(batch, scored, strict=True)), look)
@@ -152,9 +152,9 @@ class Watcher:
         """The scores of these traces ({id: content hash}); what the store has is taken, what it has not is kept."""
         stored: set[tuple[str, str]] = set()
 
-        def look_up(name: str, wanted: Sequence[Trace]) -> list[Score | None]:
-            scores_of = self._store.scores.reusable(self._config(name), [contents[trace.id] for trace in wanted])
-            rows = [(trace.id, scores_of.get(contents[trace.id])) for trace in wanted]
+        def look_up(name: str, batch: Sequence[Trace]) -> list[Score | None]:
+            scores_of = self._store.scores.reusable(self._config(name), [contents[trace.id] for trace in batch])
+            rows = [(trace.id, scores_of.get(contents[trace.id])) for trace in batch]
             stored.update((name, trace_id) for trace_id, score in rows if score)
             return [replace(score, trace_id=trace_id) if score else None for trace_id, score in rows]
 
@@ -168,7 +168,7 @@ class Watcher:
             self._store.scores.save(self._config(name), pairs, now=self._now())
         look.reused += len(stored)
         look.computed += sum(map(len, fresh.values()))
-        return [_Scored(trace_scores, _owed(trace_scores, stored)) for trace_scores in scored]
+        return [_Scored(trace_scores, _find_owed(trace_scores, stored)) for trace_scores in scored]
 
     def _config(self, name: str) -> int:
         """The key of the scores that the release was made from."""
@@ -190,7 +190,9 @@ class Watcher:
             else:
                 decisions[pk] = decision
         now = self._now()
-        new = self._store.decisions.keep([_decided(pk, scored[pk].scored, row, now) for pk, row in decisions.items()])
+        new = self._store.decisions.keep(
+            [_make_decision(pk, scored[pk].scored, row, now) for pk, row in decisions.items()]
+        )
         for pk, decision in decisions.items():
             look.tiers[decision.tier] += 1
             if self._offer and pk in new and self._is_news(pk, decision):
@@ -220,8 +222,8 @@ def newest(store: Store) -> ThresholdsFile:
     return read_release(rows[0])
 
 
-def _belongs(store: Store, file: ThresholdsFile) -> None:
-    """Decisions are kept under a release's number: another file of that number would put words in its mouth."""
+def _check_belongs(store: Store, file: ThresholdsFile) -> None:
+    """Refuse a file that is not the stored release of its number, because decisions are stored under that number."""
     row = store.releases.get(file.version)
     if row is None or read_release(row) != file:
         raise BadInput(
@@ -230,16 +232,20 @@ def _belongs(store: Store, file: ThresholdsFile) -> None:
         )
 
 
-def _without_twins(pks: Sequence[int], contents: dict[int, str]) -> Iterable[Sequence[int]]:
-    """The first trace of every content, then the others, which find its scores kept."""
+def _split_twins(pks: Sequence[int], contents: dict[int, str]) -> Iterable[Sequence[int]]:
+    """Put the first trace of every content before the others, which then find its scores stored."""
     first = {content: pk for pk, content in reversed([(pk, contents[pk]) for pk in pks])}
     leaders = [pk for pk in pks if first[contents[pk]] == pk]
     others = [pk for pk in pks if first[contents[pk]] != pk]
     return filter(None, (leaders, others))
 
 
-def _owed(scored: Scored, stored: Container[tuple[str, str]]) -> dict[str, str]:
-    """`there` are the (detector, trace id) whose score the store had: of what it was run on, not of this machine."""
+def _find_owed(scored: Scored, stored: Container[tuple[str, str]]) -> dict[str, str]:
+    """Say by detector why a score is missing that another look could make.
+
+    `stored`: the (detector, trace id) pairs whose score came from the store, which this machine did not have to
+    compute.
+    """
     return {
         name: score.reason or "no reason given"
         for name, score in scored.scores.items()
@@ -247,7 +253,7 @@ def _owed(scored: Scored, stored: Container[tuple[str, str]]) -> dict[str, str]:
     }
 
 
-def _decided(pk: int, scored: Scored, decision: Decision, now: datetime) -> StoredDecision:
+def _make_decision(pk: int, scored: Scored, decision: Decision, now: datetime) -> StoredDecision:
     scores = {name: score.value for name, score in scored.scores.items()}
     return StoredDecision(
         pk, decision.version, decision.verdict, decision.tier, decision.flags, decision.reasons, scores, now

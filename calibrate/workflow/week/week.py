@@ -79,7 +79,7 @@ def week(store: Store, *, name: str, labeller: str, now: datetime) -> Week:
         unknown_models=unknown_models(store, releases[0]) if releases else (),
         next="import",
     )
-    return replace(state, next=_next(state))
+    return replace(state, next=_find_next_step(state))
 
 
 def silent(run: Run) -> tuple[str, ...]:
@@ -93,7 +93,7 @@ def monday(now: datetime) -> datetime:
     return datetime.combine(day - timedelta(days=day.weekday()), time(), UTC)
 
 
-def _next(state: Week) -> Step:
+def _find_next_step(state: Week) -> Step:
     """The first step of the loop that is not done for the newest sample."""
     if not state.traces:
         return "import"

@@ -10,6 +10,7 @@ from typing import Any, Self
 from calibrate import settings
 from calibrate.cli import Answer
 from calibrate.cli.common import now, open_store, parse_pairs, thresholds_path, user
+from calibrate.cli.output import table
 from calibrate.cli.progress import progress
 from calibrate.errors import BadInput, TouchstoneError
 from calibrate.report import numbers
@@ -17,6 +18,8 @@ from calibrate.report.sentences import impact as impacts
 from calibrate.report.sentences import recalibration
 from calibrate.report.sentences.labels import uneven
 from calibrate.report.sentences.release import unannounced
+from calibrate.report.tables.column import cells
+from calibrate.report.tables.recalibration import ON_TERMINAL
 from calibrate.types import Interval, Strength
 from calibrate.workflow.detection import detect
 from calibrate.workflow.releasing.announce import announce
@@ -151,15 +154,12 @@ def _sentences(outcome: step.Outcome) -> Iterator[str]:
     )
     if plan.uneven:
         yield f"caution: {uneven(plan.uneven)}."
+    yield table(cells(ON_TERMINAL, outcome.redone))
     for redone in outcome.redone:
-        if redone.point is None:
-            yield f"{redone.due.name} stays as it is: {recalibration.stays(redone)}"
-            continue
-        old, new = redone.due.entry, redone.point
-        limit = numbers.limit(new.threshold, new.flag_when)
-        yield f"{redone.due.name}: {old.limit} → {limit} ({new.policy}, {new.strength}); {_measured(redone)}"
+        if why := recalibration.stays(redone):
+            yield f"{redone.due.name} stays as it is: {why}"
         if remark := recalibration.remark(redone):
-            yield f"  {remark}"
+            yield f"{redone.due.name}: {remark}"
     if outcome.impact:
         yield impacts.summary(outcome.impact)
     yield from (f"Worse: {impacts.worse(check)}" for check in outcome.worse)
@@ -167,14 +167,3 @@ def _sentences(outcome: step.Outcome) -> Iterator[str]:
         f"the ensemble {name} was made from scores that have changed, and is left out: make it again and save it"
         for name in outcome.left_out
     )
-
-
-def _measured(redone: step.Redone) -> str:
-    """Say precision and recall before and after, on the same labels."""
-    parts = []
-    for figure in ("precision", "recall"):
-        before = getattr(redone.stood, figure).value if redone.stood else None
-        after = getattr(redone.point, figure).value
-        shown = ["unknown" if value is None else numbers.share(value) for value in (before, after)]
-        parts.append(f"{figure} {' → '.join(shown)}")
-    return ", ".join(parts)

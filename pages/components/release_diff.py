@@ -8,11 +8,9 @@ from typing import Any
 
 import streamlit as st
 
-from calibrate.errors import TouchstoneError
 from calibrate.report.numbers import count, number, share
 from calibrate.report.sentences import figures as wording
 from calibrate.report.sentences import impact as sentences
-from calibrate.stats.choosing.policy import parse
 from calibrate.thresholds import Change, diff
 from calibrate.thresholds.canonical import digest_of
 from calibrate.thresholds.changes import describe_guarantee
@@ -123,17 +121,9 @@ def _value(value: Any, field: str) -> str:
     if isinstance(value, Guarantee):
         return describe_guarantee(value)
     if field == "policy":
-        return policy_in_words(value)
+        return wording.saved_policy_in_words(value)
     if isinstance(value, float):
         return f"{number(value)}"
     if isinstance(value, tuple | list):
         return ", ".join(map(str, value)) or "none"
     return "none" if value is None or value == "" else visible(str(value), 80)
-
-
-def policy_in_words(text: str) -> str:
-    """The policy in words; as it is written if this version does not know it."""
-    try:
-        return wording.policy_in_words(parse(text))
-    except TouchstoneError:
-        return visible(text, 80)

@@ -13,6 +13,7 @@ from calibrate.errors import BadInput
 from calibrate.report.numbers import about, count, day, exact_share, interval, limit, share
 from calibrate.report.sentences import figures
 from calibrate.report.sentences import release as sentences
+from calibrate.report.sentences.figures import saved_policy_in_words
 from calibrate.thresholds import files
 from calibrate.thresholds.model import ThresholdsFile
 from calibrate.types import Guarantee, Interval, OperatingPoint, Tier
@@ -23,7 +24,6 @@ from db import Store
 from db.points import SavedPoint
 from db.releases import ReleaseRequest
 from pages import shell
-from pages.components.release_diff import policy_in_words
 from pages.components.text import label, plain, visible
 
 TIERS: tuple[Tier, ...] = ("signal", "page", "off")
@@ -131,7 +131,7 @@ def _row(store: Store, saved: SavedPoint, tier: Tier) -> Tier | None:
 def _cells(store: Store, saved: SavedPoint) -> Iterator[str]:
     """The cells of a point: its limit, precision, recall, flags a day, labels."""
     point, about = saved.point, saved.data
-    yield f"**{limit(point.threshold, point.flag_when)}**  \n{_small(policy_in_words(point.policy))}"
+    yield f"**{limit(point.threshold, point.flag_when)}**  \n{_small(saved_policy_in_words(point.policy))}"
     yield _precision(point, saved.point.guarantee)
     yield _figure(point.recall)
     yield _flags_a_day(store, point, about.sample)

@@ -3,26 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import streamlit as st
 
-from calibrate.errors import TouchstoneError
-from calibrate.report.numbers import count, decimals, interval, limit, share
+from calibrate.report.numbers import count, decimals
 from calibrate.report.sentences import impact, recalibration
-from calibrate.report.sentences.figures import policy_in_words
 from calibrate.report.sentences.labels import uneven
-from calibrate.stats.choosing.policy import parse
-from calibrate.types import Interval
+from calibrate.report.tables.recalibration import ON_PAGE
 from calibrate.workflow.upgrade import planning
 from calibrate.workflow.upgrade import recalibrate as step
 from db import Store
 from pages import shell
+from pages.components import tables
 from pages.components.charts import CONFIG, curves
-from pages.components.text import plain, visible
+from pages.components.text import plain
 
 EACH_ROW = 2
-SIDES = "On the same labels: the live threshold by the old scores, and the new one by the new scores (95% interval)"
 
 
 def load(store: Store, plan: planning.Plan, policy: str) -> step.Outcome:
@@ -56,55 +52,12 @@ def show_why(plan: planning.Plan) -> None:
 
 def show_points(outcome: step.Outcome) -> None:
     """Every detector before and after."""
-    st.dataframe([_row(redone) for redone in outcome.redone], hide_index=True, placeholder="–", column_config=_COLUMNS)
+    st.dataframe(
+        tables.frame(ON_PAGE, outcome.redone), hide_index=True, placeholder="–", column_config=tables.config(ON_PAGE)
+    )
     for redone in outcome.redone:
         if remark := recalibration.remark(redone):
             st.caption(f":material/gavel: **{plain(redone.due.name)}**: {plain(remark.replace('`', ''), 400)}.")
-
-
-def _row(redone: step.Redone) -> dict[str, Any]:
-    old = redone.due.entry
-    row: dict[str, Any] = {
-        "Detector": redone.due.name,
-        "What changed": visible(", ".join(redone.due.changes), 200) or "nothing",
-        "Flagged at": old.limit,
-        "Policy": _policy(old.policy),
-    }
-    if redone.point is None:
-        return {**row, "Flags at": "stays", "Says": visible(recalibration.stays(redone), 300)}
-    stood = (
-        redone.stood.precision if redone.stood else Interval(None),
-        redone.stood.recall if redone.stood else Interval(None),
-    )
-    return {
-        **row,
-        "Flags at": limit(redone.point.threshold, redone.point.flag_when),
-        "Policy": _policy(redone.point.policy),
-        "Precision": _pair(stood[0], redone.point.precision),
-        "Recall": _pair(stood[1], redone.point.recall),
-        "Strength": redone.point.strength,
-    }
-
-
-def _policy(text: str) -> str:
-    try:
-        return policy_in_words(parse(text))
-    except TouchstoneError:
-        return visible(text, 60)
-
-
-def _pair(before: Interval, after: Interval) -> str:
-    texts = ["–" if figure.value is None else share(figure.value) for figure in (before, after)]
-    return " → ".join(texts) + (f" ({interval(after.low, after.high)})" if after.value is not None else "")
-
-
-_COLUMNS: dict[str, Any] = {
-    "What changed": st.column_config.TextColumn(width="medium"),
-    "Flagged at": st.column_config.TextColumn(help="The live release's threshold"),
-    "Precision": st.column_config.TextColumn(help=SIDES),
-    "Recall": st.column_config.TextColumn(help=SIDES),
-    "Says": st.column_config.TextColumn(width="large"),
-}
 
 
 def show_curves(redone: Sequence[step.Redone]) -> None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from calibrate.errors import TouchstoneError
 from calibrate.orientation import SIGNS
 from calibrate.report.numbers import about, count, decimals, exact_share, number, share
 from calibrate.report.numbers import interval as interval_of
+from calibrate.sanitize import one_line
 from calibrate.stats.choosing.bounded import START, NotBounded
 from calibrate.stats.choosing.elbow import Elbow
 from calibrate.stats.choosing.policy import Policy, parse
@@ -155,6 +157,14 @@ def policy_in_words(policy: Policy) -> str:
         "manual": "set by hand",
     }
     return words.get(policy.kind, policy.kind)
+
+
+def saved_policy_in_words(text: str) -> str:
+    """Write the policy of a saved point in words; as it is written if this version does not know it."""
+    try:
+        return policy_in_words(parse(text))
+    except TouchstoneError:
+        return one_line(text, 80)
 
 
 def cautions(point: OperatingPoint) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -13,8 +14,11 @@ from sqlalchemy import func, select
 
 from calibrate.cli import main
 from calibrate.errors import BadInput
+from calibrate.report.numbers import limit, share
 from calibrate.report.sentences import recalibration
 from calibrate.report.sentences.labels import uneven
+from calibrate.report.tables.column import cells
+from calibrate.report.tables.recalibration import ON_PAGE
 from calibrate.runtime import load
 from calibrate.stats.choosing.choose import choose
 from calibrate.stats.choosing.policy import parse
@@ -99,6 +103,23 @@ def test_the_point_is_what_the_same_policy_chooses_on_the_new_scores(released: S
     assert one.stood is not None
     assert one.stood.precision.value == pytest.approx(entry.metrics.precision.value)  # the same labels, the old scores
     assert {row.pk for row in one.before.rows} == {row.pk for row in one.after.rows}
+
+
+def test_a_table_shows_both_thresholds_or_why_the_old_one_stays(released: Store) -> None:
+    (moved,) = step.redo(released, ran(released))
+    assert moved.point is not None
+    assert moved.stood is not None
+    stays = replace(moved, point=None, stays=step.Stays("certificate holds"))
+    head, *rows = cells(ON_PAGE, [moved, stays])
+    first, second = (dict(zip(head, row, strict=True)) for row in rows)
+    assert first["Flagged at"] == second["Flagged at"] == moved.due.entry.limit
+    assert first["Flags at"] == limit(moved.point.threshold, moved.point.flag_when)
+    assert first["Precision"].startswith(
+        f"{share(moved.stood.precision.value)} → {share(moved.point.precision.value)} ("
+    )
+    assert (first["Policy"], first["Says"]) == ("precision at least 70%", "–")
+    assert (second["Flags at"], second["Precision"], second["Strength"]) == ("stays", "–", "–")
+    assert second["Says"] == "nothing of it changed, and its certificate stands"
 
 
 def test_looking_keeps_nothing_and_releasing_keeps_all(released: Store, tmp_path: Path) -> None:

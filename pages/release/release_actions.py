@@ -34,11 +34,20 @@ def carried_out(does: Callable[[], Release | str | None]) -> bool:
         result = does()
         if isinstance(result, Release):
             problems = [sentences.unannounced(failure) for failure in announce(result, settings.releases())]
-            st.session_state[DONE] = result.version, release_form.place(), problems
-            st.session_state[RELEASED] = result.version
+            st.session_state[DONE] = st.session_state[RELEASED] = result.version, release_form.place(), problems
         elif result:
             st.session_state[DONE] = result
     return result is not None
+
+
+def pressed_twice(live: int) -> bool:
+    """Whether this session has just released the live version. Its result is shown again: the second press may have
+    interrupted the run that showed it."""
+    result = st.session_state.get(RELEASED)
+    if result is None or result[0] != live:
+        return False
+    st.session_state[DONE] = result
+    return True
 
 
 def release(store: Store, point_ids: Collection[int], version: int) -> None:
@@ -50,7 +59,7 @@ def release(store: Store, point_ids: Collection[int], version: int) -> None:
     def does() -> Release | str | None:
         chosen, before = release_form.chosen(store, point_ids), history.live_release(store)
         if before and not diff(before, release_form.candidate_of(store, chosen, before, shell.now())):
-            if st.session_state.get(RELEASED) == before.version:  # pressed twice
+            if pressed_twice(before.version):
                 return None
             raise BadInput(f"v{before.version} was released in the meantime, and is what you chose")
         if settings.releases().approval:
@@ -68,7 +77,7 @@ def roll_back(store: Store, version: int, live: int) -> None:
     def does() -> Release | None:
         newest = history.live_release(store)
         if newest is None or newest.version != live:
-            if newest is None or st.session_state.get(RELEASED) == newest.version:  # pressed twice
+            if newest is None or pressed_twice(newest.version):
                 return None
             raise BadInput(f"v{newest.version} was released in the meantime: look at what it changed, then go on")
         by, moment = shell.user(), shell.now()

@@ -76,7 +76,7 @@ docs: $(VENV)/ready-docs
 	@$(BIN)/python docs/make_cli_reference.py
 	@$(BIN)/python docs/make_detectors_reference.py
 	@$(BIN)/python docs/make_rooms_picture.py
-	@$(BIN)/zensical build --strict --clean
+	@$(BIN)/python -m zensical build --strict --clean
 	@$(BIN)/python docs/check_site.py site
 	@echo "The documentation is in site/index.html"
 

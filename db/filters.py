@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import sqlalchemy as sa
 from sqlalchemy import ColumnElement, Engine, func, select
+from sqlalchemy.ext.compiler import compiles
+from sqlalchemy.sql.functions import GenericFunction
 
-from calibrate.errors import BadInput
 from calibrate.types import LabelState, TraceFilter
 from db.tables import GoldRow, TraceRow
 
@@ -48,9 +51,28 @@ def value_of(by: str) -> ColumnElement[str]:
     """The value of model, operation or an attribute, as text; NONE where a trace has none."""
     if by in ("model", "operation"):
         return func.coalesce(getattr(TraceRow, by), NONE)
-    if not by or '"' in by or "\\" in by:
-        raise BadInput(f"no attribute can be called {by!r}; `traces` shows the attributes there are")
-    return func.coalesce(TraceRow.attributes[by].as_string(), NONE)
+    return func.coalesce(AttributeText(TraceRow.attributes, by), NONE)
+
+
+class AttributeText(GenericFunction[str]):
+    """The text of an attribute, whatever it is called. SQLite before 3.45 compares the key of a JSON path with the text
+    of the document, in which letters outside ASCII are escaped."""
+
+    type = sa.String()
+    inherit_cache = True
+    name = "trace_attribute"
+
+
+@compiles(AttributeText, "sqlite")
+def _on_sqlite(element: Any, compiler: Any, **options: Any) -> str:
+    document, key = (compiler.process(clause, **options) for clause in element.clauses)
+    return f"(SELECT value FROM json_each({document}) WHERE key = {key})"
+
+
+@compiles(AttributeText, "postgresql")
+def _on_postgresql(element: Any, compiler: Any, **options: Any) -> str:
+    document, key = (compiler.process(clause, **options) for clause in element.clauses)
+    return f"({document} ->> CAST({key} AS TEXT))"
 
 
 def day_of(engine: Engine) -> ColumnElement[str]:

@@ -76,7 +76,8 @@ def strings(tree: ast.AST) -> Iterator[tuple[str, int]]:
 def test_figures_come_without_sentences(path: Path) -> None:
     if "migrations" in path.parts:
         return
-    sentences = [f"{line}: {text}" for text, line in strings(ast.parse(path.read_text())) if len(text.split()) >= 4]
+    texts = [(text, line) for text, line in strings(ast.parse(path.read_text())) if not text.startswith("(SELECT ")]
+    sentences = [f"{line}: {text}" for text, line in texts if len(text.split()) >= 4]
     assert sentences == []
 
 

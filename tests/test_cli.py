@@ -391,3 +391,9 @@ def test_the_parameters_it_ships_with_are_tuned_unless_others_are_named(
     assert usual["threshold"] != other["threshold"]
     assert main(["sweep", "bleu", *plain, "--store", sqlite_url]) == 0
     assert "bleu (variant=plain)" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("verb", [["scoreboard"], ["ensemble", "logistic"], ["agreement"], ["detect", "rouge_l"]])
+def test_a_second_sample_is_refused_where_one_is_taken(verb: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([*verb, "--sample", "first", "--sample", "second", "--json"]) == 2
+    assert "not 'first' and 'second'" in json.loads(capsys.readouterr().out)["error"]

@@ -9,7 +9,7 @@ import streamlit as st
 from calibrate.report.numbers import count, decimals
 from calibrate.report.sentences import impact, recalibration
 from calibrate.report.sentences.labels import uneven
-from calibrate.report.tables.recalibration import ON_PAGE
+from calibrate.report.tables.recalibration import ON_PAGE, SAYS
 from calibrate.workflow.upgrade import planning
 from calibrate.workflow.upgrade import recalibrate as step
 from db import Store
@@ -52,8 +52,9 @@ def show_why(plan: planning.Plan) -> None:
 
 def show_points(outcome: step.Outcome) -> None:
     """Every detector before and after."""
+    columns = [column for column in ON_PAGE if column is not SAYS or any(map(SAYS.value, outcome.redone))]
     st.dataframe(
-        tables.frame(ON_PAGE, outcome.redone), hide_index=True, placeholder="–", column_config=tables.config(ON_PAGE)
+        tables.frame(columns, outcome.redone), hide_index=True, placeholder="–", column_config=tables.config(columns)
     )
     for redone in outcome.redone:
         if remark := recalibration.remark(redone):

@@ -3,9 +3,17 @@
 from __future__ import annotations
 
 import sys
-from argparse import SUPPRESS, ArgumentParser, RawDescriptionHelpFormatter, _SubParsersAction
+from argparse import (
+    SUPPRESS,
+    Action,
+    ArgumentError,
+    ArgumentParser,
+    Namespace,
+    RawDescriptionHelpFormatter,
+    _SubParsersAction,
+)
 from pathlib import Path
-from typing import NoReturn, TypeAlias
+from typing import Any, NoReturn, TypeAlias
 
 from calibrate import __version__
 from calibrate.errors import BadInput
@@ -56,10 +64,19 @@ def add_verb(verbs: Verbs, name: str, about: str) -> Parser:
     return verb
 
 
+class Once(Action):
+    """Refuse an option that is given twice, where argparse would silently take the last."""
+
+    def __call__(self, parser: ArgumentParser, args: Namespace, value: Any, option: str | None = None) -> None:
+        if getattr(args, self.dest) is not None:
+            raise ArgumentError(self, f"takes one name here, not {getattr(args, self.dest)!r} and {value!r}")
+        setattr(args, self.dest, value)
+
+
 def add_scope(verb: Parser) -> None:
     """Let a verb run on a sample, on the labelled traces or on all."""
     scope = verb.add_mutually_exclusive_group()
-    scope.add_argument("--sample", metavar="NAME")
+    scope.add_argument("--sample", action=Once, metavar="NAME")
     scope.add_argument("--labelled", action="store_true", help="every labelled trace (default)")
     scope.add_argument("--all", action="store_true", dest="everything", help="every trace of the store")
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from calibrate.cli.grammar import Parser, Verbs, add_evidence, add_verb
+from calibrate.cli.grammar import Once, Parser, Verbs, add_evidence, add_verb
 
 
 def add(verbs: Verbs) -> None:
@@ -35,7 +35,7 @@ def add(verbs: Verbs) -> None:
     verb.add_argument("--sample", action="append", metavar="NAME", help="default: all labels, or every sample")
 
     verb = add_verb(verbs, "scoreboard", "rank every detector on the same labels, beside trivial baselines")
-    verb.add_argument("--sample", metavar="NAME", help="default: every labelled trace")
+    verb.add_argument("--sample", action=Once, metavar="NAME", help="default: every labelled trace")
     verb.add_argument("--csv", metavar="FILE", help="write the table to this file as well")
     verb.add_argument("--force", action="store_true", help="--csv: replace an existing file")
 
@@ -81,7 +81,7 @@ def _add_ensemble(verbs: Verbs) -> None:
         "--thresholds", default="equal", choices=("equal", "saved"), help="k_of_n: each detector's threshold"
     )
     verb.add_argument("--budget", type=float, default=0.05, metavar="SHARE", help="of traffic to flag (default 0.05)")
-    verb.add_argument("--sample", metavar="NAME", help="default: every labelled trace")
+    verb.add_argument("--sample", action=Once, metavar="NAME", help="default: every labelled trace")
     verb.add_argument("--save", metavar="NAME", help="save it under this name")
 
 

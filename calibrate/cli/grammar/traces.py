@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from calibrate.cli.grammar import Verbs, add_verb
+from calibrate.cli.grammar import Once, Verbs, add_verb
 
 
 def add(verbs: Verbs) -> None:
@@ -48,7 +48,7 @@ def add(verbs: Verbs) -> None:
     verb = add_verb(verbs, "labels", "import labels from a JSONL or CSV file, or export them to one")
     verb.add_argument("direction", choices=("import", "export"))
     verb.add_argument("file", metavar="FILE")
-    verb.add_argument("--sample", metavar="NAME", help="export: only the labels of this sample")
+    verb.add_argument("--sample", action=Once, metavar="NAME", help="export: only the labels of this sample")
     verb.add_argument("--labels-as", metavar="NAME", help="import: the labeller of lines that name none")
     verb.add_argument("--force", action="store_true", help="export: replace an existing file")
 
@@ -61,7 +61,7 @@ def add(verbs: Verbs) -> None:
         help="show (default), decide a trace, list the labels most likely wrong, draw traces to label twice",
     )
     verb.add_argument("trace", nargs="?", metavar="TRACE_ID", help="adjudicate: the trace")
-    verb.add_argument("--sample", metavar="NAME", help="default: every labelled trace")
+    verb.add_argument("--sample", action=Once, metavar="NAME", help="default: every labelled trace")
     verb.add_argument("--verdict", choices=("clean", "hallucinated", "unsure"), help="adjudicate: its gold from now on")
     verb.add_argument("--note", metavar="TEXT", help="adjudicate: why")
     verb.add_argument("--limit", type=int, default=20, metavar="N", help="second-look: how many (default 20)")

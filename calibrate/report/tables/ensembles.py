@@ -12,7 +12,7 @@ from calibrate.types import SavedEnsemble
 
 KIND_WORDS: dict[Kind, str] = {"logistic": "Logistic", "k_of_n": "At least k flag", "cascade": "Cascade"}
 # With the kinds that older versions saved and nobody can choose any more.
-_SAVED_KINDS: dict[str, str] = dict(KIND_WORDS.items()) | {"weighted": "Mean rank", "any": "Any flags"}
+_SAVED_KINDS: dict[str, str] = dict(KIND_WORDS.items()) | {"weighted": "Weighted ranks", "any": "Any flags"}
 
 NAME = Column[SavedEnsemble]("name", "Name", lambda saved: one_line(saved.name, 100))
 KIND = Column[SavedEnsemble]("kind", "Kind", lambda saved: _SAVED_KINDS.get(saved.ensemble.kind, saved.ensemble.kind))

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from results_points import ENOUGH, decimals, figure
 
+from calibrate.report.numbers import share
 from calibrate.report.sentences.ensembles import BETTER, WORSE, against, names
-from calibrate.report.sentences.figures import percent
 from calibrate.stats.ensembles.combine import Kind, Recipe
 from calibrate.stats.ensembles.performance import Performance
 from calibrate.types import Interval
@@ -59,7 +59,7 @@ def rows_of(report: ensemble.Report) -> Iterator[Row]:
 def _cells(budget: float, row: Row) -> str:
     figures = row.figures
     return (
-        f"| {budget:.0%} | {row.title} | {percent(figures.flag_rate.value or 0.0)} | {figure(figures.precision)} "
+        f"| {budget:.0%} | {row.title} | {share(figures.flag_rate.value or 0.0)} | {figure(figures.precision)} "
         f"| {figure(figures.recall)} | {_difference(row.apart)} |"
     )
 
@@ -89,7 +89,7 @@ def _verdict(report: ensemble.Report) -> str:
     """Which kinds are shown to be better or worse than the best single detector, if any."""
     verdicts = {row.title: against(row.apart) for row in rows_of(report) if row.apart is not None}
     better, worse = ([title for title, verdict in verdicts.items() if verdict == which] for which in (BETTER, WORSE))
-    most = percent(min(1.0, report.budget * report.n / report.positives))
+    most = share(min(1.0, report.budget * report.n / report.positives))
     sentence = (
         f"At {report.budget:.0%}, which can hold at most {most} of the {report.positives:,} hallucinated, "
         f"{names(better) or 'none'} {_is(better)} shown to be better than the best single detector "

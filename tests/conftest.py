@@ -39,7 +39,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         config.hook.pytest_deselected(items=again)
         items[:] = [item for item in items if item not in set(again)]
     for item in items:
-        if "llm" in getattr(item, "fixturenames", ()):
+        if (
+            "llm" in getattr(item, "fixturenames", ())
+            or item.path.parent.name == "nli"
+            or item.path.name == "test_nli.py"
+        ):
             item.add_marker(pytest.mark.model)
         if limits := [seconds for mark, seconds in TIME_LIMITS.items() if item.get_closest_marker(mark)]:
             item.add_marker(pytest.mark.timeout(max(limits)))

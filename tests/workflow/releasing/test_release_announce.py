@@ -152,6 +152,18 @@ def test_a_webhook_that_hangs_is_given_up(server: Server, monkeypatch: pytest.Mo
     assert time.monotonic() - begun < 5  # the server holds on for 20 s
 
 
+def test_a_webhook_that_trickles_does_not_keep_the_process_alive(monkeypatch: pytest.MonkeyPatch) -> None:
+    never, before = threading.Event(), set(threading.enumerate())
+    monkeypatch.setattr(announce, "PATIENCE", 0.1)
+    monkeypatch.setattr(announce.webhook, "post", lambda *_, **__: never.wait(20))
+    (failure,) = announce.announce(row(), ReleaseSettings(webhook="http://127.0.0.1:1/"))
+    left = set(threading.enumerate()) - before
+    never.set()
+    assert failure.reason is None
+    assert left, "the message must still be under way, or nothing is tested"
+    assert all(thread.daemon for thread in left)
+
+
 def test_a_webhook_that_is_not_there_is_said(server: Server) -> None:
     (failure,) = announce.announce(row(), ReleaseSettings(webhook=f"http://127.0.0.1:1/{SECRET}"))
     said = unannounced(failure)

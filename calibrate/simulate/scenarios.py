@@ -24,6 +24,7 @@ FRESH = 20_000
 """Traces of a window, and of the fresh traffic that stage B is drawn from."""
 
 GROUP = 8  # answers that share their sources, in the clustered scenario
+BUSY = 4  # sources that stand for much of the flagged traffic
 STRICTEST = 0.0005  # share of traffic that the oracle flags at least: truth at three traces is no target
 OCTAVES = 8
 
@@ -92,7 +93,7 @@ def grid() -> Iterator[Traffic]:
 
 def stress() -> Iterator[Traffic]:
     """Shapes and conditions that a method tuned on the grid would fall over."""
-    for maker in (_plateaus, _dips, _two_detectors, _abstentions, _clusters, _noise):
+    for maker in (_plateaus, _dips, _two_detectors, _abstentions, _clusters, _busy, _noise):
         yield from maker()
 
 
@@ -158,6 +159,19 @@ def _clusters() -> Iterator[Traffic]:
     z = np.sqrt(0.5) * rng.standard_normal(SIZE // GROUP)[groups] + np.sqrt(0.5) * rng.standard_normal(SIZE)
     scores = np.where(truth, 1.9 + 1.5 * z, z)
     yield _traffic("answers share sources in eights", "clusters", scores, truth, groups=groups, fresh=4000)
+
+
+def _busy() -> Iterator[Traffic]:
+    """A few busy sources stand for much of what is flagged, and most of that is false alarms."""
+    for number, (share, low, rest) in enumerate(((0.2, 0.3, 0.79), (0.3, 0.2, 0.88))):
+        rng = np.random.default_rng([107, number])
+        rank = (np.arange(SIZE) + 0.5) / SIZE
+        busy = rng.random(SIZE) < share
+        chance = np.where(rank < 0.1, np.where(busy, low, rest), 0.02)
+        groups = np.where(busy, rng.integers(0, BUSY, SIZE), BUSY + np.arange(SIZE))
+        name = f"busy sources: {share:.0%} of the flagged at {low}, the rest at {rest}"
+        normal = -np.sort(-rng.standard_normal(SIZE))
+        yield _traffic(name, "busy sources", normal, rng.random(SIZE) < chance, groups=groups)
 
 
 def _noise() -> Iterator[Traffic]:

@@ -20,11 +20,15 @@ DRAWS = 64  # of the posterior, per replication; the product takes more
 
 @dataclass(frozen=True)
 class Labelled:
-    """Labels of every replication: rows of the traffic, verdicts, weights (0 for a place not used); (R, labels)."""
+    """Labels of every replication: rows of the traffic, verdicts, weights (0 for a place not used); (R, labels).
+
+    `first`: those that are the first drawn of their sources; None where no trace shares them.
+    """
 
     rows: Ints
     verdicts: Bools
     weights: Floats
+    first: Bools | None = None
 
 
 @dataclass(frozen=True)
@@ -134,16 +138,24 @@ def _draw_curves(traffic: Traffic, rungs: Ladder, samples: list[Labelled], rng: 
 def fresh_flagged(traffic: Traffic, rungs: Ladder, walk: Walk, rng: np.random.Generator) -> Labelled:
     """Stage B: each replication's labels, uniformly from what its deepest cut flags of fresh traffic."""
     flagged = np.round(rungs.shares * len(traffic.scores)).astype(np.int64)[walk.deepest]
-    if traffic.groups is not None:
+    if traffic.kind == "clusters":
         rows, used = _draw_from_windows(traffic, flagged, walk.labels, rng)
     else:
         used = np.arange(max(int(walk.labels.max(initial=0)), 1)) < walk.labels[:, None]
         rows = np.floor(rng.random(used.shape) * flagged[:, None]).astype(np.int64)
-    return Labelled(rows, verdicts(traffic, rows, rng) & used, used.astype(np.float64))
+    first = None if traffic.groups is None else _find_first(traffic.groups[rows], used)
+    return Labelled(rows, verdicts(traffic, rows, rng) & used, used.astype(np.float64), first)
+
+
+def _find_first(groups: Ints, used: Bools) -> Bools:
+    first = np.zeros(groups.shape, dtype=bool)
+    for r, n in enumerate(used.sum(-1)):
+        first[r, first_of_each(groups[r, :n].tolist(), int(n))] = True
+    return first
 
 
 def _draw_from_windows(traffic: Traffic, flagged: Ints, labels: Ints, rng: np.random.Generator) -> tuple[Ints, Bools]:
-    """Fresh traffic in whole groups of answers that share sources; of each group the first label drawn counts."""
+    """Fresh traffic in whole groups of answers that share sources."""
     assert traffic.groups is not None
     members = np.argsort(traffic.groups, kind="stable").reshape(-1, GROUP)
     rows = np.zeros((len(flagged), max(int(labels.max(initial=0)), 1)), dtype=np.int64)
@@ -151,9 +163,8 @@ def _draw_from_windows(traffic: Traffic, flagged: Ints, labels: Ints, rng: np.ra
     for r in range(len(flagged)):
         window = members[rng.choice(len(members), traffic.fresh // GROUP, replace=False)].ravel()
         window = rng.permutation(window[window < flagged[r]])[: labels[r]]
-        first = first_of_each(traffic.groups[window].tolist(), len(window))
-        rows[r, : len(first)] = window[first]
-        used[r, : len(first)] = True
+        rows[r, : len(window)] = window
+        used[r, : len(window)] = True
     return rows, used
 
 
@@ -168,10 +179,15 @@ def walked(
     # The strictest cut that flags each label; all looser ones flag it too.
     where = np.searchsorted(flagged, sample.rows, side="right") + cuts * np.arange(replications)[:, None]
     used = sample.weights > 0
-    m = np.cumsum(np.bincount(where[used], minlength=cuts * replications).reshape(-1, cuts), axis=-1)
-    hits = where[used & sample.verdicts]
-    k = np.cumsum(np.bincount(hits, minlength=cuts * replications).reshape(-1, cuts), axis=-1)
-    last = walk_down(binomial_p(k, m, target), tested & (m >= least), level)
+
+    def count(labels: Bools) -> Ints:
+        return np.cumsum(np.bincount(where[labels], minlength=cuts * replications).reshape(-1, cuts), axis=-1)
+
+    m = count(used)
+    p = binomial_p(count(used & sample.verdicts), m, target)
+    if sample.first is not None:  # one label a source must pass, too
+        p = np.maximum(p, binomial_p(count(sample.first & sample.verdicts), count(sample.first), target))
+    last = walk_down(p, tested & (m >= least), level)
     return np.where(last >= 0, flagged[np.maximum(last, 0)], 0)
 
 
@@ -183,4 +199,5 @@ def _tested_cuts(rungs: Ladder, walk: Walk) -> Bools:
 
 
 def _take(sample: Labelled, rows: Ints) -> Labelled:
-    return Labelled(sample.rows[rows], sample.verdicts[rows], sample.weights[rows])
+    first = None if sample.first is None else sample.first[rows]
+    return Labelled(sample.rows[rows], sample.verdicts[rows], sample.weights[rows], first)

@@ -51,7 +51,7 @@ def test_a_certificate_names_its_labels_and_what_was_left_out() -> None:
     noted = ended(Outcome(0.62, sure, None, None, 2, 1, FAILED))
     assert status(noted).endswith(
         "were). Of the labels, 2 unsure or disputed counted as not hallucinated; 1 that share sources with another "
-        "were left out."
+        "were left out of the test by sources."
     )
 
 
@@ -76,6 +76,10 @@ def test_a_failure_says_what_another_attempt_would_take(why: Shortfall, needed: 
     failed = status(ended(Outcome(None, None, why, needed, 0, 0, FAILED)))
     assert failed.startswith("Not certified: of the 30 labels flagged at 0.81, 15 are hallucinated: too few")
     assert failed.endswith(f"{text}.")
+    shared = replace(FAILED[0], sources=12, first_hallucinated=5)
+    assert "15 are hallucinated (5 of 12 with one label a source): too few" in status(
+        ended(Outcome(None, None, why, needed, 0, 0, (shared,)))
+    )
     nothing = no_plan(NotCertifiable(why, needed, None, 0.7295, 0.05, ()))
     assert nothing.startswith("the labels so far give no cut worth testing")
 

@@ -7,6 +7,7 @@ tail of its binomial here.
 from __future__ import annotations
 
 from argparse import Namespace
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -17,9 +18,9 @@ from calibrate.cli.simulate import run, targets
 from calibrate.errors import BadInput
 from calibrate.simulate.cells import Cell, against_truth, cell, reachable
 from calibrate.simulate.intervals import coverage, labels_like, misses
-from calibrate.simulate.scenarios import FRESH, SIZE, TARGET, Traffic, grid, stress
+from calibrate.simulate.scenarios import BUSY, FRESH, SIZE, TARGET, Traffic, grid, stress
 from calibrate.simulate.targets import measure
-from calibrate.simulate.trials import certification, draw, fresh_flagged
+from calibrate.simulate.trials import Labelled, certification, draw, fresh_flagged, walked
 from calibrate.stats.certification.ladder import build_ladder
 from calibrate.stats.certification.walks import Walk
 from calibrate.stats.sampling.designs import allocate
@@ -66,7 +67,7 @@ def test_the_grid_has_the_prevalence_and_auroc_in_its_names(gridded: dict[str, T
 
 def test_every_scenario_of_the_method_is_there(stressed: dict[str, Traffic]) -> None:
     kinds = {each.kind for each in stressed.values()}
-    assert kinds == {"plateau", "dip", "two detectors", "abstentions", "clusters", "label noise"}
+    assert kinds == {"plateau", "dip", "two detectors", "abstentions", "clusters", "busy sources", "label noise"}
 
 
 def test_strata_are_octaves_of_the_ranking(gridded: dict[str, Traffic], stressed: dict[str, Traffic]) -> None:
@@ -130,16 +131,46 @@ def test_stage_b_is_drawn_uniformly_from_what_is_flagged(gridded: dict[str, Traf
     assert rows.mean() == pytest.approx(flagged / 2, rel=0.01)
 
 
-def test_of_a_group_one_label_counts_in_stage_b(stressed: dict[str, Traffic]) -> None:
+def test_of_a_group_one_label_counts_in_the_test_by_sources(stressed: dict[str, Traffic]) -> None:
     each = stressed["answers share sources in eights"]
     assert each.groups is not None
     rungs = build_ladder(each.scores)
     deep = np.full(20, 40)
     sample = fresh_flagged(each, rungs, Walk(deep, deep, np.full(20, 100), np.ones(20)), rng())
-    for row, weights in zip(sample.rows, sample.weights, strict=True):
-        used = each.groups[row[weights > 0]]
-        assert len(used) == len(set(used.tolist()))
-        assert 20 < len(used) <= 100
+    assert sample.first is not None
+    for row, weights, first in zip(sample.rows, sample.weights, sample.first, strict=True):
+        drawn, counted = each.groups[row[weights > 0]], each.groups[row[first]]
+        assert not (first & (weights == 0)).any()
+        assert len(counted) == len(set(counted.tolist())) == len(set(drawn.tolist()))
+        assert 20 < len(counted) < len(drawn) <= 100
+
+
+def test_busy_sources_stand_for_much_of_what_is_flagged_and_hide_from_a_test_by_sources(
+    stressed: dict[str, Traffic],
+) -> None:
+    for each in stressed.values():
+        if each.kind == "busy sources":
+            top = SIZE // 10
+            assert each.groups is not None
+            busy = each.groups[:top] < BUSY
+            assert 0.67 < each.truth[:top].mean() < TARGET < each.truth[:top][~busy].mean()
+            sample = draw_flagged(each)
+            by_sources = replace(sample, weights=sample.first.astype(float), first=None)  # type: ignore[union-attr]
+            rungs = build_ladder(each.scores)
+            tested = np.arange(len(rungs.shares)) == np.searchsorted(rungs.shares, 0.099)
+            tested = np.broadcast_to(tested, (REPLICATIONS, len(tested)))
+            wrong = {
+                name: int((walked(each, rungs, tested, labels, target=TARGET, level=0.04) > 0).sum())
+                for name, labels in (("sources", by_sources), ("both", sample))
+            }
+            assert wrong["sources"] > 3 * MOST
+            assert wrong["both"] <= MOST
+
+
+def draw_flagged(traffic: Traffic) -> Labelled:
+    rungs = build_ladder(traffic.scores)
+    deepest = np.full(REPLICATIONS, np.searchsorted(rungs.shares, 0.099))
+    return fresh_flagged(traffic, rungs, Walk(deepest, deepest, np.full(REPLICATIONS, 180), deepest / 1), rng())
 
 
 def test_certificates_are_wrong_at_most_one_time_in_twenty(cells: list[Cell]) -> None:

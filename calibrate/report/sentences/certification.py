@@ -31,7 +31,9 @@ def _progress(at: CertificationStatus) -> str:
 def _outcome(plan: Plan, outcome: Outcome) -> str:
     counted = [
         f"{count(outcome.unsure)} unsure or disputed counted as not hallucinated" if outcome.unsure else "",
-        f"{count(outcome.repeats)} that share sources with another were left out" if outcome.repeats else "",
+        f"{count(outcome.repeats)} that share sources with another were left out of the test by sources"
+        if outcome.repeats
+        else "",
     ]
     notes = "; ".join(note for note in counted if note)
     notes = f" Of the labels, {notes}." if notes else ""
@@ -60,9 +62,10 @@ def no_plan(result: NotCertifiable) -> str:
 def _shortfall(why: Shortfall, walk: tuple[Step, ...], target: float, needed: int | None) -> str:
     failed = "the labels so far give no cut worth testing"
     if walk:
+        step = walk[0]
         failed = (
-            f"of the {count(walk[0].labels, 'label')} flagged at {number(walk[0].cut)}, {count(walk[0].hallucinated)} "
-            f"are hallucinated: too few to be sure of a precision of {exact_share(target)}"
+            f"of the {count(step.labels, 'label')} flagged at {number(step.cut)}, {count(step.hallucinated)} "
+            f"are hallucinated{_by_source(step)}: too few to be sure of a precision of {exact_share(target)}"
         )
     if why.reason == ShortfallReason.FAILED:
         return failed
@@ -73,6 +76,13 @@ def _shortfall(why: Shortfall, walk: tuple[Step, ...], target: float, needed: in
         return f"{failed}; not reachable with this detector: its best cut has a precision of about {best}"
     most = count(SIZES[-1], "more flagged label")
     return f"{failed}; {most}, or all that {count(why.fresh or 0, 'fresh trace')} give, would not do"
+
+
+def _by_source(step: Step) -> str:
+    """Where labels share sources, what the labels say of which one a source counts."""
+    if step.sources is None or step.sources == step.labels:
+        return ""
+    return f" ({count(step.first_hallucinated or 0)} of {count(step.sources)} with one label a source)"
 
 
 def limit(plan: Plan, cut: float) -> str:

@@ -51,8 +51,11 @@ class Plan:
 
 @dataclass(frozen=True)
 class Step:
-    """One cut of the walk: `hallucinated` of the `labels` it flags. `bound` is the exact one-sided lower bound of the
-    precision (Clopper and Pearson 1934) at this attempt's level, above the target exactly when the cut passes."""
+    """One cut of the walk: `hallucinated` of the `labels` it flags, and `first_hallucinated` of the first labels of the
+    `sources` they share (None in an older store, which tested these alone and kept them as `labels`).
+
+    `p_value` is the larger and `bound` the smaller of both: the exact one-sided lower bound of the precision (Clopper
+    and Pearson 1934) at this attempt's level, above the target exactly when the cut passes."""
 
     cut: float
     labels: int
@@ -60,13 +63,16 @@ class Step:
     p_value: float
     bound: float
     outcome: Literal["passed", "failed", "not tested"]
+    sources: int | None = None
+    first_hallucinated: int | None = None
 
 
 @dataclass(frozen=True)
 class Certified:
     """`cut` has a precision of at least `target`, with an error of at most `alpha`: `k` of its `m` labels hit.
 
-    `bound`: the exact one-sided lower bound of its precision at `level`. `share` of the pool's traffic is flagged.
+    `bound`: the exact one-sided lower bound of its precision at `level`, by all labels and by one a source, whichever
+    is lower. `share` of the pool's traffic is flagged.
     """
 
     cut: float

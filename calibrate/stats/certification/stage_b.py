@@ -6,17 +6,22 @@ the cuts in that order on exactly these labels. The plan does not depend on them
 that fails, so the chance that it certifies any cut whose precision is below the target is at most `level` (exact
 binomial tests in fixed order: Maurer, Hothorn and Lehmacher 1995). Over repeated attempts the levels sum to `alpha`.
 
-What is certified is the precision among the traffic that the fresh traces were drawn from, by the labels given.
+What is certified is the precision among the traffic that the traces were drawn from, by the labels given. Each cut is
+tested twice, and both tests must pass (an intersection-union test: Berger 1982), so neither needs a correction. The
+rows, all that were drawn, are exact for that traffic, as each of its traces was equally likely. The sources, one label
+each, guard against few sources that stand for much of it: answers from the same sources err together.
 
 References
 ----------
 Angelopoulos, Bates, Candès, Jordan and Lei, Learn then Test, arXiv:2110.01052 (2021): a risk controlled at a chosen
 parameter by tests of each, in a fixed sequence here. Maurer, Hothorn and Lehmacher (1995): tests in a fixed sequence.
+Berger, Multiparameter hypothesis testing and acceptance sampling, Technometrics 24 (1982): intersection-union tests.
 """
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -49,8 +54,8 @@ def certify(
 ) -> Certified | NotCertifiable:
     """Walk the plan's cuts on the labels of stage B.
 
-    These are all the labels of the fresh traces that the plan drew. With `groups` only the first label of a group
-    counts: answers from the same sources err together, and a binomial test would take them for independent evidence.
+    These are all the labels of the traces that the plan drew. With `groups` each cut is tested twice, by all labels and
+    by the first label of each group, and passes where both do.
 
     Parameters
     ----------
@@ -63,7 +68,7 @@ def certify(
     rng : Generator
         Draws the forecast of what another attempt would take.
     groups : sequence of hashable, optional
-        The sources a trace shares with others: only the first label of a group counts.
+        The sources a trace shares with others, None for a trace of its own.
     fresh : int, optional
         Traces of new traffic for another attempt; default: as many as the pool holds.
 
@@ -86,14 +91,15 @@ def certify(
             f"{np.count_nonzero(outside)} of the {len(y)} labels are not flagged at {plan.deepest:.4g}: stage B is "
             "drawn from what the plan's deepest cut flags; leave other labels out"
         )
-    if groups is not None:
-        first = first_of_each(groups, len(y))
-        y, values = y[first], values[first]
     flagged = np.column_stack([flags(values, cut, plan.flag_when) for cut in plan.cuts])
-    m, k = flagged.sum(0), (flagged & y[:, None]).sum(0)
-    p = binomial_p(k, m, plan.target)
+    first = np.zeros(len(y), dtype=bool)
+    first[first_of_each(groups, len(y)) if groups is not None else np.arange(len(y))] = True
+    rows, sources = _count(flagged, y), _count(flagged & first[:, None], y)
+    p = np.maximum(
+        binomial_p(rows.hits, rows.labels, plan.target), binomial_p(sources.hits, sources.labels, plan.target)
+    )
     last = int(walk_down(p[None], np.ones((1, len(p)), dtype=bool), plan.level)[0])
-    steps = _make_steps(plan, m, k, p, last)
+    steps = _make_steps(plan, rows, sources, p, last)
     if last >= 0:
         step = steps[last]
         return Certified(
@@ -139,16 +145,32 @@ def _forecast_next(
     )
 
 
-def _make_steps(plan: Plan, m: Ints, k: Ints, p: Floats, last: int) -> tuple[Step, ...]:
-    bounds = lower_bound(k, m, plan.level)
+@dataclass(frozen=True)
+class _Counts:
+    """Labels flagged at every cut, and those of them that are hallucinated."""
+
+    labels: Ints
+    hits: Ints
+
+
+def _count(flagged: Bools, y: Bools) -> _Counts:
+    return _Counts(flagged.sum(0), (flagged & y[:, None]).sum(0))
+
+
+def _make_steps(plan: Plan, rows: _Counts, sources: _Counts, p: Floats, last: int) -> tuple[Step, ...]:
+    bounds = np.minimum(
+        lower_bound(rows.hits, rows.labels, plan.level), lower_bound(sources.hits, sources.labels, plan.level)
+    )
     return tuple(
         Step(
             cut=cut,
-            labels=int(m[i]),
-            hallucinated=int(k[i]),
+            labels=int(rows.labels[i]),
+            hallucinated=int(rows.hits[i]),
             p_value=float(p[i]),
             bound=float(bounds[i]),
             outcome="passed" if i <= last else "failed" if i == last + 1 else "not tested",
+            sources=int(sources.labels[i]),
+            first_hallucinated=int(sources.hits[i]),
         )
         for i, cut in enumerate(plan.cuts)
     )

@@ -10,6 +10,7 @@ from typing import Any, Literal
 from calibrate.orientation import flags
 from calibrate.stats.certification.certificates import Certified, NotCertifiable, Plan, Shortfall, ShortfallReason, Step
 from calibrate.stats.sampling.designs import Cut
+from calibrate.stats.sweep.clusters import first_of_each
 from calibrate.types import Guarantee, Interval, Sample, TraceFilter
 from calibrate.workflow.evidence import loading
 from calibrate.workflow.evidence.evidence import Evidence
@@ -38,8 +39,8 @@ class Outcome:
     stores kept it, or the reason).
 
     `needed`: fresh labels that another attempt would take, None where no number is likely to do. `unsure` labels,
-    disputed ones among them, were counted as not hallucinated; `repeats` share their sources with an earlier label
-    and were not counted.
+    disputed ones among them, were counted as not hallucinated; `repeats` share their sources with an earlier label:
+    they count among all labels, and not where one label a source does.
     """
 
     cut: float | None
@@ -145,8 +146,13 @@ def overturned(store: Store, detector: str, guarantee: Guarantee) -> Overturned 
             continue
         cut, flag_when = attempt.outcome.cut, attempt.plan.flag_when
         rows = [row for row in fresh_rows(store, attempt) if row.value is not None]
-        hits = sum(row.gold == "hallucinated" for row in rows if flags(row.value or 0.0, cut, flag_when))
-        if hits < guarantee.hallucinated:
+        first = [rows[place] for place in first_of_each([row.group for row in rows], len(rows))]
+        hits, first_hits = (
+            sum(row.gold == "hallucinated" for row in each if flags(row.value or 0.0, cut, flag_when))
+            for each in (rows, first)
+        )
+        step = next(step for step in attempt.outcome.walk if step.cut == cut)
+        if hits < guarantee.hallucinated or first_hits < (step.first_hallucinated or 0):
             return Overturned(detector, guarantee, hits)
     return None
 

@@ -29,11 +29,12 @@ from calibrate.stats.certification.stage_a import STAGE_A_SHARE, plan_certificat
 from calibrate.stats.certification.stage_b import certify
 from calibrate.stats.certification.walks import AT_LEAST
 from calibrate.stats.choosing.policy import Policy
-from calibrate.stats.intervals.binomial_intervals import wilson
+from calibrate.stats.intervals.sweep_intervals import figures
 from calibrate.stats.sampling.designs import Cut
 from calibrate.stats.sweep.clusters import first_of_each
 from calibrate.stats.sweep.design import Bools, Floats
-from calibrate.types import FlagWhen, Interval, OperatingPoint, Sample, TraceFilter
+from calibrate.stats.sweep.sweep import sweep
+from calibrate.types import FlagWhen, OperatingPoint, Sample, TraceFilter
 from calibrate.workflow.certification import attempts
 from calibrate.workflow.certification.attempts import Attempt, Terms
 from calibrate.workflow.evidence import evidence
@@ -194,9 +195,14 @@ def point_of(store: Store, attempt: Attempt) -> OperatingPoint:
         raise BadInput(f"nothing is certified for {attempt.detector}: there is no point to save")
     guarantee = outcome.guarantee
     point = operating_points.choose_point(attempts.first_labels(store, attempt), Policy("manual", outcome.cut))
-    measured = np.array([guarantee.hallucinated / guarantee.labels])
-    reach = wilson(measured, np.array([float(guarantee.labels)]))
-    precision = Interval(float(measured[0]), float(reach.low[0]), float(reach.high[0]))
+    rows = attempts.fresh_rows(store, attempt)
+    swept = sweep(
+        _hallucinated_rows(rows),
+        _score_values(rows),
+        groups=[row.group for row in rows],
+        flag_when=attempt.plan.flag_when,
+    )
+    precision = figures(swept, outcome.cut).precision
     policy = str(Policy("precision", guarantee.target))
     return replace(point, policy=policy, precision=precision, guarantee=guarantee, why=None)
 

@@ -230,14 +230,54 @@ def test_order_and_direction_do_not_matter_to_a_certificate() -> None:
     assert (flipped.cut, flipped.m, flipped.k) == (-found.cut, found.m, found.k)
 
 
-def test_of_answers_that_share_sources_only_the_first_counts() -> None:
+def test_answers_that_share_sources_must_pass_by_rows_and_by_sources() -> None:
     scores, truth = np.full(60, 2.0), np.r_[np.ones(50), np.zeros(10)].astype(bool)
     plan = by_hand((2.0,))
     assert isinstance(certify(plan, scores, truth, rng=np.random.default_rng(0)), Certified)
     shared = ["one source"] * 45 + [None] * 15
     found = certify(plan, scores, truth, groups=shared, rng=np.random.default_rng(0))
     assert isinstance(found, NotCertifiable)
-    assert (found.walk[0].labels, found.walk[0].hallucinated) == (16, 6)
+    step = found.walk[0]
+    assert (step.labels, step.hallucinated, step.sources, step.first_hallucinated) == (60, 50, 16, 6)
+    assert step.p_value == pytest.approx(max(binom.sf(49, 60, 0.7), binom.sf(5, 16, 0.7)))
+    low = [binomtest(k, m, alternative="greater").proportion_ci(0.96).low for k, m in ((50, 60), (6, 16))]
+    assert step.bound == pytest.approx(min(low))
+    # The other way round: the sources pass, as one busy source that is mostly clean counts once.
+    busy = ["busy"] * 30 + [None] * 60
+    truth = np.r_[np.zeros(24), np.ones(6), np.ones(54), np.zeros(6)].astype(bool)
+    found = certify(plan, np.full(90, 2.0), truth, groups=busy, rng=np.random.default_rng(0))
+    assert isinstance(found, NotCertifiable)
+    assert binom.sf(found.walk[0].first_hallucinated - 1, 61, 0.7) < 0.04  # type: ignore[operator]
+
+
+@pytest.mark.parametrize(("busy", "low", "rest"), [(0.2, 0.3, 0.798), (0.3, 0.2, 0.88)])
+def test_busy_sources_that_differ_from_the_rest_do_not_make_wrong_certificates(
+    busy: float, low: float, rest: float
+) -> None:
+    """A fifth (or 30%) of the flagged traces come from four sources that are mostly false alarms."""
+    rng, size, runs = np.random.default_rng(11), 5_000, 300
+    shared = np.arange(size) < busy * size
+    truth = rng.permutation(size) >= 0  # all true, then made exact: the truth is known to the trace
+    truth[shared] = np.arange(shared.sum()) < round(low * shared.sum())
+    truth[~shared] = np.arange((~shared).sum()) < round(rest * (~shared).sum())
+    truth[shared], truth[~shared] = rng.permutation(truth[shared]), rng.permutation(truth[~shared])
+    assert truth.mean() < 0.7
+    groups = [f"source {i % 4}" if i < busy * size else None for i in range(size)]
+    wrong = 0
+    for _ in range(runs):
+        rows = rng.choice(size, 180, replace=False)
+        drawn = [groups[row] for row in rows]
+        wrong += isinstance(certify(by_hand((2.0,)), np.full(180, 2.0), truth[rows], groups=drawn, rng=rng), Certified)
+    assert wrong <= binom.isf(0.001, runs, 0.04)
+
+
+def test_traffic_without_shared_sources_pays_nothing_for_the_second_walk() -> None:
+    scores = np.repeat([3.0, 2.0, 1.0], [30, 30, 40])
+    truth = np.r_[np.arange(30) < 29, np.arange(30) < 26, np.arange(40) < 18]
+    plan = by_hand((3.0, 2.0, 1.0))
+    alone = certify(plan, scores, truth, groups=[None] * 100, rng=np.random.default_rng(0))
+    assert alone == certify(plan, scores, truth, rng=np.random.default_rng(0))
+    assert all(step.sources == step.labels for step in alone.walk)
 
 
 def test_a_failure_that_more_labels_would_mend_says_how_many_and_plans_them() -> None:

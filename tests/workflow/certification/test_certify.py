@@ -244,7 +244,7 @@ def test_unsure_and_disputed_labels_count_as_not_hallucinated(world: Traffic) ->
     assert "70 unsure or disputed counted as not hallucinated" in certification.status(standing(store))
 
 
-def test_of_traces_that_share_sources_one_counts(lite: Store) -> None:
+def test_traces_that_share_sources_are_tested_by_rows_and_by_sources(lite: Store) -> None:
     world = traffic(lite, grouped=True)  # neighbours in score share sources
     one = certify.draw(lite, planned(lite, world.first()), now=NOW)
     drawn = standing(lite).fresh
@@ -254,7 +254,16 @@ def test_of_traces_that_share_sources_one_counts(lite: Store) -> None:
     assert outcome is not None
     rows = attempts.fresh_rows(lite, one)
     assert outcome.repeats == len(rows) - len({row.group for row in rows}) > 20
-    assert outcome.walk[-1].labels == len({row.group for row in rows})
+    step = outcome.walk[-1]
+    assert (step.labels, step.sources) == (len(rows), len({row.group for row in rows}))
+    assert outcome.guarantee is not None
+    passed = [each for each in outcome.walk if each.outcome == "passed"][-1]
+    for hits, labels in ((passed.hallucinated, passed.labels), (passed.first_hallucinated, passed.sources)):
+        assert labels is not None
+        assert hits is not None
+        assert binom.sf(hits - 1, labels, 0.7) <= 0.04
+    # A label that only the test by sources counts as the first of its source: the certificate is its, too.
+    assert attempts.overturned(lite, ABOVE, outcome.guarantee) is None
 
 
 def test_a_failed_attempt_says_what_another_takes_and_that_one_spends_the_next_level(store: Store) -> None:

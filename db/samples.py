@@ -117,6 +117,13 @@ class Samples(Aggregate):
         query = query.where(MemberRow.sample_id == sample_id).order_by(MemberRow.position)
         return [MemberLine(*row) for row in self._rows(query)]
 
+    def verdicts(self, sample_id: int) -> Sequence[tuple[int, str | None]]:
+        """(trace key, gold) of the members, in labelling order; None while nobody has labelled one."""
+        query = select(MemberRow.trace_pk, GoldRow.verdict).select_from(MemberRow)
+        query = query.outerjoin(GoldRow, GoldRow.trace_pk == MemberRow.trace_pk)
+        query = query.where(MemberRow.sample_id == sample_id).order_by(MemberRow.position)
+        return [(pk, gold) for pk, gold in self._rows(query)]
+
     def at(self, sample_id: int, position: int) -> int | None:
         """The key of the trace at this place of the sample."""
         query = select(MemberRow.trace_pk).where(MemberRow.sample_id == sample_id, MemberRow.position == position)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from calibrate.report.numbers import count, number
+from calibrate.workflow.evidence.label_counts import LabelCounts
 from calibrate.workflow.evidence.loading import Uneven
 from calibrate.workflow.sampling.sizing import Doubt
 
@@ -29,4 +30,24 @@ def doubt(labels: Doubt | None) -> str | None:
     return (
         f"by the labels of {labels.sample} flagging everything has a precision of {number(labels.of_everything, 2)} "
         f"already: no threshold is around {number(labels.precision)}"
+    )
+
+
+def labelled(counts: LabelCounts) -> str:
+    """Say which labels a figure stands on: "80 of 80 labelled · 3 unsure · 19 disputed"."""
+    parts = [f"{count(counts.labelled)} of {count(counts.total)} labelled"]
+    parts += [f"{count(counts.unsure)} unsure"] if counts.unsure else []
+    parts += [f"{count(counts.disputed)} disputed"] if counts.disputed else []
+    return " · ".join(parts)
+
+
+def waiting(counts: LabelCounts) -> str | None:
+    """Say that labels lie behind a gap, and what to do; None where none does."""
+    if not counts.waiting:
+        return None
+    labels = count(counts.waiting, "label waits", "labels wait")
+    they = "it counts" if counts.waiting == 1 else "they count"
+    return (
+        f"{labels} behind a trace that nobody has labelled: {they} once every trace before has a verdict. Go through "
+        "the sample in its order, and label what was skipped ('unsure' is a verdict)"
     )

@@ -70,10 +70,10 @@ in the first half, with their number; all other columns are the second half's. R
 score is missed. Two kinds of detectors are left out: those with fewer than {enough} scored labels of either verdict,
 and those whose AUROC is not shown to be above .5.
 
-*Ensembles* combine the detectors that rank best, at most four. All labels choose these members, so nothing here
-judges that choice. Everything else that looks at labels (the fit of `logistic`, and the choice of the best single
-detector among those that can flag so little) leaves out each of {folds} folds in turn, {repeats} times over, and is
-judged on the fold left out. Each ensemble is cut to flag at most its budget of the traffic; it flags less where many
+*Ensembles* combine the detectors that rank best, at most four. Everything that looks at labels (the choice of these
+members, the fit of `logistic`, and the choice of the best single detector among those that can flag so little) leaves
+out each of {folds} folds in turn, {repeats} times over, and is judged on the fold left out; the members named are those
+of all labels. Each ensemble is cut to flag at most its budget of the traffic; it flags less where many
 traces share a score. *Flagged* is what it does out of fold. A second budget follows if anything finds nothing at the
 first. An ensemble is shown to be better if the whole interval of the difference in recall is above 0. Several are
 compared, each by itself.

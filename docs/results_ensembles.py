@@ -14,6 +14,8 @@ from calibrate.stats.ensembles.performance import Performance
 from calibrate.types import Interval
 from calibrate.workflow.evidence.score_matrix import load_score_matrix
 from calibrate.workflow.tuning import ensemble
+from calibrate.workflow.tuning.ensemble_data import candidate_names
+from calibrate.workflow.tuning.ensemble_judging import kind_name
 from db import Store
 
 BUDGETS = (0.05, 0.1)  # the second where the first finds nothing
@@ -35,22 +37,23 @@ class Row:
 def part(store: Store, seed: int) -> str:
     """A table of every kind at the budgets, and whether any is shown to be better. Empty where labels of either
     verdict, or detectors that score them, are too few."""
-    labels, chosen = load_score_matrix(store).labels, ensemble.best_names(store)
-    if min(labels.sum(), (~labels).sum()) < ENOUGH or len(chosen) < 2:
+    labels = load_score_matrix(store).labels
+    if min(labels.sum(), (~labels).sum()) < ENOUGH or len(candidate_names(store, sample=None)) < 2:
         return ""
-    reports = [ensemble.build(store, Recipe("logistic"), chosen, budget=BUDGETS[0], seed=seed)]
+    reports = [ensemble.build(store, Recipe("logistic"), budget=BUDGETS[0], seed=seed)]
     if any(row.figures.recall.value == 0 for row in rows_of(reports[0])):
-        reports.append(ensemble.build(store, Recipe("logistic"), chosen, budget=BUDGETS[1], seed=seed))
+        reports.append(ensemble.build(store, Recipe("logistic"), budget=BUDGETS[1], seed=seed))
     table = ["| budget | flagged by | flagged | precision | recall | recall over the best single |"]
     table.append("|--:|---|--:|---|---|---|")
     table += [_cells(report.budget, row) for report in reports for row in rows_of(report)]
-    head = f"**Ensembles** of {names([f'`{name}`' for name in chosen])}."
+    members = names([f"`{name}`" for name in reports[0].rule.detectors])
+    head = f"**Ensembles** of {members}, picked on all labels; the figures are of members picked anew in each fold."
     return "\n\n".join([head, "\n".join(table), " ".join(_sentences(reports))])
 
 
 def rows_of(report: ensemble.Report) -> Iterator[Row]:
     yield Row("best single", report.best_figures, None)
-    titles = {ensemble.kind_name(Recipe(kind)): title for kind, title in SHOWN.items()}
+    titles = {kind_name(Recipe(kind)): title for kind, title in SHOWN.items()}
     for candidate in report.compared:
         if not candidate.single and candidate.name in titles:
             yield Row(titles[candidate.name], candidate.figures, candidate.apart)

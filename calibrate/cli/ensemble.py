@@ -65,7 +65,7 @@ def run(args: Namespace) -> Answer:
     report = step.build(
         store,
         Recipe(args.kind, k=args.k, expensive=args.last or "", pass_share=args.pass_share),
-        args.detectors or step.best_names(store, sample=args.sample),
+        args.detectors,
         sample=args.sample,
         budget=args.budget,
         saved_thresholds=args.thresholds == "saved",
@@ -106,7 +106,7 @@ def _lines(report: step.Report, name: str | None) -> list[str]:
         *sentences.notes(report),
         table(rows, right=(1, 3)),
         *(sentences.joint_sentence(row, report.able, report.budget) for row in report.joint[:2]),
-        "Figures are out of fold (10 times 5 folds), the choice of the best single detector among them.",
+        "Figures are out of fold (10 times 5 folds), and so is the choice of the best single detector.",
     ]
     return [*lines, f"saved as {name}"] if name else lines
 

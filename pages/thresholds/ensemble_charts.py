@@ -12,7 +12,7 @@ from calibrate.report.numbers import decimals
 from calibrate.stats.ensembles.cascade import Frontier
 from calibrate.stats.ensembles.joint import Correlation
 from calibrate.types import Interval
-from calibrate.workflow.tuning.ensemble import Compared
+from calibrate.workflow.tuning.ensemble_judging import Compared
 from pages.components.charts import BLUE, GREY, HERE, axis, share_axis, template
 from pages.components.text import charted
 

@@ -6,7 +6,6 @@ import streamlit as st
 
 from calibrate.errors import BadInput
 from calibrate.workflow.detection import configurations
-from calibrate.workflow.tuning.ensemble import COVERED, DEFAULT
 from pages import shell
 from pages.components import evidence_choice
 from pages.components.text import plain
@@ -30,16 +29,14 @@ with shell.page_frame(
         detector: evidence_choice.evidence_of(store, configs[-1], name).sweep
         for detector, configs in evidence_choice.best_first(store, runs, name).items()
     }
-    offered = [detector for detector, sweep in sweeps.items() if sweep.scored]
-    default = [detector for detector in offered if (sweeps[detector].coverage or 0.0) >= COVERED][:DEFAULT]
-    choice = ensemble_report.choose(store, offered, default)
+    choice = ensemble_report.choose(store, [detector for detector, sweep in sweeps.items() if sweep.scored])
     try:
         report = ensemble_report.build_report(store, choice, name)
     except BadInput as error:
         with st.container(border=True):
             why = str(error)
             st.markdown(f"**No ensemble to show yet.** {plain(why[:1].upper() + why[1:])}.")
-            if len(choice.names) > 1:
+            if len(choice.names) != 1:
                 st.page_link(shell.page("label"), label="Label traces", icon=":material/check_box:")
         st.stop()
     ensemble_report.show_sentence(report)

@@ -24,6 +24,7 @@ from calibrate.report.tables.ensembles import KIND_WORDS, on_page
 from calibrate.stats.ensembles.combine import PASS, Kind, Recipe
 from calibrate.types import Interval
 from calibrate.workflow.tuning import ensemble as step
+from calibrate.workflow.tuning.ensemble_judging import kind_name
 from db import Store
 from pages import shell
 from pages.components import charts, evidence_choice, tables
@@ -38,7 +39,7 @@ ABOUT = (
 
 @dataclass(frozen=True)
 class Choice:
-    """What the controls say. It is the key under which a report is cached."""
+    """What the controls say; no names: those that rank best. It is the key under which a report is cached."""
 
     names: tuple[str, ...]
     kind: Kind
@@ -49,15 +50,17 @@ class Choice:
     saved_thresholds: bool
 
 
-def choose(store: Store, offered: Sequence[str], default: Sequence[str]) -> Choice:
+def choose(store: Store, offered: Sequence[str]) -> Choice:
     names = st.multiselect(
         "Detectors",
         offered,
-        default=list(default),
         format_func=evidence_choice.title,
         key="ensemble_names",
         max_selections=12,
+        placeholder=f"The {step.DEFAULT} that rank best, picked anew in each fold",
+        help="Name detectors that you chose for other reasons than their rank on these labels.",
     )
+    most = len(names) or min(len(offered), step.DEFAULT)
     with st.container(horizontal=True, vertical_alignment="top"):
         kind: Kind = st.segmented_control(
             "Kind", list(KIND_WORDS), default="logistic", required=True,
@@ -69,9 +72,11 @@ def choose(store: Store, offered: Sequence[str], default: Sequence[str]) -> Choi
         )  # fmt: skip
         k, part, last, saved = 2, PASS, "", False
         if kind == "k_of_n":
-            k = st.number_input("How many must flag", 1, max(len(names), 1), min(2, max(len(names), 1)), width=170)
-        if kind == "cascade" and names:
-            last = st.selectbox("Asked last", ["", *names], format_func=lambda n: n or "the costliest", width=220)
+            k = st.number_input("How many must flag", 1, max(most, 1), min(2, max(most, 1)), width=170)
+        if kind == "cascade" and offered:
+            last = st.selectbox(
+                "Asked last", ["", *(names or offered)], format_func=lambda n: n or "the costliest", width=220
+            )
             part = st.number_input("Reaches it, % of traffic", 1, 100, round(100 * PASS), 5, width=190) / 100
         if kind == "k_of_n" and len(names) > 1 and step.has_saved_thresholds(store, names):
             saved = st.toggle("Saved thresholds", help="Each flags at its saved operating point; no budget then")
@@ -128,7 +133,7 @@ def show_charts(report: step.Report) -> None:
     left, right = st.columns(2, gap="medium")
     with left:
         st.subheader(f"What each finds when it flags {share(report.budget)} of traffic", anchor=False)
-        chosen = step.kind_name(report.recipe)
+        chosen = kind_name(report.recipe)
         figure = ensemble_charts.recalls(report.compared, chosen, report.best_figures.recall)
         st.plotly_chart(figure, key="ensemble_recalls", config=charts.CONFIG)
         st.caption(

@@ -135,7 +135,7 @@ def ensemble_controls() -> None:
     from pages.thresholds.ensemble_report import choose
 
     names = ["bleu", "rouge_l", "token_overlap"]
-    st.session_state["choice"] = choose(open_store(os.environ["STORE_AT_HAND"]), names, names[:2])
+    st.session_state["choice"] = choose(open_store(os.environ["STORE_AT_HAND"]), names)
 
 
 def test_the_controls_of_an_ensemble_ask_for_shares_of_the_traffic(
@@ -146,7 +146,9 @@ def test_the_controls_of_an_ensemble_ask_for_shares_of_the_traffic(
     page = AppTest.from_function(ensemble_controls, default_timeout=30).run()
     assert not page.exception
     first = page.session_state["choice"]
-    assert (first.names, first.kind, first.budget) == (("bleu", "rouge_l"), "logistic", 0.05)
+    assert (first.names, first.kind, first.budget) == ((), "logistic", 0.05)
+    page.multiselect[0].set_value(["bleu", "rouge_l"]).run()
+    assert page.session_state["choice"].names == ("bleu", "rouge_l")
     page.session_state["ensemble_kind"] = "cascade"
     page.run()
     page.selectbox[0].set_value("bleu")

@@ -71,7 +71,9 @@ def _add_ensemble(verbs: Verbs) -> None:
     verb = add_verb(verbs, "ensemble", "combine several detectors, and compare them with the best single one")
     kinds = ("list", "k_of_n", "logistic", "cascade")
     verb.add_argument("kind", choices=kinds, metavar="KIND", help=f"{', '.join(kinds[1:])}; or list the saved ones")
-    verb.add_argument("detectors", nargs="*", metavar="DETECTOR", help="default: the four that rank best")
+    verb.add_argument(
+        "detectors", nargs="*", metavar="DETECTOR", help="default: the four that rank best, picked in every fold"
+    )
     verb.add_argument("--k", type=int, default=2, metavar="K", help="k_of_n: how many must flag (default 2; 1: any)")
     verb.add_argument("--last", metavar="DETECTOR", help="cascade: the expensive one (default: the costliest)")
     verb.add_argument(

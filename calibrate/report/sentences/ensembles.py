@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from calibrate.report.numbers import UNKNOWN, count, estimate, exact_share, interval, listed, points, share, signed
@@ -10,7 +10,8 @@ from calibrate.report.sentences.figures import not_bounded
 from calibrate.stats.ensembles.combine import FEW
 from calibrate.stats.ensembles.joint import Joint
 from calibrate.types import Ensemble, Interval
-from calibrate.workflow.tuning.ensemble import COVERED, Report, document_of
+from calibrate.workflow.tuning.ensemble import Report, document_of
+from calibrate.workflow.tuning.ensemble_data import COVERED
 
 BETTER, WORSE, SAME = "better", "worse", "same"
 
@@ -57,6 +58,8 @@ def notes(report: Report) -> list[str]:
 
 def _notes(report: Report) -> Iterator[str]:
     recipe, positives, traffic = report.recipe, report.positives, report.gathered.traffic
+    if report.picks is not None:
+        yield picking(report.picks, report.rule.detectors, report.dealt)
     if positives < FEW:
         labels = count(report.n, "label")
         yield f"Only {count(positives)} of {labels} are hallucinated: one more or less moves every figure."
@@ -82,6 +85,16 @@ def _notes(report: Report) -> Iterator[str]:
     for name, coverage in report.coverage.items():
         if coverage < COVERED:
             yield f"{name} can score only {share(coverage)} of the traffic."
+
+
+def picking(picks: Mapping[str, int], members: Sequence[str], dealt: int) -> str:
+    """Say how the members were picked, and how often each was: "a in 50 of 50 training folds, b in 31 …"."""
+    times = listed([f"{name} in {count(times)}" for name, times in picks.items()], most=8)
+    return (
+        f"Nobody named the members: they are the {count(len(members))} detectors that rank best, picked anew in each "
+        f"of {count(dealt)} training folds, so that the figures are of the picking too ({times}); the ensemble is of "
+        "those picked on all labels."
+    )
 
 
 def no_page(report: Report) -> str:

@@ -10,23 +10,21 @@ import numpy as np
 
 from calibrate.errors import BadInput
 from calibrate.stats.choosing.bounded import NotBounded, bounded
-from calibrate.stats.ensembles import budget_cuts, combine, nested_cv
+from calibrate.stats.ensembles import budget_cuts, combine, members, nested_cv
 from calibrate.stats.ensembles.cascade import Frontier, frontier
-from calibrate.stats.ensembles.combine import KINDS, Kind, Recipe
+from calibrate.stats.ensembles.combine import Recipe
 from calibrate.stats.ensembles.joint import Correlation, Joint, correlation, joint_false_positives
 from calibrate.stats.ensembles.performance import (
-    Drawn,
     Judged,
     Performance,
     auroc_within_folds,
-    draw_resamples,
     measure_performance,
     recall_difference,
 )
-from calibrate.stats.ensembles.rules import Fixed, Rule, to_json
+from calibrate.stats.ensembles.rules import Fixed, Logistic, Rule, to_json
 from calibrate.stats.ensembles.training_data import TrainingData
 from calibrate.stats.fitting.ridge import expit
-from calibrate.stats.sweep.design import Floats, Ints
+from calibrate.stats.sweep.design import Floats
 from calibrate.stats.sweep.sweep import sweep
 from calibrate.thresholds.model import label_set_digest
 from calibrate.types import (
@@ -43,14 +41,13 @@ from calibrate.types import (
     Strength,
 )
 from calibrate.workflow.detection import configurations
-from calibrate.workflow.evidence.score_matrix import load_score_matrix
-from calibrate.workflow.tuning.ensemble_data import Gathered, costliest, gather, prices, worth_a_filter
+from calibrate.workflow.tuning.ensemble_data import Gathered, candidate_names, costliest, gather, prices, worth_a_filter
+from calibrate.workflow.tuning.ensemble_judging import Compared, Judging
 from db import Store
 
 BUDGET = 0.05
 TARGET = 0.7
 DEFAULT = 4  # detectors, when none is named
-COVERED = 0.5
 
 
 @dataclass(frozen=True)
@@ -67,18 +64,11 @@ class Cut:
 
 
 @dataclass(frozen=True)
-class Compared:
-    """One detector, or one kind of ensemble, at the same alert budget. `apart`: its recall minus the best single's."""
-
-    name: str
-    single: bool
-    figures: Performance
-    apart: Interval | None
-
-
-@dataclass(frozen=True)
 class Report:
     """An ensemble and all that is known of it. Figures are out of fold: no label judges a rule it helped to make.
+
+    `picks`: in how many of the `dealt` training folds each detector was picked, where nobody named the members: the
+    figures are of the picking too, and the rule is of those picked on all labels. None where all were taken.
 
     `best` names the detector that ranks best on all labels, of those that can flag so little; `best_figures` are those
     of choosing it inside the folds. `each` are the thresholds at which every detector alone flags the budget's share of
@@ -101,11 +91,16 @@ class Report:
     joint: tuple[Joint, ...]
     correlation: Correlation
     frontier: Frontier | None
+    picks: Mapping[str, int] | None = None
 
     @property
     def able(self) -> tuple[str, ...]:
         """The detectors that can flag as little as the budget."""
         return tuple(sorted(name for name, at in self.each.items() if at is not None))
+
+    @property
+    def dealt(self) -> int:
+        return nested_cv.REPEATS * nested_cv.FOLDS
 
     @property
     def n(self) -> int:
@@ -132,7 +127,7 @@ class Report:
 def build(
     store: Store,
     recipe: Recipe,
-    names: Sequence[str],
+    names: Sequence[str] = (),
     *,
     sample: str | None = None,
     budget: float = BUDGET,
@@ -142,59 +137,69 @@ def build(
 ) -> Report:
     """Make the ensemble and judge it. The same seed, the same report.
 
-    `saved_thresholds`: a k_of_n flags at the detectors' saved operating points, all else is then compared at the
-    share of traffic that this flags. Raises BadInput where it cannot be made.
+    `names`: its detectors; none for those that rank best, picked anew in every training fold. `saved_thresholds`: a
+    k_of_n flags at the detectors' saved operating points (of all that have one, when none is named), all else is then
+    compared at the share of traffic that this flags. Raises BadInput where it cannot be made.
     """
     if not 0 < budget < 1:
         raise BadInput(f"a budget of {budget:g}: give the share of traffic to flag, like 0.05 for 5%")
-    gathered = gather(store, names, sample=sample)
+    at_saved_points = saved_thresholds and recipe.kind == "k_of_n"
+    if not names and at_saved_points:
+        names = _names_with_points(store)
+    candidates = gather(store, names or candidate_names(store, sample=sample, also=recipe.expensive), sample=sample)
+    gathered, picking = candidates, None
+    if not names and len(candidates.training.names) > DEFAULT:
+        always = [name for name in candidates.training.names if name == recipe.expensive]
+        picking = members.Picking(DEFAULT, tuple(always))
+        gathered = gather(store, members.pick_members(candidates.training, picking), sample=sample)
     training = gathered.training
-    priced = prices(store, gathered.data.configs)
-    recipe = replace(recipe, expensive=recipe.expensive or costliest(priced).detector)
-    if saved_thresholds and recipe.kind == "k_of_n":
+    if at_saved_points:
         recipe = replace(recipe, thresholds=_load_saved_thresholds(store, gathered))
+    priced = prices(store, candidates.data.configs)
+    judging = Judging.of(candidates.training, picking, priced, recipe.expensive, seed=seed)
+    recipe = judging.recipe_of(recipe, training.names)
     rule = combine.build_rule(recipe, training)
     if isinstance(rule, Fixed):
         budget = max(_flagged_share(rule.score(training.traffic), rule.k, training), 1e-6)
-    rng = np.random.default_rng(seed)
-    folds, drawn = nested_cv.repeat_folds(training, rng=rng), draw_resamples(training, rng=rng)
-    best = nested_cv.judge_best_single(training, folds, budget=budget)
-    mine = nested_cv.judge_recipe(recipe, training, folds, budget=budget)
+    best = nested_cv.judge_best_single(judging.training, judging.folds, budget=budget)
+    mine = judging.judge(recipe, budget=budget)
     each = budget_cuts.thresholds_at_budget(training, budget)
     threshold = nested_cv.budget_cut(rule, training, budget=budget)
     signal = Cut(threshold, _flagged_share(rule.score(training.traffic), threshold, training), "measured")
+    of_members = {name: priced[name] for name in training.names}
     return Report(
         recipe=recipe,
         rule=rule,
         budget=budget,
         gathered=gathered,
         signal=signal,
-        page=_find_page_cut(rule, gathered, mine, signal, target=target),
-        figures=measure_performance(training, mine),
-        auroc=auroc_within_folds(training, mine, drawn),
-        best=nested_cv.best_single(training, budget=budget),
-        best_figures=measure_performance(training, best),
-        apart=recall_difference(training, mine, best, drawn),
-        compared=_compare(recipe, training, folds, best, drawn, budget=budget),
+        page=_find_page_cut(rule, judging.training, training, mine, signal, target=target),
+        figures=measure_performance(judging.training, mine),
+        auroc=auroc_within_folds(judging.training, mine, judging.drawn),
+        best=nested_cv.best_single(judging.training, budget=budget),
+        best_figures=measure_performance(judging.training, best),
+        apart=recall_difference(judging.training, mine, best, judging.drawn),
+        compared=judging.compare(recipe, best, len(training.names), budget=budget),
         each=each,
         joint=joint_false_positives(
             training,
             budget_cuts.flags_at_thresholds(training, {name: at for name, at in each.items() if at is not None}),
         ),
         correlation=correlation(training),
-        frontier=frontier(training, costliest(priced), budget=budget) if worth_a_filter(priced) else None,
+        frontier=frontier(training, costliest(of_members), budget=budget) if worth_a_filter(of_members) else None,
+        picks=members.count_picks(judging.picked) if judging.picked else None,
     )
 
 
-def best_names(store: Store, *, sample: str | None = None, most: int = DEFAULT) -> list[str]:
-    """The detectors that rank best on these labels among those that score at least half of them."""
-    data = load_score_matrix(store, sample=sample)
-    areas = {}
-    for name, scores in data.scores.items():
-        curve = sweep(data.labels, scores, design=data.design, groups=data.groups, flag_when=data.flag_when[name])
-        if curve.auroc is not None and (curve.coverage or 0.0) >= COVERED:
-            areas[name] = curve.auroc
-    return sorted(areas, key=lambda name: -areas[name])[:most]
+def _names_with_points(store: Store) -> list[str]:
+    """The detectors with a saved operating point for the configuration that is meant."""
+    names = [name for name in store.points.latest() if has_saved_thresholds(store, [name])]
+    if len(names) < 2:
+        raise BadInput(
+            "fewer than two detectors have a saved operating point for these scores: "
+            "choose them (`choose … --save`, or the Tune page), or let each flag an equal share of traffic"
+        )
+    return names
 
 
 def document_of(report: Report) -> Ensemble:
@@ -266,15 +271,17 @@ def _flagged_share(scores: Floats, threshold: float | None, training: TrainingDa
     return float(np.average(budget_cuts.flags_at_cut(scores, threshold), weights=training.traffic_weights))
 
 
-def _find_page_cut(rule: Rule, gathered: Gathered, mine: Judged, signal: Cut, *, target: float) -> Cut:
+def _find_page_cut(
+    rule: Rule, judged_on: TrainingData, training: TrainingData, mine: Judged, signal: Cut, *, target: float
+) -> Cut:
     """The loosest cut whose out-of-fold precision is at least the target by its lower bound, no looser than `signal`.
 
     Never certified: that takes labels drawn among what the ensemble flags, after it was made.
     """
-    training = gathered.training
     # A refitted rule has one score a repeat, as log odds; the rule itself gives their probability.
-    scores = mine.scores[0] if mine.folds is None else np.asarray(expit(mine.scores).mean(axis=0))
-    curve = sweep(training.labels, scores, design=training.design, groups=training.groups)
+    scores = expit(mine.scores) if isinstance(rule, Logistic) else mine.scores
+    averaged = np.asarray(scores.mean(axis=0))
+    curve = sweep(judged_on.labels, averaged, design=judged_on.design, groups=judged_on.groups)
     bound = bounded(curve, target)
     if isinstance(bound, NotBounded):
         return Cut(None, 0.0, "measured", target, unmet=bound)
@@ -282,36 +289,3 @@ def _find_page_cut(rule: Rule, gathered: Gathered, mine: Judged, signal: Cut, *,
         return Cut(None, 0.0, "measured", target)
     at = max(bound.threshold, signal.threshold)
     return Cut(at, _flagged_share(rule.score(training.traffic), at, training), "bounded", target, bound.bound)
-
-
-def _compare(
-    recipe: Recipe, training: TrainingData, folds: Ints, best: Judged, drawn: Drawn, *, budget: float
-) -> tuple[Compared, ...]:
-    """Every detector alone and every kind of ensemble, at the same budget and on the same resamples."""
-    rows = []
-    for name in training.names:
-        judged = nested_cv.judge_single(name, training, budget=budget)
-        rows.append(Compared(name, True, measure_performance(training, judged), None))
-    for kind in KINDS:
-        if kind == "k_of_n" and len(training.names) < 3:
-            continue
-        other = replace(recipe, kind=kind, k=min(recipe.k, len(training.names)), thresholds={})
-        tried = recipe if kind == recipe.kind else other
-        try:
-            judged = nested_cv.judge_recipe(tried, training, folds, budget=budget)
-        except BadInput:  # a filter too coarse for a cascade
-            if kind == recipe.kind:
-                raise
-            continue
-        apart = recall_difference(training, judged, best, drawn)
-        rows.append(Compared(kind_name(tried), False, measure_performance(training, judged), apart))
-    return tuple(rows)
-
-
-def kind_name(recipe: Recipe) -> str:
-    names: dict[Kind, str] = {
-        "k_of_n": "any of them" if recipe.k == 1 else f"at least {recipe.k}",
-        "logistic": "logistic",
-        "cascade": f"cascade, {recipe.expensive} last",
-    }
-    return names[recipe.kind]

@@ -20,6 +20,8 @@ from db.scores import Config
 
 ENOUGH = 0.8
 """Share of the window that every detector must have been asked about for a cut to be read from it."""
+COVERED = 0.5
+"""Share of the traffic that a detector must be able to score to be picked for an ensemble."""
 MOST = 200_000  # traces of the window that a cut is read from; further ones would not move it
 LOOKED_AT = 5_000  # scores that a price is taken from
 SLOW = 10  # times as slow as the others together: worth a filter
@@ -42,6 +44,16 @@ class Gathered:
     training: TrainingData
     traffic: Traffic
     from_labels: bool
+
+
+def candidate_names(store: Store, *, sample: str | None, also: str = "") -> list[str]:
+    """The detectors that an ensemble can be picked from: those that score at least half of the traffic, by the labelled
+    traces, whatever their verdicts; `also` whatever it scores."""
+    data = load_score_matrix(store, sample=sample)
+    if not len(data.rows):
+        return list(data.scores)
+    covered = {name: np.average(np.isfinite(scores), weights=data.weights) for name, scores in data.scores.items()}
+    return [name for name, share in covered.items() if share >= COVERED or name == also]
 
 
 def gather(store: Store, names: Sequence[str], *, sample: str | None) -> Gathered:

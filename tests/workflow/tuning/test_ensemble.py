@@ -164,6 +164,30 @@ def test_the_page_cut_is_no_looser_than_the_budget_and_bounded(store: Store) -> 
         assert report.page.bound >= 0.7
 
 
+def test_members_that_nobody_named_are_picked_anew_in_every_fold(
+    store: Store, store_url: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    filled(store)
+    traces = store.traces.load([store.traces.find(f"t{place}") or 0 for place in range(120)])
+    rng = np.random.default_rng(7)
+    for name in ("bertscore", "semantic_similarity", "word_overlap"):  # they know nothing
+        give_scores(store, traces, [float(score) for score in rng.random(120)], name=name)
+    report = step.build(store, Recipe("logistic"))
+    assert report.picks is not None
+    assert sum(report.picks.values()) == 4 * report.dealt
+    assert {A, B} <= set(report.rule.detectors)
+    assert len(report.rule.detectors) == 4
+    assert len([row for row in report.compared if row.single]) == 6, "each alone, picked or not"
+    assert any(f"{A} in {report.picks[A]}" in note for note in sentences.notes(report))
+    named = step.build(store, Recipe("logistic"), report.rule.detectors)
+    assert named.picks is None
+    assert named.rule == report.rule
+    assert (named.signal, named.each) == (report.signal, report.each)
+    assert step.build(store, Recipe("cascade", expensive="bertscore")).recipe.expensive == "bertscore"
+    assert main(["ensemble", "logistic", "--store", store_url]) == 0
+    assert "picked anew in each of 50 training folds" in capsys.readouterr().out
+
+
 @pytest.mark.parametrize(
     ("labels", "names", "says"),
     [

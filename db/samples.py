@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import func, insert, select, update
+from sqlalchemy import insert, select, update
 from sqlalchemy.exc import IntegrityError
 
 from calibrate.errors import BadInput
@@ -128,17 +128,6 @@ class Samples(Aggregate):
         """The key of the trace at this place of the sample."""
         query = select(MemberRow.trace_pk).where(MemberRow.sample_id == sample_id, MemberRow.position == position)
         return self._scalar(query)
-
-    def gold(self, sample_id: int) -> dict[str, dict[str, int]]:
-        """How many members of each stratum have each gold verdict."""
-        query = select(MemberRow.stratum, GoldRow.verdict, func.count()).join(
-            GoldRow, GoldRow.trace_pk == MemberRow.trace_pk
-        )
-        query = query.where(MemberRow.sample_id == sample_id).group_by(MemberRow.stratum, GoldRow.verdict)
-        counts: dict[str, dict[str, int]] = {}
-        for stratum, verdict, n in self._rows(query):
-            counts.setdefault(stratum, {})[verdict] = n
-        return counts
 
     def keys(self, sample_id: int) -> Sequence[tuple[int, str]]:
         """(trace key, content hash) of the members, in labelling order."""

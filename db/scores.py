@@ -34,7 +34,7 @@ class Config:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One trace as a sweep sees it. `gold` is None without a definite verdict; `value` None where there is no score.
+    """One trace as a sweep sees it. `gold` is None without a verdict; `value` None where there is no score.
 
     `strata` are those it was drawn in: none for a label of no sample, several where samples taken as one both drew it.
     """
@@ -153,12 +153,10 @@ class Scores(Aggregate):
         query = query.where(ScoreRow.config_id == config_id, TraceRow.id.in_(pks))
         return {pk: evidence_of(stored) for pk, stored in self._rows(query)}
 
-    def labelled(self, config_id: int, *, sample_id: int | None = None) -> list[Row]:
-        """The traces with a definite gold verdict (clean or hallucinated) and this configuration's scores of them;
-        with a sample, its members only, each with its stratum."""
-        verdicts = ("clean", "hallucinated")
-        query = self._labels_and_scores(config_id, sample_id).join(GoldRow, GoldRow.trace_pk == TraceRow.id)
-        return self._fetch(query.add_columns(GoldRow.verdict).where(GoldRow.verdict.in_(verdicts)), sample_id)
+    def labelled(self, config_id: int) -> list[Row]:
+        """Every trace with a gold verdict of any kind, and this configuration's score of it."""
+        query = self._labels_and_scores(config_id, None).join(GoldRow, GoldRow.trace_pk == TraceRow.id)
+        return self._fetch(query.add_columns(GoldRow.verdict), None)
 
     def costs(self, config_id: int, *, sample_id: int | None = None) -> list[Cost]:
         """What each score of a labelled trace took; with a sample, of its labelled members."""

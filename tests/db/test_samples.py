@@ -42,10 +42,9 @@ def test_a_sample_comes_back_whole_and_its_name_is_taken_once(store: Store, samp
     assert list(store.samples.keys(sample.id)) == [(pk, hashes[pk]) for pk in (7, 2, 9)]
 
 
-def test_gold_is_counted_by_stratum(store: Store, sample: Sample) -> None:
+def test_members_are_listed_with_their_gold(store: Store, sample: Sample) -> None:
     for pk, verdict in ((7, "clean"), (9, "clean"), (2, "hallucinated"), (3, "clean")):
         store.labels.add(pk, label(verdict), sample_id=None, now=NOW)
-    assert store.samples.gold(sample.id) == {"a": {"clean": 2}, "b": {"hallucinated": 1}}
     assert list(store.samples.lines(sample.id))[1] == MemberLine("t2", "b", 0.25, "hallucinated")
 
 

@@ -86,7 +86,6 @@ def test_members_come_with_labels_scores_and_strata_in_labelling_order(store: St
         (7, "clean", 0.5, (Stratum(sample.id, "a"),)),
         (3, None, None, (Stratum(sample.id, "b"),)),
     ]
-    assert [row.pk for row in store.scores.labelled(config.id, sample_id=sample.id)] == [7]
     assert [(row.pk, row.strata) for row in store.scores.labelled(config.id)] == [(7, ())]
 
 

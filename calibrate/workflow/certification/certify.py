@@ -236,8 +236,7 @@ def _collect_labels(store: Store, data: evidence.Evidence, spent: Sequence[Attem
     rows = [row for attempt in spent for row in _first_of_groups(attempts.fresh_rows(store, attempt))]
     first = attempts.without(data, [row for attempt in spent for row in attempts.fresh_rows(store, attempt)])
     scored = ~np.isnan(first.scores)
-    design = evidence.design_of(first.sample, first.rows, first.refused)
-    weights = (design.weights if design else np.ones(len(first.rows)))[scored]
+    weights = (first.design.weights if first.design else np.ones(len(first.rows)))[scored]
     positions = build_ladder(pool, flag_when=data.flag_when).positions(first.scores[scored])
     return _Labels(
         np.concatenate([first.scores[scored], _score_values(rows)]),

@@ -54,8 +54,10 @@ class Outline:
 class Evidence:
     """The definite gold labels of a sample (or of the whole store) beside one detector configuration's scores.
 
-    `rows` are in labelling order. Figures are weighted by the sample's design; labels that belong to no sample are
-    taken as they are, as if drawn at random. Refusals are in no figure: `refused` holds them.
+    `rows` are in labelling order: of a sample, those in the unbroken prefix of its queue (counted_labels). Figures are
+    weighted by the sample's design; labels that belong to no sample are taken as they are, as if drawn at random. Some
+    labels are in no figure: `refused` are refusals, `undecided` are unsure or disputed, and `waiting` labels lie behind
+    the first member without a verdict.
     """
 
     config: Config
@@ -63,6 +65,8 @@ class Evidence:
     sample: Sample | None
     rows: tuple[Row, ...]
     refused: tuple[Row, ...] = ()
+    undecided: tuple[Row, ...] = ()
+    waiting: int = 0
 
     @cached_property
     def labels(self) -> NDArray[np.bool_]:
@@ -75,7 +79,7 @@ class Evidence:
     @cached_property
     def design(self) -> Design | None:
         """How the rows were drawn; None for labels of no sample."""
-        return design_of(self.sample, self.rows, self.refused)
+        return design_of(self.sample, self.rows, (*self.refused, *self.undecided))
 
     @cached_property
     def sweep(self) -> Sweep:
@@ -140,11 +144,12 @@ class Evidence:
         return label_set_digest((row.content_hash, str(row.gold)) for row in self.rows)
 
 
-def design_of(sample: Sample | None, rows: Sequence[Row], refused: Sequence[Row]) -> Design | None:
+def design_of(sample: Sample | None, rows: Sequence[Row], outside: Sequence[Row]) -> Design | None:
     """How the rows were drawn, as the estimates need it; None for labels of no sample.
 
-    Each stratum holds its traffic without refusals, whose share is estimated from the labels. Raises BadInput for a
-    sample that cannot stand for its traffic.
+    `outside` are members that were labelled like `rows` and are in no figure: refusals, unsure and disputed ones. The
+    figures are of the rest of the traffic, whose size in each stratum is estimated from the labels. Raises BadInput for
+    a sample that cannot stand for its traffic.
     """
     if sample is None or not rows:
         return None
@@ -155,7 +160,7 @@ def design_of(sample: Sample | None, rows: Sequence[Row], refused: Sequence[Row]
     }
     counts = Counter(row.strata for row in rows)
     labels: Counter[Stratum] = Counter()
-    for strata, n in (counts + Counter(row.strata for row in refused)).items():
+    for strata, n in (counts + Counter(row.strata for row in outside)).items():
         labels.update({replace(stratum, share=1.0): n for stratum in strata})
     population: dict[tuple[Stratum, ...], int] = {
         (stratum,): size for stratum, size in traffic.items() if not labels[stratum]

@@ -1,4 +1,4 @@
-"""Load evidence: the gold labels of a sample, or of several merged, beside a configuration's scores."""
+"""Load evidence: the labels that count of a sample, or of several merged, beside a configuration's scores."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ from calibrate.types import Sample
 from calibrate.workflow.detection.configurations import resolve_config
 from calibrate.workflow.detection.detect import no_sample
 from calibrate.workflow.evidence import merging
+from calibrate.workflow.evidence.counted_labels import count_labels
 from calibrate.workflow.evidence.evidence import Evidence
 from db import Store
-from db.scores import Config, Row
+from db.scores import Config
 
 EVEN = ("random", ENRICHED)  # designs whose labels, pooled, are no less like the traffic than before
 
@@ -36,9 +37,16 @@ def load_evidence(
     cls = registry.get(name)
     drawn = resolve_sample(store, sample)
     config = config or resolve_config(store, name, params)
-    rows = gold_rows(store, config, drawn)
-    refused = tuple(row for row in rows if row.status == "refusal")
-    return Evidence(config, cls.flag_when, drawn, tuple(row for row in rows if row.status != "refusal"), refused)
+    counted = count_labels(store, config, drawn)
+    return Evidence(
+        config,
+        cls.flag_when,
+        drawn,
+        tuple(row for row in counted.rows if row.status != "refusal"),
+        tuple(row for row in counted.rows if row.status == "refusal"),
+        counted.undecided,
+        counted.waiting,
+    )
 
 
 def resolve_sample(store: Store, name: str | Sequence[str] | None) -> Sample | None:
@@ -53,16 +61,6 @@ def resolve_sample(store: Store, name: str | Sequence[str] | None) -> Sample | N
             raise no_sample(store, each)
         samples.append(sample)
     return merging.merge_samples(samples) if len(samples) > 1 else next(iter(samples), None)
-
-
-def gold_rows(store: Store, config: Config, sample: Sample | None) -> list[Row]:
-    """The definite gold labels of a sample, or all, beside one configuration's scores, in labelling order."""
-    if sample is None:
-        return store.scores.labelled(config.id)
-    if not sample.parts:
-        return store.scores.labelled(config.id, sample_id=sample.id)
-    rows = [(part, store.scores.labelled(config.id, sample_id=part.id)) for part in sample.parts]
-    return merging.merge_repeats(merging.share_out(store, rows))
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,7 @@ from calibrate.stats.sweep.design import Design
 from calibrate.types import FlagWhen, Sample
 from calibrate.workflow.detection import configurations
 from calibrate.workflow.evidence import evidence, loading
+from calibrate.workflow.evidence.counted_labels import count_labels
 from db import Store
 from db.scores import Config, Row
 
@@ -25,7 +26,8 @@ Floats = NDArray[np.float64]
 class ScoreMatrix:
     """The definite gold labels of a sample (or of the whole store) and the scores of several detectors.
 
-    `rows` are in labelling order, without the answers that any of the detectors calls a refusal, which are `refused`.
+    `rows` are in labelling order, without the answers that any of the detectors calls a refusal, which are `refused`,
+    and the `undecided` ones; `waiting` labels do not count yet (counted_labels).
     `scores` has one array a detector, in its own units, NaN where it could not score; `was_run` is False for a row
     that it was not run on.
     """
@@ -36,6 +38,8 @@ class ScoreMatrix:
     refused: tuple[Row, ...]
     scores: Mapping[str, Floats]
     was_run: Mapping[str, NDArray[np.bool_]]
+    undecided: tuple[Row, ...] = ()
+    waiting: int = 0
 
     @cached_property
     def labels(self) -> NDArray[np.bool_]:
@@ -53,7 +57,7 @@ class ScoreMatrix:
     @cached_property
     def design(self) -> Design | None:
         """How the rows were drawn; None when they are no sample, and taken as if drawn at random."""
-        return evidence.design_of(self.sample, self.rows, self.refused)
+        return evidence.design_of(self.sample, self.rows, (*self.refused, *self.undecided))
 
     @property
     def weights(self) -> Floats:
@@ -78,10 +82,11 @@ def load_score_matrix(
         raise BadInput("no detector has scores yet: run them first (`detect all --labelled`, or the Detect page)")
     drawn = loading.resolve_sample(store, sample)
     configs = {name: configurations.resolve_config(store, name) for name in names}
-    rows_by_detector = {name: loading.gold_rows(store, config, drawn) for name, config in configs.items()}
+    counted = {name: count_labels(store, config, drawn) for name, config in configs.items()}
+    rows_by_detector = {name: labels.rows for name, labels in counted.items()}
+    some = next(iter(counted.values()))
     refused = {row.pk for rows in rows_by_detector.values() for row in rows if row.status == "refusal"}
-    every = next(iter(rows_by_detector.values()))
-    labelled = tuple(row for row in every if row.pk not in refused)
+    labelled = tuple(row for row in some.rows if row.pk not in refused)
     scores, was_run = {}, {}
     for name, rows in rows_by_detector.items():
         by_trace = {row.pk: row.value for row in rows}
@@ -89,4 +94,13 @@ def load_score_matrix(
         scores[name] = np.array([np.nan if value is None else value for value in values], dtype=float)
         run = {row.pk for row in rows if row.status is not None}
         was_run[name] = np.array([row.pk in run for row in labelled], dtype=bool)
-    return ScoreMatrix(drawn, configs, labelled, tuple(row for row in every if row.pk in refused), scores, was_run)
+    return ScoreMatrix(
+        drawn,
+        configs,
+        labelled,
+        tuple(row for row in some.rows if row.pk in refused),
+        scores,
+        was_run,
+        some.undecided,
+        some.waiting,
+    )

@@ -20,6 +20,7 @@ from calibrate.stats.sweep.design import Floats
 from calibrate.thresholds.model import DetectorEntry, ThresholdsFile
 from calibrate.types import Interval
 from calibrate.workflow.evidence import loading, traffic
+from calibrate.workflow.evidence.counted_labels import count_labels
 from calibrate.workflow.evidence.evidence import Evidence
 from db import Store
 from db.points import SavedPoint
@@ -163,7 +164,7 @@ def scores_of(store: Store, data: Evidence, config: Config | None) -> Floats | N
         return None
     if config == data.config:
         return data.scores
-    by_trace: dict[int, Row] = {row.pk: row for row in loading.gold_rows(store, config, data.sample)}
+    by_trace: dict[int, Row] = {row.pk: row for row in count_labels(store, config, data.sample).rows}
     rows = [by_trace.get(row.pk) for row in data.rows]
     if sum(row is None or row.status is None for row in rows) > traffic.NOT_RUN * len(rows):
         return None

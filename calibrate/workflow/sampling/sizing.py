@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -15,7 +16,8 @@ from calibrate.stats.sampling.octaves import octaves
 from calibrate.stats.sampling.sizing import Stratum, halfwidth, labels_needed
 from calibrate.stats.sweep.cumulative import last_of_ties
 from calibrate.types import Sample, SampleOptions, TraceFilter
-from calibrate.workflow.evidence import evidence, loading
+from calibrate.workflow.evidence import loading
+from calibrate.workflow.evidence.counted_labels import NOBODY, count_labels
 from calibrate.workflow.sampling import frame
 from calibrate.workflow.sampling.frame import Frame, Ranked
 from db import Store
@@ -145,23 +147,22 @@ def last_prevalence(store: Store) -> float | None:
 
 
 def prevalence_of(store: Store, sample: Sample) -> float | None:
-    """The estimated share of hallucinated answers in the traffic a sample was drawn from: what each stratum's definite
-    labels show, times what it holds. None without any; of a fresh-flagged sample it is the share of what is flagged."""
-    holds = hallucinated = 0.0
-    for stratum, gold in store.samples.gold(sample.id).items():
-        definite = gold.get("clean", 0) + gold.get("hallucinated", 0)
-        if definite and stratum in sample.strata:
-            size = sample.strata[stratum][0]
-            holds += size
-            hallucinated += size * gold.get("hallucinated", 0) / definite
-    return hallucinated / holds if holds else None
+    """The estimated share of hallucinated answers in the traffic a sample was drawn from: what its labels that count
+    show of each stratum, times what it holds. None without any; a sample of flagged traces speaks for what is flagged.
+    """
+    labels = count_labels(store, NOBODY, sample)
+    if not labels.rows:
+        return None
+    strata = [row.strata[0].name for row in (*labels.rows, *labels.undecided)]
+    weights = {name: sample.strata[name][0] / n for name, n in Counter(strata).items()}
+    each = np.array([weights[row.strata[0].name] for row in labels.rows])
+    return float(np.average([row.gold == "hallucinated" for row in labels.rows], weights=each))
 
 
 def _find_guides(store: Store) -> Iterator[Sample]:
     """The newest samples of all traffic that have labels enough."""
     for sample in store.samples.list()[:3]:
-        gold = store.labels.gold_counts(sample.id)
-        if sample.design in OF_ALL and gold.get("clean", 0) + gold.get("hallucinated", 0) >= FEW:
+        if sample.design in OF_ALL and len(count_labels(store, NOBODY, sample).rows) >= FEW:
             yield sample
 
 
@@ -212,8 +213,7 @@ def _fit_chances(store: Store, sample: Sample, ranking: Ranked, column: int) -> 
     """P(hallucinated) of every trace by one detector's score, fitted to a sample; None where its labels allow none."""
     config = ranking.configs[column]
     data = loading.load_evidence(store, config.name, sample=sample.name, config=config)
-    design = evidence.design_of(data.sample, data.rows, data.refused)
-    weights = design.weights if design else None
+    weights = data.design.weights if data.design else None
     try:
         curve = fit_probability_map(data.labels, data.scores, weights=weights, flag_when=data.flag_when)
     except BadInput:  # one class, or nothing scored

@@ -15,7 +15,7 @@ from calibrate.stats.choosing.choose import NotEnoughLabels
 from calibrate.stats.fitting.probability_maps import Fitted, fit_map
 from calibrate.stats.fitting.reliability import Reliability
 from calibrate.types import Interval
-from calibrate.workflow.evidence import evidence, loading
+from calibrate.workflow.evidence import loading
 from db import Store
 from db.points import SavedPoint
 from db.scores import Config
@@ -42,7 +42,7 @@ def fit(store: Store, name: str, *, sample: str | None = None, config: Config | 
             data.scores,
             flag_when=data.flag_when,
             rng=np.random.default_rng(seed),
-            design=evidence.design_of(data.sample, data.rows, data.refused),
+            design=data.design,
             groups=data.groups,
         )
     except NotEnoughLabels as error:

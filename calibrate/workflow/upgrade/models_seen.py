@@ -19,16 +19,15 @@ from calibrate.stats.intervals.sweep_intervals import figures
 from calibrate.stats.sweep.sweep import sweep
 from calibrate.types import Interval, Sample
 from calibrate.workflow.evidence import loading
+from calibrate.workflow.evidence.counted_labels import NOBODY, CountedLabels, count_labels
 from calibrate.workflow.evidence.evidence import design_of
 from calibrate.workflow.evidence.loading import Uneven
 from calibrate.workflow.releasing.history import read_release
 from db import Store
 from db.filters import NONE
-from db.scores import Config, Row
 
 MOST = 50  # values that are told apart: an attribute with more is no version of anything
 LONG = timedelta(days=62)  # a longer time is shown in weeks
-NOBODY = Config(0, "", "", {}, "")  # no detector is asked: the labels alone
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,14 +97,14 @@ def registry(store: Store, *, by: str = "model", sample: str | Sequence[str] | N
     stand for its traffic.
     """
     drawn = loading.resolve_sample(store, sample)
-    rows = loading.gold_rows(store, NOBODY, drawn)
+    labels = count_labels(store, NOBODY, drawn)
     release = next(iter(store.releases.list()), None)
     released = set(read_release(release).data.models) if release and by == "model" else None
     spans = store.traces.values(by)
     if by != "model" and {span.value for span in spans} <= {NONE}:
         raise BadInput(f"no trace carries {by!r}; there are: {', '.join(offered(store))}")
     total = sum(span.traces for span in spans)
-    shares = _measure_prevalences(drawn, rows, store.traces.labelled_values(by))
+    shares = _measure_prevalences(drawn, labels, store.traces.labelled_values(by))
     unlabelled = (0, 0, Interval(None))
     values = [
         Seen(
@@ -166,16 +165,17 @@ def _count_by_period(days: Mapping[date, int], per: Literal["day", "week"]) -> d
 
 
 def _measure_prevalences(
-    drawn: Sample | None, rows: Sequence[Row], values: Mapping[int, str]
+    drawn: Sample | None, counted: CountedLabels, values: Mapping[int, str]
 ) -> dict[str, tuple[int, int, Interval]]:
     """(labels, hallucinated, share hallucinated) of each value.
 
     A value is a domain of the sample: what flags exactly its traces has, as its precision, the share hallucinated
     among them, so the interval is the one of a sweep at that point (Cochran 1977, section 5A.14).
     """
+    rows = counted.rows
     labels = np.array([row.gold == "hallucinated" for row in rows], dtype=bool)
     value_of_row = np.array([values[row.pk] for row in rows], dtype=object)
-    design, groups = design_of(drawn, rows, ()), [row.group for row in rows]
+    design, groups = design_of(drawn, rows, counted.undecided), [row.group for row in rows]
     prevalences = {}
     for name in sorted(set(value_of_row)):
         inside = value_of_row == name

@@ -14,10 +14,10 @@ from calibrate.thresholds.model import DetectorEntry, ThresholdsFile
 from calibrate.types import Sample, TraceFilter
 from calibrate.workflow.detection import detect
 from calibrate.workflow.evidence import loading
+from calibrate.workflow.evidence.counted_labels import NOBODY, count_labels
 from calibrate.workflow.evidence.loading import Uneven
 from calibrate.workflow.releasing import history
 from calibrate.workflow.sampling.sizing import FEW
-from calibrate.workflow.upgrade.models_seen import NOBODY
 from calibrate.workflow.watching import recheck as rechecks
 from calibrate.workspace import using
 from db import Store
@@ -91,7 +91,7 @@ def plan(store: Store, *, sample: str | Sequence[str] | None = None, params: Map
         if not any(due.detector and name in registry.config_of(due.detector) for due in detectors):
             raise BadInput(f"none of {', '.join(file.detectors)} has a parameter {name!r}; `detectors` lists them")
     drawn = loading.resolve_sample(store, sample or _choose_samples(store, release, file))
-    rows = loading.gold_rows(store, NOBODY, drawn)
+    rows = count_labels(store, NOBODY, drawn).rows
     flagged_only = set() if drawn else store.labels.of_flagged_only()
     models = {row.model for row in rows if row.model and row.pk not in flagged_only} - set(file.data.models)
     fresh = store.labels.decided_since(release.released_at)
@@ -127,18 +127,17 @@ def queue(store: Store, plan: Plan, *, budget: float | None = None) -> Run | Non
 def _choose_samples(store: Store, release: Release, file: ThresholdsFile) -> list[str] | None:
     """The samples whose labels count: the release's, or the newest where it is newer; None for every label."""
     released = [name for name in history.sample_names(file.data) if store.samples.get(name)]
-    guides = (sample for sample in store.samples.list() if speaks_for_all(sample) and _definite(store, sample) >= FEW)
+    guides = (
+        sample
+        for sample in store.samples.list()
+        if speaks_for_all(sample) and len(count_labels(store, NOBODY, sample).rows) >= FEW
+    )
     newest = next(guides, None)
     if newest is None or newest.name in released:
         return released or None
     # Points of several samples name none; and where labels of no sample chose, an older sample is no better guide.
     several = not released and bool(file.data.samples)
     return [newest.name] if several or newest.created_at > release.released_at else released or None
-
-
-def _definite(store: Store, sample: Sample) -> int:
-    gold = store.labels.gold_counts(sample.id)
-    return gold.get("clean", 0) + gold.get("hallucinated", 0)
 
 
 def due_of(store: Store, name: str, entry: DetectorEntry, params: Mapping[str, Any]) -> Due:

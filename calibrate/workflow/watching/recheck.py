@@ -21,7 +21,6 @@ import secrets
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
-from itertools import takewhile
 from typing import Literal
 
 import numpy as np
@@ -32,6 +31,7 @@ from calibrate.stats.sampling.designs import Cut
 from calibrate.stats.sweep.clusters import first_of_each
 from calibrate.thresholds.model import DetectorEntry
 from calibrate.types import FlagWhen, Sample, TraceFilter
+from calibrate.workflow.evidence.counted_labels import take_prefix
 from calibrate.workflow.releasing.history import promised_precision, read_release, releases_alike
 from calibrate.workflow.sampling import sample as samples
 from calibrate.workflow.sampling.topup import top_up
@@ -248,7 +248,7 @@ _VERDICTS = {"hallucinated": True, "clean": False, "unsure": None, "disputed": N
 
 def _take_unbroken(rows: Sequence[Row]) -> list[_Label]:
     """The labels from the first member to the first one without."""
-    row = list(takewhile(lambda each: each.gold is not None, rows))
+    row = take_prefix(rows)
     first = set(first_of_each([each.group for each in row], len(row)))
     return [_Label(each.pk, str(each.gold), repeat=place not in first) for place, each in enumerate(row)]
 

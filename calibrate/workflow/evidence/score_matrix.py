@@ -84,9 +84,9 @@ def load_score_matrix(
     configs = {name: configurations.resolve_config(store, name) for name in names}
     counted = {name: count_labels(store, config, drawn) for name, config in configs.items()}
     rows_by_detector = {name: labels.rows for name, labels in counted.items()}
-    some = next(iter(counted.values()))
+    first = next(iter(counted.values()))
     refused = {row.pk for rows in rows_by_detector.values() for row in rows if row.status == "refusal"}
-    labelled = tuple(row for row in some.rows if row.pk not in refused)
+    labelled = tuple(row for row in first.rows if row.pk not in refused)
     scores, was_run = {}, {}
     for name, rows in rows_by_detector.items():
         by_trace = {row.pk: row.value for row in rows}
@@ -98,9 +98,9 @@ def load_score_matrix(
         drawn,
         configs,
         labelled,
-        tuple(row for row in some.rows if row.pk in refused),
+        tuple(row for row in first.rows if row.pk in refused),
         scores,
         was_run,
-        some.undecided,
-        some.waiting,
+        first.undecided,
+        first.waiting,
     )

@@ -132,8 +132,8 @@ def _next_line(store: Store, status: CertificationStatus) -> str:
 
 
 def _drawing_line(name: str, plan: Plan, available: int) -> str:
-    """Say how a plan goes on with the fresh flagged traces that are available."""
-    fresh = numbers.count(available, "fresh flagged trace")
+    """Say how a plan goes on with the flagged traces that are available."""
+    fresh = numbers.count(available, "flagged trace") + " to draw from"
     if available >= plan.labels:
         return f"`certify {name}` draws them; there are {fresh}"
     more = f"score what came in since (`detect {name} --all`), or wait: there are {fresh}"

@@ -18,9 +18,9 @@ from pages.components.text import plain
 
 STEPS = ("Plan", "Draw", "Label", "Certify")
 ABOUT = (
-    "A threshold chosen on labels looks better on them than on new traffic. A certificate is an exact test on fresh "
-    "labels: the plan fixes what will be tested before any of them is known, and the test is made once. Leave at any "
-    "step; it is kept."
+    "A threshold chosen on labels looks better on them than on new traffic. A certificate is an exact test on labels "
+    "drawn for it: the plan fixes what will be tested before any of them is drawn, and the test is made once. Leave at "
+    "any step; it is kept."
 )
 DONE = {"planned": 1, "drawn": 2, "labelled": 3, "certified": 4, "not certifiable": 4}
 
@@ -40,7 +40,7 @@ def show(store: Store, data: evidence.Evidence, *, target: float | None = None) 
         status = attempts.latest_status(store, data.config.name, config_id=data.config.id)
         shown = status if status and _about_these(status, data) else None
         with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
-            st.markdown("**Certify on fresh labels**", help=ABOUT, width="content")
+            st.markdown("**Certify on labels drawn for it**", help=ABOUT, width="content")
             st.markdown(_line(shown), width="content")
         if shown:
             st.markdown(plain(sentences.status(shown)))
@@ -81,7 +81,7 @@ def _planned(store: Store, data: evidence.Evidence, status: CertificationStatus)
     too_few = available < needed
     with st.container(horizontal=True, vertical_alignment="center"):
         st.button(
-            f"Draw {count(needed, 'fresh trace')}",
+            f"Draw {count(needed, 'test trace')}",
             type="primary",
             icon=":material/casino:",
             on_click=_with_error_shown(lambda: certify.draw(store, status.attempt, now=shell.now())),
@@ -97,9 +97,9 @@ def _planned(store: Store, data: evidence.Evidence, status: CertificationStatus)
     if too_few:
         are = "is" if available == 1 else "are"
         st.caption(
-            f"{count(available, 'trace')} flagged at {plain(_deepest(status))} {are} there, without label and in no "
-            "sample. Score what came in since, or wait for traffic. With fewer the test holds as well, and is less "
-            "likely to pass."
+            f"{count(available, 'trace')} flagged at {plain(_deepest(status))} {are} there, apart from those "
+            "whose labels made the plan. Score what came in since, or wait for traffic. With fewer the test holds as "
+            "well, and is less likely to pass."
         )
     with st.expander("Plan anew: nothing is spent before the draw"):
         _plan_form(store, attempts.first_labels(store, status.attempt), status)
@@ -108,7 +108,7 @@ def _planned(store: Store, data: evidence.Evidence, status: CertificationStatus)
 def _drawn(store: Store, data: evidence.Evidence, status: CertificationStatus) -> None:
     assert status.fresh is not None
     left = status.fresh.size - status.labelled
-    if st.button(f"Label {count(left, 'fresh trace')}", type="primary", icon=":material/check_box:"):
+    if st.button(f"Label {count(left, 'test trace')}", type="primary", icon=":material/check_box:"):
         st.session_state["sample_at_hand"] = status.fresh.name
         st.switch_page(shell.page("label"), query_params={"sample": status.fresh.name})
     st.caption("The test waits for all of them. Say unsure where you cannot tell: it counts as not hallucinated.")
@@ -171,7 +171,7 @@ def _offer_plan(
     if data.sample is not None and data.sample.design == "fresh-flagged":
         st.caption("These labels are of flagged traces only. Choose a sample of all traffic to plan on.")
         return
-    st.caption("Plan which thresholds to test and how many fresh traces that takes. A plan costs nothing.")
+    st.caption("Plan which thresholds to test and how many traces to label for it that takes. A plan costs nothing.")
     _plan_form(store, data, status, target)
 
 
@@ -184,7 +184,7 @@ def _plan_form(
     with st.container(horizontal=True, vertical_alignment="bottom"):
         st.number_input("Precision to certify, %", 1, 99, target, step=5, key=f"certify_target_{target}", width=190)
         st.number_input(
-            "Fresh labels, at most", 20, 5000, max(20, usual), step=10, key=f"certify_labels_{usual}", width=190
+            "Test labels, at most", 20, 5000, max(20, usual), step=10, key=f"certify_labels_{usual}", width=190
         )
         st.button(
             "Plan",
@@ -260,7 +260,7 @@ def _walk(status: CertificationStatus) -> None:
     rows = [
         {
             "Flags at": sentences.limit(status.plan, cut.cut),
-            "Fresh labels": cut.labels,
+            "Test labels": cut.labels,
             "Hallucinated": cut.hallucinated,
             "Precision at least": cut.bound,
             "Outcome": cut.outcome,

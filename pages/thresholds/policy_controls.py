@@ -38,7 +38,7 @@ ABOUT_STRENGTH = """
 - *Measured*: the target is met on these labels. They chose the threshold too, so on new traffic about half of such
   thresholds fall short.
 - *Bounded*: a lower bound on these labels meets it. Approximate.
-- *Certified*: an exact test on fresh labels, drawn for it, meets it.
+- *Certified*: an exact test, on labels drawn for it, meets it.
 """
 
 

@@ -33,7 +33,7 @@ def panel(page: Any, own: App, sample: str = "w47") -> Any:
     page.goto(f"{own.url}/tune?detector={ABOVE}&sample={sample}")
     page.get_by_role("radio", name="Certified").or_(page.get_by_role("button", name="Certified")).first.click()
     found = page.locator(".st-key-certify")
-    found.get_by_text("Certify on fresh labels").wait_for()
+    found.get_by_text("Certify on labels drawn for it").wait_for()
     settled(page)
     return found
 
@@ -54,17 +54,17 @@ def test_plan_draw_label_leave_come_back_certify_and_release(world: tuple[App, T
 
     found = panel(page, own)
     found.get_by_role("button", name="Plan").dblclick()
-    found.get_by_text("Attempt 1: label 180 fresh traces of those flagged at ≥").wait_for()
+    found.get_by_text("Attempt 1: label 180 test traces of those flagged at ≥").wait_for()
     settled(page)
     assert len(own.store.certifications.of(ABOVE)) == 1
-    found.get_by_role("button", name="Draw 180 fresh traces").dblclick()
+    found.get_by_role("button", name="Draw 180 test traces").dblclick()
     found.get_by_text("0 of 180 are labelled").wait_for()
     settled(page)
     fixed, drawn = standing(own).attempt.plan, standing(own).fresh
     assert drawn is not None
     assert len(own.store.samples.list()) == 2
 
-    found.get_by_role("button", name="Label 180 fresh traces").click()
+    found.get_by_role("button", name="Label 180 test traces").click()
     page.get_by_role("button", name=re.compile("Hallucinated")).wait_for()
     page.get_by_text("0 / 180").wait_for()
     settled(page)

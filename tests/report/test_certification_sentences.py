@@ -30,10 +30,10 @@ def drawn(size: int) -> CertificationStatus:
 
 
 def test_a_plan_says_what_it_takes_and_whether_that_is_likely() -> None:
-    promise = "Attempt 1: label 40 fresh traces of those flagged at ≥ 0.62; chance to certify a precision of 72.95%: "
+    promise = "Attempt 1: label 40 test traces of those flagged at ≥ 0.62; chance to certify a precision of 72.95%: "
     assert status(PLANNED) == f"{promise}about 82%."
     slim = status(replace(PLANNED, attempt=replace(PLANNED.attempt, plan=replace(PLAN, chance=0.3))))
-    assert slim == f"{promise}about 30%. That is little: label more of the sample first, or allow more fresh labels."
+    assert slim == f"{promise}about 30%. That is little: label more of the sample first, or allow more test labels."
 
 
 def test_a_shortage_is_named_only_where_there_is_one() -> None:
@@ -45,7 +45,7 @@ def test_a_certificate_names_its_labels_and_what_was_left_out() -> None:
     sure = Guarantee("certified", 0.7295, 0.95, 0.74, 38, 33, "fresh")
     certified = ended(Outcome(0.62, sure, None, None, 0, 0, FAILED))
     assert status(certified) == (
-        "Certified: of what is flagged at ≥ 0.62, at least 72.95% is hallucinated (95% certain; 33 of 38 fresh labels "
+        "Certified: of what is flagged at ≥ 0.62, at least 72.95% is hallucinated (95% certain; 33 of 38 test labels "
         "were)."
     )
     noted = ended(Outcome(0.62, sure, None, None, 2, 1, FAILED))
@@ -68,7 +68,14 @@ def test_a_certificate_names_its_labels_and_what_was_left_out() -> None:
         (
             Shortfall(ShortfallReason.TOO_MANY, fresh=900),
             None,
-            "; 2,000 more flagged labels, or all that 900 fresh traces give, would not do",
+            "; 2,000 more flagged labels would not do: label another sample of the whole traffic to know the scores "
+            "better, lower the target, or take another detector",
+        ),
+        (
+            Shortfall(ShortfallReason.NO_TRAFFIC, fresh=0, labels=180),
+            None,
+            "; about 180 more flagged labels would do, and the 0 traces left to draw from do not give so many: import "
+            "and score new traffic, then certify again",
         ),
     ],
 )

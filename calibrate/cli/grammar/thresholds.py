@@ -45,14 +45,14 @@ def add(verbs: Verbs) -> None:
 
     _add_ensemble(verbs)
 
-    verb = add_verb(verbs, "certify", "prove a threshold's precision on fresh labels, step by step")
+    verb = add_verb(verbs, "certify", "prove a threshold's precision on labels drawn for it, step by step")
     add_evidence(verb)
     verb.add_argument("--target", type=float, metavar="P", help="the precision to certify (default 0.7)")
     verb.add_argument(
-        "--labels", type=int, metavar="N", help="fresh labels it may cost (default: 1.5 for each first one)"
+        "--labels", type=int, metavar="N", help="test labels it may cost (default: 1.5 for each first one)"
     )
     verb.add_argument("--seed", type=int, help="plan and draw the same again (default: a new seed)")
-    verb.add_argument("--fewer", action="store_true", help="draw all fresh traces if fewer than planned are there")
+    verb.add_argument("--fewer", action="store_true", help="draw all there are if they are fewer than planned")
     verb.add_argument("--save", action="store_true", help="save the certified point, so that `release` takes it")
 
     _add_release(verbs)

@@ -17,12 +17,12 @@ def status(at: CertificationStatus) -> str:
 def _progress(at: CertificationStatus) -> str:
     plan = at.plan
     promise = (
-        f"Attempt {plan.attempt}: label {count(plan.labels, 'fresh trace')} of those flagged at "
+        f"Attempt {plan.attempt}: label {count(plan.labels, 'test trace')} of those flagged at "
         f"{limit(plan, plan.deepest)}; chance to certify a precision of {exact_share(plan.target)}: "
         f"about {share(plan.chance)}."
     )
     if at.fresh is None:
-        hint = " That is little: label more of the sample first, or allow more fresh labels."
+        hint = " That is little: label more of the sample first, or allow more test labels."
         return promise + (hint if plan.chance < 0.5 else "")
     drawn = f" Only {count(at.fresh.size)} were there to draw." if at.fresh.size < plan.labels else ""
     return f"{promise}{drawn} {count(at.labelled)} of {count(at.fresh.size)} are labelled."
@@ -43,7 +43,7 @@ def _outcome(plan: Plan, outcome: Outcome) -> str:
     return (
         f"Certified: of what is flagged at {limit(plan, outcome.cut)}, at least {exact_share(sure.target)} is "
         f"hallucinated ({exact_share(sure.confidence)} certain; {count(sure.hallucinated)} of {count(sure.labels)} "
-        f"fresh labels were).{notes}"
+        f"test labels were).{notes}"
     )
 
 
@@ -74,8 +74,16 @@ def _shortfall(why: Shortfall, walk: tuple[Step, ...], target: float, needed: in
     if why.reason == ShortfallReason.OUT_OF_REACH and why.best is not None:
         best = estimate(why.best.value, why.best.low, why.best.high)
         return f"{failed}; not reachable with this detector: its best cut has a precision of about {best}"
-    most = count(SIZES[-1], "more flagged label")
-    return f"{failed}; {most}, or all that {count(why.fresh or 0, 'fresh trace')} give, would not do"
+    if why.reason == ShortfallReason.NO_TRAFFIC:
+        return (
+            f"{failed}; about {count(why.labels or 0, 'more flagged label')} would do, and the "
+            f"{count(why.fresh or 0, 'trace')} left to draw from do not give so many: import and score new traffic, "
+            "then certify again"
+        )
+    return (
+        f"{failed}; {count(SIZES[-1], 'more flagged label')} would not do: label another sample of the whole traffic "
+        "to know the scores better, lower the target, or take another detector"
+    )
 
 
 def _by_source(step: Step) -> str:

@@ -27,7 +27,7 @@ class Plan:
     """Stage B, to be fixed before any of its labels is known.
 
     `cuts`: thresholds to test, strict to loose, in the detector's units; `shares` of traffic flagged at each.
-    `labels` fresh traces are to be drawn, each equally likely, from what `deepest`, the last of the cuts, flags.
+    `labels` test traces are to be drawn, each equally likely, from what `deepest`, the last of the cuts, flags.
     `precision`: what stage A expects at every cut, with a 90% range. `chance`: the predicted probability that a cut
     will be certified, 0 to 1. `level`: the error this attempt may make; all attempts together, `alpha`.
     """
@@ -92,18 +92,21 @@ class ShortfallReason(StrEnum):
 
     FAILED = "failed"  # the first cut failed, and nothing is known of another attempt
     OUT_OF_REACH = "out of reach"  # the detector's best cut is not so precise
-    TOO_MANY = "too many"  # it would take more labels than are worth trying, or than there are
+    TOO_MANY = "too many"  # it would take more labels than are worth trying
+    NO_TRAFFIC = "no traffic"  # more labels would do, and the window has not so many flagged traces left
     MORE_LABELS = "more labels"  # another attempt with more labels is likely to do
 
 
 @dataclass(frozen=True)
 class Shortfall:
     """Why no cut is certified: `best` is the likely precision of the best cut with a 90% range, where that is out of
-    reach; `fresh` how many traces could be labelled, where all of them would not do."""
+    reach; `fresh` how many traces are left to draw from, where all that they give would not do; `labels` how many
+    flagged ones would, where traffic is what lacks."""
 
     reason: ShortfallReason
     best: Interval | None = None
     fresh: int | None = None
+    labels: int | None = None
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Stage A of a certificate: plan on the first labels which cuts to test, and on how many fresh labels.
+"""Stage A of a certificate: plan on the first labels which cuts to test, and on how many labels.
 
 What a plan promises, and why it does, is written in `stage_b.py`.
 """
@@ -34,6 +34,7 @@ STAGE_A_SHARE = 0.4
 """Of the labels one can afford, the part to spend on stage A."""
 
 DRAWS = 400
+UNLIMITED = 10**9  # traces, where the question is whether traffic is what lacks
 SLIM = 0.2  # below this chance that any cut reaches the target, it is called out of reach
 
 
@@ -70,7 +71,7 @@ def plan_certificate(
     rng : Generator
         Source of the random draws.
     fresh : int, optional
-        Traces of new traffic to draw from; default: as many as the pool holds.
+        Traces that stage B may draw from; default: as many as the pool holds.
     flag_when : {"above", "below"}
         The detector's suspicious side.
     alpha : float
@@ -137,7 +138,7 @@ def explain_failure(
     attempt : int
         Which attempt comes next, from 1.
     fresh : int
-        Traces of new traffic that it may draw from.
+        Traces that it may draw from.
     rng : Generator
         Source of the random draws.
 
@@ -153,9 +154,13 @@ def explain_failure(
         walk = labels_needed(ladder, curves, fresh=fresh, target=target, level=level(attempt, alpha), rng=rng)
         n = int(walk.labels[0])
     if not n:
-        why = Shortfall(ShortfallReason.TOO_MANY, fresh=fresh)
-        if chance < SLIM:
-            why = Shortfall(ShortfallReason.OUT_OF_REACH, best=_best_precision(ladder, curves))
+        why = Shortfall(ShortfallReason.OUT_OF_REACH, best=_best_precision(ladder, curves))
+        if chance >= SLIM:
+            now = level(attempt, alpha)
+            walk = labels_needed(ladder, curves, fresh=UNLIMITED, target=target, level=now, rng=rng)
+            enough = int(walk.labels[0]) or None
+            reason = ShortfallReason.NO_TRAFFIC if enough else ShortfallReason.TOO_MANY
+            why = Shortfall(reason, fresh=fresh, labels=enough)
         return NotCertifiable(why, None, None, target, alpha, steps)
     plan = _make_plan(evidence, curves, walk, target=target, alpha=alpha, attempt=attempt)
     return NotCertifiable(Shortfall(ShortfallReason.MORE_LABELS), n, plan, target, alpha, steps)

@@ -1,7 +1,7 @@
 """Stage B of a certificate: prove a threshold on labels drawn after the plan was made.
 
 Stage A (`plan_certificate` in `stage_a.py`) turns the first labels and the unlabelled scores of the window into a plan:
-cuts, strict to loose, and how many fresh traces to label of those that the deepest cut flags. Stage B (`certify`) tests
+cuts, strict to loose, and how many traces to label of those that the deepest cut flags. Stage B (`certify`) tests
 the cuts in that order on exactly these labels. The plan does not depend on them, and the walk stops at the first cut
 that fails, so the chance that it certifies any cut whose precision is below the target is at most `level` (exact
 binomial tests in fixed order: Maurer, Hothorn and Lehmacher 1995). Over repeated attempts the levels sum to `alpha`.

@@ -23,8 +23,8 @@ Stage = Literal["planned", "drawn", "labelled", "certified", "not certifiable"]
 
 @dataclass(frozen=True)
 class Terms:
-    """The terms fixed with a plan: the `samples` of its first labels (none: every label), the window that fresh traces
-    come from, the budget in labels and the seed.
+    """The terms fixed with a plan: the `samples` of its first labels (none: every label, in an older store), the window
+    that test traces come from, the budget in labels and the seed.
     """
 
     samples: tuple[str, ...]
@@ -38,7 +38,7 @@ class Outcome:
     """What came of an attempt: a `guarantee` for flagging at `cut`, or neither and `why` not (a sentence, as older
     stores kept it, or the reason).
 
-    `needed`: fresh labels that another attempt would take, None where no number is likely to do. `unsure` labels,
+    `needed`: test labels that another attempt would take, None where no number is likely to do. `unsure` labels,
     disputed ones among them, were counted as not hallucinated; `repeats` share their sources with an earlier label:
     they count among all labels, and not where one label a source does.
     """
@@ -56,7 +56,7 @@ class Outcome:
 class Attempt:
     """One attempt.
 
-    `fresh_sample_id` is None until the plan's sample is drawn; `outcome` is None until that sample is labelled and
+    `fresh_sample_id` is None until the plan's traces are drawn; `outcome` is None until that sample is labelled and
     tested.
     """
 
@@ -69,11 +69,6 @@ class Attempt:
     outcome: Outcome | None
     started_by: str
     started_at: datetime
-
-    @property
-    def cut(self) -> Cut:
-        """The threshold whose flagged traces are drawn."""
-        return Cut(self.config_id, self.plan.deepest)
 
 
 @dataclass(frozen=True)
@@ -186,17 +181,30 @@ def fresh_sample(store: Store, attempt: Attempt) -> Sample | None:
 
 
 def fresh_rows(store: Store, attempt: Attempt) -> list[Row]:
-    """The fresh traces in the order drawn, with whatever verdict they have; none before the draw."""
+    """The test traces in the order drawn, with whatever verdict they have; none before the draw."""
     if attempt.fresh_sample_id is None:
         return []
     return store.scores.members(attempt.config_id, attempt.fresh_sample_id)
 
 
 def first_labels(store: Store, attempt: Attempt) -> Evidence:
-    """The labels that an attempt was planned on, as they stand now, without those of fresh traces."""
+    """The labels that an attempt was planned on, as they stand now, without those of test traces."""
     config = store.scores.get_config(attempt.config_id)
     data = loading.load_evidence(store, attempt.detector, sample=attempt.terms.samples or None, config=config)
     return without(data, [row for sibling in siblings(store, attempt) for row in fresh_rows(store, sibling)])
+
+
+def cut_of(store: Store, attempt: Attempt) -> Cut:
+    """The threshold whose flagged traces are drawn, apart from those whose labels planned it."""
+    earlier = [each for each in siblings(store, attempt) if each.id < attempt.id]
+    apart = planned_on(store, attempt.terms.samples, earlier)
+    return Cut(attempt.config_id, attempt.plan.deepest, apart)
+
+
+def planned_on(store: Store, samples: Sequence[str], spent: Sequence[Attempt]) -> tuple[int, ...]:
+    """The keys of the samples whose labels make a plan: the first ones, and those drawn by earlier attempts."""
+    first = [sample.id for name in samples if (sample := store.samples.get(name)) is not None]
+    return (*first, *(attempt.fresh_sample_id for attempt in spent if attempt.fresh_sample_id is not None))
 
 
 def without(data: Evidence, rows: Sequence[Row]) -> Evidence:
@@ -228,7 +236,10 @@ def attempt_of(row: Certification) -> Attempt:
         fresh_sample_id=row.fresh_sample_id,
         plan=_read_plan(row.plan),
         terms=Terms(
-            tuple(row.plan["samples"]), TraceFilter.from_json(row.plan["where"]), row.plan["budget"], row.plan["seed"]
+            tuple(row.plan["samples"]),
+            TraceFilter.from_json(row.plan["where"]),
+            row.plan["budget"],
+            row.plan["seed"],
         ),
         outcome=None if row.outcome is None else _read_outcome(row.outcome),
         started_by=row.started_by,
@@ -253,4 +264,9 @@ def _read_shortfall(document: Mapping[str, Any] | str | None) -> Shortfall | str
     if document is None or isinstance(document, str):
         return document
     best = document["best"]
-    return Shortfall(ShortfallReason(document["reason"]), Interval(**best) if best else None, document["fresh"])
+    return Shortfall(
+        ShortfallReason(document["reason"]),
+        Interval(**best) if best else None,
+        document["fresh"],
+        document.get("labels"),
+    )

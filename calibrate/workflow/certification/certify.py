@@ -1,12 +1,14 @@
 """Certify a threshold in two stages: plan, draw, label, test. Work may stop after any step and resume later.
 
-`plan` fixes, on the first labels, which cuts will be tested and on how many fresh traces. `draw` draws these from what
-the deepest cut flags of traffic that nobody has labelled. People label them. `finish` tests once. What keeps the
-promise of 5%:
+`plan` fixes, on the first labels, which cuts will be tested and on how many traces. `draw` draws these test traces
+uniformly from what the deepest cut flags of the window, apart from the traces whose labels made the plan. People label
+them. `finish` tests once. What keeps the promise of 5%:
 
 - A plan is never rewritten. One that is not drawn yet costs nothing: a newer plan takes its place.
 - An attempt counts from its draw. Every further attempt on the same first labels gets a smaller error, so that all of
   them together err in at most 5%. New first labels (another sample) are a new calibration, with a 5% of their own.
+- The draw does not ask who labelled a trace before: triage by other people leaves over what they did not look at, which
+differs from the rest. A drawn trace that has a verdict keeps it; as the draw is uniform, verdicts are drawn so, too.
 - Every trace drawn is labelled before the test, skipped ones too: anyone who may stop early stops when the result looks
 good.
   `unsure` is a verdict; unsure and disputed labels count as not hallucinated, which can only cost a certificate.
@@ -61,9 +63,9 @@ def plan(
     by: str,
     now: datetime,
 ) -> Attempt | NotCertifiable:
-    """Plan and store the next attempt on these labels and on the fresh labels of earlier attempts.
+    """Plan and store the next attempt on these labels and on the test labels of earlier attempts.
 
-    `budget`: fresh labels it may cost, default `usual_budget`, or what the attempt before said it would take. Where no
+    `budget`: test labels it may cost, default `usual_budget`, or what the attempt before said it would take. Where no
     plan is likely to certify anything, nothing is kept. Raises BadInput while an attempt on these labels is under way,
     and for labels or scores that cannot be planned on.
     """
@@ -86,7 +88,7 @@ def plan(
         target,
         budget=terms.budget,
         rng=np.random.default_rng(terms.seed),
-        fresh=_load_fresh_traffic(store, data, pool, where),
+        fresh=_count_testable(store, data, terms, spent, pool),
         flag_when=data.flag_when,
         attempt=len(spent) + 1,
     )
@@ -104,8 +106,8 @@ def plan(
 
 
 def available(store: Store, attempt: Attempt) -> int:
-    """How many fresh traces the plan's deepest cut flags now: what `draw` can draw from."""
-    return samples.flagged_pool(store, attempt.cut, attempt.terms.where, fresh=True)
+    """How many traces the plan's deepest cut flags now, apart from those that made the plan: what `draw` can draw."""
+    return samples.flagged_pool(store, attempts.cut_of(store, attempt), attempt.terms.where, fresh=False)
 
 
 def least(plan: Plan) -> int:
@@ -114,7 +116,7 @@ def least(plan: Plan) -> int:
 
 
 def draw(store: Store, attempt: Attempt, *, fewer: bool = False, now: datetime) -> Attempt:
-    """Draw the fresh traces that the plan asks for. A second call returns the same draw.
+    """Draw the test traces that the plan asks for. A second call returns the same draw.
 
     If there are too few, it raises BadInput with their number; with `fewer` it draws those there are. The test
     is then as valid and less likely to pass.
@@ -123,8 +125,13 @@ def draw(store: Store, attempt: Attempt, *, fewer: bool = False, now: datetime) 
         return attempt
     if attempts.siblings(store, attempt)[0].id != attempt.id:
         raise BadInput("there is a newer plan on these labels: draw by that one")
+    if not attempt.terms.samples:
+        raise BadInput(
+            "this plan was made on every label there was, so no trace is left that had no part in it: name the samples "
+            f"to plan on (`certify {attempt.detector} --sample NAME`)"
+        )
     fixed, terms = attempt.plan, attempt.terms
-    name = f"{attempt.detector}-fresh-{fixed.attempt}"
+    name = f"{attempt.detector}-test-{fixed.attempt}"
     drawn = store.samples.get(name)
     if drawn is not None and not _is_drawn_by(store, attempt, drawn):
         name = f"{name}-{attempt.id}"  # an attempt of the same number, on other first labels
@@ -140,8 +147,7 @@ def draw(store: Store, attempt: Attempt, *, fewer: bool = False, now: datetime) 
             where=terms.where,
             seed=terms.seed,
             now=now,
-            cut=attempt.cut,
-            fresh=True,
+            cut=attempts.cut_of(store, attempt),
         )
     return attempts.attempt_of(store.certifications.set_fresh_sample(attempt.id, drawn.id))
 
@@ -156,7 +162,7 @@ def _is_drawn_by(store: Store, attempt: Attempt, drawn: Sample) -> bool:
 
 
 def finish(store: Store, attempt: Attempt, *, now: datetime) -> Attempt:
-    """Test the plan on the labels of its fresh traces. A second call returns the stored outcome.
+    """Test the plan on the labels of its test traces. A second call returns the stored outcome.
 
     Raises BadInput, with the number of traces without a label, until all of them have one.
     """
@@ -174,7 +180,7 @@ def finish(store: Store, attempt: Attempt, *, now: datetime) -> Attempt:
         _score_values(rows),
         _hallucinated_rows(rows),
         groups=groups,
-        fresh=_load_fresh_traffic(store, data, pool, terms.where),
+        fresh=_count_testable(store, data, terms, [attempt, *earlier], pool),
         rng=np.random.default_rng(terms.seed),
     )
     drawn = attempts.fresh_sample(store, attempt)
@@ -188,7 +194,7 @@ def finish(store: Store, attempt: Attempt, *, now: datetime) -> Attempt:
 
 
 def point_of(store: Store, attempt: Attempt) -> OperatingPoint:
-    """The certified operating point. Guarantee and precision are from the fresh labels; recall, false-positive and flag
+    """The certified operating point. Guarantee and precision are from the test labels; recall, false-positive and flag
     rate are what the first labels measure at its cut. Raises BadInput where nothing is certified."""
     outcome = attempt.outcome
     if outcome is None or outcome.guarantee is None or outcome.cut is None:
@@ -231,7 +237,7 @@ class _Labels:
 
 
 def _collect_labels(store: Store, data: evidence.Evidence, spent: Sequence[Attempt], pool: Floats) -> _Labels:
-    """The first labels, weighted within octaves by their design, and the fresh ones of attempts that were spent: drawn
+    """The first labels, weighted within octaves by their design, and the test labels of attempts that were spent: drawn
     uniformly, they weigh 1, as the first do on average, so that weighting all of them once more changes nothing."""
     rows = [row for attempt in spent for row in _first_of_groups(attempts.fresh_rows(store, attempt))]
     first = attempts.without(data, [row for attempt in spent for row in attempts.fresh_rows(store, attempt)])
@@ -263,12 +269,13 @@ def _load_pool_scores(store: Store, config: Config, where: TraceFilter) -> Float
     return np.array([np.nan if value is None else value for value in values], dtype=np.float64)
 
 
-def _load_fresh_traffic(store: Store, data: evidence.Evidence, pool: Floats, where: TraceFilter) -> int:
-    """Scored traces of the window without a label and in no sample: those that the loosest cut flags."""
-    if np.isnan(pool).all():
-        return 0
+def _count_testable(store: Store, data: evidence.Evidence, terms: Terms, spent: Sequence[Attempt], pool: Floats) -> int:
+    """Scored traces of the window that were not among the labels of the plan: those that the loosest cut flags."""
+    if np.isnan(pool).all() or not terms.samples:
+        return 0  # where every label is a first one, no labelled trace is left, and what nobody labelled is a rest
     loosest = np.nanmin(pool) if data.flag_when == "above" else np.nanmax(pool)
-    return samples.flagged_pool(store, Cut(data.config.id, float(loosest)), where, fresh=True)
+    apart = attempts.planned_on(store, terms.samples, spent)
+    return samples.flagged_pool(store, Cut(data.config.id, float(loosest), apart), terms.where, fresh=False)
 
 
 def _check_enough(name: str, fixed: Plan, n: int, *, fewer: bool) -> None:
@@ -277,12 +284,12 @@ def _check_enough(name: str, fixed: Plan, n: int, *, fewer: bool) -> None:
         return
     if n < few:
         raise BadInput(
-            f"the plan asks for {fixed.labels} fresh flagged traces, and {n} are there: score what came in since "
+            f"the plan asks for {fixed.labels} flagged traces to test on, and {n} are there: score what came in since "
             f"(`detect {name} --all`), or wait for traffic; fewer than {few} certify nothing, even if all of them are "
             "hallucinated"
         )
     raise BadInput(
-        f"the plan asks for {fixed.labels} fresh flagged traces, and {n} are there: score what came in since "
+        f"the plan asks for {fixed.labels} flagged traces to test on, and {n} are there: score what came in since "
         f"(`detect {name} --all`), or wait for traffic; or draw these {n} (`certify {name} --fewer`): less likely to "
         "certify, and as valid"
     )
@@ -290,10 +297,10 @@ def _check_enough(name: str, fixed: Plan, n: int, *, fewer: bool) -> None:
 
 def _check_labelled(rows: Sequence[Row]) -> None:
     if not rows:
-        raise BadInput("no fresh traces are drawn yet: draw them first")
+        raise BadInput("no test traces are drawn yet: draw them first")
     if left := sum(row.gold is None for row in rows):
         raise BadInput(
-            f"{left} of the {len(rows)} fresh traces have no label yet: label all of them (say unsure where you cannot "
+            f"{left} of the {len(rows)} test traces have no label yet: label all of them (say unsure where you cannot "
             "tell). A test that may be done early is done when it looks good, and then proves nothing"
         )
 

@@ -27,7 +27,7 @@ def choose_point(
     if strength == "certified":
         raise BadInput(
             f"labels at hand cannot certify a threshold: `certify {data.config.name}`, or Certified on the Tune page, "
-            "draws fresh ones for it"
+            "draws others for it"
         )
     if strength == "bounded":
         return choose_bounded(data.sweep, policy, detector=data.config.name)

@@ -189,7 +189,7 @@ def play(folder: Path) -> dict[str, str]:
     run("seen")
     run("drift")
     run("recheck", "word_overlap", "--labels", "30", "--seed", "1")
-    run("certify", "token_overlap", "--target", "0.6", "--labels", "150", "--seed", "1")
+    run("certify", "token_overlap", "--sample", "w", "--target", "0.6", "--labels", "150", "--seed", "1")
     run("certify", "token_overlap")
     certified = run("certify", "token_overlap", label="certify drawn")
     session.label_members(certified["fresh"], "fresh")

@@ -1,4 +1,4 @@
-"""A certificate through the store: in any number of visits, once, on labels drawn for it, against scipy's exact test."""
+"""A certificate through the store: in any number of visits, once, on labels drawn for it, by scipy's exact test."""
 
 from __future__ import annotations
 

@@ -310,6 +310,21 @@ def test_a_score_that_cannot_be_decides_nothing(
     assert words is None or words in document["error"]
 
 
+@pytest.mark.parametrize(
+    ("options", "verdict"),
+    [((), "REVIEW"), (("--on-missing", "accept"), "ACCEPT"), (("--on-missing", "reject"), "REJECT")],
+)
+def test_what_nothing_could_score_is_decided_as_asked(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, options: tuple[str, ...], verdict: str
+) -> None:
+    files.write(release({"rouge_l": entry(0.3)}), tmp_path / "thresholds.json")
+    (tmp_path / "scores.json").write_text('{"rouge_l": null}')
+    code, document = call(
+        capsys, "decide", str(tmp_path / "thresholds.json"), "--scores", str(tmp_path / "scores.json"), *options
+    )
+    assert (code, document["verdict"], document["unscored"]) == (0, verdict, True)
+
+
 def test_what_standard_input_should_hold(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

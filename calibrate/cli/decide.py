@@ -18,7 +18,7 @@ from calibrate.errors import BadInput
 def run(args: Namespace) -> Answer:
     thresholds = runtime.load(args.file)
     scores = _read_scores(args.scores)
-    decision = runtime.decide(thresholds, scores)
+    decision = runtime.decide(thresholds, scores, on_missing=args.on_missing)
     for name in decision.scored:
         _check_bounds(name, scores[name])
     lines = [f"{decision.verdict} (release {decision.version}, tier {decision.tier})", *decision.reasons]

@@ -37,11 +37,12 @@ class SentAlerts:
 
 @dataclass(frozen=True)
 class WatchDocument:
-    """What the last look decided. `tiers` counts flagged traces."""
+    """What the last look decided. `tiers` counts the traces by tier, `unscored` those that nothing could score."""
 
     version: int
     decided: int
     tiers: Mapping[str, int]
+    unscored: int
     scores: Mapping[str, object]
     undecided: int
     problems: Mapping[str, int]
@@ -69,7 +70,8 @@ def run(args: Namespace) -> Answer:
         with progress(args, "deciding") as advance:
             return watcher.look(advance)
 
-    watcher = Watcher(store, where=where, now=now, pinned=pinned, offer=alerts.offer if alerts else None)
+    offer = alerts.offer if alerts else None
+    watcher = Watcher(store, where=where, now=now, pinned=pinned, offer=offer, on_missing=args.on_missing)
     try:
         with sigterm_as_interrupt():
             if not args.once:
@@ -112,6 +114,7 @@ def _report(look: Look, alerts: Alerts | None, undated: int) -> Answer:
         version=look.version,
         decided=look.decided,
         tiers={tier: look.tiers[tier] for tier in ("page", "signal", "off")},
+        unscored=look.unscored,
         scores={"made": look.computed, "reused": look.reused, "failed": look.failed},
         undecided=look.undecided,
         problems=look.problems,
@@ -133,6 +136,8 @@ def _line(look: Look) -> str:
     """v7 decided 128 traces: 3 page, 9 signal; 12 scores made, 372 taken from the store."""
     flagged = ", ".join(f"{count(look.tiers[tier])} {tier}" for tier in ("page", "signal"))
     text = f"v{look.version} decided {count(look.decided, 'trace')}: {flagged}"
+    if look.unscored:
+        text += f"; {count(look.unscored)} could not be scored"
     text += f"; {count(look.computed)} scores made, {count(look.reused)} taken from the store"
     if look.failed:
         text += "; failed: " + ", ".join(f"{name} {count(n)}" for name, n in sorted(look.failed.items()))

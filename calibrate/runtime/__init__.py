@@ -10,7 +10,7 @@
 from __future__ import annotations
 
 from calibrate.runtime.alerts import Alerts
-from calibrate.runtime.decision import Decision, Outcome, decide, probability
+from calibrate.runtime.decision import Decision, OnMissing, Outcome, decide, probability
 from calibrate.runtime.guard import Guard
 from calibrate.runtime.live import Live, load
 from calibrate.runtime.scoring import Scored, Scorer
@@ -21,6 +21,7 @@ __all__ = [
     "Decision",
     "Guard",
     "Live",
+    "OnMissing",
     "Outcome",
     "Scored",
     "Scorer",

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from numbers import Real
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from calibrate.errors import BadInput
 from calibrate.orientation import reaches
@@ -17,6 +17,11 @@ from calibrate.thresholds.model import ThresholdsFile
 from calibrate.types import Tier
 
 Outcome = Literal["ACCEPT", "REVIEW", "REJECT"]
+
+OnMissing = Literal["accept", "review", "reject"]
+"""The verdict on an answer of which nothing could be scored."""
+
+_UNSCORED: Mapping[object, Outcome] = {"accept": "ACCEPT", "review": "REVIEW", "reject": "REJECT"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,9 +37,9 @@ class Decision:
     tier : {"page", "signal", "off"}
         The most severe tier among the flags; "off" without a flag.
     verdict : {"ACCEPT", "REVIEW", "REJECT"}
-        For no flag, one flag, and two or more.
+        For no flag, one flag, and two or more; what `on_missing` says for an unscored answer.
     reasons : tuple of str
-        One for each flag: "citation_grounding 0.41 ≤ 0.52". One more if nothing could be scored.
+        One for each flag: "citation_grounding 0.41 ≤ 0.52". One more if nothing was scored.
     version : int
         The release that decided.
     scored : tuple of str
@@ -43,6 +48,8 @@ class Decision:
         Detectors of the release without one. They do not flag: absence is not evidence.
     unknown : tuple of str
         Names among the scores that the release does not have. They are ignored.
+    unscored : bool
+        Whether nothing could be scored, although a detector was to. The verdict is then what `on_missing` says.
     """
 
     flags: tuple[str, ...]
@@ -53,12 +60,22 @@ class Decision:
     scored: tuple[str, ...]
     missing: tuple[str, ...]
     unknown: tuple[str, ...]
+    unscored: bool = False
 
 
-def decide(thresholds: ThresholdsFile | Live, scores: Mapping[str, float | None]) -> Decision:
+def decide(
+    thresholds: ThresholdsFile | Live,
+    scores: Mapping[str, float | None],
+    *,
+    on_missing: OnMissing = "review",
+    skipped: Collection[str] = (),
+) -> Decision:
     """Apply a release to the scores of one answer.
 
-    An ensemble decides even if some of its members have no score; if none of them has one, it does not flag.
+    One score is enough for a decision: the detectors without one do not flag, and `missing` names them. An ensemble
+    decides even if some of its members have no score; if none of them has one, it does not flag.
+
+    Without any score nothing is known about the answer, and the verdict is what `on_missing` says.
 
     Parameters
     ----------
@@ -66,6 +83,11 @@ def decide(thresholds: ThresholdsFile | Live, scores: Mapping[str, float | None]
         What `load` returned.
     scores : mapping of str to float or None
         By detector, in its own units. None and NaN mean "could not score"; infinities compare as numbers.
+    on_missing : {"review", "accept", "reject"}
+        The verdict if nothing could be scored.
+    skipped : collection of str
+        Detectors that were not to score this answer, because the release samples or because the answer declines to
+        answer. Where no others are missing, nothing failed: the answer is not unscored.
 
     Returns
     -------
@@ -74,8 +96,10 @@ def decide(thresholds: ThresholdsFile | Live, scores: Mapping[str, float | None]
     Raises
     ------
     BadInput
-        If a score is not a number: a wrong type is a mistake of the caller, not an abstention.
+        If a score is not a number: a wrong type is a mistake of the caller, not an abstention. If `on_missing` is none
+        of the three.
     """
+    check_on_missing(on_missing)
     if isinstance(thresholds, Live):
         thresholds = thresholds.current
     if type(scores) is not dict and not isinstance(scores, Mapping):
@@ -108,14 +132,21 @@ def decide(thresholds: ThresholdsFile | Live, scores: Mapping[str, float | None]
                 reasons.append(f"{name} {score:.4g} ≥ {cut:.4g}")
                 tier = "page" if "page" in (tier, level) else "signal"
                 break
-    if missing and not scored:
-        reasons.append(f"nothing was scored: {', '.join(missing)} gave no number")
     verdict: Outcome = "ACCEPT" if not fired else "REVIEW" if len(fired) == 1 else "REJECT"
+    unscored = False
+    if missing and not scored:
+        owed = [name for name in missing if name not in skipped]
+        unscored = bool(owed)
+        if unscored:
+            verdict = _UNSCORED[on_missing]
+            reasons.append(f"nothing was scored: {', '.join(owed)} gave no number")
+        else:
+            reasons.append("nothing was to be scored")
     detectors = thresholds.detectors
     unknown = [str(name) for name in scores if name not in detectors]
     return Decision(
         tuple(fired), tier, verdict, tuple(reasons), thresholds.version,
-        tuple(scored), tuple(missing), tuple(sorted(unknown)),
+        tuple(scored), tuple(missing), tuple(sorted(unknown)), unscored,
     )  # fmt: skip
 
 
@@ -143,6 +174,18 @@ def probability(thresholds: ThresholdsFile | Live, detector: str, score: float |
     """
     entry, value = current(thresholds).detectors.get(detector), _number(detector, score)
     return entry.probability_map.map.probability(value) if entry and entry.probability_map else None
+
+
+def check_on_missing(value: object) -> None:
+    """Raise BadInput unless the value is a verdict for unscored answers.
+
+    Parameters
+    ----------
+    value : object
+        What somebody passed as `on_missing`.
+    """
+    if not isinstance(value, str) or value not in _UNSCORED:
+        raise BadInput(f"on_missing cannot be {value!r}; it is one of {', '.join(get_args(OnMissing))}")
 
 
 def _number(name: str, value: Any) -> float | None:

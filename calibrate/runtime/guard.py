@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from calibrate.errors import BadInput
 from calibrate.runtime.alerts import Alerts
-from calibrate.runtime.decision import Decision, decide
+from calibrate.runtime.decision import Decision, OnMissing, decide
 from calibrate.runtime.live import Live, current
 from calibrate.runtime.scoring import Scorer
 from calibrate.runtime.validation import describe_type
@@ -21,7 +21,8 @@ class Guard:
     """Turn traces into decisions, in the caller's thread.
 
     There is a decision whatever a detector does: one that cannot score does not flag, and `Decision.missing` names it.
-    The log says which detectors cannot score in this process, and why.
+    Where none can score an answer, the verdict is what `on_missing` says. The log says which detectors cannot score in
+    this process, and why, and once that an answer came empty or could not be scored.
 
     Parameters
     ----------
@@ -31,6 +32,8 @@ class Guard:
         Run only these detectors of the release. The others' scores are missing.
     alerts : Alerts, optional
         Report flagged answers to a webhook.
+    on_missing : {"review", "accept", "reject"}
+        The verdict on an answer of which nothing could be scored.
 
     Raises
     ------
@@ -44,11 +47,12 @@ class Guard:
         *,
         detectors: Sequence[str] | None = None,
         alerts: Alerts | None = None,
+        on_missing: OnMissing = "review",
     ) -> None:
         if alerts is not None and not isinstance(alerts, Alerts):
             raise BadInput(f"alerts is {describe_type(alerts)}; give Alerts(url)")
-        self._thresholds, self._alerts = thresholds, alerts
-        self._scorer = Scorer(thresholds, detectors=detectors)
+        self._thresholds, self._alerts, self._on_missing = thresholds, alerts, on_missing
+        self._scorer = Scorer(thresholds, detectors=detectors, on_missing=on_missing)
         self._scorer.prepare()
         self._reported: set[type[Exception]] = set()
 
@@ -95,5 +99,5 @@ class Guard:
                 return [decision for trace in traces for decision in self._decide_safely([trace])]
             if type(error) not in self._reported:
                 self._reported.add(type(error))
-                log.exception("touchstone: scoring failed, so nothing is flagged. This is logged once")
-            return [decide(current(self._thresholds), {}) for _ in traces]
+                log.exception("touchstone: scoring failed, so the answer is unscored. This is logged once")
+            return [decide(current(self._thresholds), {}, on_missing=self._on_missing) for _ in traces]

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any
 
 from calibrate import workspace
 from calibrate.errors import BadInput, TouchstoneError
-from calibrate.runtime import rules
-from calibrate.runtime.decision import Decision, decide
+from calibrate.runtime import notices, rules
+from calibrate.runtime.decision import Decision, OnMissing, check_on_missing, decide
 from calibrate.runtime.live import Live, current
 from calibrate.runtime.validation import describe_type, find_fault
 from calibrate.thresholds import baselines
@@ -55,6 +55,8 @@ class Scored:
         For every detector that was not to run on this trace, why: its sampling, or a cascade that did not need it.
     fault : str or None
         What is wrong with the trace itself: a field of a wrong type. Nothing is scored then.
+    on_missing : {"review", "accept", "reject"}
+        The verdict if nothing could be scored.
     """
 
     trace: Trace
@@ -63,6 +65,7 @@ class Scored:
     seconds: dict[str, float]
     skipped: dict[str, str] = field(default_factory=dict)
     fault: str | None = None
+    on_missing: OnMissing = "review"
 
     @property
     def numbers(self) -> dict[str, float]:
@@ -71,9 +74,31 @@ class Scored:
 
     @property
     def decision(self) -> Decision:
-        """The release's decision on these scores."""
-        decision = decide(self.file, self.numbers)
-        return decision if self.fault is None else replace(decision, reasons=(f"nothing was scored: {self.fault}",))
+        """The release's decision on these scores.
+
+        An answer that declines to answer, and one that the release's sampling leaves out, is not unscored.
+        """
+        numbers = self.numbers
+        if numbers:
+            return decide(self.file, numbers, on_missing=self.on_missing)
+        declines = any(score.status == "refusal" for score in self.scores.values())
+        left_out = bool(self.skipped) and not self.scores
+        skipped = [rule.detector for rule in self.file.rules] if declines or left_out else list(self.skipped)
+        decision = decide(self.file, numbers, on_missing=self.on_missing, skipped=skipped)
+        if decision.unscored:
+            return replace(decision, reasons=(f"nothing was scored: {self.fault or self._explain_missing()}",))
+        if decision.missing:
+            why = "the answer declines to answer" if declines else "; ".join(sorted({*self.skipped.values()}))
+            return replace(decision, reasons=(f"nothing was to be scored: {why}",))
+        return decision
+
+    def _explain_missing(self) -> str:
+        """Each reason once, with the detectors that gave it: "no sources (nli, rouge_l); no schema (schema)"."""
+        names: dict[str, list[str]] = {}
+        for name, score in sorted(self.scores.items()):
+            names.setdefault(score.reason or score.status, []).append(name)
+        reasons = [f"{reason} ({', '.join(detectors)})" for reason, detectors in names.items()]
+        return "; ".join(reasons) or "no detector of the release runs here"
 
 
 class Scorer:
@@ -88,6 +113,8 @@ class Scorer:
         What `load` returned.
     detectors : sequence of str, optional
         Run only these detectors of the release.
+    on_missing : {"review", "accept", "reject"}
+        The verdict on an answer of which nothing could be scored.
 
     Raises
     ------
@@ -95,13 +122,20 @@ class Scorer:
         For an impossible setting.
     """
 
-    def __init__(self, thresholds: ThresholdsFile | Live, *, detectors: Sequence[str] | None = None) -> None:
+    def __init__(
+        self,
+        thresholds: ThresholdsFile | Live,
+        *,
+        detectors: Sequence[str] | None = None,
+        on_missing: OnMissing = "review",
+    ) -> None:
         if not isinstance(thresholds, (ThresholdsFile, Live)):
             raise BadInput(f"thresholds is {describe_type(thresholds)}; give what `load` returns")
         named = isinstance(detectors, Collection) and all(isinstance(name, str) for name in detectors)
         if isinstance(detectors, str) or not (detectors is None or named):
             raise BadInput(f"detectors cannot be {detectors!r}; give a list of names")
-        self._thresholds = thresholds
+        check_on_missing(on_missing)
+        self._thresholds, self._on_missing = thresholds, on_missing
         self._selected = None if detectors is None else frozenset(detectors)
         self._reported: set[tuple[int, str, str]] = set()
         self._plan: _Plan | None = None
@@ -135,7 +169,9 @@ class Scorer:
             One for each trace, in order.
         """
         file = current(self._thresholds)
-        results = [Scored(trace, file, {}, {}, fault=find_fault(trace)) for trace in traces]
+        results = [
+            Scored(trace, file, {}, {}, fault=find_fault(trace), on_missing=self._on_missing) for trace in traces
+        ]
         for problem in dict.fromkeys(result.fault for result in results if result.fault is not None):
             self._report_once(file, "a trace", problem)
         for planned in self._plan_detectors(file):
@@ -150,6 +186,8 @@ class Scorer:
                 else:
                     result.skipped[planned.name] = reason
             self._run_detector(planned, _use_cached(planned.name, pending, cached) if cached else pending)
+        for result in results:
+            _notice_unscored(result)
         return results
 
     def _plan_detectors(self, file: ThresholdsFile) -> list[_PlannedDetector]:
@@ -279,6 +317,17 @@ def revision_of(detector: Detector) -> str:
 
     lists = "" if getattr(type(detector), "scores_refusals", False) else refusals.version()
     return "+".join(filter(None, (detector.revision(), lists and f"refusals:{lists}")))
+
+
+def _notice_unscored(result: Scored) -> None:
+    """Log the first answer of which nothing could be scored, and the first empty one."""
+    if result.numbers:
+        return
+    kind: notices.Kind = "unscored" if result.fault or result.trace.answer.strip() else "empty"
+    if notices.is_new(kind) and (decision := result.decision).unscored:
+        outcome = f"its verdict is {decision.verdict}, as on_missing={result.on_missing!r} says"
+        reason = decision.reasons[0].removeprefix("nothing was scored: ")
+        notices.log_once(kind, f"{reason}; {outcome}")
 
 
 def _use_cached(name: str, results: Sequence[Scored], cached: CachedScores) -> list[Scored]:

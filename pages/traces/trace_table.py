@@ -12,6 +12,7 @@ import streamlit as st
 from calibrate.report.numbers import count, stamp
 from calibrate.types import TraceFilter
 from db import Store
+from db.decisions import StoredDecision
 from db.traces import Page
 from pages import shell
 from pages.components.text import visible
@@ -60,13 +61,15 @@ def _older(after: tuple[datetime | None, int]) -> None:
 
 
 def flags_of(store: Store, page: Page) -> dict[int, str]:
-    """What the newest release flagged, by trace: "page: rouge_l (v3)"; "none (v3)"."""
-    return {
-        pk: f"{decision.tier}: {', '.join(decision.flags)} (v{decision.version})"
-        if decision.flags
-        else f"none (v{decision.version})"
-        for pk, decision in store.decisions.newest([line.pk for line in page.lines]).items()
-    }
+    """What the newest release flagged, by trace: "page: rouge_l (v3)"; "none (v3)"; "not scored (v3)"."""
+    decisions = store.decisions.newest([line.pk for line in page.lines])
+    return {pk: f"{_flags_text(decision)} (v{decision.version})" for pk, decision in decisions.items()}
+
+
+def _flags_text(decision: StoredDecision) -> str:
+    if decision.flags:
+        return f"{decision.tier}: {', '.join(decision.flags)}"
+    return "none" if any(value is not None for value in decision.scores.values()) else "not scored"
 
 
 def show_table(store: Store, page: Page, where: TraceFilter, number: int) -> None:

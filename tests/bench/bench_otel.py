@@ -137,7 +137,7 @@ def flood() -> bool:
         if (number + 1) % (FLOOD // 10) == 0:
             counts = processor.counts()
             memory.append(resident())
-            known = counts.scored + counts.dropped + counts.failed + counts.empty + counts.waiting
+            known = counts.scored + counts.unscored + counts.dropped + counts.failed + counts.empty + counts.waiting
             exact &= counts.offered == number + 1 == known
     seconds = time.perf_counter() - began
     flushed = processor.force_flush(60_000)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from calibrate.errors import BadInput, BadThresholds
 from calibrate.orientation import flags
-from calibrate.runtime import Decision, decide, load
+from calibrate.runtime import Decision, OnMissing, decide, load
 from calibrate.thresholds import write
 from tests.thresholds.make import entry, release
 
@@ -24,6 +24,7 @@ FILE = release(
         "retired": entry(0.5, "above", "off"),
     }
 )
+RULES = ("rouge_l", "entropy_z", "grounding")
 CLEAN = {"rouge_l": 0.9, "entropy_z": 0.0, "grounding": 0.9}
 
 
@@ -62,10 +63,45 @@ def test_no_score_is_no_flag_and_is_listed(absent: float | None) -> None:
     assert decision.flags == ("grounding",)
 
 
-def test_nothing_scored_is_said() -> None:
+def test_nothing_scored_is_no_acceptance_and_is_said() -> None:
     decision = decide(FILE, {})
-    assert (decision.verdict, decision.flags) == ("ACCEPT", ())
+    assert (decision.verdict, decision.flags, decision.tier, decision.unscored) == ("REVIEW", (), "off", True)
     assert decision.reasons == ("nothing was scored: entropy_z, grounding, rouge_l gave no number",)
+
+
+@pytest.mark.parametrize("scores", [{}, dict.fromkeys(RULES), {"rouge_l": math.nan}, {"zeta": 1.0}])
+@pytest.mark.parametrize(("on_missing", "verdict"), [("accept", "ACCEPT"), ("review", "REVIEW"), ("reject", "REJECT")])
+def test_who_calls_says_what_becomes_of_an_unscored_answer(
+    scores: dict[str, float | None], on_missing: OnMissing, verdict: str
+) -> None:
+    decision = decide(FILE, scores, on_missing=on_missing)
+    assert (decision.verdict, decision.unscored, decision.missing) == (verdict, True, tuple(sorted(RULES)))
+    assert decision.reasons[0].startswith("nothing was scored: ")
+
+
+@pytest.mark.parametrize("on_missing", ["accept", "review", "reject"])
+def test_one_score_is_enough_for_a_decision(on_missing: OnMissing) -> None:
+    decision = decide(FILE, {"rouge_l": 0.9}, on_missing=on_missing)
+    assert (decision.verdict, decision.unscored, decision.missing) == ("ACCEPT", False, ("entropy_z", "grounding"))
+
+
+def test_what_was_not_to_be_scored_is_not_unscored() -> None:
+    decision = decide(FILE, {}, skipped=RULES)
+    assert (decision.verdict, decision.unscored, decision.missing) == ("ACCEPT", False, tuple(sorted(RULES)))
+    half = decide(FILE, {}, skipped=["rouge_l"], on_missing="reject")
+    assert (half.verdict, half.unscored) == ("REJECT", True)
+    assert half.reasons == ("nothing was scored: entropy_z, grounding gave no number",)
+
+
+def test_a_release_that_never_flags_leaves_nothing_unscored() -> None:
+    decision = decide(release({"retired": entry(tier="off")}), {})
+    assert (decision.verdict, decision.unscored) == ("ACCEPT", False)
+
+
+@pytest.mark.parametrize("wrong", ["REVIEW", "flag", None, True, ["review"]])
+def test_on_missing_is_one_of_three(wrong: object) -> None:
+    with pytest.raises(BadInput, match=r"on_missing cannot be .*; it is one of accept, review, reject"):
+        decide(FILE, CLEAN, on_missing=wrong)  # type: ignore[arg-type]
 
 
 def test_unknown_names_are_ignored_and_listed() -> None:
@@ -117,7 +153,9 @@ def test_total_and_consistent(scores: dict[str, float | None]) -> None:
         and flags(value, rule.threshold, rule.flag_when)
     )
     assert list(decision.flags) == expected
-    assert decision.verdict == ["ACCEPT", "REVIEW", "REJECT"][min(len(expected), 2)]
+    known = any(score == score for name, score in scores.items() if score is not None and name in RULES)
+    assert decision.unscored == (not known)
+    assert decision.verdict == ["ACCEPT" if known else "REVIEW", "REVIEW", "REJECT"][min(len(expected), 2)]
     assert sorted(decision.scored + decision.missing) == ["entropy_z", "grounding", "rouge_l"]
 
 

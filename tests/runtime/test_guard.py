@@ -11,7 +11,7 @@ import pytest
 
 from calibrate.detectors.word_overlap import WordOverlap
 from calibrate.errors import BadInput
-from calibrate.runtime import Alerts, Guard, decide
+from calibrate.runtime import Alerts, Guard, OnMissing, decide
 from calibrate.runtime.scoring import revision_of
 from calibrate.thresholds import Sampling
 from calibrate.types import Source, Trace
@@ -47,7 +47,7 @@ def test_a_trace_is_decided_as_its_scores_are() -> None:
 
 
 def test_it_is_total(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
-    assert Guard(FILE).check(Trace("", "")).verdict == "ACCEPT"
+    assert Guard(FILE).check(Trace("", "")).verdict == "REVIEW"
 
     def broken(*_: object) -> None:
         raise MemoryError
@@ -61,6 +61,52 @@ def test_it_is_total(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureF
     assert "scoring failed" in caplog.text
 
 
+NOWHERE = dataclasses.replace(BAD, sources=())
+REFUSAL = trace("no", "I'm sorry, I cannot answer that question.")
+
+
+@pytest.mark.parametrize(("on_missing", "verdict"), [("accept", "ACCEPT"), ("review", "REVIEW"), ("reject", "REJECT")])
+def test_an_answer_that_nothing_could_score_is_not_accepted_unseen(on_missing: OnMissing, verdict: str) -> None:
+    guard = Guard(release({"word_overlap": entry(0.5, params={})}), on_missing=on_missing)
+    for unseen in (NOWHERE, dataclasses.replace(BAD, answer=" ")):
+        decision = guard.check(unseen)
+        assert (decision.verdict, decision.tier, decision.unscored) == (verdict, "off", True)
+    assert guard.check(NOWHERE).reasons == ("nothing was scored: no context (word_overlap)",)
+    assert guard.check(GOOD).verdict == "ACCEPT"
+    assert Guard(FILE, detectors=["gone"], on_missing=on_missing).check(GOOD).verdict == verdict
+    assert Guard(FILE, detectors=[], on_missing=on_missing).check(GOOD).verdict == verdict
+
+
+def test_a_refusal_and_what_sampling_leaves_out_are_not_unscored() -> None:
+    declined = Guard(FILE, on_missing="reject").check(REFUSAL)
+    assert (declined.verdict, declined.unscored) == ("ACCEPT", False)
+    assert declined.reasons == ("nothing was to be scored: the answer declines to answer",)
+    sampled = entry(0.5, params={}, sampling=Sampling(1.0, {"stakes": "high"}))
+    guard = Guard(release({"word_overlap": sampled}), on_missing="reject")
+    low, high = guard.check(NOWHERE), guard.check(dataclasses.replace(NOWHERE, attributes={"stakes": "high"}))
+    assert (low.verdict, low.unscored, low.missing) == ("ACCEPT", False, ("word_overlap",))
+    assert low.reasons[0].startswith("nothing was to be scored: runs on")
+    assert (high.verdict, high.unscored) == ("REJECT", True)
+    both = Guard(release({"token_overlap": entry(0.5, params={}), "word_overlap": sampled})).check(NOWHERE)
+    assert both.unscored  # one was to run, and could not
+    chosen = Guard(release({"gone": entry(0.5), "word_overlap": sampled}), detectors=["word_overlap"])
+    assert not chosen.check(NOWHERE).unscored
+
+
+def test_that_answers_come_empty_or_unscored_is_said_once_in_a_process(caplog: pytest.LogCaptureFixture) -> None:
+    file = release({"word_overlap": entry(0.5, params={})})
+    for guard in (Guard(file), Guard(file, on_missing="reject")):
+        guard.check_many([GOOD, BAD, REFUSAL])
+        assert caplog.messages == []
+    for guard in (Guard(file), Guard(file)):
+        guard.check_many([NOWHERE, NOWHERE, dataclasses.replace(BAD, answer="")])
+    ends = "its verdict is REVIEW, as on_missing='review' says. This is logged once"
+    assert caplog.messages == [
+        f"an answer was not scored: no context (word_overlap); {ends}",
+        f"an answer was empty: empty answer (word_overlap); {ends}",
+    ]
+
+
 @pytest.mark.parametrize(
     "wrong", [{"answer": None}, {"sources": ["abc"]}, {"sources": {"1": "abc"}}, {"attributes": 1}]
 )
@@ -72,7 +118,7 @@ def test_a_trace_of_wrong_types_fails_alone_and_says_which_field(
     culprit = dataclasses.replace(BAD, **wrong)
     for _ in range(3):
         first, second, third = guard.check_many([BAD, culprit, GOOD])
-        assert (first.verdict, second.verdict, third.verdict) == ("REJECT", "ACCEPT", "ACCEPT")
+        assert (first.verdict, second.verdict, third.verdict) == ("REJECT", "REVIEW", "ACCEPT")
         (reason,) = second.reasons
         assert reason.startswith(f"nothing was scored: {next(iter(wrong))} ")
         assert second.missing == ("gone", "token_overlap", "word_overlap")
@@ -86,7 +132,7 @@ def test_what_is_no_trace_at_all_fails_alone() -> None:
     guard = Guard(FILE)
     for wrong in (None, {"answer": "x"}, "an answer"):
         one, other = guard.check_many([wrong, BAD])  # type: ignore[list-item]
-        assert (one.verdict, other.verdict) == ("ACCEPT", "REJECT")
+        assert (one.verdict, other.verdict) == ("REVIEW", "REJECT")
         assert "give a calibrate.types.Trace" in one.reasons[0]
 
 
@@ -128,6 +174,7 @@ def test_prompts_put_in_place_after_the_guard_was_made_count_at_once() -> None:
         ({"thresholds": "thresholds.json"}, "thresholds is a text; give what `load` returns"),
         ({"detectors": 5}, "detectors cannot be 5"),
         ({"detectors": [["a"]]}, "detectors cannot be"),
+        ({"on_missing": "flag"}, "on_missing cannot be 'flag'; it is one of accept, review, reject"),
         ({"alerts": "https://host/"}, "alerts is a text; give Alerts"),
     ],
 )

@@ -189,7 +189,8 @@ def flags(thresholds: ThresholdsFile | Live, answer: str) -> tuple[str, ...]:
     return decision.flags
 
 
-reveal_type(decide(load("thresholds.json"), {"rouge_l": None}).verdict)
+reveal_type(decide(load("thresholds.json"), {"rouge_l": None}, on_missing="reject").verdict)
+reveal_type(decide(load("thresholds.json"), {}, skipped=["rouge_l"]).unscored)
 """
 
 

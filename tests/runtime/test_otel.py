@@ -191,6 +191,48 @@ def test_spans_without_an_answer_are_left_alone_and_empty_answers_counted() -> N
     assert program.processor.counts() == Counts(offered=1, scored=0, dropped=0, failed=0, empty=1, waiting=0)
 
 
+def test_an_answer_that_nothing_could_score_is_marked_counted_and_said_once(caplog: pytest.LogCaptureFixture) -> None:
+    program = Program()
+    for _ in range(2):
+        program.span(**chat(FALSE))  # without any source
+    first, second = program.results()
+    for span in (first, second):
+        said = dict(span.attributes or {})
+        assert (said["touchstone.verdict"], said["touchstone.unscored"], said["touchstone.tier"]) == (
+            "REVIEW",
+            True,
+            "off",
+        )
+        assert said["touchstone.reasons"] == ("nothing was scored: no context (word_overlap)",)
+        assert [event["gen_ai.evaluation.score.label"] for event in events(span)] == ["abstained", "unscored"]
+        assert events(span)[1]["gen_ai.evaluation.name"] == "touchstone"
+    program.ask(TRUE)
+    assert (program.results()[-1].attributes or {})["touchstone.unscored"] is False
+    counts = program.processor.counts()
+    assert counts == Counts(offered=3, scored=1, dropped=0, failed=0, empty=0, waiting=0, unscored=2)
+    outcomes = {attributes["outcome"]: point.value for attributes, point in program.metrics()["touchstone.answers"]}
+    assert (outcomes["scored"], outcomes["unscored"]) == (1, 2)
+    assert len([line for line in caplog.messages if line.startswith("an answer was not scored: no context")]) == 1
+
+
+@pytest.mark.parametrize(("on_missing", "verdict"), [("accept", "ACCEPT"), ("reject", "REJECT")])
+def test_the_program_says_what_becomes_of_an_unscored_answer(on_missing: str, verdict: str) -> None:
+    program = Program(on_missing=on_missing)
+    program.span(**chat(FALSE))
+    assert (program.result().attributes or {})["touchstone.verdict"] == verdict
+
+
+def test_that_answers_come_without_text_is_said_once(caplog: pytest.LogCaptureFixture) -> None:
+    for _ in range(2):
+        program = Program()
+        for _ in range(2):
+            program.span(**{"gen_ai.operation.name": "chat", "gen_ai.response.model": "m"})
+        assert program.results() == []
+        assert program.processor.counts().empty == 2
+    (line,) = [line for line in caplog.messages if line.startswith("an answer was empty")]
+    assert "does not capture content" in line
+
+
 def test_a_detector_is_sampled_as_the_file_says() -> None:
     sampling = Sampling(1.0, {"stakes": "high"})
     program = Program(release({"word_overlap": point_of("word_overlap", 0.5, "below", "page", sampling=sampling)}))
@@ -212,7 +254,7 @@ def test_metrics_count_answers_flags_and_time() -> None:
     found = program.metrics()
     assert [point.value for _, point in found["touchstone.queue.depth"]] == [0]
     outcomes = {attributes["outcome"]: point.value for attributes, point in found["touchstone.answers"]}
-    assert outcomes == {"scored": 3, "dropped": 0, "failed": 0, "empty": 0}
+    assert outcomes == {"scored": 3, "unscored": 0, "dropped": 0, "failed": 0, "empty": 0}
     ((attributes, point),) = found["touchstone.flags"]
     assert (attributes, point.value) == ({"detector": "word_overlap", "tier": "page"}, 2)
     ((attributes, point),) = found["touchstone.detector.duration"]
@@ -262,7 +304,7 @@ def test_without_a_provider_it_says_that_results_go_nowhere(caplog: pytest.LogCa
         for _ in range(2):
             provider.get_tracer("app").start_span("chat", attributes=chat()).end()
             assert processor.force_flush()
-    assert processor.counts().scored == 2
+    assert processor.counts().unscored == 2  # their spans have no sources
     assert len([one for one in caplog.messages if "set_tracer_provider" in one]) == 1
 
 

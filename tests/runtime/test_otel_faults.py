@@ -247,7 +247,7 @@ def test_a_webhook_that_hangs_holds_up_nobody() -> None:
         assert program.processor.counts().scored == 20
 
 
-def test_a_full_queue_drops_and_counts_and_the_program_goes_on() -> None:
+def test_a_full_queue_drops_and_counts_and_says_so_and_the_program_goes_on(caplog: pytest.LogCaptureFixture) -> None:
     program = Program(file_of(gated=(0.5, "below", "page")), max_queue=50)
     program.span(**chat())
     assert not program.processor.force_flush(1)  # the first is being scored
@@ -263,6 +263,8 @@ def test_a_full_queue_drops_and_counts_and_the_program_goes_on() -> None:
     assert len(program.results()) == 51
     counts = program.processor.counts()
     assert counts == Counts(offered=2001, scored=51, dropped=1950, failed=0, empty=0, waiting=0)
+    (line,) = [line for line in caplog.messages if line.startswith("an answer was dropped")]
+    assert "the queue (max_queue=50) is full" in line
 
 
 def test_many_threads_lose_nothing() -> None:
@@ -277,8 +279,8 @@ def test_many_threads_lose_nothing() -> None:
     sent = len(program.results())
     counts = program.processor.counts()
     assert counts.offered == 800
-    assert counts.scored + counts.dropped == 800
-    assert (counts.waiting, counts.failed, counts.scored) == (0, 0, sent)
+    assert counts.scored + counts.unscored + counts.dropped == 800  # unscored where the sources' span was dropped
+    assert (counts.waiting, counts.failed, counts.scored + counts.unscored) == (0, 0, sent)
 
 
 def test_a_flush_says_whether_it_was_done_in_time() -> None:
@@ -412,8 +414,8 @@ def test_a_forked_child_has_its_own_queue_and_thread_and_the_parent_goes_on() ->
     done = script(FORK)
     out, err = done.communicate(timeout=60)
     assert done.returncode == 0, err
-    counts = "Counts(offered={0}, scored={0}, dropped=0, failed=0, empty=0, waiting=0)"
-    before = "Counts(offered=3, scored=0, dropped=0, failed=0, empty=0, waiting=3)"
+    counts = "Counts(offered={0}, scored={0}, dropped=0, failed=0, empty=0, waiting=0, unscored=0)"
+    before = "Counts(offered=3, scored=0, dropped=0, failed=0, empty=0, waiting=3, unscored=0)"
     expected = [f"(True, {counts.format(5)})", f"(True, {counts.format(7)})", before, f"(True, {counts.format(5)})"]
     assert out.splitlines() == expected
 

@@ -117,7 +117,7 @@ def test_a_rule_is_asked_where_the_span_ends(answers_alone: None) -> None:
     for _ in range(3 * SIFT_AT):
         program.span(**{"touchstone.answer": FALSE})
     assert program.processor.force_flush(20_000)
-    assert program.processor.counts().scored == 3 * SIFT_AT  # the pool's threads have a context of their own
+    assert program.processor.counts().unscored == 3 * SIFT_AT  # the pool's threads have a context of their own
 
 
 def test_a_rule_that_raises_keeps_sources_and_the_end_of_the_trace(caplog: pytest.LogCaptureFixture) -> None:
@@ -138,7 +138,7 @@ def test_a_rule_that_traces_what_it_does_goes_on_as_it_always_would(answers_alon
     for _ in range(2 * SIFT_AT):
         program.span(**{"touchstone.answer": FALSE})
     assert program.processor.force_flush(20_000)
-    assert program.processor.counts().scored == 2 * SIFT_AT
+    assert program.processor.counts().unscored == 2 * SIFT_AT
 
 
 class Collects(WordOverlap):
@@ -202,5 +202,5 @@ def test_who_shuts_down_in_the_middle_of_anything_lets_the_worker_end(answers_al
     with program.processor._worker.intake._lock:
         program.processor.shutdown()
     assert time.monotonic() - began < 30
-    assert program.processor.counts().scored == 1
+    assert program.processor.counts().unscored == 1
     assert program.processor._worker.intake._ended

@@ -49,20 +49,26 @@ def case(
     unknown: str = "",
     off: str = "",
     probabilities: dict[str, float] | None = None,
+    on_missing: str = "",
+    skipped: str = "",
 ) -> dict[str, Any]:
     """A decision; scored is what is neither missing, unknown nor `off`."""
     aside = {*missing.split(), *unknown.split(), *off.split()}
+    unscored = not {*scores} - aside and bool({*missing.split()} - {*skipped.split()})
+    by_flags = ["ACCEPT", "REVIEW", "REJECT"][min(2, len(flags.split()))]
     decision = {
         "flags": flags.split(),
         "tier": tier,
-        "verdict": ["ACCEPT", "REVIEW", "REJECT"][min(2, len(flags.split()))],
+        "verdict": (on_missing or "review").upper() if unscored else by_flags,
         "version": 2,
         "scored": sorted({*scores} - aside),
         "missing": missing.split(),
         "unknown": unknown.split(),
+        "unscored": unscored,
     }
+    how = {key: value for key, value in (("on_missing", on_missing), ("skipped", skipped.split())) if value}
     extra = {"probabilities": probabilities} if probabilities else {}
-    return {"about": about, "scores": scores, "decision": decision, **extra}
+    return {"about": about, "scores": scores, **how, "decision": decision, **extra}
 
 
 def detectors() -> dict[str, Any]:
@@ -88,6 +94,24 @@ def detectors() -> dict[str, Any]:
             case("null: abstained or failed", {"entropy_z": 0, "rouge_l": None}, missing="rouge_l"),
             case("nothing at all", {}, missing="entropy_z rouge_l"),
             case("nothing but null", {"entropy_z": None, "rouge_l": None}, missing="entropy_z rouge_l"),
+            case("accepted, because the caller says so", {}, missing="entropy_z rouge_l", on_missing="accept"),
+            case("rejected, because the caller says so", {}, missing="entropy_z rouge_l", on_missing="reject"),
+            case("one score is enough", {"rouge_l": 1}, missing="entropy_z", on_missing="reject"),
+            case(
+                "a flag is one, whatever is missing",
+                {"rouge_l": 0},
+                "rouge_l",
+                "signal",
+                missing="entropy_z",
+                on_missing="reject",
+            ),
+            case(
+                "one of them was not to be run, the other could not score",
+                {},
+                missing="entropy_z rouge_l",
+                skipped="rouge_l",
+            ),
+            case("neither was to be run", {}, missing="entropy_z rouge_l", skipped="entropy_z rouge_l"),
         ),
         "unknown_detector": (
             file(two),
@@ -114,6 +138,7 @@ def detectors() -> dict[str, Any]:
             file({"self_consistency": sampled}),
             case("it says what to run and changes no decision", {"self_consistency": 1}, "self_consistency", "signal"),
             case("not run is missing", {}, missing="self_consistency"),
+            case("not run because of its sampling", {}, missing="self_consistency", skipped="self_consistency"),
         ),
     }
 

@@ -104,7 +104,7 @@ def _python(asked: tuple[bytes, dict[str, Any]]) -> Any:
     except BadThresholds:
         return None
     found = decide(file, scores)
-    keys = ("flags", "tier", "verdict", "version", "scored", "missing", "unknown")
+    keys = ("flags", "tier", "verdict", "version", "scored", "missing", "unknown", "unscored")
     decision = {key: list(got) if isinstance(got := getattr(found, key), tuple) else got for key in keys}
     return {
         "decision": decision,

@@ -33,7 +33,8 @@ def test_a_vector_is_met(name: str) -> None:
         return
     file = read(content(one))
     for case in one["cases"]:
-        found = decide(file, case["scores"])
+        options = {key: case[key] for key in ("on_missing", "skipped") if key in case}
+        found = decide(file, case["scores"], **options)
         for key, value in case["decision"].items():
             got = getattr(found, key)
             assert (list(got) if isinstance(got, tuple) else got) == value, f"{case['about']}: {key}"

@@ -81,6 +81,16 @@ def add_scope(verb: Parser) -> None:
     scope.add_argument("--all", action="store_true", dest="everything", help="every trace of the store")
 
 
+def add_on_missing(verb: Parser) -> None:
+    """Let a verb say what becomes of an answer of which nothing could be scored."""
+    verb.add_argument(
+        "--on-missing",
+        choices=("accept", "review", "reject"),
+        default="review",
+        help="verdict on an answer of which nothing could be scored (default review)",
+    )
+
+
 def add_evidence(verb: Parser) -> None:
     """Let a verb name the labels and scores that it works on."""
     verb.add_argument("detector", metavar="DETECTOR")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from calibrate.cli.grammar import Verbs, add_verb
+from calibrate.cli.grammar import Verbs, add_on_missing, add_verb
 
 
 def add(verbs: Verbs) -> None:
@@ -19,6 +19,7 @@ def add(verbs: Verbs) -> None:
     verb.add_argument(
         "--trace-url", metavar="TEMPLATE", help="link in alerts, like https://touchstone.example/traces?trace={id}"
     )
+    add_on_missing(verb)
 
     verb = add_verb(verbs, "serve", "serve releases over HTTP, read-only, for runtimes to load")
     verb.add_argument("--host", default="127.0.0.1", help="default 127.0.0.1: this machine only")

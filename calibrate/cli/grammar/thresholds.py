@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from calibrate.cli.grammar import Once, Parser, Verbs, add_evidence, add_verb
+from calibrate.cli.grammar import Once, Parser, Verbs, add_evidence, add_on_missing, add_verb
 
 
 def add(verbs: Verbs) -> None:
@@ -65,6 +65,7 @@ def add(verbs: Verbs) -> None:
     verb.add_argument(
         "--scores", required=True, metavar="SCORES.json", help='{"detector": score or null, …}; - for standard input'
     )
+    add_on_missing(verb)
 
 
 def _add_ensemble(verbs: Verbs) -> None:

@@ -88,6 +88,7 @@ def _span_attributes(result: Scored, decision: Decision) -> dict[str, Any]:
         "touchstone.trace_id": result.trace.id,
         "touchstone.verdict": decision.verdict,
         "touchstone.tier": decision.tier,
+        "touchstone.unscored": decision.unscored,
         "touchstone.flags": decision.flags,
         "touchstone.reasons": decision.reasons,
         "touchstone.missing": decision.missing,
@@ -98,7 +99,10 @@ def _span_attributes(result: Scored, decision: Decision) -> dict[str, Any]:
 
 
 def _evaluation_events(result: Scored, decision: Decision) -> Iterator[dict[str, Any]]:
-    """One event for every detector that was to run, by name, then one for every ensemble that flagged."""
+    """One event for every detector that was to run, by name, then one for every ensemble that flagged.
+
+    An unscored answer has one more, for the answer as a whole.
+    """
     reasons = dict(zip(decision.flags, decision.reasons, strict=False))  # the last reason may belong to no flag
     for name, score in sorted(result.scores.items()):
         event: dict[str, Any] = {"gen_ai.evaluation.name": name, VERSION: decision.version}
@@ -115,6 +119,13 @@ def _evaluation_events(result: Scored, decision: Decision) -> Iterator[dict[str,
                 "gen_ai.evaluation.score.label": "flagged",
                 "gen_ai.evaluation.explanation": reasons[name],
             }
+    if decision.unscored:
+        yield {
+            "gen_ai.evaluation.name": SCOPE,
+            VERSION: decision.version,
+            "gen_ai.evaluation.score.label": "unscored",
+            "gen_ai.evaluation.explanation": decision.reasons[-1],
+        }
 
 
 def label(score: Score, *, flagged: bool) -> str:

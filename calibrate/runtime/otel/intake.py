@@ -25,14 +25,14 @@ SIFT_AT = 64  # unexamined spans at which the program's thread examines them its
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """LLM spans by outcome: offered = scored + dropped + failed + empty + waiting.
+    """LLM spans by outcome: offered = scored + unscored + dropped + failed + empty + waiting.
 
     Attributes
     ----------
     offered : int
         LLM spans that ended.
     scored : int
-        Answers that the detectors saw and that were decided on.
+        Answers that were decided on by at least one score, or that were not to be scored.
     dropped : int
         Arrived at a full queue, or were waiting when the process ended.
     failed : int
@@ -41,6 +41,8 @@ class Counts:
         Have no answer text: a tool call, an error, or content that is not captured.
     waiting : int
         In the queue, being gathered, or being scored.
+    unscored : int
+        Answers that no detector could score: `on_missing` decided on them.
     """
 
     offered: int
@@ -49,6 +51,7 @@ class Counts:
     failed: int
     empty: int
     waiting: int
+    unscored: int = 0
 
 
 class Intake:
@@ -67,7 +70,7 @@ class Intake:
         self._lock = threading.RLock()
         self._work = threading.Condition(self._lock)  # the worker waits for it
         self._settled = threading.Condition(self._lock)  # who flushes waits for it
-        self._counts = dict.fromkeys(("offered", "scored", "dropped", "failed", "empty"), 0)
+        self._counts = dict.fromkeys(("offered", "scored", "unscored", "dropped", "failed", "empty"), 0)
         self._in_worker = 0  # answers the worker holds
         self._flushes_requested = self._flushes_done = 0  # flushes
         self.closed = self.abandoned = self._ended = False

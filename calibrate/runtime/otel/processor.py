@@ -20,6 +20,7 @@ from opentelemetry.sdk.trace import ReadableSpan, Span, SpanProcessor
 import calibrate
 from calibrate.errors import BadInput
 from calibrate.runtime.alerts import Alerts
+from calibrate.runtime.decision import Decision, OnMissing
 from calibrate.runtime.live import Live, load
 from calibrate.runtime.otel.emit import SCOPE, emit
 from calibrate.runtime.otel.gather import Answer
@@ -64,6 +65,8 @@ class TouchstoneSpanProcessor(SpanProcessor):
         Share of one core that scoring may use, above 0 and up to 1.
     shutdown_seconds : float
         Seconds that `shutdown` may go on scoring what waits. 0 or more.
+    on_missing : {"review", "accept", "reject"}
+        The verdict on an answer of which nothing could be scored.
     tracer_provider, meter_provider : optional
         Where results go; by default the global ones.
     logger_provider : LoggerProvider, optional
@@ -90,6 +93,7 @@ class TouchstoneSpanProcessor(SpanProcessor):
         max_queue: int = 2048,
         cpu_share: float = 0.5,
         shutdown_seconds: float = 5.0,
+        on_missing: OnMissing = "review",
         tracer_provider: TracerProvider | None = None,
         meter_provider: MeterProvider | None = None,
         logger_provider: LoggerProvider | None = None,
@@ -105,6 +109,7 @@ class TouchstoneSpanProcessor(SpanProcessor):
         if not isinstance(thresholds, (ThresholdsFile, Live)):
             thresholds = load(thresholds, reload_every=reload_every)
         self._thresholds, self._detectors, self._alerts = thresholds, detectors, alerts
+        self._on_missing = on_missing
         try:
             self._reader = Reader(is_llm, {} if attributes is None else attributes)
         except ValueError as error:
@@ -125,7 +130,7 @@ class TouchstoneSpanProcessor(SpanProcessor):
         A forked child calls this again: the parent scores what it has, and locks that its threads held are left behind.
         """
         self._ours: set[int] = set()  # the spans that began while scoring and have not ended
-        self._scorer = Scorer(self._thresholds, detectors=self._detectors)
+        self._scorer = Scorer(self._thresholds, detectors=self._detectors, on_missing=self._on_missing)
         self._worker = Worker(self._reader, self._judge, **self._settings)  # type: ignore[arg-type]
 
     def on_start(self, span: Span, parent_context: Context | None = None) -> None:
@@ -190,16 +195,18 @@ class TouchstoneSpanProcessor(SpanProcessor):
         """
         return self._worker.counts()
 
-    def _judge(self, answers: Sequence[Answer]) -> None:
+    def _judge(self, answers: Sequence[Answer]) -> int:
+        """Score the answers and send the results. Returns how many answers could not be scored."""
         results = self._scorer.score([answer.trace for answer in answers])
-        for answer, result in zip(answers, results, strict=True):
+        decisions = [result.decision for result in results]
+        for answer, result, decision in zip(answers, results, decisions, strict=True):
             try:
-                self._send_result(answer, result)
+                self._send_result(answer, result, decision)
             except BaseException as error:  # raising would make the worker send the other results twice
                 self._worker.report_once("sending a result", error)
+        return sum(decision.unscored for decision in decisions)
 
-    def _send_result(self, answer: Answer, result: Scored) -> None:
-        decision = result.decision
+    def _send_result(self, answer: Answer, result: Scored, decision: Decision) -> None:
         self._metrics.record(result, decision)
         provider = self._tracers or trace.get_tracer_provider()
         if isinstance(provider, trace.ProxyTracerProvider):

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from opentelemetry import context as otel
 from opentelemetry.context import _SUPPRESS_INSTRUMENTATION_KEY  # there is no public name for it yet
 
+from calibrate.runtime import notices
 from calibrate.runtime.otel.emit import SCOPE
 from calibrate.runtime.otel.gather import Answer, EndedSpan, Gather
 from calibrate.runtime.otel.intake import Counts, Intake
@@ -30,19 +31,25 @@ BURST_SECONDS = 0.001  # of computing without a pause, unless a single answer ta
 MAX_BATCH = 16  # answers judged at once: many where detectors wait for a judge's model, one where they compute
 MAX_LOGGED = 100  # kinds of problems that are logged
 
+EMPTY = (
+    "the LLM span has no answer text. It called a tool, it failed, or the instrumentation does not capture content: "
+    "docs/how-to/opentelemetry.md says how to switch that on"
+)
+DROPPED = "answers come faster than they can be scored, and the queue (max_queue={most}) is full"
+
 
 class Worker:
     """Runs `judge` on answers in a thread that the first span starts.
 
-    `judge` is never called twice at a time. It must raise before it sends the first result or not at all: after an
-    error it is called again, answer by answer. `cpu_share` is the share of one core that the thread may use, above 0
-    and up to 1.
+    `judge` returns how many of the answers could not be scored. It is never called twice at a time. It must raise
+    before it sends the first result or not at all: after an error it is called again, answer by answer. `cpu_share` is
+    the share of one core that the thread may use, above 0 and up to 1.
     """
 
     def __init__(
         self,
         reader: Reader,
-        judge: Callable[[Sequence[Answer]], None],
+        judge: Callable[[Sequence[Answer]], int],
         *,
         gather_seconds: float,
         most: int,
@@ -50,7 +57,7 @@ class Worker:
     ) -> None:
         self.intake = Intake(most, examine=self._examine, start=self._start)
         self._gather = Gather(seconds=gather_seconds, most=most)
-        self._reader, self._judge, self._share = reader, judge, cpu_share
+        self._reader, self._judge, self._most, self._share = reader, judge, most, cpu_share
         self._thread: threading.Thread | None = None
         self._batch, self._rested = 1, 0.0
         self._starting = threading.RLock()
@@ -122,6 +129,8 @@ class Worker:
         self.intake.wait(self._gather.wait(now=time.monotonic()))
         self.intake.linger(LINGER_SECONDS)
         spans, flush = self.intake.take()
+        if notices.is_new("dropped") and self.counts().dropped:
+            notices.log_once("dropped", DROPPED.format(most=self._most))
         ready: list[Answer] = []
         for ended in spans:
             ready += self._read_span(ended)
@@ -155,6 +164,7 @@ class Worker:
             content = self._reader.read(ended.span)
             if ended.answer and not content.answers:
                 self.intake.settle("empty")
+                notices.log_once("empty", EMPTY)
                 ended = ended._replace(answer=False)
             return self._gather.add(ended, content, now=time.monotonic())
         except Exception as error:
@@ -166,7 +176,7 @@ class Worker:
     def _judge_safely(self, answers: Sequence[Answer]) -> None:
         """Judge the answers; if that raises, one by one, so that only the culprit fails."""
         try:
-            self._judge(answers)
+            unscored = self._judge(answers)
         except BaseException as error:
             if len(answers) > 1:
                 for answer in answers:
@@ -175,4 +185,5 @@ class Worker:
             self.report_once("scoring", error)
             self.intake.settle("failed", len(answers))
         else:
-            self.intake.settle("scored", len(answers))
+            self.intake.settle("scored", len(answers) - unscored)
+            self.intake.settle("unscored", unscored)

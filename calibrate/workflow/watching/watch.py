@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from calibrate.errors import BadInput
-from calibrate.runtime import Decision, Scored, Scorer
+from calibrate.runtime import Decision, OnMissing, Scored, Scorer
 from calibrate.thresholds.model import ThresholdsFile
 from calibrate.types import Score, Tier, Trace, TraceFilter
 from calibrate.workflow.detection import detect
@@ -29,12 +29,13 @@ Offer = Callable[[Trace, Decision], None]
 
 @dataclass(slots=True)
 class Look:
-    """What one look at the store did. `tiers` counts the decided traces; `computed` and `reused` count scores;
-    `failed`, by detector, those that should have been there. `undecided` traces stay for the next look, `problems` says
-    why."""
+    """What one look at the store did. `tiers` counts the decided traces, `unscored` those of them of which nothing
+    could be scored; `computed` and `reused` count scores; `failed`, by detector, those that should have been there.
+    `undecided` traces stay for the next look, `problems` says why."""
 
     version: int
     tiers: Counter[Tier] = field(default_factory=Counter)
+    unscored: int = 0
     computed: int = 0
     reused: int = 0
     failed: Counter[str] = field(default_factory=Counter)
@@ -60,6 +61,7 @@ class Watcher:
 
     where        which traces it is about, asked at every look, because a window moves
     offer        hears of every trace that is flagged for the first time, or more severely than by an earlier release
+    on_missing   the verdict on a trace of which nothing can be scored, at this look or a later one
     """
 
     _file: ThresholdsFile
@@ -76,9 +78,10 @@ class Watcher:
         now: Callable[[], datetime],
         pinned: ThresholdsFile | None = None,
         offer: Offer | None = None,
+        on_missing: OnMissing = "review",
     ) -> None:
         self._store, self._where, self._now = store, where, now
-        self._offer = offer
+        self._offer, self._on_missing = offer, on_missing
         if pinned is not None:
             _check_belongs(store, pinned)
         self._pinned = pinned is not None
@@ -94,7 +97,7 @@ class Watcher:
         """
         self._follow()
         if (workspace := detect.workspace_of(self._store)) != self._workspace:
-            self._workspace, self._scorer = workspace, Scorer(self._file)
+            self._workspace, self._scorer = workspace, Scorer(self._file, on_missing=self._on_missing)
         look = Look(self._file.version)
         last = self._store.decisions.newest_trace()
         if last == self._seen:
@@ -125,7 +128,7 @@ class Watcher:
         return True
 
     def _take(self, file: ThresholdsFile) -> None:
-        self._file, self._scorer = file, Scorer(file)
+        self._file, self._scorer = file, Scorer(file, on_missing=self._on_missing)
         self._seen, self._trouble, self._configs = 0, set(), {}
 
     def _survive(self, pks: Sequence[int], look: Look) -> None:
@@ -195,6 +198,7 @@ class Watcher:
         )
         for pk, decision in decisions.items():
             look.tiers[decision.tier] += 1
+            look.unscored += decision.unscored
             if self._offer and pk in new and self._is_news(pk, decision):
                 self._offer(scored[pk].scored.trace, decision)
 

@@ -237,8 +237,13 @@ function checkRule(where, rule) {
 
 // ------------------------------------------------------------------------------------------------- deciding
 
-/** {flags, tier, verdict, reasons, version, scored, missing, unknown} of one answer's scores: name -> number or null. */
-export function decide(file, scores) {
+/**
+ * {flags, tier, verdict, reasons, version, scored, missing, unknown, unscored} of one answer's scores: name -> number
+ * or null. onMissing ("review", "accept" or "reject") is the verdict if nothing could be scored; skipped names the
+ * detectors that were not to score this answer.
+ */
+export function decide(file, scores, { onMissing = "review", skipped = [] } = {}) {
+  if (!["accept", "review", "reject"].includes(onMissing)) throw new TypeError("onMissing is accept, review or reject");
   if (!TYPES.object(scores)) throw new TypeError("scores must map detector names to numbers");
   const ensembles = byName(file.ensembles ?? {}).filter(([, { cuts }]) => cuts.page !== null || cuts.signal !== null);
   const members = new Set(ensembles.flatMap(([, entry]) => entry.members));
@@ -261,16 +266,19 @@ export function decide(file, scores) {
     fired.push([name, tier]);
     reasons.push(`${name} ${short(score)} ≥ ${short(cuts[tier])}`);
   }
-  if (missing.length && !scored.size) reasons.push(`nothing was scored: ${missing.join(", ")} gave no number`);
+  const owed = scored.size ? [] : missing.filter((name) => !skipped.includes(name));
+  if (owed.length) reasons.push(`nothing was scored: ${owed.join(", ")} gave no number`);
+  else if (missing.length && !scored.size) reasons.push("nothing was to be scored");
   return {
     flags: fired.map(([name]) => name),
     tier: ["page", "signal"].find((level) => fired.some(([, tier]) => tier === level)) ?? "off",
-    verdict: ["ACCEPT", "REVIEW", "REJECT"][Math.min(fired.length, 2)],
+    verdict: owed.length ? onMissing.toUpperCase() : ["ACCEPT", "REVIEW", "REJECT"][Math.min(fired.length, 2)],
     reasons,
     version: file.version,
     scored: [...scored.keys()],
     missing,
     unknown: keys(scores).filter((name) => !hasOwn(file.detectors, name)).sort(),
+    unscored: owed.length > 0,
   };
 }
 

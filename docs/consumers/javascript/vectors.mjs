@@ -27,8 +27,8 @@ function* unmet({ document, text, refused, cases = [] }) {
     return;
   }
   if (refused) yield "read, but it must be refused";
-  for (const { about, scores, decision, probabilities = {} } of cases) {
-    const found = decide(file, scores);
+  for (const { about, scores, decision, probabilities = {}, on_missing: onMissing, skipped } of cases) {
+    const found = decide(file, scores, { onMissing, skipped });
     for (const [key, value] of Object.entries(decision)) if (!same(found[key], value))
       yield `${about}: ${key} is ${JSON.stringify(found[key])}`;
     for (const [name, value] of Object.entries(probabilities))

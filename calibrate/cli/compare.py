@@ -42,6 +42,7 @@ class DifferenceDocument:
     average_precision: Interval
     shared: int
     missing: str | None
+    verdict: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +85,7 @@ def _difference(contrast: comparing.Contrast, pair: comparing.Difference) -> Dif
         average_precision=pair.average_precision,
         shared=pair.shared,
         missing=sentences.missing(contrast, pair),
+        verdict=pair.verdict,
     )
 
 

@@ -22,7 +22,8 @@ from calibrate.workflow.tuning import scoreboard as step
 
 @dataclass(frozen=True, slots=True)
 class AgainstDocument:
-    """The leader against another detector; `missing` says why there are no figures."""
+    """The leader against another detector; `beyond` holds also against the pick of the leader, `verdict` says what is
+    shown, `missing` why there are no figures."""
 
     other: str
     beyond: bool
@@ -34,6 +35,7 @@ class AgainstDocument:
     auroc: Interval
     average_precision: Interval
     missing: str | None
+    verdict: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +45,8 @@ class ScoreboardDocument:
     positives: int
     refusals: int
     leader: str | None
+    ranked: Sequence[str]
+    may_be_best: Sequence[str]
     against: Sequence[AgainstDocument]
     sentences: Sequence[str] = field(metadata={"key": "said"})
     detectors: Sequence[Mapping[str, Any]]
@@ -63,6 +67,8 @@ def run(args: Namespace) -> Answer:
         positives=board.positives,
         refusals=board.refused,
         leader=board.leader,
+        ranked=board.ranked,
+        may_be_best=board.may_be_best,
         against=[_against(lead) for lead in board.against],
         sentences=sentences.sentences(board),
         detectors=[record(IN_FILES, line) for line in board.lines],
@@ -78,5 +84,5 @@ def _against(lead: step.Against) -> AgainstDocument:
     return AgainstDocument(
         other=lead.other, beyond=lead.beyond, n=result.n, positives=result.positives, clusters=result.clusters,
         first=result.first, second=result.second, auroc=result.auroc, average_precision=result.average_precision,
-        missing=nothing_paired(result),
+        missing=nothing_paired(result), verdict=lead.verdict,
     )  # fmt: skip

@@ -16,6 +16,7 @@ from calibrate.ingest import ImportReport
 from calibrate.report.sentences.compare import verdict
 from calibrate.report.tables.models import columns
 from calibrate.stats.choosing.policy import Policy
+from calibrate.stats.intervals.best_of_many import judge
 from calibrate.thresholds import Change
 from calibrate.types import FlagWhen, Guarantee, Interval, Sample, TraceFilter, Usage
 from calibrate.workflow.detection.detectors import Coverage, Measured, Overview, Status
@@ -89,7 +90,7 @@ def test_a_detector_that_never_ran_shows_nothing_but_that() -> None:
     ],
 )
 def test_a_difference_is_one_where_its_interval_leaves_out_zero(figure: Interval, compare: str, settings: str) -> None:
-    assert verdict(figure) == compare
+    assert verdict(judge(figure, figure)) == compare
     assert detector_compare.verdict(figure) == settings
 
 

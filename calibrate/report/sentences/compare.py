@@ -7,9 +7,9 @@ from calibrate.report.numbers import count
 from calibrate.report.sentences import figures
 from calibrate.report.sentences.figures import FEW_POSITIVES
 from calibrate.sanitize import one_line
+from calibrate.stats.intervals.best_of_many import Verdict
 from calibrate.stats.intervals.ranking_differences import Comparison
 from calibrate.stats.sweep.sweep import Missing
-from calibrate.types import Interval
 from calibrate.workflow.tuning.compare import Contrast, Difference
 
 
@@ -20,16 +20,20 @@ def difference(contrast: Contrast, pair: Difference) -> tuple[str, str]:
         return f"{name} cannot be compared with {first}", absent
     area, labels = pair.auroc, f"{count(pair.n, 'label')} {'that both scored' if pair.paired else 'of both together'}"
     figures = f"AUROC {numbers.difference(area.value, area.low, area.high)}, {labels}"
-    return f"{name} {verdict(area)} {first}", f"{figures}, {count(pair.positives)} hallucinated"
+    figures += f", {count(pair.positives)} hallucinated"
+    if pair.verdict == Verdict.ALONE:
+        figures += f"; comparing {count(len(contrast.differences))} can explain that much"
+    return f"{name} {verdict(pair.verdict)} {first}", figures
 
 
-def verdict(figure: Interval) -> str:
-    """Say whether a difference is beyond its interval."""
-    if figure.low is None or figure.high is None:
-        return "cannot be told from"
-    if figure.low > 0:
-        return "ranks better than"
-    return "ranks worse than" if figure.high < 0 else "is not shown to differ from"
+def verdict(shown: Verdict) -> str:
+    """Say whether a difference is beyond its interval, the number of differences reckoned with."""
+    words = {
+        Verdict.UNKNOWN: "cannot be told from",
+        Verdict.BETTER: "ranks better than",
+        Verdict.WORSE: "ranks worse than",
+    }
+    return words.get(shown, "is not shown to differ from")
 
 
 def missing(contrast: Contrast, difference: Difference) -> str | None:
@@ -65,7 +69,13 @@ def cautions(contrast: Contrast) -> list[str]:
             f"{', '.join(few)}: one label more or less moves every figure. Label until there are at least "
             f"{FEW_POSITIVES} hallucinated and {FEW_POSITIVES} clean ones"
         )
-    first = contrast.series[0].name
+    first, many = contrast.series[0].name, len(contrast.differences)
+    if many > 1:
+        notes.append(
+            f"Each interval is 95% by itself; what is said of a difference holds for all {count(many)} together. "
+            "Detectors picked by their rank on these labels are called different too often: the scoreboard reckons "
+            "with that"
+        )
     notes += [
         f"Labelled traces that {first} and {pair.name} share: {count(pair.shared)}. Their difference is taken as that "
         "of separate traces, so its interval is too wide, if anything"

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from calibrate.report.numbers import count, decimal_interval, decimals, difference
+from calibrate.report.numbers import count, decimal_interval, decimals, difference, listed
 from calibrate.report.sentences import figures
+from calibrate.stats.intervals.best_of_many import Verdict
 from calibrate.stats.intervals.ranking import FEW
 from calibrate.types import Interval
 from calibrate.workflow.tuning.scoreboard import OVERLAP, Against, AtPoint, Scoreboard, Silence, title_of
@@ -20,11 +21,14 @@ def _sentences(board: Scoreboard) -> Iterator[str]:
     if board.leader is None:
         yield f"No detector can be ranked: that takes at least {FEW} hallucinated and {FEW} clean labels with a score."
     else:
-        best = board.line(board.leader)
+        best, many = board.line(board.leader), len(board.ranked)
         yield (
             f"{best.title} leads with an AUROC of {_auroc(best.auroc)} ({count(best.scored)} of "
-            f"{count(best.n, 'label')} scored, {count(best.positives)} of the {count(best.n)} hallucinated)."
+            f"{count(best.n, 'label')} scored, {count(best.positives)} of the {count(best.n)} hallucinated)"
+            f"{f'; the highest of {count(many)} is flattered' if many > 1 else ''}."
         )
+        if many > 1:
+            yield _best(board)
         yield from (_comparison(against, board) for against in board.against)
     if OVERLAP not in {line.name for line in board.lines} | set(board.silent):
         yield f"The baseline {OVERLAP} has no scores: run it, a detector that does not beat it adds nothing."
@@ -35,17 +39,33 @@ def _sentences(board: Scoreboard) -> Iterator[str]:
         yield f"Not run: {', '.join(waiting)}. Coverage is of the rest; recall counts what was not run as not flagged."
 
 
+def _best(board: Scoreboard) -> str:
+    """Whether the leader is shown to be the best, all comparisons with it taken together."""
+    others = count(len(board.ranked) - 1, "other")
+    if not board.may_be_best:
+        return f"It is shown to rank better than {'each of ' if len(board.ranked) > 2 else ''}the {others}."
+    rivals = listed([board.line(name).title for name in board.may_be_best], most=6)
+    return f"It is not shown to be the best: of the {others}, {rivals} may rank as well or better."
+
+
 def _comparison(against: Against, board: Scoreboard) -> str:
     second, result = board.line(against.other), against.result
     name = f"the baseline {title_of(against.other).lower()}" if second.baseline else f"the next best, {second.title}"
     labels = f"{count(result.n, 'label')} that both scored"
     if result.auroc.low is None or result.auroc.high is None:
         return f"Over {name}: {labels} do not say how far apart they are."
-    verdict = "better beyond its interval" if against.beyond else "no significant difference on these labels"
-    if result.auroc.high < 0:
-        verdict = "worse beyond its interval, where both could score"
     figure = difference(result.auroc.value, result.auroc.low, result.auroc.high)
-    return f"Over {name}: {figure} ({labels}), {verdict}."
+    return f"Over {name}: {figure} ({labels}), {_verdict(against, len(board.ranked))}."
+
+
+def _verdict(against: Against, many: int) -> str:
+    picked = f", also held against the pick of {count(many)}" if many > 1 else ""
+    words = {
+        Verdict.BETTER: f"better beyond its interval{picked}",
+        Verdict.WORSE: f"worse beyond its interval, where both could score{picked}",
+        Verdict.ALONE: f"which the pick of the highest of {count(many)} can explain",
+    }
+    return words.get(against.verdict, "no significant difference on these labels")
 
 
 def _auroc(figure: Interval) -> str:

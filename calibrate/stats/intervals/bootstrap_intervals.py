@@ -121,7 +121,7 @@ def average_precision_interval(value: float | None, draws: Floats, n: Verdicts) 
     return Interval(value, float(low), float(high))
 
 
-def percentile_interval(value: float | None, draws: Floats, n: Verdicts) -> Interval:
+def percentile_interval(value: float | None, draws: Floats, n: Verdicts, *, confidence: float = SURE) -> Interval:
     """The expanded percentile interval of any other figure.
 
     It reaches as much further out as Student's t of the rarer verdict's number does, but no further than the `BEYOND`
@@ -135,6 +135,8 @@ def percentile_interval(value: float | None, draws: Floats, n: Verdicts) -> Inte
         The figure in every resample, NaN where it has none.
     n : Verdicts
         How many groups of either verdict.
+    confidence : float
+        Above .95 for one of several that hold together.
 
     Returns
     -------
@@ -148,7 +150,7 @@ def percentile_interval(value: float | None, draws: Floats, n: Verdicts) -> Inte
     valued = _defined_draws(draws)
     if value is None or valued is None or np.ptp(valued) == 0:
         return Interval(value)  # draws that are all alike say that labels are few, and not that the figure is certain
-    out = max(_tail_share(n.few), BEYOND / len(draws))
+    out = max(_tail_share(n.few, confidence), BEYOND / len(draws))
     low, high = (float(bound) for bound in np.quantile(valued, (out, 1 - out)))
     return Interval(value, min(value, low), max(value, high))
 
@@ -165,16 +167,16 @@ def _auroc_variance(area: float, hallucinated: float, clean: float) -> float:
     return area * (1 - area) * (1 + half * ((1 - area) / (2 - area) + area / (1 + area))) / (hallucinated * clean)
 
 
-def _tail_width(few: float) -> float:
+def _tail_width(few: float, confidence: float = SURE) -> float:
     """Standard deviations of a bootstrap, which shows (n - 1) / n of the variance, to either side."""
     from scipy.special import stdtrit
 
     n = max(few, 2.0)
-    return float(stdtrit(n - 1, 0.5 + SURE / 2) * np.sqrt(n / (n - 1)))
+    return float(stdtrit(n - 1, 0.5 + confidence / 2) * np.sqrt(n / (n - 1)))
 
 
-def _tail_share(few: float) -> float:
+def _tail_share(few: float, confidence: float) -> float:
     """The share of a normal's draws that lies further out than that on one side."""
     from scipy.special import ndtr
 
-    return float(ndtr(-_tail_width(few)))
+    return float(ndtr(-_tail_width(few, confidence)))

@@ -45,8 +45,8 @@ class Comparison:
     """Two sets of scores on the same `n` labels, `positives` of them hallucinated, in `clusters` groups of traces.
 
     `auroc` and `average_precision` are the differences, second minus first, with their 95% interval; above 0 the second
-    ranks better. Bounds are None where the labels are too few or too alike to say. `missing` says why there are no
-    figures at all.
+    ranks better. `auroc_together` has the interval at the confidence that was asked for, to hold together with others.
+    Bounds are None where the labels are too few or too alike to say. `missing` says why there are no figures at all.
     """
 
     n: int
@@ -57,6 +57,7 @@ class Comparison:
     auroc: Interval = _NOTHING
     average_precision: Interval = _NOTHING
     missing: Missing | None = None
+    auroc_together: Interval = _NOTHING
 
 
 def compare_rankings(
@@ -70,6 +71,8 @@ def compare_rankings(
     clusters: ArrayLike | None = None,
     weights: ArrayLike | None = None,
     strata: Ints | None = None,
+    confidence: float = SURE,
+    most: int = MOST,
 ) -> Comparison:
     """Compare two sets of scores of the same labelled traces.
 
@@ -80,7 +83,7 @@ def compare_rankings(
     first, second : array of float, shape (labels,)
         Scores in their detectors' units, all finite.
     rng : Generator
-        Draws which units are left out together where there are more than 1,000; else the answer is always the same.
+        Draws which units are left out together where there are more than `most`; else the answer is always the same.
     flag_when, second_flag_when : {"above", "below"}
         The suspicious side of the first scores and of the second; the second's is the first's by default.
     clusters : array, shape (labels,), optional
@@ -90,6 +93,10 @@ def compare_rankings(
     strata : array of int, shape (labels,), optional
         Which labels were drawn together. With unequal weights half a hallucinated label that was not seen counts in the
         heaviest stratum, at the scores of any clean label there (`unseen_positives`).
+    confidence : float
+        Of `auroc_together`; above .95 for one of several intervals that hold together.
+    most : int
+        How many units are left out in turn: more are left out in random groups, so many of them.
 
     Returns
     -------
@@ -114,7 +121,7 @@ def compare_rankings(
     sides = flag_when, second_flag_when or flag_when
     keys = [-suspicion(values, side) for values, side in zip(scores, sides, strict=True)]
     here = [Order.of(each, y).areas(w[None, :]) for each in keys]
-    units = _merge_units(MOST, Units.of_codes(group, strata), strata, rng)
+    units = _merge_units(most, Units.of_codes(group, strata), strata, rng)
     unseen = Unseen.of(y, given, units, strata)
     rows, verdicts = (np.arange(n), y) if unseen is None else (unseen.rows, unseen.labels)
     orders = Order.of(keys[0][rows], verdicts), Order.of(keys[1][rows], verdicts)
@@ -122,13 +129,14 @@ def compare_rankings(
     added = None if unseen is None else _measure_areas(orders, unseen.added(), len(rows))
     few = max(Verdicts.worth(y, w, group).few, 2.0)
     places = [np.unique(each, return_inverse=True)[1] for each in keys]
-    auroc, average = (
+    auroc, average, together = (
         Interval(0.0, 0.0, 0.0)  # both rank all traces alike, whatever is drawn
         if np.array_equal(places[0], places[1])
-        else _measure_difference(name, here, left_out, added, units, few)
-        for name in ("auroc", "average_precision")
+        else _measure_difference(name, here, left_out, added, units, few, sure)
+        for name, sure in (("auroc", SURE), ("average_precision", SURE), ("auroc", confidence))
     )
-    return Comparison(n, positives, many, _make_ranking(here[0]), _make_ranking(here[1]), auroc, average)
+    first_ranking, second_ranking = (_make_ranking(areas) for areas in here)
+    return Comparison(n, positives, many, first_ranking, second_ranking, auroc, average, auroc_together=together)
 
 
 def _make_ranking(areas: Areas) -> Ranking:
@@ -185,6 +193,7 @@ def _measure_difference(
     added: tuple[Areas, Areas] | None,
     units: Units,
     few: float,
+    confidence: float,
 ) -> Interval:
     """Second minus first. `left_out` are the areas without each unit, `added` those with each label that was not seen:
     half of one counts, as Jeffreys' interval adds to a count. No bounds where a unit's absence leaves one class."""
@@ -198,7 +207,7 @@ def _measure_difference(
         variance += float(np.mean((getattr(added[1], name) - getattr(added[0], name) - value) ** 2)) / 2
     if not np.isfinite(variance) or variance == 0:
         return Interval(value)
-    reach = float(stdtrit(few - 1, 0.5 + SURE / 2)) * variance**0.5
+    reach = float(stdtrit(few - 1, 0.5 + confidence / 2)) * variance**0.5
     return Interval(value, max(-1.0, value - reach), min(1.0, value + reach))
 
 

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from calibrate.errors import BadInput
 from calibrate.stats.intervals import bootstrap_intervals
 from calibrate.stats.intervals import ranking_differences as ranks
+from calibrate.stats.intervals.best_of_many import Verdict, judge, simultaneous
 from calibrate.stats.intervals.bootstrap import Areas, Units
 from calibrate.stats.intervals.ranking import Ranked, rank_with_intervals
 from calibrate.stats.sweep.sweep import Missing, Sweep, sweep
@@ -49,7 +50,7 @@ class Difference:
 
     `paired`: both on the same `n` labels, `positives` of them hallucinated; otherwise each on its own, and `n` is both
     together; `shared` traces are then in both. `missing` says why there are no figures: of the labels that both scored,
-    else of those of the series that it names.
+    else of those of the series that it names. `verdict` is on AUROC, and held against the number of differences.
     """
 
     name: str
@@ -61,6 +62,7 @@ class Difference:
     missing: Missing | None = None
     lacking: str | None = None
     shared: int = 0
+    verdict: Verdict = Verdict.UNKNOWN
 
 
 @dataclass(frozen=True)
@@ -179,11 +181,21 @@ class _Part:
 
 def _compare_paired(names: Sequence[str], data: Sequence[Evidence], *, seed: int) -> Contrast:
     parts = [_Part(name, evidence, np.arange(len(evidence.rows))) for name, evidence in zip(names, data, strict=True)]
-    results = [_compare_pair(data[0], evidence, seed=seed).result for evidence in data[1:]]
+    many = len(data) - 1
+    results = [_compare_pair(data[0], evidence, seed=seed, together=many).result for evidence in data[1:]]
     return Contrast(
         tuple(_make_series(part, seed)[0] for part in parts),
         tuple(
-            Difference(name, True, result.n, result.positives, result.auroc, result.average_precision, result.missing)
+            Difference(
+                name,
+                True,
+                result.n,
+                result.positives,
+                result.auroc,
+                result.average_precision,
+                result.missing,
+                verdict=judge(result.auroc, result.auroc_together),
+            )
             for name, result in zip(names[1:], results, strict=True)
         ),
     )
@@ -198,7 +210,7 @@ def _compare_unpaired(parts: Sequence[_Part], *, seed: int) -> Contrast:
     return Contrast(
         series,
         tuple(
-            replace(_make_difference(series[0], draws[0], curve, drawn, few), shared=both)
+            replace(_make_difference(series[0], draws[0], curve, drawn, few, len(parts) - 1), shared=both)
             for curve, drawn, few, both in zip(series[1:], draws[1:], fewest[1:], shared[1:], strict=True)
         ),
     )
@@ -211,7 +223,12 @@ def _make_series(part: _Part, seed: int) -> tuple[Series, Areas]:
 
 
 def _make_difference(
-    first: Series, before: Areas, second: Series, after: Areas, verdicts: bootstrap_intervals.Verdicts
+    first: Series,
+    before: Areas,
+    second: Series,
+    after: Areas,
+    verdicts: bootstrap_intervals.Verdicts,
+    together: int,
 ) -> Difference:
     n, positives = (getattr(first.sweep, field) + getattr(second.sweep, field) for field in ("n", "positives"))
     if lacking := next((series for series in (first, second) if series.sweep.missing), None):
@@ -219,17 +236,22 @@ def _make_difference(
         return Difference(second.name, False, n, positives, Interval(None), Interval(None), missing, lacking.name)
     auroc = (second.sweep.auroc or 0.0) - (first.sweep.auroc or 0.0)
     average = (second.sweep.average_precision or 0.0) - (first.sweep.average_precision or 0.0)
+    alone, wider = (
+        bootstrap_intervals.percentile_interval(auroc, after.auroc - before.auroc, verdicts, confidence=confidence)
+        for confidence in (bootstrap_intervals.SURE, simultaneous(together))
+    )
     return Difference(
         second.name,
         False,
         n,
         positives,
-        bootstrap_intervals.percentile_interval(auroc, after.auroc - before.auroc, verdicts),
+        alone,
         bootstrap_intervals.percentile_interval(average, after.average_precision - before.average_precision, verdicts),
+        verdict=judge(alone, wider),
     )
 
 
-def _compare_pair(first_data: Evidence, second_data: Evidence, *, seed: int) -> Compared:
+def _compare_pair(first_data: Evidence, second_data: Evidence, *, seed: int, together: int = 1) -> Compared:
     weights = np.ones(len(first_data.rows)) if first_data.design is None else first_data.design.weights
     values = {row.pk: row.value for row in second_data.rows if row.value is not None}
     places = [i for i, row in enumerate(first_data.rows) if row.value is not None and row.pk in values]
@@ -249,6 +271,7 @@ def _compare_pair(first_data: Evidence, second_data: Evidence, *, seed: int) -> 
         clusters=groups.astype(str),
         weights=weights_there,
         strata=None if first_data.design is None else first_data.design.strata[places],
+        confidence=simultaneous(together),
     )
     curves = [
         sweep(y, scores, weights=weights_there, flag_when=data.flag_when)

@@ -9,11 +9,13 @@ from enum import StrEnum
 import numpy as np
 
 from calibrate import registry
+from calibrate.orientation import suspicion
 from calibrate.stats.choosing.choose import choose
 from calibrate.stats.choosing.policy import Policy
+from calibrate.stats.intervals.best_of_many import Verdict, compare_leader, judge
 from calibrate.stats.intervals.bootstrap import Units
 from calibrate.stats.intervals.ranking import FEW, rank_with_intervals
-from calibrate.stats.intervals.ranking_differences import Comparison, compare_rankings
+from calibrate.stats.intervals.ranking_differences import Comparison
 from calibrate.stats.intervals.sweep_intervals import figures
 from calibrate.stats.sweep.design import Floats, Ints
 from calibrate.stats.sweep.sweep import Sweep, sweep
@@ -89,9 +91,14 @@ class Against:
     result: Comparison
 
     @property
+    def verdict(self) -> Verdict:
+        """What it shows, held against how many might have led."""
+        return judge(self.result.auroc, self.result.auroc_together)
+
+    @property
     def beyond(self) -> bool:
-        """Better by more than its interval: the interval of the difference in AUROC lies above 0."""
-        return self.result.auroc.low is not None and self.result.auroc.low > 0
+        """Better by more than its interval and by more than picking the leader explains."""
+        return self.verdict == Verdict.BETTER
 
 
 class Silence(StrEnum):
@@ -105,7 +112,9 @@ class Silence(StrEnum):
 class Scoreboard:
     """Detectors by AUROC, best first, then the baselines; `silent` are those that scored nothing, with why.
 
-    `leader` is the best of those that score at least half of the labels, None where no area is known.
+    `leader` is the best of the `ranked` that score at least half of the labels, None where no area is known. The truly
+    best of these is the leader or one of `may_be_best`, in 95% of samples or more. `against` has the next best and the
+    baselines.
     """
 
     sample: str | None
@@ -115,6 +124,8 @@ class Scoreboard:
     lines: tuple[Line, ...]
     silent: Mapping[str, str | Silence]
     leader: str | None
+    ranked: tuple[str, ...]
+    may_be_best: tuple[str, ...]
     against: tuple[Against, ...]
 
     def line(self, name: str) -> Line:
@@ -141,7 +152,8 @@ def scoreboard(store: Store, *, sample: str | None = None, seed: int = 0) -> Sco
         spent = Spent(0.0, 0.0, 0.0, False) if config is None else spent_by(store, config, data.sample)
         lines.append(_make_line(name, data, values, curve, _choose_point(curve, config, saved.get(name)), spent, seed))
     lines.sort(key=lambda line: (line.baseline, -(line.auroc.value or 0.0)))
-    leader = _find_leader(lines)
+    ranked = _rank(lines)
+    may_be_best, against = _compare_leader(data, scores, flag_when, ranked, lines, seed) if ranked else ((), ())
     return Scoreboard(
         sample,
         len(data.rows),
@@ -149,8 +161,10 @@ def scoreboard(store: Store, *, sample: str | None = None, seed: int = 0) -> Sco
         len(data.refused),
         tuple(lines),
         silent,
-        leader,
-        tuple(_compare_leader(data, scores, flag_when, leader, lines, seed)) if leader else (),
+        ranked[0] if ranked else None,
+        ranked,
+        may_be_best,
+        against,
     )
 
 
@@ -237,36 +251,34 @@ def _explain_silence(store: Store, data: ScoreMatrix, name: str) -> str | Silenc
     return next(iter(reasons), Silence.REFUSALS)
 
 
-def _find_leader(lines: Sequence[Line]) -> str | None:
+def _rank(lines: Sequence[Line]) -> tuple[str, ...]:
+    """Those that can lead, the best first: all that score at least half of the labels; else all with an area."""
     able = [line for line in lines if not line.baseline and line.auroc.value is not None]
     most = [line for line in able if line.scored >= HALF * line.n] or able
-    return max(most, key=lambda line: line.auroc.value or 0.0).name if most else None
+    return tuple(line.name for line in sorted(most, key=lambda line: -(line.auroc.value or 0.0)))
 
 
 def _compare_leader(
     data: ScoreMatrix,
     scores: Mapping[str, Floats],
     flag_when: Mapping[str, FlagWhen],
-    leader: str,
+    ranked: Sequence[str],
     lines: Sequence[Line],
     seed: int,
-) -> list[Against]:
-    """The leader against the next best detector and each baseline, all turned so that more is more suspicious."""
-    second = _find_leader([line for line in lines if line.name != leader])
-    others = [*([second] if second else []), *(line.name for line in lines if line.baseline)]
-    turned = {name: values if flag_when[name] == "above" else -values for name, values in scores.items()}
-    units = _number_clusters(data)
-    results = []
-    for other in others:
-        both = np.isfinite(turned[leader]) & np.isfinite(turned[other])
-        result = compare_rankings(
-            data.labels[both],
-            turned[other][both],
-            turned[leader][both],
-            rng=np.random.default_rng(seed),
-            clusters=units[both],
-            weights=data.weights[both],
-            strata=None if data.strata is None else data.strata[both],
-        )
-        results.append(Against(other, result))
-    return results
+) -> tuple[tuple[str, ...], tuple[Against, ...]]:
+    """The leader against all others, turned so that more is more suspicious: those that may be better than it, and the
+    comparisons with the next best and with each baseline."""
+    leader, *rivals = ranked
+    contest = compare_leader(
+        data.labels,
+        {name: suspicion(values, flag_when[name]) for name, values in scores.items()},
+        leader,
+        rivals,
+        [line.name for line in lines if line.baseline],
+        rng=np.random.default_rng(seed),
+        clusters=_number_clusters(data),
+        weights=np.asarray(data.weights, dtype=np.float64),
+        strata=data.strata,
+    )
+    pairs = [*list(contest.rivals.items())[:1], *contest.baselines.items()]
+    return contest.may_be_best, tuple(Against(other, result) for other, result in pairs)

@@ -41,6 +41,34 @@ def test_two_detectors_are_compared_where_both_have_a_score(store: Store) -> Non
     assert [series.auroc.value for series in found.series] == [s.sweep.auroc for s in found.series]
 
 
+def test_a_verdict_is_held_against_the_number_of_differences(store: Store) -> None:
+    """The same pair, alone and beside four more: the figures stay, what is said of them does not."""
+    labels, _ = draw(200)
+    rng = np.random.default_rng(0)
+    common = rng.standard_normal(200)
+    y = np.array(labels)
+
+    def like(common_part: float, shift: float) -> list[float]:
+        noise = rng.standard_normal(200)
+        return [float(one) for one in -(common_part * common + noise + shift * y)]
+
+    first, second = like(1, 0.5), like(1, 1.15)
+    fill(store, labels, list(first))
+    traces = store.traces.load(range(1, 201))
+    give_scores(store, traces, second, name="bleu")
+    others = ["rouge_l", "bertscore", "word_overlap", "semantic_similarity"]
+    for name in others:
+        give_scores(store, traces, like(1, 0.5), name=name)
+    alone = compare.of_detectors(store, [DETECTOR, "bleu"])
+    beside = compare.of_detectors(store, [DETECTOR, "bleu", *others])
+    assert beside.differences[0].auroc == alone.differences[0].auroc
+    assert (alone.differences[0].verdict, beside.differences[0].verdict) == ("better", "alone")
+    headline, figures = sentences.difference(beside, beside.differences[0])
+    assert headline == f"bleu is not shown to differ from {DETECTOR}"
+    assert figures.endswith("comparing 5 can explain that much")
+    assert any("holds for all 5 together" in said for said in sentences.cautions(beside))
+
+
 def test_a_detector_against_its_own_scores_turned_round_differs_in_nothing(store: Store) -> None:
     labels, scores = draw()
     both(store, labels, scores, [None if score is None else -score for score in scores])

@@ -92,6 +92,30 @@ def test_the_leader_is_told_from_chance_only_by_a_paired_interval(store: Store) 
     assert "better beyond its interval" in said[1]
 
 
+def test_the_highest_of_several_alike_is_not_said_to_be_the_best(
+    store: Store, store_url: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    labels, _ = filled(store)
+    traces = store.traces.load([store.traces.find(f"t{place}") or 0 for place in range(60)])
+    rng = np.random.default_rng(5)
+    for name in ("bleu", "rouge_l", "bertscore"):  # as good as each other, and not as good as the leader
+        give_scores(store, traces, [float(one) for one in rng.normal(0.5 - 0.15 * labels, 0.2)], name=name)
+    board = scoreboard(store)
+    assert board.leader == DETECTOR == board.ranked[0]
+    assert set(board.ranked) == {DETECTOR, "bleu", "rouge_l", "bertscore"}
+    assert set(board.may_be_best) < set(board.ranked)
+    said = sentences(board)
+    assert "; the highest of 4 is flattered" in said[0]
+    if board.may_be_best:
+        assert said[1].startswith("It is not shown to be the best: of the 3 others, ")
+    else:
+        assert said[1] == "It is shown to rank better than each of the 3 others."
+    assert main(["scoreboard", "--json", "--store", store_url]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert document["may_be_best"] == list(board.may_be_best)
+    assert {one["verdict"] for one in document["against"]} <= {"better", "worse", "alone", "same", "unknown"}
+
+
 def test_a_label_it_was_not_run_on_is_no_lack_of_coverage(store: Store) -> None:
     labels, scores = draw(60)
     fill(store, labels, scores)

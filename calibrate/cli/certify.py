@@ -13,6 +13,7 @@ from calibrate.errors import BadInput
 from calibrate.report import numbers
 from calibrate.report.sentences import certification as sentences
 from calibrate.stats.certification.certificates import NotCertifiable, Plan
+from calibrate.stats.intervals.exact_tests import left_after
 from calibrate.types import FlagWhen
 from calibrate.workflow.certification import attempts
 from calibrate.workflow.certification import certify as step
@@ -33,6 +34,7 @@ class CertifyDocument:
     attempt: int
     target: float
     level: float
+    left: float
     labels: int
     chance: float
     cuts: Sequence[float]
@@ -150,7 +152,8 @@ def _document(status: CertificationStatus, did: str | None, *, saved: bool) -> C
     plan, terms, fresh, outcome = status.plan, status.terms, status.fresh, status.outcome
     return CertifyDocument(
         detector=status.attempt.detector, stage=status.stage, did=did, samples=terms.samples, attempt=plan.attempt,
-        target=plan.target, level=plan.level, labels=plan.labels, chance=plan.chance, cuts=plan.cuts,
+        target=plan.target, level=plan.level, left=left_after(plan.attempt, plan.alpha),
+        labels=plan.labels, chance=plan.chance, cuts=plan.cuts,
         flag_when=plan.flag_when, seed=terms.seed, fresh=fresh.name if fresh else None,
         drawn=fresh.size if fresh else 0, labelled=status.labelled,
         outcome=outcome and replace(outcome, why=sentences.why(plan, outcome)), saved=saved,

@@ -133,9 +133,9 @@ def _summarize_ensemble(entry: EnsembleEntry) -> str:
 
 
 def describe_guarantee(given: Guarantee) -> str:
-    """Describe a guarantee: "precision at least 0.7 (95% certain, 78 of 84 labels)"."""
+    """Describe a guarantee: "precision at least 0.7 (wrong in at most 5%, 78 of 84 labels)"."""
     labels = f"{given.hallucinated:,} of {given.labels:,} labels"
-    return f"precision at least {given.target:g} ({100 * given.confidence:.10g}% certain, {labels})"
+    return f"precision at least {given.target:g} (wrong in at most {100 * (1 - given.confidence):.10g}%, {labels})"
 
 
 def _describe(value: Any) -> str:

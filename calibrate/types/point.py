@@ -23,7 +23,8 @@ class Interval:
 
 @dataclass(frozen=True, slots=True)
 class Guarantee:
-    """What is more than measured about a threshold's precision: it is at least `target`, with this `confidence`.
+    """What is more than measured about a threshold's precision: it is at least `target`, for the traffic that its
+    labels were drawn from; at most 1 − `confidence` of such statements are wrong.
 
     `bounded`: a lower bound on the labels that chose the threshold, approximate. `certified`: an exact test on labels
     drawn after the threshold was fixed. `bound` is the lower bound itself, from `labels` flagged, of which

@@ -142,7 +142,7 @@ def precision_known(rows: Sequence[KnownPrecision]) -> go.Figure:
                     "customdata": [guarantee.confidence for _, guarantee in guaranteed],
                     "marker": {"symbol": symbol, "size": 13, "color": charts.HERE, "line": {"width": 2}},
                     "name": f"{strength}: at least",
-                    "hovertemplate": f"{strength}: at least %{{x:.0%}}, %{{customdata:.0%}} certain<extra></extra>",
+                    "hovertemplate": f"{strength}: at least %{{x:.0%}}, %{{customdata:.0%}} confidence<extra></extra>",
                 }
             )
     layout = {

@@ -31,9 +31,13 @@ def drawn(size: int) -> CertificationStatus:
 
 def test_a_plan_says_what_it_takes_and_whether_that_is_likely() -> None:
     promise = "Attempt 1: label 40 test traces of those flagged at ≥ 0.62; chance to certify a precision of 72.95%: "
-    assert status(PLANNED) == f"{promise}about 82%."
+    spent = "Attempt 1 at 72.95% on this traffic may err in 2%, all of them together in 5%: 1% is left for others."
+    assert status(PLANNED) == f"{promise}about 82%. {spent}"
     slim = status(replace(PLANNED, attempt=replace(PLANNED.attempt, plan=replace(PLAN, chance=0.3))))
-    assert slim == f"{promise}about 30%. That is little: label more of the sample first, or allow more test labels."
+    assert (
+        slim
+        == f"{promise}about 30%. That is little: label more of the sample first, or allow more test labels. {spent}"
+    )
 
 
 def test_a_shortage_is_named_only_where_there_is_one() -> None:
@@ -45,14 +49,15 @@ def test_a_certificate_names_its_labels_and_what_was_left_out() -> None:
     sure = Guarantee("certified", 0.7295, 0.95, 0.74, 38, 33, "fresh")
     certified = ended(Outcome(0.62, sure, None, None, 0, 0, FAILED))
     assert status(certified) == (
-        "Certified: of what is flagged at ≥ 0.62, at least 72.95% is hallucinated (95% certain; 33 of 38 test labels "
-        "were)."
+        "Certified: of what is flagged at ≥ 0.62, at least 72.95% is hallucinated (33 of 38 test labels were), "
+        "tested so that at most 5% of such certificates are wrong, for the traffic drawn from. "
+        "Attempt 1 at 72.95% on this traffic may err in 2%, all of them together in 5%: 1% is left for others."
     )
     noted = ended(Outcome(0.62, sure, None, None, 2, 1, FAILED))
-    assert status(noted).endswith(
-        "were). Of the labels, 2 unsure or disputed counted as not hallucinated; 1 that share sources with another "
-        "were left out of the test by sources."
-    )
+    assert (
+        "drawn from. Of the labels, 2 unsure or disputed counted as not hallucinated; 1 that share sources with "
+        "another were left out of the test by sources."
+    ) in status(noted)
 
 
 @pytest.mark.parametrize(
@@ -82,7 +87,7 @@ def test_a_certificate_names_its_labels_and_what_was_left_out() -> None:
 def test_a_failure_says_what_another_attempt_would_take(why: Shortfall, needed: int | None, text: str) -> None:
     failed = status(ended(Outcome(None, None, why, needed, 0, 0, FAILED)))
     assert failed.startswith("Not certified: of the 30 labels flagged at 0.81, 15 are hallucinated: too few")
-    assert failed.endswith(f"{text}.")
+    assert f"{text}. Attempt 1 at" in failed
     shared = replace(FAILED[0], sources=12, first_hallucinated=5)
     assert "15 are hallucinated (5 of 12 with one label a source): too few" in status(
         ended(Outcome(None, None, why, needed, 0, 0, (shared,)))
@@ -93,4 +98,4 @@ def test_a_failure_says_what_another_attempt_would_take(why: Shortfall, needed: 
 
 def test_an_attempt_of_an_older_store_keeps_its_sentence() -> None:
     old = Outcome(None, None, "too few labels then", None, 0, 0, FAILED)
-    assert status(ended(old)) == "Not certified: too few labels then."
+    assert status(ended(old)).startswith("Not certified: too few labels then. Attempt 1")

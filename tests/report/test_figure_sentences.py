@@ -54,6 +54,7 @@ def test_a_measured_precision_has_its_chance_of_being_wrong(chance: float, says:
 
 
 CERTIFIED = Guarantee("certified", 0.7, 0.95, 0.71, 84, 68, "fresh")
+TESTED = "tested so that at most 5% of such certificates are wrong, for the traffic drawn from"
 REST = "It finds about 44% (31–58) of all hallucinations (100 hallucinated labels)."
 
 
@@ -61,16 +62,16 @@ def test_a_certified_point_says_what_is_certain_and_from_what() -> None:
     point = replace(POINT, guarantee=CERTIFIED)
     assert sentence(point, 262.4, drawn="this week") == (
         "Flags 3.1% of traffic, about 260 a day. Of what it flags, at least 70% is hallucinated "
-        f"(95% certain, from 84 labels drawn this week). {REST}"
+        f"({TESTED}; 84 labels drawn this week). {REST}"
     )
-    assert "from 84 labels drawn afresh" in sentence(point)
+    assert "; 84 labels drawn for it)" in sentence(point)
     # None of the first labels is flagged: the fresh ones still say what they say.
     bare = replace(
         point, true_positives=0, false_positives=0, precision=Interval(None), recall=Interval(0.0, 0.0, 0.04)
     )
     assert sentence(bare) == (
         "Flags 3.1% of traffic. Of what it flags, at least 70% is hallucinated "
-        "(95% certain, from 84 labels drawn afresh). "
+        f"({TESTED}; 84 labels drawn for it). "
         "It found 0 of 100 hallucinated labels (95% interval 0–4% of all hallucinations)."
     )
 
@@ -90,7 +91,9 @@ def test_a_bounded_point_says_whose_labels_judged_it() -> None:
 
 def test_a_target_is_never_rounded_up() -> None:
     odd = replace(POINT, guarantee=replace(CERTIFIED, target=0.7295, confidence=0.975))
-    assert "at least 72.95% is hallucinated (97.5% certain," in sentence(odd)
+    assert "at least 72.95% is hallucinated (tested so that at most 2.5% of such certificates are wrong," in sentence(
+        odd
+    )
     assert "truly below 72.95%" in sentence(replace(POINT, policy="precision>=0.7295"))
 
 

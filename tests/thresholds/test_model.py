@@ -136,8 +136,8 @@ def test_diff_tells_what_becomes_of_a_guarantee() -> None:
     (lost,) = diff(sure, plain)
     assert (lost.field, str(lost)) == ("strength", "d: strength changed from certified to measured")
     assert [str(change) for change in diff(sure, again)] == [
-        "d: guarantee changed from precision at least 0.7 (95% certain, 69 of 84 labels) "
-        "to precision at least 0.7 (95% certain, 75 of 90 labels)"
+        "d: guarantee changed from precision at least 0.7 (wrong in at most 5%, 69 of 84 labels) "
+        "to precision at least 0.7 (wrong in at most 5%, 75 of 90 labels)"
     ]
     assert [str(change) for change in diff(None, sure)] == ["d added (flags at ≤ 0.52, tier signal, certified)"]
 

@@ -6,6 +6,8 @@ from calibrate.orientation import SIGNS
 from calibrate.report.numbers import count, estimate, exact_share, number, share
 from calibrate.stats.certification.certificates import NotCertifiable, Plan, Shortfall, ShortfallReason, Step
 from calibrate.stats.certification.walks import POWER, SIZES
+from calibrate.stats.intervals.exact_tests import left_after
+from calibrate.types import Guarantee
 from calibrate.workflow.certification.attempts import CertificationStatus, Outcome
 
 
@@ -23,7 +25,7 @@ def _progress(at: CertificationStatus) -> str:
     )
     if at.fresh is None:
         hint = " That is little: label more of the sample first, or allow more test labels."
-        return promise + (hint if plan.chance < 0.5 else "")
+        return f"{promise}{hint if plan.chance < 0.5 else ''} {_error(plan)}"
     drawn = f" Only {count(at.fresh.size)} were there to draw." if at.fresh.size < plan.labels else ""
     return f"{promise}{drawn} {count(at.labelled)} of {count(at.fresh.size)} are labelled."
 
@@ -39,11 +41,26 @@ def _outcome(plan: Plan, outcome: Outcome) -> str:
     notes = f" Of the labels, {notes}." if notes else ""
     sure = outcome.guarantee
     if sure is None or outcome.cut is None:
-        return f"Not certified: {why(plan, outcome)}.{notes}"
+        return f"Not certified: {why(plan, outcome)}.{notes} {_error(plan)}"
     return (
         f"Certified: of what is flagged at {limit(plan, outcome.cut)}, at least {exact_share(sure.target)} is "
-        f"hallucinated ({exact_share(sure.confidence)} certain; {count(sure.hallucinated)} of {count(sure.labels)} "
-        f"test labels were).{notes}"
+        f"hallucinated ({count(sure.hallucinated)} of {count(sure.labels)} test labels were), {tested(sure)}.{notes} "
+        f"{_error(plan)}"
+    )
+
+
+def tested(sure: Guarantee) -> str:
+    """What the test behind a certificate promises."""
+    wrong = exact_share(round(1 - sure.confidence, 9))
+    return f"tested so that at most {wrong} of such certificates are wrong, for the traffic drawn from"
+
+
+def _error(plan: Plan) -> str:
+    """What this attempt may err in, and what is left for others."""
+    return (
+        f"Attempt {plan.attempt} at {exact_share(plan.target)} on this traffic may err in {exact_share(plan.level)}, "
+        f"all of them together in {exact_share(plan.alpha)}: {exact_share(left_after(plan.attempt, plan.alpha))} is "
+        "left for others."
     )
 
 

@@ -6,6 +6,7 @@ from calibrate.errors import TouchstoneError
 from calibrate.orientation import SIGNS
 from calibrate.report.numbers import about, count, decimals, exact_share, number, share
 from calibrate.report.numbers import interval as interval_of
+from calibrate.report.sentences.certification import tested
 from calibrate.sanitize import one_line
 from calibrate.stats.choosing.bounded import START, NotBounded
 from calibrate.stats.choosing.elbow import Elbow
@@ -20,7 +21,7 @@ FREQUENCY = "about as often as not"
 
 
 def sentence(
-    point: OperatingPoint, flags_per_day: float | None = None, *, chance: float | None = None, drawn: str = "afresh"
+    point: OperatingPoint, flags_per_day: float | None = None, *, chance: float | None = None, drawn: str = "for it"
 ) -> str:
     """Say what the point does and how well that is known, by its strength.
 
@@ -219,7 +220,7 @@ def _basis(point: OperatingPoint, drawn: str) -> str:
     assert guarantee is not None
     sure = exact_share(guarantee.confidence)
     if guarantee.strength == "certified":
-        return f"{sure} certain, from {count(guarantee.labels, 'label')} drawn {drawn}"
+        return f"{tested(guarantee)}; {count(guarantee.labels, 'label')} drawn {drawn}"
     same = f"on the same {count(point.n, 'label')} that chose it"
     return f"approximate {sure} bound, {same}, {count(guarantee.labels)} of them flagged"
 

@@ -34,6 +34,29 @@ def level(attempt: int, alpha: float = ALPHA) -> float:
     return alpha * FIRST_SHARE * RATIO ** (attempt - 1)
 
 
+def left_after(attempts: int, alpha: float = ALPHA) -> float:
+    """The error that is left of `alpha` after so many attempts.
+
+    Parameters
+    ----------
+    attempts : int
+        How many were made, 0 or more.
+    alpha : float
+        The error over all attempts, between 0 and 1.
+
+    Returns
+    -------
+    float
+        What all further attempts together may err in.
+
+    Examples
+    --------
+    >>> [round(left_after(attempts), 4) for attempts in (0, 1, 2)]
+    [0.05, 0.01, 0.002]
+    """
+    return alpha * RATIO**attempts
+
+
 def walk_down(p_values: Floats, eligible: Bools, level: Floats | float) -> Ints:
     """The last cut passed before the first eligible one that fails, -1 for none.
 

@@ -158,11 +158,11 @@ def status_of(store: Store, attempt: Attempt) -> CertificationStatus:
 
 
 def family(store: Store, detector: str, config_id: int, samples: Sequence[str]) -> list[Attempt]:
-    """The attempts of one configuration on the same first labels, newest first."""
+    """The attempts of one configuration on the same first labels, newest first: each learns of those before it."""
     return [
         attempt
         for attempt in attempts_of(store, detector)
-        if attempt.config_id == config_id and attempt.terms.samples == tuple(samples)
+        if attempt.config_id == config_id and set(attempt.terms.samples) == set(samples)
     ]
 
 

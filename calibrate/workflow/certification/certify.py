@@ -5,8 +5,8 @@ uniformly from what the deepest cut flags of the window, apart from the traces w
 them. `finish` tests once. What keeps the promise of 5%:
 
 - A plan is never rewritten. One that is not drawn yet costs nothing: a newer plan takes its place.
-- An attempt counts from its draw. Every further attempt on the same first labels gets a smaller error, so that all of
-  them together err in at most 5%. New first labels (another sample) are a new calibration, with a 5% of their own.
+- An attempt counts from its draw, whatever becomes of it. Attempts at one target on the same traffic share one 5%
+  (`ledger`), whatever their detector, settings and samples.
 - The draw does not ask who labelled a trace before: triage by other people leaves over what they did not look at, which
 differs from the rest. A drawn trace that has a verdict keeps it; as the draw is uniform, verdicts are drawn so, too.
 - Every trace drawn is labelled before the test, skipped ones too: anyone who may stop early stops when the result looks
@@ -37,7 +37,7 @@ from calibrate.stats.sweep.clusters import first_of_each
 from calibrate.stats.sweep.design import Bools, Floats
 from calibrate.stats.sweep.sweep import sweep
 from calibrate.types import FlagWhen, OperatingPoint, Sample, TraceFilter
-from calibrate.workflow.certification import attempts
+from calibrate.workflow.certification import attempts, ledger
 from calibrate.workflow.certification.attempts import Attempt, Terms
 from calibrate.workflow.evidence import evidence
 from calibrate.workflow.sampling import sample as samples
@@ -90,7 +90,7 @@ def plan(
         rng=np.random.default_rng(terms.seed),
         fresh=_count_testable(store, data, terms, spent, pool),
         flag_when=data.flag_when,
-        attempt=len(spent) + 1,
+        attempt=ledger.next_attempt(store, target, where).attempt,
     )
     if isinstance(result, NotCertifiable):
         return result
@@ -121,8 +121,9 @@ def draw(store: Store, attempt: Attempt, *, fewer: bool = False, now: datetime) 
     If there are too few, it raises BadInput with their number; with `fewer` it draws those there are. The test
     is then as valid and less likely to pass.
     """
-    if attempt.fresh_sample_id is not None:
-        return attempt
+    stored = attempts.attempt_of(store.certifications.get(attempt.id))
+    if stored.fresh_sample_id is not None:
+        return stored
     if attempts.siblings(store, attempt)[0].id != attempt.id:
         raise BadInput("there is a newer plan on these labels: draw by that one")
     if not attempt.terms.samples:
@@ -131,6 +132,11 @@ def draw(store: Store, attempt: Attempt, *, fewer: bool = False, now: datetime) 
             f"to plan on (`certify {attempt.detector} --sample NAME`)"
         )
     fixed, terms = attempt.plan, attempt.terms
+    if (now_is := ledger.ledger_of(store, attempt).attempt) > fixed.attempt:
+        raise BadInput(
+            f"another attempt at a precision of {fixed.target:g} was drawn on this traffic since the plan was made, so "
+            f"this one is attempt {now_is} and not {fixed.attempt}, with a smaller error: plan anew (nothing is spent)"
+        )
     name = f"{attempt.detector}-test-{fixed.attempt}"
     drawn = store.samples.get(name)
     if drawn is not None and not _is_drawn_by(store, attempt, drawn):
@@ -175,8 +181,12 @@ def finish(store: Store, attempt: Attempt, *, now: datetime) -> Attempt:
     data = attempts.first_labels(store, attempt)
     pool = _load_pool_scores(store, store.scores.get_config(attempt.config_id), terms.where)
     groups = [row.group for row in rows]
+    # Two plans drawn in the same instant: the later draw has the later number.
+    spent = ledger.ledger_of(store, attempt)
+    drawn_so_far = ledger.next_attempt(store, attempt.plan.target, terms.where).earlier
+    labels = _collect_labels(store, data, earlier, pool).evidence(pool, data.flag_when)
     result = certify(
-        replace(attempt.plan, evidence=_collect_labels(store, data, earlier, pool).evidence(pool, data.flag_when)),
+        replace(attempt.plan, evidence=labels, level=min(attempt.plan.level, spent.level), attempt=drawn_so_far),
         _score_values(rows),
         _hallucinated_rows(rows),
         groups=groups,

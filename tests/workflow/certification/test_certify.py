@@ -325,16 +325,14 @@ def test_a_failed_attempt_says_what_another_takes_and_that_one_spends_the_next_l
     assert failed.outcome == outcome
 
 
-def test_another_sample_is_a_new_calibration(world: Traffic) -> None:
+def test_another_sample_is_another_attempt(world: Traffic) -> None:
     store = world.store
     one = certify.draw(store, planned(store, loading.load_evidence(store, ABOVE, sample="w47"), budget=40), now=NOW)
     assert one.plan.attempt == 1
-    other = planned(store, world.first(name="w48", seed=9), budget=40)
-    assert other.plan.attempt == 1
+    other = planned(store, world.first(name="w48", seed=9), budget=60)
+    assert (other.plan.attempt, other.plan.level) == (2, pytest.approx(0.008))
     certify.draw(store, other, now=NOW)
-    assert [one.name for one in store.samples.list()][::-1] == [
-        "w47", f"{ABOVE}-test-1", "w48", f"{ABOVE}-test-1-{other.id}"
-    ]  # fmt: skip
+    assert [one.name for one in store.samples.list()][::-1] == ["w47", f"{ABOVE}-test-1", "w48", f"{ABOVE}-test-2"]
 
 
 def test_weighting_the_first_labels_twice_changes_nothing() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from argparse import Namespace
 from dataclasses import dataclass
+from datetime import datetime
 
 from calibrate import registry
 from calibrate.cli import Answer
@@ -11,8 +12,10 @@ from calibrate.cli.common import now, open_store, user
 from calibrate.errors import BadInput
 from calibrate.report import numbers
 from calibrate.report.sentences import recheck as sentences
+from calibrate.stats.sampling.designs import parse_since
 from calibrate.types import Interval
 from calibrate.workflow.watching import recheck as rechecking
+from calibrate.workflow.watching.recheck_plan import RECENT, plan_of
 from db.attempts import Recheck
 
 
@@ -25,8 +28,11 @@ class RecheckDocument:
     version: int
     model: str | None
     sample: str
+    since: datetime | None
+    until: datetime | None
     drawn: int
     pool: int
+    flagged_since_release: int | None
     target: float
     alpha: float
     decision: rechecking.Decision
@@ -38,11 +44,16 @@ class RecheckDocument:
     waiting: int
     left: int
     precision: Interval
+    sources: int
+    hallucinated_sources: int
     log_e_holds: float
+    log_e_rows: float
+    log_e_sources: float
     log_e_fell: float
     log_e_needed: float
     more: int | None
     verdict: str
+    few: str | None
     next: str
     did: str | None
 
@@ -52,7 +63,8 @@ def run(args: Namespace) -> Answer:
     store, at = open_store(args), now()
     latest = rechecking.newest(store, args.detector, version=args.release, model=args.model)
     did = None
-    if latest is None or rechecking.state(store, latest, now=at).exhausted or (latest.outcome and args.again):
+    since = RECENT if args.since is None else parse_since(args.since)
+    if latest is None or args.again or rechecking.state(store, latest, now=at).exhausted:
         previous = latest
         latest = rechecking.begin(
             store,
@@ -60,8 +72,10 @@ def run(args: Namespace) -> Answer:
             version=args.release,
             target=args.target,
             labels=rechecking.LABELS if args.labels is None else args.labels,
+            since=since,
             model=args.model,
             seed=args.seed,
+            again=args.again,
             by=user(),
             now=at,
         )
@@ -73,25 +87,35 @@ def run(args: Namespace) -> Answer:
             latest, did = rechecking.more(store, latest, labels=args.labels, now=at), "drawn more"
     state = rechecking.state(store, latest, now=at)
     document = _document(state, did)
-    return Answer(document, f"{document.verdict}\nnext: {document.next}")
+    lines = [document.verdict, f"({document.few})" if document.few else None, f"next: {document.next}"]
+    return Answer(document, "\n".join(line for line in lines if line))
 
 
 def _document(state: rechecking.State, did: str | None) -> RecheckDocument:
     recheck, plan, standing = state.recheck, state.plan, state.standing
     return RecheckDocument(
         recheck=recheck.id, detector=recheck.detector, version=recheck.version, model=plan.model,
-        sample=state.sample.name, drawn=state.sample.size, pool=state.pool, target=plan.target, alpha=plan.alpha,
+        sample=state.sample.name, since=plan.where.since, until=plan.where.until, drawn=state.sample.size,
+        pool=state.pool, flagged_since_release=plan.since_release, target=plan.target, alpha=plan.alpha,
         decision=state.decision, labels=state.counted, hallucinated=state.hallucinated, clean=state.clean,
         unsure=state.unsure, repeats=state.repeats, waiting=state.waiting, left=state.left,
-        precision=standing.estimate, log_e_holds=standing.log_holds, log_e_fell=standing.log_fell,
-        log_e_needed=standing.log_needed, more=standing.more, verdict=sentences.verdict(state),
-        next=sentences.next_step(state), did=did,
+        precision=standing.estimate, sources=standing.sources, hallucinated_sources=standing.hallucinated_sources,
+        log_e_holds=standing.log_holds, log_e_rows=standing.log_rows, log_e_sources=standing.log_sources,
+        log_e_fell=standing.log_fell, log_e_needed=standing.log_needed, more=standing.more,
+        verdict=sentences.verdict(state), few=sentences.few(state), next=sentences.next_step(state), did=did,
     )  # fmt: skip
 
 
 def _check_terms(args: Namespace, latest: Recheck) -> None:
     """Raise BadInput where other terms are asked for than those that were fixed before the first label."""
-    target = rechecking.plan_of(latest).target
+    plan = plan_of(latest)
+    target = plan.target
+    if args.since is not None:
+        state = "is under way" if latest.outcome is None else "has decided"
+        raise BadInput(
+            f"a recheck of {latest.detector} in the traffic of {sentences.period(plan)} {state}: leave out --since "
+            f"{args.since}, or begin another with --again"
+        )
     if args.target not in (None, target):
         state = "is under way" if latest.outcome is None else "has decided (--again begins a new one)"
         raise BadInput(

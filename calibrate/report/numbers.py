@@ -171,6 +171,15 @@ def day(moment: date) -> str:
     return f"{moment.day} {moment:%b %Y}"
 
 
+def period(first: date, last: date) -> str:
+    """Write the days of a period: "8 to 14 Nov 2026", "28 Oct to 3 Nov 2026", "14 Nov 2026"."""
+    if (first.year, first.month, first.day) == (last.year, last.month, last.day):
+        return day(last)
+    if first.year != last.year:
+        return f"{day(first)} to {day(last)}"
+    return f"{first.day} to {day(last)}" if first.month == last.month else f"{first.day} {first:%b} to {day(last)}"
+
+
 def minute(moment: datetime) -> str:
     """Write a moment: "20 Nov 2026, 14:05 UTC"."""
     return f"{day(moment)}, {moment:%H:%M} UTC"

@@ -8,6 +8,7 @@ from statistics import NormalDist
 
 import numpy as np
 
+from calibrate.simulate.rechecking import busy_sources, mixed_periods
 from calibrate.simulate.targets import Report, Row
 from calibrate.stats.fitting.prevalence import estimate_prevalence
 from calibrate.stats.monitoring.drift import Shift, Window, compare_windows, judge_shifts
@@ -51,7 +52,8 @@ def measure(
 ) -> Report:
     """Make the table of statistics.md's section on upgrades. `on_progress` hears of every part as it begins."""
     rows: list[Row] = []
-    parts = (_measure_quiet_weeks, _measure_grouped_weeks, _measure_power, _sequential, _false_alarms, _prevalence)
+    parts = (_measure_quiet_weeks, _measure_grouped_weeks, _measure_power, _sequential, _false_alarms, _prevalence,
+             mixed_periods, busy_sources)  # fmt: skip
     for number, part in enumerate(parts):
         on_progress(number, len(parts), (part.__doc__ or "").split(".")[0])
         rows += part(replications, np.random.default_rng([seed, number]))

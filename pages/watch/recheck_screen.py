@@ -107,11 +107,13 @@ def show_evidence(state: step.State) -> None:
                 f"{interval(measured.low, measured.high)}, {count(definite, 'label')}" if definite else "no label yet"
             )
             st.caption(
-                f"Flagged {plain(state.plan.limit)}; "
+                f"Flagged {plain(state.plan.limit)}, {sentences.period(state.plan)}; "
                 f"{count(state.sample.size)} of {count(state.pool, 'flagged trace')} drawn"
             )
             if state.repeats:
-                st.caption(f"{count(state.repeats)} share their sources with an earlier one and do not count twice")
+                st.caption(f"{count(state.repeats)} share their sources with an earlier one")
+            if few := sentences.few(state):
+                st.caption(plain(few))
             if state.waiting:
                 st.caption(f"{count(state.waiting, 'label')} wait for one before them that has none")
 

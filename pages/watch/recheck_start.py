@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, time, timedelta
+
 import streamlit as st
 
+from calibrate.report.sentences import recheck as sentences
 from calibrate.stats.choosing.policy import parse
 from calibrate.thresholds.model import DetectorEntry
 from calibrate.workflow.watching import recheck as step
+from calibrate.workflow.watching.recheck_plan import RECENT, look
 from db import Store
 from pages import shell
 from pages.components.labelling import surface
@@ -19,9 +23,15 @@ def begin(store: Store, detector: str, model: str | None) -> None:
     with surface.errors_kept(recheck_screen.NAME):
         target = st.session_state.get("recheck_target")
         step.begin(
-            store, detector, model=model, target=None if target is None else target / 100,
+            store, detector, model=model, target=None if target is None else target / 100, since=_since(),
             by=shell.user(), now=shell.now(),
         )  # fmt: skip
+
+
+def _since() -> datetime | timedelta:
+    """When the chosen day begins; without one a week before the newest trace."""
+    chosen = st.session_state.get("recheck_since")
+    return datetime.combine(chosen, time(), UTC) if chosen else RECENT
 
 
 def more(store: Store, detector: str, model: str | None) -> None:
@@ -39,11 +49,18 @@ def offer(store: Store, entry: DetectorEntry, detector: str, model: str | None, 
             "You label what it flags, one trace at a time. After each label this page says whether it is decided: you "
             "may look and stop whenever you like, and it is wrong in at most 5 of 100 rechecks."
         )
+    usual = look(store, detector, model=model, now=shell.now())
     with st.container(horizontal=True, vertical_alignment="bottom"):
         target = st.number_input(
             "Precision to hold, %", min_value=5, max_value=95, step=5, width=170,
             value=None if promised is None else min(95, max(5, round(100 * promised))), key="recheck_target",
             placeholder="say which",
+        )  # fmt: skip
+        st.date_input(
+            "Traffic since (UTC)", value=usual.where.since and usual.where.since.date(), key="recheck_since",
+            format="YYYY-MM-DD", width=170,
+            help="The last 7 days unless you say otherwise: weeks pooled together hide what fell in the last one. It "
+            "never begins before the release.",
         )  # fmt: skip
         st.button(
             f"Recheck {plain(detector)} again" if again else f"Recheck {plain(detector)}",
@@ -53,6 +70,8 @@ def offer(store: Store, entry: DetectorEntry, detector: str, model: str | None, 
             on_click=begin,
             args=(store, detector, model),
         )
+    traffic = look(store, detector, model=model, since=_since(), now=shell.now())
+    st.caption(f"{sentences.traffic(traffic)}.")
     if promised is None:
         st.caption(
             f"No precision was promised for it. When it was released, {recheck_screen.when_released(entry.metrics)}."

@@ -10,7 +10,7 @@ from scipy.stats import binom
 
 from calibrate.cli import simulate
 from calibrate.errors import BadInput
-from calibrate.simulate import drifting
+from calibrate.simulate import drifting, rechecking
 from calibrate.simulate.targets import Row
 
 
@@ -25,6 +25,17 @@ def test_rechecks_take_the_labels_promised_and_are_seldom_wrong(sequential: list
         assert row.measured <= 1.15 * most
     for row in sequential[4:]:
         assert row.measured * 300 <= binom.isf(0.001, 300, 0.05)
+
+
+def test_mixed_weeks_and_busy_sources_make_few_wrong_rechecks() -> None:
+    rng = np.random.default_rng(4)
+    rows = [*rechecking.mixed_periods(60, rng), *rechecking.busy_sources(60, rng)]
+    kept = [row for row in rows if row.target]
+    assert len(kept) == 7
+    for row in kept:
+        assert row.measured * 60 <= binom.isf(0.001, 60, 0.05), row.name
+    # What they were before: all weeks pooled, the first of each source alone.
+    assert [row.measured > 0.1 for row in rows if not row.target] == [True] * 4
 
 
 def test_quiet_weeks_are_quiet_and_moved_scores_are_seen() -> None:

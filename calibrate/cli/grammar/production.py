@@ -63,10 +63,15 @@ def add(verbs: Verbs) -> None:
     verb.add_argument("detector", metavar="DETECTOR")
     verb.add_argument("--target", type=float, metavar="P", help="the precision to hold (default: what was released)")
     verb.add_argument("--labels", type=int, metavar="N", help="flagged traces to draw at a time (default 60)")
+    verb.add_argument(
+        "--since",
+        metavar="WHEN",
+        help="the traffic it is about: 7d up to the newest trace (default), 2026-11-01, or all since the release",
+    )
     verb.add_argument("--model", metavar="MODEL", help="only the traffic of this model (default: all)")
     verb.add_argument("--release", type=int, metavar="N", help="the release to recheck (default: the newest)")
     verb.add_argument("--seed", type=int, help="draw the same traces again (default: a new seed)")
-    verb.add_argument("--again", action="store_true", help="begin another when the last one is decided")
+    verb.add_argument("--again", action="store_true", help="leave the last one, decided or not, and begin another")
 
     verb = add_verb(verbs, "simulate", "measure what the statistics promise, where the truth is known")
     verb.add_argument(

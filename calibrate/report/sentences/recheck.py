@@ -4,20 +4,26 @@ from __future__ import annotations
 
 from shlex import quote
 
-from calibrate.report.numbers import count, exact_share, interval, share
+from calibrate.report.numbers import count, day, exact_share, interval, share
+from calibrate.report.numbers import period as days
 from calibrate.sanitize import visible
+from calibrate.types import TraceFilter
 from calibrate.workflow.watching.recheck import State
+from calibrate.workflow.watching.recheck_plan import INSTANT, Plan, Traffic
+
+ENOUGH = 120
+"""Labels that a recheck is likely to need where the precision is a tenth above its target."""
 
 
 def verdict(at: State) -> str:
-    """Say what is known of the precision."""
+    """Say what is known of the precision, and of which traffic."""
     name, plan = at.recheck.detector, at.plan
-    target, evidence = exact_share(plan.target), _evidence(at)
+    target, evidence, where = exact_share(plan.target), _evidence(at), f"in the traffic of {period(plan)}"
     unsure = f"; {count(at.unsure)} unsure" if at.unsure else ""
     if at.decision == "holds":
-        return f"{name} holds: its precision is above {target} ({evidence}{unsure})."
+        return f"{name} holds {where}: its precision there is above {target} ({evidence}{unsure})."
     if at.decision == "fell below":
-        return f"{name} fell below {target} ({evidence}{unsure})."
+        return f"{name} fell below {target} {where} ({evidence}{unsure}){_by_source(at)}."
     ahead = at.standing.more
     rest = at.left + at.pool - at.sample.size
     only = f", and only {_are(rest, 'flagged trace')} left" if ahead and ahead > rest else ""
@@ -26,7 +32,29 @@ def verdict(at: State) -> str:
         if ahead
         else "it is so near the target that 2,000 more labels may not tell"
     )
-    return f"Not decided whether {name} {plan.limit} has a precision of {target}: {evidence}{unsure}; {many}."
+    return (
+        f"Not decided whether {name} {plan.limit} has a precision of {target} {where}: {evidence}{unsure}; {many}"
+        f"{_by_source(at)}."
+    )
+
+
+def period(plan: Plan) -> str:
+    """Write the period of a recheck, both days included: "8 to 14 Nov 2026"."""
+    return _period(plan.where)
+
+
+def _period(where: TraceFilter) -> str:
+    if where.since is None or where.until is None:
+        return "all days" if where.since is None else f"{day(where.since)} and later"
+    return days(where.since, where.until - INSTANT)
+
+
+def traffic(of: Traffic) -> str:
+    """Say what a recheck would draw from: "18 flagged traces to draw from in the traffic of 8 to 14 Nov 2026, …"."""
+    return (
+        f"{count(of.flagged, 'flagged trace')} to draw from in the traffic of {_period(of.where)}, "
+        f"{count(of.since_release)} since the release"
+    )
 
 
 def _evidence(at: State) -> str:
@@ -34,9 +62,24 @@ def _evidence(at: State) -> str:
     if estimate.value is None:
         return "no flagged trace is labelled yet"
     flagged = count(at.hallucinated + at.clean, "flagged trace")
+    if at.repeats:
+        flagged += f" from {count(at.standing.sources, 'source')}"
     precision = f"{count(at.hallucinated)} of {flagged} were hallucinated: {share(estimate.value)}"
     # The interval is of another test, in both directions: it may hold the target that this one has ruled out.
     return precision if at.done else f"{precision}, {interval(estimate.low, estimate.high)} at whatever time one looks"
+
+
+def _by_source(at: State) -> str:
+    """What a few busy sources do, where counting each source once would say otherwise."""
+    hits, sources = at.standing.hallucinated_sources, at.standing.sources
+    if not at.repeats or not sources:
+        return ""
+    once = f"with every source counted once, {count(hits)} of {count(sources)} were hallucinated"
+    if at.decision == "fell below":
+        return f"; {once}: look at the sources that are flagged most" if hits / sources > at.plan.target else ""
+    if at.standing.log_rows >= at.standing.log_needed > at.standing.log_sources:
+        return f"; counted by trace it holds, but {once}, and it must hold by either count"
+    return ""
 
 
 def next_step(at: State) -> str:
@@ -56,10 +99,22 @@ def next_step(at: State) -> str:
         return f"label the sample {at.sample.name} in its order (the Label page): {_are(at.left, 'trace')} left"
     if at.sample.size < at.pool:
         return f"`recheck {name}{model}` draws further traces"
-    return (
-        f"all {count(at.pool, 'trace')} that were flagged when it began are labelled, and they do not decide it: "
-        f"score newer traffic (`detect {at.recheck.detector} --all`), then `recheck {at.recheck.detector}` begins anew"
+    return f"all {count(at.pool, 'flagged trace')} of {period(at.plan)} are labelled, and they do not decide it: " + (
+        f"`recheck {name}{model} --since DATE` takes a longer period ({count(at.plan.since_release or 0)} were flagged "
+        "since the release), or score newer traffic"
+        if (at.plan.since_release or 0) > at.pool
+        else f"score newer traffic (`detect {name} --all`), then `recheck {name}{model}` begins anew"
     )
+
+
+def few(at: State) -> str | None:
+    """Say how many flagged traces the period has where that is little; None where there are enough."""
+    if at.done or at.pool >= ENOUGH or at.plan.since_release is None:
+        return None
+    flagged = f"only {count(at.pool, 'flagged trace')} in the traffic of {period(at.plan)}"
+    if at.plan.since_release <= at.pool:
+        return f"{flagged}: few to decide by"
+    return f"{flagged}, few to decide by; a longer period has more, {count(at.plan.since_release)} since the release"
 
 
 def _are(n: int, noun: str) -> str:

@@ -11,11 +11,16 @@ McAuliffe and Sekhon (2021), Waudby-Smith and Ramdas (2024).
 The spread is Beta(6 target, 6 - 6 target), cut off: of those worth one to ten labels and centred at the target it was
 the quickest at the precisions of `python -m calibrate simulate --drift` taken together. A flat one takes a quarter more
 labels where the precision is .6 and the target .7. No spread changes what Ville promises.
+
+Labels are drawn at random from flagged traces, of which some share their sources and may err together. "Holds" is
+therefore tested twice: on every label, which is about the traces as they are, and on the first label of every source,
+which counts a busy source once. The smaller of the two e-values decides; it is one against "at most the target" by
+either count. "Fell below" is about the traces alone: what a busy source does to them is done.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -23,6 +28,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from calibrate.errors import BadInput
+from calibrate.stats.monitoring.confidence_sequence import confidence_sequence
 from calibrate.stats.sweep.design import Bools, Floats
 from calibrate.types import Interval
 
@@ -36,31 +42,48 @@ Decision = Literal["holds", "fell below", "go on"]
 
 @dataclass(frozen=True)
 class Path:
-    """What was known after each label, arrays of one length: natural logs of the e-values against "at most the target"
-    (`holds`) and against "at least" (`fell`), the measured precision of the definite labels and its confidence sequence
-    (NaN before the first definite label)."""
+    """What was known after each label, arrays of one length: natural logs of the e-values against "at most the target",
+    on every label (`rows`), on the first of each source (`sources`) and the smaller of the two (`holds`); against "at
+    least" on every label (`fell`); the measured precision of the definite labels and its confidence sequence (NaN
+    before the first definite label)."""
 
-    holds: Floats
+    rows: Floats
+    sources: Floats
     fell: Floats
     estimate: Floats
     low: Floats
     high: Floats
 
+    @property
+    def holds(self) -> Floats:
+        return np.minimum(self.rows, self.sources)
+
 
 @dataclass(frozen=True)
 class Standing:
-    """What is known after `labels` labels, `hallucinated` of them (unsure ones are neither). An e-value of 1 / alpha
-    decides: `log_needed` is its log. `estimate` is the precision with an interval that holds at all times at once, at
-    the confidence 1 - alpha. `more`: labels that a decision is likely to take, None where 2,000 would hardly do."""
+    """What is known after `labels` labels, `hallucinated` of them (unsure ones are neither).
+
+    `sources` of them are the first of their source, `hallucinated_sources` of these hallucinated. An e-value of
+    1 / alpha decides: `log_needed` is its log; `log_holds` is the smaller of `log_rows` and `log_sources`. `estimate`
+    is the precision with an interval that holds at all times at once, at the confidence 1 - alpha. `more`: labels that
+    a decision is likely to take, None where 2,000 would hardly do.
+    """
 
     decision: Decision
     labels: int
     hallucinated: int
-    log_holds: float
+    sources: int
+    hallucinated_sources: int
+    log_rows: float
+    log_sources: float
     log_fell: float
     log_needed: float
     estimate: Interval
     more: int | None
+
+    @property
+    def log_holds(self) -> float:
+        return min(self.log_rows, self.log_sources)
 
 
 def log_fell(k: ArrayLike, n: ArrayLike, target: float) -> Floats:
@@ -106,7 +129,13 @@ def log_holds(k: ArrayLike, n: ArrayLike, target: float) -> Floats:
     return log_fell(np.asarray(n) - np.asarray(k), n, 1 - target)
 
 
-def follow_labels(labels: Sequence[bool | None], target: float, *, alpha: float = ALPHA) -> Path:
+def follow_labels(
+    labels: Sequence[bool | None],
+    target: float,
+    *,
+    repeats: Sequence[bool] | None = None,
+    alpha: float = ALPHA,
+) -> Path:
     """The path of labels in the order they came: hallucinated, clean, or None for unsure.
 
     An unsure one counts against each decision: as hallucinated where it might say that the precision fell, as clean
@@ -118,6 +147,8 @@ def follow_labels(labels: Sequence[bool | None], target: float, *, alpha: float 
         In the order they came; None for unsure.
     target : float
         The precision to meet, between 0 and 1.
+    repeats : sequence of bool, optional
+        Which labels are of traces that share their sources with an earlier one; default: none.
     alpha : float
         The error of the confidence sequence, between 0 and 1.
 
@@ -132,7 +163,9 @@ def follow_labels(labels: Sequence[bool | None], target: float, *, alpha: float 
         For a target or alpha outside 0 to 1.
     """
     _check(target, alpha)
-    hits = np.cumsum([label is True for label in labels], dtype=np.int64)
+    hallucinated = np.array([label is True for label in labels], dtype=bool)
+    first = _mark_first(repeats, len(labels))
+    hits = np.cumsum(hallucinated, dtype=np.int64)
     doubts = np.cumsum([label is None for label in labels], dtype=np.int64)
     n = np.arange(1, len(labels) + 1)
     definite = n - doubts
@@ -141,7 +174,8 @@ def follow_labels(labels: Sequence[bool | None], target: float, *, alpha: float 
         estimate = np.where(definite > 0, hits / np.maximum(definite, 1), np.nan)
     none = definite == 0
     return Path(
-        holds=log_holds(hits, n, target),
+        rows=log_holds(hits, n, target),
+        sources=log_holds(np.cumsum(hallucinated & first), np.cumsum(first), target),
         fell=log_fell(hits + doubts, n, target),
         estimate=estimate,
         low=np.where(none, np.nan, low),
@@ -173,7 +207,12 @@ def first_decision(path: Path, *, alpha: float = ALPHA) -> tuple[Decision, int]:
 
 
 def standing(
-    labels: Sequence[bool | None], target: float, *, alpha: float = ALPHA, rng: np.random.Generator
+    labels: Sequence[bool | None],
+    target: float,
+    *,
+    repeats: Sequence[bool] | None = None,
+    alpha: float = ALPHA,
+    rng: np.random.Generator,
 ) -> Standing:
     """Where a recheck stands; what comes after the label that decided is left out.
 
@@ -183,6 +222,8 @@ def standing(
         In the order they came; None for unsure.
     target : float
         The precision to meet, between 0 and 1.
+    repeats : sequence of bool, optional
+        Which labels are of traces that share their sources with an earlier one; default: none.
     alpha : float
         The error of each decision, between 0 and 1.
     rng : Generator
@@ -198,68 +239,30 @@ def standing(
     BadInput
         For a target or alpha outside 0 to 1.
     """
-    path = follow_labels(labels, target, alpha=alpha)
+    path = follow_labels(labels, target, repeats=repeats, alpha=alpha)
     decision, n = first_decision(path, alpha=alpha)
-    counted = labels[:n]
-    hits, definite = sum(label is True for label in counted), sum(label is not None for label in counted)
+    first = _mark_first(repeats, len(labels))[:n]
+    hits = np.array([label is True for label in labels[:n]], dtype=bool)
+    tally = _Tally(
+        rows=(int(hits.sum()), n),
+        sources=(int((hits & first).sum()), int(first.sum())),
+        doubts=sum(label is None for label in labels[:n]),
+    )
+    definite = n - tally.doubts
     bounds = (float(path.low[n - 1]), float(path.high[n - 1])) if definite else (None, None)
     return Standing(
         decision=decision,
         labels=n,
-        hallucinated=hits,
-        log_holds=float(path.holds[n - 1]) if n else 0.0,
+        hallucinated=tally.rows[0],
+        sources=tally.sources[1],
+        hallucinated_sources=tally.sources[0],
+        log_rows=float(path.rows[n - 1]) if n else 0.0,
+        log_sources=float(path.sources[n - 1]) if n else 0.0,
         log_fell=float(path.fell[n - 1]) if n else 0.0,
         log_needed=float(-np.log(alpha)),
-        estimate=Interval(hits / definite if definite else None, *bounds),
-        more=0 if decision != "go on" else _forecast_labels(hits, n, n - definite, target, alpha, rng),
+        estimate=Interval(tally.rows[0] / definite if definite else None, *bounds),
+        more=0 if decision != "go on" else _forecast_labels(tally, target, alpha, rng),
     )
-
-
-def confidence_sequence(k: ArrayLike, n: ArrayLike, *, alpha: float = ALPHA) -> tuple[Floats, Floats]:
-    """Bounds of a precision that hold after every label at once with a probability of 1 - alpha.
-
-    They are the q against which a flat mixture of bets both ways has not won 1 / alpha.
-
-    Parameters
-    ----------
-    k : array of int
-        Hallucinated labels.
-    n : array of int
-        Labels.
-    alpha : float
-        The error over all looks, between 0 and 1.
-
-    Returns
-    -------
-    tuple of array of float
-        Lower and upper bounds, 0 to 1.
-
-    References
-    ----------
-    Robbins, Annals of Mathematical Statistics 41 (1970).
-    """
-    from scipy.special import betaln
-
-    k, n = np.asarray(k, dtype=np.float64), np.asarray(n, dtype=np.float64)
-    # What the mixture weighs, and the bar: q is outside where k log q + (n - k) log(1 - q) is below this.
-    bar = betaln(k + 1, n - k + 1) + np.log(alpha)
-    middle = np.divide(k, n, out=np.full(np.broadcast(k, n).shape, 0.5), where=n > 0)
-
-    def inside(q: Floats) -> Bools:
-        with np.errstate(divide="ignore", invalid="ignore"):
-            likelihood = np.where(k > 0, k * np.log(q), 0.0) + np.where(n > k, (n - k) * np.log1p(-q), 0.0)
-        return np.asarray(likelihood >= bar)
-
-    return _bisect_edge(inside, middle, np.zeros_like(middle)), _bisect_edge(inside, middle, np.ones_like(middle))
-
-
-def _bisect_edge(inside: Callable[[Floats], Bools], good: Floats, bad: Floats) -> Floats:
-    """Between a place inside and one that may be outside, the last inside; one bisection for all."""
-    for _ in range(50):
-        middle = (good + bad) / 2
-        ok = inside(middle)
-        good, bad = np.where(ok, middle, good), np.where(ok, bad, middle)
-    return np.asarray(np.where(inside(bad), bad, (good + bad) / 2))
 
 
 def _log_below(a: ArrayLike, b: ArrayLike, t: float) -> Floats:
@@ -273,23 +276,40 @@ def _log_below(a: ArrayLike, b: ArrayLike, t: float) -> Floats:
     return np.asarray(np.maximum(exact, a * np.log(t) + b * np.log1p(-t) - np.log(a)))
 
 
-def _forecast_labels(
-    hits: int, n: int, doubts: int, target: float, alpha: float, rng: np.random.Generator
-) -> int | None:
+@dataclass(frozen=True)
+class _Tally:
+    """Hallucinated of all labels, of all and of the first of each source; `doubts` are unsure."""
+
+    rows: tuple[int, int]
+    sources: tuple[int, int]
+    doubts: int
+
+
+def _forecast_labels(tally: _Tally, target: float, alpha: float, rng: np.random.Generator) -> int | None:
     """The median of the labels still to come in paths drawn from what is known: a precision from the beta distribution
-    of the definite labels, after half a label each way, and labels by it. None where more than half do not end."""
-    definite = n - doubts
+    of the definite labels, after half a label each way, and labels by it; as large a share of them as so far is the
+    first of its source. None where more than half do not end."""
+    hits, n = tally.rows
+    definite = n - tally.doubts
     looks = np.unique(np.geomspace(1, FAR, 80).round()).astype(np.int64)
     precision = rng.beta(hits + 0.5, definite - hits + 0.5, size=TRIALS)
     hit = np.cumsum(rng.binomial(np.diff(looks, prepend=0), precision[:, None]), axis=1)
-    won = np.maximum(
-        log_holds(hits + hit, n + looks, target),
-        log_fell(hits + doubts + hit, n + looks, target),
-    )
-    over = won >= -np.log(alpha)
+    holds = log_holds(hits + hit, n + looks, target)
+    source_hits, sources = tally.sources
+    if sources < n:
+        new = np.round(looks * sources / n).astype(np.int64)
+        share = rng.beta(source_hits + 0.5, sources - source_hits + 0.5, size=TRIALS)
+        hit_sources = np.cumsum(rng.binomial(np.diff(new, prepend=0), share[:, None]), axis=1)
+        holds = np.minimum(holds, log_holds(source_hits + hit_sources, sources + new, target))
+    over = np.maximum(holds, log_fell(hits + tally.doubts + hit, n + looks, target)) >= -np.log(alpha)
     took = np.where(over.any(1), looks[over.argmax(1)], FAR + 1)
     middle = int(np.median(took))
     return middle if middle <= FAR else None
+
+
+def _mark_first(repeats: Sequence[bool] | None, n: int) -> Bools:
+    """Which labels are the first of their source."""
+    return np.ones(n, dtype=bool) if repeats is None else ~np.asarray(repeats, dtype=bool)
 
 
 def _check(target: float, alpha: float) -> None:

@@ -1,17 +1,18 @@
 """Recheck: flagged traces are labelled one by one until it is known whether a released threshold still holds.
 
-`begin` draws flagged traces of the traffic since the release (since the first that decides alike, where that was rolled
-back to), in random order, and keeps the terms. They are drawn from
-all that was flagged, also where a trace has a label already or is in another sample: what those left over would be a
-biased rest, as samples by suspicion take the surest flags first. People label them in that order; after each label
-`state` looks whether it is decided, which a sequential test (stats.monitoring.eprocess) allows as often as anybody
-likes. What keeps the promise of 5%:
+`begin` draws flagged traces of a period of traffic since the release, in random order, and keeps the terms
+(`recheck_plan`). The period is the last week unless the user names another: what is pooled over many weeks hides what
+fell in the last one. They are drawn from all that was flagged in it, also where a trace has a label already or is in
+another sample: what those left over would be a biased rest, as samples by suspicion take the surest flags first. People
+label them in that order; after each label `state` looks whether it is decided, which a sequential test
+(stats.monitoring.eprocess) allows as often as anybody likes. What keeps the promise of 5%:
 
 - Only the unbroken row of labels from the first trace on counts. Labels after a skipped trace wait until it has one:
   anyone who may leave out a label leaves out one that looks bad.
 - `unsure` is a label, and so is a dispute: each counts against whatever is about to be decided, as hallucinated in the
   test for "fell below" and as clean in the one for "holds". The estimate leaves them out.
-- Of traces that share their sources the first counts, and repeats are left out.
+- "Holds" takes two tests: of every trace, as they are the traffic, and of the first of each source, as traces that
+  share their sources err together. "Fell below" takes the first one alone.
 - The first decision is kept; labels that come or change later do not undo it.
 """
 
@@ -19,7 +20,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
 
@@ -30,15 +31,24 @@ from calibrate.stats.monitoring.eprocess import Path, Standing, follow_labels, s
 from calibrate.stats.sampling.designs import Cut
 from calibrate.stats.sweep.clusters import first_of_each
 from calibrate.thresholds.model import DetectorEntry
-from calibrate.types import FlagWhen, Sample, TraceFilter
+from calibrate.types import Sample, TraceFilter
 from calibrate.workflow.evidence.counted_labels import take_prefix
-from calibrate.workflow.releasing.history import promised_precision, read_release, releases_alike
+from calibrate.workflow.releasing.history import promised_precision
 from calibrate.workflow.sampling import sample as samples
 from calibrate.workflow.sampling.topup import top_up
+from calibrate.workflow.watching.recheck_plan import (
+    RECENT,
+    Plan,
+    Since,
+    Traffic,
+    count_flagged,
+    find_entry,
+    look,
+    plan_of,
+)
 from db import Store
 from db.attempts import Recheck
-from db.releases import Release
-from db.scores import Config, Row
+from db.scores import Row
 
 LABELS = 60  # flagged traces drawn at first
 AT_LEAST, MOST = 20, 200  # drawn when these do not decide
@@ -47,27 +57,11 @@ Decision = Literal["holds", "fell below", "go on"]
 
 
 @dataclass(frozen=True)
-class Plan:
-    """The terms, fixed before the first label. `target`: the precision to hold, 0 to 1; `alpha`: the chance that each
-    decision is wrong, however often one looks; `model`: None for all traffic; `limit` is the threshold in words."""
-
-    target: float
-    alpha: float
-    threshold: float
-    flag_when: FlagWhen
-    limit: str
-    model: str | None
-    where: TraceFilter
-    batch: int
-    seed: int
-
-
-@dataclass(frozen=True)
 class State:
     """Where a recheck stands.
 
-    `counted` labels are in the unbroken row: `hallucinated`, `clean` and `unsure` (disputed ones among them) ones, and
-    `repeats` that share sources with an earlier one and do not count. `waiting` labels lie behind a trace without one.
+    `counted` labels are in the unbroken row: `hallucinated`, `clean` and `unsure` (disputed ones among them) ones;
+    `repeats` of them share their sources with an earlier one. `waiting` labels lie behind a trace without one.
     `left` drawn traces have no label yet; `pool`: flagged traces there were to draw from, `sample.size` of them drawn.
     `standing` has the e-values, the estimate with its confidence sequence and `more`, the labels that a decision
     is likely to take (None: no number is); `path` is the same after every label, for a chart. `decision` is the kept
@@ -106,28 +100,33 @@ def begin(
     version: int | None = None,
     target: float | None = None,
     labels: int = LABELS,
+    since: Since = RECENT,
     model: str | None = None,
     seed: int | None = None,
+    again: bool = False,
     by: str,
     now: datetime,
 ) -> Recheck:
     """Start a recheck of a released detector, or return the one under way on the same release and model.
 
-    One that ran out of traces without a decision ends so when there are newer ones: the next is a test of its own.
+    One that ran out of traces without a decision ends so when the period asked for has others, as newer ones or a
+    longer period; with `again` any does. The next is a test of its own.
 
+    `since`: a time, or how long before the newest trace, by default a week; None for all since the release, before
+    which it never begins.
     `target`: default what the release guarantees, or the precision of its policy. Raises BadInput where nothing is
-    released, the detector is not in it, no target is known or it is not between 0 and 1, or no scored trace since the
-    release is flagged that no recheck has drawn.
+    released, the detector is not in it, no target is known or it is not between 0 and 1, or no scored trace of the
+    period is flagged that no recheck of it has drawn.
     """
-    release, entry = _find_entry(store, detector, version)
+    release, entry = find_entry(store, detector, version)
     if labels < 1:
         raise BadInput(f"--labels {labels} draws nothing: ask for {AT_LEAST} or more")
     if target is not None:
         _choose_target(detector, entry, target)
+    traffic = look(store, detector, version=version, model=model, since=since, now=now)
     under_way = open_one(store, detector, version=release.version, model=model)
-    if under_way is not None and not _is_superseded(store, under_way, now):
+    if under_way is not None and not _is_superseded(store, under_way, traffic.where, now) and not again:
         return under_way
-    models = (model,) if model is not None else ()
     plan = Plan(
         target=_choose_target(detector, entry, target),
         alpha=ALPHA,
@@ -135,21 +134,33 @@ def begin(
         flag_when=entry.flag_when,
         limit=entry.limit,
         model=model,
-        where=TraceFilter(since=releases_alike(store, release)[-1].released_at, undated=False, models=models),
+        where=traffic.where,
         batch=labels,
         seed=secrets.randbits(31) if seed is None else seed,
+        since_release=traffic.since_release,
     )
-    config = store.scores.config(detector, entry.version, entry.params, entry.revision, now=now)
     name = f"{detector}-recheck-v{release.version}-{len(store.rechecks.of(detector, version=release.version)) + 1}"
-    apart = _find_drawn(store, detector, release, model)
+    _check_flagged(traffic, plan, detector)
+    if under_way is not None:
+        rows = store.scores.members(under_way.config_id, under_way.sample_id)
+        store.rechecks.finish(under_way.id, _keep("go on", _take_unbroken(rows)), now=now)
     # There already after a start that was cut short.
-    drawn = store.samples.get(name) or _draw(store, name, plan, config, now, apart=apart)
+    drawn = store.samples.get(name) or samples.draw(
+        store,
+        name,
+        size=min(labels, traffic.flagged),
+        design="fresh-flagged",
+        where=traffic.where,
+        seed=plan.seed,
+        now=now,
+        cut=traffic.cut,
+    )
     return store.rechecks.begin(
         detector,
         version=release.version,
-        config_id=config.id,
+        config_id=traffic.cut.config_id,
         sample_id=drawn.id,
-        plan={**asdict(plan), "where": plan.where.to_json()},
+        plan=plan.to_json(),
         by=by,
         now=now,
     )
@@ -188,12 +199,13 @@ def state(store: Store, recheck: Recheck, *, now: datetime) -> State:
     plan, sample = plan_of(recheck), _find_sample(store, recheck)
     rows = store.scores.members(recheck.config_id, recheck.sample_id)
     kept_labels = recheck.outcome["labels"] if recheck.outcome else None
-    row = _take_unbroken(rows) if kept_labels is None else [_Label(pk, verdict) for pk, verdict in kept_labels]
-    verdicts = [_VERDICTS[label.verdict] for label in row if not label.repeat]
-    at = standing(verdicts, plan.target, alpha=plan.alpha, rng=np.random.default_rng([plan.seed, len(verdicts)]))
+    # Before repeats counted they were not kept: a label of then has no third part.
+    row = _take_unbroken(rows) if kept_labels is None else [_Label(*label) for label in kept_labels]
+    verdicts, repeats = [_VERDICTS[label.verdict] for label in row], [label.repeat for label in row]
+    rng = np.random.default_rng([plan.seed, len(verdicts)])
+    at = standing(verdicts, plan.target, repeats=repeats, alpha=plan.alpha, rng=rng)
     if recheck.outcome is None and at.decision != "go on":
-        counted = [label for label in row if not label.repeat][: at.labels]
-        outcome = {"decision": at.decision, "labels": [(label.pk, label.verdict) for label in counted]}
+        outcome = _keep(at.decision, row[: at.labels])
         return state(store, store.rechecks.finish(recheck.id, outcome, now=now), now=now)
     labelled = sum(each.gold is not None for each in rows)
     return State(
@@ -205,12 +217,12 @@ def state(store: Store, recheck: Recheck, *, now: datetime) -> State:
         hallucinated=at.hallucinated,
         clean=verdicts.count(False),
         unsure=verdicts.count(None),
-        repeats=sum(label.repeat for label in row),
+        repeats=sum(repeats),
         waiting=0 if recheck.outcome else labelled - len(row),
         left=len(rows) - labelled,
         pool=sample.pool,
         standing=at,
-        path=follow_labels(verdicts, plan.target, alpha=plan.alpha),
+        path=follow_labels(verdicts, plan.target, repeats=repeats, alpha=plan.alpha),
     )
 
 
@@ -222,18 +234,15 @@ def more(store: Store, recheck: Recheck, *, labels: int | None = None, now: date
         return at.recheck
     if at.exhausted:
         raise BadInput(
-            f"all {at.pool:,} traces that were flagged when it began are labelled, and they do not decide it: score "
-            f"newer traffic (`detect {recheck.detector} --all`), then `recheck {recheck.detector}` begins anew"
+            f"all {at.pool:,} traces that were flagged in its period are labelled, and they do not decide it: name a "
+            f"longer period (`recheck {recheck.detector} --since DATE`), or score newer traffic (`detect "
+            f"{recheck.detector} --all`)"
         )
     wanted = labels or min(max(at.standing.more or at.plan.batch, AT_LEAST), MOST)
     seed = [at.plan.seed, at.sample.size]
     drawn = int(np.random.default_rng(seed).integers(2**31))
     top_up(store, at.sample.name, more=min(wanted, at.sample.pool - at.sample.size), seed=drawn, now=now)
     return at.recheck
-
-
-def plan_of(recheck: Recheck) -> Plan:
-    return Plan(**{**recheck.plan, "where": TraceFilter.from_json(recheck.plan["where"])})
 
 
 @dataclass(frozen=True)
@@ -253,40 +262,17 @@ def _take_unbroken(rows: Sequence[Row]) -> list[_Label]:
     return [_Label(each.pk, str(each.gold), repeat=place not in first) for place, each in enumerate(row)]
 
 
-def _is_superseded(store: Store, recheck: Recheck, now: datetime) -> bool:
-    """Whether all traces of a recheck are labelled, nothing is decided, and newer traffic is there; it is then over."""
+def _keep(decision: Decision, labels: Sequence[_Label]) -> dict[str, object]:
+    """The outcome as it is stored."""
+    return {"decision": decision, "labels": [(label.pk, label.verdict, label.repeat) for label in labels]}
+
+
+def _is_superseded(store: Store, recheck: Recheck, where: TraceFilter, now: datetime) -> bool:
+    """Whether all traces of a recheck are labelled, nothing is decided, and another period has flagged traces that it
+    has not."""
     at = state(store, recheck, now=now)
-    if not at.exhausted:
-        return False
-    release, _ = _find_entry(store, recheck.detector, recheck.version)
-    apart = _find_drawn(store, recheck.detector, release, at.plan.model)
-    if not samples.flagged_pool(store, Cut(recheck.config_id, at.plan.threshold, apart), at.plan.where, fresh=False):
-        return False
-    rows = store.scores.members(recheck.config_id, recheck.sample_id)
-    labels = [(each.pk, each.verdict) for each in _take_unbroken(rows) if not each.repeat]
-    store.rechecks.finish(recheck.id, {"decision": "go on", "labels": labels}, now=now)
-    return True
-
-
-def _find_drawn(store: Store, detector: str, release: Release, model: str | None) -> tuple[int, ...]:
-    """The samples of the rechecks there were on the same terms: a new one is of other traces. What is left after them
-    is as random as they were."""
-    versions = {recheck.version for recheck in releases_alike(store, release)}
-    rechecks = (recheck for recheck in store.rechecks.of(detector) if recheck.version in versions)
-    return tuple(recheck.sample_id for recheck in rechecks if recheck.plan["model"] == model)
-
-
-def _find_entry(store: Store, detector: str, version: int | None) -> tuple[Release, DetectorEntry]:
-    releases = store.releases.list()
-    release = next((row for row in releases if version in (None, row.version)), None)
-    if release is None:
-        raise BadInput(
-            f"there is no release {version} to recheck" if releases else "nothing was released yet: nothing to recheck"
-        )
-    file = read_release(release)
-    if detector not in file.detectors:
-        raise BadInput(f"{detector} is not in release {release.version}, which has {', '.join(sorted(file.detectors))}")
-    return release, file.detectors[detector]
+    others = Cut(recheck.config_id, at.plan.threshold, (recheck.sample_id,))
+    return at.exhausted and where != at.plan.where and count_flagged(store, others, where) > 0
 
 
 def _choose_target(detector: str, entry: DetectorEntry, chosen: float | None) -> float:
@@ -301,25 +287,17 @@ def _choose_target(detector: str, entry: DetectorEntry, chosen: float | None) ->
     return target
 
 
-def _draw(store: Store, name: str, plan: Plan, config: Config, now: datetime, *, apart: tuple[int, ...]) -> Sample:
-    cut = Cut(config.id, plan.threshold, apart)
-    flagged = samples.flagged_pool(store, cut, plan.where, fresh=False)
-    if not flagged:
-        of = f" of {plan.model}" if plan.model is not None else ""
-        raise BadInput(
-            f"{config.name} has flagged no trace{of} since the release at {plan.limit}"
-            + (" that no recheck has drawn" if apart else "")
-            + f": score the traffic first (`detect {config.name} --all`, or the Detect page), or wait for traffic"
-        )
-    return samples.draw(
-        store,
-        name,
-        size=min(plan.batch, flagged),
-        design="fresh-flagged",
-        where=plan.where,
-        seed=plan.seed,
-        now=now,
-        cut=cut,
+def _check_flagged(traffic: Traffic, plan: Plan, detector: str) -> None:
+    """Raise BadInput where there is no flagged trace to draw."""
+    if traffic.flagged:
+        return
+    of = f" of {plan.model}" if plan.model is not None else ""
+    start = traffic.where.since.date() if traffic.where.since else "the release"
+    raise BadInput(
+        f"{detector} has flagged no trace{of} since {start} at {plan.limit}"
+        + (" that no recheck of that traffic has drawn" if traffic.cut.apart else "")
+        + f", and {traffic.since_release:,} since the release: score the traffic first (`detect {detector} --all`, or "
+        "the Detect page), wait for traffic, or take an earlier day where one was flagged"
     )
 
 

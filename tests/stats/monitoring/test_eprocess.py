@@ -8,10 +8,10 @@ from scipy.integrate import quad
 from scipy.stats import beta
 
 from calibrate.errors import BadInput
+from calibrate.stats.monitoring.confidence_sequence import confidence_sequence
 from calibrate.stats.monitoring.eprocess import (
     STRENGTH,
     Path,
-    confidence_sequence,
     first_decision,
     follow_labels,
     log_fell,
@@ -82,11 +82,11 @@ def test_the_confidence_sequence_covers_at_all_times_at_once() -> None:
     n = np.arange(1, 301)
     for precision in (0.1, 0.7):
         k = np.cumsum(rng(3).random((400, 300)) < precision, axis=1)
-        low, high = confidence_sequence(k, np.broadcast_to(n, k.shape))
+        low, high = confidence_sequence(k, np.broadcast_to(n, k.shape), alpha=0.05)
         assert np.mean(((low > precision) | (high < precision)).any(axis=1)) <= 0.05
         assert np.all(low <= k / n + 1e-9)
         assert np.all(high >= k / n - 1e-9)
-    low, high = confidence_sequence([0, 0, 10], [0, 10, 10])
+    low, high = confidence_sequence([0, 0, 10], [0, 10, 10], alpha=0.05)
     assert (low[0], high[0], low[1], high[2]) == (0, 1, 0, 1)
     # All of 10 hallucinated: q^10 B(1, 1) = .05 B(11, 1), so q = (.05 / 11)^(1/10).
     assert low[2] == pytest.approx((0.05 / 11) ** 0.1)
@@ -103,13 +103,50 @@ def test_unsure_labels_count_against_both_decisions_and_in_no_estimate() -> None
 def test_the_first_decision_counts() -> None:
     up, down = np.array([0.0, 3.1, 0.0]), np.array([0.0, 0.0, 9.0])
     nothing = np.zeros(3)
-    assert first_decision(Path(up, down, nothing, nothing, nothing)) == ("holds", 2)
-    assert first_decision(Path(nothing, nothing, nothing, nothing, nothing)) == ("go on", 3)
+    assert first_decision(Path(up, up, down, nothing, nothing, nothing)) == ("holds", 2)
+    assert first_decision(Path(*[nothing] * 6)) == ("go on", 3)
     assert first_decision(follow_labels([], TARGET)) == ("go on", 0)
     at = standing([False] * 30, TARGET, rng=rng())
     assert (at.decision, at.more) == ("fell below", 0)
     assert at.labels < 10
     assert at.estimate.value == 0.0
+
+
+def test_holds_takes_both_counts_and_fell_below_the_traces_alone() -> None:
+    labels, repeats = [True] * 12 + [False] * 3, [False, *[True] * 9, *[False] * 5]
+    path = follow_labels(labels, TARGET, repeats=repeats)
+    np.testing.assert_allclose(path.rows, follow_labels(labels, TARGET).holds)
+    np.testing.assert_allclose(path.sources[-1], log_holds(3, 6, TARGET))
+    np.testing.assert_allclose(path.holds, np.minimum(path.rows, path.sources))
+    np.testing.assert_allclose(path.fell, follow_labels(labels, TARGET).fell)
+    at = standing(labels, TARGET, repeats=repeats, rng=rng())
+    assert (at.labels, at.hallucinated, at.sources, at.hallucinated_sources) == (15, 12, 6, 3)
+    alone = follow_labels(labels, TARGET, repeats=[False] * 15)
+    np.testing.assert_array_equal(alone.rows, alone.sources)
+
+
+@pytest.mark.parametrize(
+    ("busy", "bad", "rest"),
+    [(0.2, 0.3, 0.8), (0.3, 0.2, 0.88), (0.3, 0.9, 0.62)],
+)
+def test_busy_sources_that_differ_make_no_wrong_decision(busy: float, bad: float, rest: float) -> None:
+    """A share of what is flagged is of four sources of another precision; the truth is that of the drawn traffic."""
+    drawn, flagged, runs = rng(11), 1200, 100
+    n = round(busy * flagged)
+    groups = np.concatenate([np.arange(n) % 4, 4 + np.arange(flagged - n)])
+    wrong, alone = 0, 0
+    for _ in range(runs):
+        verdicts = drawn.random(flagged) < np.where(groups < 4, bad, rest)
+        order = drawn.permutation(flagged)[:400]
+        first = np.zeros(400, dtype=bool)
+        first[np.unique(groups[order], return_index=True)[1]] = True
+        right = {"holds": verdicts.mean() > TARGET, "fell below": verdicts.mean() < TARGET, "go on": True}
+        path = follow_labels(verdicts[order].tolist(), TARGET, repeats=(~first).tolist())
+        wrong += not right[first_decision(path)[0]]
+        # What the first of each source says alone, as if there were no others.
+        alone += not right[first_decision(follow_labels(verdicts[order][first].tolist(), TARGET))[0]]
+    assert wrong / runs <= 0.05
+    assert alone / runs > 0.2
 
 
 def test_more_labels_are_forecast_as_they_turn_out() -> None:

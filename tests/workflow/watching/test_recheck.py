@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import timedelta
 
 import numpy as np
@@ -137,12 +138,117 @@ def test_unsure_counts_against_either_decision(lite: Store) -> None:
     assert at.standing.log_holds == pytest.approx(wealth(60, 60, 1 - TARGET))
 
 
-def test_of_traces_that_share_sources_the_first_counts(lite: Store) -> None:
-    traffic(lite, group=1000)
+def test_a_few_sources_cannot_show_that_it_holds(lite: Store) -> None:
+    traffic(lite, group=1000)  # two sources
     one = begin(lite, labels=20)
-    label(lite, one, ["clean"] * 20)
+    label(lite, one, ["hallucinated"] * 20)
     at = recheck.state(lite, one, now=NOW)
-    assert (at.counted, at.repeats, at.decision) == (2, 18, "go on")
+    assert (at.counted, at.repeats, at.standing.sources, at.decision) == (20, 18, 2, "go on")
+    assert at.standing.log_rows == pytest.approx(wealth(0, 20, 1 - TARGET))
+    assert at.standing.log_sources == pytest.approx(wealth(0, 2, 1 - TARGET))
+    assert at.standing.log_rows > np.log(20)
+    assert (
+        "counted by trace it holds, but with every source counted once, 2 of 2 were hallucinated"
+        in sentences.verdict(at)
+    )
+
+
+def test_what_busy_sources_do_to_the_traffic_is_found(lite: Store) -> None:
+    """A third of the flagged is of one source and clean; the rest is nearly all hallucinated: 64% in all."""
+    released(lite)
+    scores = scores_of(2000, seed=2)
+    add(lite, "page", scores[:700], start=LATER, group=700)
+    add(lite, "rest", scores[700:], start=LATER + timedelta(minutes=700))
+    one = begin(lite, labels=200)
+    traces = lite.traces.load([member.trace_pk for member in lite.samples.members(one.sample_id)])
+    busy = ["page" in trace.id for trace in traces]
+    label(lite, one, ["clean" if page or place % 25 == 0 else "hallucinated" for place, page in enumerate(busy)])
+    at = recheck.state(lite, one, now=NOW)
+    assert at.decision == "fell below"
+    assert at.repeats > 20
+    assert at.standing.hallucinated_sources / at.standing.sources > 0.8
+    assert "look at the sources that are flagged most" in sentences.verdict(at)
+    kept = recheck.state(lite, lite.rechecks.get(one.id), now=NOW)
+    assert (kept.decision, kept.repeats, kept.standing) == (at.decision, at.repeats, at.standing)
+
+
+def weeks(store: Store, n: int, *, each: int = 400) -> None:
+    """A release, and n weeks of traffic since; the last trace of each comes at its end."""
+    released(store)
+    for week in range(n):
+        add(store, f"w{week}", scores_of(each, seed=week), start=RELEASED + timedelta(days=7 * week + 6, hours=12))
+
+
+def truth_of(store: Store, one: Recheck, last: str) -> list[str]:
+    """Nearly all that was flagged was hallucinated, but of the last week's one in four."""
+    traces = store.traces.load([member.trace_pk for member in store.samples.members(one.sample_id)])
+    return [
+        "hallucinated" if (number % 4 == 0 if week == last else number % 20) else "clean"
+        for week, number in ((week, int(number)) for week, number in (trace.id.split("-") for trace in traces))
+    ]
+
+
+def test_what_fell_this_week_is_not_hidden_by_the_weeks_before(lite: Store) -> None:
+    weeks(lite, 6)
+    at = NOW + timedelta(days=60)
+    one = begin(lite, labels=100, now=at)
+    rows = lite.scores.members(one.config_id, one.sample_id)
+    newest = RELEASED + timedelta(days=41, hours=12, minutes=399)
+    assert recheck.plan_of(one).where.since == (newest - timedelta(days=6)).replace(hour=0, minute=0)
+    assert all(row.trace_id.startswith("w5") for row in rows)
+    label(lite, one, truth_of(lite, one, "w5"))
+    state = recheck.state(lite, one, now=at)
+    assert state.decision == "fell below"
+    period = sentences.period(state.plan)
+    assert period == f"{newest.day - 6} to {newest:%-d %b %Y}"
+    assert f"fell below 70% in the traffic of {period} (" in sentences.verdict(state)
+    pooled = begin(lite, since=None, labels=100, now=at)
+    label(lite, pooled, truth_of(lite, pooled, "w5"))
+    assert recheck.state(lite, pooled, now=at).decision == "holds"  # of all the weeks that is true
+    assert sentences.period(recheck.plan_of(pooled)) == f"{RELEASED:%-d %b} to {newest:%-d %b %Y}"
+
+
+def test_a_period_is_fixed_and_a_longer_one_draws_from_all_of_it(lite: Store) -> None:
+    weeks(lite, 3, each=150)
+    at = NOW + timedelta(days=60)
+    one = begin(lite, labels=200, now=at)
+    state = recheck.state(lite, one, now=at)
+    assert state.plan.since_release is not None
+    assert state.sample.size == state.pool < state.plan.since_release
+    assert f"only {state.pool} flagged trace" in (sentences.few(state) or "")
+    assert f"{state.plan.since_release} since the release" in (sentences.few(state) or "")
+    label(lite, one, mixed(state.pool))
+    add(lite, "later", scores_of(200, seed=9), start=RELEASED + timedelta(days=20, hours=12))
+    state = recheck.state(lite, one, now=at)
+    assert (state.left, state.exhausted) == (0, True)  # what comes later is in another period
+    assert "--since DATE` takes a longer period" in sentences.next_step(state)
+    longer = begin(lite, since=RELEASED + timedelta(days=13), labels=200, now=at)
+    assert longer.id != one.id
+    drawn = {row.trace_id for row in lite.scores.members(longer.config_id, longer.sample_id)}
+    mine = {row.trace_id for row in lite.scores.members(one.config_id, one.sample_id)}
+    # Without what was drawn before, the period would be its earlier part and not itself.
+    assert mine < drawn
+    assert any(name.startswith("w1") for name in drawn)
+    assert not any(name.startswith("w0") for name in drawn)
+    early = begin(lite, since=RELEASED - timedelta(days=30), again=True, now=at)
+    assert recheck.plan_of(early).where.since == RELEASED  # never before it
+    assert (lite.rechecks.get(longer.id).outcome or {})["decision"] == "go on"
+
+
+def test_a_recheck_of_an_earlier_version_reads_as_it_did(lite: Store) -> None:
+    """It had no period and kept no label that repeats a source."""
+    traffic(lite)
+    one = begin(lite)
+    members = [member.trace_pk for member in lite.samples.members(one.sample_id)]
+    plan = {key: value for key, value in one.plan.items() if key != "since_release"}
+    plan["where"] = TraceFilter(since=RELEASED, undated=False).to_json()
+    n = next(n for n in range(1, 60) if wealth(n, n, TARGET) < wealth(0, n, 1 - TARGET) >= np.log(20))
+    kept = {"decision": "holds", "labels": [[pk, "hallucinated"] for pk in members[:n]]}
+    old = replace(one, plan=plan, outcome=kept, started_at=RELEASED + timedelta(days=3), finished_at=NOW)
+    at = recheck.state(lite, old, now=NOW)
+    assert (at.decision, at.counted, at.repeats) == ("holds", n, 0)
+    assert sentences.period(at.plan) == f"{RELEASED.day} to {RELEASED + timedelta(days=3):%-d %b %Y}"
+    assert sentences.few(at) is None
 
 
 @pytest.mark.both_databases
@@ -217,7 +323,8 @@ def test_what_fell_is_said_where_thresholds_are_made_anew(lite: Store) -> None:
         lite.labels.add(pk, verdict, sample_id=one.sample_id, now=NOW)
     assert recheck.state(lite, one, now=NOW).decision == "fell below"
     (fell,) = recheck.fallen(lite, 1)
-    assert sentences.verdict(fell).startswith(f"{ABOVE} fell below 70% (0 of ")
+    assert sentences.verdict(fell).startswith(f"{ABOVE} fell below 70% in the traffic of ")
+    assert " (0 of 6 flagged traces" in sentences.verdict(fell)
     assert sentences.verdict(fell).rstrip(".") in recalibration.reasons(planning.plan(lite))
     # Labels of flagged answers alone make no model known.
     keys = {member.trace_pk for member in lite.samples.members(one.sample_id)[:20]}

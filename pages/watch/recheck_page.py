@@ -48,7 +48,8 @@ def show(store: Store) -> None:
         recheck_start.offer(store, file.detectors[detector], detector, model, again=True)
     elif state.exhausted:
         st.markdown(
-            "Every flagged trace of that period is labelled, and they do not decide it. Take an earlier day, or score newer traffic."
+            "Every flagged trace of that period is labelled, and they do not decide it. Take an earlier day, or score "
+            "newer traffic."
         )
         recheck_start.offer(store, file.detectors[detector], detector, model, again=True)
     else:

@@ -98,7 +98,7 @@ def _decide(verdicts: Bools, first: Bools | None = None, *, alone: bool = False)
 def _first_at(path: Floats, bar: float) -> Ints:
     """The first place at which each path reaches the bar; its length where none does."""
     over = path >= bar
-    return np.where(over.any(axis=1), over.argmax(axis=1), path.shape[1])
+    return np.asarray(np.where(over.any(axis=1), over.argmax(axis=1), path.shape[1]))
 
 
 def _rate(name: str, target: str, hits: Bools) -> Row:

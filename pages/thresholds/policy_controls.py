@@ -30,7 +30,7 @@ ABOUT = """
 - *Recall at least*: most precision among those whose recall reaches it, end to end.
 - *F-beta*: the highest F-beta; a beta of 2 counts recall twice as much as precision.
 - *Cost*: the cheapest, given what a false alarm and a miss cost.
-- *Flags a day*: most recall among those that flag no more of the traffic.
+- *Flags a day*: the loosest of the traffic's scores that flags no more of it.
 - *Elbow*: the highest F1 on a smoothed curve.
 - *By hand*: drag the slider, click a chart or type a threshold.
 """

@@ -73,8 +73,8 @@ def why(point: OperatingPoint) -> str | None:
         )
     if point.why.reason == UnmetReason.ALERTS:
         return (
-            f"no threshold that flags a labelled trace keeps to {number(target)} a day; the strictest, {at}, flags "
-            f"about {about(point.why.best or 0.0)} a day"
+            f"no threshold keeps to {number(target)} a day; the strictest, the traffic's most suspicious score {at}, "
+            f"flags about {about(point.why.best or 0.0)} a day"
         )
     if point.why.reason == UnmetReason.FEW_FLAGGED:
         return _few_flagged(flagged)

@@ -26,6 +26,11 @@ class Pool:
         if np.isinf(self.scores).any():
             raise BadInput(f"{np.isinf(self.scores).sum()} scores are infinite: a detector that cannot score abstains")
 
+    def cuts(self, flag_when: FlagWhen) -> Floats:
+        """Every score of the traffic once, the strictest threshold first."""
+        scores = np.unique(self.scores[~np.isnan(self.scores)])
+        return scores[::-1] if flag_when == "above" else scores
+
     def flag_rate(self, thresholds: Floats, flag_when: FlagWhen) -> Floats:
         """The share of the traffic that is flagged at each threshold, 0 to 1."""
         keys = np.sort(-suspicion(self.scores[~np.isnan(self.scores)], flag_when))

@@ -1,7 +1,8 @@
 """How each policy places its cut: on the measured curve, or on each of many resampled curves.
 
 A new policy is one entry of `RULES`, beside its spelling in `policy.py`. The entry also says what to report when no cut
-meets the policy.
+meets the policy. Of those without one, `alerts` is placed on the traffic's scores, not on the labels'; `elbow` on the
+smoothed curve; `manual` anywhere.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from calibrate.stats.fitting.smoothed_curve import smooth_sweep
 from calibrate.stats.sweep.curves import Curve
 from calibrate.stats.sweep.design import Bools, Floats, Ints
 from calibrate.stats.sweep.sweep import Sweep
-from calibrate.types import Unmet, UnmetReason
+from calibrate.types import FlagWhen, Unmet, UnmetReason
 
 # A measured 0.7 summed in weights may come out as 0.6999999999999999.
 SLACK = 1e-12
@@ -44,13 +45,12 @@ class Cut:
 class Rule:
     """How a policy picks a point of a curve, and what to report where none meets it.
 
-    `explain` takes the curve, the policy, the index of the nearest point and the flags a day; None for a policy that
-    some point always meets. `counts_daily_flags`: `pick` needs the flags a day at every point.
+    `explain` takes the curve, the policy and the index of the nearest point; None for a policy that some point always
+    meets.
     """
 
-    pick: Callable[[Curve, Policy, Floats | None], Picks]
-    explain: Callable[[Curve, Policy, int, Floats | None], Unmet] | None = None
-    counts_daily_flags: bool = False
+    pick: Callable[[Curve, Policy], Picks]
+    explain: Callable[[Curve, Policy, int], Unmet] | None = None
 
 
 def place_cut(sweep: Sweep, policy: Policy, pool: Pool | None = None) -> Cut:
@@ -63,7 +63,7 @@ def place_cut(sweep: Sweep, policy: Policy, pool: Pool | None = None) -> Cut:
     policy : Policy
         The rule that chooses a point.
     pool : Pool, optional
-        The traffic, for `alerts`: flags are counted there.
+        The traffic, for `alerts`: its scores are the cuts, and flags are counted there.
 
     Returns
     -------
@@ -80,15 +80,16 @@ def place_cut(sweep: Sweep, policy: Policy, pool: Pool | None = None) -> Cut:
     if policy.kind == "elbow":
         # Among equals the strictest: argmax takes the first.
         return Cut(float(sweep.thresholds[np.argmax(smooth_sweep(sweep).f1)]))
+    if policy.kind == "alerts":
+        return _place_alerts(sweep.flag_when, policy, pool)
     rule, curve = RULES[policy.kind], Curve.of(sweep)
-    daily = _count_daily_flags(sweep, policy, pool) if rule.counts_daily_flags else None
-    picks = rule.pick(curve, policy, daily)
+    picks = rule.pick(curve, policy)
     index = int(picks.index)
-    unmet = None if picks.feasible or rule.explain is None else rule.explain(curve, policy, index, daily)
+    unmet = None if picks.feasible or rule.explain is None else rule.explain(curve, policy, index)
     return Cut(float(sweep.thresholds[index]), unmet)
 
 
-def pick_point(curve: Curve, policy: Policy, *, daily: Floats | None = None) -> Picks:
+def pick_point(curve: Curve, policy: Policy) -> Picks:
     """The policy's point on every curve; of points that serve it equally, the strictest.
 
     Parameters
@@ -96,16 +97,14 @@ def pick_point(curve: Curve, policy: Policy, *, daily: Floats | None = None) -> 
     curve : Curve
         One curve, or many along leading axes.
     policy : Policy
-        The rule that chooses a point.
-    daily : array of float, shape (points,), optional
-        Flags a day at every point, for `alerts`.
+        The rule that chooses a point; any but `alerts`, `elbow` and `manual`.
 
     Returns
     -------
     Picks
         The point chosen on every curve, and whether it meets the policy.
     """
-    return RULES[policy.kind].pick(curve, policy, daily)
+    return RULES[policy.kind].pick(curve, policy)
 
 
 def best_point(figure: Floats) -> Picks:
@@ -125,23 +124,23 @@ def best_point(figure: Floats) -> Picks:
     return Picks(index, np.ones(index.shape, dtype=bool))
 
 
-def _precision(curve: Curve, policy: Policy, _: Floats | None) -> Picks:
+def _precision(curve: Curve, policy: Policy) -> Picks:
     """Most recall among the points whose precision reaches the target; or else the highest precision."""
     enough = curve.precision >= policy.number - SLACK
     return _pick_feasible(enough, [curve.recall], [curve.precision, curve.recall])
 
 
-def _recall(curve: Curve, policy: Policy, _: Floats | None) -> Picks:
+def _recall(curve: Curve, policy: Policy) -> Picks:
     """The highest precision among the points whose recall, end to end, reaches the target; or else most recall."""
     enough = curve.recall >= policy.number - SLACK
     return _pick_feasible(enough, [curve.precision, curve.recall], [curve.recall])
 
 
-def _f_beta(curve: Curve, policy: Policy, _: Floats | None) -> Picks:
+def _f_beta(curve: Curve, policy: Policy) -> Picks:
     return best_point(curve.f_beta(policy.number))
 
 
-def _cost(curve: Curve, policy: Policy, _: Floats | None) -> Picks:
+def _cost(curve: Curve, policy: Policy) -> Picks:
     """The lowest cost, which must not be above that of flagging nothing."""
     miss = policy.miss or 0.0
     cost = curve.cost(policy.number, miss)
@@ -151,15 +150,8 @@ def _cost(curve: Curve, policy: Policy, _: Floats | None) -> Picks:
     return Picks(index, np.asarray(lowest <= nothing * (1 + SLACK)))
 
 
-def _alerts(curve: Curve, policy: Policy, daily: Floats | None) -> Picks:
-    """Most recall among the points that flag few enough a day; or else the strictest of all."""
-    assert daily is not None
-    enough = np.broadcast_to(daily <= policy.number * (1 + SLACK), curve.tp.shape)
-    return _pick_feasible(enough, [curve.recall], [-np.broadcast_to(daily, curve.tp.shape)])
-
-
-def _count_daily_flags(sweep: Sweep, policy: Policy, pool: Pool | None) -> Floats:
-    """Flags a day of the traffic at every threshold of the sweep."""
+def _place_alerts(flag_when: FlagWhen, policy: Policy, pool: Pool | None) -> Cut:
+    """The loosest of the traffic's own scores at which few enough are flagged a day; or else the strictest."""
     limit = f"{policy.number:g} a day"
     if pool is None or np.isnan(pool.scores).all():
         raise BadInput(f"flags cannot be kept to {limit}: the traffic has no scores; run the detector over it")
@@ -167,26 +159,26 @@ def _count_daily_flags(sweep: Sweep, policy: Policy, pool: Pool | None) -> Float
         raise BadInput(
             f"flags cannot be kept to {limit}: the traces carry no time; import them with one, or take another policy"
         )
-    return pool.flag_rate(sweep.thresholds, sweep.flag_when) * pool.per_day
+    cuts = pool.cuts(flag_when)
+    daily = pool.flag_rate(cuts, flag_when) * pool.per_day
+    fit = int(np.count_nonzero(daily <= policy.number * (1 + SLACK)))
+    if not fit:
+        return Cut(float(cuts[0]), Unmet(UnmetReason.ALERTS, best=float(daily[0])))
+    return Cut(float(cuts[fit - 1]))
 
 
-def _no_precision(curve: Curve, policy: Policy, index: int, _: Floats | None) -> Unmet:
+def _no_precision(curve: Curve, policy: Policy, index: int) -> Unmet:
     return Unmet(UnmetReason.PRECISION)
 
 
-def _no_recall(curve: Curve, policy: Policy, index: int, _: Floats | None) -> Unmet:
+def _no_recall(curve: Curve, policy: Policy, index: int) -> Unmet:
     return Unmet(UnmetReason.RECALL)
 
 
-def _no_saving(curve: Curve, policy: Policy, index: int, _: Floats | None) -> Unmet:
+def _no_saving(curve: Curve, policy: Policy, index: int) -> Unmet:
     miss = policy.miss or 0.0
     cost = float(curve.cost(policy.number, miss)[index])
     return Unmet(UnmetReason.COST, best=cost, instead=miss * float((curve.positives / curve.n)[0]))
-
-
-def _too_many_alerts(curve: Curve, policy: Policy, index: int, daily: Floats | None) -> Unmet:
-    assert daily is not None
-    return Unmet(UnmetReason.ALERTS, best=float(daily[index]))
 
 
 RULES: dict[str, Rule] = {
@@ -194,7 +186,6 @@ RULES: dict[str, Rule] = {
     "recall": Rule(_recall, _no_recall),
     "f-beta": Rule(_f_beta),
     "cost": Rule(_cost, _no_saving),
-    "alerts": Rule(_alerts, _too_many_alerts, counts_daily_flags=True),
 }
 
 

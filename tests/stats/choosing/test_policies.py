@@ -16,8 +16,9 @@ from calibrate.stats.choosing.policy import Policy, parse
 from calibrate.stats.choosing.pool import Pool
 from calibrate.stats.fitting import smoothed_curve
 from calibrate.stats.fitting.smoothed_curve import smooth_sweep
+from calibrate.stats.intervals.sweep_intervals import figures
 from calibrate.stats.sweep.sweep import Sweep, sweep
-from calibrate.types import Unmet, UnmetReason
+from calibrate.types import FlagWhen, Unmet, UnmetReason
 
 
 def made_up(seed: int, n: int = 300, *, prevalence: float = 0.15, shift: float = 1.5) -> Sweep:
@@ -274,12 +275,27 @@ def test_every_rule_by_brute_force(seed: int) -> None:
 
     assert choose(ours, parse("cost:fa=2,miss=9")).threshold == ours.thresholds[min(every, key=price)]
 
-    def flags(i: int) -> float:
-        return float(np.mean(ours.thresholds[i] <= POOL)) * 500
-
-    few = [i for i in every if flags(i) <= 60]
+    # Not only labelled scores: the loosest score of the traffic that flags few enough of it.
+    few = [cut for cut in POOL if np.mean(cut <= POOL) * 500 <= 60]
     point = choose(ours, parse("alerts<=60/day"), pool=Pool(POOL, per_day=500.0))
-    assert point.threshold == ours.thresholds[max(few, key=lambda i: (ours.tp_count[i], -i))]
+    assert point.threshold == min(few)
+    flagged = ours.thresholds >= point.threshold
+    assert point.true_positives == max(ours.tp_count[flagged], default=0)
+
+
+@pytest.mark.parametrize("flag_when", ["above", "below"])
+def test_flags_a_day_come_close_to_what_is_asked_for_whatever_was_labelled(flag_when: FlagWhen) -> None:
+    sign = 1.0 if flag_when == "above" else -1.0
+    rng = np.random.default_rng(3)
+    scores = rng.normal(size=7 * 2000)
+    labelled = rng.choice(len(scores), 300, replace=False)
+    verdicts = rng.random(300) < 1 / (1 + np.exp(2 - 2 * scores[labelled]))
+    ours = sweep(verdicts, sign * scores[labelled], flag_when=flag_when)
+    for daily in (5, 20, 60):
+        pool = Pool(sign * scores, per_day=2000.0)
+        point = choose(ours, Policy("alerts", daily), pool=pool)
+        assert pool.flags_a_day(point.threshold, flag_when) == pytest.approx(daily)
+        assert figures(ours, point.threshold).recall == point.recall
 
 
 @pytest.mark.parametrize("beta", [0.5, 1.0, 2.0])
@@ -320,8 +336,9 @@ def test_what_cannot_be_met_gives_the_nearest_and_says_so() -> None:
     assert dear.why.best is not None
     assert dear.why.best > 2
     busy = choose(ours, parse("alerts<=5/day"), pool=Pool(np.array([10.0, 9.5, 1.0, np.nan]), per_day=40.0))
-    assert (busy.feasible, busy.threshold) == (False, 9.0)
-    assert busy.why == Unmet(UnmetReason.ALERTS, best=20.0)
+    assert (busy.feasible, busy.threshold) == (False, 10.0)
+    assert busy.why == Unmet(UnmetReason.ALERTS, best=10.0)
+    assert busy.precision.value is None  # no label is as suspicious
 
 
 @pytest.mark.parametrize(
@@ -382,7 +399,7 @@ def test_what_is_not_bounded_says_so_and_passes_nothing() -> None:
 
 @pytest.mark.parametrize("text", EVERY)
 def test_equal_scores_flag_all_or_nothing(text: str) -> None:
-    point = choose(sweep([1, 1, 0, 0], [0.5] * 4), parse(text), pool=Pool(np.array([0.5, 0.1]), 20.0))
+    point = choose(sweep([1, 1, 0, 0], [0.5] * 4), parse(text), pool=Pool(np.array([0.5, 0.1]), 60.0))
     assert (point.threshold, point.precision.value, point.recall.value) == (0.5, 0.5, 1.0)
 
 

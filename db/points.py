@@ -20,6 +20,7 @@ from calibrate.types import (
     Guarantee,
     Interval,
     OperatingPoint,
+    PointState,
     SavedEnsemble,
     Shares,
     Unmet,
@@ -36,7 +37,8 @@ class PointData:
 
     `samples` are the names of the samples they belong to, none for every label there was; `design` is theirs, and the
     window (`since`, `until`) what they were drawn from. `labels` are (content hash, verdict). `probability_map` is the
-    document of the detector's map, where one was saved with the point.
+    document of the detector's map, where one was saved with the point. `state` is what was known against the point when
+    it was saved (None: an older store), and `reason` why it was saved all the same.
     """
 
     samples: tuple[str, ...]
@@ -49,6 +51,8 @@ class PointData:
     models: tuple[str, ...]
     labels: tuple[tuple[str, str], ...]
     probability_map: Mapping[str, Any] | None = None
+    state: PointState | None = None
+    reason: str = ""
 
     @property
     def sample(self) -> str | None:
@@ -56,7 +60,7 @@ class PointData:
         return merged_name(self.samples) if self.samples else None
 
     def to_json(self) -> dict[str, Any]:
-        document = {
+        document: dict[str, Any] = {
             "samples": list(self.samples),
             "design": self.design,
             "label_set_digest": self.label_set_digest,
@@ -66,7 +70,13 @@ class PointData:
             "models": list(self.models),
             "labels": [list(label) for label in self.labels],
         }
-        return document if self.probability_map is None else {**document, "probability_map": dict(self.probability_map)}
+        if self.probability_map is not None:
+            document["probability_map"] = dict(self.probability_map)
+        if self.state is not None:
+            document["state"] = self.state.to_json()
+        if self.reason:
+            document["reason"] = self.reason
+        return document
 
     @classmethod
     def from_json(cls, document: Mapping[str, Any], stored: Container[str]) -> PointData:
@@ -83,6 +93,8 @@ class PointData:
             models=tuple(document["models"]),
             labels=tuple((content, verdict) for content, verdict in document["labels"]),
             probability_map=document.get("probability_map"),
+            state=PointState.from_json(document["state"]) if "state" in document else None,
+            reason=document.get("reason", ""),
         )
 
 
@@ -205,6 +217,7 @@ def _ensemble_of(document: Mapping[str, Any], stored: Container[str]) -> Ensembl
         data=EnsembleData(**{**document["data"], "samples": sample_names(document["data"], stored)}),
         sentence=document["sentence"],
         notes=tuple(document["notes"]),
+        reason=document.get("reason", ""),
     )
 
 

@@ -78,7 +78,7 @@ def run(args: Namespace) -> Answer:
         did = None
     save = args.save and status.stage == "certified"
     if save:
-        step.save(store, status.attempt, by=user(), now=now())
+        step.save(store, status.attempt, reason=args.reason, by=user(), now=now())
     lines = [sentences.status(status), _saved_line(status) if save else _next_line(store, status)]
     if args.save and not save:
         lines.append("not saved: nothing is certified yet")

@@ -3,24 +3,25 @@
 from __future__ import annotations
 
 from argparse import Namespace
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Self
-
-import numpy as np
 
 from calibrate.cli import Answer
 from calibrate.cli.common import now, open_store, user
 from calibrate.cli.evidence import describe_params, load_labelled
 from calibrate.errors import BadInput
 from calibrate.report.sentences import certification, figures
+from calibrate.report.sentences import point_state as states
 from calibrate.report.sentences.labels import uneven
-from calibrate.stats.choosing.chance_below_target import chance_below
-from calibrate.stats.choosing.policy import parse
-from calibrate.types import Guarantee, Interval, OperatingPoint
+from calibrate.stats.choosing.policy import Policy, parse
+from calibrate.types import Guarantee, Interval, OperatingPoint, PointState
 from calibrate.workflow.certification import attempts, certify
+from calibrate.workflow.detection import configurations
 from calibrate.workflow.evidence import evidence, loading, traffic
 from calibrate.workflow.tuning import operating_points
+from calibrate.workflow.tuning.better_steps import BetterStep, find_better_steps
+from calibrate.workflow.tuning.point_state import state_of
 from db import Store
 
 
@@ -45,10 +46,14 @@ class PointDocument:
     coverage: float
     params: Mapping[str, object]
     saved: bool
+    state: str
+    state_sentence: str
 
     @classmethod
-    def of(cls, point: OperatingPoint, **more: Any) -> Self:
+    def of(cls, point: OperatingPoint, state: PointState, **more: Any) -> Self:
         return cls(
+            state=state.verdict,
+            state_sentence=states.sentence(state, unmet=figures.why(point)),
             detector=point.detector,
             flag_when=point.flag_when,
             threshold=point.threshold,
@@ -72,6 +77,7 @@ class PointDocument:
 class ChosenDocument(PointDocument):
     elbow: Mapping[str, object] | None
     caution: str | None
+    better: Sequence[str]
 
 
 def run(args: Namespace) -> Answer:
@@ -84,28 +90,35 @@ def run(args: Namespace) -> Answer:
         raise BadInput(f"{data.config.name}: {figures.missing(data.sweep)}")
     pool = traffic.scored_traffic(store, data) if policy.kind == "alerts" else None
     point = operating_points.choose_point(data, policy, strength=args.strength, pool=pool)
-    save = args.save and point.feasible
+    state, reason = state_of(data, point), args.reason.strip()
+    save = args.save and point.feasible and (not state.known_bad or bool(reason))
     if save:
-        operating_points.save_point(store, data, point, by=user(), now=now())
+        operating_points.save_point(store, data, point, state=state, reason=reason, by=user(), now=now())
     per_day = traffic.traffic_per_day(store, data.sample)
     caution = uneven(loading.uneven_labels(store, data.sample))
     flags = None if per_day is None else (point.flag_rate.value or 0) * per_day
     if pool is not None:
         flags = pool.flags_a_day(point.threshold, point.flag_when)
     lines = [_headline(data, point)]
-    measured = point.feasible and args.strength == "measured"
-    chance = chance_below(data.sweep, policy, rng=np.random.default_rng(0)) if measured else None
-    lines += [figures.sentence(point, flags, chance=chance)]
+    lines += [figures.sentence(point, flags, chance=state.chance)]
     elbow = operating_points.bootstrap_elbow(data) if policy.kind == "elbow" else None
     lines += [figures.elbow(elbow)] if elbow else []
     lines += figures.cautions(point)
     lines += [caution] if caution else []
+    better = _better_steps(store, data, policy, point, state, args.sample) if state.known_bad else ()
+    if point.feasible:
+        lines += [f"{states.in_short(state)}"]
+    lines += [_better_line(step, point) for step in better]
     if save:
         lines.append("saved; `release` takes it into the next version")
+    elif args.save and point.feasible:
+        lines.append("not saved: to save it all the same, say why with --reason TEXT")
     elif args.save:
         lines.append(f"not saved: to take it all the same, --policy manual:{point.threshold:.6g} --save")
     document = ChosenDocument.of(
         point,
+        state,
+        better=[states.better(step) for step in better],
         params=data.config.params,
         saved=save,
         elbow={**asdict(elbow), "knee": None} if elbow else None,
@@ -127,12 +140,35 @@ def _certified(store: Store, data: evidence.Evidence, args: Namespace) -> Answer
             f"no threshold of {data.config.name} is certified for {policy}: `certify {data.config.name} --target "
             f"{policy.number:g}` goes through its stages.{stands}"
         )
-    point = certify.point_of(store, at.attempt)
-    if args.save:
-        certify.save(store, at.attempt, by=user(), now=now())
-    lines = [_headline(data, point)]
-    lines += [figures.sentence(point), *(["saved; `release` takes it into the next version"] if args.save else [])]
-    return Answer(PointDocument.of(point, params=data.config.params, saved=args.save), "\n".join(lines))
+    point, state = certify.point_of(store, at.attempt), certify.state_of(store, at.attempt)
+    lines = [_headline(data, point), figures.sentence(point)]
+    save = args.save and (not state.known_bad or bool(args.reason.strip()))
+    if state.known_bad:
+        lines.append(states.in_short(state))
+    if save:
+        certify.save(store, at.attempt, reason=args.reason, by=user(), now=now())
+        lines.append("saved; `release` takes it into the next version")
+    elif args.save:
+        lines.append("not saved: to save it all the same, say why with --reason TEXT")
+    document = PointDocument.of(point, state, params=data.config.params, saved=save)
+    return Answer(document, "\n".join(lines), exit_code=2 if args.save and not save else 0)
+
+
+def _better_steps(
+    store: Store, data: evidence.Evidence, policy: Policy, point: OperatingPoint, state: PointState, sample: Any
+) -> tuple[BetterStep, ...]:
+    """What to do instead, the best step first."""
+    others = (
+        loading.load_evidence(store, name, sample=sample, config=configs[-1])
+        for name, configs in configurations.configs_by_detector(store).items()
+        if name != data.config.name
+    )
+    return find_better_steps(data, policy, point, state, others)
+
+
+def _better_line(step: BetterStep, point: OperatingPoint) -> str:
+    command = states.command(step, point.detector, point.policy)
+    return f"instead: {states.better(step)}" + (f" `{command}`" if command else "")
 
 
 def _headline(data: evidence.Evidence, point: OperatingPoint) -> str:

@@ -11,11 +11,13 @@ from calibrate.cli.common import now, open_store, user
 from calibrate.cli.output import table
 from calibrate.report import numbers
 from calibrate.report.sentences import ensembles as sentences
+from calibrate.report.sentences import point_state as states
 from calibrate.report.tables.column import cells
 from calibrate.report.tables.ensembles import on_terminal
 from calibrate.stats.ensembles.combine import Recipe
 from calibrate.types import Ensemble, Interval
 from calibrate.workflow.tuning import ensemble as step
+from calibrate.workflow.tuning.point_state import judge_ensemble
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +47,8 @@ class EnsembleDocument(Ensemble):
     compared: Sequence[ComparedDocument]
     joint: Sequence[JointDocument]
     saved: str | None
+    state: str
+    state_sentence: str
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,18 +75,27 @@ def run(args: Namespace) -> Answer:
         saved_thresholds=args.thresholds == "saved",
     )
     ensemble = sentences.document(report)
+    state, reason = judge_ensemble(ensemble), args.reason.strip()
+    save = args.save is not None and (not state.known_bad or bool(reason))
+    if save:
+        step.save(store, args.save, ensemble, reason=reason, by=user(), now=now())
+    lines = [*_lines(report), states.in_short(state)]
     if args.save is not None:
-        step.save(store, args.save, ensemble, by=user(), now=now())
+        lines.append(
+            f"saved as {args.save}" if save else "not saved: to save it all the same, say why with --reason TEXT"
+        )
     document = EnsembleDocument(
-        **vars(ensemble),
+        **{**vars(ensemble), "reason": reason if save and state.known_bad else ""},
+        state=state.verdict,
+        state_sentence=states.sentence(state),
         compared=[
             ComparedDocument(row.name, row.single, row.figures.recall, row.figures.precision, row.apart)
             for row in report.compared
         ],
         joint=[JointDocument(row.k, row.measured) for row in report.joint],
-        saved=args.save,
+        saved=args.save if save else None,
     )
-    return Answer(document, "\n".join(_lines(report, args.save)))
+    return Answer(document, "\n".join(lines), exit_code=2 if args.save is not None and not save else 0)
 
 
 def _list(args: Namespace) -> Answer:
@@ -93,12 +106,12 @@ def _list(args: Namespace) -> Answer:
     return Answer(ListDocument(documents), table(cells(on_terminal(now()), saved)))
 
 
-def _lines(report: step.Report, name: str | None) -> list[str]:
+def _lines(report: step.Report) -> list[str]:
     rows = [("at the same budget", "recall", "95%", "precision", "95%", "against the best single, points")]
     for row in report.compared:
         figures = (*_cells(row.figures.recall), *_cells(row.figures.precision))
         rows.append((row.name, *figures, sentences.difference_words(row.apart) if row.apart else ""))
-    lines = [
+    return [
         f"{report.recipe.kind} of {sentences.names(report.rule.detectors)}; "
         f"{numbers.labelled(report.n, report.positives)}",
         " ".join(sentences.sentences(report)),
@@ -108,7 +121,6 @@ def _lines(report: step.Report, name: str | None) -> list[str]:
         *(sentences.joint_sentence(row, report.able, report.budget) for row in report.joint[:2]),
         "Figures are out of fold (10 times 5 folds), and so is the choice of the best single detector.",
     ]
-    return [*lines, f"saved as {name}"] if name else lines
 
 
 def _cells(figure: Interval) -> tuple[str, str]:

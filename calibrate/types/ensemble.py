@@ -80,7 +80,8 @@ class EnsembleData:
 @dataclass(frozen=True)
 class Ensemble:
     """Several detectors as one decision. `rule` is the rule as the thresholds file has it; `difference` is its recall
-    minus the best single detector's; `sentence` and `notes` are what people read of it."""
+    minus the best single detector's; `sentence` and `notes` are what people read of it; `reason` is why it was saved
+    though known to be bad."""
 
     kind: str
     rule: Mapping[str, Any]
@@ -93,6 +94,7 @@ class Ensemble:
     data: EnsembleData
     sentence: str = ""
     notes: tuple[str, ...] = ()
+    reason: str = ""
 
 
 @dataclass(frozen=True)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Literal
+from typing import Any, Literal
 
 FlagWhen = Literal["above", "below"]
 Tier = Literal["page", "signal", "off"]
@@ -93,3 +94,80 @@ class OperatingPoint:
     @property
     def strength(self) -> Strength:
         return self.guarantee.strength if self.guarantee else "measured"
+
+
+class PointVerdict(StrEnum):
+    """Whether a threshold may go out."""
+
+    HOLDS = "holds"
+    NOT_SHOWN = "not shown yet"
+    DO_NOT_RELEASE = "do not release"
+
+
+class StateReason(StrEnum):
+    """Why a threshold does not hold, or is not shown to."""
+
+    RECHECK_FELL = "recheck fell"  # a recheck of this threshold found it below its target
+    OVERTURNED = "overturned"  # labels behind its certificate have changed
+    UNMET = "unmet"  # no threshold meets its policy
+    FINDS_NOTHING = "finds nothing"  # it flags no labelled hallucination
+    BELOW_TARGET = "below target"  # its labels, as they stand now, put it below
+    MOSTLY_BELOW = "mostly below"  # thresholds chosen so are below the target in most cases
+    FEW_FLAGGED = "few flagged"  # too few flagged labels to know anything
+    WIDE = "wide"  # its precision may be nearly anything
+    NO_BETTER = "no better"  # it flags clean traces as often as hallucinated ones
+    WORSE_THAN_SINGLE = "worse than single"  # an ensemble that finds less than its best detector alone
+    DISPUTED = "disputed"  # disputed labels among the flagged could turn it
+    UNPROVEN = "unproven"  # measured on the labels that chose it
+
+
+@dataclass(frozen=True, slots=True)
+class PointState:
+    """What is known against a threshold; `why` is None where it holds.
+
+    `target` is what its policy asks of `figure`: the precision, or for a recall policy the recall. `flagged` labels are
+    counted, `hits` of them hallucinated: those at the threshold, or those of the recheck or certificate that `why` is
+    about. `chance` is that a threshold chosen so is truly below its target; `disputed` labels are flagged.
+    """
+
+    verdict: PointVerdict
+    why: StateReason | None = None
+    target: float | None = None
+    figure: Interval = Interval(None)
+    flagged: int = 0
+    hits: int = 0
+    chance: float | None = None
+    disputed: int = 0
+
+    @property
+    def known_bad(self) -> bool:
+        return self.verdict == PointVerdict.DO_NOT_RELEASE
+
+    def to_json(self) -> dict[str, Any]:
+        """What is not known is left out."""
+        figure = {name: getattr(self.figure, name) for name in ("value", "low", "high")}
+        fields = {
+            "verdict": str(self.verdict),
+            "why": self.why and str(self.why),
+            "target": self.target,
+            **figure,
+            "flagged": self.flagged,
+            "hits": self.hits,
+            "chance": self.chance,
+            "disputed": self.disputed or None,
+        }
+        return {name: value for name, value in fields.items() if value is not None}
+
+    @classmethod
+    def from_json(cls, document: Mapping[str, Any]) -> PointState:
+        why = document.get("why")
+        return cls(
+            PointVerdict(document["verdict"]),
+            None if why is None else StateReason(why),
+            document.get("target"),
+            Interval(document.get("value"), document.get("low"), document.get("high")),
+            document.get("flagged", 0),
+            document.get("hits", 0),
+            document.get("chance"),
+            document.get("disputed", 0),
+        )

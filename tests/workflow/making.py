@@ -96,8 +96,10 @@ def keep_old_point(store: Store, saved: SavedPoint, *, point: Mapping[str, Any],
         )
 
 
-def save(store: Store, policy: str, *, name: str = DETECTOR, sample: str | None = None) -> OperatingPoint:
+def save(
+    store: Store, policy: str, *, name: str = DETECTOR, sample: str | None = None, reason: str = "a test's few labels"
+) -> OperatingPoint:
     data = loading.load_evidence(store, name, sample=sample)
     point = operating_points.choose_point(data, parse(policy))
-    operating_points.save_point(store, data, point, by="ann", now=NOW)
+    operating_points.save_point(store, data, point, reason=reason, by="ann", now=NOW)
     return point

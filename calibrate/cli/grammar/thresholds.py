@@ -23,6 +23,7 @@ def add(verbs: Verbs) -> None:
         help="of a precision: measured on these labels (default), bounded by them, or proved by `certify`",
     )
     verb.add_argument("--save", action="store_true", help="save the point, so that `release` takes it")
+    verb.add_argument("--reason", default="", metavar="TEXT", help="why a point that is known to be bad shall be saved")
 
     verb = add_verb(verbs, "compare", "compare detectors, and say whether they differ beyond chance")
     verb.add_argument("detectors", nargs="+", metavar="DETECTOR")
@@ -54,6 +55,7 @@ def add(verbs: Verbs) -> None:
     verb.add_argument("--seed", type=int, help="plan and draw the same again (default: a new seed)")
     verb.add_argument("--fewer", action="store_true", help="draw all there are if they are fewer than planned")
     verb.add_argument("--save", action="store_true", help="save the certified point, so that `release` takes it")
+    verb.add_argument("--reason", default="", metavar="TEXT", help="why a point that is known to be bad shall be saved")
 
     _add_release(verbs)
 
@@ -86,6 +88,7 @@ def _add_ensemble(verbs: Verbs) -> None:
     verb.add_argument("--budget", type=float, default=0.05, metavar="SHARE", help="of traffic to flag (default 0.05)")
     verb.add_argument("--sample", action=Once, metavar="NAME", help="default: every labelled trace")
     verb.add_argument("--save", metavar="NAME", help="save it under this name")
+    verb.add_argument("--reason", default="", metavar="TEXT", help="why one that is known to be bad shall be saved")
 
 
 def _add_release(verbs: Verbs) -> None:
@@ -94,7 +97,7 @@ def _add_release(verbs: Verbs) -> None:
     verb.add_argument("--out", metavar="FILE", help="the thresholds file, replaced atomically; or a URL like s3://…")
     verb.add_argument("--note", default="", metavar="TEXT", help="why, for the history")
     verb.add_argument(
-        "--reason", default="", metavar="TEXT", help="why a point may be worse than the live one on the same labels"
+        "--reason", default="", metavar="TEXT", help="why a point may be known to be bad, or worse than the live one"
     )
     verb.add_argument(
         "--ensemble", action="append", default=[], metavar="NAME", help="a saved ensemble to include; repeatable"

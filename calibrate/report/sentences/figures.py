@@ -246,12 +246,12 @@ def _certainty(point: OperatingPoint, chance: float | None) -> str:
     kind, _, target = point.policy.partition(">=")
     if kind != "precision" or not point.feasible:
         return basis
-    often = FREQUENCY if chance is None else f"in {_chance(chance)} of cases"
+    often = FREQUENCY if chance is None else f"in {chance_words(chance)} of cases"
     return f"{basis} Thresholds chosen so on labels like these are truly below {exact_share(float(target))} {often}."
 
 
-def _chance(chance: float) -> str:
-    """A chance to the nearest 5%, which is what a simulated one is worth."""
+def chance_words(chance: float) -> str:
+    """Write a chance to the nearest 5%, which is what a simulated one is worth."""
     near = 5 * round(20 * chance)
     return "under 5%" if near < 5 else "over 95%" if near > 95 else f"about {near}%"
 

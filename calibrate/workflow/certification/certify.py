@@ -36,12 +36,13 @@ from calibrate.stats.sampling.designs import Cut
 from calibrate.stats.sweep.clusters import first_of_each
 from calibrate.stats.sweep.design import Bools, Floats
 from calibrate.stats.sweep.sweep import sweep
-from calibrate.types import FlagWhen, OperatingPoint, Sample, TraceFilter
+from calibrate.types import FlagWhen, OperatingPoint, PointState, Sample, TraceFilter
 from calibrate.workflow.certification import attempts, ledger
 from calibrate.workflow.certification.attempts import Attempt, Terms
 from calibrate.workflow.evidence import evidence
 from calibrate.workflow.sampling import sample as samples
 from calibrate.workflow.tuning import operating_points
+from calibrate.workflow.tuning.point_state import Counted, judge_point
 from db import Store
 from db.scores import Config, Row
 
@@ -223,12 +224,23 @@ def point_of(store: Store, attempt: Attempt) -> OperatingPoint:
     return replace(point, policy=policy, precision=precision, guarantee=guarantee, why=None)
 
 
-def save(store: Store, attempt: Attempt, *, by: str, now: datetime) -> OperatingPoint:
-    """Save the certified point with the labels of both stages. The next release can then take it."""
+def save(store: Store, attempt: Attempt, *, reason: str = "", by: str, now: datetime) -> OperatingPoint:
+    """Save the certified point with the labels of both stages. The next release can then take it.
+
+    Raises BadInput where labels have changed so that the certificate no longer holds, without a `reason`.
+    """
     point, data = point_of(store, attempt), attempts.first_labels(store, attempt)
     fresh = [row for row in attempts.fresh_rows(store, attempt) if row.gold in ("clean", "hallucinated")]
-    operating_points.save_point(store, replace(data, rows=(*data.rows, *fresh)), point, by=by, now=now)
+    every, state = replace(data, rows=(*data.rows, *fresh)), state_of(store, attempt)
+    operating_points.save_point(store, every, point, state=state, reason=reason, by=by, now=now)
     return point
+
+
+def state_of(store: Store, attempt: Attempt) -> PointState:
+    """Whether the certified point may go out. Raises BadInput where nothing is certified."""
+    point = point_of(store, attempt)
+    change = attempts.overturned(store, attempt.detector, point.guarantee) if point.guarantee else None
+    return judge_point(point, overturned=Counted(change.guarantee.labels, change.hallucinated) if change else None)
 
 
 @dataclass(frozen=True)

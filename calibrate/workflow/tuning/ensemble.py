@@ -43,6 +43,8 @@ from calibrate.types import (
 from calibrate.workflow.detection import configurations
 from calibrate.workflow.tuning.ensemble_data import Gathered, candidate_names, costliest, gather, prices, worth_a_filter
 from calibrate.workflow.tuning.ensemble_judging import Compared, Judging
+from calibrate.workflow.tuning.operating_points import require_reason
+from calibrate.workflow.tuning.point_state import judge_ensemble
 from db import Store
 
 BUDGET = 0.05
@@ -230,15 +232,18 @@ def _saved_cut(cut: Cut) -> EnsembleCut:
     return EnsembleCut(cut.threshold, cut.share, cut.strength, cut.target, cut.bound)
 
 
-def save(store: Store, name: str, ensemble: Ensemble, *, by: str, now: datetime) -> None:
+def save(store: Store, name: str, ensemble: Ensemble, *, reason: str = "", by: str, now: datetime) -> None:
     """Keep an ensemble under a name; the latest of a name counts.
 
-    Raises BadInput for a name it cannot have.
+    Raises BadInput for a name it cannot have, and for one that is known to be bad, without a `reason` to save it.
     """
     clean = name.strip()
     if not clean or len(clean) > 100 or not clean.isprintable():
         raise BadInput("an ensemble needs a name of 1 to 100 printable characters, like grounding")
-    store.ensembles.save(clean, ensemble, by=by, now=now)
+    state = judge_ensemble(ensemble)
+    require_reason(clean, state, reason)
+    kept_reason = reason.strip() if state.known_bad else ""
+    store.ensembles.save(clean, replace(ensemble, reason=kept_reason), by=by, now=now)
 
 
 def saved(store: Store) -> list[SavedEnsemble]:

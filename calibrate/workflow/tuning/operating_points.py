@@ -11,8 +11,9 @@ from calibrate.stats.choosing.choose import choose, choose_bounded
 from calibrate.stats.choosing.elbow import Elbow, elbow_spread
 from calibrate.stats.choosing.policy import Policy
 from calibrate.stats.choosing.pool import Pool
-from calibrate.types import OperatingPoint, Strength, TraceFilter
+from calibrate.types import OperatingPoint, PointState, Strength, TraceFilter
 from calibrate.workflow.evidence.evidence import Evidence
+from calibrate.workflow.tuning.point_state import state_of
 from db import Store
 from db.points import PointData, SavedPoint
 
@@ -47,13 +48,47 @@ def bootstrap_elbow(data: Evidence) -> Elbow:
     return Elbow(spread)
 
 
-def save_point(store: Store, data: Evidence, point: OperatingPoint, *, by: str, now: datetime) -> None:
-    """Save a chosen point with the labels it was measured on. The next release can then take it."""
-    store.points.save(saved_point(store, data, point, by=by, now=now))
+def save_point(
+    store: Store,
+    data: Evidence,
+    point: OperatingPoint,
+    *,
+    state: PointState | None = None,
+    reason: str = "",
+    by: str,
+    now: datetime,
+) -> None:
+    """Save a chosen point with the labels it was measured on. The next release can then take it.
+
+    `state` is what is known against it, by default by these labels alone. Raises BadInput for a point that is known to
+    be bad, without a `reason` to save it all the same.
+    """
+    state = state or state_of(data, point)
+    require_reason(point.detector, state, reason)
+    store.points.save(saved_point(store, data, point, state=state, reason=reason, by=by, now=now))
 
 
-def saved_point(store: Store, data: Evidence, point: OperatingPoint, *, by: str, now: datetime) -> SavedPoint:
+def require_reason(name: str, state: PointState, reason: str) -> None:
+    """Raises BadInput for something that is known to be bad, without a reason to save it all the same."""
+    if state.known_bad and not reason.strip():
+        raise BadInput(
+            f"{name}: what is known of it says do not release this ({state.why}), so nothing was saved: take another, "
+            "or say why it shall be saved all the same (`--reason TEXT`)"
+        )
+
+
+def saved_point(
+    store: Store,
+    data: Evidence,
+    point: OperatingPoint,
+    *,
+    state: PointState | None = None,
+    reason: str = "",
+    by: str,
+    now: datetime,
+) -> SavedPoint:
     """Make the record that `save_point` would save."""
+    state = state or state_of(data, point)
     where = data.sample.filter if data.sample else TraceFilter()
     flagged_only = set() if data.sample else store.labels.of_flagged_only()
     return SavedPoint(
@@ -73,6 +108,8 @@ def saved_point(store: Store, data: Evidence, point: OperatingPoint, *, by: str,
             # Of a model of which only flagged answers are labelled, nothing is known of the rest.
             models=tuple(sorted({row.model for row in data.rows if row.model and row.pk not in flagged_only})),
             labels=tuple(sorted((row.content_hash, str(row.gold)) for row in data.rows)),
+            state=state,
+            reason=reason.strip() if state.known_bad else "",
         ),
         chosen_by=by,
         chosen_at=now,

@@ -32,7 +32,8 @@ TWO = "both of them"
 
 def chosen(store: Store, policy: str, name: str, at: datetime, *, sample: str | None = None, by: str = "ann") -> None:
     data = loading.load_evidence(store, name, sample=sample)
-    operating_points.save_point(store, data, operating_points.choose_point(data, parse(policy)), by=by, now=at)
+    point = operating_points.choose_point(data, parse(policy))
+    operating_points.save_point(store, data, point, reason="a test's few labels", by=by, now=at)
 
 
 def combined(store: Store, k: int) -> None:

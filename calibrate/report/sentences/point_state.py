@@ -1,0 +1,173 @@
+"""What is known against a threshold, why, and what to do instead, in sentences."""
+
+from __future__ import annotations
+
+from calibrate.report.numbers import about, count, estimate, exact_share, interval, share
+from calibrate.report.sentences.figures import capitalised, chance_words
+from calibrate.types import PointState, PointVerdict, StateReason
+from calibrate.workflow.tuning.better_steps import BetterKind, BetterStep
+
+HEADLINES = {
+    PointVerdict.HOLDS: "Holds",
+    PointVerdict.NOT_SHOWN: "Not shown yet",
+    PointVerdict.DO_NOT_RELEASE: "Do not release this",
+}
+
+
+def headline(state: PointState) -> str:
+    """Say the state in two or three words: "Do not release this"."""
+    return HEADLINES[state.verdict]
+
+
+def sentence(state: PointState, *, unmet: str | None = None) -> str:
+    """Say why, with the figures. `unmet`: why no threshold meets the policy, where that is the reason."""
+    if state.why == StateReason.UNMET and unmet:
+        return f"{capitalised(unmet)}."
+    return _SENTENCES[state.why](state) if state.why else _holds(state)
+
+
+def in_short(state: PointState) -> str:
+    """Say the state and why in one line: "Do not release this: …"."""
+    return f"{headline(state)}: {_lowered(sentence(state))}"
+
+
+def against(name: str, state: PointState, reason: str) -> str:
+    """Say that something is released though known to be bad, and for what reason."""
+    given = f" Released all the same: {reason}" if reason else " No reason was given."
+    return f"{name}: {_lowered(headline(state))}. {sentence(state)}{given}"
+
+
+def better(step: BetterStep) -> str:
+    """Say what to do instead: "About 240 more labels would tell."."""
+    if step.kind == BetterKind.SETTLE:
+        return f"Settle the {count(step.labels or 0, 'dispute')} among its flags."
+    if step.kind == BetterKind.LOWER_TARGET:
+        return f"A precision of {exact_share(step.target or 0.0)} would hold, by a lower bound on these labels."
+    if step.kind == BetterKind.OTHER_DETECTOR and step.other:
+        recall = step.other.recall
+        found = estimate(recall.value, recall.low, recall.high)
+        return f"{step.other.detector} does better by the same policy: it finds {found} of hallucinations."
+    if step.kind == BetterKind.MORE_LABELS:
+        return f"About {about(step.labels or 0)} more labels would tell."
+    return "Certify it on fresh labels."
+
+
+def command(step: BetterStep, detector: str, policy: str) -> str | None:
+    """Write the command that takes a step; None where it is done on a page."""
+    if step.kind == BetterKind.LOWER_TARGET:
+        return f'choose {detector} --policy "precision>={step.target}" --strength bounded --save'
+    if step.kind == BetterKind.OTHER_DETECTOR and step.other:
+        return f'choose {step.other.detector} --policy "{policy}" --save'
+    return f"certify {detector}" if step.kind == BetterKind.CERTIFY else None
+
+
+def _lowered(text: str) -> str:
+    return text[:1].lower() + text[1:]
+
+
+def _holds(state: PointState) -> str:
+    if state.target is None:
+        return f"It flags hallucinated traces more often than clean ones ({_flagged(state)})."
+    if state.chance is None:
+        return f"What it promises is proven: {exact_share(state.target)}."
+    return f"{_chosen_so(state)}."
+
+
+def _fell(state: PointState) -> str:
+    return f"A recheck found it below its target{_of(state)}: {_flagged(state)}."
+
+
+def _overturned(state: PointState) -> str:
+    return f"Its certificate no longer holds, as labels have changed since: {_flagged(state, 'are hallucinated now')}."
+
+
+def _unmet(state: PointState) -> str:
+    return "No threshold meets its policy."
+
+
+def _finds_nothing(state: PointState) -> str:
+    return "It finds none of the labelled hallucinations."
+
+
+def _below(state: PointState) -> str:
+    return f"Its labels put it at {_figure(state)}, below its target{_of(state)}: {_flagged(state)}."
+
+
+def _mostly_below(state: PointState) -> str:
+    return f"{_chosen_so(state)}: {_flagged(state)}{_reach(state)}."
+
+
+def _few(state: PointState) -> str:
+    if not state.flagged:
+        return "It flags none of the labels: nothing is known of its precision."
+    flagged = count(state.flagged, "label is", "labels are")
+    return f"Only {flagged} flagged, {count(state.hits)} of them hallucinated{_reach(state)}."
+
+
+def _wide(state: PointState) -> str:
+    return f"Its precision may be nearly anything, {_interval(state)}: {_flagged(state)}."
+
+
+def _no_better(state: PointState) -> str:
+    return f"It flags clean traces at least as often as hallucinated ones: {_flagged(state)}."
+
+
+def _worse_than_single(state: PointState) -> str:
+    return "It finds less than its best detector alone, beyond the interval of the difference."
+
+
+def _disputed(state: PointState) -> str:
+    disputed = count(state.disputed, "disputed label is", "disputed labels are")
+    were = "were it clean" if state.disputed == 1 else "were they clean"
+    return f"{disputed} flagged: {were}, it would miss its target{_of(state)} ({_flagged(state)} without)."
+
+
+def _unproven(state: PointState) -> str:
+    if state.chance is not None:
+        return f"{_chosen_so(state)}: {_flagged(state)}{_reach(state)}."
+    if state.target is not None:
+        return f"Its labels put it at {_figure(state)}, and do not prove its target{_of(state)}."
+    return f"It is not shown to serve better than chance: {_flagged(state)}{_reach(state)}."
+
+
+_SENTENCES = {
+    StateReason.RECHECK_FELL: _fell,
+    StateReason.OVERTURNED: _overturned,
+    StateReason.UNMET: _unmet,
+    StateReason.FINDS_NOTHING: _finds_nothing,
+    StateReason.BELOW_TARGET: _below,
+    StateReason.MOSTLY_BELOW: _mostly_below,
+    StateReason.FEW_FLAGGED: _few,
+    StateReason.WIDE: _wide,
+    StateReason.NO_BETTER: _no_better,
+    StateReason.WORSE_THAN_SINGLE: _worse_than_single,
+    StateReason.DISPUTED: _disputed,
+    StateReason.UNPROVEN: _unproven,
+}
+
+
+def _flagged(state: PointState, were: str = "were hallucinated") -> str:
+    return f"{count(state.hits)} of {count(state.flagged, 'flagged label')} {were}"
+
+
+def _chosen_so(state: PointState) -> str:
+    target = exact_share(state.target or 0.0)
+    often = chance_words(state.chance or 0.0)
+    return f"Thresholds chosen so on labels like these are truly below {target} in {often} of cases"
+
+
+def _of(state: PointState) -> str:
+    return "" if state.target is None else f" of {exact_share(state.target)}"
+
+
+def _figure(state: PointState) -> str:
+    figure = state.figure
+    return estimate(figure.value, figure.low, figure.high) if figure.value is not None else share(figure.value)
+
+
+def _reach(state: PointState) -> str:
+    return f" (95% interval {_interval(state)})" if state.figure.low is not None else ""
+
+
+def _interval(state: PointState) -> str:
+    return interval(state.figure.low, state.figure.high)

@@ -151,7 +151,8 @@ def play(folder: Path) -> dict[str, str]:
     run("files", "reset", "prices.csv")
     run("worker")
     run("sweep", "word_overlap")
-    run("choose", "word_overlap", "--sample", "w", "--save")
+    run("choose", "word_overlap", "--sample", "w", "--save", "--reason", "r",
+        label="choose word_overlap --sample w --save")  # fmt: skip
     run("choose", "word_overlap", "--policy", "elbow")
     run("choose", "token_overlap", "--strength", "bounded", "--save")
     run("choose", "token_overlap", "--policy", "alerts<=20/day")
@@ -161,7 +162,8 @@ def play(folder: Path) -> dict[str, str]:
     run("compare", "word_overlap", "--by", "samples")
     run("scoreboard", "--csv", file("board.csv"), label="scoreboard")
     run("probability", "word_overlap", "--save")
-    run("ensemble", "logistic", "word_overlap", "token_overlap", "--save", "pair")
+    run("ensemble", "logistic", "word_overlap", "token_overlap", "--save", "pair", "--reason", "r",
+        label="ensemble logistic word_overlap token_overlap --save pair")  # fmt: skip
     run("ensemble", "k_of_n", "word_overlap", "token_overlap")
     run("ensemble", "list")
     out = file("thresholds.json")

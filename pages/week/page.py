@@ -10,15 +10,16 @@ from calibrate.report.sentences import recheck
 from calibrate.stats.sampling import designs
 from calibrate.thresholds.model import ThresholdsFile
 from calibrate.workflow.releasing.history import read_release
+from calibrate.workflow.releasing.known_bad import Judged
 from calibrate.workflow.watching.recheck import fallen
-from calibrate.workflow.week.week import week
+from calibrate.workflow.week.week import judge_live, week
 from db import Store
 from db.releases import Release
 from pages import shell
 from pages.components import proposals
 from pages.components.text import plain
 from pages.week import first_steps, week_charts
-from pages.week.release_card import show_release, show_unknown_models
+from pages.week.release_card import show_known_bad, show_release, show_unknown_models
 from pages.week.week_steps import show_cards, show_next
 
 
@@ -38,6 +39,12 @@ def show_fallen(store: Store, release: Release | None) -> None:
             st.page_link(shell.page("recalibrate"), label="Recalibrate", icon=":material/autorenew:")
 
 
+@shell.cached_read("Looking at the live thresholds …", *shell.EVIDENCE, "points", "releases", "rechecks")
+def live_states(store: Store) -> tuple[Judged, ...]:
+    """What is known now of the live thresholds."""
+    return judge_live(store)
+
+
 def live(store: Store, file: ThresholdsFile) -> None:
     """What the release does in production, and how well that is known."""
     left, right = st.columns(2, gap="large")
@@ -51,7 +58,7 @@ name = designs.default_name(shell.now())
 about = f"{plain(shell.store().name)} · you are {plain(shell.user())}"
 with shell.page_frame(f"Week {name}", about) as store:
     now = shell.now()
-    state = week(store, name=name, labeller=shell.user(), now=now)
+    state = week(store, name=name, labeller=shell.user(), now=now, live=live_states(store))
     if not state.traces:
         first_steps.begin()
     else:
@@ -59,6 +66,7 @@ with shell.page_frame(f"Week {name}", about) as store:
         show_proposals(store, now)
         show_cards(state, now)
         show_unknown_models(state.unknown_models, state.release)
+        show_known_bad(state.live)
         show_fallen(store, state.release)
         st.space("small")
         if state.release:
@@ -67,4 +75,4 @@ with shell.page_frame(f"Week {name}", about) as store:
         with left:
             week_charts.show_traffic(store)
         with right:
-            show_release(state.release, now)
+            show_release(state.release, now, state.live)

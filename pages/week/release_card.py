@@ -8,16 +8,19 @@ from datetime import datetime
 import streamlit as st
 
 from calibrate.report.numbers import ago, count, day, estimate, exact_share, labelled, limit, share
+from calibrate.report.sentences import point_state
 from calibrate.thresholds.model import DetectorEntry
-from calibrate.types import Interval
+from calibrate.types import Interval, StateReason
 from calibrate.workflow.releasing.history import read_release
+from calibrate.workflow.releasing.known_bad import Judged
 from calibrate.workflow.releasing.unknown_models import UnknownModel
 from db.releases import Release
 from pages import shell
 from pages.components.text import plain, visible
 
 
-def show_release(release: Release | None, now: datetime) -> None:
+def show_release(release: Release | None, now: datetime, live: Sequence[Judged] = ()) -> None:
+    """What the live release holds, with what is known now of each threshold."""
     if release is None:
         st.markdown("**Live thresholds**")
         st.caption("Nothing is released yet. A release is the thresholds file that your runtimes read.")
@@ -28,7 +31,8 @@ def show_release(release: Release | None, now: datetime) -> None:
     st.caption(f"Released {ago(release.released_at, now)} by {plain(release.released_by, 60)}, from {labels}.")
     if release.note:
         st.text(visible(release.note, 200))
-    rows = [_row(name, entry) for name, entry in sorted(file.detectors.items())]
+    judged = {each.name: each for each in live}
+    rows = [_row(name, entry, judged.get(name)) for name, entry in sorted(file.detectors.items())]
     st.dataframe(rows, hide_index=True, height=min(38 + 35 * len(rows), 300), key="live_thresholds")
 
 
@@ -55,14 +59,31 @@ def show_unknown_models(models: Sequence[UnknownModel], release: Release | None)
         st.caption(f"{count(more, 'more model')} of today's traffic {are} not in its labels either.")
 
 
-def _row(name: str, entry: DetectorEntry) -> dict[str, str]:
+def show_known_bad(live: Sequence[Judged]) -> None:
+    """The live thresholds that are known to be bad, and why they were released all the same. What a recheck found has
+    a line of its own."""
+    for judged in live:
+        if not judged.state.known_bad or judged.state.why == StateReason.RECHECK_FELL:
+            continue
+        with st.container(border=True, horizontal=True, vertical_alignment="center"):
+            reason = f" *Released because:* {plain(judged.reason, 200)}" if judged.reason else ""
+            why = plain(point_state.sentence(judged.state), 400)
+            st.markdown(f":material/block: **{plain(judged.name, 60)}**: {why}{reason}", width="stretch")
+            st.page_link(
+                shell.page("tune"), label="Look at it", icon=":material/tune:", query_params={"detector": judged.name}
+            )
+
+
+def _row(name: str, entry: DetectorEntry, judged: Judged | None) -> dict[str, str]:
     return {
         "Detector": name,
+        "State": point_state.headline(judged.state) if judged else "",
         "Flags at": limit(entry.threshold, entry.flag_when),
         "Precision": _estimate(entry.metrics.precision),
         "Strength": _strength(entry),
         "Recall": _estimate(entry.metrics.recall),
         "Tier": entry.tier,
+        "Reason": visible(judged.reason, 200) if judged else "",
     }
 
 

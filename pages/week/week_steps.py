@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from datetime import datetime
 
 import streamlit as st
 
-from calibrate.report.numbers import ago, count, duration, share
-from calibrate.workflow.week.week import Step, Week
+from calibrate.report.numbers import ago, count, duration, listed, share
+from calibrate.report.sentences import point_state
+from calibrate.types import StateReason
+from calibrate.workflow.week.next_steps import Step
+from calibrate.workflow.week.week import Week
 from pages import shell
 from pages.components.text import plain
 
@@ -29,18 +33,34 @@ class Card:
 
 @dataclass(frozen=True, slots=True)
 class Next:
+    """What to do, the button that leads there, and the address it gives the page."""
+
     sentence: str
     button: str
     page: str
+    address: Mapping[str, str] = field(default_factory=dict)
 
 
 def show_next(state: Week) -> None:
-    """What to do now, with the page's one primary button."""
+    """What to do now, with the page's one primary button, and what is open besides."""
     todo = next_of(state)
     with st.container(border=True, horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
-        st.markdown(f"**Next** &ensp; {todo.sentence}", width="content")
+        st.markdown(f"**Next** &ensp; {todo.sentence}", width="stretch")
         if st.button(todo.button, type="primary", icon=":material/arrow_forward:", icon_position="right"):
-            st.switch_page(shell.page(todo.page))
+            st.switch_page(shell.page(todo.page), query_params=todo.address)
+    if then := [_THEN[step] for step in state.steps[1:] if step in _THEN]:
+        st.caption(f"Then: {listed(then, most=len(then))}.")
+
+
+_THEN: dict[Step, str] = {
+    "settle": "settle the disputed labels",
+    "sample": "draw the next sample",
+    "label": "label what is left",
+    "detect": "run the detectors",
+    "tune": "choose thresholds",
+    "release": "release what is saved",
+    "check": "recheck what is live",
+}
 
 
 def show_cards(state: Week, now: datetime) -> None:
@@ -62,6 +82,17 @@ def _show_cards(state: Week, now: datetime) -> None:
 
 
 def next_of(state: Week) -> Next:
+    if state.next == "fix":
+        return _fix(state)
+    if state.next == "settle":
+        disputed = count(state.disputes, "label is disputed", "labels are disputed")
+        return Next(f"{disputed}: they are in no figure until they are settled.", "Settle disputes", "agreement")
+    if state.next == "check":
+        names = listed(state.checks_due)
+        sentence = f"{plain(names, 120)}: nobody has looked at its precision for four weeks, or a recheck is under way."
+        return Next(sentence, "Recheck", "recheck")
+    if state.next == "done" and state.release is not None:
+        return Next(f"Nothing to do until Monday: v{state.release.version} is out.", "Look at the traces", "traces")
     version = 1 if state.release is None else state.release.version + 1
     finished = state.place is None or state.place.position is None
     if state.next == "label" and state.aside and (finished or state.sample is None):
@@ -83,8 +114,26 @@ def next_of(state: Week) -> Next:
         chosen = count(len(state.saved_points), "threshold is", "thresholds are")
         return Next(f"{chosen} chosen. Release them for your runtimes to read.", f"Release v{version}", "release")
     if state.release is not None:
-        return Next(f"This round is done: v{state.release.version} is out.", "Draw the next sample", "sample")
+        return Next(
+            f"v{state.release.version} is out. Draw this week's traces to label.", "Draw the next sample", "sample"
+        )
     return Next("Draw the traces to label this week.", "Draw a sample", "sample")
+
+
+def _fix(state: Week) -> Next:
+    """The first live threshold that is known to be bad. What a recheck has shown is chosen again on newer labels."""
+    worst, *others = state.known_bad
+    more = (
+        f" {count(len(others), 'more live threshold is', 'more live thresholds are')} known to be bad."
+        if others
+        else ""
+    )
+    sentence = (
+        f"**{plain(worst.name, 60)} is live and is known to be bad.** {plain(point_state.sentence(worst.state), 300)}"
+    )
+    if worst.state.why == StateReason.RECHECK_FELL:
+        return Next(f"{sentence}{more}", "Recalibrate", "recalibrate")
+    return Next(f"{sentence}{more}", "Choose another threshold", "tune", {"detector": worst.name})
 
 
 def cards(state: Week, now: datetime) -> list[Card]:

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from calibrate.report.numbers import count
+from calibrate.report.sentences import point_state
 from calibrate.thresholds.model import ThresholdsFile
 from calibrate.types import Strength, Tier
 from calibrate.workflow.certification.attempts import Overturned
 from calibrate.workflow.releasing.announce import Unannounced
 from calibrate.workflow.releasing.entries import OnOffer
+from calibrate.workflow.releasing.known_bad import states_in
 
 
 def on_offer(version: int, offer: OnOffer) -> list[str]:
@@ -32,11 +34,14 @@ def _on_offer(version: int, offer: OnOffer) -> Iterator[str]:
 
 
 def cautions(file: ThresholdsFile) -> list[str]:
-    """Say what in a release would page people without a certified precision."""
+    """Say what in a release is known to be bad, and what would page people without a certified precision."""
     return list(_cautions(file))
 
 
 def _cautions(file: ThresholdsFile) -> Iterator[str]:
+    for judged in states_in(file):
+        if judged.state.known_bad:
+            yield point_state.against(judged.name, judged.state, judged.reason)
     for name, entry in sorted(file.detectors.items()):
         if text := caution(name, entry.tier, entry.strength):
             yield text

@@ -15,6 +15,7 @@ from calibrate.thresholds import baselines
 from calibrate.thresholds.model import Data, DetectorEntry, Drawn, ThresholdsFile, Window, label_set_digest
 from calibrate.types import SavedEnsemble, Tier
 from calibrate.workflow.detection.detect import workspace_of
+from calibrate.workflow.releasing import known_bad
 from calibrate.workflow.releasing.entries import ensemble_of, entry_of, tiers_of
 from calibrate.workspace import using
 from db import Store
@@ -36,7 +37,8 @@ def build_candidate(
 
     The tier of a detector or ensemble is the one requested, else its tier in `previous`, else `signal` for a detector
     and `page` for an ensemble; how production samples a detector stays as in `previous`. Saved ensembles come in with
-    the cuts they were saved with; in tier `signal` an ensemble does not page. The reason is kept as `x-reason`.
+    the cuts they were saved with; in tier `signal` an ensemble does not page. The reason is kept as `x-reason`, and
+    what is known of each point as its `x-state`, with why it goes out all the same.
 
     Raises BadInput when there is nothing to release, a detector has no point, a point meets no policy, an ensemble was
     made from other scores than the release's, or the baselines are not those of the scores.
@@ -47,7 +49,10 @@ def build_candidate(
     ensembles = [_load_ensemble(store, name) for name in sorted(set(request.ensembles))]
     tiers: dict[str, Tier] = {**(tiers_of(previous) if previous else {}), **request.tiers}
     entries = {
-        point.detector: entry_of(store, point, tiers.get(point.detector, "signal"), previous) for point in chosen
+        point.detector: entry_of(
+            store, point, tiers.get(point.detector, "signal"), previous, _state_of(store, point, request)
+        )
+        for point in chosen
     }
     return ThresholdsFile(
         version=previous.version + 1 if previous else 1,
@@ -56,11 +61,21 @@ def build_candidate(
         note=request.full_note,
         replaces=previous.version if previous else None,
         detectors=entries,
-        ensembles={saved.name: ensemble_of(saved, entries, tiers.get(saved.name, "page")) for saved in ensembles},
+        ensembles={
+            saved.name: ensemble_of(saved, entries, tiers.get(saved.name, "page"), request.reason)
+            for saved in ensembles
+        },
         data=_describe_data(store, chosen, ensembles),
         baselines=_select_baselines(store, entries.get("entropy_z")),
         extra={"x-reason": request.reason} if request.reason else {},
     )
+
+
+def _state_of(store: Store, saved: SavedPoint, request: ReleaseRequest) -> dict[str, Any]:
+    """The key of an entry that says what is known of its point, and why it goes out where that is against it."""
+    state = known_bad.state_of_saved(store, saved)
+    reason = (known_bad.reason_for(saved, state) or request.reason) if state.known_bad else ""
+    return known_bad.state_to_json(state, reason)
 
 
 def _check(request: ReleaseRequest, names: Sequence[str], points: Mapping[str, SavedPoint]) -> None:

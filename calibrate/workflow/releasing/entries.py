@@ -3,21 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
+from typing import Any
 
 from calibrate.errors import BadInput
 from calibrate.probability import JudgedMap
 from calibrate.thresholds.ensembles import Cuts, EnsembleEntry, EnsembleMetrics
 from calibrate.thresholds.model import DetectorEntry, Metrics, ThresholdsFile
 from calibrate.types import SavedEnsemble, Tier
+from calibrate.workflow.releasing.known_bad import state_to_json
+from calibrate.workflow.tuning.point_state import judge_ensemble
 from db import Store
 from db.engine import Transaction
 from db.points import SavedPoint, save_again
 
 
-def entry_of(store: Store, saved: SavedPoint, tier: Tier, previous: ThresholdsFile | None) -> DetectorEntry:
-    """Write a saved point as an entry of a release, sampled as in `previous`.
+def entry_of(
+    store: Store,
+    saved: SavedPoint,
+    tier: Tier,
+    previous: ThresholdsFile | None,
+    extra: Mapping[str, Any] | None = None,
+) -> DetectorEntry:
+    """Write a saved point as an entry of a release, sampled as in `previous`, with the keys of `extra`.
 
     Raises BadInput for a point that meets no policy.
     """
@@ -43,11 +52,14 @@ def entry_of(store: Store, saved: SavedPoint, tier: Tier, previous: ThresholdsFi
         guarantee=point.guarantee,
         probability_map=None if probability_map is None else JudgedMap.from_json(probability_map),
         sampling=before.sampling if before else None,
+        extra=extra or {},
     )
 
 
-def ensemble_of(saved: SavedEnsemble, entries: Mapping[str, DetectorEntry], tier: Tier) -> EnsembleEntry:
-    """Write a saved ensemble as an entry of a release of these detectors.
+def ensemble_of(
+    saved: SavedEnsemble, entries: Mapping[str, DetectorEntry], tier: Tier, reason: str = ""
+) -> EnsembleEntry:
+    """Write a saved ensemble as an entry of a release of these detectors, which is made for this `reason`.
 
     Raises BadInput if the release has other scores of a member than the ensemble was built from: its figures do not
     hold for those.
@@ -68,13 +80,14 @@ def ensemble_of(saved: SavedEnsemble, entries: Mapping[str, DetectorEntry], tier
                 f"({differing}): make it again and save it, or save the point of those scores"
             )
     page, signal = ensemble.cuts.page.threshold, ensemble.cuts.signal.threshold
-    figures, data = ensemble.figures, ensemble.data
+    figures, data, state = ensemble.figures, ensemble.data, judge_ensemble(ensemble)
     return EnsembleEntry(
         rule=dict(ensemble.rule),
         members=tuple(sorted(ensemble.detectors)),
         cuts=Cuts(page if tier == "page" else None, signal if tier != "off" else None),
         metrics=EnsembleMetrics(figures.precision, figures.recall, figures.flag_rate, data.n, data.positives),
         budget=ensemble.budget,
+        extra=state_to_json(state, (ensemble.reason or reason) if state.known_bad else ""),
     )
 
 
@@ -124,15 +137,28 @@ def bring_back(connection: Transaction, store: Store, file: ThresholdsFile, *, u
             save_again(connection, ensemble)
 
 
+def points_of(store: Store, file: ThresholdsFile, *, until: datetime) -> dict[str, SavedPoint]:
+    """The saved points that a release was made from, of those that are still in the store. `until`: its moment."""
+    latest = store.points.latest()
+    points = {}
+    for name in file.detectors:
+        history = [latest[name]] if name in latest and _is_point_of(store, latest[name], file) else []
+        history = history or [saved for saved in store.points.of(name, until=until) if _is_point_of(store, saved, file)]
+        if history:
+            points[name] = history[0]
+    return points
+
+
 def _is_point_of(store: Store, saved: SavedPoint, file: ThresholdsFile) -> bool:
     """Whether the release has this saved point, with all that was measured of it."""
     entry = file.detectors[saved.detector]
-    return saved.point.feasible and entry_of(store, saved, entry.tier, file) == entry
+    return saved.point.feasible and entry_of(store, saved, entry.tier, file, entry.extra) == entry
 
 
 def _is_ensemble_of(saved: SavedEnsemble, file: ThresholdsFile) -> bool:
     """Whether the release has this saved ensemble."""
     try:
-        return ensemble_of(saved, file.detectors, tiers_of(file)[saved.name]) == file.ensembles[saved.name]
+        entry = file.ensembles[saved.name]
+        return replace(ensemble_of(saved, file.detectors, tiers_of(file)[saved.name]), extra=entry.extra) == entry
     except BadInput:  # made from other scores
         return False

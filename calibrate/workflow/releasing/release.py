@@ -13,7 +13,7 @@ from calibrate.errors import BadInput, TouchstoneError
 from calibrate.thresholds import diff, files
 from calibrate.thresholds.model import ThresholdsFile, from_json
 from calibrate.workflow.certification.attempts import Overturned, overturned
-from calibrate.workflow.releasing import entries, regression_guard
+from calibrate.workflow.releasing import entries, known_bad, regression_guard
 from calibrate.workflow.releasing.candidate import build_candidate
 from calibrate.workflow.releasing.history import content, read_release
 from db import Store
@@ -39,7 +39,7 @@ def release(
     With `expect`, nothing is released if the next version is another one: somebody has released since the caller
     looked.
     `points` are released instead of the latest saved ones. Raises BadInput where nothing changes, and without a reason
-    where a point is worse than the live one on the same labels.
+    where a point is worse than the live one on the same labels or is known to be bad.
     """
 
     def make(_: int, previous: ThresholdsFile | None) -> ThresholdsFile:
@@ -56,7 +56,8 @@ def prepare(
     now: datetime,
     points: Mapping[str, SavedPoint] | None = None,
 ) -> ThresholdsFile:
-    """Build the candidate and check it: it changes something, and nothing gets worse without a reason."""
+    """Build the candidate and check it: it changes something, and without a reason nothing gets worse and nothing goes
+    out that is known to be bad."""
     points = store.points.latest() if points is None else points
     file = build_candidate(store, request, points=points, previous=previous, now=now)
     if previous is not None:
@@ -64,6 +65,7 @@ def prepare(
             raise BadInput(f"nothing changes against v{previous.version}: save another point, or change a tier")
         if not request.reason:
             regression_guard.hold(store, previous, file, points)
+    known_bad.hold(file)
     return file
 
 

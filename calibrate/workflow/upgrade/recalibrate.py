@@ -24,6 +24,7 @@ from calibrate.workflow.releasing import regression_guard
 from calibrate.workflow.releasing import release as releasing
 from calibrate.workflow.releasing.candidate import build_candidate
 from calibrate.workflow.releasing.impact import Impact, impact
+from calibrate.workflow.releasing.known_bad import Judged, states_in
 from calibrate.workflow.releasing.regression_guard import Check
 from calibrate.workflow.releasing.release import Out
 from calibrate.workflow.tuning import operating_points
@@ -82,8 +83,15 @@ class Outcome:
         return self.impact.worse if self.impact else ()
 
     @property
+    def known_bad(self) -> tuple[Judged, ...]:
+        """The thresholds of the candidate that are known to be bad, and have no reason yet."""
+        states = states_in(self.candidate) if self.candidate and self.changes else ()
+        return tuple(judged for judged in states if judged.state.known_bad and not judged.reason)
+
+    @property
     def needs_reason(self) -> bool:
-        return bool(self.worse) or (self.plan.uneven is not None and bool(self.changes))
+        uneven = self.plan.uneven is not None and bool(self.changes)
+        return bool(self.worse) or uneven or bool(self.known_bad)
 
 
 def redo(store: Store, plan: Plan, *, policy: str = SAME) -> tuple[Redone, ...]:
@@ -137,7 +145,7 @@ def release(
     if newest != plan.release.version:
         raise BadInput(f"version {newest} was released in the meantime: look at what it changed, then go on")
     request = _make_request(plan, note=note, reason=reason, by=by)
-    proposed = _make_proposals(store, outcome.redone, by=by, now=now)
+    proposed = _make_proposals(store, outcome.redone, reason=reason, by=by, now=now)
     points = {**store.points.latest(), **proposed}
     if approval:
         result: Release | Proposal = approving.propose(store, request, now=now, expect=newest + 1, points=points)
@@ -148,10 +156,12 @@ def release(
     return result
 
 
-def _make_proposals(store: Store, redone: Sequence[Redone], *, by: str, now: datetime) -> dict[str, SavedPoint]:
+def _make_proposals(
+    store: Store, redone: Sequence[Redone], *, reason: str = "", by: str, now: datetime
+) -> dict[str, SavedPoint]:
     """The new points, not saved yet."""
     return {
-        row.due.name: operating_points.saved_point(store, row.after, row.point, by=by, now=now)
+        row.due.name: operating_points.saved_point(store, row.after, row.point, reason=reason, by=by, now=now)
         for row in redone
         if row.point is not None and row.after is not None
     }

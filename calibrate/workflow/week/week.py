@@ -2,28 +2,35 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, time, timedelta
-from typing import Literal
 
 from calibrate.stats.sampling.designs import speaks_for_all
 from calibrate.types import Sample, TraceFilter
+from calibrate.workflow.releasing import known_bad
+from calibrate.workflow.releasing.entries import points_of
+from calibrate.workflow.releasing.history import promised_precision, read_release, releases_alike
+from calibrate.workflow.releasing.known_bad import Judged
 from calibrate.workflow.releasing.unknown_models import UnknownModel, unknown_models
 from calibrate.workflow.sampling.sizing import prevalence_of
+from calibrate.workflow.week.next_steps import Open, Step, order_steps
 from db import Store
 from db.labels import Place
 from db.releases import Release
 from db.runs import Run
 
-Step = Literal["import", "sample", "label", "detect", "tune", "release"]
 WINDOW = timedelta(days=14)
+CHECK_AFTER = timedelta(days=28)
+"""How long a live threshold may go without a look at its precision: traffic and models change by the month."""
 
 
 @dataclass(frozen=True)
 class Week:
     """The state of the loop for the newest sample of the traffic, whose `prevalence` is weighted by its design. `aside`
-    is a newer one, drawn to certify or to be labelled twice, that this labeller has not done yet. `next` is the step to
-    do now."""
+    is a newer one, drawn to certify or to be labelled twice, that this labeller has not done yet. `live` is what is
+    known now of the live thresholds, `disputes` counts labels that contradict each other, `checks_due` names live
+    thresholds whose precision is due for a recheck. `steps` are open, in order."""
 
     name: str
     traces: int
@@ -39,7 +46,19 @@ class Week:
     saved_points: tuple[str, ...]
     release: Release | None
     unknown_models: tuple[UnknownModel, ...]
-    next: Step
+    live: tuple[Judged, ...]
+    disputes: int
+    checks_due: tuple[str, ...]
+    steps: tuple[Step, ...] = ("import",)
+
+    @property
+    def next(self) -> Step:
+        return self.steps[0]
+
+    @property
+    def known_bad(self) -> tuple[Judged, ...]:
+        """The live thresholds and ensembles that are known to be bad."""
+        return tuple(judged for judged in self.live if judged.state.known_bad)
 
     @property
     def labelled(self) -> int:
@@ -47,8 +66,8 @@ class Week:
         return sum(self.gold.values())
 
 
-def week(store: Store, *, name: str, labeller: str, now: datetime) -> Week:
-    """What the home page says. `name` is the ISO week's."""
+def week(store: Store, *, name: str, labeller: str, now: datetime, live: Sequence[Judged] | None = None) -> Week:
+    """What the home page says. `name` is the ISO week's. `live`: `judge_live`, where the caller has it."""
     samples = store.samples.list()
     sample = next((drawn for drawn in samples if speaks_for_all(drawn)), None)
     newest = samples[0] if samples and samples[0] is not sample else None
@@ -77,9 +96,36 @@ def week(store: Store, *, name: str, labeller: str, now: datetime) -> Week:
         saved_points=tuple(sorted(points)),
         release=releases[0] if releases else None,
         unknown_models=unknown_models(store, releases[0]) if releases else (),
-        next="import",
+        live=tuple(judge_live(store) if live is None else live),
+        disputes=store.labels.gold_counts().get("disputed", 0),
+        checks_due=find_checks_due(store, releases[0], now) if releases else (),
     )
-    return replace(state, next=_find_next_step(state))
+    return replace(state, steps=order_steps(_find_open(state, now)))
+
+
+def judge_live(store: Store) -> tuple[Judged, ...]:
+    """What is known now of every threshold and ensemble of the live release that may flag."""
+    releases = store.releases.list(limit=1)
+    if not releases:
+        return ()
+    file = read_release(releases[0])
+    return tuple(known_bad.judge_live(store, file, points_of(store, file, until=releases[0].released_at)))
+
+
+def find_checks_due(store: Store, release: Release, now: datetime) -> tuple[str, ...]:
+    """The live detectors that promise a precision and whose precision nobody has looked at for CHECK_AFTER, neither
+    when their threshold was released nor in a recheck; and those whose recheck is under way."""
+    alike, due = {row.version: row for row in releases_alike(store, release)}, []
+    for name, entry in sorted(read_release(release).detectors.items()):
+        if entry.tier == "off" or promised_precision(entry) is None:
+            continue
+        rechecks = [recheck for recheck in store.rechecks.of(name) if recheck.version in alike]
+        looked = [row.released_at for row in alike.values()][-1:]
+        looked += [recheck.finished_at for recheck in rechecks if recheck.finished_at is not None]
+        under_way = any(recheck.outcome is None and recheck.version == release.version for recheck in rechecks)
+        if under_way or now - max(looked) > CHECK_AFTER:
+            due.append(name)
+    return tuple(due)
 
 
 def silent(run: Run) -> tuple[str, ...]:
@@ -93,20 +139,18 @@ def monday(now: datetime) -> datetime:
     return datetime.combine(day - timedelta(days=day.weekday()), time(), UTC)
 
 
-def _find_next_step(state: Week) -> Step:
-    """The first step of the loop that is not done for the newest sample."""
-    if not state.traces:
-        return "import"
-    if state.sample is None:
-        return "sample"
-    if state.place is not None and state.place.position is not None and state.labelled < state.sample.size:
-        return "label"
-    if state.aside is not None:
-        return "label"
-    if not state.scored_detectors:
-        return "detect"
-    if not state.saved_points:
-        return "tune"
-    if state.release is None or state.release.released_at < state.sample.created_at:
-        return "release"
-    return "sample"
+def _find_open(state: Week, now: datetime) -> Open:
+    sample = state.sample
+    left = sample.size - state.labelled if sample and state.place and state.place.position is not None else 0
+    return Open(
+        imported=bool(state.traces),
+        bad=len(state.known_bad),
+        disputes=state.disputes,
+        drawn=sample is not None,
+        unlabelled=max(left, 0) + (state.aside is not None),
+        scored=bool(state.scored_detectors),
+        chosen=bool(state.saved_points),
+        released=state.release is not None and sample is not None and state.release.released_at >= sample.created_at,
+        checks=len(state.checks_due),
+        current=sample is not None and sample.created_at >= monday(now),
+    )

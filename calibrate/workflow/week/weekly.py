@@ -18,11 +18,13 @@ from calibrate.types import Sample, TraceFilter
 from calibrate.workflow.detection import detect
 from calibrate.workflow.detection.detectors import asks_chat
 from calibrate.workflow.releasing.history import live_release, releases_alike
+from calibrate.workflow.releasing.known_bad import Judged
 from calibrate.workflow.sampling import sample as sampler
 from calibrate.workflow.upgrade import planning
 from calibrate.workflow.watching import drift
 from calibrate.workflow.watching.drift_report import Report
-from calibrate.workflow.week.week import WINDOW
+from calibrate.workflow.week.next_steps import Open, Step, order_steps
+from calibrate.workflow.week.week import WINDOW, judge_live
 from calibrate.workspace import using
 from db import Store
 
@@ -51,7 +53,8 @@ class Scored:
 class Weekly:
     """What was done. `drawn`: the sample of this `week` was drawn now; False where it was there, `sample` None where
     there was nothing to draw from, `unlabelled` how many of its traces have no gold label. `report` is None before the
-    first release. `upgraded` are the detectors that changed since the release."""
+    first release. `upgraded` are the detectors that changed since the release, `known_bad` live thresholds that are
+    known to be bad, `disputes` labels that contradict each other."""
 
     week: str
     now: datetime
@@ -62,6 +65,22 @@ class Weekly:
     report: Report | None
     upgraded: tuple[str, ...]
     unlabelled: int
+    known_bad: tuple[Judged, ...]
+    disputes: int
+
+    @property
+    def steps(self) -> tuple[Step, ...]:
+        """What is open for people, in order. A detector that drifted or changed is a live threshold in doubt."""
+        moved = len(self.report.moved) if self.report else 0
+        return order_steps(
+            Open(
+                drawn=self.sample is not None,
+                bad=len(self.known_bad) + moved + len(self.upgraded),
+                disputes=self.disputes,
+                unlabelled=self.unlabelled,
+                released=self.version is not None,
+            )
+        )
 
 
 def weekly(store: Store, *, size: int, now: datetime) -> Weekly:
@@ -77,7 +96,10 @@ def weekly(store: Store, *, size: int, now: datetime) -> Weekly:
     upgraded = tuple(due.name for due in planning.plan(store).upgraded) if file else ()
     labelled = sum(store.labels.gold_counts(sample.id).values()) if sample else 0
     unlabelled = sample.size - labelled if sample else 0
-    return Weekly(name, now, file.version if file else None, scored, sample, drawn, report, upgraded, unlabelled)
+    bad = tuple(judged for judged in judge_live(store) if judged.state.known_bad)
+    disputes = store.labels.gold_counts().get("disputed", 0)
+    version = file.version if file else None
+    return Weekly(name, now, version, scored, sample, drawn, report, upgraded, unlabelled, bad, disputes)
 
 
 def _score(store: Store, file: ThresholdsFile, now: datetime) -> tuple[Scored, ...]:

@@ -147,7 +147,7 @@ def test_a_release_carries_the_baselines_that_its_scores_were_made_with(store: S
     detect.work(store)
     data = loading.load_evidence(store, "entropy_z")
     operating_points.save_point(
-        store, data, operating_points.choose_point(data, parse("manual:0.5")), by="ann", now=NOW
+        store, data, operating_points.choose_point(data, parse("manual:0.5")), reason="a test", by="ann", now=NOW
     )
     file = history.read_release(release.release(store, ReleaseRequest(by="ann"), now=NOW))
     there, _ = trace("new", 60)

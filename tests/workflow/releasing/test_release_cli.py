@@ -37,7 +37,8 @@ def call(sqlite_url: str, capsys: pytest.CaptureFixture[str]) -> Call:
 @pytest.fixture
 def choose(sqlite_url: str, capsys: pytest.CaptureFixture[str]) -> Callable[[str], None]:
     def run(policy: str) -> None:
-        assert main(["choose", DETECTOR, "--policy", policy, "--save", "--store", sqlite_url]) == 0
+        choice = ["choose", DETECTOR, "--policy", policy, "--save", "--reason", "a drill"]
+        assert main([*choice, "--store", sqlite_url]) == 0
         capsys.readouterr()
 
     return run

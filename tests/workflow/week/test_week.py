@@ -19,7 +19,7 @@ from db.releases import ReleaseRequest
 NOW = datetime.now(UTC)
 KNOWN = Interval(0.8, 0.6, 0.9)
 POINT = OperatingPoint(
-    "token_overlap", "below", 0.4, "precision>=0.7", True, KNOWN, KNOWN, KNOWN, KNOWN, 4, 2, 2, 1, 0, 1, 1.0
+    "token_overlap", "below", 0.4, "precision>=0.7", True, KNOWN, KNOWN, KNOWN, KNOWN, 40, 20, 16, 4, 4, 16, 1.0
 )  # fmt: skip
 
 
@@ -64,7 +64,15 @@ def test_each_step_leads_to_the_next(store: Store, at: Callable[[], Week]) -> No
     releasing.release(store, ReleaseRequest(by="ann"), now=NOW)
     state = at()
     assert state.release is not None
-    assert (state.next, state.release.version) == ("sample", 1)
+    assert (state.next, state.release.version) == ("done", 1)
+    later = week(store, name="2026-W48", labeller="ann", now=NOW + timedelta(days=7))
+    assert later.next == "sample"  # another week
+    later = week(store, name="2026-W52", labeller="ann", now=NOW + timedelta(days=29))
+    assert (later.next, later.checks_due) == ("check", ("token_overlap",))
+    store.labels.add(pks[0], Label("", "bob", "clean"), sample_id=drawn.id, now=NOW)
+    assert (at().next, at().disputes) == ("settle", 1)
+    store.labels.add(pks[0], Label("", "ann", "clean", adjudicates=True), sample_id=None, now=NOW)
+    assert at().next == "done"
 
     sampling.draw(
         store, "w2", size=2, design="random", by=None, where=TraceFilter(), seed=1, now=NOW + timedelta(minutes=1)
@@ -91,6 +99,23 @@ def test_a_model_without_labels_in_the_release_is_named(store: Store, at: Callab
     assert (rare.name, rare.appeared) == ("rare-model", None)
     releasing.release(store, ReleaseRequest(tiers={"token_overlap": "page"}, note="again", by="ann"), now=NOW)
     assert {one.name for one in at().unknown_models} == {"new-model", "rare-model"}  # not put out of sight by it
+
+
+def test_a_live_threshold_that_a_recheck_found_wanting_comes_first(store: Store, at: Callable[[], Week]) -> None:
+    log(store, "old-model", 6, NOW - timedelta(days=2))
+    drawn = sampling.draw(store, "w", size=4, design="random", by=None, where=TraceFilter(), seed=1, now=NOW)
+    config = save_point(store, ["old-model"])
+    releasing.release(store, ReleaseRequest(by="ann"), now=NOW)
+    assert (at().next, at().known_bad) == ("label", ())
+    plan = {"threshold": 0.4, "model": None}
+    recheck = store.rechecks.begin(
+        "token_overlap", version=1, config_id=config, sample_id=drawn.id, plan=plan, by="ann", now=NOW
+    )
+    outcome = {"decision": "fell below", "labels": [(1, "hallucinated"), (2, "clean"), (3, "clean")]}
+    store.rechecks.finish(recheck.id, outcome, now=NOW)
+    (judged,) = at().known_bad
+    assert (at().steps[:2], judged.name, judged.state.why) == (("fix", "label"), "token_overlap", "recheck fell")
+    assert (judged.state.hits, judged.state.flagged) == (1, 3)
 
 
 def test_the_week_begins_on_monday() -> None:

@@ -1,0 +1,149 @@
+"""What is known now against saved points and live thresholds, and the guard that lets none out without a reason.
+
+A point is judged by the labels that it was chosen on as they stand now, by its certificate's labels, and by rechecks of
+its threshold. A release keeps the state of every entry, and the reason where one was needed, as its key `x-state`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from calibrate.errors import BadInput
+from calibrate.orientation import flags
+from calibrate.stats.choosing.policy import Policy, parse
+from calibrate.thresholds.model import ThresholdsFile
+from calibrate.types import OperatingPoint, PointState
+from calibrate.workflow.certification.attempts import overturned
+from calibrate.workflow.evidence import loading
+from calibrate.workflow.evidence.evidence import Evidence
+from calibrate.workflow.tuning.operating_points import choose_point
+from calibrate.workflow.tuning.point_state import Counted, chance_of, judge_point
+from db import Store
+from db.points import SavedPoint
+
+STATE = "x-state"
+REASON = "reason"
+
+
+@dataclass(frozen=True)
+class Judged:
+    """A threshold or an ensemble of a release, what is known against it, and why it is out all the same."""
+
+    name: str
+    state: PointState
+    reason: str
+
+
+def state_of_saved(store: Store, saved: SavedPoint) -> PointState:
+    """What is known of a saved point now."""
+    guarantee, certified = saved.point.guarantee, saved.point.strength == "certified"
+    change = overturned(store, saved.detector, guarantee) if guarantee and certified else None
+    point, chance = (saved.point, None) if certified else _measure_now(store, saved)
+    return judge_point(
+        point,
+        chance=chance,
+        fell=fell_in_recheck(store, saved.detector, saved.config_id, saved.point.threshold),
+        overturned=Counted(change.guarantee.labels, change.hallucinated) if change else None,
+    )
+
+
+def reason_for(saved: SavedPoint, state: PointState) -> str:
+    """The reason saved with a point, if it was given for what is known against the point now; else ""."""
+    same = saved.data.state is not None and saved.data.state.why == state.why
+    return saved.data.reason if same and state.known_bad else ""
+
+
+def fell_in_recheck(store: Store, detector: str, config_id: int, threshold: float) -> Counted | None:
+    """The labels of a recheck that found this threshold below its target, where no later one says that it holds."""
+    decided: dict[str | None, Mapping[str, Any]] = {}
+    for recheck in store.rechecks.of(detector):
+        same = (recheck.config_id, recheck.plan["threshold"]) == (config_id, threshold)
+        if same and recheck.outcome is not None and recheck.outcome["decision"] != "go on":
+            decided.setdefault(recheck.plan["model"], recheck.outcome)
+    for outcome in decided.values():
+        if outcome["decision"] == "fell below":
+            verdicts = [verdict for _, verdict in outcome["labels"]]
+            hits = verdicts.count("hallucinated")
+            return Counted(hits + verdicts.count("clean"), hits)
+    return None
+
+
+def state_to_json(state: PointState, reason: str) -> dict[str, Any]:
+    """Write a state, and the reason where there is one, as a release keeps them."""
+    return {STATE: {**state.to_json(), **({REASON: reason} if reason else {})}}
+
+
+def states_in(file: ThresholdsFile) -> tuple[Judged, ...]:
+    """The states that a release keeps of the thresholds and ensembles that may flag. Older releases keep none."""
+    extras = {name: entry.extra for name, entry in sorted(file.detectors.items()) if entry.tier != "off"}
+    extras |= {name: entry.extra for name, entry in file.live_ensembles}
+    return tuple(judged for name, extra in extras.items() if (judged := _read_state(name, extra)) is not None)
+
+
+def hold(file: ThresholdsFile) -> None:
+    """Raises BadInput where a release would bring out what is known to be bad, without a reason."""
+    refused = [judged for judged in states_in(file) if judged.state.known_bad and not judged.reason]
+    if refused:
+        known = "; ".join(
+            f"{judged.name} is known to be bad ({judged.state.why}: {judged.state.hits:,} of {judged.state.flagged:,} "
+            "flagged labels are hallucinated)"
+            for judged in refused
+        )
+        raise BadInput(
+            f"{known}. Choose another threshold, put it into tier off, or say why it shall go out: `--reason TEXT`"
+        )
+
+
+def _read_state(name: str, extra: Mapping[str, Any]) -> Judged | None:
+    """Keys that begin with x- are anybody's: what is not ours is passed over."""
+    document = extra.get(STATE)
+    try:
+        state = PointState.from_json(document)  # type: ignore[arg-type]
+    except (KeyError, TypeError, ValueError, AttributeError):
+        return None
+    return Judged(name, state, str(document.get(REASON, "")) if isinstance(document, Mapping) else "")
+
+
+def _measure_now(store: Store, saved: SavedPoint) -> tuple[OperatingPoint, float | None]:
+    """The point by its labels as they stand now, and the chance that one chosen so is below its target. As it was saved
+    where they are not to be had any more."""
+    stored_chance = saved.data.state.chance if saved.data.state else None
+    try:
+        config = store.scores.get_config(saved.config_id)
+        data = loading.load_evidence(store, saved.detector, sample=saved.data.samples or None, config=config)
+        if not data.rows or data.sweep.missing:
+            return saved.point, stored_chance
+        if data.digest() != saved.data.label_set_digest:
+            point = _measure_again(data, saved.point)
+            return point, chance_of(data, point)
+        return saved.point, chance_of(data, saved.point) if saved.data.state is None else stored_chance
+    except BadInput:  # the detector or the sample is gone, or cannot speak for the traffic
+        return saved.point, stored_chance
+
+
+def _measure_again(data: Evidence, point: OperatingPoint) -> OperatingPoint:
+    """The point on labels that have changed since. Its bound stays where these labels bound as loose a threshold."""
+    now = choose_point(data, Policy("manual", point.threshold))
+    guarantee = point.guarantee
+    if guarantee:
+        again = choose_point(data, parse(point.policy), strength="bounded")
+        bounded = again.feasible and bool(flags(point.threshold, again.threshold, point.flag_when))
+        guarantee = guarantee if bounded else None
+    return replace(now, policy=point.policy, feasible=point.feasible, why=point.why, guarantee=guarantee)
+
+
+def judge_live(store: Store, file: ThresholdsFile, points: Mapping[str, SavedPoint]) -> Iterator[Judged]:
+    """What is known now of the thresholds and ensembles of the live release that may flag. `points` are those it was
+    made from; of another the state is known that it was released with, and what a recheck found since."""
+    released = {judged.name: judged for judged in states_in(file)}
+    for name, entry in sorted(file.detectors.items()):
+        if entry.tier == "off":
+            continue
+        before = released.get(name)
+        if name in points:
+            yield Judged(name, state_of_saved(store, points[name]), before.reason if before else "")
+        elif before is not None:
+            yield before
+    yield from (released[name] for name, _ in file.live_ensembles if name in released)

@@ -19,9 +19,9 @@ from calibrate.types import Guarantee, Interval, OperatingPoint, PointState
 from calibrate.workflow.certification import attempts, certify
 from calibrate.workflow.detection import configurations
 from calibrate.workflow.evidence import evidence, loading, traffic
+from calibrate.workflow.releasing.known_bad import state_of_choice
 from calibrate.workflow.tuning import operating_points
 from calibrate.workflow.tuning.better_steps import BetterStep, find_better_steps
-from calibrate.workflow.tuning.point_state import state_of
 from db import Store
 
 
@@ -90,7 +90,7 @@ def run(args: Namespace) -> Answer:
         raise BadInput(f"{data.config.name}: {figures.missing(data.sweep)}")
     pool = traffic.scored_traffic(store, data) if policy.kind == "alerts" else None
     point = operating_points.choose_point(data, policy, strength=args.strength, pool=pool)
-    state, reason = state_of(data, point), args.reason.strip()
+    state, reason = state_of_choice(store, data, point), args.reason.strip()
     save = args.save and point.feasible and (not state.known_bad or bool(reason))
     if save:
         operating_points.save_point(store, data, point, state=state, reason=reason, by=user(), now=now())

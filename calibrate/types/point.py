@@ -117,6 +117,7 @@ class StateReason(StrEnum):
     WIDE = "wide"  # its precision may be nearly anything
     NO_BETTER = "no better"  # it flags clean traces as often as hallucinated ones
     WORSE_THAN_SINGLE = "worse than single"  # an ensemble that finds less than its best detector alone
+    NO_GAIN = "no gain"  # an ensemble that is not shown to find more than its best detector alone
     DISPUTED = "disputed"  # disputed labels among the flagged could turn it
     UNPROVEN = "unproven"  # measured on the labels that chose it
 

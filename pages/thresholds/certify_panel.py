@@ -15,7 +15,9 @@ from calibrate.workflow.evidence import evidence
 from db import Store
 from pages import shell
 from pages.components.text import plain
+from pages.components.verdict_box import save_anyway, verdict_box
 
+REASON = "certify_reason"
 STEPS = ("Plan", "Draw", "Label", "Certify")
 ABOUT = (
     "A threshold chosen on labels looks better on them than on new traffic. A certificate is an exact test on labels "
@@ -124,7 +126,7 @@ def _labelled(store: Store, data: evidence.Evidence, status: CertificationStatus
 
 
 def _certified(store: Store, data: evidence.Evidence, status: CertificationStatus) -> None:
-    point = certify.point_of(store, status.attempt)
+    point, state = certify.point_of(store, status.attempt), certify.state_of(store, status.attempt)
     rate, recall = point.flag_rate, point.recall
     st.caption(
         f"By {_labels(status)}, {count(point.n, 'label')}: it flags "
@@ -137,13 +139,16 @@ def _certified(store: Store, data: evidence.Evidence, status: CertificationStatu
         if status.fresh and saved_sample == status.fresh.name:
             st.markdown(":material/check: It is the saved operating point.", width="content")
             st.page_link(shell.page("release"), label="Release it", icon=":material/verified:")
-        else:
+        elif not state.known_bad:
             st.button(
                 "Save the certified point",
                 type="primary",
                 icon=":material/bookmark_add:",
                 on_click=_save(store, status),
             )
+    if state.known_bad:
+        with verdict_box(state, key="certified"):
+            save_anyway(_save(store, status), (), key=REASON, label="Save anyway")
     _walk(status)
 
 
@@ -229,7 +234,8 @@ def _finish(store: Store, status: CertificationStatus) -> Callable[[], None]:
 
 def _save(store: Store, status: CertificationStatus) -> Callable[[], None]:
     def act() -> None:
-        certify.save(store, status.attempt, by=shell.user(), now=shell.now())
+        reason = str(st.session_state.get(REASON) or "")
+        certify.save(store, status.attempt, reason=reason, by=shell.user(), now=shell.now())
         st.session_state["certify_stale"] = True
 
     return _with_error_shown(act)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import streamlit as st
 
+from calibrate.errors import BadInput
 from calibrate.report.numbers import (
     count,
     decimal_interval,
@@ -20,17 +21,21 @@ from calibrate.report.numbers import (
     signed,
 )
 from calibrate.report.sentences import ensembles as wording
+from calibrate.report.sentences.figures import lead
 from calibrate.report.tables.ensembles import KIND_WORDS, on_page
 from calibrate.stats.ensembles.combine import PASS, Kind, Recipe
 from calibrate.types import Interval
 from calibrate.workflow.tuning import ensemble as step
 from calibrate.workflow.tuning.ensemble_judging import kind_name
+from calibrate.workflow.tuning.point_state import judge_ensemble
 from db import Store
 from pages import shell
 from pages.components import charts, evidence_choice, tables
 from pages.components.text import plain, visible
+from pages.components.verdict_box import NO_REASON, save_anyway, verdict_box
 from pages.thresholds import ensemble_charts
 
+REASON = "ensemble_reason"
 ABOUT = (
     "Logistic: probabilities fitted to the labels. At least k: each detector flags an equal share. Cascade: cheap ones "
     "first, the costliest on the rest."
@@ -111,17 +116,19 @@ def show_sentence(report: step.Report) -> None:
 
 
 def show_figures(report: step.Report) -> None:
-    figures, n = report.figures, f"n = {count(report.n)}"
+    figures, n, apart = report.figures, f"n = {count(report.n)}", report.apart
+    recalled = f"Share of {count(report.positives, 'labelled hallucination')} that is flagged"
+    flagged = round((figures.flag_rate.value or 0.0) * report.n)
+    against = f"In recall, against {report.best}, on the same folds and resamples"
+    difference = "–" if apart.value is None else signed(100 * apart.value, 0)
     named = (
-        ("Recall", figures.recall, f"Share of {count(report.positives, 'labelled hallucination')} that is flagged"),
-        ("Precision", figures.precision, "Share of flags that is right"),
-        ("Difference, points", report.apart, f"In recall, against {report.best}, on the same folds and resamples"),
+        ("Recall", *lead(figures.recall, report.positives), recalled),
+        ("Precision", *lead(figures.precision, flagged), "Share of flags that is right"),
+        ("Difference, points", difference, _reach(apart), against),
     )
     places = st.columns(4)
-    for place, (name, figure, about) in zip(places, named, strict=False):
-        apart = figure is report.apart
-        value = "–" if figure.value is None else signed(100 * figure.value, 0) if apart else share(figure.value)
-        place.metric(name, value, _reach(figure, apart), delta_color="off", delta_arrow="off", help=f"{about}; {n}")
+    for place, (name, value, small, about) in zip(places, named, strict=False):
+        place.metric(name, value, small, delta_color="off", delta_arrow="off", help=f"{about}; {n}")
     area = report.auroc
     reach = decimal_interval(area.low, area.high, 2)
     value = "–" if area.value is None else decimals(area.value)
@@ -205,12 +212,21 @@ def show_tiers(report: step.Report) -> None:
 
 
 def offer_save(store: Store, report: step.Report) -> None:
-    with st.container(horizontal=True, vertical_alignment="bottom"):
-        st.text_input("Name", key="ensemble_name", placeholder="grounding", max_chars=100, width=260)
-        st.button(
-            "Save ensemble", type="primary", icon=":material/bookmark_add:", on_click=_save, args=(store, report),
-            disabled=report.signal.threshold is None,
-        )  # fmt: skip
+    """The verdict, and saving: by the primary button where nothing is known against the ensemble, else for a reason."""
+    state = judge_ensemble(wording.document(report))
+    with verdict_box(state, key="ensemble"):
+        if state.known_bad:
+            instead = f"flag with {report.best} alone, label more, or choose another budget or other members."
+            st.markdown(f"**Instead:** {plain(instead)}")
+        with st.container(horizontal=True, vertical_alignment="bottom"):
+            st.text_input("Name", key="ensemble_name", placeholder="grounding", max_chars=100, width=260)
+            if not state.known_bad:
+                st.button(
+                    "Save ensemble", type="primary", icon=":material/bookmark_add:", on_click=_save,
+                    args=(store, report), disabled=report.signal.threshold is None,
+                )  # fmt: skip
+        if state.known_bad and report.signal.threshold is not None:
+            save_anyway(_save, (store, report), key=REASON, label="Save ensemble anyway")
         if done := st.session_state.pop("ensemble_saved", None):
             st.markdown(f":material/check: {plain(done)}", width="content")
     shell.show_kept_error("ensemble_problem")
@@ -228,17 +244,20 @@ def show_saved(store: Store) -> None:
 def _save(store: Store, report: step.Report) -> None:
     """Save the ensemble. A second press saves the same one again, and the latest of a name counts."""
     name = str(st.session_state.get("ensemble_name") or "")
+    reason = str(st.session_state.get(REASON) or "").strip()
     with shell.errors_kept("ensemble_problem"):
-        step.save(store, name, wording.document(report), by=shell.user(), now=shell.now())
+        ensemble = wording.document(report)
+        if judge_ensemble(ensemble).known_bad and not reason:
+            raise BadInput(NO_REASON)
+        step.save(store, name, ensemble, reason=reason, by=shell.user(), now=shell.now())
+        st.session_state[REASON] = ""
         st.session_state["ensemble_saved"] = f"Saved: {visible(name.strip(), 100)}."
 
 
-def _reach(figure: Interval, apart: bool) -> str:
-    if figure.low is None or figure.high is None:
+def _reach(difference: Interval) -> str:
+    if difference.low is None or difference.high is None:
         return "interval unknown"
-    if apart:
-        return f"{signed(100 * figure.low, 0)} to {signed(100 * figure.high, 0)}"
-    return interval(figure.low, figure.high)
+    return f"{signed(100 * difference.low, 0)} to {signed(100 * difference.high, 0)}"
 
 
 def _percent(figure: Interval) -> str:

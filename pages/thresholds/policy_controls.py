@@ -154,6 +154,13 @@ def take_by_hand(threshold: float) -> None:
     _hand(threshold, typed=True)
 
 
+def take_rule(store: Store, data: evidence.Evidence, rule: Policy | None, strength: Strength) -> None:
+    """Let this rule (None: the one there is) choose the threshold, with this strength."""
+    setting: tune_setting.Setting = st.session_state["tune_setting"]
+    setting = replace(setting, rule=rule or setting.rule, strength=strength, by_hand=False)
+    st.session_state["tune_setting"] = tune_setting.moved(store, data, setting)
+
+
 def changed(
     setting: tune_setting.Setting, kind: Kind, strength: Strength, numbers: Mapping[Part, float]
 ) -> tune_setting.Setting:

@@ -9,23 +9,28 @@ from html import escape
 import streamlit as st
 
 from calibrate.errors import BadInput
-from calibrate.report.numbers import about, count, interval, number, share
+from calibrate.report.numbers import about, count, exact_share, number
 from calibrate.report.sentences import figures as wording
+from calibrate.report.sentences import point_state
+from calibrate.stats.choosing.policy import Policy
 from calibrate.types import Evidence, Interval, OperatingPoint, Trace
 from calibrate.workflow.evidence import evidence
 from calibrate.workflow.tuning import operating_points
+from calibrate.workflow.tuning.better_steps import BetterKind, BetterStep
 from db import Store
 from db.scores import Config, Row
 from pages import shell
 from pages.components import charts
 from pages.components.labelling import trace_card
-from pages.components.text import plain
+from pages.components.text import label, plain
+from pages.components.verdict_box import NO_REASON, save_anyway, verdict_box
 from pages.thresholds import (
     policy_controls,
     tune_setting,
 )
 
 NEAR = 3
+REASON = "tune_reason"
 CARD_HEIGHT = "18rem"
 STYLE = """<style>
 .st-key-tune-slider {padding: 0 3px 0 59px}
@@ -52,26 +57,23 @@ VERDICTS = {
 }
 
 
-def show_figures(
-    point: OperatingPoint, per_day: float | None, *, flags: float | None = None, chance: float | None = None
-) -> None:
-    """The sentence, the counts, and each figure with its interval.
+def show_figures(point: OperatingPoint, per_day: float | None, *, flags: float | None = None) -> None:
+    """The sentence, the counts, and each figure with its interval, which comes first where few labels are behind it.
 
-    `flags` a day are given where traffic was counted. `chance` is the probability that a threshold chosen like this
-    misses its target.
+    `flags` a day are given where traffic was counted.
     """
     rate = point.flag_rate.value
     estimated = None if per_day is None or rate is None else rate * per_day
     # Why a policy is not met stands above the charts already.
-    sentence = wording.sentence(replace(point, why=None), estimated if flags is None else flags, chance=chance)
+    sentence = wording.sentence(replace(point, why=None), estimated if flags is None else flags, state_apart=True)
     first, _, rest = sentence.partition(". ")
     words = [f"<p><b>{escape(first)}.</b> {escape(rest)}</p>"]
     words += [f'<p class="quiet">{escape(caution)}</p>' for caution in wording.cautions(point)]
     named = (
-        ("Precision", point.precision, "Share of flags that is right"),
-        ("Recall", point.recall, "Share of hallucinations that is flagged, end to end"),
-        ("False-positive rate", point.fpr, "Share of clean traces that is flagged"),
-        ("Flag rate", point.flag_rate, "Share of all traffic that is flagged"),
+        ("Precision", point.precision, "Share of flags that is right", point.true_positives + point.false_positives),
+        ("Recall", point.recall, "Share of hallucinations that is flagged, end to end", point.positives),
+        ("False-positive rate", point.fpr, "Share of clean traces that is flagged", point.n - point.positives),
+        ("Flag rate", point.flag_rate, "Share of all traffic that is flagged", point.n),
     )
     metrics = [_metric(*figure) for figure in named] + [_flags_a_day(point.flag_rate, per_day)]
     # One element of the page and not fourteen: it is drawn anew with every move of the threshold.
@@ -128,10 +130,8 @@ def _matrix(point: OperatingPoint) -> str:
     return f'<table class="ts-matrix"><thead><tr><th>Labels</th>{head}</tr></thead><tbody>{body}</tbody></table>'
 
 
-def _metric(name: str, figure: Interval, about: str) -> str:
-    if figure.value is None:
-        return _figure(name, "–", "unknown", about)
-    return _figure(name, share(figure.value), interval(figure.low, figure.high), about)
+def _metric(name: str, figure: Interval, about: str, n: int) -> str:
+    return _figure(name, *wording.lead(figure, n), about)
 
 
 def _flags_a_day(rate: Interval, per_day: float | None) -> str:
@@ -155,27 +155,72 @@ def save(store: Store, data: evidence.Evidence) -> None:
     A second press saves the same point again, and the latest counts.
     """
     with shell.errors_kept("tune_problem"):
-        point = tune_setting.point_of(store, data, tune_setting.setting_for(store, data))
+        setting = tune_setting.setting_for(store, data)
+        point = tune_setting.point_of(store, data, setting)
         if not point.feasible:
             raise BadInput(f"{wording.why(point)}: nothing was saved")
-        operating_points.save_point(store, data, point, by=shell.user(), now=shell.now())
-        st.session_state["tune_stale"] = True
+        state, reason = tune_setting.state_of(store, data, setting, point), st.session_state.get(REASON, "").strip()
+        if state.known_bad and not reason:
+            raise BadInput(NO_REASON)
+        operating_points.save_point(store, data, point, state=state, reason=reason, by=shell.user(), now=shell.now())
+        st.session_state.update({"tune_stale": True, REASON: ""})
         st.session_state["tune_saved"] = f"Saved: {point.detector} flags at {tune_setting.limit_of(point)}."
 
 
-def offer_save(store: Store, data: evidence.Evidence, point: OperatingPoint) -> None:
-    with st.container(horizontal=True, vertical_alignment="center"):
-        st.button(
-            "Save as operating point",
-            type="primary",
-            icon=":material/bookmark_add:",
-            on_click=save,
-            args=(store, data),
-            disabled=not point.feasible,
-        )
-        if not point.feasible:
-            st.button("Take the nearest by hand", on_click=policy_controls.take_by_hand, args=(point.threshold,))
-        if done := st.session_state.pop("tune_saved", None):
-            st.markdown(f":material/check: {plain(done)}", width="content")
-            st.page_link(shell.page("release"), label="Release it", icon=":material/verified:")
+def offer_save(store: Store, data: evidence.Evidence, setting: tune_setting.Setting, point: OperatingPoint) -> None:
+    """The verdict with its way on: saving where nothing is known against the point, else what to do instead."""
+    state = tune_setting.state_of(store, data, setting, point)
+    with verdict_box(state, key="tune"):
+        if state.known_bad:
+            _offer_better(store, data, tune_setting.better_steps(store, data, setting, point, state))
+        with st.container(horizontal=True, vertical_alignment="center"):
+            if not state.known_bad:
+                st.button(
+                    "Save as operating point",
+                    type="primary",
+                    icon=":material/bookmark_add:",
+                    on_click=save,
+                    args=(store, data),
+                )
+            if not point.feasible:
+                st.button("Take the nearest by hand", on_click=policy_controls.take_by_hand, args=(point.threshold,))
+            if done := st.session_state.pop("tune_saved", None):
+                st.markdown(f":material/check: {plain(done)}", width="content")
+                st.page_link(shell.page("release"), label="Release it", icon=":material/verified:")
+        if state.known_bad and point.feasible:
+            save_anyway(save, (store, data), key=REASON, label="Save anyway")
     shell.show_kept_error("tune_problem")
+
+
+def _offer_better(store: Store, data: evidence.Evidence, steps: Sequence[BetterStep]) -> None:
+    """The best step with its button; the others in one line below."""
+    if not steps:
+        return
+    best, *others = steps
+    with st.container(horizontal=True, vertical_alignment="center"):
+        st.markdown(f"**Instead:** {plain(point_state.better(best))}", width="content")
+        _take(store, data, best)
+    if others:
+        st.caption(f"Or: {plain(' '.join(point_state.better(step) for step in others))}")
+
+
+def _take(store: Store, data: evidence.Evidence, step: BetterStep) -> None:
+    """The button that takes a step, or the link to where it is done."""
+    if step.kind == BetterKind.LOWER_TARGET and step.target is not None:
+        words = f"Take {exact_share(step.target)}, bounded"
+        if st.button(words, type="primary", icon=":material/south:", key="tune_better"):
+            policy_controls.take_rule(store, data, Policy("precision", step.target), "bounded")
+            st.rerun()
+    elif step.kind == BetterKind.OTHER_DETECTOR and step.other:
+        if st.button(f"Look at {label(step.other.detector)}", icon=":material/swap_horiz:", key="tune_better"):
+            st.query_params["detector"] = step.other.detector
+            st.query_params.pop("threshold", None)
+            st.rerun()
+    elif step.kind == BetterKind.CERTIFY:
+        if st.button("Certify", icon=":material/verified:", key="tune_better"):
+            policy_controls.take_rule(store, data, None, "certified")
+            st.rerun()
+    else:
+        settle = step.kind == BetterKind.SETTLE
+        name, words = ("agreement", "Settle them") if settle else ("label", "Label more")
+        st.page_link(shell.page(name), label=words, icon=":material/check_box:")

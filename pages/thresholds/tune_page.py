@@ -32,13 +32,12 @@ def explore(store: Store, data: evidence.Evidence, per_day: float | None, drawn:
         tune_setting.address(setting)
         point = tune_setting.point_of(store, data, setting)
         tune_charts.show_threshold(data, setting, point)
-        flags, chance = tune_setting.flags_a_day(store, data, setting, point), tune_setting.chance(data, setting, point)
-        tune_figures.show_figures(point, per_day, flags=flags, chance=chance)
+        if setting.strength_in_force != "certified":
+            tune_figures.offer_save(store, data, setting, point)
+        tune_figures.show_figures(point, per_day, flags=tune_setting.flags_a_day(store, data, setting, point))
         if setting.policy.kind == "elbow":
             elbow = tune_setting.once(data, "elbow", lambda: operating_points.bootstrap_elbow(data))
             st.caption(plain(wording.elbow(elbow)))
-        if setting.strength_in_force != "certified":
-            tune_figures.offer_save(store, data, point)
         if setting.strength_in_force == "certified" or certify_panel.under_way(store, data):
             certify_panel.show(store, data, target=setting.rule.value if setting.rule.kind == "precision" else None)
         tune_figures.show_nearby(store, data, point)

@@ -15,15 +15,18 @@ from calibrate.report.numbers import limit, number
 from calibrate.stats.choosing.chance_below_target import chance_below
 from calibrate.stats.choosing.policy import Policy, parse
 from calibrate.stats.choosing.pool import Pool
-from calibrate.types import OperatingPoint, Strength
+from calibrate.types import OperatingPoint, PointState, Strength
 from calibrate.workflow.certification import attempts, certify
+from calibrate.workflow.detection import configurations
 from calibrate.workflow.evidence import evidence
 from calibrate.workflow.evidence.traffic import scored_traffic
+from calibrate.workflow.releasing import known_bad
 from calibrate.workflow.tuning import operating_points
+from calibrate.workflow.tuning.better_steps import BetterStep, find_better_steps
 from db import Store
 from db.scores import Config
 from pages import shell
-from pages.components.evidence_choice import SampleNames, sample_names
+from pages.components.evidence_choice import SampleNames, evidence_of, sample_names
 from pages.components.text import plain
 
 T = TypeVar("T")
@@ -176,6 +179,25 @@ def chance(data: evidence.Evidence, setting: Setting, point: OperatingPoint) -> 
         return None
     policy = setting.policy
     return once(data, ("chance", policy), lambda: chance_below(data.sweep, policy, rng=np.random.default_rng(0)))
+
+
+def state_of(store: Store, data: evidence.Evidence, setting: Setting, point: OperatingPoint) -> PointState:
+    """What is known against the point, by these labels and by rechecks of its threshold."""
+    return known_bad.state_of_choice(store, data, point, chance=chance(data, setting, point))
+
+
+def better_steps(
+    store: Store, data: evidence.Evidence, setting: Setting, point: OperatingPoint, state: PointState
+) -> tuple[BetterStep, ...]:
+    """What to do instead of releasing a point that is known to be bad, the best step first."""
+    names = sample_names(data.sample)
+
+    def find() -> tuple[BetterStep, ...]:
+        runs = configurations.configs_by_detector(store)
+        others = (evidence_of(store, configs[-1], names) for name, configs in runs.items() if name != data.config.name)
+        return find_better_steps(data, setting.policy, point, state, others)
+
+    return once(data, ("better", setting.policy, setting.strength_in_force, state), find)
 
 
 def traffic(store: Store, data: evidence.Evidence) -> Pool:

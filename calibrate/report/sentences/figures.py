@@ -16,17 +16,25 @@ from calibrate.types import Interval, OperatingPoint, UnmetReason
 
 # Below about this many hallucinated labels one label more or less moves every figure.
 FEW_POSITIVES = 10
+# Below so many labels the interval says more than the figure: a 95% interval of 15 of 30 is 33 points wide.
+FEW_LABELS = 30
 # What simulation found, where no chance was worked out for the labels at hand: 29 to 54% over all its cells.
 FREQUENCY = "about as often as not"
 
 
 def sentence(
-    point: OperatingPoint, flags_per_day: float | None = None, *, chance: float | None = None, drawn: str = "for it"
+    point: OperatingPoint,
+    flags_per_day: float | None = None,
+    *,
+    chance: float | None = None,
+    drawn: str = "for it",
+    state_apart: bool = False,
 ) -> str:
     """Say what the point does and how well that is known, by its strength.
 
     `flags_per_day` is what it would flag a day, if that is known. `chance` is `chance_below` of a measured precision
-    policy. `drawn` says when the labels of a certificate were drawn, like "this week".
+    policy. `drawn` says when the labels of a certificate were drawn, like "this week". With `state_apart` the chance
+    stands beside it, in the sentence of the point's state.
     "Flags 3.1% of traffic, about 260 a day. Of what it flags, 71% was hallucinated (95% interval 58–81%, 84 labels)..."
     """
     # A policy that no threshold meets is never passed over in silence.
@@ -36,9 +44,21 @@ def sentence(
         _flags(point, flags_per_day),
         _precision(point, drawn),
         _recall(point),
-        _certainty(point, chance),
+        _certainty(point, chance, state_apart=state_apart),
     ]
     return " ".join(part for part in parts if part)
+
+
+def lead(figure: Interval, n: int) -> tuple[str, str]:
+    """Write a share and its interval, that first which a reader should believe: below FEW_LABELS the interval.
+
+    About `n` labels are behind the figure: ("81%", "74–87%"), or of six ("11–100%", "83% measured").
+    """
+    if figure.value is None:
+        return "–", "unknown"
+    if n < FEW_LABELS and figure.low is not None and figure.high is not None:
+        return interval(figure), f"{share(figure.value)} measured"
+    return share(figure.value), interval(figure)
 
 
 def capitalised(text: str) -> str:
@@ -236,7 +256,7 @@ def _recall(point: OperatingPoint) -> str:
     return f"It finds {roughly}{recall} of all hallucinations ({labels})."
 
 
-def _certainty(point: OperatingPoint, chance: float | None) -> str:
+def _certainty(point: OperatingPoint, chance: float | None, *, state_apart: bool) -> str:
     if not point.n or point.guarantee:
         return ""
     if point.policy.startswith("manual"):
@@ -244,7 +264,7 @@ def _certainty(point: OperatingPoint, chance: float | None) -> str:
     worse = ": expect it to do somewhat worse on new traffic" if point.feasible else ""
     basis = f"Measured on the same {count(point.n, 'label')} that chose it, not certified{worse}."
     kind, _, target = point.policy.partition(">=")
-    if kind != "precision" or not point.feasible:
+    if kind != "precision" or not point.feasible or state_apart:
         return basis
     often = FREQUENCY if chance is None else f"in {chance_words(chance)} of cases"
     return f"{basis} Thresholds chosen so on labels like these are truly below {exact_share(float(target))} {often}."

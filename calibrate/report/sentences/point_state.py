@@ -45,8 +45,8 @@ def better(step: BetterStep) -> str:
         return f"A precision of {exact_share(step.target or 0.0)} would hold, by a lower bound on these labels."
     if step.kind == BetterKind.OTHER_DETECTOR and step.other:
         recall = step.other.recall
-        found = estimate(recall.value, recall.low, recall.high)
-        return f"{step.other.detector} does better by the same policy: it finds {found} of hallucinations."
+        recalled = estimate(recall.value, recall.low, recall.high)
+        return f"{step.other.detector} does better by the same policy: it finds {recalled} of hallucinations."
     if step.kind == BetterKind.MORE_LABELS:
         return f"About {about(step.labels or 0)} more labels would tell."
     return "Certify it on fresh labels."
@@ -66,6 +66,8 @@ def _lowered(text: str) -> str:
 
 
 def _holds(state: PointState) -> str:
+    if not state.flagged:
+        return "It finds more than its best detector alone, beyond the interval of the difference."
     if state.target is None:
         return f"It flags hallucinated traces more often than clean ones ({_flagged(state)})."
     if state.chance is None:
@@ -82,7 +84,7 @@ def _overturned(state: PointState) -> str:
 
 
 def _unmet(state: PointState) -> str:
-    return "No threshold meets its policy."
+    return "No threshold meets the policy; this is the nearest."
 
 
 def _finds_nothing(state: PointState) -> str:
@@ -105,7 +107,8 @@ def _few(state: PointState) -> str:
 
 
 def _wide(state: PointState) -> str:
-    return f"Its precision may be nearly anything, {_interval(state)}: {_flagged(state)}."
+    counted = f": {_flagged(state)}" if state.flagged else ""
+    return f"Its precision may be nearly anything, {_interval(state)}{counted}."
 
 
 def _no_better(state: PointState) -> str:
@@ -114,6 +117,10 @@ def _no_better(state: PointState) -> str:
 
 def _worse_than_single(state: PointState) -> str:
     return "It finds less than its best detector alone, beyond the interval of the difference."
+
+
+def _no_gain(state: PointState) -> str:
+    return "It is not shown to find more than its best detector alone."
 
 
 def _disputed(state: PointState) -> str:
@@ -141,6 +148,7 @@ _SENTENCES = {
     StateReason.WIDE: _wide,
     StateReason.NO_BETTER: _no_better,
     StateReason.WORSE_THAN_SINGLE: _worse_than_single,
+    StateReason.NO_GAIN: _no_gain,
     StateReason.DISPUTED: _disputed,
     StateReason.UNPROVEN: _unproven,
 }

@@ -19,7 +19,7 @@ from calibrate.workflow.certification.attempts import overturned
 from calibrate.workflow.evidence import loading
 from calibrate.workflow.evidence.evidence import Evidence
 from calibrate.workflow.tuning.operating_points import choose_point
-from calibrate.workflow.tuning.point_state import Counted, chance_of, judge_point
+from calibrate.workflow.tuning.point_state import Counted, chance_of, count_disputed, judge_point
 from db import Store
 from db.points import SavedPoint
 
@@ -36,17 +36,32 @@ class Judged:
     reason: str
 
 
+def state_of_choice(store: Store, data: Evidence, point: OperatingPoint, *, chance: float | None = None) -> PointState:
+    """What is known now of a point chosen on these labels, and of its threshold. `chance`: `chance_of` the point, where
+    the caller has it."""
+    return judge_point(
+        point,
+        chance=chance_of(data, point) if chance is None else chance,
+        disputed=count_disputed(data, point),
+        fell=fell_in_recheck(store, data.config.name, data.config.id, point.threshold),
+    )
+
+
 def state_of_saved(store: Store, saved: SavedPoint) -> PointState:
     """What is known of a saved point now."""
     guarantee, certified = saved.point.guarantee, saved.point.strength == "certified"
-    change = overturned(store, saved.detector, guarantee) if guarantee and certified else None
-    point, chance = (saved.point, None) if certified else _measure_now(store, saved)
-    return judge_point(
-        point,
-        chance=chance,
-        fell=fell_in_recheck(store, saved.detector, saved.config_id, saved.point.threshold),
-        overturned=Counted(change.guarantee.labels, change.hallucinated) if change else None,
-    )
+    fell = fell_in_recheck(store, saved.detector, saved.config_id, saved.point.threshold)
+    if certified:
+        change = overturned(store, saved.detector, guarantee) if guarantee else None
+        counted = Counted(change.guarantee.labels, change.hallucinated) if change else None
+        return judge_point(saved.point, fell=fell, overturned=counted)
+    stored = saved.data.state.chance if saved.data.state else None
+    data = _load_labels(store, saved)
+    if data is None:
+        return judge_point(saved.point, chance=stored, fell=fell)
+    changed = data.digest() != saved.data.label_set_digest
+    point = _measure_again(data, saved.point) if changed else saved.point
+    return state_of_choice(store, data, point, chance=None if changed else stored)
 
 
 def reason_for(saved: SavedPoint, state: PointState) -> str:
@@ -86,13 +101,13 @@ def hold(file: ThresholdsFile) -> None:
     """Raises BadInput where a release would bring out what is known to be bad, without a reason."""
     refused = [judged for judged in states_in(file) if judged.state.known_bad and not judged.reason]
     if refused:
-        known = "; ".join(
-            f"{judged.name} is known to be bad ({judged.state.why}: {judged.state.hits:,} of {judged.state.flagged:,} "
-            "flagged labels are hallucinated)"
-            for judged in refused
-        )
         raise BadInput(
-            f"{known}. Choose another threshold, put it into tier off, or say why it shall go out: `--reason TEXT`"
+            "; ".join(
+                f"{judged.name} is known to be bad ({judged.state.why}: {judged.state.hits:,} of "
+                f"{judged.state.flagged:,} flagged labels are hallucinated)"
+                for judged in refused
+            )
+            + ". Choose another, put it into tier off, or say why it shall go out: `--reason TEXT`"
         )
 
 
@@ -106,21 +121,14 @@ def _read_state(name: str, extra: Mapping[str, Any]) -> Judged | None:
     return Judged(name, state, str(document.get(REASON, "")) if isinstance(document, Mapping) else "")
 
 
-def _measure_now(store: Store, saved: SavedPoint) -> tuple[OperatingPoint, float | None]:
-    """The point by its labels as they stand now, and the chance that one chosen so is below its target. As it was saved
-    where they are not to be had any more."""
-    stored_chance = saved.data.state.chance if saved.data.state else None
+def _load_labels(store: Store, saved: SavedPoint) -> Evidence | None:
+    """The labels that a point was chosen on, as they stand now; None where they are not to be had any more."""
     try:
         config = store.scores.get_config(saved.config_id)
         data = loading.load_evidence(store, saved.detector, sample=saved.data.samples or None, config=config)
-        if not data.rows or data.sweep.missing:
-            return saved.point, stored_chance
-        if data.digest() != saved.data.label_set_digest:
-            point = _measure_again(data, saved.point)
-            return point, chance_of(data, point)
-        return saved.point, chance_of(data, saved.point) if saved.data.state is None else stored_chance
+        return None if not data.rows or data.sweep.missing else data
     except BadInput:  # the detector or the sample is gone, or cannot speak for the traffic
-        return saved.point, stored_chance
+        return None
 
 
 def _measure_again(data: Evidence, point: OperatingPoint) -> OperatingPoint:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from calibrate.orientation import flags
 from calibrate.stats.choosing.chance_below_target import chance_below
 from calibrate.stats.choosing.policy import Policy, parse
 from calibrate.types import Ensemble, Interval, OperatingPoint, PointState, PointVerdict, StateReason
@@ -33,8 +34,14 @@ class Counted:
 
 
 def state_of(data: Evidence, point: OperatingPoint) -> PointState:
-    """The state of a point chosen on these labels, by these labels."""
-    return judge_point(point, chance=chance_of(data, point))
+    """The state of a point chosen on these labels, by these labels alone."""
+    return judge_point(point, chance=chance_of(data, point), disputed=count_disputed(data, point))
+
+
+def count_disputed(data: Evidence, point: OperatingPoint) -> int:
+    """How many labels that the point flags are disputed, and so in none of its figures."""
+    disputed = [row.value for row in data.undecided if row.gold == "disputed" and row.value is not None]
+    return sum(bool(flags(value, point.threshold, point.flag_when)) for value in disputed)
 
 
 def chance_of(data: Evidence, point: OperatingPoint) -> float | None:
@@ -86,23 +93,19 @@ def judge_point(
 
 def judge_ensemble(ensemble: Ensemble) -> PointState:
     """Judge an ensemble by its figures, which are out of fold. It holds where it is shown to find more than the best
-    single detector."""
-    figures = ensemble.figures
-    flagged = round((figures.flag_rate.value or 0.0) * ensemble.data.n)
-    hits = round((figures.precision.value or 0.0) * flagged)
-    why: StateReason | None = None
-    if not figures.recall.value:
-        why = StateReason.FINDS_NOTHING
-    elif flagged < FEWEST:
-        why = StateReason.FEW_FLAGGED
-    elif _spans(figures.precision):
-        why = StateReason.WIDE
-    elif ensemble.difference.high is not None and ensemble.difference.high < 0:
-        why = StateReason.WORSE_THAN_SINGLE
-    verdict = PointVerdict.DO_NOT_RELEASE if why else PointVerdict.HOLDS
-    if why is None and not (ensemble.difference.low is not None and ensemble.difference.low > 0):
-        verdict, why = PointVerdict.NOT_SHOWN, StateReason.UNPROVEN
-    return PointState(verdict, why, figure=figures.precision, flagged=flagged, hits=hits)
+    single detector. How many labels it flags is another number in every fold, and is left out."""
+    figures, difference = ensemble.figures, ensemble.difference
+    faults = {
+        StateReason.FINDS_NOTHING: not figures.recall.value,
+        StateReason.WIDE: _spans(figures.precision),
+        StateReason.WORSE_THAN_SINGLE: difference.high is not None and difference.high < 0,
+    }
+    why = next((why for why, present in faults.items() if present), None)
+    if why is not None:
+        return PointState(PointVerdict.DO_NOT_RELEASE, why, figure=figures.precision)
+    if difference.low is None or difference.low <= 0:
+        return PointState(PointVerdict.NOT_SHOWN, StateReason.NO_GAIN, figure=figures.precision)
+    return PointState(PointVerdict.HOLDS, figure=figures.precision)
 
 
 def _find_fault(

@@ -65,8 +65,8 @@ class Weekly:
     report: Report | None
     upgraded: tuple[str, ...]
     unlabelled: int
-    known_bad: tuple[Judged, ...]
-    disputes: int
+    known_bad: tuple[Judged, ...] = ()
+    disputes: int = 0
 
     @property
     def steps(self) -> tuple[Step, ...]:

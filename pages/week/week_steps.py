@@ -89,7 +89,7 @@ def next_of(state: Week) -> Next:
         return Next(f"{disputed}: they are in no figure until they are settled.", "Settle disputes", "agreement")
     if state.next == "check":
         names = listed(state.checks_due)
-        sentence = f"{plain(names, 120)}: nobody has looked at its precision for four weeks, or a recheck is under way."
+        sentence = f"{plain(names, 120)}: a recheck is under way, or nobody has looked at the precision for four weeks."
         return Next(sentence, "Recheck", "recheck")
     if state.next == "done" and state.release is not None:
         return Next(f"Nothing to do until Monday: v{state.release.version} is out.", "Look at the traces", "traces")
@@ -123,14 +123,9 @@ def next_of(state: Week) -> Next:
 def _fix(state: Week) -> Next:
     """The first live threshold that is known to be bad. What a recheck has shown is chosen again on newer labels."""
     worst, *others = state.known_bad
-    more = (
-        f" {count(len(others), 'more live threshold is', 'more live thresholds are')} known to be bad."
-        if others
-        else ""
-    )
-    sentence = (
-        f"**{plain(worst.name, 60)} is live and is known to be bad.** {plain(point_state.sentence(worst.state), 300)}"
-    )
+    more = f" And {count(len(others), 'more')}." if others else ""
+    why = plain(point_state.sentence(worst.state), 300)
+    sentence = f"**{plain(worst.name, 60)} is live and is known to be bad.** {why}"
     if worst.state.why == StateReason.RECHECK_FELL:
         return Next(f"{sentence}{more}", "Recalibrate", "recalibrate")
     return Next(f"{sentence}{more}", "Choose another threshold", "tune", {"detector": worst.name})

@@ -46,10 +46,10 @@ class Week:
     saved_points: tuple[str, ...]
     release: Release | None
     unknown_models: tuple[UnknownModel, ...]
-    live: tuple[Judged, ...]
-    disputes: int
-    checks_due: tuple[str, ...]
     steps: tuple[Step, ...] = ("import",)
+    live: tuple[Judged, ...] = ()
+    disputes: int = 0
+    checks_due: tuple[str, ...] = ()
 
     @property
     def next(self) -> Step:

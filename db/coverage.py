@@ -65,14 +65,17 @@ class Coverage(Aggregate):
             tallies[config] = Tally(max(before.last, at), before.counts)
         return tallies
 
-    def lacking(self, config_id: int, *, sample_id: int | None = None, labelled: bool = False) -> Sequence[int]:
+    def lacking(
+        self, config_id: int, *, sample_id: int | None = None, labelled: bool = False, failed: bool = False
+    ) -> Sequence[int]:
         """The keys, in order, of the members of a sample, of the labelled traces, or of all, that the configuration has
-        no score of; a failure is none."""
+        no score of; a failure is none. With `failed`, only those on which it failed."""
         contents = _contents(sample_id, labelled).subquery()
-        scored = select(ScoreRow.content_hash).where(ScoreRow.config_id == config_id, ScoreRow.status != "failed")
-        return self._scalars(
-            select(contents.c.id).where(contents.c.content_hash.not_in(scored)).order_by(contents.c.id)
-        )
+        kept = ScoreRow.status == "failed" if failed else ScoreRow.status != "failed"
+        stored = select(ScoreRow.content_hash).where(ScoreRow.config_id == config_id, kept)
+        content = contents.c.content_hash
+        picked = content.in_(stored) if failed else content.not_in(stored)
+        return self._scalars(select(contents.c.id).where(picked).order_by(contents.c.id))
 
     def count(self, config_id: int, where: TraceFilter, *, random: bool = False) -> int:
         """How many matching traces the configuration was run on, refusals left out; with `random`, of those that are in

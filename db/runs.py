@@ -13,13 +13,18 @@ from sqlalchemy import select, update
 from db.engine import MOST, Aggregate, insert_row
 from db.tables import RunRow, table
 
-RunStatus = Literal["queued", "running", "done", "stopped", "failed"]
+RunStatus = Literal["queued", "running", "done", "incomplete", "stopped", "failed"]
+ENDED: tuple[RunStatus, ...] = (
+    "done",
+    "incomplete",
+)  # it went over all its traces; incomplete: a detector failed on each
 STALE = timedelta(seconds=120)  # a running run whose worker has not been heard of for so long is free again
 
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """A run of detectors over traces. `counts` is {detector: {scored, abstained, failed, reused, seconds, why}}."""
+    """A run of detectors over traces. `counts` is {detector: {scored, abstained, failed, reused, seconds, why, …}}.
+    It is incomplete where a detector failed on every trace."""
 
     id: int
     status: RunStatus
@@ -50,7 +55,7 @@ class Runs(Aggregate):
         options: Mapping[str, Any] | None = None,
         now: datetime,
     ) -> Run:
-        """`options`: {"budget": US dollars the run may spend}."""
+        """`options`: {"budget": US dollars the run may spend, "again": "failed" for only what failed before}."""
         row = {
             "status": "queued",
             "detectors": [dict(d) for d in detectors],

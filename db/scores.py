@@ -108,6 +108,15 @@ class Scores(Aggregate):
             for content, value, reason, status in self._rows(query.where(ScoreRow.content_hash.in_(batch)))
         }
 
+    def failed(self, config_id: int, hashes: Sequence[str]) -> set[str]:
+        """Those of the contents on which this configuration failed."""
+        query = select(ScoreRow.content_hash).where(ScoreRow.config_id == config_id, ScoreRow.status == "failed")
+        return {
+            content
+            for batch in batches(hashes, 900)
+            for content in self._scalars(query.where(ScoreRow.content_hash.in_(batch)))
+        }
+
     def save(self, config_id: int, scores: Sequence[tuple[str, Score]], *, now: datetime) -> None:
         """Stores (content hash, score) pairs in one transaction; a newer score of the same content replaces."""
         rows = {

@@ -64,7 +64,8 @@ class Replies(Aggregate):
     def put(self, key: str, model: str, reply: Mapping[str, Any]) -> None:
         row = {"key": key, "model": model, "reply": dict(reply), "replied_at": datetime.now(UTC)}
         with self._writing() as connection:
-            connection.execute(upsert(connection, ReplyRow), [row])
+            # What was kept under the key could not be read, or it would not have been asked again.
+            connection.execute(upsert(connection, ReplyRow, replacing=("model", "reply", "replied_at")), [row])
 
 
 class Drawn(Aggregate):

@@ -17,8 +17,10 @@ from calibrate.detectors.base import Detector
 from calibrate.errors import TouchstoneError
 from calibrate.report import numbers
 from calibrate.report.numbers import count
+from calibrate.report.sentences import detection as sentences
 from calibrate.workflow.detection import detect as step
 from calibrate.workflow.detection import detectors as about
+from calibrate.workflow.detection.outcomes import failed_everywhere, failures
 from db import Store
 from db.runs import Run
 
@@ -27,7 +29,7 @@ MOST_REASONS = 3  # on a terminal; --json has all
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What a run did with one detector."""
+    """What a run did with one detector. `failed_on_all`: it failed, and no trace of the scope has a score of it."""
 
     scored: int
     abstained: int
@@ -37,6 +39,7 @@ class Outcome:
     seconds: float
     why: Mapping[str, int]
     usage: Mapping[str, Any]
+    failed_on_all: bool
 
     @classmethod
     def of(cls, tally: Mapping[str, Any]) -> Outcome:
@@ -50,13 +53,19 @@ class Outcome:
             seconds=tally.get("seconds", 0),
             why=tally.get("why", {}),
             usage=tally.get("usage", {}),
+            failed_on_all=failed_everywhere(tally),
         )
 
 
 @dataclass(frozen=True, slots=True)
 class DetectDocument:
+    """A run. `status` is done, incomplete (a detector failed on every trace), or else it did not go to its end;
+    `retry` is the command that runs again what failed."""
+
     run: int
+    status: str
     detectors: Mapping[str, Outcome]
+    retry: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,30 +94,33 @@ def run(args: Namespace) -> Answer:
     labelled = args.labelled or (args.sample is None and not args.everything)
     scope = step.scope_of(sample=args.sample, labelled=labelled, everything=args.everything)
     params = parse_pairs(args.param, "--param")
-    detectors = step.chosen_of(args.detectors, params)
+    detectors, again = step.chosen_of(args.detectors, params), args.again == "failed"
     if any(about.asks_chat(detector) for detector in detectors):
         settings.chat()  # raises for a setting that is wrong; without an endpoint the other detectors still run
     if args.estimate:
-        return _estimate(store, detectors, scope)
-    queued = step.queue(store, args.detectors, scope, params=params, budget=args.budget)
+        return _estimate(store, detectors, scope, again=again)
+    queued = step.queue(store, args.detectors, scope, params=params, budget=args.budget, again=again)
     with progress(args, "scoring", "score") as advance:
         finished = step.work(store, run_id=queued.id, on_progress=advance)
     if finished is None:
-        return Answer(DetectDocument(queued.id, {}), f"run {queued.id} was taken by a worker that was waiting")
-    return _report(finished)
+        return Answer(
+            DetectDocument(queued.id, queued.status, {}, None),
+            f"run {queued.id} was taken by a worker that was waiting",
+        )
+    return _report(finished, args.param)
 
 
-def _estimate(store: Store, detectors: Sequence[Detector], scope: Mapping[str, Any]) -> Answer:
+def _estimate(store: Store, detectors: Sequence[Detector], scope: Mapping[str, Any], *, again: bool) -> Answer:
     """Say what the run would take, without running it."""
-    plans = {detector.name: _plan(store, detector, scope) for detector in detectors}
+    plans = {detector.name: _plan(store, detector, scope, again=again) for detector in detectors}
     head = ("detector", "traces", "time", "requests", "answered already", "tokens in", "tokens out", "cost at most", "")
     rows = [head, *(_plan_row(name, plan) for name, plan in plans.items())]
     text = f"{table(rows, right=range(1, 8))}\nNothing was scored and nothing sent."
     return Answer(EstimateDocument(plans), text)
 
 
-def _plan(store: Store, detector: Detector, scope: Mapping[str, Any]) -> PlanDocument:
-    plan = about.plan(store, detector, scope, about.coverage(store, detector, scope))
+def _plan(store: Store, detector: Detector, scope: Mapping[str, Any], *, again: bool) -> PlanDocument:
+    plan = about.plan(store, detector, scope, about.coverage(store, detector, scope), again=again)
     estimate = plan.estimate or Estimate(0, 0, 0, 0, None)
     return PlanDocument(
         traces=plan.traces,
@@ -136,7 +148,7 @@ def _plan_row(name: str, plan: PlanDocument) -> tuple[str, ...]:
     )
 
 
-def _report(run: Run) -> Answer:
+def _report(run: Run, params: Sequence[str]) -> Answer:
     if run.status == "failed":
         raise TouchstoneError(f"run {run.id} failed: {run.error}")
     outcomes = {name: Outcome.of(tally) for name, tally in run.counts.items()}
@@ -147,8 +159,12 @@ def _report(run: Run) -> Answer:
         rows.append((name, *map(count, amounts), numbers.decimals(outcome.seconds, 1), why))
     state = "" if run.status == "done" else f" ({run.status})"
     lines = [f"run {run.id}{state}", table(rows, right=range(1, 7)), *_spent(outcomes)]
-    broken = any(outcome.failed and not outcome.scored + outcome.reused for outcome in outcomes.values())
-    return Answer(DetectDocument(run.id, outcomes), "\n".join(lines), exit_code=1 if broken else 0)
+    broken = failures(run)
+    retry = sentences.retry(broken, run.scope, params) if broken else None
+    if retry is not None:
+        lines += [*map(sentences.failed, broken), f"Mend that, then run `{retry}`."]
+    document = DetectDocument(run.id, run.status, outcomes, retry)
+    return Answer(document, "\n".join(lines), exit_code=1 if broken else 0)
 
 
 def _spent(outcomes: Mapping[str, Outcome]) -> Iterator[str]:

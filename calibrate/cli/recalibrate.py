@@ -27,6 +27,7 @@ from calibrate.workflow.upgrade import planning
 from calibrate.workflow.upgrade import recalibrate as step
 from db import Store
 from db.releases import Release
+from db.runs import ENDED
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +128,7 @@ def _carry_out(args: Namespace, store: Store, run_id: int) -> None:
         done = detect.work(store, run_id=run_id, on_progress=advance) or store.runs.get(run_id)
     if done.status == "failed":
         raise TouchstoneError(f"run {done.id} failed: {done.error}")
-    if done.status != "done":
+    if done.status not in ENDED:
         raise BadInput(f"run {done.id}, which scores the labels, is {done.status}: recalibrate when it is done")
 
 

@@ -37,9 +37,11 @@ def run(args: Namespace) -> Answer:
         while (finished := step.work(store, run_id=args.run, on_progress=advance)) is not None:
             runs.append(RunDocument(finished.id, finished.status))
     text = f"{count(len(runs), 'run')} carried out"
+    if broken := [run for run in runs if run.status in ("failed", "incomplete")]:
+        text += "; " + ", ".join(f"run {run.run} {run.status}" for run in broken)
     if named is not None and not runs:
         text += f": run {named.id} does not wait, it is {named.status}"
-    return Answer(WorkerDocument(runs), text)
+    return Answer(WorkerDocument(runs), text, exit_code=1 if broken else 0)
 
 
 def _find_run(store: Store, run_id: int) -> Run:

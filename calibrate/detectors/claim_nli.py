@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal
 
 from calibrate.backends.chat import Reply, Request
-from calibrate.backends.chat.prompts import Prompt, clean, render
+from calibrate.backends.chat.prompts import clean, render
 from calibrate.backends.embedding import PACKAGED, Claim, Embedder, Shortlist, cut, embedder, shortlist
 from calibrate.backends.nli import DEFAULT, ENTAILMENT, nli
 from calibrate.backends.text.segments import Part, words
@@ -20,6 +20,7 @@ from calibrate.detectors.shared.judging import (
     explain_too_long,
     prompt_texts,
     read_reply,
+    readable,
     require_complete,
 )
 from calibrate.detectors.shared.nli import Cutter
@@ -98,8 +99,13 @@ class ClaimNli(ChatDetector):
         if why := self._explain_unfit(trace):
             return abstained(trace, why)
         parts, prompt = answer_sentences(trace), render(self.prompt, _places(trace))
-        request = Request(prompt.messages, min(8_192, 200 + 100 * len(parts)))
-        return Case((request,), lambda replies: self._default(trace, parts, prompt, replies[0]))
+
+        def read(reply: Reply) -> list[str]:
+            # A good list may use the answer's own words, so only the prompt's wording and fence count as echoes.
+            return read_reply(reply, prompt, require_complete(reply, items), quotes=True)
+
+        request = Request(prompt.messages, min(8_192, 200 + 100 * len(parts)), readable=readable(read))
+        return Case((request,), lambda replies: self._default(trace, parts, read(replies[0])))
 
     def plan_plain(self, trace: Trace) -> Case | Score:
         if why := self._explain_unfit(trace):
@@ -114,9 +120,7 @@ class ClaimNli(ChatDetector):
             else "no sentence in the answer"
         )
 
-    def _default(self, trace: Trace, parts: Sequence[Part], prompt: Prompt, reply: Reply) -> Score:
-        # A good list may use the answer's own words, so only the prompt's wording and fence count as echoes.
-        claims = read_reply(reply, prompt, require_complete(reply, items), quotes=True)
+    def _default(self, trace: Trace, parts: Sequence[Part], claims: list[str]) -> Score:
         remark = []
         if not claims:
             if not self.sentence_fallback:

@@ -21,6 +21,7 @@ from calibrate.detectors.shared.judging import (
     plain_case,
     prompt_texts,
     read_reply,
+    readable,
     require_complete,
 )
 from calibrate.detectors.shared.replies import Rating, rating
@@ -77,7 +78,7 @@ class JudgeScore(ChatDetector):
         def read(replies: Sequence[Reply]) -> Score:
             return self._score(trace, parts, [_read_rating(*pair) for pair in zip(replies, rendered, strict=True)])
 
-        return Case(tuple(Request(prompt.messages, 120, schema=SCHEMA) for prompt in rendered), read)
+        return Case(tuple(map(_request, rendered)), read)
 
     def _score(self, trace: Trace, parts: Sequence[tuple[int, int]], ratings: Sequence[Rating]) -> Score:
         values = [rating.value for rating in ratings]
@@ -95,6 +96,10 @@ class JudgeScore(ChatDetector):
             f"Context: {chr(10).join(trace.context_texts)}\n\nAnswer: {trace.answer}"
         )
         return plain_case(trace, prompt, self.longest, 32, _plain_value)
+
+
+def _request(prompt: Prompt) -> Request:
+    return Request(prompt.messages, 120, schema=SCHEMA, readable=readable(lambda reply: _read_rating(reply, prompt)))
 
 
 def _read_rating(reply: Reply, prompt: Prompt) -> Rating:

@@ -21,6 +21,7 @@ from calibrate.detectors.shared.judging import (
     plain_case,
     prompt_texts,
     read_reply,
+    readable,
     require_complete,
 )
 from calibrate.detectors.shared.replies import Unparsed
@@ -85,14 +86,15 @@ class JudgeVerdict(ChatDetector):
             return abstained(trace, why)
         prompt = render(self.prompt, places)
 
-        def read(replies: Sequence[Reply]) -> Score:
+        def read(reply: Reply) -> list[_Item]:
             parse = object_reader(prompt)
-            items = read_reply(
-                replies[0], prompt, require_complete(replies[0], lambda text: _parse_items(parse(text), len(parts)))
+            return read_reply(
+                reply, prompt, require_complete(reply, lambda text: _parse_items(parse(text), len(parts)))
             )
-            return _score(trace, parts, items)
 
-        return Case((Request(prompt.messages, min(8_192, 300 + 150 * len(parts)), schema=SCHEMA),), read)
+        tokens = min(8_192, 300 + 150 * len(parts))
+        request = Request(prompt.messages, tokens, schema=SCHEMA, readable=readable(read))
+        return Case((request,), lambda replies: _score(trace, parts, read(replies[0])))
 
     def plan_plain(self, trace: Trace) -> Case | Score:
         """The common recipe, with the texts pasted in."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar, Literal
 
@@ -18,6 +17,7 @@ from calibrate.detectors.shared.judging import (
     plain_case,
     prompt_texts,
     read_reply,
+    readable,
 )
 from calibrate.detectors.shared.replies import FirstWord, Unparsed, first_word, odds
 from calibrate.types import Evidence, FlagWhen, Score, Trace
@@ -67,11 +67,11 @@ class JudgeYesNo(ChatDetector):
             return abstained(trace, why)
         prompt = render(self.prompt, places)
 
-        def read(replies: Sequence[Reply]) -> Score:
-            reply = replies[0]
+        def read(reply: Reply) -> Score:
             return read_reply(reply, prompt, lambda text: _score(trace, reply, text))
 
-        return Case((Request(prompt.messages, 120, logprobs=self.logprobs),), read)
+        request = Request(prompt.messages, 120, logprobs=self.logprobs, readable=readable(read))
+        return Case((request,), lambda replies: read(replies[0]))
 
     def plan_plain(self, trace: Trace) -> Case | Score:
         """The common recipe, with the texts pasted in."""

@@ -18,6 +18,7 @@ from calibrate.detectors.shared.judging import (
     explain_too_long,
     in_one_line,
     read_reply,
+    readable,
 )
 from calibrate.detectors.shared.nli import alternatives, explain_too_few
 from calibrate.detectors.shared.replies import Word, first_word
@@ -72,7 +73,7 @@ class SelfcheckJudge(ChatDetector):
             words = [_word(*pair) for pair in zip(replies, rendered, strict=True)]
             return self._score(trace, parts, [words[i : i + len(others)] for i in range(0, len(words), len(others))])
 
-        return Case(tuple(Request(prompt.messages, 16) for prompt in rendered), read)
+        return Case(tuple(map(_request, rendered)), read)
 
     def _too_long(self, texts: Sequence[str], others: Sequence[str]) -> str | None:
         places = {"sentence": max(texts, key=len), "alternative": max(others, key=len)}
@@ -108,6 +109,10 @@ class SelfcheckJudge(ChatDetector):
             return scored(trace, sum(values) / len(values), [Evidence(f"the replies: {', '.join(starts)[:600]}")])
 
         return Case(tuple(Request((("user", clean(text)),), 16) for text in questions), read)
+
+
+def _request(prompt: Prompt) -> Request:
+    return Request(prompt.messages, 16, readable=readable(lambda reply: _word(reply, prompt)))
 
 
 def _word(reply: Reply, prompt: Prompt) -> Word:

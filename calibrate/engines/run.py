@@ -36,7 +36,10 @@ class ScoreCache(Protocol):
 
 @dataclass(slots=True)
 class Tally:
-    """What a run did with one detector. `why` counts the reasons for missing scores; `seconds` is its running time."""
+    """What a run did with one detector. `why` counts the reasons for missing scores; `seconds` is its running time.
+
+    `failed_on_all`: it failed, and no trace that the run was about has a score of it, from this run or an earlier one.
+    """
 
     scored: int = 0
     abstained: int = 0
@@ -46,6 +49,7 @@ class Tally:
     usage: Usage = field(default_factory=Usage)
     seconds: float = 0.0
     why: Counter[str] = field(default_factory=Counter)
+    failed_on_all: bool = False
 
     def count(self, score: Score) -> None:
         setattr(self, score.status, getattr(self, score.status) + 1)
@@ -68,6 +72,7 @@ class Tally:
             "usage": asdict(self.usage),
             "seconds": round(self.seconds, 3),
             "why": dict(self.why.most_common(20)),
+            "failed_on_all": self.failed_on_all,
         }
 
 

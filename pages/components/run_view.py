@@ -13,14 +13,23 @@ from calibrate.detectors.base import Detector
 from calibrate.engines.local import is_starting, log_path, start_worker
 from calibrate.errors import UnknownDetector
 from calibrate.report.numbers import about, ago, count, duration, listed
-from calibrate.workflow.detection.detect import free_dead
+from calibrate.report.sentences import detection as sentences
+from calibrate.workflow.detection.detect import free_dead, options_of
+from calibrate.workflow.detection.outcomes import failures, retry_specs, state
 from db import Store
-from db.runs import STALE, Run
+from db.runs import ENDED, STALE, Run
 from pages import shell
 from pages.components.text import plain, visible
 
 GRACE = timedelta(seconds=20)  # a worker needs this long to start, its imports included
-WORDS = {"queued": "waiting", "running": "running", "done": "done", "stopped": "stopped", "failed": "failed"}
+WORDS = {
+    "queued": "waiting",
+    "running": "running",
+    "done": "done",
+    "incomplete": "incomplete",
+    "stopped": "stopped",
+    "failed": "failed",
+}
 
 
 def start(store: Store, run_id: int) -> None:
@@ -34,10 +43,21 @@ def queue(store: Store, detectors: Sequence[Detector], scope: Mapping[str, Any],
 
     `budget` is what its requests may cost, in US dollars.
     """
+    specs = [{"name": detector.name, "params": registry.config_of(detector)} for detector in detectors]
+    _queue(store, specs, scope, options_of(budget=budget))
+
+
+def retry(store: Store, run: Run) -> None:
+    """Queue the detectors that failed on every trace again, over what they failed on, under the same budget."""
+    budget = (run.options or {}).get("budget")
+    _queue(store, retry_specs(run), run.scope, options_of(budget=budget, again=True))
+
+
+def _queue(
+    store: Store, specs: Sequence[Mapping[str, Any]], scope: Mapping[str, Any], options: Mapping[str, Any]
+) -> None:
     if any(is_going(run) for run in store.runs.recent(1)):
         return
-    specs = [{"name": detector.name, "params": registry.config_of(detector)} for detector in detectors]
-    options = None if budget is None else {"budget": budget}
     with shell.errors_kept("detect_problem"):
         start(store, store.runs.queue(specs, scope, options=options, now=shell.now()).id)
 
@@ -93,15 +113,22 @@ def scope_text(run: Run) -> str:
     return "all labelled traces" if run.scope.get("labelled") else "all traces"
 
 
-def show_result(run: Run) -> None:
-    """What the run did, a row per detector, and which detectors could score nothing."""
+def show_result(store: Store, run: Run) -> None:
+    """What the run did, a row per detector, which detectors failed on every trace, and which could score nothing."""
     with st.container(border=True):
-        title = f"**Run {run.id} {WORDS[run.status]}** &ensp; {scope_text(run)}"
+        title = f"**Run {run.id} {WORDS[state(run)]}** &ensp; {scope_text(run)}"
         seconds = _seconds_taken(run)
         st.markdown(title if seconds is None else f"{title}, in {duration(seconds)}")
         if run.error:
             st.text(visible(run.error, 2000))
-        silent = [line for name, tally in run.counts.items() if (line := silence_of(name, tally))]
+        broken = failures(run)
+        if broken:
+            st.error("  \n".join(plain(sentences.failed(failure), 400) for failure in broken), icon=":material/error:")
+            st.button(
+                "Run again what failed", type="primary", icon=":material/replay:", on_click=retry, args=(store, run)
+            )
+        names = {failure.detector for failure in broken}
+        silent = [line for name, tally in run.counts.items() if name not in names and (line := silence_of(name, tally))]
         if silent:
             st.caption("  \n".join(silent))
         if run.counts:
@@ -111,7 +138,7 @@ def show_result(run: Run) -> None:
 def show_history(runs: list[Run], now: datetime) -> None:
     rows = []
     for run in runs:
-        about = {"Run": run.id, "Started": ago(run.created_at, now), "Traces": _scope(run), "State": WORDS[run.status]}
+        about = {"Run": run.id, "Started": ago(run.created_at, now), "Traces": _scope(run), "State": WORDS[state(run)]}
         rows += [{**about, **row} for row in rows_of(run)] or [{**about, "Detector": visible(run.error, 200)}]
     st.dataframe(rows, hide_index=True, column_config=_COLUMNS, height=min(38 + 35 * len(rows), 420))
 
@@ -178,7 +205,7 @@ def _scope(run: Run) -> str:
 
 def _seconds_taken(run: Run) -> float | None:
     """None for a run that did not finish."""
-    if run.status != "done" or run.finished_at is None or run.started_at is None:
+    if run.status not in ENDED or run.finished_at is None or run.started_at is None:
         return None
     return (run.finished_at - run.started_at).total_seconds()
 

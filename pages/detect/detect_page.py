@@ -6,6 +6,7 @@ import streamlit as st
 
 from calibrate.types import TraceFilter
 from calibrate.workflow.detection.detectors import put_in_place
+from calibrate.workflow.detection.outcomes import failures
 from pages import shell
 from pages.components.run_view import is_going, show_history, show_problem, show_progress, show_result
 from pages.detect import run_form
@@ -26,9 +27,13 @@ with shell.page_frame(
     else:
         done = run_form.is_current(store, newest)
         if newest:
-            show_result(newest)
+            show_result(store, newest)
+        broken = bool(newest and failures(newest))
         if done and st.button(
-            "Tune thresholds", type="primary", icon=":material/arrow_forward:", icon_position="right"
+            "Tune thresholds",
+            type="secondary" if broken else "primary",
+            icon=":material/arrow_forward:",
+            icon_position="right",
         ):
             st.switch_page(shell.page("tune"))
         if done:

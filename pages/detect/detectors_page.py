@@ -10,6 +10,7 @@ from calibrate.errors import TouchstoneError
 from calibrate.types import Sample, TraceFilter
 from calibrate.workflow.detection import detectors as step
 from calibrate.workflow.detection import team_files
+from calibrate.workflow.detection.outcomes import state
 from db import Store
 from pages import shell
 from pages.components import evidence_choice
@@ -38,8 +39,8 @@ def show_run(store: Store, overview: step.Overview, scope: dict[str, Any]) -> No
     if newest and is_going(newest):
         show_progress(store, newest.id)
         return
-    if newest and newest.status == "failed":
-        show_result(newest)
+    if newest and state(newest) in ("failed", "incomplete"):
+        show_result(store, newest)
     try:
         detector = detector_detail.settings(overview.detector)
     except TouchstoneError as error:

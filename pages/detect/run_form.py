@@ -10,7 +10,7 @@ from calibrate.report.numbers import count
 from calibrate.types import TraceFilter
 from calibrate.workflow.detection.detect import scope_of
 from db import Store
-from db.runs import Run
+from db.runs import ENDED, Run
 from pages.components import evidence_choice
 from pages.components.run_view import queue
 from pages.detect.detector_form import choose_budget, choose_detectors
@@ -61,8 +61,6 @@ def form(store: Store, *, again: bool) -> None:
 
 
 def is_current(store: Store, newest: Run | None) -> bool:
-    """True if the newest run is done and no sample was drawn since."""
+    """True if the newest run went over all its traces and no sample was drawn since."""
     samples = store.samples.list()
-    return (
-        newest is not None and newest.status == "done" and (not samples or samples[0].created_at <= newest.created_at)
-    )
+    return newest is not None and newest.status in ENDED and (not samples or samples[0].created_at <= newest.created_at)

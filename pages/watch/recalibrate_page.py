@@ -8,7 +8,7 @@ from calibrate.report.numbers import count
 from calibrate.workflow.upgrade import planning
 from calibrate.workflow.upgrade import recalibrate as step
 from db import Store
-from db.runs import Run
+from db.runs import ENDED, Run
 from pages import shell
 from pages.components import run_view
 from pages.components import unknown_models as unseen
@@ -27,7 +27,7 @@ def rescore(store: Store) -> None:
 def _tried(plan: planning.Plan, newest: Run | None) -> bool:
     """Whether the last run covered what is missing: what failed in it need not be waited for."""
     waiting = {due.name for due in plan.due if due.waiting}
-    ran = {spec["name"] for spec in newest.detectors} if newest and newest.status == "done" else set()
+    ran = {spec["name"] for spec in newest.detectors} if newest and newest.status in ENDED else set()
     return waiting <= ran
 
 

@@ -82,7 +82,7 @@ class Chat:
         uncached = cached = prompt = completion = 0
         for request in requests:
             key = request.digest(self.model, self._settings.url)
-            if key in digests or (cache is not None and _read_cached(cache, key) is not None):
+            if key in digests or self._find_cached(request, key, cache) is not None:
                 cached += 1
             else:
                 uncached += 1
@@ -153,26 +153,35 @@ class Chat:
         key = request.digest(self.model, self._settings.url)
         if (running := run.sent.get(key)) is not None:
             return _Waiting(running, again=True)
-        if run.cache is not None and (stored := _read_cached(run.cache, key)) is not None:
+        if (reply := self._find_cached(request, key, run.cache)) is not None:
             future: Future[Reply | ChatError] = Future()
-            future.set_result(self._to_reply(stored, Usage(cached=1)))
+            future.set_result(reply)
             return _Waiting(future)
         run.sent[key] = self._endpoint.submit(lambda: self._result(request, key, run))
         return _Waiting(run.sent[key])
+
+    def _find_cached(self, request: Request, key: str, cache: ReplyCache | None) -> Reply | None:
+        """Find the kept answer; None where there is none, or where what is kept cannot be read as one."""
+        stored = None if cache is None else _read_cached(cache, key)
+        reply = None if stored is None else self._to_reply(stored, Usage(cached=1))
+        return reply if reply is not None and request.keeps(reply) else None
 
     async def _result(self, request: Request, key: str, run: _Run) -> Reply | ChatError:
         """Return a reply or an error, whatever happens."""
         try:
             answered = await self._endpoint.answer(request, run.asking)
             if run.cache is not None and len(answered.choices) == request.n:
-                run.keeping.append((key, self._endpoint.writer.submit(self._cache_reply, run.cache, key, answered)))
+                write = self._endpoint.writer.submit(self._cache_reply, run.cache, request, key, answered)
+                run.keeping.append((key, write))
             return self._to_reply(answered, answered.usage)
         except ChatError as error:
             return ChatError(str(error), final=error.final)  # a new one: the original's context holds the request
         except Exception as error:
             return self._endpoint.error(f"the chat request failed: {type(error).__name__}: {str(error)[:200]}")
 
-    def _cache_reply(self, cache: ReplyCache, key: str, answered: Answered) -> None:
+    def _cache_reply(self, cache: ReplyCache, request: Request, key: str, answered: Answered) -> None:
+        if not request.keeps(self._to_reply(answered, answered.usage)):
+            return
         document = {"choices": [choice.to_json() for choice in answered.choices], "model": answered.model}
         # If the store cannot be written, the run stops when it saves scores; the reply itself is valid.
         with contextlib.suppress(TouchstoneError):

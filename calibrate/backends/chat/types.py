@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from calibrate.errors import TouchstoneError
@@ -29,7 +29,8 @@ class Request:
 
     `max_tokens` limits each answer; `n` answers are drawn at `temperature` (0: the likeliest tokens). `logprobs` is the
     number of likeliest tokens to return for each place (0: no log-probabilities). `schema` is the JSON Schema of the
-    answer, used if the endpoint supports structured output. `seed` repeats a draw if the endpoint can.
+    answer, used if the endpoint supports structured output. `seed` repeats a draw if the endpoint can. A reply that is
+    not `readable` is no answer: it is not kept, and the request is sent again when it is asked again.
     """
 
     messages: tuple[tuple[str, str], ...]
@@ -39,6 +40,11 @@ class Request:
     logprobs: int = 0
     schema: Mapping[str, Any] | None = None
     seed: int | None = None
+    readable: Callable[[Reply], bool] | None = field(default=None, compare=False, repr=False)
+
+    def keeps(self, reply: Reply) -> bool:
+        """Tell whether the reply is an answer."""
+        return self.readable is None or self.readable(reply)
 
     def digest(self, model: str, url: str) -> str:
         """Compute 64 hex digits over everything that may change the reply."""

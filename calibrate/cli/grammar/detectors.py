@@ -23,6 +23,9 @@ def add(verbs: Verbs) -> None:
     add_scope(verb)
     verb.add_argument("--param", action="append", default=[], metavar="K=V", help="a parameter, like variant=plain")
     verb.add_argument("--budget", type=float, metavar="USD", help="stop asking a chat endpoint at this cost")
+    verb.add_argument(
+        "--again", choices=("failed",), help="only the traces on which the detector failed before; they are asked anew"
+    )
     verb.add_argument("--estimate", action="store_true", help="estimate time and cost; score and send nothing")
 
     verb = add_verb(verbs, "baselines", "fit or list what each model's clean answers look like to entropy_z")

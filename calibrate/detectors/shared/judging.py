@@ -223,6 +223,19 @@ def read_reply(reply: Reply, prompt: Prompt, parse: Callable[[str], Parsed], *, 
         raise Unreadable(reply, why) from None
 
 
+def readable(read: Callable[[Reply], object]) -> Callable[[Reply], bool]:
+    """Make the check of a request that tells whether its reply can be read: one that cannot is not kept."""
+
+    def is_readable(reply: Reply) -> bool:
+        try:
+            read(reply)
+        except Exception:  # whatever it is, the score fails, and a later run is to ask again
+            return False
+        return True
+
+    return is_readable
+
+
 def require_complete(reply: Reply, parse: Callable[[str], Parsed]) -> Callable[[str], Parsed]:
     """Wrap `parse` for formats that are meaningless when the reply is cut off."""
 

@@ -13,10 +13,11 @@ from calibrate.detectors.base import Detector
 from calibrate.engines.run import Job, Tally, run
 from calibrate.errors import BadInput, TouchstoneError
 from calibrate.runtime.scoring import revision_of
-from calibrate.types import TraceFilter
+from calibrate.types import Score, TraceFilter
+from calibrate.workflow.detection.outcomes import failures, has_scores
 from calibrate.workspace import Budget, Workspace, using
 from db import Store
-from db.runs import Run
+from db.runs import Run, RunStatus
 
 CHUNK = 4096  # keys looked up at once; the traces behind them are loaded fewer at a time
 
@@ -55,19 +56,25 @@ def queue(
     *,
     params: Mapping[str, Any] | None = None,
     budget: float | None = None,
+    again: bool = False,
 ) -> Run:
     """Check a run and queue it: the detectors exist, the parameters fit, the sample exists.
 
     names: detector names, or ["all"]. params: values for those detectors that have a parameter of that name.
     budget: US dollars that its requests to a chat endpoint may cost; None for no limit.
+    again: score only the traces on which the detector failed before.
     """
     if budget is not None and not 0 <= budget < float("inf"):
         raise BadInput(f"the budget cannot be {budget}; it is a number of US dollars, 0 or more")
     chosen = chosen_of(names, params)
     traces_of(store, scope)
     specs = [{"name": detector.name, "params": registry.config_of(detector)} for detector in chosen]
-    options = None if budget is None else {"budget": budget}
-    return store.runs.queue(specs, scope, options=options, now=utc_now())
+    return store.runs.queue(specs, scope, options=options_of(budget=budget, again=again), now=utc_now())
+
+
+def options_of(*, budget: float | None = None, again: bool = False) -> dict[str, Any]:
+    """A run's options, as the store keeps them."""
+    return ({} if budget is None else {"budget": budget}) | ({"again": "failed"} if again else {})
 
 
 def chosen_of(names: Sequence[str], params: Mapping[str, Any] | None = None) -> list[Detector]:
@@ -101,7 +108,10 @@ def work(
     try:
         with using(workspace_of(store, budget=(claimed.options or {}).get("budget"))):
             finished = _carry_out(store, claimed, worker, on_progress)
-        store.runs.finish(claimed.id, worker, "done" if finished else "stopped", now=utc_now())
+        status: RunStatus = "stopped"
+        if finished:
+            status = "incomplete" if failures(store.runs.get(claimed.id)) else "done"
+        store.runs.finish(claimed.id, worker, status, now=utc_now())
     except KeyboardInterrupt:
         store.runs.finish(claimed.id, worker, "stopped", now=utc_now())
         raise
@@ -149,19 +159,37 @@ def _carry_out(store: Store, claimed: Run, worker: str, show: Callable[[int, int
 
     if not on_progress(0, {}):
         return False
+    again = (claimed.options or {}).get("again") == "failed"
     tallies = run(
         jobs,
         chunks,
-        cache=store.scores,
+        cache=_OnlyFailed(store) if again else store.scores,
         load=store.traces.load,
         now=utc_now,
         on_progress=on_progress,
     )
     if going[0]:
-        for tally in tallies.values():
-            tally.reused = total_traces - tally.n_attempted
+        for job in jobs:
+            tally = tallies[job.detector.name]
+            tally.reused = 0 if again else total_traces - tally.n_attempted
+            broken = tally.failed and not tally.scored
+            tally.failed_on_all = bool(broken) and not has_scores(store, claimed.scope, job.config_id)
         on_progress(total - before, tallies)
     return going[0]
+
+
+class _OnlyFailed:
+    """The store's scores for a run that scores nothing but what failed before."""
+
+    def __init__(self, store: Store) -> None:
+        self._scores = store.scores
+
+    def statuses(self, config_id: int, hashes: Sequence[str]) -> dict[str, str]:
+        failed = self._scores.failed(config_id, hashes)
+        return {content: "left" for content in hashes if content not in failed}
+
+    def save(self, config_id: int, scores: Sequence[tuple[str, Score]], *, now: datetime) -> None:
+        self._scores.save(config_id, scores, now=now)
 
 
 def _unavailable(traces: int, why: str) -> Tally:

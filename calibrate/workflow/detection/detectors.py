@@ -197,17 +197,19 @@ def prompt_of(detector: Detector) -> str | None:
     return name if name in files.names() else None
 
 
-def plan(store: Store, detector: Detector, scope: Mapping[str, Any], covered: Coverage) -> Plan:
-    """Estimate what scoring the rest would take.
+def plan(store: Store, detector: Detector, scope: Mapping[str, Any], covered: Coverage, *, again: bool = False) -> Plan:
+    """Estimate what scoring the rest would take; with `again`, only what failed.
 
     Sends nothing. Raises BadInput for a price table that cannot be read.
     """
     last = measured(store.runs.recent(RUNS), detector.name, registry.config_of(detector))
     rate = last.rate if last else None
-    if not covered.to_do or not asks_chat(detector):
-        return Plan(covered.to_do, rate)
+    to_do = covered.failed if again else covered.to_do
+    if not to_do or not asks_chat(detector):
+        return Plan(to_do, rate)
     with using(workspace_of(store)):
-        return Plan(covered.to_do, rate, *_estimate_requests(store, detector, scope, covered.to_do))
+        pks = store.coverage.lacking(config_id(store, detector), **_make_selection(store, scope), failed=again)
+        return Plan(to_do, rate, *_estimate_requests(store, detector, pks, to_do))
 
 
 def _make_selection(store: Store, scope: Mapping[str, Any]) -> dict[str, Any]:
@@ -242,10 +244,9 @@ def _make_coverage(total: int, *counts: Counter[tuple[str, str | None]]) -> Cove
     )
 
 
-def _estimate_requests(store: Store, detector: Detector, scope: Mapping[str, Any], to_do: int) -> tuple[Estimate, int]:
+def _estimate_requests(store: Store, detector: Detector, pks: Sequence[int], to_do: int) -> tuple[Estimate, int]:
     """Estimate the requests of the traces to do from a random part of them with ENOUGH_REQUESTS requests."""
     looked_at = [0]
-    pks = store.coverage.lacking(config_id(store, detector), **_make_selection(store, scope))
 
     def requests() -> Iterator[Any]:
         n = 0

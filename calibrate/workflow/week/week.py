@@ -18,7 +18,7 @@ from calibrate.workflow.week.next_steps import Open, Step, order_steps
 from db import Store
 from db.labels import Place
 from db.releases import Release
-from db.runs import Run
+from db.runs import ENDED, Run
 
 WINDOW = timedelta(days=14)
 CHECK_AFTER = timedelta(days=28)
@@ -80,7 +80,7 @@ def week(store: Store, *, name: str, labeller: str, now: datetime, live: Sequenc
     ]  # fmt: skip
     points = {n: p for n, p in store.points.latest().items() if sample is None or p.chosen_at >= sample.created_at}
     releases = store.releases.list()
-    done = next((run for run in runs if run.status == "done"), None)
+    done = next((run for run in runs if run.status in ENDED), None)
     state = Week(
         name=name,
         traces=traces,

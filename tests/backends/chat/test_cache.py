@@ -56,6 +56,24 @@ def test_what_another_version_kept_is_asked_for_again(start: Start) -> None:
     assert len(stub.asked) == 2
 
 
+def test_a_reply_that_is_no_answer_is_not_kept_and_an_old_one_is_asked_for_again_and_replaced(start: Start) -> None:
+    stub, chat = start(good)
+    cache = Cache()
+    with workspace.using(Workspace(replies=cache)):
+        unread = one(chat, request(readable=lambda reply: False))
+        assert isinstance(unread, Reply)
+        assert cache == {}
+        one(chat)  # who can read it keeps it
+        assert (len(cache), len(stub.asked)) == (1, 2)
+        kept = dict(cache)
+        again = one(chat, request(readable=lambda reply: reply.usage.cached == 0))
+        assert isinstance(again, Reply)
+        assert (again.usage.requests, len(stub.asked)) == (1, 3)
+        assert cache.keys() == kept.keys()
+        assert chat.estimate([request(readable=lambda reply: False)]).requests == 1
+        assert chat.estimate([request()]).cached == 1
+
+
 def test_an_error_is_not_kept(start: Start) -> None:
     _, chat = start(first(wrong(403)))
     with workspace.using(Workspace(replies=Cache())):

@@ -10,9 +10,24 @@ import pytest
 from calibrate import registry
 from calibrate.backends import files
 from calibrate.workspace import Workspace, using
+from tests.backends.chat.asking import Cache
 from tests.detectors import scripted
 from tests.detectors.judges.judging import JUDGES, ON_CONTEXT, ONE, Start, score, unparsed, value, verdict
 from tests.detectors.scripted import Said, last
+
+
+@pytest.mark.parametrize("name", JUDGES)
+def test_a_reply_that_cannot_be_read_is_not_kept(start: Start, name: str) -> None:
+    endpoint = start("Well, it depends.")
+    cache = Cache()
+    with using(Workspace(replies=cache)):
+        unparsed(name)
+        assert cache == {}
+        endpoint.script, sent = scripted.sensible, len(endpoint.asked)
+        value(name)
+        assert len(endpoint.asked) == 2 * sent
+        value(name)
+        assert len(endpoint.asked) == 2 * sent
 
 
 @pytest.mark.parametrize("name", JUDGES)

@@ -1,0 +1,28 @@
+"""What a run of detectors came to, in words."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from calibrate.report.numbers import count
+from calibrate.workflow.detection.outcomes import Failure
+
+
+def failed(failure: Failure) -> str:
+    """Write "judge_yes_no failed on all 80 traces: the endpoint did not answer"."""
+    why = failure.why.rstrip(".") or "no reason given"
+    traces = "its only trace" if failure.failed == 1 else f"all {count(failure.failed, 'trace')}"
+    return f"{failure.detector} failed on {traces}: {why}."
+
+
+def retry(failures: Sequence[Failure], scope: Mapping[str, Any], params: Sequence[str] = ()) -> str:
+    """Write the command that runs again only what failed. `params` are those of the first run, like variant=plain."""
+    names = " ".join(shlex.quote(failure.detector) for failure in failures)
+    if "sample" in scope:
+        where = f"--sample {shlex.quote(str(scope['sample']))}"
+    else:
+        where = "--labelled" if scope.get("labelled") else "--all"
+    settings = "".join(f" --param {shlex.quote(param)}" for param in params)
+    return f"detect {names} {where}{settings} --again failed"

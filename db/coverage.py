@@ -71,11 +71,11 @@ class Coverage(Aggregate):
         """The keys, in order, of the members of a sample, of the labelled traces, or of all, that the configuration has
         no score of; a failure is none. With `failed`, only those on which it failed."""
         contents = _contents(sample_id, labelled).subquery()
-        kept = ScoreRow.status == "failed" if failed else ScoreRow.status != "failed"
-        stored = select(ScoreRow.content_hash).where(ScoreRow.config_id == config_id, kept)
+        is_known = ScoreRow.status == "failed" if failed else ScoreRow.status != "failed"
+        stored = select(ScoreRow.content_hash).where(ScoreRow.config_id == config_id, is_known)
         content = contents.c.content_hash
-        picked = content.in_(stored) if failed else content.not_in(stored)
-        return self._scalars(select(contents.c.id).where(picked).order_by(contents.c.id))
+        in_scope = content.in_(stored) if failed else content.not_in(stored)
+        return self._scalars(select(contents.c.id).where(in_scope).order_by(contents.c.id))
 
     def count(self, config_id: int, where: TraceFilter, *, random: bool = False) -> int:
         """How many matching traces the configuration was run on, refusals left out; with `random`, of those that are in

@@ -9,16 +9,19 @@ from typing import Any, Self
 
 from calibrate.cli import Answer
 from calibrate.cli.common import now, open_store, user
-from calibrate.cli.evidence import describe_params, load_labelled
+from calibrate.cli.evidence import describe_params, labels_lines, load_labelled
 from calibrate.errors import BadInput
 from calibrate.report.sentences import certification, figures
 from calibrate.report.sentences import point_state as states
-from calibrate.report.sentences.labels import uneven
+from calibrate.report.sentences.labels import settled_point, uneven
 from calibrate.stats.choosing.policy import Policy, parse
+from calibrate.stats.labels.undecided import Settled
 from calibrate.types import Guarantee, Interval, OperatingPoint, PointState
 from calibrate.workflow.certification import attempts, certify
 from calibrate.workflow.detection import configurations
 from calibrate.workflow.evidence import evidence, loading, traffic
+from calibrate.workflow.evidence.labels_at_hand import LabelsAtHand, labels_at_hand
+from calibrate.workflow.evidence.undecided import settled_at
 from calibrate.workflow.releasing.known_bad import state_of_choice
 from calibrate.workflow.tuning import operating_points
 from calibrate.workflow.tuning.better_steps import BetterStep, find_better_steps
@@ -78,6 +81,8 @@ class ChosenDocument(PointDocument):
     elbow: Mapping[str, object] | None
     caution: str | None
     better: Sequence[str]
+    evidence: LabelsAtHand
+    settled: Settled | None
 
 
 def run(args: Namespace) -> Answer:
@@ -103,7 +108,8 @@ def run(args: Namespace) -> Answer:
     lines += [figures.sentence(point, flags, chance=state.chance)]
     elbow = operating_points.bootstrap_elbow(data) if policy.kind == "elbow" else None
     lines += [figures.elbow(elbow)] if elbow else []
-    lines += figures.cautions(point)
+    at_hand, settled = labels_at_hand(store, data.sample), settled_at(data, point.threshold)
+    lines += [*labels_lines(at_hand), *filter(None, [settled_point(settled)]), *figures.cautions(point)]
     lines += [caution] if caution else []
     better = _better_steps(store, data, policy, point, state, args.sample) if state.known_bad else ()
     if point.feasible:
@@ -123,6 +129,8 @@ def run(args: Namespace) -> Answer:
         saved=save,
         elbow={**asdict(elbow), "knee": None} if elbow else None,
         caution=caution,
+        evidence=at_hand,
+        settled=settled,
     )
     return Answer(document, "\n".join(lines), exit_code=2 if args.save and not save else 0)
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from argparse import Namespace
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from calibrate import registry
 from calibrate.cli import Answer
 from calibrate.cli.common import open_store
+from calibrate.cli.evidence import labels_lines
 from calibrate.cli.output import table
 from calibrate.errors import BadInput
 from calibrate.report.sentences import compare as sentences
@@ -19,8 +20,11 @@ from calibrate.stats.sampling.designs import speaks_for_all
 from calibrate.types import Interval
 from calibrate.workflow.detection import configurations
 from calibrate.workflow.evidence import loading
+from calibrate.workflow.evidence.labels_at_hand import LabelsAtHand, labels_at_hand
 from calibrate.workflow.tuning import compare as comparing
 from db import Store
+
+ALL = "all labels"
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,12 +51,13 @@ class DifferenceDocument:
 
 @dataclass(frozen=True, slots=True)
 class CompareDocument:
-    """The series, and how each differs from the first."""
+    """The series, and how each differs from the first. `evidence_of` by the name of the labels they stand on."""
 
     by: str
     series: Sequence[SeriesDocument]
     differences: Sequence[DifferenceDocument]
     cautions: Sequence[str]
+    evidence_of: Mapping[str, LabelsAtHand]
 
 
 def run(args: Namespace) -> Answer:
@@ -68,11 +73,30 @@ def run(args: Namespace) -> Answer:
         ],
         differences=[_difference(contrast, pair) for pair in contrast.differences],
         cautions=sentences.cautions(contrast),
+        evidence_of=_evidence(store, args),
     )
-    lines = [table(cells(COLUMNS, contrast.series), right=right(COLUMNS))]
+    several = len(document.evidence_of) > 1
+    lines = [
+        f"{visible(name, 60)}: {line}" if several else line
+        for name, at_hand in document.evidence_of.items()
+        for line in labels_lines(at_hand)
+    ]
+    lines += [table(cells(COLUMNS, contrast.series), right=right(COLUMNS))]
     lines += [visible(": ".join(sentences.difference(contrast, pair))) for pair in contrast.differences]
     lines += [f"caution: {visible(caution)}" for caution in document.cautions]
     return Answer(document, "\n".join(lines))
+
+
+def _evidence(store: Store, args: Namespace) -> dict[str, LabelsAtHand]:
+    """The labels of each sample where samples are compared, else those that all series stand on."""
+    if args.by == "samples":
+        return {name: labels_at_hand(store, store.samples.get(name)) for name in args.sample or _weeks(store)}
+    sample = loading.resolve_sample(store, args.sample)
+    return {sample.name if sample else ALL: labels_at_hand(store, sample)}
+
+
+def _weeks(store: Store) -> list[str]:
+    return [sample.name for sample in store.samples.list() if speaks_for_all(sample)]
 
 
 def _difference(contrast: comparing.Contrast, pair: comparing.Difference) -> DifferenceDocument:
@@ -99,7 +123,6 @@ def _contrast(store: Store, args: Namespace) -> comparing.Contrast:
         models = comparing.models_of(loading.load_evidence(store, first, sample=args.sample))
         return comparing.of_models(store, first, models, sample=args.sample)
     if args.by == "samples":
-        weeks = [sample.name for sample in store.samples.list() if speaks_for_all(sample)]
-        return comparing.of_samples(store, first, args.sample or weeks)
+        return comparing.of_samples(store, first, args.sample or _weeks(store))
     configs = list(reversed(configurations.configs_by_detector(store).get(first, [])))
     return comparing.of_settings(store, configs, configurations.distinguish_configs(configs), sample=args.sample)

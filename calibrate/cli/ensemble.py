@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from calibrate.cli import Answer
 from calibrate.cli.common import now, open_store, user
+from calibrate.cli.evidence import labels_lines
 from calibrate.cli.output import table
 from calibrate.report import numbers
 from calibrate.report.sentences import ensembles as sentences
@@ -16,6 +17,8 @@ from calibrate.report.tables.column import cells
 from calibrate.report.tables.ensembles import on_terminal
 from calibrate.stats.ensembles.combine import Recipe
 from calibrate.types import Ensemble, Interval
+from calibrate.workflow.evidence import loading
+from calibrate.workflow.evidence.labels_at_hand import LabelsAtHand, labels_at_hand
 from calibrate.workflow.tuning import ensemble as step
 from calibrate.workflow.tuning.point_state import judge_ensemble
 
@@ -49,6 +52,7 @@ class EnsembleDocument(Ensemble):
     saved: str | None
     state: str
     state_sentence: str
+    evidence: LabelsAtHand
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,7 +83,8 @@ def run(args: Namespace) -> Answer:
     save = args.save is not None and (not state.known_bad or bool(reason))
     if save:
         step.save(store, args.save, ensemble, reason=reason, by=user(), now=now())
-    lines = [*_lines(report), states.in_short(state)]
+    at_hand = labels_at_hand(store, loading.resolve_sample(store, args.sample))
+    lines = [*_lines(report, at_hand), states.in_short(state)]
     if args.save is not None:
         lines.append(
             f"saved as {args.save}" if save else "not saved: to save it all the same, say why with --reason TEXT"
@@ -94,6 +99,7 @@ def run(args: Namespace) -> Answer:
         ],
         joint=[JointDocument(row.k, row.measured) for row in report.joint],
         saved=args.save if save else None,
+        evidence=at_hand,
     )
     return Answer(document, "\n".join(lines), exit_code=2 if args.save is not None and not save else 0)
 
@@ -106,7 +112,7 @@ def _list(args: Namespace) -> Answer:
     return Answer(ListDocument(documents), table(cells(on_terminal(now()), saved)))
 
 
-def _lines(report: step.Report) -> list[str]:
+def _lines(report: step.Report, at_hand: LabelsAtHand) -> list[str]:
     rows = [("at the same budget", "recall", "95%", "precision", "95%", "against the best single, points")]
     for row in report.compared:
         figures = (*_cells(row.figures.recall), *_cells(row.figures.precision))
@@ -116,6 +122,7 @@ def _lines(report: step.Report) -> list[str]:
         f"{numbers.labelled(report.n, report.positives)}",
         " ".join(sentences.sentences(report)),
         sentences.page_cut(report),
+        *labels_lines(at_hand),
         *sentences.notes(report),
         table(rows, right=(1, 3)),
         *(sentences.joint_sentence(row, report.able, report.budget) for row in report.joint[:2]),

@@ -1,4 +1,4 @@
-"""The labelled evidence that the options of `sweep` and `choose` name."""
+"""The labelled evidence that options name, and what is said of it beside figures."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ from argparse import Namespace
 
 from calibrate import registry
 from calibrate.cli.common import parse_pairs
+from calibrate.report.sentences import labels as sentences
 from calibrate.workflow.evidence import evidence, loading
+from calibrate.workflow.evidence.labels_at_hand import LabelsAtHand
 from db import Store
 
 
@@ -20,3 +22,8 @@ def describe_params(data: evidence.Evidence) -> str:
     usual = registry.config_of(registry.make(data.config.name))
     other = [f"{key}={value}" for key, value in data.config.params.items() if usual.get(key) != value]
     return f" ({', '.join(other)})" if other else ""
+
+
+def labels_lines(at_hand: LabelsAtHand) -> list[str]:
+    """Say which labels the figures stand on, what undecided ones could change, and what waits."""
+    return [sentences.facts(at_hand), *sentences.open_ones(at_hand)]

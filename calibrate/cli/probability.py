@@ -9,10 +9,13 @@ from dataclasses import dataclass
 from calibrate import registry
 from calibrate.cli import Answer
 from calibrate.cli.common import now, open_store, parse_pairs, user
+from calibrate.cli.evidence import labels_lines
 from calibrate.cli.output import table
 from calibrate.report import numbers
 from calibrate.report.sentences import probability as sentences
 from calibrate.workflow.detection import configurations
+from calibrate.workflow.evidence import loading
+from calibrate.workflow.evidence.labels_at_hand import LabelsAtHand, labels_at_hand
 from calibrate.workflow.tuning import probability as maps
 
 
@@ -28,6 +31,7 @@ class ProbabilityDocument:
     out_of_fold: object
     apparent: object
     saved: bool
+    evidence: LabelsAtHand
 
 
 def run(args: Namespace) -> Answer:
@@ -39,6 +43,7 @@ def run(args: Namespace) -> Answer:
     if args.save:
         maps.save(store, mapped, by=user(), now=now())
     fitted = mapped.fitted
+    at_hand = labels_at_hand(store, loading.resolve_sample(store, args.sample))
     document = ProbabilityDocument(
         detector=args.detector,
         params=dict(mapped.config.params),
@@ -48,6 +53,7 @@ def run(args: Namespace) -> Answer:
         out_of_fold=maps.judged(fitted.reliability),
         apparent=maps.judged(fitted.apparent),
         saved=args.save,
+        evidence=at_hand,
     )
     curve = fitted.curve
     rows = [("score", "P(hallucinated)")]
@@ -58,7 +64,7 @@ def run(args: Namespace) -> Answer:
         share = group.hallucinated
         interval = numbers.interval(share.low, share.high)
         bins.append((numbers.share(group.predicted), numbers.share(share.value), interval, numbers.count(group.n)))
-    lines = [f"{args.detector}: {sentences.sentence(mapped)}"]
+    lines = [f"{args.detector}: {sentences.sentence(mapped)}", *labels_lines(at_hand)]
     lines += [] if curve.monotone else [sentences.TURNS]
     lines += [table(rows, right=(0, 1)), "", table(bins, right=range(4))]
     lines += ["saved with the operating point; `release` takes it into the next version"] if args.save else []

@@ -10,6 +10,7 @@ from typing import Any, Self
 from calibrate import settings
 from calibrate.cli import Answer
 from calibrate.cli.common import now, open_store, parse_pairs, thresholds_path, user
+from calibrate.cli.evidence import labels_lines
 from calibrate.cli.output import table
 from calibrate.cli.progress import progress
 from calibrate.errors import BadInput, TouchstoneError
@@ -22,6 +23,7 @@ from calibrate.report.tables.column import cells
 from calibrate.report.tables.recalibration import ON_TERMINAL
 from calibrate.types import Interval, Strength
 from calibrate.workflow.detection import detect
+from calibrate.workflow.evidence.labels_at_hand import LabelsAtHand, labels_at_hand
 from calibrate.workflow.releasing.announce import announce
 from calibrate.workflow.upgrade import planning
 from calibrate.workflow.upgrade import recalibrate as step
@@ -66,9 +68,10 @@ class RecalibrateDocument:
     worse: Sequence[str]
     left_out: Sequence[str]
     version: int | None
+    evidence: LabelsAtHand
 
     @classmethod
-    def of(cls, outcome: step.Outcome, version: int | None = None, **more: Any) -> Self:
+    def of(cls, outcome: step.Outcome, at_hand: LabelsAtHand, version: int | None = None, **more: Any) -> Self:
         plan, impact = outcome.plan, outcome.impact
         return cls(
             against=plan.release.version,
@@ -82,6 +85,7 @@ class RecalibrateDocument:
             worse=[impacts.worse(check) for check in outcome.worse],
             left_out=outcome.left_out,
             version=version,
+            evidence=at_hand,
             **more,
         )
 
@@ -106,10 +110,11 @@ def run(args: Namespace) -> Answer:
         plan = planning.plan(store, sample=args.sample, params=params)
     results = step.redo(store, plan, policy=args.policy)
     outcome = step.look(store, plan, results, by=user(), now=now())
-    lines = list(_sentences(outcome))
+    at_hand = labels_at_hand(store, plan.sample)
+    lines = list(_sentences(outcome, at_hand))
     if args.dry_run or not outcome.changes:
         lines.append("Dry run: nothing was released." if outcome.changes else f"v{plan.release.version} stands.")
-        return Answer(RecalibrateDocument.of(outcome), "\n".join(lines))
+        return Answer(RecalibrateDocument.of(outcome, at_hand), "\n".join(lines))
     released = step.release(
         store, outcome, note=args.note or f"Recalibrated after v{plan.release.version}.", reason=args.reason.strip(),
         by=user(), now=now(), out=out, approval=after.approval,
@@ -117,9 +122,9 @@ def run(args: Namespace) -> Answer:
     if isinstance(released, Release):
         problems = [unannounced(failure) for failure in announce(released, after)]
         lines += [f"v{released.version} is released{f' and in {out}' if out else ''}.", *problems]
-        return Answer(ReleasedDocument.of(outcome, released.version, problems=problems), "\n".join(lines))
+        return Answer(ReleasedDocument.of(outcome, at_hand, released.version, problems=problems), "\n".join(lines))
     lines.append(f"Proposal {released.id} waits for a second person: `release --approve {released.id} --out FILE`.")
-    return Answer(ProposedDocument.of(outcome, proposal=released.id), "\n".join(lines))
+    return Answer(ProposedDocument.of(outcome, at_hand, proposal=released.id), "\n".join(lines))
 
 
 def _carry_out(args: Namespace, store: Store, run_id: int) -> None:
@@ -147,12 +152,13 @@ def _detector(redone: step.Redone) -> DetectorDocument:
     )
 
 
-def _sentences(outcome: step.Outcome) -> Iterator[str]:
+def _sentences(outcome: step.Outcome, at_hand: LabelsAtHand) -> Iterator[str]:
     plan, reasons = outcome.plan, recalibration.reasons(outcome.plan)
     labels = numbers.count(plan.labels, "label") + (f" of {plan.sample.name}" if plan.sample else "")
     yield f"Against v{plan.release.version}, on {labels}. " + (
         "; ".join(reasons) + "." if reasons else "No detector changed, and none of these labels is new."
     )
+    yield from labels_lines(at_hand)
     if plan.uneven:
         yield f"caution: {uneven(plan.uneven)}."
     yield table(cells(ON_TERMINAL, outcome.redone))

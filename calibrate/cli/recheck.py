@@ -9,11 +9,13 @@ from datetime import datetime
 from calibrate import registry
 from calibrate.cli import Answer
 from calibrate.cli.common import now, open_store, user
+from calibrate.cli.evidence import labels_lines
 from calibrate.errors import BadInput
 from calibrate.report import numbers
 from calibrate.report.sentences import recheck as sentences
 from calibrate.stats.sampling.designs import parse_since
 from calibrate.types import Interval
+from calibrate.workflow.evidence.labels_at_hand import LabelsAtHand, labels_at_hand
 from calibrate.workflow.watching import recheck as rechecking
 from calibrate.workflow.watching.recheck_plan import RECENT, plan_of
 from db.attempts import Recheck
@@ -56,6 +58,7 @@ class RecheckDocument:
     few: str | None
     next: str
     did: str | None
+    evidence: LabelsAtHand
 
 
 def run(args: Namespace) -> Answer:
@@ -86,12 +89,14 @@ def run(args: Namespace) -> Answer:
         if not state.done and not state.left:
             latest, did = rechecking.more(store, latest, labels=args.labels, now=at), "drawn more"
     state = rechecking.state(store, latest, now=at)
-    document = _document(state, did)
-    lines = [document.verdict, f"({document.few})" if document.few else None, f"next: {document.next}"]
+    at_hand = labels_at_hand(store, state.sample)
+    document = _document(state, did, at_hand)
+    few = f"({document.few})" if document.few else None
+    lines = [document.verdict, few, *labels_lines(at_hand), f"next: {document.next}"]
     return Answer(document, "\n".join(line for line in lines if line))
 
 
-def _document(state: rechecking.State, did: str | None) -> RecheckDocument:
+def _document(state: rechecking.State, did: str | None, at_hand: LabelsAtHand) -> RecheckDocument:
     recheck, plan, standing = state.recheck, state.plan, state.standing
     return RecheckDocument(
         recheck=recheck.id, detector=recheck.detector, version=recheck.version, model=plan.model,
@@ -103,6 +108,7 @@ def _document(state: rechecking.State, did: str | None) -> RecheckDocument:
         log_e_holds=standing.log_holds, log_e_rows=standing.log_rows, log_e_sources=standing.log_sources,
         log_e_fell=standing.log_fell, log_e_needed=standing.log_needed, more=standing.more,
         verdict=sentences.verdict(state), few=sentences.few(state), next=sentences.next_step(state), did=did,
+        evidence=at_hand,
     )  # fmt: skip
 
 

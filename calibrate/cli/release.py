@@ -13,6 +13,7 @@ from calibrate.cli.common import now, open_store, parse_pairs, thresholds_path, 
 from calibrate.cli.output import table
 from calibrate.errors import BadInput
 from calibrate.report.sentences import impact as impacts
+from calibrate.report.sentences import labels
 from calibrate.report.sentences import release as sentences
 from calibrate.thresholds.changes import MEASURED, diff
 from calibrate.thresholds.files import redact_url
@@ -23,6 +24,7 @@ from calibrate.workflow.releasing import release as step
 from calibrate.workflow.releasing.announce import announce
 from calibrate.workflow.releasing.entries import on_offer
 from calibrate.workflow.releasing.impact import impact
+from calibrate.workflow.releasing.labels_behind import LabelsBehind, labels_behind
 from db import Store
 from db.releases import Proposal, Release, ReleaseRequest
 
@@ -48,12 +50,13 @@ class WrittenAgainDocument:
 
 @dataclass(frozen=True)
 class Effect:
-    """What a release changes and what to know of it."""
+    """What a release changes and what to know of it. `evidence_of`: the labels behind each detector's saved point."""
 
     sentence: str | None
     changes: Sequence[str]
     worse: Sequence[str]
     cautions: Sequence[str]
+    evidence_of: Mapping[str, LabelsBehind]
 
 
 @dataclass(frozen=True)
@@ -182,6 +185,7 @@ def _effect(store: Store, before: ThresholdsFile | None, after: ThresholdsFile) 
     rows, missing, worse = (against.rows, against.missing, against.worse) if against else ((), (), ())
     moved = [impacts.detector(row) for row in rows if row.check or None in (row.before, row.after)]
     measured = {"threshold", "detector", *MEASURED, "coverage"}
+    behind = _labels_behind(store, after)
     rest = [str(change) for change in diff(before, after) if against is None or change.field not in measured]
     return Effect(
         sentence=impacts.summary(against) if against else None,
@@ -190,9 +194,18 @@ def _effect(store: Store, before: ThresholdsFile | None, after: ThresholdsFile) 
         cautions=[
             *(impacts.missing(check) for check in missing),
             *sentences.cautions(after),
+            *labels.behind(behind),
             *(sentences.overturned(change) for change in step.stale_certificates(store, after)),
         ],
+        evidence_of=behind,
     )
+
+
+def _labels_behind(store: Store, file: ThresholdsFile) -> dict[str, LabelsBehind]:
+    """By detector, the labels of its saved point as they stand now."""
+    points = store.points.latest()
+    behind = {name: labels_behind(store, points[name]) for name in sorted(file.detectors) if name in points}
+    return {name: each for name, each in behind.items() if each}
 
 
 def _sentences(effect: Effect) -> list[str]:

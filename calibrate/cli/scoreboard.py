@@ -9,6 +9,7 @@ from typing import Any
 
 from calibrate.cli import Answer
 from calibrate.cli.common import open_store, output_path
+from calibrate.cli.evidence import labels_lines
 from calibrate.cli.output import table
 from calibrate.errors import TouchstoneError
 from calibrate.report.sentences import scoreboard as sentences
@@ -17,6 +18,8 @@ from calibrate.report.tables.column import as_csv, cells, record, right
 from calibrate.report.tables.scoreboard import IN_FILES, ON_TERMINAL
 from calibrate.stats.intervals.ranking_differences import Ranking
 from calibrate.types import Interval
+from calibrate.workflow.evidence import loading
+from calibrate.workflow.evidence.labels_at_hand import LabelsAtHand, labels_at_hand
 from calibrate.workflow.tuning import scoreboard as step
 
 
@@ -51,11 +54,14 @@ class ScoreboardDocument:
     sentences: Sequence[str] = field(metadata={"key": "said"})
     detectors: Sequence[Mapping[str, Any]]
     scored_nothing: Mapping[str, str]
+    evidence: LabelsAtHand
 
 
 def run(args: Namespace) -> Answer:
     target = output_path(args.csv, replace=args.force) if args.csv else None
-    board = step.scoreboard(open_store(args), sample=args.sample)
+    store = open_store(args)
+    board = step.scoreboard(store, sample=args.sample)
+    at_hand = labels_at_hand(store, loading.resolve_sample(store, args.sample))
     if target is not None:
         try:
             target.write_text(as_csv(IN_FILES, board.lines), encoding="utf-8", newline="")
@@ -73,8 +79,14 @@ def run(args: Namespace) -> Answer:
         sentences=sentences.sentences(board),
         detectors=[record(IN_FILES, line) for line in board.lines],
         scored_nothing=sentences.silent(board),
+        evidence=at_hand,
     )
-    lines = [*document.sentences, "", table(cells(ON_TERMINAL, board.lines), right=right(ON_TERMINAL))]
+    lines = [
+        *document.sentences,
+        *labels_lines(at_hand),
+        "",
+        table(cells(ON_TERMINAL, board.lines), right=right(ON_TERMINAL)),
+    ]
     lines += [f"{name} could score nothing: {why}" for name, why in document.scored_nothing.items()]
     return Answer(document, "\n".join([*lines, f"written to {args.csv}"] if target else lines))
 

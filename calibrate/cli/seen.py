@@ -9,6 +9,7 @@ from datetime import date
 
 from calibrate.cli import Answer
 from calibrate.cli.common import open_store
+from calibrate.cli.evidence import labels_lines
 from calibrate.cli.output import table
 from calibrate.report import numbers
 from calibrate.report.sentences import models as sentences
@@ -17,6 +18,8 @@ from calibrate.report.tables.column import cells, right
 from calibrate.report.tables.models import columns
 from calibrate.sanitize import one_line
 from calibrate.types import Interval
+from calibrate.workflow.evidence import loading
+from calibrate.workflow.evidence.labels_at_hand import LabelsAtHand, labels_at_hand
 from calibrate.workflow.upgrade import models_seen as step
 from calibrate.workflow.upgrade.models_seen import Seen
 
@@ -35,12 +38,15 @@ class SeenDocument:
     step: Interval | None
     no_step: str | None
     caution: str | None
+    evidence: LabelsAtHand
 
 
 def run(args: Namespace) -> Answer:
-    registry = step.registry(open_store(args), by=args.by, sample=args.sample)
+    store = open_store(args)
+    registry = step.registry(store, by=args.by, sample=args.sample)
+    at_hand = labels_at_hand(store, loading.resolve_sample(store, args.sample))
     shown = columns(registry)
-    lines = [table(cells(shown, registry.values), right=right(shown))]
+    lines = [*labels_lines(at_hand), table(cells(shown, registry.values), right=right(shown))]
     lines += [f"and {numbers.count(registry.beyond)} more with fewer traces"] if registry.beyond else []
     change, caution = registry.step, uneven(registry.uneven)
     if isinstance(change, step.Step):
@@ -57,5 +63,6 @@ def run(args: Namespace) -> Answer:
         step=change.difference if isinstance(change, step.Step) else None,
         no_step=sentences.no_step(change) if isinstance(change, step.NoStep) else None,
         caution=caution,
+        evidence=at_hand,
     )
     return Answer(document, "\n".join(lines))

@@ -11,7 +11,7 @@ import numpy as np
 
 from calibrate.cli import Answer
 from calibrate.cli.common import open_store
-from calibrate.cli.evidence import describe_params, load_labelled
+from calibrate.cli.evidence import describe_params, labels_lines, load_labelled
 from calibrate.cli.output import table
 from calibrate.errors import BadInput
 from calibrate.report import numbers
@@ -20,6 +20,7 @@ from calibrate.report.sentences.labels import uneven
 from calibrate.stats.intervals.sweep_intervals import band
 from calibrate.stats.sweep.sweep import Sweep
 from calibrate.workflow.evidence import loading
+from calibrate.workflow.evidence.labels_at_hand import LabelsAtHand, labels_at_hand
 
 MOST_ROWS = 24  # of a sweep on a terminal; --json has every point
 
@@ -56,6 +57,7 @@ class SweepDocument:
     average_precision: float | None
     points: Sequence[Point]
     caution: str | None
+    evidence: LabelsAtHand
 
 
 def run(args: Namespace) -> Answer:
@@ -65,6 +67,7 @@ def run(args: Namespace) -> Answer:
     if curve.missing:
         raise BadInput(str(missing(curve)))
     curve = curve if args.json else curve.thin(2000)
+    at_hand = labels_at_hand(store, data.sample)
     document = SweepDocument(
         detector=data.config.name,
         params=dict(data.config.params),
@@ -80,6 +83,7 @@ def run(args: Namespace) -> Answer:
         average_precision=curve.average_precision,
         points=_points(curve),
         caution=caution,
+        evidence=at_hand,
     )
     picked = np.unique(np.linspace(0, len(curve) - 1, MOST_ROWS).astype(int))
     rows: list[tuple[str, ...]] = [("threshold", "precision", "recall", "FPR", "flagged")]
@@ -92,7 +96,7 @@ def run(args: Namespace) -> Answer:
         f"{numbers.labelled(curve.n, curve.positives)}, {refusals}coverage {numbers.share(curve.coverage)}; "
         f"AUROC {numbers.decimals(curve.auroc)}, average precision {numbers.decimals(curve.average_precision)}"
     )
-    text = "\n".join([head, table(rows, right=range(5)), *([caution] if caution else [])])
+    text = "\n".join([head, *labels_lines(at_hand), table(rows, right=range(5)), *([caution] if caution else [])])
     return Answer(document, text)
 
 

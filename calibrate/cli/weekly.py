@@ -9,12 +9,14 @@ from pathlib import Path
 
 from calibrate.cli import Answer
 from calibrate.cli.common import now, open_store, output_path
+from calibrate.cli.evidence import labels_lines
 from calibrate.errors import BadInput
 from calibrate.report import numbers
 from calibrate.report.sentences import drift
 from calibrate.report.sentences import weekly as sentences
 from calibrate.sanitize import visible
 from calibrate.thresholds.files import deliver
+from calibrate.workflow.evidence.labels_at_hand import LabelsAtHand
 from calibrate.workflow.week import weekly as step
 
 
@@ -46,6 +48,7 @@ class WeeklyDocument:
     moved: Sequence[MovedDocument]
     next: Sequence[str]
     path: Path | None
+    evidence: LabelsAtHand | None
 
 
 def run(args: Namespace) -> Answer:
@@ -59,6 +62,7 @@ def run(args: Namespace) -> Answer:
         word = "drawn" if report.drawn else "exists already"
         size = f"{numbers.count(report.sample.size)} of {numbers.count(report.sample.pool)}"
         lines.append(f"sample {report.sample.name} {word}: {size} traces")
+    lines += labels_lines(report.at_hand) if report.at_hand else []
     if out is not None:
         from calibrate.report.weekly_html import page
 
@@ -83,4 +87,5 @@ def _document(done: step.Weekly, path: Path | None) -> WeeklyDocument:
         moved=[MovedDocument(line.detector, line.model, drift.line_verdict(line)) for line in moved],
         next=sentences.next_steps(done),
         path=path,
+        evidence=done.at_hand,
     )

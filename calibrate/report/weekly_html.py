@@ -14,7 +14,7 @@ import numpy as np
 
 from calibrate import registry
 from calibrate.report.numbers import UNKNOWN, count, minute, number, share
-from calibrate.report.sentences import drift, weekly
+from calibrate.report.sentences import drift, labels, weekly
 from calibrate.sanitize import visible
 from calibrate.workflow.watching.drift_report import DetectorDrift
 from calibrate.workflow.week.weekly import Weekly
@@ -97,6 +97,9 @@ def _done(done: Weekly) -> Iterator[str]:
         traces = f"{count(done.sample.size)} of {count(done.sample.pool, 'trace')}"
         size = f"{traces}, by {done.sample.design.replace('-', ' ')}"
         yield f"<li>Sample {_text(done.sample.name)} {word}: {size}</li>"
+    if done.at_hand:
+        for sentence in (labels.facts(done.at_hand), *labels.open_ones(done.at_hand)):
+            yield f"<li>{_text(sentence[:1].upper() + sentence[1:])}</li>"
     for row in done.scored:
         yield f"<li>{_text(row.detector)}: {_text(weekly.scored(row))}</li>"
     yield "</ul>"

@@ -7,13 +7,14 @@ from datetime import datetime
 
 import streamlit as st
 
-from calibrate.report.numbers import ago, count, decimals, duration, exact_share, share
+from calibrate.report.numbers import ago, count, decimals, duration, estimate, exact_share, share
 from calibrate.report.sentences import labels
 from calibrate.stats.intervals.sweep_intervals import expected_precision_halfwidth
 from calibrate.stats.sampling import designs
 from calibrate.stats.sampling.sizing import Stratum, halfwidth
 from calibrate.types import Sample, TraceFilter
-from calibrate.workflow.sampling.sizing import PREVALENCE, Plan, last_prevalence, plan, prevalence_of
+from calibrate.workflow.evidence.prevalence import estimate_prevalence
+from calibrate.workflow.sampling.sizing import PREVALENCE, Plan, last_prevalence, plan
 from db import Store
 from db.filters import NONE
 from pages import shell
@@ -159,13 +160,15 @@ def show_samples(store: Store, samples: list[Sample], now: datetime) -> None:
 
 def _row(store: Store, sample: Sample, now: datetime) -> dict[str, object]:
     gold = store.labels.gold_counts(sample.id)
-    hallucinated = prevalence_of(store, sample)
+    hallucinated = estimate_prevalence(store, sample).share
     of = " of flagged" if sample.design == FLAGGED else ""
     return {
         "Sample": visible(sample.name, 80),
         "Labelled": 100 * sum(gold.values()) / sample.size if sample.size else 0.0,
         "Traces": sample.size,
-        "Hallucinated": "" if hallucinated is None else share(hallucinated) + of,
+        "Hallucinated": ""
+        if hallucinated.value is None
+        else estimate(hallucinated.value, hallucinated.low, hallucinated.high) + of,
         "Of a pool of": sample.pool,
         "Design": in_words(sample),
         "Seed": str(sample.seed),

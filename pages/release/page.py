@@ -11,7 +11,7 @@ from calibrate.workflow.releasing import history
 from db import Store
 from pages import shell
 from pages.components import proposals, release_diff, release_history, unknown_models
-from pages.release import release_actions, release_form
+from pages.release import release_actions, release_form, release_labels
 
 
 def form(store: Store, *, quiet: bool) -> None:
@@ -20,6 +20,7 @@ def form(store: Store, *, quiet: bool) -> None:
     number = before.version + 1 if before else 1
     live = {name: entry.tier for name, entry in before.detectors.items()} if before else {}
     tiers = release_form.choose_points(store, saved, live)
+    release_labels.show(store, saved)
     release_form.choose_ensembles(store, before.ensembles if before else ())
     left, right = st.columns(2, gap="large")
     point_ids, effect, changes = [point.id for point in saved.values()], None, False

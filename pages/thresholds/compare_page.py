@@ -29,6 +29,7 @@ with shell.page_frame(
     if selection is None:
         st.stop()
     contrast = comparison.contrast(store, selection)
+    comparison.show_labels(store, selection)
     comparison.show_sentences(contrast, selection)
     comparison.show_curves(contrast)
     comparison.show_table(contrast)

@@ -16,7 +16,7 @@ from calibrate.workflow.tuning import compare as step
 from db import Store
 from db.scores import Config
 from pages import shell
-from pages.components import charts, evidence_choice, tables
+from pages.components import charts, evidence_choice, labels_line, tables
 from pages.components.text import plain, visible
 
 DETECTORS, SETTINGS, MODELS, WEEKS = "Detectors", "Settings", "Models", "Weeks"
@@ -82,6 +82,15 @@ def contrast(store: Store, selection: Selection) -> step.Contrast:
     if selection.kind == MODELS:
         return step.of_models(store, selection.detector, selection.keys, sample=selection.sample)
     return step.of_samples(store, selection.detector, selection.keys)
+
+
+def show_labels(store: Store, selection: Selection) -> None:
+    """Which labels the curves stand on: those of one sample, or of one a week."""
+    if selection.kind != WEEKS:
+        labels_line.show(store, store.samples.get(selection.sample) if selection.sample else None)
+        return
+    for week in selection.keys:
+        labels_line.show(store, store.samples.get(week), name=week)
 
 
 def show_sentences(contrast: step.Contrast, selection: Selection) -> None:

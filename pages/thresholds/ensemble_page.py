@@ -7,7 +7,7 @@ import streamlit as st
 from calibrate.errors import BadInput
 from calibrate.workflow.detection import configurations
 from pages import shell
-from pages.components import evidence_choice
+from pages.components import evidence_choice, labels_line
 from pages.components.text import plain
 from pages.thresholds import ensemble_report
 
@@ -24,6 +24,7 @@ with shell.page_frame(
             st.page_link(shell.page("detect"), label="Run detectors", icon=":material/play_circle:")
         st.stop()
     sample = evidence_choice.choose_labels(store)
+    labels_line.show(store, sample)
     name = sample.name if sample else None
     sweeps = {
         detector: evidence_choice.evidence_of(store, configs[-1], name).sweep

@@ -6,7 +6,7 @@ import streamlit as st
 
 from calibrate.workflow.detection import configurations
 from pages import shell
-from pages.components import evidence_choice, unknown_models
+from pages.components import evidence_choice, labels_line, unknown_models
 from pages.thresholds import reliability, scoreboard
 
 with shell.page_frame(
@@ -24,6 +24,7 @@ with shell.page_frame(
     left, _ = st.columns([1, 2])
     with left:
         sample = evidence_choice.choose_labels(store)
+    labels_line.show(store, sample)
     name = sample.name if sample else None
     board = scoreboard.load(store, name)
     if not board.n:

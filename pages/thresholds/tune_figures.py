@@ -57,10 +57,12 @@ VERDICTS = {
 }
 
 
-def show_figures(point: OperatingPoint, per_day: float | None, *, flags: float | None = None) -> None:
+def show_figures(
+    point: OperatingPoint, per_day: float | None, *, flags: float | None = None, open_ones: str | None = None
+) -> None:
     """The sentence, the counts, and each figure with its interval, which comes first where few labels are behind it.
 
-    `flags` a day are given where traffic was counted.
+    `flags` a day are given where traffic was counted. `open_ones` says what undecided labels could change.
     """
     rate = point.flag_rate.value
     estimated = None if per_day is None or rate is None else rate * per_day
@@ -68,6 +70,7 @@ def show_figures(point: OperatingPoint, per_day: float | None, *, flags: float |
     sentence = wording.sentence(replace(point, why=None), estimated if flags is None else flags, state_apart=True)
     first, _, rest = sentence.partition(". ")
     words = [f"<p><b>{escape(first)}.</b> {escape(rest)}</p>"]
+    words += [f"<p>{escape(wording.capitalised(open_ones))}.</p>"] if open_ones else []
     words += [f'<p class="quiet">{escape(caution)}</p>' for caution in wording.cautions(point)]
     named = (
         ("Precision", point.precision, "Share of flags that is right", point.true_positives + point.false_positives),

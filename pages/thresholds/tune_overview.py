@@ -24,11 +24,7 @@ def show_facts(store: Store, data: evidence.Evidence) -> None:
     sweep = data.sweep
     if not sweep.n:
         return
-    facts = [
-        f"**{count(sweep.n, 'label')}**, {count(sweep.positives)} hallucinated ({share(sweep.positives / sweep.n)})"
-    ]
-    if data.sample is not None and sweep.prevalence is not None and data.sample.design != "random":
-        facts.append(f"about {share(sweep.prevalence)} of the traffic")
+    facts = [f"**{count(sweep.n, 'label')}**, {count(sweep.positives)} hallucinated"]
     facts.append(f"**{count(sweep.scored)} scored** ({share(sweep.scored / sweep.n)})")
     if sweep.clusters:
         facts.append(f"from **{count(sweep.clusters.count, 'group')}** that share sources, each one piece of evidence")

@@ -7,13 +7,15 @@ from dataclasses import replace
 import streamlit as st
 
 from calibrate.report.sentences import figures as wording
+from calibrate.report.sentences import labels
 from calibrate.stats.choosing.policy import Policy
 from calibrate.workflow.detection import configurations
 from calibrate.workflow.evidence import evidence, traffic
+from calibrate.workflow.evidence.undecided import settled_at
 from calibrate.workflow.tuning import operating_points
 from db import Store
 from pages import shell
-from pages.components import evidence_choice, unknown_models
+from pages.components import evidence_choice, labels_line, unknown_models
 from pages.components.text import plain
 from pages.thresholds import certify_panel, policy_controls, tune_charts, tune_figures, tune_overview, tune_setting
 
@@ -34,7 +36,9 @@ def explore(store: Store, data: evidence.Evidence, per_day: float | None, drawn:
         tune_charts.show_threshold(data, setting, point)
         if setting.strength_in_force != "certified":
             tune_figures.offer_save(store, data, setting, point)
-        tune_figures.show_figures(point, per_day, flags=tune_setting.flags_a_day(store, data, setting, point))
+        flags = tune_setting.flags_a_day(store, data, setting, point)
+        open_ones = labels.settled_point(settled_at(data, point.threshold))
+        tune_figures.show_figures(point, per_day, flags=flags, open_ones=open_ones)
         if setting.policy.kind == "elbow":
             elbow = tune_setting.once(data, "elbow", lambda: operating_points.bootstrap_elbow(data))
             st.caption(plain(wording.elbow(elbow)))
@@ -84,6 +88,7 @@ with shell.page_frame(
         sample = evidence_choice.choose_labels(store, merge=True)
     ranked = evidence_choice.best_first(store, runs, evidence_choice.sample_names(sample))
     config = evidence_choice.choose_config(ranked, places[1:])
+    labels_line.show(store, sample)
     labelled = evidence_choice.evidence_of(store, config, evidence_choice.sample_names(sample))
     tune_overview.show_facts(store, labelled)
     tune_overview.show_overview(store, ranked, evidence_choice.sample_names(sample))

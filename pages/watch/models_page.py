@@ -10,7 +10,7 @@ from calibrate.workflow.upgrade import models_seen as step
 from db import Store
 from db.filters import NONE
 from pages import shell
-from pages.components import evidence_choice
+from pages.components import evidence_choice, labels_line
 from pages.components.text import middle, plain, visible
 from pages.watch import model_traffic
 
@@ -53,6 +53,7 @@ def show(store: Store) -> None:
         by = model_traffic.choose_by(store)
     with middle:
         sample = evidence_choice.choose_labels(store, merge=True)
+    labels_line.show(store, sample)
     registry = model_traffic.load(store, by, evidence_choice.sample_names(sample))
     if by == "model":
         what_next(registry)

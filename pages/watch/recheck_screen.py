@@ -9,9 +9,11 @@ import plotly.graph_objects as go
 import streamlit as st
 
 from calibrate.report.numbers import count, estimate, exact_share, interval, labelled, share
+from calibrate.report.sentences import labels
 from calibrate.report.sentences import recheck as sentences
 from calibrate.thresholds.model import Metrics, ThresholdsFile
 from calibrate.types import TraceFilter
+from calibrate.workflow.evidence.label_counts import label_counts
 from calibrate.workflow.watching import recheck as step
 from db import Store
 from db.attempts import Recheck
@@ -114,8 +116,10 @@ def show_evidence(state: step.State) -> None:
                 st.caption(f"{count(state.repeats)} share their sources with an earlier one")
             if few := sentences.few(state):
                 st.caption(plain(few))
-            if state.waiting:
-                st.caption(f"{count(state.waiting, 'label')} wait for one before them that has none")
+            counts = label_counts(shell.store(), state.sample)
+            st.caption(plain(labels.labelled(counts)))
+            if waiting := labels.waiting(counts):
+                st.caption(f"{plain(waiting)}.")
 
 
 @st.fragment

@@ -16,7 +16,7 @@ from calibrate.workflow.week.week import judge_live, week
 from db import Store
 from db.releases import Release
 from pages import shell
-from pages.components import proposals
+from pages.components import labels_line, proposals
 from pages.components.text import plain
 from pages.week import first_steps, week_charts
 from pages.week.release_card import show_known_bad, show_release, show_unknown_models
@@ -65,6 +65,7 @@ with shell.page_frame(f"Week {name}", about) as store:
         show_next(state)
         show_proposals(store, now)
         show_cards(state, now)
+        labels_line.show_open(state.sample.names if state.sample else (), state.at_hand)
         show_unknown_models(state.unknown_models, state.release)
         show_known_bad(state.live)
         show_fallen(store, state.release)

@@ -8,7 +8,8 @@ from datetime import datetime
 
 import streamlit as st
 
-from calibrate.report.numbers import ago, count, duration, listed, share
+from calibrate.report.numbers import ago, count, duration, listed
+from calibrate.report.sentences import labels as sentences
 from calibrate.report.sentences import point_state
 from calibrate.types import StateReason
 from calibrate.workflow.week.next_steps import Step
@@ -148,15 +149,20 @@ def _sample(state: Week) -> Card:
 
 
 def _label(state: Week) -> Card:
-    rate = "" if state.prevalence is None else f"about {share(state.prevalence)} of the traffic hallucinated"
+    labels = state.at_hand.counts
     if state.sample is None:
-        headline = f"{count(state.labelled, 'trace')}" if state.labelled else "No labels yet"
+        headline = count(state.labelled, "trace") if state.labelled else "No labels yet"
         return Card("label", "Label", False, headline, "labelled outside a sample" if state.labelled else "")
     size = state.sample.size
     nothing_left = state.place is not None and state.place.position is None
     done = state.labelled >= size or nothing_left
     progress = None if done or not state.labelled else state.labelled / size
-    return Card("label", "Label", done, f"{count(state.labelled)} of {count(size)}", rate, progress)
+    return Card("label", "Label", done, sentences.labelled(labels), _traffic(state), progress)
+
+
+def _traffic(state: Week) -> str:
+    """What the labels say of the traffic, for small print; what they leave open stands below the cards."""
+    return sentences.prevalence(state.at_hand.prevalence.share) or ""
 
 
 def _detect(state: Week) -> Card:

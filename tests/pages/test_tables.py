@@ -31,6 +31,9 @@ from calibrate.types import (
 )
 from calibrate.workflow.detection.detectors import Coverage, Measured, Overview, Status
 from calibrate.workflow.evidence.evidence import Evidence
+from calibrate.workflow.evidence.label_counts import LabelCounts
+from calibrate.workflow.evidence.labels_at_hand import LabelsAtHand
+from calibrate.workflow.evidence.prevalence import Prevalence
 from calibrate.workflow.releasing.known_bad import Judged
 from calibrate.workflow.tuning import operating_points
 from calibrate.workflow.upgrade.models_seen import NoStep, Registry, Seen
@@ -299,6 +302,8 @@ def test_an_import_says_what_else_there_is_to_know() -> None:
 
 SAMPLE = Sample(1, "w47", "random", None, 40, 1, 900, 0, TraceFilter(), {}, NOW)
 RELEASE = Release(3, "{}", "", "ann", LATER, "")
+NO_LABELS = LabelsAtHand(LabelCounts(0, 40, 0, 0, 0, 0, 0), Prevalence(Interval(None)))
+ALL_LABELLED = LabelsAtHand(LabelCounts(40, 40, 30, 10, 0, 0, 0), Prevalence(Interval(0.25, 0.142, 0.402)))
 
 
 BAD = PointVerdict.DO_NOT_RELEASE
@@ -308,7 +313,7 @@ WIDE = Judged("b", PointState(BAD, StateReason.WIDE, None, Interval(0.83, 0.11, 
 
 def week(next_step: Any, **changed: Any) -> Week:
     nothing = Week(
-        "w47", 900, 0, SAMPLE, None, {}, None, Place(0, 0, 0, 40, None), None, (), (), (), None, (), (next_step,)
+        "w47", 900, 0, SAMPLE, None, {}, NO_LABELS, Place(0, 0, 0, 40, None), None, (), (), (), None, (), (next_step,)
     )
     return replace(nothing, **changed)
 
@@ -363,14 +368,15 @@ def test_the_cards_of_an_empty_loop_and_of_a_whole_one() -> None:
     ]  # fmt: skip
     whole = cards(
         week(
-            "sample", new_this_week=5, gold={"clean": 30, "hallucinated": 10}, prevalence=0.25, release=RELEASE,
+            "sample", new_this_week=5, gold={"clean": 30, "hallucinated": 10}, at_hand=ALL_LABELLED, release=RELEASE,
             scored_detectors=("a", "b"), silent_detectors=("c",), saved_points=("a",),
         ),
         LATER + timedelta(minutes=5),
     )  # fmt: skip
     assert all(card.done for card in whole)
     assert [(card.headline, card.detail) for card in whole] == [
-        ("900 traces", "5 since Monday"), ("40 of 900", "w47"), ("40 of 40", "about 25% of the traffic hallucinated"),
+        ("900 traces", "5 since Monday"), ("40 of 900", "w47"),
+        ("40 of 40 labelled", "about 25% (14–40%) of the traffic hallucinated"),
         ("2 detectors", "1 could score nothing"), ("1 threshold", "a"), ("v3", "5 min ago"),
     ]  # fmt: skip
 

@@ -58,8 +58,8 @@ def test_the_joint_rate_has_its_interval() -> None:
 def report_with(**changes: Any) -> Any:
     """What `notes` reads of a report."""
     figures = {
-        "recipe": Recipe("logistic"), "positives": 62, "n": 300, "budget": 0.05, "prevalence": 0.02, "each": {"a": 0.5},
-        "coverage": {"a": 1.0},
+        "recipe": Recipe("logistic"), "positives": 62, "n": 300, "budget": 0.05, "prevalence": Interval(0.02),
+        "each": {"a": 0.5}, "coverage": {"a": 1.0},
         "gathered": SimpleNamespace(from_labels=False, traffic=SimpleNamespace(n=59, window=59)),
     }  # fmt: skip
     return SimpleNamespace(**{**figures, **changes})
@@ -71,7 +71,10 @@ def report_with(**changes: Any) -> Any:
         ({}, []),
         ({"positives": FEW - 1, "recipe": Recipe("k_of_n", k=1)}, ["of 300 labels are hallucinated: one more or less"]),
         ({"positives": FEW - 1}, ["of 300 labels are hallucinated", "a logistic fit chases noise: this is the mean"]),
-        ({"prevalence": 0.2}, ["About 20% of the traffic is hallucinated: flagging 5% of it finds 25% of the"]),
+        (
+            {"prevalence": Interval(0.2, 0.1, 0.3)},
+            ["About 20% (10–30%) of the traffic is hallucinated: flagging 5% of it finds 25% or so of the"],
+        ),
         (
             {"recipe": Recipe("k_of_n", k=1, thresholds={"a": 0.4})},
             ["labels chose them, the figures flatter"],

@@ -71,9 +71,9 @@ def test_a_figure_has_the_decimals_of_its_column() -> None:
 def test_a_curve_is_shown_with_its_figures_on_one_line() -> None:
     curve = sweep([True, True, False, False], [0.9, 0.4, 0.6, None], flag_when="above")
     area = Interval(0.5, 0.1, 0.9)
-    head, row = cells(compare.COLUMNS, [Series("a\nb\x1b", curve, area, Interval(None))])
+    head, row = cells(compare.COLUMNS, [Series("a\nb\x1b", curve, area, Interval(None), area)])
     assert head[1:] == ("AUROC", "Average precision", "Labels", "Hallucinated", "Of traffic", "Coverage")
-    assert row == ("a b⟦ESC⟧", "0.500 (0.100–0.900)", "–", "4", "2", "50%", "75%")
+    assert row == ("a b⟦ESC⟧", "0.500 (0.100–0.900)", "–", "4", "2", "50% (10–90%)", "75%")
 
 
 def test_saved_ensembles_are_shown_by_what_they_are_called() -> None:

@@ -11,7 +11,10 @@ import pytest
 from calibrate.report import weekly_html
 from calibrate.report.sentences import weekly as sentences
 from calibrate.stats.monitoring.drift import Moved, Shift, Side
-from calibrate.types import Sample, TraceFilter
+from calibrate.types import Interval, Sample, TraceFilter
+from calibrate.workflow.evidence.label_counts import LabelCounts
+from calibrate.workflow.evidence.labels_at_hand import LabelsAtHand
+from calibrate.workflow.evidence.prevalence import Prevalence
 from calibrate.workflow.watching.drift_report import Bins, DetectorDrift, DriftState, Gap, Report
 from calibrate.workflow.week.weekly import NotRun, Scored, Weekly
 
@@ -44,10 +47,12 @@ WAITING = replace(
     gap=Gap(DriftState.NOT_SCORED),
 )  # fmt: skip
 
+NO_LABELS = LabelsAtHand(LabelCounts(0, 20, 0, 0, 0, 0, 0), Prevalence(Interval(None)))
+
 
 def weekly(*lines: DetectorDrift) -> Weekly:
     report = Report(1, NOW, ("m",), TraceFilter(), TraceFilter(), 200, (), lines, 2000, 0, 0.05)
-    return Weekly("2026-W47", NOW, 1, (Scored("word_overlap", 60, 2),), SAMPLE, True, report, (), 20)
+    return Weekly("2026-W47", NOW, 1, (Scored("word_overlap", 60, 2),), SAMPLE, True, report, (), 20, NO_LABELS)
 
 
 def test_it_is_one_document_with_a_chart_for_each_comparison() -> None:
@@ -75,6 +80,10 @@ def test_a_quiet_week_asks_only_for_labels() -> None:
     assert sentences.next_steps(replace(weekly(quiet), unlabelled=0, upgraded=("nli", "bleu"))) == [
         "choose thresholds anew with `recalibrate`: nli, bleu changed since v1"
     ]
+    disputed = LabelsAtHand(LabelCounts(20, 20, 17, 1, 0, 2, 0), Prevalence(Interval(0.06)))
+    done = replace(weekly(quiet), unlabelled=0, at_hand=disputed, disputes=2)
+    assert sentences.next_steps(done) == ["settle 2 disputed labels (the Agreement page, or `agreement adjudicate`)"]
+    assert "<li>20 of 20 labelled · 2 disputed · about 6%" in weekly_html.page(done)
     assert sentences.next_steps(weekly(COMPARED))[0].startswith("label flagged traces until it is known: `recheck")
 
 

@@ -65,10 +65,11 @@ def _notes(report: Report) -> Iterator[str]:
         yield f"Only {count(positives)} of {labels} are hallucinated: one more or less moves every figure."
         if recipe.kind == "logistic":
             yield f"With fewer than {FEW} hallucinated labels a logistic fit chases noise: this is the mean rank."
-    if report.budget < report.prevalence:
+    bad = report.prevalence
+    if bad.value is not None and report.budget < bad.value:
         yield (
-            f"About {share(report.prevalence)} of the traffic is hallucinated: flagging {share(report.budget)} of it "
-            f"finds {share(report.budget / report.prevalence)} of the hallucinations at most."
+            f"About {estimate(bad.value, bad.low, bad.high)} of the traffic is hallucinated: flagging "
+            f"{share(report.budget)} of it finds {share(report.budget / bad.value)} or so of the hallucinations."
         )
     if recipe.thresholds:
         yield "The thresholds are the saved operating points. Where these labels chose them, the figures flatter them."

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
-from calibrate.report.numbers import count, number
+from collections.abc import Mapping
+
+from calibrate.report.numbers import count, estimate, listed, number, share
+from calibrate.stats.labels.undecided import Reach, Settled
+from calibrate.types import Interval
 from calibrate.workflow.evidence.label_counts import LabelCounts
+from calibrate.workflow.evidence.labels_at_hand import LabelsAtHand
 from calibrate.workflow.evidence.loading import Uneven
+from calibrate.workflow.releasing.labels_behind import LabelsBehind
 from calibrate.workflow.sampling.sizing import Doubt
 
 
@@ -35,10 +41,13 @@ def doubt(labels: Doubt | None) -> str | None:
 
 def labelled(counts: LabelCounts) -> str:
     """Say which labels a figure stands on: "80 of 80 labelled · 3 unsure · 19 disputed"."""
-    parts = [f"{count(counts.labelled)} of {count(counts.total)} labelled"]
-    parts += [f"{count(counts.unsure)} unsure"] if counts.unsure else []
-    parts += [f"{count(counts.disputed)} disputed"] if counts.disputed else []
-    return " · ".join(parts)
+    return " · ".join([f"{count(counts.labelled)} of {count(counts.total)} labelled", *_undecided(counts)])
+
+
+def _undecided(counts: LabelCounts) -> list[str]:
+    """ "3 unsure", "19 disputed"; what is zero is left out."""
+    both = ((counts.unsure, "unsure"), (counts.disputed, "disputed"))
+    return [f"{count(n)} {word}" for n, word in both if n]
 
 
 def waiting(counts: LabelCounts) -> str | None:
@@ -51,3 +60,71 @@ def waiting(counts: LabelCounts) -> str | None:
         f"{labels} behind a trace that nobody has labelled: {they} once every trace before has a verdict. Go through "
         "the sample in its order, and label what was skipped ('unsure' is a verdict)"
     )
+
+
+def prevalence(figure: Interval) -> str | None:
+    """Say how much of the traffic is hallucinated: "about 4.9% (1–13%) of the traffic hallucinated"; None if nothing is
+    known.
+    """
+    if figure.value is None:
+        return None
+    return f"about {estimate(figure.value, figure.low, figure.high)} of the traffic hallucinated"
+
+
+def facts(at_hand: LabelsAtHand) -> str:
+    """Say which labels a figure stands on, and what they say of the traffic."""
+    return " · ".join(filter(None, (labelled(at_hand.counts), prevalence(at_hand.prevalence.share))))
+
+
+def open_ones(at_hand: LabelsAtHand) -> list[str]:
+    """Say what is open among the labels: what undecided ones could change, and what waits."""
+    return list(filter(None, (settled_prevalence(at_hand), waiting(at_hand.counts))))
+
+
+def settled_prevalence(at_hand: LabelsAtHand) -> str | None:
+    """Say what the undecided labels could make of the share hallucinated; None where none is undecided."""
+    kinds, reach = listed(_undecided(at_hand.counts)), at_hand.prevalence.settled
+    if not kinds:
+        return None
+    are = "is" if at_hand.counts.undecided == 1 else "are"
+    if reach is None:
+        return f"{kinds} {are} in no figure"
+    if at_hand.counts.undecided == 1:
+        one_way, other = share(reach.low), share(reach.high)
+        return f"{kinds} is in no figure: the share hallucinated is {one_way} if it is clean and {other} if it is not"
+    return (
+        f"{kinds} are in no figure: the share hallucinated is {share(reach.low)} if all of them are clean and "
+        f"{share(reach.high)} if all are hallucinated"
+    )
+
+
+def behind(points: Mapping[str, LabelsBehind]) -> list[str]:
+    """Say of the points of a release which labels stand behind them, and what is open among those."""
+    lines: list[str] = []
+    for name, labels in points.items():
+        of = labels.sample or "all labels"
+        lines += [f"{of}: {line}" for line in (facts(labels.evidence), *open_ones(labels.evidence))]
+        if settled := settled_point(labels.settled):
+            lines.append(f"{name}: {settled}")
+    return list(dict.fromkeys(lines))
+
+
+def settled_point(settled: Settled | None) -> str | None:
+    """Say what the undecided labels could make of a threshold's precision and recall; None where none is undecided."""
+    if settled is None:
+        return None
+    flagged = "none of them" if not settled.flagged else f"{count(settled.flagged)} of them"
+    figures = (("precision", settled.precision), ("recall", settled.recall))
+    reaches = [f"{name} {_reach(reach)}" for name, reach in figures if reach is not None]
+    labels = count(settled.undecided, "unsure or disputed label")
+    are = "is" if settled.undecided == 1 else "are"
+    return (
+        f"{labels} {are} in no figure, and this threshold flags {flagged}: however they are settled, "
+        f"{' and '.join(reaches)}"
+    )
+
+
+def _reach(reach: Reach) -> str:
+    """ "lies between 40% and 75%", "stays 71%"."""
+    low, high = share(reach.low), share(reach.high)
+    return f"stays {low}" if low == high else f"lies between {low} and {high}"

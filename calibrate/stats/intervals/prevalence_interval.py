@@ -14,16 +14,22 @@ from calibrate.types import Interval
 
 
 def prevalence_interval(
-    labels: ArrayLike, *, design: Design | None = None, groups: Sequence[Hashable] | None = None
+    labels: ArrayLike,
+    *,
+    inside: ArrayLike | None = None,
+    design: Design | None = None,
+    groups: Sequence[Hashable] | None = None,
 ) -> Interval:
-    """Estimate the share of the traffic that is hallucinated, with its 95% interval.
+    """Estimate the share of the traffic, or of a part of it, that is hallucinated, with its 95% interval.
 
-    It is the precision of what flags everything, so the interval is that of a sweep at its only point.
+    It is the precision of what flags just that part, so the interval is that of a sweep at this point.
 
     Parameters
     ----------
     labels : array of bool, shape (labels,)
         True for hallucinated.
+    inside : array of bool, shape (labels,), optional
+        True for the labels of the part, a domain of the sample; default: all.
     design : Design, optional
         How the labels were drawn; default: at random.
     groups : sequence of hashable, optional
@@ -32,13 +38,14 @@ def prevalence_interval(
     Returns
     -------
     Interval
-        A share from 0 to 1; all None without a label.
+        A share from 0 to 1; all None without a label in the part.
 
     References
     ----------
-    Cochran, Sampling Techniques, 3rd ed. (1977), sections 5A and 6.11.
+    Cochran, Sampling Techniques, 3rd ed. (1977), sections 5A.14 and 6.11.
     """
     y = np.asarray(labels, dtype=bool)
-    if not len(y):
+    part = np.ones(len(y), dtype=bool) if inside is None else np.asarray(inside, dtype=bool)
+    if not part.any():
         return Interval(None)
-    return figures(sweep(y, np.zeros(len(y)), design=design, groups=groups), 0.0).precision
+    return figures(sweep(y, part.astype(float), design=design, groups=groups), 1.0).precision

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
-from itertools import takewhile
 
 from calibrate.types import Sample, TraceFilter
+from calibrate.workflow.evidence.counted_labels import NOBODY, count_labels
 from db import Store
 
 
@@ -37,22 +37,15 @@ def label_counts(store: Store, sample: Sample | None) -> LabelCounts:
 
     A trace that several of the samples drew is one trace. It counts where it counts in any of them.
     """
+    counted = count_labels(store, NOBODY, sample)
+    counts = Counter(row.gold for row in (*counted.rows, *counted.undecided))
+    labelled = counts.total()
     if sample is None:
-        counts = store.labels.gold_counts()
-        return _of(Counter[str | None](counts), total=store.traces.count(TraceFilter()), labelled=sum(counts.values()))
-    members: dict[int, str | None] = {}
-    counted: dict[int, str | None] = {}
-    for part in sample.parts or (sample,):
-        verdicts = store.samples.verdicts(part.id)
-        members.update(verdicts)
-        counted.update(takewhile(lambda member: member[1] is not None, verdicts))
-    labelled = sum(gold is not None for gold in members.values())
-    return _of(Counter(counted.values()), total=len(members), labelled=labelled)
-
-
-def _of(counts: Counter[str | None], *, total: int, labelled: int) -> LabelCounts:
-    """From the verdicts that count, and how many of the `total` traces are `labelled` at all."""
-    clean, hallucinated = counts["clean"], counts["hallucinated"]
-    unsure, disputed = counts["unsure"], counts["disputed"]
-    counted = clean + hallucinated + unsure + disputed
-    return LabelCounts(counted, total, clean, hallucinated, unsure, disputed, labelled - counted)
+        total, waiting = store.traces.count(TraceFilter()), 0
+    else:
+        members = dict(member for part in sample.parts or (sample,) for member in store.samples.verdicts(part.id))
+        total = len(members)
+        waiting = sum(gold is not None for gold in members.values()) - labelled
+    return LabelCounts(
+        labelled, total, counts["clean"], counts["hallucinated"], counts["unsure"], counts["disputed"], waiting
+    )

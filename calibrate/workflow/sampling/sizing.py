@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -18,6 +17,7 @@ from calibrate.stats.sweep.cumulative import last_of_ties
 from calibrate.types import Sample, SampleOptions, TraceFilter
 from calibrate.workflow.evidence import loading
 from calibrate.workflow.evidence.counted_labels import NOBODY, count_labels
+from calibrate.workflow.evidence.prevalence import estimate_prevalence
 from calibrate.workflow.sampling import frame
 from calibrate.workflow.sampling.frame import Frame, Ranked
 from db import Store
@@ -140,23 +140,9 @@ def _octaves(ranking: Ranked) -> Frame:
 def last_prevalence(store: Store) -> float | None:
     """The share of hallucinated answers, weighted by the design, in the newest sample whose labels are a guide."""
     for sample in _find_guides(store):
-        share = prevalence_of(store, sample)
-        if share:
+        if share := estimate_prevalence(store, sample).share.value:
             return share
     return None
-
-
-def prevalence_of(store: Store, sample: Sample) -> float | None:
-    """The estimated share of hallucinated answers in the traffic a sample was drawn from: what its labels that count
-    show of each stratum, times what it holds. None without any; a sample of flagged traces speaks for what is flagged.
-    """
-    labels = count_labels(store, NOBODY, sample)
-    if not labels.rows:
-        return None
-    strata = [row.strata[0].name for row in (*labels.rows, *labels.undecided)]
-    weights = {name: sample.strata[name][0] / n for name, n in Counter(strata).items()}
-    each = np.array([weights[row.strata[0].name] for row in labels.rows])
-    return float(np.average([row.gold == "hallucinated" for row in labels.rows], weights=each))
 
 
 def _find_guides(store: Store) -> Iterator[Sample]:

@@ -14,6 +14,7 @@ from calibrate.stats.intervals import bootstrap_intervals
 from calibrate.stats.intervals import ranking_differences as ranks
 from calibrate.stats.intervals.best_of_many import Verdict, judge, simultaneous
 from calibrate.stats.intervals.bootstrap import Areas, Units
+from calibrate.stats.intervals.prevalence_interval import prevalence_interval
 from calibrate.stats.intervals.ranking import Ranked, rank_with_intervals
 from calibrate.stats.sweep.sweep import Missing, Sweep, sweep
 from calibrate.types import Interval
@@ -36,12 +37,14 @@ class Compared:
 
 @dataclass(frozen=True)
 class Series:
-    """One curve of several, and how well it ranks; the 95% intervals are a bootstrap over groups of shared sources."""
+    """One curve of several, and how well it ranks; the 95% intervals are a bootstrap over groups of shared sources.
+    `prevalence` is the share hallucinated in the traffic that it is of."""
 
     name: str
     sweep: Sweep
     auroc: Interval
     average_precision: Interval
+    prevalence: Interval
 
 
 @dataclass(frozen=True)
@@ -166,6 +169,11 @@ class _Part:
         units = Units.among([self.data.groups[i] for i in scored]).of
         return bootstrap_intervals.Verdicts.of(self.data.labels[scored], units)
 
+    @property
+    def prevalence(self) -> Interval:
+        data, inside = self.data, np.isin(np.arange(len(self.data.rows)), self.rows)
+        return prevalence_interval(data.labels, inside=inside, design=data.design, groups=data.groups)
+
     def ranked(self, curve: Sweep, seed: int) -> Ranked:
         design, groups = self.data.design, self.data.groups
         return rank_with_intervals(
@@ -219,7 +227,7 @@ def _compare_unpaired(parts: Sequence[_Part], *, seed: int) -> Contrast:
 def _make_series(part: _Part, seed: int) -> tuple[Series, Areas]:
     curve = part.sweep()
     ranking = part.ranked(curve, seed)
-    return Series(part.name, curve, ranking.auroc, ranking.average_precision), ranking.draws
+    return Series(part.name, curve, ranking.auroc, ranking.average_precision, part.prevalence), ranking.draws
 
 
 def _make_difference(

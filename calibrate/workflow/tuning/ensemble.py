@@ -24,6 +24,7 @@ from calibrate.stats.ensembles.performance import (
 from calibrate.stats.ensembles.rules import Fixed, Logistic, Rule, to_json
 from calibrate.stats.ensembles.training_data import TrainingData
 from calibrate.stats.fitting.ridge import expit
+from calibrate.stats.intervals.prevalence_interval import prevalence_interval
 from calibrate.stats.sweep.design import Floats
 from calibrate.stats.sweep.sweep import sweep
 from calibrate.thresholds.model import label_set_digest
@@ -113,10 +114,10 @@ class Report:
         return self.gathered.training.positives
 
     @property
-    def prevalence(self) -> float:
-        """The estimated share of the traffic that is hallucinated, 0 to 1."""
+    def prevalence(self) -> Interval:
+        """The estimated share of the traffic that is hallucinated."""
         training = self.gathered.training
-        return float(np.average(training.labels, weights=training.weights))
+        return prevalence_interval(training.labels, design=training.design, groups=training.groups)
 
     @property
     def coverage(self) -> Mapping[str, float]:

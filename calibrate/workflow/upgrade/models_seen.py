@@ -15,8 +15,7 @@ from typing import Literal
 import numpy as np
 
 from calibrate.errors import BadInput
-from calibrate.stats.intervals.sweep_intervals import figures
-from calibrate.stats.sweep.sweep import sweep
+from calibrate.stats.intervals.prevalence_interval import prevalence_interval
 from calibrate.types import Interval, Sample
 from calibrate.workflow.evidence import loading
 from calibrate.workflow.evidence.counted_labels import NOBODY, CountedLabels, count_labels
@@ -167,11 +166,7 @@ def _count_by_period(days: Mapping[date, int], per: Literal["day", "week"]) -> d
 def _measure_prevalences(
     drawn: Sample | None, counted: CountedLabels, values: Mapping[int, str]
 ) -> dict[str, tuple[int, int, Interval]]:
-    """(labels, hallucinated, share hallucinated) of each value.
-
-    A value is a domain of the sample: what flags exactly its traces has, as its precision, the share hallucinated
-    among them, so the interval is the one of a sweep at that point (Cochran 1977, section 5A.14).
-    """
+    """(labels, hallucinated, share hallucinated) of each value, which is a domain of the sample."""
     rows = counted.rows
     labels = np.array([row.gold == "hallucinated" for row in rows], dtype=bool)
     value_of_row = np.array([values[row.pk] for row in rows], dtype=object)
@@ -179,7 +174,7 @@ def _measure_prevalences(
     prevalences = {}
     for name in sorted(set(value_of_row)):
         inside = value_of_row == name
-        share = figures(sweep(labels, inside.astype(float), design=design, groups=groups), 1.0).precision
+        share = prevalence_interval(labels, inside=inside, design=design, groups=groups)
         prevalences[name] = (int(inside.sum()), int(labels[inside].sum()), share)
     return prevalences
 

@@ -8,12 +8,12 @@ from datetime import UTC, datetime, time, timedelta
 
 from calibrate.stats.sampling.designs import speaks_for_all
 from calibrate.types import Sample, TraceFilter
+from calibrate.workflow.evidence.labels_at_hand import LabelsAtHand, labels_at_hand
 from calibrate.workflow.releasing import known_bad
 from calibrate.workflow.releasing.entries import points_of
 from calibrate.workflow.releasing.history import promised_precision, read_release, releases_alike
 from calibrate.workflow.releasing.known_bad import Judged
 from calibrate.workflow.releasing.unknown_models import UnknownModel, unknown_models
-from calibrate.workflow.sampling.sizing import prevalence_of
 from calibrate.workflow.week.next_steps import Open, Step, order_steps
 from db import Store
 from db.labels import Place
@@ -27,10 +27,10 @@ CHECK_AFTER = timedelta(days=28)
 
 @dataclass(frozen=True)
 class Week:
-    """The state of the loop for the newest sample of the traffic, whose `prevalence` is weighted by its design. `aside`
-    is a newer one, drawn to certify or to be labelled twice, that this labeller has not done yet. `live` is what is
-    known now of the live thresholds, `disputes` counts labels that contradict each other, `checks_due` names live
-    thresholds whose precision is due for a recheck. `steps` are open, in order."""
+    """The state of the loop for the newest sample of the traffic. `at_hand` are its labels and what they say of the
+    traffic. `aside` is a newer one, drawn to certify or to be labelled twice, that this labeller has not done yet.
+    `live` is what is known now of the live thresholds, `disputes` counts labels that contradict each other,
+    `checks_due` names live thresholds whose precision is due for a recheck. `steps` are open, in order."""
 
     name: str
     traces: int
@@ -38,7 +38,7 @@ class Week:
     sample: Sample | None
     aside: Sample | None
     gold: dict[str, int]
-    prevalence: float | None
+    at_hand: LabelsAtHand
     place: Place | None
     run: Run | None
     scored_detectors: tuple[str, ...]
@@ -88,7 +88,7 @@ def week(store: Store, *, name: str, labeller: str, now: datetime, live: Sequenc
         sample=sample,
         aside=newest if left else None,
         gold=store.labels.gold_counts(sample.id) if sample else store.labels.gold_counts(),
-        prevalence=prevalence_of(store, sample) if sample else None,
+        at_hand=labels_at_hand(store, sample),
         place=store.labels.place(sample.id, labeller) if sample else None,
         run=runs[0] if runs else None,
         scored_detectors=tuple(sorted(done.counts)) if done else (),

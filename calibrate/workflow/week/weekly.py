@@ -17,6 +17,7 @@ from calibrate.thresholds.model import DetectorEntry, ThresholdsFile
 from calibrate.types import Sample, TraceFilter
 from calibrate.workflow.detection import detect
 from calibrate.workflow.detection.detectors import asks_chat
+from calibrate.workflow.evidence.labels_at_hand import LabelsAtHand, labels_at_hand
 from calibrate.workflow.releasing.history import live_release, releases_alike
 from calibrate.workflow.releasing.known_bad import Judged
 from calibrate.workflow.sampling import sample as sampler
@@ -52,9 +53,9 @@ class Scored:
 @dataclass(frozen=True)
 class Weekly:
     """What was done. `drawn`: the sample of this `week` was drawn now; False where it was there, `sample` None where
-    there was nothing to draw from, `unlabelled` how many of its traces have no gold label. `report` is None before the
-    first release. `upgraded` are the detectors that changed since the release, `known_bad` live thresholds that are
-    known to be bad, `disputes` labels that contradict each other."""
+    there was nothing to draw from, `unlabelled` how many of its traces have no gold label, `at_hand` what its labels
+    say. `report` is None before the first release. `upgraded` are the detectors that changed since the release,
+    `known_bad` live thresholds that are known to be bad, `disputes` labels that contradict each other."""
 
     week: str
     now: datetime
@@ -65,6 +66,7 @@ class Weekly:
     report: Report | None
     upgraded: tuple[str, ...]
     unlabelled: int
+    at_hand: LabelsAtHand | None
     known_bad: tuple[Judged, ...] = ()
     disputes: int = 0
 
@@ -94,12 +96,12 @@ def weekly(store: Store, *, size: int, now: datetime) -> Weekly:
     sample, drawn = _draw(store, name, size=size, now=now)
     report = drift.drift(store, now=now) if file else None
     upgraded = tuple(due.name for due in planning.plan(store).upgraded) if file else ()
-    labelled = sum(store.labels.gold_counts(sample.id).values()) if sample else 0
-    unlabelled = sample.size - labelled if sample else 0
+    at_hand = labels_at_hand(store, sample) if sample else None
+    unlabelled = at_hand.counts.total - at_hand.counts.labelled - at_hand.counts.waiting if at_hand else 0
     bad = tuple(judged for judged in judge_live(store) if judged.state.known_bad)
     disputes = store.labels.gold_counts().get("disputed", 0)
     version = file.version if file else None
-    return Weekly(name, now, version, scored, sample, drawn, report, upgraded, unlabelled, bad, disputes)
+    return Weekly(name, now, version, scored, sample, drawn, report, upgraded, unlabelled, at_hand, bad, disputes)
 
 
 def _score(store: Store, file: ThresholdsFile, now: datetime) -> tuple[Scored, ...]:

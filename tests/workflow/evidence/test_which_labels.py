@@ -12,9 +12,10 @@ from hypothesis import strategies as st
 
 from calibrate.types import Label, Sample, TraceFilter
 from calibrate.workflow.evidence import loading
+from calibrate.workflow.evidence.prevalence import estimate_prevalence
 from calibrate.workflow.evidence.score_matrix import load_score_matrix
 from calibrate.workflow.sampling import sample as sampling
-from calibrate.workflow.sampling.sizing import last_prevalence, prevalence_of
+from calibrate.workflow.sampling.sizing import last_prevalence
 from calibrate.workflow.upgrade import models_seen
 from calibrate.workflow.week.week import week
 from db import Store, open_store
@@ -26,6 +27,10 @@ TRAFFIC, PREVALENCE = 1200, 0.12
 
 def hallucinations(n: int = TRAFFIC) -> list[bool]:
     return [bool(one) for one in np.random.default_rng(5).random(n) < PREVALENCE]
+
+
+def prevalence_of(store: Store, sample: Sample) -> float | None:
+    return estimate_prevalence(store, sample).share.value
 
 
 @pytest.fixture
@@ -110,7 +115,7 @@ def figures_of(store: Store, sample: Sample) -> tuple[object, ...]:
         matrix.weights.tolist(),
         [(value.name, value.labels, value.prevalence) for value in seen.values],
         prevalence_of(store, sample),
-        state.prevalence,
+        state.at_hand.prevalence.share.value,
     )
 
 

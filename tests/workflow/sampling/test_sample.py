@@ -19,8 +19,9 @@ from calibrate.report.sentences import labels
 from calibrate.stats.sampling.designs import Cut
 from calibrate.types import Label, Member, Sample, TraceFilter
 from calibrate.workflow.evidence import evidence, loading
+from calibrate.workflow.evidence.prevalence import estimate_prevalence
 from calibrate.workflow.sampling import sample as step
-from calibrate.workflow.sampling.sizing import plan, prevalence_of
+from calibrate.workflow.sampling.sizing import plan
 from db import Store, open_store
 from db.scores import Config
 from tests.workflow.making import ABOVE, DETECTOR, NOW, fill, give_scores, keep_sample
@@ -127,7 +128,7 @@ def test_the_weighted_prevalence_is_unbiased_though_detectors_abstain() -> None:
     found, raw = [], []
     for seed in range(50):
         drawn = take(light, f"{seed}", seed=seed, size=80)
-        share = prevalence_of(light, drawn)
+        share = estimate_prevalence(light, drawn).share.value
         assert share is not None
         found.append(share)
         gold = light.labels.gold_counts(drawn.id)

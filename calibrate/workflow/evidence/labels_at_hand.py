@@ -1,0 +1,27 @@
+"""What stands beside every figure: how far labelling has come, and what the labels say of the traffic."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from calibrate.stats.sampling.designs import speaks_for_all
+from calibrate.types import Interval, Sample
+from calibrate.workflow.evidence.label_counts import LabelCounts, label_counts
+from calibrate.workflow.evidence.prevalence import Prevalence, estimate_prevalence
+from db import Store
+
+
+@dataclass(frozen=True, slots=True)
+class LabelsAtHand:
+    """The labels of a sample, of several merged, or all, and how much of the traffic they call hallucinated: unknown
+    where they do not describe it."""
+
+    counts: LabelCounts
+    prevalence: Prevalence
+
+
+def labels_at_hand(store: Store, sample: Sample | None) -> LabelsAtHand:
+    """Count the labels, and estimate the share hallucinated."""
+    describes = sample is not None and all(map(speaks_for_all, sample.parts or (sample,)))
+    prevalence = estimate_prevalence(store, sample) if describes else Prevalence(Interval(None))
+    return LabelsAtHand(label_counts(store, sample), prevalence)

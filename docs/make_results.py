@@ -25,6 +25,7 @@ os.environ["TOUCHSTONE_CACHE_MB"] = "0"
 
 import results_ensembles  # noqa: E402
 import results_points  # noqa: E402
+import results_summary  # noqa: E402
 from results_groups import grouped  # noqa: E402
 from results_points import figure  # noqa: E402
 
@@ -46,6 +47,7 @@ from db import Store, open_store  # noqa: E402
 
 SAMPLE_TRACES = "sample traces"
 SEED = 20261121
+LENGTH = "answer length"
 FEW_OF_ONE = "too few of one class"
 
 INTRODUCTION = """\
@@ -176,7 +178,7 @@ def _length(store: Store) -> Line:
     data = loading.load_evidence(store, "word_overlap", params={"variant": "default"})
     traces = store.traces.load([row.pk for row in data.rows])
     lengths = np.array([float(len(trace.answer)) for trace in traces])
-    return Line("answer length", len(lengths), 1.0, _areas_of(data.labels, lengths, data.groups, "above"), None)
+    return Line(LENGTH, len(lengths), 1.0, _areas_of(data.labels, lengths, data.groups, "above"), None)
 
 
 def section(name: str, folder: Path) -> str:
@@ -186,8 +188,10 @@ def section(name: str, folder: Path) -> str:
     parts = [
         f"## {name}",
         _labels(store),
+        results_summary.versions(row.name for row in rows if row.n and row.name != LENGTH),
         _table(rows),
         " ".join(sentences(board)),
+        results_summary.part(store, SEED),
         _idle(rows),
         results_points.part(store, board, SEED),
         results_ensembles.part(store, SEED),
@@ -248,8 +252,16 @@ def main(arguments: list[str]) -> None:
             continue
         parts_by_name = sections(PAGE.read_text(encoding="utf-8")) if PAGE.is_file() else {}
         parts_by_name[name] = text
-        parts = [parts_by_name[title] for title in names if title in parts_by_name]
-        PAGE.write_text("\n\n".join([INTRODUCTION.format(**INTRODUCED).rstrip(), *parts]) + "\n", encoding="utf-8")
+        write({title: parts_by_name[title] for title in names if title in parts_by_name})
+
+
+def write(sections: Mapping[str, str]) -> None:
+    """The whole page: what it says of all sections together, then the sections."""
+    beginning = [INTRODUCTION.format(**INTRODUCED).rstrip(), results_summary.top(sections)]
+    if outdated := results_summary.outdated(sections):
+        versions = "were made with earlier versions of some detectors"
+        beginning.insert(1, f"**Not remade:** the figures of {', '.join(outdated)} {versions}.")
+    PAGE.write_text("\n\n".join([*beginning, *sections.values()]) + "\n", encoding="utf-8")
 
 
 UNLABELLED = ("uqlm_logprob_format",)

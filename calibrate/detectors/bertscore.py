@@ -10,7 +10,16 @@ from calibrate.backends.embedding import claims, cut, embedder, shortlist
 from calibrate.backends.text.segments import Part
 from calibrate.detectors.base import abstained, scored
 from calibrate.detectors.shared.embedding import Asking, EmbeddingDetector, score_in_rounds, split_by_size
-from calibrate.detectors.shared.scoring import by_number, contexts, limit_evidence
+from calibrate.detectors.shared.scoring import (
+    AGGREGATE_HELP,
+    Aggregate,
+    aggregate,
+    by_number,
+    claiming,
+    contexts,
+    explain_no_claims,
+    limit_evidence,
+)
 from calibrate.detectors.shared.token_matching import Texts
 from calibrate.types import Evidence, FlagWhen, Score, Trace
 
@@ -27,7 +36,7 @@ class BertScore(EmbeddingDetector):
     """
 
     name: ClassVar[str] = "bertscore"
-    version: ClassVar[str] = "1"
+    version: ClassVar[str] = "2"
     title: ClassVar[str] = "BERTScore"
     unit: ClassVar[str] = "BERTScore precision of the sentences with their nearest passages"
     needs: ClassVar[frozenset[str]] = frozenset({"answer", "context"})
@@ -43,9 +52,7 @@ class BertScore(EmbeddingDetector):
             "pieces: the longer the context, the lower. Here to compare."
         },
     )
-    aggregate: Literal["mean", "min"] = field(
-        default="mean", metadata={"help": "The average over sentences (mean), or the worst sentence decides (min)."}
-    )
+    aggregate: Aggregate = field(default="mean", metadata={"help": AGGREGATE_HELP})
     sentences_per_window: int = field(
         default=2, metadata={"help": "Sentences of the context in one passage.", "low": 1, "high": 10}
     )
@@ -58,10 +65,10 @@ class BertScore(EmbeddingDetector):
     def _ask(self, trace: Trace) -> Asking:
         model = embedder(self.model)
         sources = contexts(trace)
-        extracted = claims(trace.answer, model, sources=by_number(trace.sources))
+        extracted = claims(trace.answer, model, sources=by_number(trace.sources), among=claiming(trace))
         passages = cut([item.text for item in sources], model, sentences_per_window=self.sentences_per_window)
         if not extracted:
-            return abstained(trace, "no sentence in the answer")
+            return abstained(trace, explain_no_claims(trace))
         if not passages:
             return abstained(trace, "no sentence in the context")
         listed = shortlist(extracted, passages)
@@ -79,7 +86,7 @@ class BertScore(EmbeddingDetector):
         values = [item.value or 0.0 for item in evidence]
         remark = [Evidence(listed.remark)] if listed.remark else []
         shown = limit_evidence(remark + sorted(evidence, key=lambda item: item.value or 0.0))
-        return scored(trace, min(values) if self.aggregate == "min" else sum(values) / len(values), shown)
+        return scored(trace, aggregate(values, self.aggregate), shown)
 
     def _ask_plain(self, trace: Trace) -> Asking:
         model = embedder(self.model)

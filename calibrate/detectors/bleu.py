@@ -22,7 +22,7 @@ from calibrate.backends.text.lexical import (
 )
 from calibrate.backends.text.segments import words
 from calibrate.detectors.base import abstained, scored
-from calibrate.detectors.shared.scoring import by_number, limit_evidence, score_each
+from calibrate.detectors.shared.scoring import by_number, claiming, explain_no_claims, limit_evidence, score_each
 from calibrate.types import Evidence, FlagWhen, Score, Trace
 
 ORDERS = 4
@@ -40,7 +40,7 @@ class Bleu:
     """
 
     name: ClassVar[str] = "bleu"
-    version: ClassVar[str] = "1"
+    version: ClassVar[str] = "2"
     title: ClassVar[str] = "BLEU precision"
     unit: ClassVar[str] = "mean share of the answer's runs of 1 to 4 words found in the context"
     needs: ClassVar[frozenset[str]] = frozenset({"answer", "context"})
@@ -77,11 +77,13 @@ class Bleu:
         runs = _Runs(answer.tokens, texts)
         evidence = [
             Evidence(runs.remark(span), runs.precision(span), part.start, part.end)
-            for part, span in zip(answer.sentences, answer.places, strict=True)
+            for part, span in answer.within(claiming(trace))
             if span
         ]
         values = [item.value for item in evidence if item.value is not None]
-        if self.aggregate == "answer" or not values:
+        if self.aggregate != "answer" and not values:
+            return abstained(trace, explain_no_claims(trace))
+        if self.aggregate == "answer":
             value = runs.precision(range(len(answer.tokens)))
         else:
             value = min(values) if self.aggregate == "min" else sum(values) / len(values)

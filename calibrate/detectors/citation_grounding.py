@@ -11,7 +11,7 @@ from calibrate.backends.embedding import PACKAGED, Shortlist, claims, cut, embed
 from calibrate.detectors.base import abstained, scored
 from calibrate.detectors.shared.embedding import Asking, EmbeddingDetector, score_in_rounds
 from calibrate.detectors.shared.lowest_similarity import Pair, Search
-from calibrate.detectors.shared.scoring import by_number, limit_evidence
+from calibrate.detectors.shared.scoring import by_number, claiming, limit_evidence
 from calibrate.types import Evidence, FlagWhen, Score, Trace
 
 PLAIN_PAIRS = 1000  # of a megabyte of citations, to end in seconds
@@ -28,7 +28,7 @@ class CitationGrounding(EmbeddingDetector):
     """
 
     name: ClassVar[str] = "citation_grounding"
-    version: ClassVar[str] = "1"
+    version: ClassVar[str] = "2"
     title: ClassVar[str] = "Citation grounding"
     unit: ClassVar[str] = "cosine of the least grounded cited sentence with its source"
     needs: ClassVar[frozenset[str]] = frozenset({"answer", "sources"})
@@ -75,9 +75,9 @@ class CitationGrounding(EmbeddingDetector):
     def _ask(self, trace: Trace) -> Asking:
         model = embedder(self.model)
         sources = by_number(trace.sources)
-        extracted = claims(trace.answer, model, sources=sources, cited_only=True)
+        extracted = claims(trace.answer, model, sources=sources, among=claiming(trace), cited_only=True)
         if not extracted:
-            return abstained(trace, "uncited: no sentence of the answer cites a source")
+            return abstained(trace, "uncited: no claim of the answer cites a source")
         cited = {n: sources[n] for n in dict.fromkeys(n for claim in extracted for n in claim.numbers) if n in sources}
         if not cited:
             return abstained(trace, "every citation points to a source that was not given")

@@ -25,7 +25,7 @@ from calibrate.detectors.shared.judging import (
 )
 from calibrate.detectors.shared.nli import Cutter
 from calibrate.detectors.shared.replies import items
-from calibrate.detectors.shared.scoring import contexts, limit_evidence
+from calibrate.detectors.shared.scoring import claiming, contexts, explain_no_claims, limit_evidence
 from calibrate.types import Evidence, FlagWhen, Score, Trace
 
 ENTAILED = 0.5  # a window entails a claim from this probability on: then no other label is likelier
@@ -42,7 +42,7 @@ class ClaimNli(ChatDetector):
     """
 
     name: ClassVar[str] = "claim_nli"
-    version: ClassVar[str] = "1"
+    version: ClassVar[str] = "2"
     title: ClassVar[str] = "Claims not entailed"
     unit: ClassVar[str] = "share of the answer's claims that no passage of the context entails"
     needs: ClassVar[frozenset[str]] = frozenset({"answer", "context"})
@@ -125,7 +125,9 @@ class ClaimNli(ChatDetector):
         if not claims:
             if not self.sentence_fallback:
                 return abstained(trace, "the judge found no claim in the answer")
-            claims = [trace.answer[part.start : part.end] for part in parts]
+            claims = [trace.answer[part.start : part.end] for part in claiming(trace)]
+            if not claims:
+                return abstained(trace, explain_no_claims(trace))
             remark = [Evidence(FALLBACK)]
         model, chooser = nli(self.nli_model), self._embedder()
         texts = [item.text for item in contexts(trace)]

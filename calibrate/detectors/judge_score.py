@@ -25,7 +25,7 @@ from calibrate.detectors.shared.judging import (
     require_complete,
 )
 from calibrate.detectors.shared.replies import Rating, rating
-from calibrate.detectors.shared.scoring import limit_evidence
+from calibrate.detectors.shared.scoring import claiming, explain_no_claims, limit_evidence
 from calibrate.types import Evidence, FlagWhen, Score, Trace
 
 SCHEMA: dict[str, Any] = {
@@ -46,7 +46,7 @@ class JudgeScore(ChatDetector):
     """
 
     name: ClassVar[str] = "judge_score"
-    version: ClassVar[str] = "1"
+    version: ClassVar[str] = "2"
     title: ClassVar[str] = "Judge: score per sentence"
     unit: ClassVar[str] = "rating of the worst sentence by a judge, 0 stated to 1 not stated"
     needs: ClassVar[frozenset[str]] = frozenset({"answer", "context"})
@@ -67,8 +67,10 @@ class JudgeScore(ChatDetector):
     )
 
     def plan(self, trace: Trace) -> Case | Score:
-        parts, places = answer_sentences(trace), prompt_texts(trace)
-        if why := explain_nothing_to_judge(parts, places):
+        parts, places = claiming(trace), prompt_texts(trace)
+        if why := explain_nothing_to_judge(answer_sentences(trace), places) or (
+            None if parts else explain_no_claims(trace)
+        ):
             return abstained(trace, why)
         texts = [in_one_line(trace.answer[part.start : part.end]) for part in parts]
         if why := explain_too_long(places | {"sentence": max(texts, key=len)}, len(parts), self.longest):

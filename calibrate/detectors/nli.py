@@ -20,7 +20,15 @@ from calibrate.detectors.shared.nli import (
     remark_on_parts,
     score_in_rounds,
 )
-from calibrate.detectors.shared.scoring import Context, by_number, contexts, limit_evidence, score_each
+from calibrate.detectors.shared.scoring import (
+    Context,
+    by_number,
+    claiming,
+    contexts,
+    explain_no_claims,
+    limit_evidence,
+    score_each,
+)
 from calibrate.types import Evidence, FlagWhen, Score, Trace
 
 if TYPE_CHECKING:
@@ -42,7 +50,7 @@ class NliSupport:
     """
 
     name: ClassVar[str] = "nli"
-    version: ClassVar[str] = "1"
+    version: ClassVar[str] = "2"
     title: ClassVar[str] = "NLI"
     unit: ClassVar[str] = "P(entailment) − P(contradiction) of the least supported sentence by its best passage"
     needs: ClassVar[frozenset[str]] = frozenset({"answer", "context"})
@@ -117,10 +125,10 @@ class NliSupport:
         chooser, model = self._embedder(), nli(self.model)
         cutter = Cutter(chooser, model) if chooser else Cutter(model)
         sources = contexts(trace)
-        extracted = claims(trace.answer, cutter, sources=by_number(trace.sources))
+        extracted = claims(trace.answer, cutter, sources=by_number(trace.sources), among=claiming(trace))
         passages = cut([item.text for item in sources], cutter, sentences_per_window=self.sentences_per_window)
         if not extracted:
-            return abstained(trace, "no sentence in the answer")
+            return abstained(trace, explain_no_claims(trace))
         if not passages:
             return abstained(trace, "no sentence in the context")
         listed = shortlist(extracted, passages)
@@ -131,7 +139,7 @@ class NliSupport:
         values = [item.best for item in search.sentences]
         value = min(values) if self.aggregate == "min" else sum(values) / len(values)
         n_wanted = len(listed.windows) if chooser is None else min(int(self.windows), len(listed.windows))
-        remarks = [listed.remark, _explain_limit(candidates, n_wanted), remark_on_parts(trace.answer, extracted)]
+        remarks = [listed.remark, _explain_limit(candidates, n_wanted), remark_on_parts(trace, extracted)]
         evidence = sorted(search.all_evidence(), key=lambda item: item.value or 0.0)
         return scored(trace, value, limit_evidence([Evidence(text) for text in remarks if text] + evidence))
 

@@ -20,23 +20,34 @@ from calibrate.backends.text.lexical import (
 from calibrate.backends.text.segments import Part
 from calibrate.backends.text.wordlists import stop_words
 from calibrate.detectors.base import abstained, scored
-from calibrate.detectors.shared.scoring import by_number, contexts, limit_evidence, score_each
+from calibrate.detectors.shared.scoring import (
+    AGGREGATE_HELP,
+    Aggregate,
+    aggregate,
+    by_number,
+    claiming,
+    contexts,
+    explain_no_claims,
+    limit_evidence,
+    score_each,
+)
 from calibrate.types import Evidence, FlagWhen, Score, Trace
 
 
 @dataclass(frozen=True)
 class RougeL:
     """Measures, for each sentence of the answer, how much of it appears in the same order in the best passage of the
-    sources. A low value means at least one sentence is not worded after any passage.
+    sources. A low value means that the worst sentences are not worded after any passage.
 
     Needs an answer and sources (or a context). Value per sentence: longest common subsequence with a passage divided by
-    the sentence's length, both in words; the precision of ROUGE-L (Lin 2004), which a long context cannot depress.
+    the sentence's length, both in words; the precision of ROUGE-L (Lin 2004), which a long context cannot depress. The
+    mean of the two lowest counts.
     """
 
     name: ClassVar[str] = "rouge_l"
-    version: ClassVar[str] = "1"
+    version: ClassVar[str] = "2"
     title: ClassVar[str] = "ROUGE-L"
-    unit: ClassVar[str] = "share of a sentence's words found in order in one passage of the context"
+    unit: ClassVar[str] = "share of the two worst sentences' words found in order in one passage of the context"
     needs: ClassVar[frozenset[str]] = frozenset({"answer", "context"})
     flag_when: ClassVar[FlagWhen] = "below"
     bounds: ClassVar[tuple[float, float]] = (0.0, 1.0)
@@ -49,9 +60,7 @@ class RougeL:
             "every long context, 0 for every other script. Here to compare."
         },
     )
-    aggregate: Literal["min", "mean"] = field(
-        default="min", metadata={"help": "The worst sentence decides (min), or the average over sentences (mean)."}
-    )
+    aggregate: Aggregate = field(default="lowest_two", metadata={"help": AGGREGATE_HELP})
     stop_words: bool = field(
         default=False, metadata={"help": "Count words such as “the” and “of” too; they match everywhere."}
     )
@@ -77,15 +86,15 @@ class RougeL:
         letters = assign_letters(token for token in answer.tokens if token not in dropped)
         index = _Index(trace, letters, self.sentences_per_window)
         evidence = []
-        for part, places in zip(answer.sentences, answer.places, strict=True):
+        for part, places in answer.within(claiming(trace)):
             spelling = spell(answer.tokens[places.start : places.stop], letters)
             if spelling:
                 common, passage = index.best(spelling)
                 evidence.append(_remark(part, common, len(spelling), passage))
         if not evidence:
-            return abstained(trace, "no content words in the answer")
+            return abstained(trace, explain_no_claims(trace))
         values = [item.value for item in evidence if item.value is not None]
-        value = min(values) if self.aggregate == "min" else sum(values) / len(values)
+        value = aggregate(values, self.aggregate)
         return scored(trace, value, limit_evidence(sorted(evidence, key=lambda item: item.value or 0.0)))
 
     def _plain(self, trace: Trace) -> Score:

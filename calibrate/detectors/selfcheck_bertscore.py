@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 from calibrate.backends.embedding import claims, embedder
 from calibrate.detectors.base import abstained, scored
 from calibrate.detectors.shared.embedding import Asking, EmbeddingDetector, score_in_rounds, split_by_size
-from calibrate.detectors.shared.scoring import by_number, limit_evidence
+from calibrate.detectors.shared.scoring import by_number, claiming_or_all, limit_evidence
 from calibrate.detectors.shared.token_matching import Texts
 from calibrate.types import Evidence, FlagWhen, Score, Trace
 
@@ -33,7 +33,7 @@ class SelfCheckBertScore(EmbeddingDetector):
     """
 
     name: ClassVar[str] = "selfcheck_bertscore"
-    version: ClassVar[str] = "1"
+    version: ClassVar[str] = "2"
     title: ClassVar[str] = "SelfCheck BERTScore"
     unit: ClassVar[str] = "1 − BERTScore F1 with the nearest sentences of the alternatives"
     needs: ClassVar[frozenset[str]] = frozenset({"answer", "alternatives"})
@@ -60,7 +60,7 @@ class SelfCheckBertScore(EmbeddingDetector):
     def _ask(self, trace: Trace) -> Asking:
         model = embedder(self.model)
         numbers = by_number(trace.sources)
-        extracted = claims(trace.answer, model, sources=numbers)
+        extracted = claims(trace.answer, model, sources=numbers, among=claiming_or_all(trace))
         pieces = [
             (place, claim.text)
             for place, text in enumerate(trace.alternatives)

@@ -14,7 +14,6 @@ from calibrate.detectors.base import abstained, scored
 from calibrate.detectors.shared.judging import (
     Case,
     ChatDetector,
-    answer_sentences,
     explain_too_long,
     in_one_line,
     read_reply,
@@ -22,7 +21,7 @@ from calibrate.detectors.shared.judging import (
 )
 from calibrate.detectors.shared.nli import alternatives, explain_too_few
 from calibrate.detectors.shared.replies import Word, first_word
-from calibrate.detectors.shared.scoring import limit_evidence
+from calibrate.detectors.shared.scoring import claiming_or_all, limit_evidence
 from calibrate.types import Evidence, FlagWhen, Score, Trace
 
 VALUES: dict[Word, float] = {"yes": 0.0, "no": 1.0, "n/a": 0.5}
@@ -38,7 +37,7 @@ class SelfcheckJudge(ChatDetector):
     """
 
     name: ClassVar[str] = "selfcheck_judge"
-    version: ClassVar[str] = "1"
+    version: ClassVar[str] = "2"
     title: ClassVar[str] = "SelfCheck: judge"
     unit: ClassVar[str] = "share of alternatives that do not support the worst sentence, by a judge"
     needs: ClassVar[frozenset[str]] = frozenset({"answer", "alternatives"})
@@ -59,7 +58,7 @@ class SelfcheckJudge(ChatDetector):
     )
 
     def plan(self, trace: Trace) -> Case | Score:
-        parts = answer_sentences(trace)
+        parts = claiming_or_all(trace)
         drawn = alternatives(trace)
         if why := explain_too_few(drawn) if parts else "no sentence in the answer":
             return abstained(trace, why)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 
 from calibrate.backends.embedding import Claim, claims
 from calibrate.backends.nli import CONTRADICTION, DEFAULT, ENTAILMENT, nli
+from calibrate.backends.text.segments import Part
 from calibrate.detectors.base import abstained, scored
 from calibrate.detectors.shared.nli import (
     PAIRS,
@@ -20,7 +21,7 @@ from calibrate.detectors.shared.nli import (
     remark_on_parts,
     score_in_rounds,
 )
-from calibrate.detectors.shared.scoring import by_number, limit_evidence, score_each
+from calibrate.detectors.shared.scoring import by_number, claiming_or_all, limit_evidence, score_each
 from calibrate.types import Evidence, FlagWhen, Score, Trace
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ class SelfCheckNli:
     """
 
     name: ClassVar[str] = "selfcheck_nli"
-    version: ClassVar[str] = "1"
+    version: ClassVar[str] = "2"
     title: ClassVar[str] = "SelfCheck NLI"
     unit: ClassVar[str] = "P(contradiction) of a sentence by other answers, mean over sentences"
     needs: ClassVar[frozenset[str]] = frozenset({"answer", "alternatives"})
@@ -85,7 +86,7 @@ class SelfCheckNli:
         return score_in_rounds(self.needs, traces, self._ask, nli(self.model))
 
     def _ask(self, trace: Trace) -> Asking:
-        extracted, others = self._claims(trace), alternatives(trace)
+        extracted, others = self._claims(trace, claiming_or_all(trace)), alternatives(trace)
         if why := explain_too_few(others):
             return abstained(trace, why)
         answering = [item for item in others if not item.declines]
@@ -95,7 +96,7 @@ class SelfCheckNli:
             return abstained(trace, "no sentence in the answer")
         checked = extracted[: max(1, PAIRS // len(answering))]
         rows = yield Judge([(claim.text, alternative.text) for claim in checked for alternative in answering])
-        remarks = [Evidence(cut)] if (cut := remark_on_parts(trace.answer, extracted)) else []
+        remarks = [Evidence(cut)] if (cut := remark_on_parts(trace, extracted)) else []
         if len(checked) < len(extracted):
             remarks.append(
                 Evidence(f"too long to check in full: the first {len(checked)} of {len(extracted)} sentences")
@@ -104,8 +105,8 @@ class SelfCheckNli:
             remarks.append(Evidence(f"{left_out} of {len(others)} alternatives are refusals and contradict nothing"))
         return self._score_table(trace, checked, answering, rows, remarks)
 
-    def _claims(self, trace: Trace) -> list[Claim]:
-        return claims(trace.answer, Cutter(nli(self.model)), sources=by_number(trace.sources))
+    def _claims(self, trace: Trace, among: Sequence[Part] | None = None) -> list[Claim]:
+        return claims(trace.answer, Cutter(nli(self.model)), sources=by_number(trace.sources), among=among)
 
     def _score_table(
         self, trace: Trace, checked: list[Claim], answering: list[Alternative], rows: Rows, remarks: list[Evidence]

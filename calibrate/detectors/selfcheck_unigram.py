@@ -12,7 +12,7 @@ from calibrate.backends.memo import Memo
 from calibrate.backends.text.lexical import token_places, without_citations
 from calibrate.backends.text.segments import sentences, words
 from calibrate.detectors.base import abstained, scored
-from calibrate.detectors.shared.scoring import by_number, limit_evidence, score_each
+from calibrate.detectors.shared.scoring import by_number, claiming_or_all, limit_evidence, score_each
 from calibrate.types import Evidence, FlagWhen, Score, Trace
 
 # The same alternatives come with every sentence of an answer: each text is counted once.
@@ -30,7 +30,7 @@ class SelfCheckUnigram:
     """
 
     name: ClassVar[str] = "selfcheck_unigram"
-    version: ClassVar[str] = "1"
+    version: ClassVar[str] = "2"
     title: ClassVar[str] = "SelfCheck unigram"
     unit: ClassVar[str] = "−ln of the least likely word's share among answer and alternatives, in nats"
     needs: ClassVar[frozenset[str]] = frozenset({"answer", "alternatives"})
@@ -66,8 +66,8 @@ class SelfCheckUnigram:
         numbers = by_number(trace.sources)
         answer = words(without_citations(trace.answer, numbers))
         # The numbers of a list are in no sentence and do not count as words.
-        spans = [token_places(answer, part) for part in sentences(trace.answer)]
-        spans = [span for span in spans if span] or [range(len(answer.tokens))]
+        spans = [span for part in claiming_or_all(trace) if (span := token_places(answer, part))]
+        spans = spans or [range(len(answer.tokens))]
         others = [_counts(without_citations(text, numbers)) for text in trace.alternatives]
         parts = [answer.tokens[span.start : span.stop] for span in spans]
         if reason := _explain_nothing(parts, others):

@@ -9,7 +9,17 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 from calibrate.backends.embedding import Shortlist, claims, cut, embedder, shortlist
 from calibrate.detectors.base import abstained, scored
 from calibrate.detectors.shared.embedding import Asking, EmbeddingDetector, score_in_rounds
-from calibrate.detectors.shared.scoring import Context, by_number, contexts, limit_evidence
+from calibrate.detectors.shared.scoring import (
+    AGGREGATE_HELP,
+    Aggregate,
+    Context,
+    aggregate,
+    by_number,
+    claiming,
+    contexts,
+    explain_no_claims,
+    limit_evidence,
+)
 from calibrate.types import Evidence, FlagWhen, Score, Trace
 
 if TYPE_CHECKING:
@@ -20,16 +30,16 @@ if TYPE_CHECKING:
 @dataclass(frozen=True)
 class SemanticSimilarity(EmbeddingDetector):
     """Measures how close in meaning each sentence of the answer is to the closest passage of the sources. A low value
-    means at least one sentence talks about something the sources do not.
+    means that the worst sentences talk about something the sources do not.
 
-    Needs an answer, sources (or a context) and the embedding model. Value: the lowest, over sentences, of the highest
-    cosine with any window of the context (Reimers and Gurevych 2019 for the embeddings).
+    Needs an answer, sources (or a context) and the embedding model. Value per sentence: the highest cosine with any
+    window of the context (Reimers and Gurevych 2019 for the embeddings). The mean of the two lowest counts.
     """
 
     name: ClassVar[str] = "semantic_similarity"
-    version: ClassVar[str] = "1"
+    version: ClassVar[str] = "2"
     title: ClassVar[str] = "Semantic similarity"
-    unit: ClassVar[str] = "cosine of the least supported sentence with its nearest passage"
+    unit: ClassVar[str] = "cosine of the two least supported sentences with their nearest passages"
     needs: ClassVar[frozenset[str]] = frozenset({"answer", "context"})
     flag_when: ClassVar[FlagWhen] = "below"
     bounds: ClassVar[tuple[float, float]] = (-1.0, 1.0)
@@ -42,9 +52,7 @@ class SemanticSimilarity(EmbeddingDetector):
             "right ones, and all beyond the model's 256 word pieces is cut off unseen. Here to compare."
         },
     )
-    aggregate: Literal["min", "mean"] = field(
-        default="min", metadata={"help": "The worst sentence decides (min), or the average over sentences (mean)."}
-    )
+    aggregate: Aggregate = field(default="lowest_two", metadata={"help": AGGREGATE_HELP})
     sentences_per_window: int = field(
         default=2, metadata={"help": "Sentences of the context in one passage.", "low": 1, "high": 10}
     )
@@ -56,10 +64,10 @@ class SemanticSimilarity(EmbeddingDetector):
     def _ask(self, trace: Trace) -> Asking:
         model = embedder(self.model)
         sources = contexts(trace)
-        extracted = claims(trace.answer, model, sources=by_number(trace.sources))
+        extracted = claims(trace.answer, model, sources=by_number(trace.sources), among=claiming(trace))
         passages = cut([item.text for item in sources], model, sentences_per_window=self.sentences_per_window)
         if not extracted:
-            return abstained(trace, "no sentence in the answer")
+            return abstained(trace, explain_no_claims(trace))
         if not passages:
             return abstained(trace, "no sentence in the context")
         listed = shortlist(extracted, passages)
@@ -77,7 +85,7 @@ class SemanticSimilarity(EmbeddingDetector):
             number = sources[window.place].number
             text = f"cosine {value:.2f} with the nearest passage"
             evidence.append(Evidence(text, float(value), claim.start, claim.end, number, (window.start, window.end)))
-        value = float(highest.min() if self.aggregate == "min" else highest.mean())
+        value = aggregate(highest.tolist(), self.aggregate)
         remark = [Evidence(listed.remark)] if listed.remark else []
         return scored(trace, value, limit_evidence(remark + sorted(evidence, key=lambda item: item.value or 0.0)))
 

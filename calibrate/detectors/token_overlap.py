@@ -11,7 +11,7 @@ from calibrate.backends.text.lexical import analyse_answer, stem, stems
 from calibrate.backends.text.segments import words
 from calibrate.backends.text.wordlists import stop_words
 from calibrate.detectors.base import abstained, scored
-from calibrate.detectors.shared.scoring import by_number, limit_evidence, score_each
+from calibrate.detectors.shared.scoring import by_number, claiming, explain_no_claims, limit_evidence, score_each
 from calibrate.types import Evidence, FlagWhen, Score, Trace
 
 
@@ -25,7 +25,7 @@ class TokenOverlap:
     """
 
     name: ClassVar[str] = "token_overlap"
-    version: ClassVar[str] = "1"
+    version: ClassVar[str] = "2"
     title: ClassVar[str] = "Token overlap"
     unit: ClassVar[str] = "share of the answer's content words found in the context"
     needs: ClassVar[frozenset[str]] = frozenset({"answer", "context"})
@@ -67,10 +67,12 @@ class TokenOverlap:
             return abstained(trace, "no content words in the answer")
         parts = [
             (part, _measure_share(answer.tokens[places.start : places.stop], forms, vocabulary))
-            for part, places in zip(answer.sentences, answer.places, strict=True)
+            for part, places in answer.within(claiming(trace))
         ]
         values = [share.value for _, share in parts if share]
-        if self.aggregate == "answer" or not values:
+        if self.aggregate != "answer" and not values:
+            return abstained(trace, explain_no_claims(trace))
+        if self.aggregate == "answer":
             value = whole.value
         else:
             value = min(values) if self.aggregate == "min" else sum(values) / len(values)

@@ -81,7 +81,9 @@ def test_rouge_finds_the_one_invented_sentence() -> None:
     mixed = trace(
         "The warranty of the X200 lasts 24 months from delivery. Pets enjoy purple theatre tickets.", WARRANTY
     )
-    assert value("rouge_l", mixed) == 0
+    assert value("rouge_l", mixed, aggregate="min") == 0
+    assert value("rouge_l", mixed) == 0.5
+    assert value("rouge_l", trace(f"{WARRANTY} Pets enjoy purple theatre tickets.", WARRANTY)) == 0.5
     assert value("rouge_l", mixed, variant="plain") > 0.4
     worst = score("rouge_l", mixed).evidence[0]
     assert mixed.answer[worst.start : worst.end] == "Pets enjoy purple theatre tickets."
@@ -207,7 +209,8 @@ def test_one_wrong_sentence_does_not_hide_among_right_ones() -> None:
     right = ["The Pacific is the deepest ocean.", "It covers a third of Earth.", "It is larger than all land together."]
     context = " ".join(right)
     one = trace(f"{context} {BREAD}", context)
-    assert value("semantic_similarity", one) < 0.2
+    assert value("semantic_similarity", one, aggregate="min") < 0.2
+    assert value("semantic_similarity", one) < 0.6  # the worst and the next
     assert value("semantic_similarity", one, variant="plain") > 0.6
     worst = score("semantic_similarity", one).evidence[0]
     assert one.answer[worst.start : worst.end] == BREAD
@@ -219,7 +222,7 @@ def test_what_is_not_compared_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(passages, "CLAIM_CHARACTERS", 120)
     one = trace(f"{'The Pacific is the largest ocean. ' * 10}{BREAD}", SEA)
-    found = score("semantic_similarity", one)
+    found = score("semantic_similarity", one, aggregate="min")
     assert "too long to compare in full" in found.evidence[0].text
     assert found.value is not None
     assert found.value < 0.2  # the uncovered sentence is among those kept

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol, TypeVar
 
 from calibrate.backends.text.citations import CitedSentence, attribute_citations, without_marks
@@ -48,13 +48,25 @@ class Window:
     text: str
 
 
-def claims(answer: str, cutter: Cuts, *, sources: Collection[str] = (), cited_only: bool = False) -> list[Claim]:
-    """Cut an answer into claims, in order. A sentence longer than the model reads yields several."""
+def claims(
+    answer: str,
+    cutter: Cuts,
+    *,
+    sources: Collection[str] = (),
+    among: Iterable[Part] | None = None,
+    cited_only: bool = False,
+) -> list[Claim]:
+    """Cut an answer into claims, in order; only the sentences `among` these, whose ends are those of sentences.
+
+    A sentence longer than the model reads yields several.
+    """
+    starts = None if among is None else {part.end: part.start for part in among}
     extracted: list[Claim] = []
     for sentence in attribute_citations(answer, sources=sources):
-        if cited_only and not sentence.citations:
+        if (cited_only and not sentence.citations) or (starts is not None and sentence.end not in starts):
             continue
-        extracted += _split_claim(answer, sentence, cutter)
+        start = sentence.start if starts is None else starts[sentence.end]
+        extracted += _split_claim(answer, replace(sentence, start=start), cutter)
     return extracted
 
 

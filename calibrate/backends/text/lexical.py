@@ -55,14 +55,22 @@ def without_citations(text: str, sources: Collection[str]) -> str:
 class Analysis:
     """A text's words, its sentences, and the positions of each sentence's words."""
 
-    tokens: tuple[str, ...]
+    words: Words
     sentences: tuple[Part, ...]
     places: list[range]
+
+    @property
+    def tokens(self) -> tuple[str, ...]:
+        return self.words.tokens
+
+    def within(self, parts: tuple[Part, ...]) -> Iterator[tuple[Part, range]]:
+        """Each of these parts, sentences or ends of sentences in order, with the positions of its words."""
+        return zip(parts, self.places if parts == self.sentences else self.words.places(parts), strict=True)
 
 
 def _analyse(text: str, written: str) -> Analysis:
     tokens, parts = words(written), sentences(text)
-    return Analysis(tokens.tokens, parts, tokens.places(parts))
+    return Analysis(tokens, parts, tokens.places(parts))
 
 
 analyse = Memo(lambda text: _analyse(text, text), characters=4_000_000)

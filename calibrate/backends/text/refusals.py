@@ -41,6 +41,11 @@ def find_refusal(answer: str) -> str | None:
     return _parse_lists(_texts()).find(answer)
 
 
+def words_beyond_refusal(sentence: str) -> tuple[str, ...] | None:
+    """Find the words of a sentence that declines, without the phrase that declines; None if it does not decline."""
+    return _parse_lists(_texts()).beyond(sentence) if find_refusal(sentence) else None
+
+
 def version() -> str:
     """The start of the lists' digest if the team has changed one, "" for the packaged lists."""
     texts = _texts()
@@ -134,6 +139,16 @@ class _Lists:
                     return None
         return answer[declined.start : declined.end] if declined else None
 
+    def beyond(self, sentence: str) -> tuple[str, ...]:
+        """The words of a refusal that are in none of the phrases with which its clauses decline."""
+        tokens_of_sentence = words(sentence)
+        beyond: list[str] = []
+        for part in sentences(sentence):
+            for tokens in self._clauses(sentence, part, tokens_of_sentence):
+                phrase = self._declining_phrase(tokens) or range(0)
+                beyond += [*tokens[: phrase.start], *tokens[phrase.stop :]]
+        return tuple(beyond)
+
     def _clauses(self, answer: str, part: Part, tokens_of_answer: Words) -> Iterator[tuple[str, ...]]:
         start = part.start
         for end in [*(mark.start() for mark in _COLON.finditer(answer, *part)), part.end]:
@@ -156,15 +171,26 @@ class _Lists:
         """Classify a clause: it declines, stands beside a refusal, or (None) says something of substance."""
         if len(tokens) > MAX_CLAUSE_WORDS:
             return None
+        if self._declining_phrase(tokens):
+            return "declines"
+        # "Please call 555 0199" is a statement that may be wrong.
+        numbers = any(character.isdigit() for token in tokens for character in token)
+        return "beside" if len(tokens) in self._reached(tokens) and not numbers else None
+
+    def _declining_phrase(self, tokens: tuple[str, ...]) -> range | None:
+        """The shortest phrase that declines, behind nothing but what may stand beside a refusal; None without one."""
+        for at in sorted(self._reached(tokens)):
+            if at < len(tokens) and (ends := self.declines.ends(tokens, at)):
+                return range(at, min(ends))
+        return None
+
+    def _reached(self, tokens: tuple[str, ...]) -> set[int]:
+        """Positions before which there is nothing but what may stand beside a refusal."""
         reached = {0}
         for at in range(len(tokens)):
             if at in reached:
-                if self.declines.ends(tokens, at):
-                    return "declines"
                 reached |= self.beside.ends(tokens, at)
-        # "Please call 555 0199" is a statement that may be wrong.
-        numbers = any(character.isdigit() for token in tokens for character in token)
-        return "beside" if len(tokens) in reached and not numbers else None
+        return reached
 
 
 @lru_cache(maxsize=1)

@@ -5,20 +5,21 @@ from __future__ import annotations
 from functools import lru_cache
 
 
-def _set(words: str) -> frozenset[str]:
+def words_of(words: str) -> frozenset[str]:
+    """Read a list of words with blanks between."""
     return frozenset(words.split())
 
 
 # Always followed by the rest of the sentence.
-ABBREVIATIONS = _set(
+ABBREVIATIONS = words_of(
     """dr mr mrs ms mx prof rev hon st mt gen col capt sgt lt maj cmdr adm sen rep gov pres fr sr sra srta dra ud uds
     mme mlle mgr e.g i.e eg ie vs v cf viz approx ca al dept est ext bzw z.b d.h u.a evtl ggf inkl abb bspw bl s.a
     p.ex n.b jan feb mar apr jun jul aug sept sep oct nov dec"""
 )
 # Ends a sentence if a capital follows.
-TRAILING_ABBREVIATIONS = _set("etc inc ltd co corp llc jr bros a.m p.m am pm usw min max ed eds")
+TRAILING_ABBREVIATIONS = words_of("etc inc ltd co corp llc jr bros a.m p.m am pm usw min max ed eds")
 # After "U.S." or "Vitamin C." only these words open a new sentence; any other capital may be a name.
-OPENERS = _set(
+OPENERS = words_of(
     """The A An This That These Those It Its He She They We You I In On At By For From With Without As If When While
     Where Who What Why How There Here However Therefore Thus Hence Moreover Furthermore Additionally Also But And Or So
     Yet After Before During Since Because Although Though Both Each Every Some Many Most All No Not His Her Their Our
@@ -55,7 +56,7 @@ _SWEDISH = """en ett den det de och eller men inte är var varit blir blev har h
 med för om vid under över efter också sig sin sitt sina han hon vi du jag man dess denna detta dessa när där då"""
 
 STOP_WORDS = {
-    name: _set(words)
+    name: words_of(words)
     for name, words in {
         "en": _ENGLISH,
         "de": _GERMAN,

@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING, Any, Protocol
 from calibrate.backends.embedding import Claim, Embedder
 from calibrate.backends.nli import Nli
 from calibrate.backends.text.refusals import find_refusal
-from calibrate.backends.text.segments import Part, sentences
+from calibrate.backends.text.segments import Part
 from calibrate.detectors.base import abstained, failed, missing
+from calibrate.detectors.shared.scoring import claiming_or_all
 from calibrate.types import Score, Trace
 
 if TYPE_CHECKING:
@@ -146,9 +147,9 @@ class Cutter:
         return tuple(self.second.fit(text, cut)) if self.second else cut
 
 
-def remark_on_parts(answer: str, claims: Sequence[Claim]) -> str | None:
+def remark_on_parts(trace: Trace, claims: Sequence[Claim]) -> str | None:
     """Write a remark if a sentence was longer than a model reads and its parts were judged one by one."""
-    whole = set(sentences(answer))
+    whole = set(claiming_or_all(trace))
     spans = Counter((claim.start, claim.end) for claim in claims)
     cut = sum(count for span, count in spans.items() if count > 1 or span not in whole)
     return f"{cut} of the {len(claims)} texts judged are parts of a sentence too long for the model" if cut else None

@@ -1,11 +1,14 @@
-"""Score trace by trace, whatever happens, look up sources by number, and limit the evidence."""
+"""Score trace by trace, whatever happens; look up sources by number, find what is claimed, limit the evidence."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import Literal
 
+from calibrate.backends.text.claims import claiming_sentences
+from calibrate.backends.text.segments import Part, sentences
 from calibrate.detectors.base import abstained, failed, missing
 from calibrate.types import Evidence, Score, Source, Trace
 
@@ -39,6 +42,34 @@ def by_number(sources: Iterable[Source]) -> dict[str, Context]:
     for source in sources:
         sources_by_number.setdefault(canonical(source.number), Context(str(source.number), source.text))
     return sources_by_number
+
+
+def claiming(trace: Trace) -> tuple[Part, ...]:
+    """Find the sentences of the answer that claim something: those that a detector judges one by one."""
+    return claiming_sentences(trace.answer, question=trace.question or "", sources=by_number(trace.sources))
+
+
+def claiming_or_all(trace: Trace) -> tuple[Part, ...]:
+    """The same, or every sentence where none claims anything: "Yes." can be compared with what alternatives say."""
+    return claiming(trace) or sentences(trace.answer)
+
+
+def explain_no_claims(trace: Trace) -> str:
+    """Say why there is no sentence to judge."""
+    return "no sentence of the answer claims anything" if sentences(trace.answer) else "no sentence in the answer"
+
+
+Aggregate = Literal["min", "lowest_two", "mean"]
+AGGREGATE_HELP = (
+    "How the sentences' values become the answer's: the worst sentence decides (min), the mean of the two worst "
+    "(lowest_two), or the mean of all (mean). `docs/adr/0010-sentences-that-claim-nothing.md` has the figures."
+)
+
+
+def aggregate(values: Sequence[float], how: Aggregate) -> float:
+    """Make one value of the sentences' values, of which low ones are suspicious."""
+    counted = sorted(values)[: {"min": 1, "lowest_two": 2, "mean": len(values)}[how]]
+    return sum(counted) / len(counted)
 
 
 def limit_evidence(evidence: Sequence[Evidence]) -> tuple[Evidence, ...]:

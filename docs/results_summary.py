@@ -1,0 +1,199 @@
+"""The part of docs/reference/results.md that says which detectors are worth running, computed from every data set."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from results_points import ENOUGH
+
+from calibrate import registry
+from calibrate.orientation import suspicion
+from calibrate.report.sentences.ensembles import names
+from calibrate.stats.fitting.folds import deal_folds
+from calibrate.stats.fitting.ridge import fit_ridge, with_one
+from calibrate.stats.intervals.bootstrap import Units
+from calibrate.stats.intervals.ranking_differences import compare_rankings
+from calibrate.stats.sweep.design import Bools, Floats
+from calibrate.types import Interval
+from calibrate.workflow.evidence.score_matrix import load_score_matrix
+from db import Store
+
+BASE = "token_overlap"
+FOLDS, REPEATS = 5, 10
+HEAD = "**Beside word overlap** (`token_overlap`)."
+COLUMNS = "| detector | n | AUROC over it | AUROC of both together over it |"
+SETS = 2  # on how many a gain must be shown
+
+RULE = """\
+## Which detectors are worth running
+
+Counting words costs nothing, so every other detector must earn its place beside `{base}`. On each data set with sources
+(at least {enough} labels of either verdict that both could score) a detector is *better* if the 95% interval of the
+difference of AUROC lies above 0, and it *adds* if that of a logistic of both over `{base}` alone does; the logistic is
+fitted with each of {folds} folds left out in turn, {repeats} times over. A detector is **worth running** if it is
+better or adds on at least {sets} sets, **sometimes worth it** on one, and **adds nothing** where it was compared and
+did neither. Where too few labels have a score of `{base}` as well, a detector is **worth running** if the interval of
+its AUROC lies above .5. These are many comparisons, each at 95% by itself: one of forty says too much by chance.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What one data set says of a detector: signs of the shown differences, or None where not compared."""
+
+    better: int | None
+    adds: int | None
+    ranks: int | None
+
+
+def part(store: Store, seed: int) -> str:
+    """A table of every detector that scored with `token_overlap`; empty where that scored too few labels."""
+    matrix = load_score_matrix(store)
+    if BASE not in matrix.scores:
+        return ""
+    base = suspicion(matrix.scores[BASE], matrix.flag_when[BASE])
+    rows = []
+    for name in sorted(matrix.scores):
+        other = suspicion(matrix.scores[name], matrix.flag_when[name])
+        both = np.isfinite(base) & np.isfinite(other)
+        labels = matrix.labels[both]
+        if name == BASE or min(labels.sum(), (~labels).sum()) < ENOUGH:
+            continue
+        units = Units.among([group for group, kept in zip(matrix.groups, both, strict=True) if kept]).of
+        together = _together(np.column_stack([base[both], other[both]]), labels, units, seed)
+        cells = [
+            _difference(
+                compare_rankings(labels, base[both], scores, rng=np.random.default_rng(seed), clusters=units).auroc
+            )
+            for scores in (other[both], together)
+        ]
+        rows.append(f"| {name} | {len(labels):,} | {' | '.join(cells)} |")
+    return "\n\n".join([HEAD, "\n".join([COLUMNS, "|---|--:|---|---|", *rows])]) if rows else ""
+
+
+def _together(scores: Floats, labels: Bools, units: np.ndarray, seed: int) -> Floats:
+    """The log odds that a logistic gives each label out of fold, averaged over the repeats."""
+    total = np.zeros(len(labels))
+    for repeat in range(REPEATS):
+        fold = deal_folds(labels, units, folds=FOLDS, rng=np.random.default_rng([seed, repeat]))
+        for left_out in range(FOLDS):
+            fitted, judged = fold != left_out, fold == left_out
+            scale = scores[fitted].std(axis=0)
+            z = (scores - scores[fitted].mean(axis=0)) / np.where(scale > 0, scale, 1.0)
+            ridge = fit_ridge(z[fitted], labels[fitted].astype(float))
+            total[judged] += with_one(z[judged]) @ ridge.coefficients
+    return total / REPEATS
+
+
+def _difference(interval: Interval | None) -> str:
+    if interval is None or interval.value is None or interval.low is None or interval.high is None:
+        return "–"
+    return f"{_signed(interval.value)} ({_signed(interval.low)} to {_signed(interval.high)})"
+
+
+def _signed(value: float) -> str:
+    if abs(value) < 0.0005:
+        return "0"
+    return f"{'+' if value > 0 else '−'}{abs(value):.3f}".replace("0.", ".", 1)
+
+
+# ---------------------------------------------------------------------------------------------- the page's beginning
+
+
+def top(sections: Mapping[str, str]) -> str:
+    """The rule, the verdicts and their table, from the tables of the sections."""
+    found: dict[str, list[Found]] = defaultdict(list)
+    for text in sections.values():
+        for name, said in _read(text):
+            found[name].append(said)
+    verdicts = {name: _verdict(said) for name, said in found.items() if name != BASE}
+    rule = RULE.format(base=BASE, enough=ENOUGH, folds=FOLDS, repeats=REPEATS, sets=SETS)
+    groups = [
+        ("Worth running without a model", [BASE, *_those(verdicts, "worth", model=False)]),
+        ("Sometimes worth it without a model", _those(verdicts, "sometimes", model=False)),
+        ("Without a model, these add nothing beyond word overlap", _those(verdicts, "nothing", model=False)),
+        ("Worth running with the packaged embedding model", _those(verdicts, "worth", model=True)),
+        ("Sometimes worth it with it", _those(verdicts, "sometimes", model=True)),
+        ("With it, these add nothing beyond word overlap", _those(verdicts, "nothing", model=True)),
+        ("Too little data here to say", _those(verdicts, "unknown")),
+    ]
+    lines = [f"- **{title}:** {names([f'`{name}`' for name in members])}." for title, members in groups if members]
+    return "\n\n".join([rule.rstrip(), "\n".join(lines), _table(found, verdicts)])
+
+
+def _those(verdicts: Mapping[str, str], verdict: str, *, model: bool | None = None) -> list[str]:
+    return sorted(
+        name
+        for name, said in verdicts.items()
+        if said == verdict and (model is None or bool(registry.make(name, {}).revision()) == model)
+    )
+
+
+def _verdict(found: Sequence[Found]) -> str:
+    gains = sum((one.better or 0) > 0 or (one.adds or 0) > 0 for one in found)
+    if gains >= SETS or any((one.ranks or 0) > 0 for one in found if one.better is None):
+        return "worth"
+    if gains:
+        return "sometimes"
+    return "nothing" if any(one.better is not None for one in found) else "unknown"
+
+
+def _table(found: Mapping[str, Sequence[Found]], verdicts: Mapping[str, str]) -> str:
+    words = {"worth": "worth running", "sometimes": "sometimes", "nothing": "adds nothing", "unknown": ""}
+    rows = ["| detector | sets compared | better | worse | adds | without word overlap, above chance | |"]
+    rows.append("|---|--:|--:|--:|--:|--:|---|")
+    for name in sorted(verdicts, key=lambda name: (list(words).index(verdicts[name]), name)):
+        compared = [one for one in found[name] if one.better is not None]
+        alone = [one for one in found[name] if one.better is None and one.ranks is not None]
+        better, adds = Counter(one.better for one in compared), Counter(one.adds for one in compared)
+        ranks = f"{sum(one.ranks == 1 for one in alone)} of {len(alone)}" if alone else ""
+        rows.append(
+            f"| {name} | {len(compared)} | {better[1]} | {better[-1]} | {adds[1]} | {ranks} | {words[verdicts[name]]} |"
+        )
+    return "\n".join(rows)
+
+
+_AUROC = re.compile(r"\| (\w+) \| [\d,]+ \| \d+% \| [\d.]+ \(([\d.]+)–([\d.]+)\) \|")
+_BESIDE = re.compile(r"\| (\w+) \| [\d,]+ \| (\S+(?: \(\S+ to \S+\))?) \| (\S+(?: \(\S+ to \S+\))?) \|$", re.MULTILINE)
+
+
+def _read(section: str) -> Iterator[tuple[str, Found]]:
+    """What a section's tables say of each detector."""
+    beside = {match[1]: (match[2], match[3]) for match in _BESIDE.finditer(section.partition(HEAD)[2])}
+    ranks = {match[1]: _side(float(match[2]) - 0.5, float(match[3]) - 0.5) for match in _AUROC.finditer(section)}
+    for name in sorted({*beside, *ranks} & {*registry.names()}):
+        over, together = beside.get(name, ("–", "–"))
+        yield name, Found(_sign(over), _sign(together), ranks.get(name))
+
+
+def _sign(cell: str) -> int | None:
+    """Which side of 0 the interval of a cell lies on; 0 if on both, None without one."""
+    bounds = re.search(r"\((\S+) to (\S+)\)", cell)
+    if bounds is None:
+        return None
+    low, high = (float(bound.replace("−", "-")) for bound in bounds.groups())
+    return _side(low, high)
+
+
+def _side(low: float, high: float) -> int:
+    return 1 if low > 0 else -1 if high < 0 else 0
+
+
+def versions(detectors: Iterable[str]) -> str:
+    """A comment in a section that names the versions its figures were made with."""
+    return f"<!-- made with {', '.join(f'{name} {registry.get(name).version}' for name in detectors)} -->"
+
+
+def outdated(sections: Mapping[str, str]) -> list[str]:
+    """The sections whose figures were made with an earlier version of a detector, or do not say with which."""
+    titles = []
+    for title, text in sections.items():
+        made = re.search(r"<!-- made with (.*) -->", text)
+        pairs = [pair.rsplit(" ", 1) for pair in made[1].split(", ")] if made else []
+        if not pairs or any(registry.get(name).version != version for name, version in pairs):
+            titles.append(title)
+    return titles

@@ -64,9 +64,9 @@ _claiming = Memo(_find_claiming, characters=2_000_000)
 
 @dataclass(frozen=True, slots=True)
 class _Reader:
-    """Reads the sentences of one answer. `asked`: the stems of the question's words."""
+    """Reads the sentences of one answer. `question_stems`: those of the words of the question."""
 
-    asked: frozenset[str]
+    question_stems: frozenset[str]
 
     def claims_nothing(self, text: str, following: int) -> bool:
         """Tell whether a sentence has no word of its own. `following`: how many it leads to; 0 if it leads in none."""
@@ -80,10 +80,14 @@ class _Reader:
         if not own:
             return True
         if following:
-            free = [w for w in own if w not in LEADING and stem(w) not in self.asked and not _counts(w, following)]
+            free = [
+                w for w in own if w not in LEADING and stem(w) not in self.question_stems and not _counts(w, following)
+            ]
             return not free and (announces or len(own) <= HEADING_WORDS)
         beyond = words_beyond_refusal(text) if announces else None
-        return beyond is not None and all(w not in own or (stem(w) in self.asked and not _has_digit(w)) for w in beyond)
+        return beyond is not None and all(
+            w not in own or (stem(w) in self.question_stems and not _has_digit(w)) for w in beyond
+        )
 
     def skip_lead_in(self, written: str, part: Part) -> int:
         """Where the sentence begins, after a lead-in such as "Here is the answer: "."""

@@ -105,7 +105,7 @@ def run(args: Namespace) -> Answer:
     if pool is not None:
         flags = pool.flags_a_day(point.threshold, point.flag_when)
     lines = [_headline(data, point)]
-    lines += [figures.sentence(point, flags, chance=state.chance)]
+    lines += [figures.sentence(point, flags, state_apart=point.feasible)]
     elbow = operating_points.bootstrap_elbow(data) if policy.kind == "elbow" else None
     lines += [figures.elbow(elbow)] if elbow else []
     at_hand, settled = labels_at_hand(store, data.sample), settled_at(data, point.threshold)

@@ -16,7 +16,7 @@ from calibrate.cli.progress import progress
 from calibrate.errors import BadInput, TouchstoneError
 from calibrate.report import numbers
 from calibrate.report.sentences import impact as impacts
-from calibrate.report.sentences import recalibration
+from calibrate.report.sentences import point_state, recalibration
 from calibrate.report.sentences.labels import uneven
 from calibrate.report.sentences.release import unannounced
 from calibrate.report.tables.column import cells
@@ -170,6 +170,7 @@ def _sentences(outcome: step.Outcome, at_hand: LabelsAtHand) -> Iterator[str]:
     if outcome.impact:
         yield impacts.summary(outcome.impact)
     yield from (f"Worse: {impacts.worse(check)}" for check in outcome.worse)
+    yield from (f"{judged.name}: {point_state.in_short(judged.state)}" for judged in outcome.known_bad)
     yield from (
         f"the ensemble {name} was made from scores that have changed, and is left out: make it again and save it"
         for name in outcome.left_out

@@ -9,6 +9,7 @@ import streamlit as st
 
 from calibrate.errors import TouchstoneError
 from calibrate.report.numbers import ago
+from calibrate.report.sentences.release import known_bad_in
 from calibrate.workflow.releasing import approval, history
 from db import Store
 from db.releases import Proposal
@@ -46,7 +47,10 @@ def _proposal(
         st.text(visible(note, 500))
     outlived = None
     try:
-        show_changes(store, history.live_release(store), approval.preview(store, proposal, now))
+        file = approval.preview(store, proposal, now)
+        show_changes(store, history.live_release(store), file)
+        for words in known_bad_in(file):
+            st.warning(plain(words, 600), icon=":material/block:")
     except TouchstoneError as error:  # only to be declined
         outlived = str(error)
     with st.container(horizontal=True, vertical_alignment="center"):

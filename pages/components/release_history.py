@@ -9,6 +9,7 @@ from datetime import datetime
 import streamlit as st
 
 from calibrate.report.numbers import ago, day
+from calibrate.report.sentences.release import known_bad_in
 from calibrate.thresholds import diff
 from calibrate.thresholds.model import ThresholdsFile
 from calibrate.workflow.releasing import history
@@ -117,11 +118,12 @@ class Facts:
 @shell.cached_read(None, "releases", entries=500)
 def _facts(store: Store, number: int, before: int | None, live: int) -> Facts:
     file = _file(store, number)
-    lines = lines_of(diff(_file(store, before) if before else None, file))
+    lines = lines_of(diff(_file(store, before) if before else None, file)) or ["nothing but the note"]
+    lines += [plain(words, 600) for words in known_bad_in(file)]
     return Facts(
         file.extra.get(APPROVED_BY),
         history.content(file) == history.content(_file(store, live)),
-        tuple(lines or ["nothing but the note"]),
+        tuple(lines),
     )
 
 

@@ -8,6 +8,7 @@ from calibrate import settings
 from calibrate.report.numbers import count
 from calibrate.thresholds import diff
 from calibrate.workflow.releasing import history
+from calibrate.workflow.releasing.known_bad import states_in
 from db import Store
 from pages import shell
 from pages.components import proposals, release_diff, release_history, unknown_models
@@ -23,12 +24,13 @@ def form(store: Store, *, quiet: bool) -> None:
     release_labels.show(store, saved)
     release_form.choose_ensembles(store, before.ensembles if before else ())
     left, right = st.columns(2, gap="large")
-    point_ids, effect, changes = [point.id for point in saved.values()], None, False
+    point_ids, effect, changes, bad = [point.id for point in saved.values()], None, False, False
     with right:
         if tiers:
             file = release_form.candidate_of(store, release_form.chosen(store, point_ids), before, shell.now())
             changes = bool(diff(before, file))
             effect = release_diff.show_changes(store, before, file)
+            bad = any(judged.state.known_bad and not judged.reason for judged in states_in(file))
         else:
             st.caption("Tick at least one detector.")
     with left:
@@ -36,9 +38,11 @@ def form(store: Store, *, quiet: bool) -> None:
         st.text_area("Note", key="release_note", placeholder="Why this release, for those who read it later")
         shell.keep("release_note")
         lacks = False
-        if effect and effect.worse:
+        worse = bool(effect and effect.worse)
+        if worse or bad:
             shell.restore("release_reason")
-            st.text_area("Reason", key="release_reason", placeholder="Why it may be worse than the live release")
+            why = "Why it may be worse than the live release" if worse else "Why it shall go out though known to be bad"
+            st.text_area("Reason", key="release_reason", placeholder=why)
             shell.keep("release_reason")
             lacks = not str(st.session_state.get("release_reason") or "").strip()
         st.text_input("Also write to a file here, or a URL", placeholder="not written", key="release_out")
@@ -48,7 +52,7 @@ def form(store: Store, *, quiet: bool) -> None:
             type="secondary" if quiet else "primary",
             icon=":material/verified:",
             disabled=not changes or lacks,
-            help="A point got worse: give the reason first." if lacks else None,
+            help="A point is worse or known to be bad: give the reason first." if lacks else None,
             on_click=release_actions.release,
             args=(store, point_ids, number),
         )

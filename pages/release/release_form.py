@@ -11,14 +11,14 @@ import streamlit as st
 
 from calibrate.errors import BadInput
 from calibrate.report.numbers import about, count, day, exact_share, interval, limit, share
-from calibrate.report.sentences import figures
+from calibrate.report.sentences import figures, point_state
 from calibrate.report.sentences import release as sentences
 from calibrate.report.sentences.figures import saved_policy_in_words
 from calibrate.thresholds import files
 from calibrate.thresholds.model import ThresholdsFile
-from calibrate.types import Guarantee, Interval, OperatingPoint, Tier
-from calibrate.workflow.certification.attempts import overturned
+from calibrate.types import Guarantee, Interval, OperatingPoint, PointState, Tier
 from calibrate.workflow.evidence import traffic
+from calibrate.workflow.releasing import known_bad
 from calibrate.workflow.releasing.candidate import build_candidate
 from db import Store
 from db.points import SavedPoint
@@ -39,11 +39,18 @@ def choose_points(store: Store, saved: Mapping[str, SavedPoint], live: Mapping[s
     st.html(STYLE)
     _heads(["Detector", "Flags at", "Precision", "Recall", "Flags a day", "Measured on", "Tier"])
     chosen: dict[str, Tier] = {}
+    states = saved_states(store)
     for name, point in saved.items():
-        tier = _row(store, point, live.get(name, "signal"))
+        tier = _row(store, point, live.get(name, "signal"), states[name])
         if tier is not None:
             chosen[name] = tier
     return chosen
+
+
+@shell.cached_read("Looking at the saved points …", *shell.EVIDENCE, "points", "rechecks")
+def saved_states(store: Store) -> dict[str, PointState]:
+    """What is known now of every saved point."""
+    return {name: known_bad.state_of_saved(store, saved) for name, saved in store.points.latest().items()}
 
 
 def choose_ensembles(store: Store, live: Collection[str]) -> None:
@@ -96,8 +103,9 @@ def candidate_of(
     return build_candidate(store, request, points=points, previous=previous, now=now)
 
 
-def _row(store: Store, saved: SavedPoint, tier: Tier) -> Tier | None:
-    """One saved point; returns its tier if it is ticked. One that meets no policy cannot be ticked and says why."""
+def _row(store: Store, saved: SavedPoint, tier: Tier, state: PointState) -> Tier | None:
+    """One saved point with what is known of it; returns its tier if it is ticked. One that meets no policy cannot be
+    ticked and says why."""
     point = saved.point
     feasible = point.feasible
     with st.container(key=f"release-row-{saved.detector}"):
@@ -120,12 +128,21 @@ def _row(store: Store, saved: SavedPoint, tier: Tier) -> Tier | None:
             label_visibility="collapsed",
             disabled=not ticked,
         )
-        guarantee = saved.point.guarantee
-        if ticked and guarantee and (change := overturned(store, saved.detector, guarantee)):
-            st.warning(plain(sentences.overturned(change)), icon=":material/gavel:")
+        _show_state(saved, state)
         if ticked and (caution := sentences.caution(saved.detector, chosen, saved.point.strength)):
             st.caption(f":material/warning: {plain(caution.replace('`', ''))}.")
         return chosen if ticked else None
+
+
+def _show_state(saved: SavedPoint, state: PointState) -> None:
+    """What is known of the point; loud where it is known to be bad, with the reason it was saved for."""
+    words = plain(point_state.in_short(state), 400)
+    if not state.known_bad:
+        st.caption(words)
+        return
+    reason = known_bad.reason_for(saved, state)
+    given = f" *Saved because:* {plain(reason, 300)}" if reason else " It takes a reason to release it."
+    st.warning(f"{words}{given}", icon=":material/block:")
 
 
 def _cells(store: Store, saved: SavedPoint) -> Iterator[str]:

@@ -67,7 +67,7 @@ with shell.page_frame(f"Week {name}", about) as store:
         show_cards(state, now)
         labels_line.show_open(state.sample.names if state.sample else (), state.at_hand)
         show_unknown_models(state.unknown_models, state.release)
-        show_known_bad(state.live)
+        show_known_bad(state.known_bad[1:])  # the first is what comes next
         show_fallen(store, state.release)
         st.space("small")
         if state.release:

@@ -59,11 +59,11 @@ def show_unknown_models(models: Sequence[UnknownModel], release: Release | None)
         st.caption(f"{count(more, 'more model')} of today's traffic {are} not in its labels either.")
 
 
-def show_known_bad(live: Sequence[Judged]) -> None:
-    """The live thresholds that are known to be bad, and why they were released all the same. What a recheck found has
-    a line of its own."""
-    for judged in live:
-        if not judged.state.known_bad or judged.state.why == StateReason.RECHECK_FELL:
+def show_known_bad(judged_bad: Sequence[Judged]) -> None:
+    """Live thresholds that are known to be bad, and why they were released all the same. What a recheck found has a
+    line of its own."""
+    for judged in judged_bad:
+        if judged.state.why == StateReason.RECHECK_FELL:
             continue
         with st.container(border=True, horizontal=True, vertical_alignment="center"):
             reason = f" *Released because:* {plain(judged.reason, 200)}" if judged.reason else ""

@@ -46,7 +46,7 @@ def show_next(state: Week) -> None:
     """What to do now, with the page's one primary button, and what is open besides."""
     todo = next_of(state)
     with st.container(border=True, horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
-        st.markdown(f"**Next** &ensp; {todo.sentence}", width="stretch")
+        st.markdown(f"**Next** &ensp; {todo.sentence}", width="content")
         if st.button(todo.button, type="primary", icon=":material/arrow_forward:", icon_position="right"):
             st.switch_page(shell.page(todo.page), query_params=todo.address)
     if then := [_THEN[step] for step in state.steps[1:] if step in _THEN]:
@@ -126,7 +126,8 @@ def _fix(state: Week) -> Next:
     worst, *others = state.known_bad
     more = f" And {count(len(others), 'more')}." if others else ""
     why = plain(point_state.sentence(worst.state), 300)
-    sentence = f"**{plain(worst.name, 60)} is live and is known to be bad.** {why}"
+    reason = f" *Released because:* {plain(worst.reason, 200)}." if worst.reason else ""
+    sentence = f"**{plain(worst.name, 60)} is live and is known to be bad.** {why}{reason}"
     if worst.state.why == StateReason.RECHECK_FELL:
         return Next(f"{sentence}{more}", "Recalibrate", "recalibrate")
     return Next(f"{sentence}{more}", "Choose another threshold", "tune", {"detector": worst.name})

@@ -71,7 +71,7 @@ def _holds(state: PointState) -> str:
     if state.target is None:
         return f"It flags hallucinated traces more often than clean ones ({_flagged(state)})."
     if state.chance is None:
-        return f"What it promises is proven: {exact_share(state.target)}."
+        return f"A lower bound reaches its target{_of(state)}."
     return f"{_chosen_so(state)}."
 
 

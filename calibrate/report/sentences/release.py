@@ -39,9 +39,7 @@ def cautions(file: ThresholdsFile) -> list[str]:
 
 
 def _cautions(file: ThresholdsFile) -> Iterator[str]:
-    for judged in states_in(file):
-        if judged.state.known_bad:
-            yield point_state.against(judged.name, judged.state, judged.reason)
+    yield from known_bad_in(file)
     for name, entry in sorted(file.detectors.items()):
         if text := caution(name, entry.tier, entry.strength):
             yield text
@@ -51,6 +49,12 @@ def _cautions(file: ThresholdsFile) -> Iterator[str]:
                 f"the ensemble {name} pages people, and its precision is bounded, not certified: release it as signal "
                 f"(`--tier {name}=signal`), or watch what it flags"
             )
+
+
+def known_bad_in(file: ThresholdsFile) -> list[str]:
+    """Say what in a release is known to be bad, and why it is out all the same."""
+    bad = (judged for judged in states_in(file) if judged.state.known_bad)
+    return [point_state.against(judged.name, judged.state, judged.reason) for judged in bad]
 
 
 def caution(name: str, tier: Tier, strength: Strength) -> str | None:

@@ -79,7 +79,7 @@ def fell_in_recheck(store: Store, detector: str, config_id: int, threshold: floa
             decided.setdefault(recheck.plan["model"], recheck.outcome)
     for outcome in decided.values():
         if outcome["decision"] == "fell below":
-            verdicts = [verdict for _, verdict in outcome["labels"]]
+            verdicts = [label[1] for label in outcome["labels"]]
             hits = verdicts.count("hallucinated")
             return Counted(hits + verdicts.count("clean"), hits)
     return None

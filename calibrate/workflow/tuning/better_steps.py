@@ -24,6 +24,8 @@ SURE = 1.645
 """The normal quantile of a one-sided 95% bound."""
 KNOWN_TO = 0.15
 """Half the width to which a precision without a target should be known."""
+HALLUCINATED = 10
+"""Hallucinated labels below which one more or less moves every figure."""
 MOST_LABELS = 5_000
 """More labels than this are no advice."""
 
@@ -67,8 +69,8 @@ def order_steps(
     state: PointState, policy: Policy, *, lower: float | None, other: OperatingPoint | None, labels: int | None
 ) -> tuple[BetterStep, ...]:
     """Put the steps there are in order: what could be settled today, a target these labels reach, a detector that
-    reaches the target, more labels, and a certificate last, as it costs fresh labels. A certificate that labels have
-    overturned is made anew first."""
+    reaches the target, more labels, and a certificate last, as it costs fresh labels, and is not to be had where
+    nothing reaches the target. A certificate that labels have overturned is made anew first."""
     certify = BetterStep(BetterKind.CERTIFY)
     steps = []
     if state.why == StateReason.DISPUTED:
@@ -81,21 +83,22 @@ def order_steps(
         steps.append(BetterStep(BetterKind.OTHER_DETECTOR, other=other))
     if labels is not None:
         steps.append(BetterStep(BetterKind.MORE_LABELS, labels=labels))
-    if policy.kind == "precision" and certify not in steps:
+    hopeless = state.why in (StateReason.UNMET, StateReason.FINDS_NOTHING)
+    if policy.kind == "precision" and certify not in steps and not hopeless:
         steps.append(certify)
     return tuple(steps)
 
 
 def find_lower_target(sweep: Sweep, target: float) -> float | None:
     """The highest target below this one, in steps of 5 points, that a lower bound on these labels reaches; None where
-    that is no more than flagging everything has."""
+    flagging everything comes within 5 points of that."""
     enough = sweep.tp_count + sweep.fp_count >= START if not sweep.missing else np.zeros(0, dtype=bool)
     if not enough.any():
         return None
     reached = float(lower_bounds(sweep)[int(np.argmax(enough))])  # where the walk of `bounded` begins
     steps = min(math.floor(reached / STEP + 1e-9), math.ceil(target / STEP - 1e-9) - 1)
     lower = round(steps * STEP, 2)
-    return lower if lower > (sweep.prevalence or 0.0) else None
+    return lower if lower >= (sweep.prevalence or 0.0) + STEP else None
 
 
 def find_other_detector(policy: Policy, others: Iterable[Evidence]) -> OperatingPoint | None:
@@ -115,12 +118,15 @@ def find_other_detector(policy: Policy, others: Iterable[Evidence]) -> Operating
 
 
 def count_more_labels(point: OperatingPoint, state: PointState) -> int | None:
-    """About how many more labels would tell: until a bound of the precision that the flagged ones show reaches the
-    target, or without a target until it is known to +/- 15 points. None where no number is likely to.
+    """About how many more labels would tell: until HALLUCINATED of them are likely to be, and then until Wilson's bound
+    of the precision that the flagged ones show reaches the target, or without a target until it is known to +/- 15
+    points. None where no number is likely to.
 
     The precision is drawn towards one half by two labels (Agresti and Coull 1998), so that 5 of 5 is not 100%.
     """
     flagged, n = point.true_positives + point.false_positives, point.n
+    if 0 < point.positives < HALLUCINATED:
+        return math.ceil((HALLUCINATED - point.positives) * n / point.positives)
     if not flagged or state.why not in _LABELS_TELL:
         return None
     precision = (point.true_positives + 1) / (flagged + 2)
@@ -128,7 +134,8 @@ def count_more_labels(point: OperatingPoint, state: PointState) -> int | None:
     gap = KNOWN_TO if target is None else precision - target
     if gap <= 0:
         return None
-    needed = SURE**2 * precision * (1 - precision) / gap**2
+    at = precision if target is None else target  # Wilson's bound has the variance of the bound itself
+    needed = SURE**2 * at * (1 - at) / gap**2
     more = math.ceil((needed - flagged) * n / flagged)
     return more if 0 < more <= MOST_LABELS else None
 

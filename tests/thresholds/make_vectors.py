@@ -21,6 +21,11 @@ from tests.thresholds.make import entry, release
 FOLDER = Path(__file__).parents[2] / "calibrate" / "thresholds" / "vectors"
 METRICS = EnsembleMetrics(Interval(0.8, 0.7, 0.9), Interval(0.5, 0.4, 0.6), Interval(0.05, 0.04, 0.06), 300, 41)
 
+KNOWN_BAD = {"x-state": {
+    "verdict": "do not release", "why": "few flagged", "value": 1.0, "low": 0.4, "high": 1.0, "flagged": 4, "hits": 4,
+    "reason": "a pilot of one week",
+}}  # fmt: skip
+
 # Halfway between two knots a score is halfway between their heights: a at 0.5 has above 0.7, normal -0.75.
 A = {"flag_when": "above", "knots": [0, 1, 2], "above": [0.9, 0.5, 0.1], "normals": [-1.5, 0, 1.5]}
 # b is negated first: at 0.25 it is halfway from -0.5 to 0, above 0.25, normal 1.1.
@@ -124,6 +129,11 @@ def detectors() -> dict[str, Any]:
             case("signal", {"loud": 0, "soft": 1}, "soft", "signal"),
             case("page is over signal", {"loud": 1, "soft": 1}, "loud soft", "page"),
             case("off never flags and is not asked", {"loud": 0, "soft": 0, "mute": 1}, off="mute"),
+        ),
+        "known_bad": (
+            file({"rouge_l": entry(0.3, "below", extra=KNOWN_BAD)}),
+            case("what is known of a point changes no decision", {"rouge_l": 0.3}, "rouge_l", "signal"),
+            case("nor does its reason", {"rouge_l": 0.31}),
         ),
         "no_detectors": (file({}), case("nothing is asked", {}), case("all is unknown", {"a": 1}, unknown="a")),
         # z = 1: -1 + 1.5 + 0.25 = 0.75. z = -1: -1 - 1.5 = -2.5. z = 0: -1. z is held at a million.

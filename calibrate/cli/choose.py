@@ -79,6 +79,8 @@ class PointDocument:
 @dataclass(frozen=True)
 class ChosenDocument(PointDocument):
     elbow: Mapping[str, object] | None
+    scope: Mapping[str, object] | None
+    notes: Sequence[str]
     caution: str | None
     better: Sequence[str]
     evidence: LabelsAtHand
@@ -86,6 +88,7 @@ class ChosenDocument(PointDocument):
 
 
 def run(args: Namespace) -> Answer:
+    _check_looks(args)
     store = open_store(args)
     data = load_labelled(store, args)
     if args.strength == "certified":
@@ -94,7 +97,7 @@ def run(args: Namespace) -> Answer:
     if data.sweep.missing and policy.kind != "manual":
         raise BadInput(f"{data.config.name}: {figures.missing(data.sweep)}")
     pool = traffic.scored_traffic(store, data) if policy.kind == "alerts" else None
-    point = operating_points.choose_point(data, policy, strength=args.strength, pool=pool)
+    point = operating_points.choose_point(data, policy, strength=args.strength, pool=pool, looks=args.looks or 1)
     state, reason = state_of_choice(store, data, point), args.reason.strip()
     save = args.save and point.feasible and (not state.known_bad or bool(reason))
     if save:
@@ -107,7 +110,11 @@ def run(args: Namespace) -> Answer:
     lines = [_headline(data, point)]
     lines += [figures.sentence(point, flags, state_apart=point.feasible)]
     elbow = operating_points.bootstrap_elbow(data) if policy.kind == "elbow" else None
-    lines += [figures.elbow(elbow)] if elbow else []
+    scope = operating_points.bounded_scope(store, data, point, looks=args.looks or 1)
+    notes = [*(figures.elbow(elbow) if elbow else []), *figures.scope(scope)]
+    if args.strength == "bounded" and operating_points.octave_would_help(data, point):
+        notes.append(figures.OCTAVE)
+    lines += notes
     at_hand, settled = labels_at_hand(store, data.sample), settled_at(data, point.threshold)
     lines += [*labels_lines(at_hand), *filter(None, [settled_point(settled)]), *figures.cautions(point)]
     lines += [caution] if caution else []
@@ -127,12 +134,29 @@ def run(args: Namespace) -> Answer:
         better=[states.better(step) for step in better],
         params=data.config.params,
         saved=save,
-        elbow={**asdict(elbow), "knee": None} if elbow else None,
+        elbow={**asdict(elbow), "doubts": elbow.doubts, "knee": None} if elbow else None,
+        scope=_scope_document(scope),
+        notes=notes,
         caution=caution,
         evidence=at_hand,
         settled=settled,
     )
     return Answer(document, "\n".join(lines), exit_code=2 if args.save and not save else 0)
+
+
+def _check_looks(args: Namespace) -> None:
+    """Raise BadInput for a number of looks that cannot be, or that nothing is shared among."""
+    if args.looks is not None and args.looks < 1:
+        raise BadInput(f"--looks {args.looks} is no number of detectors and looks: give 1 or more")
+    if args.looks is not None and args.strength != "bounded":
+        raise BadInput(f"--looks {args.looks} shares the error of a bound: add --strength bounded, or leave it out")
+
+
+def _scope_document(scope: operating_points.BoundedScope | None) -> Mapping[str, object] | None:
+    if scope is None:
+        return None
+    window = scope.window and {**asdict(scope.window), "share": scope.window.share, "differs": scope.window.differs}
+    return {**asdict(scope), "window": window}
 
 
 def _certified(store: Store, data: evidence.Evidence, args: Namespace) -> Answer:

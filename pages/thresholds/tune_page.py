@@ -41,7 +41,12 @@ def explore(store: Store, data: evidence.Evidence, per_day: float | None, drawn:
         tune_figures.show_figures(point, per_day, flags=flags, open_ones=open_ones)
         if setting.policy.kind == "elbow":
             elbow = tune_setting.once(data, "elbow", lambda: operating_points.bootstrap_elbow(data))
-            st.caption(plain(wording.elbow(elbow)))
+            steadiness, *doubts = wording.elbow(elbow)
+            st.caption(plain(steadiness))
+            if doubts:
+                st.warning(plain(" ".join(doubts), 400), icon=":material/trending_flat:")
+        for note in wording.scope(operating_points.bounded_scope(store, data, point)):
+            st.caption(plain(note, 400))
         if setting.strength_in_force == "certified" or certify_panel.under_way(store, data):
             certify_panel.show(store, data, target=setting.rule.value if setting.rule.kind == "precision" else None)
         tune_figures.show_nearby(store, data, point)
@@ -60,7 +65,9 @@ def choose(store: Store, data: evidence.Evidence, live: float | None) -> tuple[b
     ruled = tune_setting.point_of(store, data, replace(setting, by_hand=False))
     if not setting.by_hand and not ruled.feasible:
         why = wording.capitalised(wording.why(ruled) or "")
-        st.warning(f"{plain(why)}. Shown is that nearest point.", icon=":material/block:")
+        octave = setting.strength_in_force == "bounded" and operating_points.octave_would_help(data, ruled)
+        more = f" {wording.OCTAVE}" if octave else ""
+        st.warning(f"{plain(why)}. Shown is that nearest point.{more}", icon=":material/block:")
     if setting.strength_in_force == "certified" and ruled.guarantee is None:
         st.info(
             "Nothing is certified here yet: below is what these labels measure, then the steps to a certificate.",

@@ -141,7 +141,11 @@ def test_an_unmet_policy_comes_first() -> None:
             Unmet(UnmetReason.COST, best=3.5, instead=2.0),
             "flagging nothing costs 2 a trace, the cheapest threshold, 0.5, costs 3.5",
         ),
-        ("alerts<=5/day", Unmet(UnmetReason.ALERTS, best=20.4), "keeps to 5 a day; the strictest, 0.5, flags about 20"),
+        (
+            "alerts<=5/day",
+            Unmet(UnmetReason.ALERTS, best=20.4),
+            "keeps to 5 a day; the strictest, the traffic's most suspicious score 0.5, flags about 20",
+        ),
         ("precision>=0.7", Unmet(UnmetReason.FEW_FLAGGED), "no threshold flags 20 labels; all together there are 84"),
         (
             "precision>=0.9",

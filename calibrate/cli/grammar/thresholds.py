@@ -22,6 +22,12 @@ def add(verbs: Verbs) -> None:
         choices=("measured", "bounded", "certified"),
         help="of a precision: measured on these labels (default), bounded by them, or proved by `certify`",
     )
+    verb.add_argument(
+        "--looks",
+        type=int,
+        metavar="N",
+        help="bounded: share its 5%% among N detectors compared and looks at growing labels (default 1)",
+    )
     verb.add_argument("--save", action="store_true", help="save the point, so that `release` takes it")
     verb.add_argument("--reason", default="", metavar="TEXT", help="why a point that is known to be bad shall be saved")
 

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from calibrate.errors import TouchstoneError
 from calibrate.orientation import SIGNS
-from calibrate.report.numbers import about, count, decimals, exact_share, number, share
+from calibrate.report.numbers import about, count, decimals, difference, exact_share, number, share
 from calibrate.report.numbers import interval as interval_of
 from calibrate.report.sentences.certification import tested
 from calibrate.sanitize import one_line
 from calibrate.stats.choosing.bounded import START, NotBounded
-from calibrate.stats.choosing.elbow import Elbow
+from calibrate.stats.choosing.elbow import Elbow, ElbowDoubt
 from calibrate.stats.choosing.policy import Policy, parse
 from calibrate.stats.sweep.sweep import Missing, Sweep, missing_of
 from calibrate.types import Interval, OperatingPoint, UnmetReason
+from calibrate.workflow.tuning.operating_points import BoundedScope
 
 # Below about this many hallucinated labels one label more or less moves every figure.
 FEW_POSITIVES = 10
@@ -20,6 +21,10 @@ FEW_POSITIVES = 10
 FEW_LABELS = 30
 # What simulation found, where no chance was worked out for the labels at hand: 29 to 54% over all its cells.
 FREQUENCY = "about as often as not"
+OCTAVE = (
+    "A sample by octaves labels many more of the flagged traces, and bounds a precision where one drawn at random "
+    "seldom does: `sample NAME --design octave`, or Octave on the Sample page, once the window is scored."
+)
 
 
 def sentence(
@@ -153,12 +158,32 @@ def _missing(lacking: Missing, n: int, positives: int) -> str:
     return f"none of the {traces} has a score: see why the detector abstained on them"
 
 
-def elbow(result: Elbow) -> str:
-    """Say how steady an elbow is: "Were as many labels drawn again, half of the elbows would lie from 0.4 to 0.5"."""
-    if result.spread is None:
-        return "How steady the elbow is is unknown: too few of these labels are of one kind."
-    quartiles = f"from {number(result.spread.low)} to {number(result.spread.high)}"
-    return f"Were as many labels drawn again, half of the elbows would lie {quartiles}."
+def scope(of: BoundedScope | None) -> list[str]:
+    """Say which traffic a bounded precision holds for, and how many choices."""
+    if of is None:
+        return []
+    sentences = []
+    if of.window is not None and of.window.differs:
+        sentences.append(
+            f"It holds for the whole window: of about {about(of.window.flagged)} traces that it flags there "
+            f"{count(of.window.labelled)} ({share(of.window.share)}) are labelled. It does not hold for the about "
+            f"{about(of.window.rest)} others alone: the sample took the surest first, and the rest is often below."
+        )
+    if of.looks > 1:
+        sentences.append(f"Its error of at most 5% is shared among {count(of.looks)} detectors and looks.")
+    else:
+        best = f"; {count(of.detectors)} have scores here, and the best of several is" if of.detectors > 1 else ", and"
+        often = "wrong more often" if of.detectors > 1 else "looking again after more labels makes it wrong more often"
+        sentences.append(
+            f"Its error of at most 5% is that of one detector looked at once{best} {often}: `choose --looks N` shares "
+            "it among N detectors and looks."
+        )
+    return sentences
+
+
+def elbow(of: Elbow) -> list[str]:
+    """Say how steady an elbow is, and where it is hardly a threshold."""
+    return [_steadiness(of), *(_doubt(of, doubt) for doubt in of.doubts)]
 
 
 def limit(point: OperatingPoint) -> str:
@@ -290,3 +315,18 @@ def _short_of(value: float, target: float) -> str:
 
 def _scored(point: OperatingPoint) -> int:
     return point.true_positives + point.false_positives + point.false_negatives + point.true_negatives
+
+
+def _steadiness(of: Elbow) -> str:
+    if of.spread is None:
+        return "How steady the elbow is is unknown: too few of these labels are of one kind."
+    quartiles = f"from {number(of.spread.low)} to {number(of.spread.high)}"
+    return f"Were as many labels drawn again, half of the elbows would lie {quartiles}."
+
+
+def _doubt(of: Elbow, doubt: ElbowDoubt) -> str:
+    if doubt == ElbowDoubt.FLAGS_MOST:
+        return f"It flags {share(of.flag_rate)} of traffic: ask for a precision, a recall or flags a day instead."
+    f1s = f"an F1 of {decimals(of.f1)} against {decimals(of.everything)}"
+    gain = "" if of.gain.low is None else f" (difference {difference(of.gain.value, of.gain.low, of.gain.high)})"
+    return f"It is not shown to be better than flagging everything: {f1s}{gain}."

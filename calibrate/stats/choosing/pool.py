@@ -29,7 +29,7 @@ class Pool:
     def cuts(self, flag_when: FlagWhen) -> Floats:
         """Every score of the traffic once, the strictest threshold first."""
         scores = np.unique(self.scores[~np.isnan(self.scores)])
-        return scores[::-1] if flag_when == "above" else scores
+        return np.asarray(scores[np.argsort(-suspicion(scores, flag_when))])
 
     def flag_rate(self, thresholds: Floats, flag_when: FlagWhen) -> Floats:
         """The share of the traffic that is flagged at each threshold, 0 to 1."""

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from datetime import datetime
 
 import numpy as np
 
 from calibrate.errors import BadInput
 from calibrate.stats.choosing.choose import choose, choose_bounded
-from calibrate.stats.choosing.elbow import Elbow, elbow_spread
+from calibrate.stats.choosing.elbow import Elbow, elbow_gain, elbow_spread
 from calibrate.stats.choosing.policy import Policy
 from calibrate.stats.choosing.pool import Pool
-from calibrate.types import OperatingPoint, PointState, Strength, TraceFilter
+from calibrate.stats.choosing.window_share import WindowShare, window_share
+from calibrate.stats.intervals.exact_tests import ALPHA
+from calibrate.stats.sweep.curves import Curve
+from calibrate.types import Interval, OperatingPoint, PointState, Strength, TraceFilter, UnmetReason
+from calibrate.workflow.detection import configurations
 from calibrate.workflow.evidence.evidence import Evidence
 from calibrate.workflow.tuning.point_state import state_of
 from db import Store
@@ -19,9 +24,10 @@ from db.points import PointData, SavedPoint
 
 
 def choose_point(
-    data: Evidence, policy: Policy, *, strength: Strength = "measured", pool: Pool | None = None
+    data: Evidence, policy: Policy, *, strength: Strength = "measured", pool: Pool | None = None, looks: int = 1
 ) -> OperatingPoint:
-    """The operating point that the policy chooses, measured or bounded; `pool` is the traffic, for `alerts`.
+    """The operating point that the policy chooses, measured or bounded; `pool` is the traffic, for `alerts`. A bounded
+    choice shares its 5% among `looks` detectors and looks (Bonferroni).
 
     Raises BadInput where labels do not allow a choice, and for `certified`, which takes labels drawn for it.
     """
@@ -31,21 +37,63 @@ def choose_point(
             "draws others for it"
         )
     if strength == "bounded":
-        return choose_bounded(data.sweep, policy, detector=data.config.name)
+        return choose_bounded(data.sweep, policy, detector=data.config.name, alpha=ALPHA / looks)
     return choose(data.sweep, policy, detector=data.config.name, pool=pool)
 
 
 def bootstrap_elbow(data: Evidence) -> Elbow:
-    """How steady the elbow of these labels is. The same labels, the same answer."""
+    """How steady the elbow of these labels is, and what it is worth. The same labels, the same answer."""
+    groups = data.groups if any(data.groups) else None
+    point = choose(data.sweep, Policy("elbow"))
     spread = elbow_spread(
         data.labels,
         data.scores,
         rng=np.random.default_rng(0),
         design=data.design,
-        groups=data.groups if any(data.groups) else None,
+        groups=groups,
         flag_when=data.flag_when,
     )
-    return Elbow(spread)
+    low, high = elbow_gain(
+        data.labels,
+        data.scores,
+        cut=point.threshold,
+        rng=np.random.default_rng(0),
+        design=data.design,
+        groups=groups,
+        flag_when=data.flag_when,
+    )
+    measured = Curve.of(data.sweep).f_beta(1.0)
+    f1, everything = (
+        float(measured[int(np.flatnonzero(data.sweep.thresholds == point.threshold)[0])]),
+        float(measured[-1]),
+    )
+    return Elbow(spread, f1, everything, Interval(f1 - everything, low, high), point.flag_rate.value or 0.0)
+
+
+@dataclass(frozen=True)
+class BoundedScope:
+    """What a bounded choice holds for. `window`: what it flags there, and how much of that is labelled (None without a
+    design). `detectors`: settings of detectors with scores beside these labels, of which the choice may be the best;
+    `looks`: how many detectors and looks together its error was shared among."""
+
+    window: WindowShare | None
+    detectors: int
+    looks: int
+
+
+def bounded_scope(store: Store, data: Evidence, point: OperatingPoint, *, looks: int = 1) -> BoundedScope | None:
+    """What a bounded point holds for; None for a point that is not bounded."""
+    if point.guarantee is None or point.guarantee.strength != "bounded":
+        return None
+    window = None if data.design is None else window_share(data.sweep, point.threshold)
+    detectors = sum(len(configs) for configs in configurations.configs_by_detector(store).values())
+    return BoundedScope(window, detectors, looks)
+
+
+def octave_would_help(data: Evidence, point: OperatingPoint) -> bool:
+    """Whether a sample by octaves is likely to bound what these labels do not: it labels many more flagged traces."""
+    unmet = point.why is not None and point.why.reason in (UnmetReason.BOUND, UnmetReason.FEW_FLAGGED)
+    return unmet and (data.sample is None or data.sample.design == "random")
 
 
 def save_point(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from datetime import timedelta
 
 import numpy as np
@@ -181,8 +181,55 @@ def test_an_elbow_comes_with_how_steady_it_is(sqlite_url: str, capsys: pytest.Ca
     assert found == operating_points.bootstrap_elbow(loading.load_evidence(store, DETECTOR))
     here = ["choose", DETECTOR, "--store", sqlite_url]
     assert main([*here, "--policy", "elbow", "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["elbow"] == {**asdict(found), "knee": None}
+    said = json.loads(capsys.readouterr().out)
+    assert said["elbow"] == {**asdict(found), "doubts": list(found.doubts), "knee": None}
+    assert said["notes"] == figures.elbow(found)
     assert main([*here, "--policy", "elbow"]) == 0
-    assert figures.elbow(found) in capsys.readouterr().out
+    assert "\n".join(figures.elbow(found)) in capsys.readouterr().out
     assert main([*here, "--policy", "f1", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["elbow"] is None
+
+
+def test_a_bounded_choice_says_what_it_holds_for(sqlite_url: str, capsys: pytest.CaptureFixture[str]) -> None:
+    store = open_store(sqlite_url)
+    scores = [place / 400 for place in range(400)]
+    labels = [place < 60 and place % 12 != 0 for place in range(200)]
+    fill(store, [*labels, *[None] * 200], scores)  # what is lowest is flagged
+    # Half of the top is labelled, as samples by suspicion do.
+    keep_sample(store, ["top"] * 60 + ["rest"] * 140, {"top": 120, "rest": 360})
+    here = ["choose", DETECTOR, "--sample", "w47", "--strength", "bounded", "--policy", "precision>=0.5"]
+    here += ["--store", sqlite_url, "--json"]
+
+    def said(*more: str) -> dict[str, object]:
+        assert main([*here, *more]) == 0
+        return dict(json.loads(capsys.readouterr().out))
+
+    scope = said()["scope"]
+    assert isinstance(scope, dict)
+    assert (scope["looks"], scope["detectors"], scope["window"]["differs"]) == (1, 1, True)
+    assert 0.3 < scope["window"]["share"] < 0.6
+    many = said("--looks", "10")
+    assert many["guarantee"]["confidence"] == pytest.approx(0.995)  # type: ignore[index]
+    assert "shared among 10 detectors and looks" in " ".join(many["notes"])  # type: ignore[arg-type]
+    assert many["recall"]["value"] <= said()["recall"]["value"]  # type: ignore[index]
+    for more, match in ((["--looks", "0"], "is no number"), (["--looks", "3", "--strength", "measured"], "of a bound")):
+        assert main([*here, *more]) == 2
+        assert match in "".join(capsys.readouterr())
+
+
+def test_where_a_random_sample_bounds_nothing_octaves_are_named(
+    sqlite_url: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    store = open_store(sqlite_url)
+    fill(store, *draw(120))
+    sample = keep_sample(store, ["all"] * 120, {"all": 4000})
+    here = ["choose", DETECTOR, "--sample", sample.name, "--strength", "bounded", "--policy", "precision>=0.99"]
+    main([*here, "--store", sqlite_url, "--json"])
+    octave = figures.OCTAVE in json.loads(capsys.readouterr().out)["notes"]
+    assert octave == (sample.design == "random")
+    data = loading.load_evidence(store, DETECTOR, sample=sample.name)
+    point = operating_points.choose_point(data, Policy("precision", 0.99), strength="bounded")
+    random = replace(data, sample=replace(sample, design="random"))
+    assert operating_points.octave_would_help(random, point)
+    assert not operating_points.octave_would_help(replace(data, sample=replace(sample, design="octave")), point)
+    assert operating_points.bounded_scope(store, data, point) is None

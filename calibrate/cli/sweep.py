@@ -79,8 +79,8 @@ def run(args: Namespace) -> Answer:
         coverage=curve.coverage,
         unscored=data.reasons,
         refusals=len(data.refused),
-        auroc=curve.auroc,
-        average_precision=curve.average_precision,
+        auroc=curve.auroc if curve.can_rank else None,
+        average_precision=curve.average_precision if curve.can_rank else None,
         points=_points(curve),
         caution=caution,
         evidence=at_hand,
@@ -94,7 +94,7 @@ def run(args: Namespace) -> Answer:
     head = (
         f"{data.config.name}{describe_params(data)} flags {data.flag_when}; "
         f"{numbers.labelled(curve.n, curve.positives)}, {refusals}coverage {numbers.share(curve.coverage)}; "
-        f"AUROC {numbers.decimals(curve.auroc)}, average precision {numbers.decimals(curve.average_precision)}"
+        f"AUROC {numbers.decimals(document.auroc)}, average precision {numbers.decimals(document.average_precision)}"
     )
     text = "\n".join([head, *labels_lines(at_hand), table(rows, right=range(5)), *([caution] if caution else [])])
     return Answer(document, text)

@@ -13,9 +13,9 @@ from calibrate.stats.choosing.bounded import Bounded, bounded
 from calibrate.stats.choosing.choose import choose
 from calibrate.stats.choosing.policy import Policy
 from calibrate.stats.intervals.bootstrap import Order
-from calibrate.stats.intervals.ranking import FEW, rank_with_intervals
+from calibrate.stats.intervals.ranking import rank_with_intervals
 from calibrate.stats.intervals.sweep_intervals import figures
-from calibrate.stats.sweep.sweep import Sweep, sweep
+from calibrate.stats.sweep.sweep import RANKABLE, Sweep, sweep
 from calibrate.types import Interval
 
 FIGURES = ("precision", "recall", "fpr", "flag_rate")
@@ -77,7 +77,7 @@ def area_coverage(
     held: dict[str, list[bool]] = {name: [] for name in AREAS}
     for row in range(replications):
         rows, verdicts = sample.rows[row], sample.verdicts[row]
-        if min(verdicts.sum(), n - verdicts.sum()) < FEW:
+        if min(verdicts.sum(), n - verdicts.sum()) < RANKABLE:
             continue
         drawn = design_of(traffic, rows, design)
         ranking = rank_with_intervals(

@@ -83,7 +83,7 @@ def sample_names(sample: Sample | None) -> SampleNames:
 
 
 def best_first(store: Store, runs: Mapping[str, Sequence[Config]], sample: SampleNames) -> dict[str, Sequence[Config]]:
-    """The detectors, best AUROC on these labels first, those that cannot be judged last."""
+    """The detectors, first that which adds most over chance on all traffic, those that cannot be judged last."""
     sweeps = {name: evidence_of(store, configs[-1], sample).sweep for name, configs in runs.items()}
     return dict(sorted(runs.items(), key=lambda item: -gain(sweeps[item[0]].auroc, sweeps[item[0]].coverage)))
 

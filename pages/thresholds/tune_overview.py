@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Literal
+from typing import Any, Literal
 
 import streamlit as st
 
@@ -30,7 +30,7 @@ def show_facts(store: Store, data: evidence.Evidence) -> None:
         facts.append(f"from **{count(sweep.clusters.count, 'group')}** that share sources, each one piece of evidence")
     if data.refused:
         facts.append(f"{count(len(data.refused), 'refusal')} left out")
-    if sweep.auroc is not None and sweep.average_precision is not None:
+    if sweep.can_rank and sweep.auroc is not None and sweep.average_precision is not None:
         facts.append(f"AUROC **{decimals(sweep.auroc)}**, average precision **{decimals(sweep.average_precision)}**")
     st.markdown(" &ensp;·&ensp; ".join(facts))
     if caution := uneven(loading.uneven_labels(store, data.sample)):
@@ -64,17 +64,17 @@ def way_on(data: evidence.Evidence) -> Literal["label", "detect", "another detec
 
 
 def show_overview(store: Store, runs: Mapping[str, Sequence[Config]], sample: evidence_choice.SampleNames) -> None:
-    """Every detector that has scores, in the given order, with its saved point."""
+    """Every detector that has scores, the best AUROC first and those without one last, with its saved point."""
     saved = store.points.latest()
-    rows = []
+    rows: list[dict[str, Any]] = []
     for name, configs in runs.items():
         sweep = evidence_choice.evidence_of(store, configs[-1], sample).sweep
         point = saved[name].point if name in saved else None
         rows.append(
             {
                 "Detector": name,
-                "AUROC": sweep.auroc,
-                "Average precision": sweep.average_precision,
+                "AUROC": sweep.auroc if sweep.can_rank else None,
+                "Average precision": sweep.average_precision if sweep.can_rank else None,
                 "Coverage": sweep.coverage,
                 "Saved point": limit(point.threshold, point.flag_when) if point else None,
                 "Policy": point.policy if point else None,
@@ -82,6 +82,7 @@ def show_overview(store: Store, runs: Mapping[str, Sequence[Config]], sample: ev
                 "Recall there": point.recall.value if point else None,
             }
         )
+    rows.sort(key=lambda row: (row["AUROC"] is None, -(row["AUROC"] or 0.0)))
     column = st.column_config.NumberColumn
     with st.expander(f"All {len(rows)} detectors, by AUROC" if len(rows) > 1 else "This detector at a glance"):
         st.dataframe(

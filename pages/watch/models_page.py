@@ -18,7 +18,7 @@ from pages.watch import model_traffic
 def what_next(registry: step.Registry) -> None:
     """The next step: a model that the release does not know may have drifted; one without labels can be sampled."""
     new = [value.name for value in registry.values if value.released is False and value.name != NONE]
-    unlabelled = [value.name for value in registry.values if not value.labels and value.name != NONE]
+    unlabelled = [value.name for value in registry.values if not value.labelled and value.name != NONE]
     with st.container(border=True):
         text, link = st.columns([4, 1.2], vertical_alignment="center")
         if new:

@@ -84,9 +84,10 @@ def _curve(redone: step.Redone) -> None:
     if redone.before is not None and not redone.before.sweep.missing:
         named.insert(0, ("as released", redone.before.sweep))
     st.plotly_chart(curves(named), config=CONFIG, key=f"recalibrate-{redone.due.name}")
-    areas = [f"{name} {decimals(sweep.auroc, 2)}" for name, sweep in named if sweep.auroc is not None]
+    areas = [f"{name} {decimals(sweep.auroc, 2)}" for name, sweep in named if sweep.can_rank]
     missing = "" if len(named) > 1 else " The scores it was released with are not kept for these labels."
-    st.caption(f"AUROC {', '.join(areas)}, {count(redone.after.sweep.n, 'label')}.{missing}")
+    area = f"AUROC {', '.join(areas)}, " if areas else ""
+    st.caption(f"{area}{count(redone.after.sweep.n, 'label')}.{missing}")
 
 
 def show_impact(outcome: step.Outcome) -> None:

@@ -9,7 +9,7 @@ from calibrate.report.sentences.figures import FEW_POSITIVES
 from calibrate.sanitize import one_line
 from calibrate.stats.intervals.best_of_many import Verdict
 from calibrate.stats.intervals.ranking_differences import Comparison
-from calibrate.stats.sweep.sweep import Missing
+from calibrate.stats.sweep.sweep import RANKABLE, Missing
 from calibrate.workflow.tuning.compare import Contrast, Difference
 
 
@@ -42,16 +42,25 @@ def missing(contrast: Contrast, difference: Difference) -> str | None:
         return None
     series = next((series for series in contrast.series if series.name == difference.lacking), None)
     if series is not None:
-        return f"{series.name}: {figures.missing(series.sweep)}"
-    return _paired(difference.missing, difference.n)
+        few = few_to_rank(series.sweep.scored_positives, series.sweep.scored)
+        return f"{series.name}: {few if difference.missing == Missing.FEW_TO_RANK else figures.missing(series.sweep)}"
+    return _paired(difference.missing, difference.n, difference.positives)
 
 
 def nothing_paired(result: Comparison) -> str | None:
     """Say why two sets of scores of the same labels cannot be compared; None where they can."""
-    return None if result.missing is None else _paired(result.missing, result.n)
+    return None if result.missing is None else _paired(result.missing, result.n, result.positives)
 
 
-def _paired(missing: Missing, n: int) -> str:
+def few_to_rank(positives: int, n: int) -> str:
+    """Say that labels are too few to say how well scores rank."""
+    labels = f"{count(positives)} of {count(n, 'label')} with a score {'is' if positives == 1 else 'are'} hallucinated"
+    return f"{labels}; to say how well scores rank takes at least {RANKABLE} of either kind"
+
+
+def _paired(missing: Missing, n: int, positives: int) -> str:
+    if missing == Missing.FEW_TO_RANK:
+        return few_to_rank(positives, n)
     labels = f"all {count(n, 'label')} that both scored are of one kind"
     if missing == Missing.NO_LABELS:
         labels = "no label has a score of both"

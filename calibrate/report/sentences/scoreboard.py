@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from calibrate.report.numbers import count, decimal_interval, decimals, difference, listed
 from calibrate.report.sentences import figures
 from calibrate.stats.intervals.best_of_many import Verdict
-from calibrate.stats.intervals.ranking import FEW
+from calibrate.stats.sweep.sweep import RANKABLE
 from calibrate.types import Interval
 from calibrate.workflow.tuning.scoreboard import OVERLAP, Against, AtPoint, Scoreboard, Silence, title_of
 
@@ -19,7 +19,8 @@ def sentences(board: Scoreboard) -> list[str]:
 
 def _sentences(board: Scoreboard) -> Iterator[str]:
     if board.leader is None:
-        yield f"No detector can be ranked: that takes at least {FEW} hallucinated and {FEW} clean labels with a score."
+        least = f"{RANKABLE} hallucinated and {RANKABLE} clean labels"
+        yield f"No detector can be ranked: that takes at least {least} with a score."
     else:
         best, many = board.line(board.leader), len(board.ranked)
         yield (

@@ -30,7 +30,7 @@ def columns(registry: Registry) -> tuple[Column[Seen], ...]:
             "prevalence", "Hallucinated", _prevalence, help="Share of the labelled answers that are hallucinated"
         ),
         Column[Seen](
-            "labels", "Labels", lambda seen: seen.labels, Form.COUNT, "Definite gold labels: clean or hallucinated"
+            "labels", "Labels", lambda seen: seen.labels, Form.COUNT, "Clean or hallucinated ones, of the labels chosen"
         ),
     )
 
@@ -41,4 +41,6 @@ def _release(seen: Seen, version: int | None) -> str:
 
 def _prevalence(seen: Seen) -> str:
     figure = seen.prevalence
-    return "no labels" if figure.value is None else estimate(figure.value, figure.low, figure.high)
+    if figure.value is None:
+        return "not in these labels" if seen.labelled else "no labels"
+    return estimate(figure.value, figure.low, figure.high)

@@ -16,7 +16,6 @@ from calibrate.stats.sweep.design import Bools, Design, Floats, Ints
 from calibrate.stats.sweep.sweep import Sweep
 from calibrate.types import Interval
 
-FEW = 5  # labels of either verdict: below that an area says nothing
 MOST = 10_000  # labels: above that a bootstrap of what was seen has to do
 
 
@@ -64,7 +63,7 @@ def rank_with_intervals(
     Returns
     -------
     Ranked
-        AUROC and average precision with intervals, and their draws.
+        AUROC and average precision with intervals, and their draws; unknown where the labels are too few to rank.
     """
     scored = np.isfinite(scores)
     y, keys = labels[scored], -suspicion(scores, curve.flag_when)[scored]
@@ -89,12 +88,18 @@ def rank_with_intervals(
         average = bootstrap_intervals.average_precision_interval(
             curve.average_precision, draws.average_precision, whole
         )
-        return Ranked(auroc, average, draws)
+        return _make_ranked(curve, auroc, average, draws)
     order = Order.of(keys[unseen.rows], unseen.labels)
     parts = [order.areas(block) for block in unseen.drawn(count, rng)]
     draws = Areas(*(np.concatenate([getattr(part, name) for part in parts]) for name in ("auroc", "average_precision")))
-    return Ranked(
+    return _make_ranked(
+        curve,
         bootstrap_intervals.percentile_interval(curve.auroc, draws.auroc, whole),
         bootstrap_intervals.percentile_interval(curve.average_precision, draws.average_precision, whole),
         draws,
     )
+
+
+def _make_ranked(curve: Sweep, auroc: Interval, average_precision: Interval, draws: Areas) -> Ranked:
+    nothing = Interval(None)
+    return Ranked(auroc, average_precision, draws) if curve.can_rank else Ranked(nothing, nothing, draws)

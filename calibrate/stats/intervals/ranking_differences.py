@@ -25,7 +25,7 @@ from calibrate.stats.intervals.bootstrap import BLOCK, Areas, Order, Units
 from calibrate.stats.intervals.bootstrap_intervals import SURE, Verdicts
 from calibrate.stats.intervals.unseen_positives import Unseen
 from calibrate.stats.sweep.design import Bools, Floats, Ints, check_weights
-from calibrate.stats.sweep.sweep import Missing, missing_of
+from calibrate.stats.sweep.sweep import Missing, enough_to_rank, missing_of
 from calibrate.types import FlagWhen, Interval
 
 _NOTHING = Interval(None)
@@ -118,6 +118,8 @@ def compare_rankings(
     n, positives, many = len(y), int(y.sum()), int(group.max(initial=-1)) + 1
     if not 0 < positives < n:
         return Comparison(n, positives, many, missing=missing_of(n, positives, n, positives))
+    if not enough_to_rank(positives, n - positives):
+        return Comparison(n, positives, many, missing=Missing.FEW_TO_RANK)
     sides = flag_when, second_flag_when or flag_when
     keys = [-suspicion(values, side) for values, side in zip(scores, sides, strict=True)]
     here = [Order.of(each, y).areas(w[None, :]) for each in keys]

@@ -17,6 +17,8 @@ from calibrate.stats.sweep.cumulative import auroc, average_precision, by_stratu
 from calibrate.stats.sweep.design import Bools, Design, Floats, Ints, StratumCounts, check_weights
 from calibrate.types import FlagWhen
 
+RANKABLE = 5  # labels of either verdict: below that an area says nothing
+
 
 class Missing(StrEnum):
     """What labels and scores lack for a sweep."""
@@ -27,6 +29,7 @@ class Missing(StrEnum):
     NO_SCORES = "no scores"
     HALLUCINATED_SCORED = "hallucinated not scored"
     CLEAN_SCORED = "clean not scored"
+    FEW_TO_RANK = "few to rank"  # a sweep there is, but fewer than RANKABLE of a verdict
 
 
 @dataclass(frozen=True)
@@ -73,6 +76,11 @@ class Sweep:
     def negatives(self) -> int:
         """Clean labels, scored or not."""
         return self.n - self.positives
+
+    @property
+    def can_rank(self) -> bool:
+        """Whether the labels with a score are enough to say how well the scores rank."""
+        return enough_to_rank(self.scored_positives, self.scored - self.scored_positives)
 
     @property
     def prevalence(self) -> float | None:
@@ -266,6 +274,22 @@ def _total(weights: Floats | None, where: Bools) -> float:
 def _share(part: Floats, whole: float) -> Floats:
     # Sums taken in different orders differ in the last digit; a share above 1 would be nonsense to everyone after us.
     return np.minimum(part / whole, 1.0) if whole else np.full(len(part), np.nan)
+
+
+def enough_to_rank(hallucinated: int, clean: int) -> bool:
+    """Whether AUROC and average precision of so many labels say anything. Where not, nothing shows them.
+
+    Parameters
+    ----------
+    hallucinated, clean : int
+        Labels with a score.
+
+    Returns
+    -------
+    bool
+        True from RANKABLE labels of either verdict on.
+    """
+    return min(hallucinated, clean) >= RANKABLE
 
 
 def missing_of(n: int, positives: int, scored: int, scored_positives: int) -> Missing | None:

@@ -242,6 +242,9 @@ def _make_difference(
     if lacking := next((series for series in (first, second) if series.sweep.missing), None):
         missing = lacking.sweep.missing
         return Difference(second.name, False, n, positives, Interval(None), Interval(None), missing, lacking.name)
+    if few := next((series for series in (first, second) if not series.sweep.can_rank), None):
+        nothing = Interval(None)
+        return Difference(second.name, False, n, positives, nothing, nothing, Missing.FEW_TO_RANK, few.name)
     auroc = (second.sweep.auroc or 0.0) - (first.sweep.auroc or 0.0)
     average = (second.sweep.average_precision or 0.0) - (first.sweep.average_precision or 0.0)
     alone, wider = (

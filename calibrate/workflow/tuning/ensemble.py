@@ -26,7 +26,7 @@ from calibrate.stats.ensembles.training_data import TrainingData
 from calibrate.stats.fitting.ridge import expit
 from calibrate.stats.intervals.prevalence_interval import prevalence_interval
 from calibrate.stats.sweep.design import Floats
-from calibrate.stats.sweep.sweep import sweep
+from calibrate.stats.sweep.sweep import enough_to_rank, sweep
 from calibrate.thresholds.model import label_set_digest
 from calibrate.types import (
     BestSingle,
@@ -178,7 +178,7 @@ def build(
         signal=signal,
         page=_find_page_cut(rule, judging.training, training, mine, signal, target=target),
         figures=measure_performance(judging.training, mine),
-        auroc=auroc_within_folds(judging.training, mine, judging.drawn),
+        auroc=_rank(judging, mine),
         best=nested_cv.best_single(judging.training, budget=budget),
         best_figures=measure_performance(judging.training, best),
         apart=recall_difference(judging.training, mine, best, judging.drawn),
@@ -192,6 +192,14 @@ def build(
         frontier=frontier(training, costliest(of_members), budget=budget) if worth_a_filter(of_members) else None,
         picks=members.count_picks(judging.picked) if judging.picked else None,
     )
+
+
+def _rank(judging: Judging, mine: Judged) -> Interval:
+    """How well the ensemble ranks what it has not seen; unknown where the labels are too few to rank."""
+    labels = judging.training.labels
+    if not enough_to_rank(int(labels.sum()), int((~labels).sum())):
+        return Interval(None)
+    return auroc_within_folds(judging.training, mine, judging.drawn)
 
 
 def _names_with_points(store: Store) -> list[str]:

@@ -14,7 +14,7 @@ from calibrate.stats.choosing.choose import choose
 from calibrate.stats.choosing.policy import Policy
 from calibrate.stats.intervals.best_of_many import Verdict, compare_leader, judge
 from calibrate.stats.intervals.bootstrap import Units
-from calibrate.stats.intervals.ranking import FEW, rank_with_intervals
+from calibrate.stats.intervals.ranking import rank_with_intervals
 from calibrate.stats.intervals.ranking_differences import Comparison
 from calibrate.stats.intervals.sweep_intervals import figures
 from calibrate.stats.sweep.design import Floats, Ints
@@ -64,7 +64,7 @@ class AtPoint:
 class Line:
     """One detector. `n` labels, `scored` of them with a score, `positives` hallucinated; on `not_run` it was not run.
     `coverage` is the estimated share of the traffic that it can score where it is run. The two areas are over
-    scored labels; None with fewer than 5 of either verdict."""
+    scored labels; None where those are too few to rank."""
 
     name: str
     title: str
@@ -183,7 +183,6 @@ def _make_line(
     )
     was_run = data.was_run.get(name, np.ones(len(values), dtype=bool))
     has_score = np.isfinite(values)
-    rich = min(curve.scored_positives, curve.scored - curve.scored_positives) >= FEW
     return Line(
         name=name,
         title=title_of(name),
@@ -192,8 +191,8 @@ def _make_line(
         positives=curve.positives,
         not_run=int(np.count_nonzero(~was_run)),
         coverage=float(data.weights[has_score].sum() / data.weights[was_run].sum()),
-        auroc=ranks.auroc if rich else Interval(None),
-        average_precision=ranks.average_precision if rich else Interval(None),
+        auroc=ranks.auroc,
+        average_precision=ranks.average_precision,
         point=point,
         spent=spent,
     )

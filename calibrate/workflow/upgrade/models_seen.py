@@ -34,8 +34,8 @@ class Seen:
     """One model, or one value of an attribute. `share` is of all traces; `first` and `last` are None for undated ones.
 
     `prevalence` is the share hallucinated among its `labels` definite gold labels, weighted by the sample's design
-    where they are of one. `released`: whether the live release was made on it; None without a release, and for
-    attributes.
+    where they are of one. `labelled` of its traces have a verdict of any kind, whatever sample they are of. `released`:
+    whether the live release was made on it; None without a release, and for attributes.
     """
 
     name: str
@@ -47,6 +47,7 @@ class Seen:
     labels: int
     hallucinated: int
     prevalence: Interval
+    labelled: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +104,8 @@ def registry(store: Store, *, by: str = "model", sample: str | Sequence[str] | N
     if by != "model" and {span.value for span in spans} <= {NONE}:
         raise BadInput(f"no trace carries {by!r}; there are: {', '.join(offered(store))}")
     total = sum(span.traces for span in spans)
-    shares = _measure_prevalences(drawn, labels, store.traces.labelled_values(by))
+    value_of_label = store.traces.labelled_values(by)
+    shares, labelled = _measure_prevalences(drawn, labels, value_of_label), Counter(value_of_label.values())
     unlabelled = (0, 0, Interval(None))
     values = [
         Seen(
@@ -114,6 +116,7 @@ def registry(store: Store, *, by: str = "model", sample: str | Sequence[str] | N
             span.last,
             None if released is None else span.value in released,
             *shares.get(span.value, unlabelled),
+            labelled[span.value],
         )
         for span in spans[:MOST]
     ]

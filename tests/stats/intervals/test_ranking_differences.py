@@ -13,7 +13,7 @@ from calibrate.errors import BadInput
 from calibrate.stats.intervals import ranking_differences
 from calibrate.stats.intervals.bootstrap import Units, draw_counts
 from calibrate.stats.intervals.ranking_differences import compare_rankings
-from calibrate.stats.sweep.sweep import Missing
+from calibrate.stats.sweep.sweep import RANKABLE, Missing
 
 Arrays = tuple[NDArray[np.bool_], NDArray[np.float64], NDArray[np.float64]]
 
@@ -130,12 +130,15 @@ def test_too_little_says_so() -> None:
     clean = compare_rankings([0, 0, 0], [1, 2, 3], [3, 2, 1], rng=np.random.default_rng(0))
     assert clean.first is None
     assert (clean.n, clean.missing) == (3, Missing.ALL_CLEAN)
-    rare = compare_rankings([1, 0, 0, 0], [4.0, 1, 2, 3], [1.0, 2, 3, 4], rng=np.random.default_rng(0))
-    assert rare.auroc.value == -1
-    assert rare.auroc.low is None  # without its one hallucinated label nothing is known
-    alone = compare_rankings([1, 0], [1.0, 2.0], [2.0, 1.0], rng=np.random.default_rng(0))
+    for hallucinated, enough in ((RANKABLE - 1, False), (RANKABLE, True)):
+        y = np.arange(20) < hallucinated
+        rare = compare_rankings(y, np.arange(20.0), np.arange(20.0)[::-1], rng=np.random.default_rng(0))
+        assert rare.missing == (None if enough else Missing.FEW_TO_RANK)
+        assert rare.auroc.value == (1 if enough else None)
+    groups = np.where(y, 0, np.arange(20))
+    alone = compare_rankings(y, np.arange(20.0), np.arange(20.0)[::-1], clusters=groups, rng=np.random.default_rng(0))
     assert alone.auroc.value == 1
-    assert alone.auroc.low is None
+    assert alone.auroc.low is None  # without its one group nothing hallucinated is left
 
 
 @pytest.mark.parametrize(

@@ -70,6 +70,14 @@ class ValueSpan:
     last: datetime | None
 
 
+@dataclass(frozen=True, slots=True)
+class LabelledTrace:
+    """A trace with a gold verdict. `timestamp` is None where it carries no time."""
+
+    pk: int
+    timestamp: datetime | None
+
+
 class Traces(Aggregate):
     def __init__(self, engine: Engine) -> None:
         super().__init__(engine)
@@ -145,6 +153,15 @@ class Traces(Aggregate):
 
     def find(self, trace_id: str) -> int | None:
         return self._scalar(select(TraceRow.id).where(TraceRow.trace_id == trace_id))
+
+    def labelled(self, trace_ids: Iterable[str]) -> list[LabelledTrace]:
+        """Those of the traces that have a gold verdict of any kind, by key."""
+        query = select(TraceRow.id, TraceRow.timestamp).join(GoldRow, GoldRow.trace_pk == TraceRow.id)
+        rows = [
+            row for batch in batches(sorted(set(trace_ids)), 500)
+            for row in self._rows(query.where(TraceRow.trace_id.in_(batch)))
+        ]  # fmt: skip
+        return [LabelledTrace(*row) for row in sorted(rows)]
 
     def load(self, pks: Sequence[int]) -> list[Trace]:
         with self._reading() as connection:

@@ -13,7 +13,8 @@ from calibrate.cli.evidence import describe_params, labels_lines, load_labelled
 from calibrate.errors import BadInput
 from calibrate.report.sentences import certification, figures
 from calibrate.report.sentences import point_state as states
-from calibrate.report.sentences.labels import settled_point, uneven
+from calibrate.report.sentences.labels import caution as caution_of
+from calibrate.report.sentences.labels import settled_point
 from calibrate.stats.choosing.policy import Policy, parse
 from calibrate.stats.labels.undecided import Settled
 from calibrate.types import Guarantee, Interval, OperatingPoint, PointState
@@ -103,7 +104,7 @@ def run(args: Namespace) -> Answer:
     if save:
         operating_points.save_point(store, data, point, state=state, reason=reason, by=user(), now=now())
     per_day = traffic.traffic_per_day(store, data.sample)
-    caution = uneven(loading.uneven_labels(store, data.sample))
+    caution = caution_of(data.caution)
     flags = None if per_day is None else (point.flag_rate.value or 0) * per_day
     if pool is not None:
         flags = pool.flags_a_day(point.threshold, point.flag_when)

@@ -13,13 +13,14 @@ from calibrate.cli.evidence import labels_lines
 from calibrate.cli.output import table
 from calibrate.errors import BadInput
 from calibrate.report.sentences import compare as sentences
+from calibrate.report.sentences.labels import caution as caution_of
 from calibrate.report.tables.column import cells, right
 from calibrate.report.tables.compare import COLUMNS
 from calibrate.sanitize import visible
-from calibrate.stats.sampling.designs import speaks_for_all
 from calibrate.types import Interval
 from calibrate.workflow.detection import configurations
 from calibrate.workflow.evidence import loading
+from calibrate.workflow.evidence.basis import choose_basis, samples_with_labels
 from calibrate.workflow.evidence.labels_at_hand import LabelsAtHand, labels_at_hand
 from calibrate.workflow.tuning import compare as comparing
 from db import Store
@@ -72,7 +73,7 @@ def run(args: Namespace) -> Answer:
             for series in contrast.series
         ],
         differences=[_difference(contrast, pair) for pair in contrast.differences],
-        cautions=sentences.cautions(contrast),
+        cautions=[*_caution(store, args), *sentences.cautions(contrast)],
         evidence_of=_evidence(store, args),
     )
     several = len(document.evidence_of) > 1
@@ -91,12 +92,18 @@ def _evidence(store: Store, args: Namespace) -> dict[str, LabelsAtHand]:
     """The labels of each sample where samples are compared, else those that all series stand on."""
     if args.by == "samples":
         return {name: labels_at_hand(store, store.samples.get(name)) for name in args.sample or _weeks(store)}
-    sample = loading.resolve_sample(store, args.sample)
+    sample = choose_basis(store, args.sample).sample
     return {sample.name if sample else ALL: labels_at_hand(store, sample)}
 
 
 def _weeks(store: Store) -> list[str]:
-    return [sample.name for sample in store.samples.list() if speaks_for_all(sample)]
+    return [sample.name for sample in samples_with_labels(store)]
+
+
+def _caution(store: Store, args: Namespace) -> list[str]:
+    """What to know of the labels that all series share."""
+    caution = None if args.by == "samples" else caution_of(choose_basis(store, args.sample).caution)
+    return [caution] if caution else []
 
 
 def _difference(contrast: comparing.Contrast, pair: comparing.Difference) -> DifferenceDocument:

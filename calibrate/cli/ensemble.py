@@ -17,7 +17,7 @@ from calibrate.report.tables.column import cells
 from calibrate.report.tables.ensembles import on_terminal
 from calibrate.stats.ensembles.combine import Recipe
 from calibrate.types import Ensemble, Interval
-from calibrate.workflow.evidence import loading
+from calibrate.workflow.evidence import basis
 from calibrate.workflow.evidence.labels_at_hand import LabelsAtHand, labels_at_hand
 from calibrate.workflow.tuning import ensemble as step
 from calibrate.workflow.tuning.point_state import judge_ensemble
@@ -83,7 +83,7 @@ def run(args: Namespace) -> Answer:
     save = args.save is not None and (not state.known_bad or bool(reason))
     if save:
         step.save(store, args.save, ensemble, reason=reason, by=user(), now=now())
-    at_hand = labels_at_hand(store, loading.resolve_sample(store, args.sample))
+    at_hand = labels_at_hand(store, basis.resolve_sample(store, args.sample))
     lines = [*_lines(report, at_hand), states.in_short(state)]
     if args.save is not None:
         lines.append(

@@ -14,7 +14,7 @@ from calibrate.cli.output import table
 from calibrate.report import numbers
 from calibrate.report.sentences import probability as sentences
 from calibrate.workflow.detection import configurations
-from calibrate.workflow.evidence import loading
+from calibrate.workflow.evidence import basis
 from calibrate.workflow.evidence.labels_at_hand import LabelsAtHand, labels_at_hand
 from calibrate.workflow.tuning import probability as maps
 
@@ -43,7 +43,7 @@ def run(args: Namespace) -> Answer:
     if args.save:
         maps.save(store, mapped, by=user(), now=now())
     fitted = mapped.fitted
-    at_hand = labels_at_hand(store, loading.resolve_sample(store, args.sample))
+    at_hand = labels_at_hand(store, basis.resolve_sample(store, args.sample))
     document = ProbabilityDocument(
         detector=args.detector,
         params=dict(mapped.config.params),

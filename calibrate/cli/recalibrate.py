@@ -17,7 +17,7 @@ from calibrate.errors import BadInput, TouchstoneError
 from calibrate.report import numbers
 from calibrate.report.sentences import impact as impacts
 from calibrate.report.sentences import point_state, recalibration
-from calibrate.report.sentences.labels import uneven
+from calibrate.report.sentences.labels import caution
 from calibrate.report.sentences.release import unannounced
 from calibrate.report.tables.column import cells
 from calibrate.report.tables.recalibration import ON_TERMINAL
@@ -78,7 +78,7 @@ class RecalibrateDocument:
             sample=plan.sample.name if plan.sample else None,
             labels=plan.labels,
             why=recalibration.reasons(plan),
-            caution=uneven(plan.uneven),
+            caution=caution(plan.caution),
             detectors=[_detector(redone) for redone in outcome.redone],
             changes=[str(change) for change in outcome.changes],
             sentence=impacts.summary(impact) if impact else None,
@@ -159,8 +159,8 @@ def _sentences(outcome: step.Outcome, at_hand: LabelsAtHand) -> Iterator[str]:
         "; ".join(reasons) + "." if reasons else "No detector changed, and none of these labels is new."
     )
     yield from labels_lines(at_hand)
-    if plan.uneven:
-        yield f"caution: {uneven(plan.uneven)}."
+    if plan.caution:
+        yield f"caution: {caution(plan.caution)}."
     yield table(cells(ON_TERMINAL, outcome.redone))
     for redone in outcome.redone:
         if why := recalibration.stays(redone):

@@ -18,7 +18,7 @@ from calibrate.report.tables.column import as_csv, cells, record, right
 from calibrate.report.tables.scoreboard import IN_FILES, ON_TERMINAL
 from calibrate.stats.intervals.ranking_differences import Ranking
 from calibrate.types import Interval
-from calibrate.workflow.evidence import loading
+from calibrate.workflow.evidence import basis
 from calibrate.workflow.evidence.labels_at_hand import LabelsAtHand, labels_at_hand
 from calibrate.workflow.tuning import scoreboard as step
 
@@ -61,7 +61,7 @@ def run(args: Namespace) -> Answer:
     target = output_path(args.csv, replace=args.force) if args.csv else None
     store = open_store(args)
     board = step.scoreboard(store, sample=args.sample)
-    at_hand = labels_at_hand(store, loading.resolve_sample(store, args.sample))
+    at_hand = labels_at_hand(store, basis.resolve_sample(store, args.sample))
     if target is not None:
         try:
             target.write_text(as_csv(IN_FILES, board.lines), encoding="utf-8", newline="")

@@ -13,12 +13,12 @@ from calibrate.cli.evidence import labels_lines
 from calibrate.cli.output import table
 from calibrate.report import numbers
 from calibrate.report.sentences import models as sentences
-from calibrate.report.sentences.labels import uneven
+from calibrate.report.sentences.labels import caution as caution_of
 from calibrate.report.tables.column import cells, right
 from calibrate.report.tables.models import columns
 from calibrate.sanitize import one_line
 from calibrate.types import Interval
-from calibrate.workflow.evidence import loading
+from calibrate.workflow.evidence import basis
 from calibrate.workflow.evidence.labels_at_hand import LabelsAtHand, labels_at_hand
 from calibrate.workflow.upgrade import models_seen as step
 from calibrate.workflow.upgrade.models_seen import Seen
@@ -44,11 +44,11 @@ class SeenDocument:
 def run(args: Namespace) -> Answer:
     store = open_store(args)
     registry = step.registry(store, by=args.by, sample=args.sample)
-    at_hand = labels_at_hand(store, loading.resolve_sample(store, args.sample))
+    at_hand = labels_at_hand(store, basis.resolve_sample(store, args.sample))
     shown = columns(registry)
     lines = [*labels_lines(at_hand), table(cells(shown, registry.values), right=right(shown))]
     lines += [f"and {numbers.count(registry.beyond)} more with fewer traces"] if registry.beyond else []
-    change, caution = registry.step, uneven(registry.uneven)
+    change, caution = registry.step, caution_of(registry.caution)
     if isinstance(change, step.Step):
         lines.append(one_line(sentences.step(change), 500))
     lines += [f"caution: {caution}"] if caution else []

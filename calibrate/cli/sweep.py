@@ -16,10 +16,9 @@ from calibrate.cli.output import table
 from calibrate.errors import BadInput
 from calibrate.report import numbers
 from calibrate.report.sentences.figures import missing
-from calibrate.report.sentences.labels import uneven
+from calibrate.report.sentences.labels import caution as caution_of
 from calibrate.stats.intervals.sweep_intervals import band
 from calibrate.stats.sweep.sweep import Sweep
-from calibrate.workflow.evidence import loading
 from calibrate.workflow.evidence.labels_at_hand import LabelsAtHand, labels_at_hand
 
 MOST_ROWS = 24  # of a sweep on a terminal; --json has every point
@@ -63,7 +62,7 @@ class SweepDocument:
 def run(args: Namespace) -> Answer:
     store = open_store(args)
     data = load_labelled(store, args)
-    curve, caution = data.sweep, uneven(loading.uneven_labels(store, data.sample))
+    curve, caution = data.sweep, caution_of(data.caution)
     if curve.missing:
         raise BadInput(str(missing(curve)))
     curve = curve if args.json else curve.thin(2000)

@@ -9,11 +9,11 @@ import streamlit as st
 
 from calibrate import registry
 from calibrate.report.numbers import count
-from calibrate.stats.sampling.designs import speaks_for_all
+from calibrate.stats.sampling.designs import FEEDBACK, FLAGGED_ONLY, speaks_for_all
 from calibrate.types import Sample
 from calibrate.workflow.certification import attempts
 from calibrate.workflow.detection import configurations
-from calibrate.workflow.evidence import evidence, loading
+from calibrate.workflow.evidence import basis, evidence, loading
 from db import Store
 from db.scores import Config
 from pages import shell
@@ -49,14 +49,15 @@ def choose_sample(store: Store, *, label: str = "Sample") -> Sample | None:
     return samples[names.index(name)]
 
 
-def choose_labels(store: Store, *, merge: bool = False) -> Sample | None:
-    """The chosen sample, kept across pages and in the address; None for every label.
+def choose_labels(store: Store) -> Sample | None:
+    """The chosen sample, kept across pages and in the address; None for what the store's labels give without a name.
 
-    With `merge` all samples can be taken as one, each weighted by its own design.
+    That is every label, or all samples together, each weighted by its own design (workflow.evidence.basis). Imported
+    samples of flagged traces or of feedback can be chosen, too: they are read with a caution.
     """
-    samples = {sample.name: sample for sample in store.samples.list() if speaks_for_all(sample)}
-    labelled = [name for name, sample in samples.items() if store.labels.gold_counts(sample.id)]
-    names = offered_labels(list(samples), labelled, merge=merge)
+    samples = {sample.name: sample for sample in store.samples.list() if _is_offered(sample)}
+    labelled = [sample.name for sample in basis.samples_with_labels(store)]
+    names = offered_labels(list(samples), labelled, census=basis.is_census(store))
     requested = st.query_params.get("sample") or st.session_state.get("sample_at_hand")
     if requested not in names:
         requested = usual_labels(labelled)
@@ -64,17 +65,24 @@ def choose_labels(store: Store, *, merge: bool = False) -> Sample | None:
     st.query_params["sample"] = name
     if name in samples:
         st.session_state["sample_at_hand"] = name
-    return loading.resolve_sample(store, labelled) if name == TOGETHER else samples.get(name)
+    return samples.get(name)
 
 
-def offered_labels(samples: Sequence[str], labelled: Sequence[str], *, merge: bool) -> list[str]:
-    """Every sample, newest first; all of them together if two have labels; every label there is."""
-    return [*samples, *([TOGETHER] if merge and len(labelled) > 1 else []), EVERYTHING]
+def offered_labels(samples: Sequence[str], labelled: Sequence[str], *, census: bool) -> list[str]:
+    """Every sample, newest first, and what no name stands for: all samples together if two have labels that count,
+    every label if every trace has one or no sample does."""
+    if census or not labelled:
+        return [*samples, EVERYTHING]
+    return [*samples, *([TOGETHER] if len(labelled) > 1 else [])]
 
 
 def usual_labels(labelled: Sequence[str]) -> str:
     """The newest sample that has labels: one that nobody has labelled yet teaches nothing."""
     return next(iter(labelled), EVERYTHING)
+
+
+def _is_offered(sample: Sample) -> bool:
+    return speaks_for_all(sample) or sample.design in (FLAGGED_ONLY, FEEDBACK)
 
 
 def sample_names(sample: Sample | None) -> SampleNames:

@@ -6,8 +6,8 @@ import streamlit as st
 
 from calibrate.report.sentences import labels as sentences
 from calibrate.types import Sample
+from calibrate.workflow.evidence import basis
 from calibrate.workflow.evidence import labels_at_hand as step
-from calibrate.workflow.evidence import loading
 from calibrate.workflow.evidence.label_counts import LabelCounts
 from db import Store
 from pages import shell
@@ -19,7 +19,7 @@ EVERYTHING = "All labelled traces"  # what the Agreement page calls the labels o
 @shell.cached_read(None, "traces", "samples", "labels", entries=100)
 def at_hand(store: Store, names: tuple[str, ...]) -> step.LabelsAtHand:
     """The labels of these samples together, or all; counted once for all sessions."""
-    return step.labels_at_hand(store, loading.resolve_sample(store, names))
+    return step.labels_at_hand(store, basis.resolve_sample(store, names))
 
 
 def show(store: Store, sample: Sample | None, *, name: str = "") -> None:

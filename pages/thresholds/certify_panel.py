@@ -173,8 +173,8 @@ _SHOWN: dict[str, Callable[[Store, evidence.Evidence, CertificationStatus], None
 def _offer_plan(
     store: Store, data: evidence.Evidence, status: CertificationStatus | None, target: float | None
 ) -> None:
-    if data.sample is not None and data.sample.design == "fresh-flagged":
-        st.caption("These labels are of flagged traces only. Choose a sample of all traffic to plan on.")
+    if data.caution is not None:
+        st.caption("These labels do not describe the traffic. Choose a sample of all traffic to plan on.")
         return
     st.caption("Plan which thresholds to test and how many traces to label for it that takes. A plan costs nothing.")
     _plan_form(store, data, status, target)

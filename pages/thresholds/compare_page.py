@@ -5,6 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from calibrate.workflow.detection import configurations
+from calibrate.workflow.evidence import basis
 from pages import shell
 from pages.components import evidence_choice
 from pages.thresholds import comparison
@@ -30,6 +31,6 @@ with shell.page_frame(
         st.stop()
     contrast = comparison.contrast(store, selection)
     comparison.show_labels(store, selection)
-    comparison.show_sentences(contrast, selection)
+    comparison.show_sentences(contrast, selection, basis.choose_basis(store, name))
     comparison.show_curves(contrast)
     comparison.show_table(contrast)

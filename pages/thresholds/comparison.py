@@ -9,9 +9,10 @@ from typing import Any
 import streamlit as st
 
 from calibrate.report.sentences import compare as sentences
+from calibrate.report.sentences.labels import caution as caution_of
 from calibrate.report.tables.compare import COLUMNS
-from calibrate.stats.sampling.designs import speaks_for_all
 from calibrate.workflow.detection import configurations
+from calibrate.workflow.evidence import basis
 from calibrate.workflow.tuning import compare as step
 from db import Store
 from db.scores import Config
@@ -93,13 +94,14 @@ def show_labels(store: Store, selection: Selection) -> None:
         labels_line.show(store, store.samples.get(week), name=week)
 
 
-def show_sentences(contrast: step.Contrast, selection: Selection) -> None:
+def show_sentences(contrast: step.Contrast, selection: Selection, labels: basis.Basis) -> None:
     """Whether each differs from the first by more than chance, and on how many labels."""
     for pair in contrast.differences:
         headline, figures = sentences.difference(contrast, pair)
         st.markdown(f"**{plain(headline)}**: {plain(figures)}.")
-    for caution in sentences.cautions(contrast):
-        st.warning(f"{plain(visible(caution, 400))}.", icon=":material/balance:")
+    chosen = caution_of(labels.caution) if selection.kind != WEEKS else None
+    for caution in [*([chosen] if chosen else []), *sentences.cautions(contrast)]:
+        st.warning(f"{plain(visible(caution, 500))}.", icon=":material/balance:")
     if selection.kind in (MODELS, WEEKS):
         st.caption(
             "Other traces, other difficulty: a difference between models or weeks may come from what was asked as well "
@@ -135,10 +137,7 @@ def _models(store: Store, runs: Mapping[str, Sequence[Config]], detector: str, s
 
 
 def _weeks(store: Store, _: Mapping[str, Sequence[Config]], __: str, ___: str | None) -> dict[Any, str]:
-    labelled = (
-        sample for sample in store.samples.list() if speaks_for_all(sample) and store.labels.gold_counts(sample.id)
-    )
-    return {sample.name: sample.name for sample in labelled}
+    return {sample.name: sample.name for sample in basis.samples_with_labels(store)}
 
 
 _OPTIONS: dict[str, Callable[..., dict[Any, str]]] = {

@@ -9,9 +9,9 @@ import streamlit as st
 
 from calibrate.report.numbers import count, decimals, limit, listed, share
 from calibrate.report.sentences import figures as wording
-from calibrate.report.sentences.labels import uneven
+from calibrate.report.sentences.labels import caution as caution_of
 from calibrate.stats.sweep.sweep import Missing
-from calibrate.workflow.evidence import evidence, loading
+from calibrate.workflow.evidence import evidence
 from db import Store
 from db.scores import Config
 from pages import shell
@@ -33,7 +33,7 @@ def show_facts(store: Store, data: evidence.Evidence) -> None:
     if sweep.can_rank and sweep.auroc is not None and sweep.average_precision is not None:
         facts.append(f"AUROC **{decimals(sweep.auroc)}**, average precision **{decimals(sweep.average_precision)}**")
     st.markdown(" &ensp;·&ensp; ".join(facts))
-    if caution := uneven(loading.uneven_labels(store, data.sample)):
+    if caution := caution_of(data.caution):
         st.warning(f"{plain(caution)}.", icon=":material/balance:")
     if data.reasons:
         why = [f"{count(n)} {plain(reason, 160)}" for reason, n in data.reasons.items()]

@@ -92,17 +92,19 @@ with shell.page_frame(
     unknown_models.show(store)
     places = st.columns([2, 2, 2])
     with places[0]:
-        sample = evidence_choice.choose_labels(store, merge=True)
+        sample = evidence_choice.choose_labels(store)
     ranked = evidence_choice.best_first(store, runs, evidence_choice.sample_names(sample))
     config = evidence_choice.choose_config(ranked, places[1:])
     labels_line.show(store, sample)
     labelled = evidence_choice.evidence_of(store, config, evidence_choice.sample_names(sample))
     tune_overview.show_facts(store, labelled)
     tune_overview.show_overview(store, ranked, evidence_choice.sample_names(sample))
-    if labelled.sweep.missing:
+    if labelled.caution is not None and not labelled.sweep.missing:
+        tune_charts.show_charts(labelled, [], together=bounds())
+    elif labelled.sweep.missing:
         tune_overview.show_missing(labelled)
         if certify_panel.under_way(store, labelled):
             certify_panel.show(store, labelled)
     else:
         drawn = choose(store, labelled, tune_charts.live_threshold(store, labelled))
-        explore(store, labelled, traffic.traffic_per_day(store, sample), drawn)
+        explore(store, labelled, traffic.traffic_per_day(store, labelled.sample), drawn)

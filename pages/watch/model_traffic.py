@@ -9,7 +9,7 @@ import streamlit as st
 
 from calibrate.report.numbers import count
 from calibrate.report.sentences import models as sentences
-from calibrate.report.sentences.labels import uneven
+from calibrate.report.sentences.labels import caution as caution_of
 from calibrate.report.tables.models import columns, name_of
 from calibrate.workflow.upgrade import models_seen as step
 from db import Store
@@ -97,7 +97,7 @@ def show_table(registry: step.Registry) -> None:
     )
     beyond = f" {count(registry.beyond, 'value')} with fewer traces are left out." if registry.beyond else ""
     st.caption(f"Hallucinated: {basis}; intervals are 95%.{beyond}")
-    if caution := uneven(registry.uneven):
+    if caution := caution_of(registry.caution):
         st.caption(f":material/warning: {plain(caution)}.")
 
 

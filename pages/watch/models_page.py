@@ -52,7 +52,7 @@ def show(store: Store) -> None:
     with left:
         by = model_traffic.choose_by(store)
     with middle:
-        sample = evidence_choice.choose_labels(store, merge=True)
+        sample = evidence_choice.choose_labels(store)
     labels_line.show(store, sample)
     registry = model_traffic.load(store, by, evidence_choice.sample_names(sample))
     if by == "model":

@@ -8,7 +8,7 @@ import streamlit as st
 
 from calibrate.report.numbers import count, decimals
 from calibrate.report.sentences import impact, recalibration
-from calibrate.report.sentences.labels import uneven
+from calibrate.report.sentences.labels import caution as caution_of
 from calibrate.report.tables.recalibration import ON_PAGE, SAYS
 from calibrate.workflow.upgrade import planning
 from calibrate.workflow.upgrade import recalibrate as step
@@ -46,8 +46,8 @@ def show_why(plan: planning.Plan) -> None:
     else:
         st.markdown(f"No detector changed since v{plan.release.version}, and none of these labels is new.")
     st.caption(f"Thresholds are chosen on {labels}.")
-    if caution := uneven(plan.uneven):
-        st.warning(f"{plain(caution, 400)}: choose them on the Tune page.", icon=":material/balance:")
+    if caution := caution_of(plan.caution):
+        st.warning(f"{plain(caution, 500)}.", icon=":material/balance:")
 
 
 def show_points(outcome: step.Outcome) -> None:

@@ -25,9 +25,10 @@ from pages.traces.trace_filter import read
 
 
 def test_samples_are_taken_together_only_where_two_have_labels() -> None:
-    assert offered_labels(["b", "a"], ["b", "a"], merge=True) == ["b", "a", TOGETHER, EVERYTHING]
-    assert offered_labels(["b", "a"], ["b"], merge=True) == ["b", "a", EVERYTHING]
-    assert offered_labels(["b", "a"], ["b", "a"], merge=False) == ["b", "a", EVERYTHING]
+    assert offered_labels(["b", "a"], ["b", "a"], census=False) == ["b", "a", TOGETHER]
+    assert offered_labels(["b", "a"], ["b"], census=False) == ["b", "a"]
+    assert offered_labels(["b", "a"], [], census=False) == ["b", "a", EVERYTHING]
+    assert offered_labels(["b", "a"], ["b", "a"], census=True) == ["b", "a", EVERYTHING]
 
 
 def test_the_newest_sample_with_labels_is_meant_unless_chosen() -> None:

@@ -12,6 +12,7 @@ from sqlalchemy import insert
 from calibrate.stats.choosing.policy import parse
 from calibrate.types import Label, Member, OperatingPoint, Record, Sample, Score, Source, Trace, TraceFilter
 from calibrate.workflow.evidence import loading
+from calibrate.workflow.evidence.basis import Basis, choose_basis
 from calibrate.workflow.tuning import operating_points
 from db import Store
 from db.engine import writing
@@ -99,7 +100,8 @@ def keep_old_point(store: Store, saved: SavedPoint, *, point: Mapping[str, Any],
 def save(
     store: Store, policy: str, *, name: str = DETECTOR, sample: str | None = None, reason: str = "a test's few labels"
 ) -> OperatingPoint:
-    data = loading.load_evidence(store, name, sample=sample)
+    # Without a sample the labels stand for the traffic, as where all of it is labelled.
+    data = loading.load_evidence(store, name, basis=choose_basis(store, sample) if sample else Basis(None))
     point = operating_points.choose_point(data, parse(policy))
     operating_points.save_point(store, data, point, reason=reason, by="ann", now=NOW)
     return point

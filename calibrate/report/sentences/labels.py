@@ -7,21 +7,27 @@ from collections.abc import Mapping
 from calibrate.report.numbers import count, estimate, listed, number, share
 from calibrate.stats.labels.undecided import Reach, Settled
 from calibrate.types import Interval
+from calibrate.workflow.evidence.basis import Caution, Chosen
 from calibrate.workflow.evidence.label_counts import LabelCounts
 from calibrate.workflow.evidence.labels_at_hand import LabelsAtHand
-from calibrate.workflow.evidence.loading import Uneven
 from calibrate.workflow.releasing.labels_behind import LabelsBehind
 from calibrate.workflow.sampling.sizing import Doubt
 
 
-def uneven(labels: Uneven | None) -> str | None:
-    """Say that labels are taken as if drawn at random, and were not; None where there are none."""
+def caution(labels: Caution | None) -> str | None:
+    """Say why labels do not describe the traffic; None where they do."""
     if labels is None:
         return None
+    if labels.chosen == Chosen.UNSTATED:
+        return (
+            "Nobody has said how the traces with labels were chosen, so these figures are of the labels, not of the "
+            "traffic, and no threshold is chosen on them. Label a sample in its order, or state how these were chosen "
+            "when they are imported (random, flagged or feedback)"
+        )
+    held = "flagged traces only" if labels.chosen == Chosen.FLAGGED else "traces that people complained of or picked"
     return (
-        f"These labels are taken as if drawn at random, but {count(labels.chosen)} of {count(labels.total)} were not "
-        f"(designs: {', '.join(labels.designs)}): shares of the traffic, recall and flag rate among them, may be far "
-        "off. Name the samples to use"
+        f"The sample {labels.sample} holds {held}: these figures are of its labels, not of the traffic, and no "
+        "threshold is chosen on them"
     )
 
 

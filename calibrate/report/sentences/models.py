@@ -24,8 +24,8 @@ def _rate(seen: Seen) -> str:
 
 def no_step(missing: NoStep) -> str:
     """Say what is missing before two values can be compared."""
-    if missing.reason == "uneven labels":
-        return "not all of these labels were drawn at random: name the samples that are meant"
+    if missing.reason == "caution":
+        return "these labels were not chosen to describe the traffic: label a sample, or name one"
     if missing.reason == "same day":
         newer, older = missing.names
         return f"neither is the newer one: {newer} and {older} first answered on the same day"

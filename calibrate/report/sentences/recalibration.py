@@ -6,7 +6,6 @@ from collections.abc import Iterator
 
 from calibrate.report.numbers import count
 from calibrate.report.sentences import figures, impact, point_state, recheck
-from calibrate.report.sentences.labels import uneven
 from calibrate.workflow.upgrade.planning import Plan
 from calibrate.workflow.upgrade.recalibrate import Outcome, Redone
 
@@ -18,9 +17,8 @@ def reasons(plan: Plan) -> list[str]:
 
 def doubts(outcome: Outcome) -> list[str]:
     """List what asks for a reason before it is released."""
-    caution = uneven(outcome.plan.uneven) if outcome.changes else None
     bad = [f"{judged.name}: {point_state.in_short(judged.state).rstrip('.')}" for judged in outcome.known_bad]
-    return [*(impact.worse(check) for check in outcome.worse), *([caution] if caution else []), *bad]
+    return [*(impact.worse(check) for check in outcome.worse), *bad]
 
 
 def stays(redone: Redone) -> str | None:

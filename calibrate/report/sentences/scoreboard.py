@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from calibrate.report.numbers import count, decimal_interval, decimals, difference, listed
 from calibrate.report.sentences import figures
+from calibrate.report.sentences.labels import caution as caution_of
 from calibrate.stats.intervals.best_of_many import Verdict
 from calibrate.stats.sweep.sweep import RANKABLE
 from calibrate.types import Interval
@@ -31,6 +32,8 @@ def _sentences(board: Scoreboard) -> Iterator[str]:
         if many > 1:
             yield _best(board)
         yield from (_comparison(against, board) for against in board.against)
+    if caution := caution_of(board.caution):
+        yield f"{caution}."
     if OVERLAP not in {line.name for line in board.lines} | set(board.silent):
         yield f"The baseline {OVERLAP} has no scores: run it, a detector that does not beat it adds nothing."
     # A detector that was not run on every label: that is no lack of coverage.

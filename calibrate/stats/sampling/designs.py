@@ -17,6 +17,9 @@ from calibrate.types import Sample
 # Those that give every trace of the window a chance; a fresh-flagged sample knows nothing of what was not flagged.
 OF_ALL = ("random", "stratified", "octave", "uncertain")
 DESIGNS = (*OF_ALL, "fresh-flagged")
+# Of labels that were imported: what their user says of how the traces were chosen.
+FLAGGED_ONLY, FEEDBACK = "flagged", "feedback"
+STATED = ("random", FLAGGED_ONLY, FEEDBACK)
 # Fewer labels than this in a stratum say nothing about its spread.
 AT_LEAST = 4
 UNITS = {"h": "hours", "d": "days", "w": "weeks"}
@@ -35,7 +38,7 @@ class Cut:
 def speaks_for_all(sample: Sample) -> bool:
     """Whether a sample lets its traffic be estimated.
 
-    Flagged traces alone do not, nor those chosen to be labelled twice.
+    Flagged traces alone do not, nor those chosen to be labelled twice, nor those that people picked.
 
     Parameters
     ----------
@@ -45,9 +48,9 @@ def speaks_for_all(sample: Sample) -> bool:
     Returns
     -------
     bool
-        False for one of flagged traces only.
+        False for one of flagged traces only, and of feedback.
     """
-    return sample.design in DESIGNS and sample.design != "fresh-flagged"
+    return sample.design in OF_ALL
 
 
 def must_speak_for_all(sample: Sample) -> None:
@@ -64,10 +67,15 @@ def must_speak_for_all(sample: Sample) -> None:
         For a sample that does not.
     """
     known_design(sample)
-    if sample.design == "fresh-flagged":
+    if sample.design in ("fresh-flagged", FLAGGED_ONLY):
         raise BadInput(
-            f"the sample {sample.name!r} holds flagged traces only, so it says nothing of what was missed: it is there "
-            "to certify; take the sample of the whole traffic"
+            f"the sample {sample.name!r} holds flagged traces only, so it says nothing of what was missed; take a "
+            "sample of the whole traffic"
+        )
+    if sample.design == FEEDBACK:
+        raise BadInput(
+            f"the sample {sample.name!r} holds traces that people complained of or picked, so it says nothing of the "
+            "rest; take a sample of the whole traffic"
         )
 
 
@@ -84,7 +92,7 @@ def known_design(sample: Sample) -> None:
     BadInput
         For a design of a newer version.
     """
-    if sample.design not in DESIGNS:
+    if sample.design not in (*DESIGNS, *STATED):
         raise BadInput(
             f"the sample {sample.name!r} was drawn by the design {sample.design!r}, whose inclusion probabilities this "
             f"version does not know, so nothing can be estimated from it: use a sample drawn by {', '.join(DESIGNS)}"

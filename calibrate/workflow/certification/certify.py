@@ -40,6 +40,7 @@ from calibrate.types import FlagWhen, OperatingPoint, PointState, Sample, TraceF
 from calibrate.workflow.certification import attempts, ledger
 from calibrate.workflow.certification.attempts import Attempt, Terms
 from calibrate.workflow.evidence import evidence
+from calibrate.workflow.evidence.basis import must_describe_traffic
 from calibrate.workflow.sampling import sample as samples
 from calibrate.workflow.tuning import operating_points
 from calibrate.workflow.tuning.point_state import Counted, judge_point
@@ -275,8 +276,7 @@ def _collect_labels(store: Store, data: evidence.Evidence, spent: Sequence[Attem
 
 def _find_spent_attempts(store: Store, data: evidence.Evidence) -> list[Attempt]:
     """The attempts on these labels that count, newest first: those whose traces were drawn."""
-    if data.sample is not None and data.sample.design == "fresh-flagged":
-        raise BadInput(f"{data.sample.name!r} holds flagged traces only: plan on a sample of all traffic")
+    must_describe_traffic(data.caution)
     family = attempts.family(store, data.config.name, data.config.id, attempts.first_names(data.sample))
     spent = [attempt for attempt in family if attempt.fresh_sample_id is not None]
     if spent and spent[0].outcome is None:

@@ -17,6 +17,7 @@ from calibrate.stats.sweep.design import Design
 from calibrate.stats.sweep.sweep import Sweep, sweep
 from calibrate.thresholds.model import label_set_digest
 from calibrate.types import FlagWhen, Sample, Stratum
+from calibrate.workflow.evidence.basis import Caution
 from db.scores import Config, Row
 
 BINS = 40  # of the histogram
@@ -55,9 +56,9 @@ class Evidence:
     """The definite gold labels of a sample (or of the whole store) beside one detector configuration's scores.
 
     `rows` are in labelling order: of a sample, those in the unbroken prefix of its queue (counted_labels). Figures are
-    weighted by the sample's design; labels that belong to no sample are taken as they are, as if drawn at random. Some
-    labels are in no figure: `refused` are refusals, `undecided` are unsure or disputed, and `waiting` labels lie behind
-    the first member without a verdict.
+    weighted by the sample's design; labels of no sample are taken as they are, and so are those with a `caution`, which
+    do not describe the traffic (basis). Some labels are in no figure: `refused` are refusals, `undecided` are unsure or
+    disputed, and `waiting` labels lie behind the first member without a verdict.
     """
 
     config: Config
@@ -67,6 +68,7 @@ class Evidence:
     refused: tuple[Row, ...] = ()
     undecided: tuple[Row, ...] = ()
     waiting: int = 0
+    caution: Caution | None = None
 
     @cached_property
     def labels(self) -> NDArray[np.bool_]:
@@ -78,8 +80,9 @@ class Evidence:
 
     @cached_property
     def design(self) -> Design | None:
-        """How the rows were drawn; None for labels of no sample."""
-        return design_of(self.sample, self.rows, (*self.refused, *self.undecided))
+        """How the rows were drawn; None for labels that are taken as they are."""
+        drawn = None if self.caution else self.sample
+        return design_of(drawn, self.rows, (*self.refused, *self.undecided))
 
     @cached_property
     def sweep(self) -> Sweep:

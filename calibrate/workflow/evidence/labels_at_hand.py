@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from calibrate.stats.sampling.designs import speaks_for_all
 from calibrate.types import Interval, Sample
+from calibrate.workflow.evidence.basis import choose_basis
 from calibrate.workflow.evidence.label_counts import LabelCounts, label_counts
 from calibrate.workflow.evidence.prevalence import Prevalence, estimate_prevalence
 from db import Store
@@ -21,7 +22,8 @@ class LabelsAtHand:
 
 
 def labels_at_hand(store: Store, sample: Sample | None) -> LabelsAtHand:
-    """Count the labels, and estimate the share hallucinated."""
+    """Count the labels, and estimate the share hallucinated; without a sample, of what no name stands for (basis)."""
+    sample = sample or choose_basis(store, None).sample
     describes = sample is not None and all(map(speaks_for_all, sample.parts or (sample,)))
     prevalence = estimate_prevalence(store, sample) if describes else Prevalence(Interval(None))
     return LabelsAtHand(label_counts(store, sample), prevalence)

@@ -14,7 +14,8 @@ from calibrate.errors import BadInput
 from calibrate.stats.sweep.design import Design
 from calibrate.types import FlagWhen, Sample
 from calibrate.workflow.detection import configurations
-from calibrate.workflow.evidence import evidence, loading
+from calibrate.workflow.evidence import evidence
+from calibrate.workflow.evidence.basis import Basis, Caution, choose_basis
 from calibrate.workflow.evidence.counted_labels import count_labels
 from db import Store
 from db.scores import Config, Row
@@ -27,7 +28,8 @@ class ScoreMatrix:
     """The definite gold labels of a sample (or of the whole store) and the scores of several detectors.
 
     `rows` are in labelling order, without the answers that any of the detectors calls a refusal, which are `refused`,
-    and the `undecided` ones; `waiting` labels do not count yet (counted_labels).
+    and the `undecided` ones; `waiting` labels do not count yet (counted_labels). With a `caution` they do not describe
+    the traffic (basis).
     `scores` has one array a detector, in its own units, NaN where it could not score; `was_run` is False for a row
     that it was not run on.
     """
@@ -40,6 +42,7 @@ class ScoreMatrix:
     was_run: Mapping[str, NDArray[np.bool_]]
     undecided: tuple[Row, ...] = ()
     waiting: int = 0
+    caution: Caution | None = None
 
     @cached_property
     def labels(self) -> NDArray[np.bool_]:
@@ -56,8 +59,9 @@ class ScoreMatrix:
 
     @cached_property
     def design(self) -> Design | None:
-        """How the rows were drawn; None when they are no sample, and taken as if drawn at random."""
-        return evidence.design_of(self.sample, self.rows, (*self.refused, *self.undecided))
+        """How the rows were drawn; None for labels that are taken as they are."""
+        drawn = None if self.caution else self.sample
+        return evidence.design_of(drawn, self.rows, (*self.refused, *self.undecided))
 
     @property
     def weights(self) -> Floats:
@@ -71,18 +75,23 @@ class ScoreMatrix:
 
 
 def load_score_matrix(
-    store: Store, names: Sequence[str] | None = None, *, sample: str | Sequence[str] | None = None
+    store: Store,
+    names: Sequence[str] | None = None,
+    *,
+    sample: str | Sequence[str] | None = None,
+    basis: Basis | None = None,
 ) -> ScoreMatrix:
     """Load the scores of these detectors, or of all that have any, each in its default configuration.
 
-    Raises BadInput for a detector that was never run, and where there is nothing at all.
+    `basis` is in place of `sample`. Raises BadInput for a detector that was never run, and where there is nothing at
+    all.
     """
     names = list(configurations.configs_by_detector(store)) if names is None else list(dict.fromkeys(names))
     if not names:
         raise BadInput("no detector has scores yet: run them first (`detect all --labelled`, or the Detect page)")
-    drawn = loading.resolve_sample(store, sample)
+    basis = basis or choose_basis(store, sample)
     configs = {name: configurations.resolve_config(store, name) for name in names}
-    counted = {name: count_labels(store, config, drawn) for name, config in configs.items()}
+    counted = {name: count_labels(store, config, basis.sample) for name, config in configs.items()}
     rows_by_detector = {name: labels.rows for name, labels in counted.items()}
     first = next(iter(counted.values()))
     refused = {row.pk for rows in rows_by_detector.values() for row in rows if row.status == "refusal"}
@@ -95,7 +104,7 @@ def load_score_matrix(
         run = {row.pk for row in rows if row.status is not None}
         was_run[name] = np.array([row.pk in run for row in labelled], dtype=bool)
     return ScoreMatrix(
-        drawn,
+        basis.sample,
         configs,
         labelled,
         tuple(row for row in first.rows if row.pk in refused),
@@ -103,4 +112,5 @@ def load_score_matrix(
         was_run,
         first.undecided,
         first.waiting,
+        basis.caution,
     )

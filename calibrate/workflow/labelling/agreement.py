@@ -17,7 +17,7 @@ from calibrate.stats.labels.confident_learning import Doubt, rank_doubts
 from calibrate.stats.labels.sensitivity import Errors, Measured, WhatIf, measure_errors, what_if
 from calibrate.stats.sampling.designs import default_name
 from calibrate.types import VERDICTS, Label, Member, OperatingPoint, Sample, SampleOptions, TraceFilter, Verdict
-from calibrate.workflow.evidence import loading
+from calibrate.workflow.evidence.basis import EVERY_LABEL, choose_basis, resolve_sample
 from calibrate.workflow.evidence.score_matrix import load_score_matrix
 from db import Store
 from db.labels import Reading
@@ -159,7 +159,7 @@ def double(
 
 def second_look(store: Store, sample: str | None = None, *, limit: int = 20) -> SecondLook:
     """The gold labels most likely wrong. Raises BadInput where detectors or labels are too few."""
-    data = load_score_matrix(store, sample=sample)
+    data = load_score_matrix(store, basis=EVERY_LABEL if sample is None else choose_basis(store, sample))
     doubts = rank_doubts(
         data.labels, data.scores, flag_when=data.flag_when, groups=data.groups, rng=np.random.default_rng(SEED)
     )
@@ -220,4 +220,4 @@ def _find_labelled_once(store: Store, drawn: Sample | None) -> dict[str, list[in
 def _find_sample(store: Store, name: str | None) -> Sample | None:
     """Find a sample like `resolve_sample`, but accept an enriched one."""
     drawn = store.samples.get(name) if name is not None else None
-    return drawn if drawn is not None else loading.resolve_sample(store, name)
+    return drawn if drawn is not None else resolve_sample(store, name)

@@ -50,6 +50,8 @@ def _check(store: Store, sample: Sample, more: int, seed: int | None) -> None:
     if seed is not None and not 0 <= seed < 2**63:
         raise BadInput(f"a seed is a whole number from 0 to 2^63 - 1, not {seed}")
     designs.known_design(sample)
+    if sample.design in (designs.FLAGGED_ONLY, designs.FEEDBACK):
+        raise BadInput(f"{sample.name!r} holds labels that people chose, and cannot be topped up: draw a sample")
     if sample.size >= sample.pool:
         raise BadInput(f"{sample.name!r} holds all {sample.pool:,} traces of its pool already: there are no more")
     cut = sample.options.cut

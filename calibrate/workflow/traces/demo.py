@@ -10,6 +10,7 @@ from pathlib import Path
 from calibrate.errors import BadInput, Unavailable
 from calibrate.ingest import Added, ImportReport, Record, TraceSink, import_file, read
 from calibrate.types import TraceFilter
+from calibrate.workflow.traces.stated_samples import keep_stated
 from db import Store
 
 TRACES = Path(__file__).resolve().parents[2] / "demo" / "traces.jsonl"
@@ -20,6 +21,7 @@ DAY = timedelta(days=1)
 def fill(store: Store, now: datetime, *, path: Path = TRACES) -> ImportReport:
     """Imports the sample traces with their labels, moved by whole days so that the newest is from the last 24 hours.
 
+    The labelled ones stand for a random sample, called "demo".
     Raises BadInput for a store that holds traces already: sample traces are not to mix with real ones.
     """
     if store.traces.count(TraceFilter(), limit=1):
@@ -30,7 +32,11 @@ def fill(store: Store, now: datetime, *, path: Path = TRACES) -> ImportReport:
     if not path.is_file():
         raise Unavailable(f"the sample traces are not there: {path} is missing; install Touchstone again")
     shifted = _Shifted(store.traces, _round_to_days(path, now))
-    return import_file(shifted, path, labels_as=LABELLER, strict=True, now=now)
+    report = import_file(shifted, path, labels_as=LABELLER, strict=True, now=now)
+    if report.labels:
+        ids = [record.trace.id for record in read(path) if isinstance(record, Record)]
+        keep_stated(store, LABELLER, ids, design="random", now=now)
+    return report
 
 
 def _round_to_days(path: Path, now: datetime) -> timedelta:

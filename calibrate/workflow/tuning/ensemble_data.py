@@ -14,6 +14,7 @@ from calibrate.stats.ensembles.cascade import Price
 from calibrate.stats.ensembles.training_data import TrainingData
 from calibrate.stats.sweep.design import Floats
 from calibrate.types import Sample, TraceFilter
+from calibrate.workflow.evidence.basis import must_describe_traffic
 from calibrate.workflow.evidence.score_matrix import ScoreMatrix, load_score_matrix
 from db import Store
 from db.scores import Config
@@ -133,6 +134,7 @@ def _sort_key(price: Price) -> tuple[float, float, float]:
 
 
 def _check(data: ScoreMatrix) -> None:
+    must_describe_traffic(data.caution)
     n, positives = len(data.rows), int(data.labels.sum())
     if not n:
         raise BadInput("no labels: label some traces first; an ensemble is judged by hallucinated and clean ones")

@@ -17,6 +17,7 @@ from calibrate.stats.intervals.exact_tests import ALPHA
 from calibrate.stats.sweep.curves import Curve
 from calibrate.types import Interval, OperatingPoint, PointState, Strength, TraceFilter, UnmetReason
 from calibrate.workflow.detection import configurations
+from calibrate.workflow.evidence.basis import must_describe_traffic
 from calibrate.workflow.evidence.evidence import Evidence
 from calibrate.workflow.tuning.point_state import state_of
 from db import Store
@@ -29,8 +30,10 @@ def choose_point(
     """The operating point that the policy chooses, measured or bounded; `pool` is the traffic, for `alerts`. A bounded
     choice shares its 5% among `looks` detectors and looks (Bonferroni).
 
-    Raises BadInput where labels do not allow a choice, and for `certified`, which takes labels drawn for it.
+    Raises BadInput where labels do not allow a choice or do not describe the traffic, and for `certified`, which takes
+    labels drawn for it.
     """
+    must_describe_traffic(data.caution)
     if strength == "certified":
         raise BadInput(
             f"labels at hand cannot certify a threshold: `certify {data.config.name}`, or Certified on the Tune page, "

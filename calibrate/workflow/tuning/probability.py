@@ -16,6 +16,7 @@ from calibrate.stats.fitting.probability_maps import Fitted, fit_map
 from calibrate.stats.fitting.reliability import Reliability
 from calibrate.types import Interval
 from calibrate.workflow.evidence import loading
+from calibrate.workflow.evidence.basis import must_describe_traffic
 from db import Store
 from db.points import SavedPoint
 from db.scores import Config
@@ -33,9 +34,11 @@ class Mapped:
 def fit(store: Store, name: str, *, sample: str | None = None, config: Config | None = None, seed: int = 0) -> Mapped:
     """Fit a detector's map and judge it on traces it was not fitted on. The same seed, the same answer.
 
-    Raises BadInput for an unknown detector or sample, and where labels are too few to fit a map.
+    Raises BadInput for an unknown detector or sample, and where labels are too few to fit a map or do not describe
+    the traffic.
     """
     data = loading.load_evidence(store, name, sample=sample, config=config)
+    must_describe_traffic(data.caution)
     try:
         fitted = fit_map(
             data.labels,

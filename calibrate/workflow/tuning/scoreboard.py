@@ -21,6 +21,7 @@ from calibrate.stats.sweep.design import Floats, Ints
 from calibrate.stats.sweep.sweep import Sweep, sweep
 from calibrate.types import FlagWhen, Interval, OperatingPoint
 from calibrate.workflow.evidence import loading
+from calibrate.workflow.evidence.basis import Basis, Caution
 from calibrate.workflow.evidence.score_matrix import ScoreMatrix, load_score_matrix
 from calibrate.workflow.tuning.spending import Spent, spent_by
 from db import Store
@@ -114,7 +115,8 @@ class Scoreboard:
 
     `leader` is the best of the `ranked` that score at least half of the labels, None where no area is known. The truly
     best of these is the leader or one of `may_be_best`, in 95% of samples or more. `against` has the next best and the
-    baselines.
+    baselines. With a `caution` the labels do not describe the traffic, and no threshold is
+    chosen on them.
     """
 
     sample: str | None
@@ -127,6 +129,7 @@ class Scoreboard:
     ranked: tuple[str, ...]
     may_be_best: tuple[str, ...]
     against: tuple[Against, ...]
+    caution: Caution | None = None
 
     def line(self, name: str) -> Line:
         return next(line for line in self.lines if line.name == name)
@@ -150,7 +153,8 @@ def scoreboard(store: Store, *, sample: str | None = None, seed: int = 0) -> Sco
             continue
         curve = sweep(data.labels, values, design=data.design, groups=data.groups, flag_when=flag_when[name])
         spent = Spent(0.0, 0.0, 0.0, False) if config is None else spent_by(store, config, data.sample)
-        lines.append(_make_line(name, data, values, curve, _choose_point(curve, config, saved.get(name)), spent, seed))
+        point = _choose_point(data, curve, config, saved.get(name))
+        lines.append(_make_line(name, data, values, curve, point, spent, seed))
     lines.sort(key=lambda line: (line.baseline, -(line.auroc.value or 0.0)))
     ranked = _rank(lines)
     may_be_best, against = _compare_leader(data, scores, flag_when, ranked, lines, seed) if ranked else ((), ())
@@ -165,6 +169,7 @@ def scoreboard(store: Store, *, sample: str | None = None, seed: int = 0) -> Sco
         ranked,
         may_be_best,
         against,
+        data.caution,
     )
 
 
@@ -202,7 +207,7 @@ def title_of(name: str) -> str:
     return "Answer length" if name == LENGTH else registry.get(name).title
 
 
-def _choose_point(curve: Sweep, config: Config | None, saved: SavedPoint | None) -> AtPoint | None:
+def _choose_point(data: ScoreMatrix, curve: Sweep, config: Config | None, saved: SavedPoint | None) -> AtPoint | None:
     """The saved threshold where it is of the same configuration, else what the default policy chooses here."""
     if curve.missing:
         return None
@@ -211,6 +216,8 @@ def _choose_point(curve: Sweep, config: Config | None, saved: SavedPoint | None)
         if saved.config_id == config.id:
             return _measure_at(curve, saved.point, saved=True)
         other = True
+    if data.caution:
+        return None
     return _measure_at(curve, choose(curve, DEFAULT), saved=False, other=other)
 
 
@@ -245,8 +252,8 @@ def _measure_lengths(store: Store, data: ScoreMatrix) -> Floats:
 def _explain_silence(store: Store, data: ScoreMatrix, name: str) -> str | Silence:
     if name == LENGTH or not data.rows:
         return Silence.NO_LABELS
-    sample = data.sample.name if data.sample else None
-    reasons = loading.load_evidence(store, name, config=data.configs[name], sample=sample).reasons
+    basis = Basis(data.sample, data.caution)
+    reasons = loading.load_evidence(store, name, config=data.configs[name], basis=basis).reasons
     return next(iter(reasons), Silence.REFUSALS)
 
 

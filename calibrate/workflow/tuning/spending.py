@@ -26,7 +26,8 @@ class Spent:
 def spent_by(store: Store, config: Config, sample: Sample | None) -> Spent:
     """From the scores of the labelled traces, or those of a sample: the time of those with a value, the calls and the
     money of all, for each trace with a value."""
-    costs = store.scores.costs(config.id, sample_id=sample.id if sample else None)
+    ids = [part.id for part in sample.parts or (sample,)] if sample else [None]
+    costs = [cost for key in ids for cost in store.scores.costs(config.id, sample_id=key)]
     seconds = [cost.seconds for cost in costs if cost.status == "scored"]
     calls, dollars = _per_trace([cost.usage for cost in costs if cost.usage], len(seconds))
     milliseconds = 1000 * float(np.median(seconds)) if seconds else None

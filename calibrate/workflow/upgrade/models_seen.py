@@ -16,11 +16,10 @@ import numpy as np
 
 from calibrate.errors import BadInput
 from calibrate.stats.intervals.prevalence_interval import prevalence_interval
-from calibrate.types import Interval, Sample
-from calibrate.workflow.evidence import loading
+from calibrate.types import Interval
+from calibrate.workflow.evidence.basis import Basis, Caution, choose_basis
 from calibrate.workflow.evidence.counted_labels import NOBODY, CountedLabels, count_labels
 from calibrate.workflow.evidence.evidence import design_of
-from calibrate.workflow.evidence.loading import Uneven
 from calibrate.workflow.releasing.history import read_release
 from db import Store
 from db.filters import NONE
@@ -68,7 +67,7 @@ class Step:
 class NoStep:
     """Why no two values can be compared; `names` are those that first answered on the same day, newest first."""
 
-    reason: Literal["uneven labels", "too few labelled", "same day"]
+    reason: Literal["caution", "too few labelled", "same day"]
     names: tuple[str, ...] = ()
 
 
@@ -85,19 +84,19 @@ class Registry:
     traffic: Mapping[str, Mapping[date, int]]
     version: int | None
     sample: str | None
-    uneven: Uneven | None
+    caution: Caution | None
     step: Step | NoStep
 
 
 def registry(store: Store, *, by: str = "model", sample: str | Sequence[str] | None = None) -> Registry:
     """Every model that traces name, or every value of the attribute `by`.
 
-    The labels are those of a sample, or of several as one, weighted by its design; without one all there are, as if
-    drawn at random. Raises BadInput for an attribute that no trace carries, and for a sample that is unknown or cannot
-    stand for its traffic.
+    The labels are those of a sample, or of several as one, weighted by its design, or of what `choose_basis` takes; of
+    labels that do not describe the traffic no prevalence is made. Raises BadInput for an attribute that no trace
+    carries, and for an unknown sample.
     """
-    drawn = loading.resolve_sample(store, sample)
-    labels = count_labels(store, NOBODY, drawn)
+    basis = choose_basis(store, sample)
+    labels = count_labels(store, NOBODY, basis.sample)
     release = next(iter(store.releases.list()), None)
     released = set(read_release(release).data.models) if release and by == "model" else None
     spans = store.traces.values(by)
@@ -105,7 +104,7 @@ def registry(store: Store, *, by: str = "model", sample: str | Sequence[str] | N
         raise BadInput(f"no trace carries {by!r}; there are: {', '.join(offered(store))}")
     total = sum(span.traces for span in spans)
     value_of_label = store.traces.labelled_values(by)
-    shares, labelled = _measure_prevalences(drawn, labels, value_of_label), Counter(value_of_label.values())
+    shares, labelled = _measure_prevalences(basis, labels, value_of_label), Counter(value_of_label.values())
     unlabelled = (0, 0, Interval(None))
     values = [
         Seen(
@@ -125,7 +124,6 @@ def registry(store: Store, *, by: str = "model", sample: str | Sequence[str] | N
     counts = store.traces.values_per_day(by, [value.name for value in values])
     days = {value.name: counts[value.name] for value in values if value.name in counts}
     per = _choose_period(days)
-    uneven = loading.uneven_labels(store, drawn)
     return Registry(
         by,
         tuple(values),
@@ -133,9 +131,9 @@ def registry(store: Store, *, by: str = "model", sample: str | Sequence[str] | N
         per,
         {name: _count_by_period(counts, per) for name, counts in days.items()},
         release.version if release else None,
-        drawn.name if drawn else None,
-        uneven,
-        NoStep("uneven labels") if uneven else _compare_newest(values),
+        basis.sample.name if basis.sample else None,
+        basis.caution,
+        NoStep("caution") if basis.caution else _compare_newest(values),
     )
 
 
@@ -167,17 +165,19 @@ def _count_by_period(days: Mapping[date, int], per: Literal["day", "week"]) -> d
 
 
 def _measure_prevalences(
-    drawn: Sample | None, counted: CountedLabels, values: Mapping[int, str]
+    basis: Basis, counted: CountedLabels, values: Mapping[int, str]
 ) -> dict[str, tuple[int, int, Interval]]:
     """(labels, hallucinated, share hallucinated) of each value, which is a domain of the sample."""
     rows = counted.rows
     labels = np.array([row.gold == "hallucinated" for row in rows], dtype=bool)
     value_of_row = np.array([values[row.pk] for row in rows], dtype=object)
-    design, groups = design_of(drawn, rows, counted.undecided), [row.group for row in rows]
+    design, groups = design_of(basis.drawn, rows, counted.undecided), [row.group for row in rows]
     prevalences = {}
     for name in sorted(set(value_of_row)):
         inside = value_of_row == name
         share = prevalence_interval(labels, inside=inside, design=design, groups=groups)
+        # What was chosen to be labelled says nothing of how often a model hallucinates.
+        share = Interval(None) if basis.caution else share
         prevalences[name] = (int(inside.sum()), int(labels[inside].sum()), share)
     return prevalences
 

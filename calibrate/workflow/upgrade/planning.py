@@ -13,9 +13,8 @@ from calibrate.stats.sampling.designs import speaks_for_all
 from calibrate.thresholds.model import DetectorEntry, ThresholdsFile
 from calibrate.types import Sample, TraceFilter
 from calibrate.workflow.detection import detect
-from calibrate.workflow.evidence import loading
+from calibrate.workflow.evidence.basis import Caution, choose_basis
 from calibrate.workflow.evidence.counted_labels import NOBODY, count_labels
-from calibrate.workflow.evidence.loading import Uneven
 from calibrate.workflow.releasing import history
 from calibrate.workflow.sampling.sizing import FEW
 from calibrate.workflow.watching import recheck as rechecks
@@ -46,7 +45,8 @@ class Plan:
     """What a recalibration is based on: the live release, its detectors, and the labels.
 
     The labels are of `sample`, which may be several as one, or (None) all there are. `new_labels` of them are unknown
-    to the release, and so are `new_models`. `uneven` are labels that stand for the traffic and were not drawn to.
+    to the release, and so are `new_models`. `caution`: why they do not describe
+    the traffic, so that nothing is chosen on them.
     `fallen`: the rechecks that found its precision below the target.
     """
 
@@ -57,7 +57,7 @@ class Plan:
     labels: int
     new_labels: int
     new_models: tuple[str, ...]
-    uneven: Uneven | None
+    caution: Caution | None
     fallen: tuple[rechecks.State, ...]
 
     @property
@@ -90,20 +90,20 @@ def plan(store: Store, *, sample: str | Sequence[str] | None = None, params: Map
     for name in params or {}:
         if not any(due.detector and name in registry.config_of(due.detector) for due in detectors):
             raise BadInput(f"none of {', '.join(file.detectors)} has a parameter {name!r}; `detectors` lists them")
-    drawn = loading.resolve_sample(store, sample or _choose_samples(store, release, file))
-    rows = count_labels(store, NOBODY, drawn).rows
-    flagged_only = set() if drawn else store.labels.of_flagged_only()
+    basis = choose_basis(store, sample or _choose_samples(store, release, file))
+    rows = count_labels(store, NOBODY, basis.sample).rows
+    flagged_only = set() if basis.sample else store.labels.of_flagged_only()
     models = {row.model for row in rows if row.model and row.pk not in flagged_only} - set(file.data.models)
     fresh = store.labels.decided_since(release.released_at)
     return Plan(
         release=release,
         file=file,
-        sample=drawn,
+        sample=basis.sample,
         due=detectors,
         labels=len(rows),
         new_labels=sum(row.pk in fresh for row in rows),
         new_models=tuple(sorted(models)),
-        uneven=loading.uneven_labels(store, drawn),
+        caution=basis.caution,
         fallen=rechecks.fallen(store, release.version),
     )
 

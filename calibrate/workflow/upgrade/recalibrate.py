@@ -90,8 +90,7 @@ class Outcome:
 
     @property
     def needs_reason(self) -> bool:
-        uneven = self.plan.uneven is not None and bool(self.changes)
-        return bool(self.worse) or uneven or bool(self.known_bad)
+        return bool(self.worse) or bool(self.known_bad)
 
 
 def redo(store: Store, plan: Plan, *, policy: str = SAME) -> tuple[Redone, ...]:
@@ -128,17 +127,11 @@ def release(
     """Save the new points and release them, or with `approval` propose them to a second person.
 
     Raises BadInput, and keeps nothing, where nothing changes, somebody released in the meantime, or without a `reason`
-    where a point is worse than the live one on the same labels, or the labels were not drawn to stand for the traffic.
+    where a point is worse than the live one on the same labels.
     """
     plan = outcome.plan
     if outcome.candidate is None or not outcome.changes:
         raise BadInput(f"nothing changes against v{plan.release.version}: it stands as it is")
-    if plan.uneven is not None and not reason:
-        chosen, total, designs = plan.uneven.chosen, plan.uneven.total, ", ".join(plan.uneven.designs)
-        raise BadInput(
-            f"{chosen:,} of these {total:,} labels were not drawn at random (designs: {designs}): take other labels "
-            "(`--sample`), or say why it shall be so: `--reason TEXT`"
-        )
     if outcome.worse and not reason:
         raise regression_guard.refusal(outcome.worse, "Take another policy, or say why it shall be so: `--reason TEXT`")
     newest = store.releases.list(limit=1)[0].version

@@ -11,7 +11,7 @@ import pytest
 
 from calibrate.report.sentences import labels as sentences
 from calibrate.types import Label, TraceFilter, Verdict
-from calibrate.workflow.evidence import loading
+from calibrate.workflow.evidence import basis
 from calibrate.workflow.evidence.label_counts import LabelCounts, label_counts
 from calibrate.workflow.labelling.agreement import adjudicate
 from calibrate.workflow.sampling import sample as sampling
@@ -37,7 +37,7 @@ def give(store: Store, place: int, verdict: Verdict, who: str = "ann") -> None:
 
 
 def counts(store: Store, *names: str) -> LabelCounts:
-    return label_counts(store, loading.resolve_sample(store, names))
+    return label_counts(store, basis.resolve_sample(store, names))
 
 
 DISPUTE: Given = ("clean", "hallucinated")

@@ -72,6 +72,10 @@ def keys_of(store: Store, sample: Sample) -> list[int]:
     return [member.trace_pk for member in store.samples.members(sample.id)]
 
 
+def share_of(store: Store, sample: Sample) -> float | None:
+    return estimate_prevalence(store, sample).share.value
+
+
 def test_complaints_do_not_speak_for_a_sample_that_nobody_has_labelled(traffic: tuple[Store, list[bool]]) -> None:
     store, bad = traffic
     sample = draw(store)
@@ -83,7 +87,7 @@ def test_complaints_do_not_speak_for_a_sample_that_nobody_has_labelled(traffic: 
     assert counted < 3
     assert data.waiting == sum(inside.values()) - counted
     assert last_prevalence(store) is None
-    assert (prevalence_of(store, sample) or 0.0) in (0.0, 1.0) if counted else prevalence_of(store, sample) is None
+    assert (share_of(store, sample) or 0.0) in (0.0, 1.0) if counted else share_of(store, sample) is None
     matrix = load_score_matrix(store, sample="w")
     assert (len(matrix.rows), matrix.waiting) == (counted, data.waiting)
 
@@ -114,7 +118,7 @@ def figures_of(store: Store, sample: Sample) -> tuple[object, ...]:
         list(curve.flag_rate),
         matrix.weights.tolist(),
         [(value.name, value.labels, value.prevalence) for value in seen.values],
-        prevalence_of(store, sample),
+        share_of(store, sample),
         state.at_hand.prevalence.share.value,
     )
 
@@ -181,7 +185,7 @@ def test_unsure_and_disputed_members_hold_their_place_and_are_in_no_figure(traff
         # Rounded to whole traces a stratum.
         assert own == pytest.approx(weight[strata[row.pk]], rel=0.1)
     expected = sum(weight[strata[pk]] for pk in guilty[1::2]) / sum(weight[strata[row.pk]] for row in data.rows)
-    assert prevalence_of(store, sample) == pytest.approx(expected)
+    assert share_of(store, sample) == pytest.approx(expected)
 
 
 def test_each_of_several_samples_counts_its_own_prefix(traffic: tuple[Store, list[bool]]) -> None:
@@ -218,7 +222,7 @@ def test_the_prevalence_stays_right_whoever_labels_out_of_order() -> None:
         members = keys_of(store, sample)
         say(store, members[:30], bad)
         say(store, [pk for pk in members[31:] if bad[pk - 1]], bad, by="eve")
-        share = prevalence_of(store, sample)
+        share = share_of(store, sample)
         assert share is not None
         errors.append(share - float(np.mean(bad[window])))
     assert abs(np.mean(errors)) < 4 * np.std(errors) / np.sqrt(len(errors))

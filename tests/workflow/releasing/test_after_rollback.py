@@ -11,6 +11,7 @@ from calibrate.report.sentences import recheck as recheck_sentences
 from calibrate.stats.choosing.policy import parse
 from calibrate.types import Label
 from calibrate.workflow.evidence import loading
+from calibrate.workflow.evidence.basis import Basis
 from calibrate.workflow.releasing import release
 from calibrate.workflow.releasing.unknown_models import unknown_models
 from calibrate.workflow.tuning import operating_points
@@ -30,7 +31,7 @@ def back(store: Store) -> Store:
     add(store, "new", scores_of(500, seed=2), start=RELEASED + HOUR)
     add(store, "odd", scores_of(100, seed=3), start=RELEASED + HOUR, model="m2")
     add(store, "newest", scores_of(10, seed=4), start=RELEASED + timedelta(days=3))
-    data = loading.load_evidence(store, ABOVE)
+    data = loading.load_evidence(store, ABOVE, basis=Basis(None))  # as when all of the traffic was labelled
     operating_points.save_point(
         store,
         data,

@@ -14,7 +14,7 @@ from calibrate.errors import BadInput
 from calibrate.stats.choosing import policy
 from calibrate.stats.sampling.designs import Cut, allocate
 from calibrate.types import Label, Record, Score, TopUp, Trace, TraceFilter
-from calibrate.workflow.evidence import loading
+from calibrate.workflow.evidence import basis, loading
 from calibrate.workflow.sampling import sample as step
 from calibrate.workflow.sampling.topup import top_up
 from calibrate.workflow.tuning import operating_points
@@ -198,8 +198,8 @@ def test_samples_that_cannot_be_merged_say_why(store: Store) -> None:
         loading.load_evidence(store, DETECTOR, sample=["W46", "f"])
     with pytest.raises(BadInput, match="there is no sample 'W48'"):
         loading.load_evidence(store, DETECTOR, sample=["W46", "W48"])
-    assert loading.resolve_sample(store, ["W46", "W46"]) == store.samples.get("W46")
-    assert loading.resolve_sample(store, []) is None
+    assert basis.resolve_sample(store, ["W46", "W46"]) == store.samples.get("W46")
+    assert basis.resolve_sample(store, []) is None
 
 
 def overlapping(store: Store, sizes: tuple[int, int]) -> TraceFilter:
@@ -267,6 +267,6 @@ def test_samples_of_separate_models_do_not_overlap(store: Store) -> None:
     for model in ("a", "b"):
         where = TraceFilter(models=(model,))
         step.draw(store, model, size=20, design="random", where=where, seed=1, now=NOW)
-    merged = loading.resolve_sample(store, ["a", "b"])
+    merged = basis.resolve_sample(store, ["a", "b"])
     assert merged is not None
     assert [part.strata for part in merged.parts] == [{"all": (200, 20)}, {"all": (100, 20)}]

@@ -15,6 +15,7 @@ from calibrate.stats.ensembles import rules
 from calibrate.stats.ensembles.combine import Recipe
 from calibrate.stats.ensembles.rules import Fixed, Logistic
 from calibrate.types import Score, Usage
+from calibrate.workflow.traces.stated_samples import keep_stated
 from calibrate.workflow.tuning import ensemble as step
 from calibrate.workflow.tuning.ensemble_data import costliest, gather, prices, read_traffic, worth_a_filter
 from db import Store
@@ -59,10 +60,12 @@ def test_a_report_says_what_is_flagged_found_and_known(store: Store) -> None:
 
 def test_the_cut_is_read_from_all_traffic_the_labels_only_judge(store: Store) -> None:
     filled(store, 120, labelled=50)
+    keep_stated(store, "labels", [f"t{place}" for place in range(50)], design="random", now=NOW)
     found = gather(store, [A, C], sample=None)
     assert len(found.training.labels) == 50
-    assert (found.traffic.n, found.traffic.window, found.from_labels) == (120, 120, False)
-    assert np.flatnonzero(np.isnan(found.traffic.scores[C])).tolist() == list(range(6, 120, 7))
+    # The window of the labels ends with the oldest of them.
+    assert (found.traffic.n, found.traffic.window, found.from_labels) == (50, 50, False)
+    assert np.flatnonzero(np.isnan(found.traffic.scores[C])).tolist() == list(range(6, 50, 7))
 
 
 def test_traffic_that_not_every_detector_was_asked_about_is_stood_for_by_weighted_labels(store: Store) -> None:

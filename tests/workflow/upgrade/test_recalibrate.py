@@ -16,7 +16,6 @@ from calibrate.cli import main
 from calibrate.errors import BadInput
 from calibrate.report.numbers import limit, share
 from calibrate.report.sentences import recalibration
-from calibrate.report.sentences.labels import uneven
 from calibrate.report.tables.column import cells
 from calibrate.report.tables.recalibration import ON_PAGE
 from calibrate.runtime import load
@@ -25,6 +24,7 @@ from calibrate.stats.choosing.policy import parse
 from calibrate.types import Label, Member, Record, Score, Source, Trace, TraceFilter
 from calibrate.workflow.detection import detect
 from calibrate.workflow.evidence import loading
+from calibrate.workflow.evidence.basis import Caution, Chosen
 from calibrate.workflow.releasing import approval, release
 from calibrate.workflow.tuning import operating_points
 from calibrate.workflow.upgrade import planning
@@ -161,8 +161,10 @@ def test_newer_labels_alone_are_a_reason(released: Store) -> None:
     assert (seen.candidate.data.models, seen.candidate.data.n) == (("a", "b"), 90)
 
 
-def test_labels_of_flagged_traces_alone_stand_for_the_traffic_only_with_a_reason(released: Store) -> None:
+def test_nothing_is_chosen_on_labels_of_flagged_traces_alone(released: Store) -> None:
     found = traces(60, 30)
+    unlabelled = [replace(record, labels=()) for record in traces(90, 5)]
+    released.traces.add(unlabelled, labels_as=None, now=NOW + timedelta(days=1))
     released.traces.add(found, labels_as="gold", now=NOW + timedelta(days=1))
     members = [Member(released.traces.find(one.trace.id) or 0, 1.0, "flagged") for one in found]
     released.samples.add(
@@ -171,15 +173,12 @@ def test_labels_of_flagged_traces_alone_stand_for_the_traffic_only_with_a_reason
     )  # fmt: skip
     plan = ran(released)
     assert (plan.sample, plan.labels) == (None, 90)
-    assert "30 of 90 were not (designs: fresh-flagged)" in str(uneven(plan.uneven))
+    assert plan.caution == Caution(Chosen.UNSTATED)
     seen = step.look(released, plan, step.redo(released, plan), by="ann", now=NOW)
-    assert uneven(plan.uneven) in recalibration.doubts(seen)
-    before = counts(released)
-    with pytest.raises(BadInput, match=r"fresh-flagged.*say why it shall be so: `--reason TEXT`"):
-        step.release(released, seen, note="", by="ann", now=NOW)
-    assert counts(released) == before
-    made = step.release(released, seen, note="", reason="all we have", by="ann", now=NOW)
-    assert made.version == 2  # type: ignore[union-attr]
+    assert seen.changes == ()
+    assert "nobody has said how the traces with labels were chosen" in str(recalibration.stays(seen.redone[0]))
+    named = step.redo(released, planning.plan(released, sample="certify-1"))
+    assert "holds flagged traces only" in str(recalibration.stays(named[0]))
 
 
 def test_a_release_that_is_refused_keeps_no_point(released: Store) -> None:

@@ -1,0 +1,123 @@
+"""What figures stand on: a sample, several merged, or every label; and whether that describes the traffic.
+
+Labels describe the traffic if it is known how their traces were chosen: by a draw that gave every trace a chance, or
+not at all, as every trace has a verdict. Others can be read and detectors compared on them, with a caution beside the
+figure; no threshold is chosen on them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from calibrate.errors import BadInput
+from calibrate.stats.sampling.designs import FEEDBACK, FLAGGED_ONLY, speaks_for_all
+from calibrate.types import Sample, TraceFilter
+from calibrate.workflow.detection.detect import no_sample
+from calibrate.workflow.evidence import merging
+from calibrate.workflow.evidence.counted_labels import NOBODY, count_labels
+from db import Store
+
+
+class Chosen(StrEnum):
+    """How the traces came to be labelled that do not describe the traffic."""
+
+    UNSTATED = "unstated"  # nobody said how
+    FLAGGED = "flagged"  # only what a threshold flags
+    FEEDBACK = "feedback"  # what people complained of, or picked
+
+
+@dataclass(frozen=True)
+class Caution:
+    """Labels that do not describe the traffic: how they were chosen, and of which sample they are (None: of any)."""
+
+    chosen: Chosen
+    sample: str | None = None
+
+
+@dataclass(frozen=True)
+class Basis:
+    """What figures stand on: a sample, which may be several merged, or (None) every label. `caution` says why that does
+    not describe the traffic; None where it does."""
+
+    sample: Sample | None
+    caution: Caution | None = None
+
+    @property
+    def drawn(self) -> Sample | None:
+        """The sample by whose design labels are weighted; None where they are taken as they are."""
+        return None if self.caution else self.sample
+
+
+EVERY_LABEL = Basis(None, Caution(Chosen.UNSTATED))
+"""Every label, whatever is known of how it was chosen: to read, not to describe the traffic."""
+
+
+def choose_basis(store: Store, name: str | Sequence[str] | None) -> Basis:
+    """The basis of the sample of this name, or of several merged.
+
+    Without a name: every label, if every trace of the store has a verdict and nobody said that some were chosen; else
+    all samples that describe the traffic and have labels that count, merged; else every label, with a caution. Raises
+    BadInput for an unknown name and for samples that cannot be merged.
+    """
+    sample = resolve_sample(store, name)
+    if sample is not None:
+        return Basis(sample, _caution_of(sample))
+    if is_census(store) or not store.labels.gold_counts():
+        return Basis(None)
+    samples = samples_with_labels(store)
+    if not samples:
+        return EVERY_LABEL
+    return Basis(merging.merge_samples(samples) if len(samples) > 1 else samples[0])
+
+
+def resolve_sample(store: Store, name: str | Sequence[str] | None) -> Sample | None:
+    """Return the sample of this name, or several merged; None where none is named. Raises BadInput for an unknown name
+    and for samples that cannot be merged.
+    """
+    names = [name] if isinstance(name, str) else list(dict.fromkeys(name or ()))
+    samples = []
+    for each in names:
+        sample = store.samples.get(each)
+        if sample is None:
+            raise no_sample(store, each)
+        samples.append(sample)
+    return merging.merge_samples(samples) if len(samples) > 1 else next(iter(samples), None)
+
+
+def is_census(store: Store) -> bool:
+    """Whether every trace has a verdict, and none of them is there because it was flagged or complained of."""
+    traces = store.traces.count(TraceFilter())
+    if not traces or sum(store.labels.gold_counts().values()) < traces:
+        return False
+    return all(sample.design not in (FLAGGED_ONLY, FEEDBACK) for sample in store.samples.list())
+
+
+def samples_with_labels(store: Store) -> list[Sample]:
+    """The samples that describe the traffic and have labels that count, newest first."""
+    samples = (sample for sample in store.samples.list() if speaks_for_all(sample))
+    return [sample for sample in samples if count_labels(store, NOBODY, sample).rows]
+
+
+def must_describe_traffic(caution: Caution | None) -> None:
+    """Raises BadInput, with the remedy, for labels that do not."""
+    if caution is None:
+        return
+    if caution.chosen == Chosen.UNSTATED:
+        raise BadInput(
+            "nobody has said how the traces with labels were chosen, so they describe no traffic and choose no "
+            "threshold: draw a sample (`sample`, or the Sample page) and label it in its order, or say how they were "
+            "chosen (`labels import FILE --design random|flagged|feedback`)"
+        )
+    raise BadInput(
+        f"the sample {caution.sample!r} holds "
+        + ("flagged traces only" if caution.chosen == Chosen.FLAGGED else "traces that people complained of or picked")
+        + ", so it says nothing of what was missed and chooses no threshold: take a sample of the whole traffic"
+    )
+
+
+def _caution_of(sample: Sample) -> Caution | None:
+    if sample.design in (FLAGGED_ONLY, "fresh-flagged"):
+        return Caution(Chosen.FLAGGED, sample.name)
+    return Caution(Chosen.FEEDBACK, sample.name) if sample.design == FEEDBACK else None

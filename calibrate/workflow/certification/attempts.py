@@ -13,7 +13,7 @@ from calibrate.stats.sampling.designs import Cut
 from calibrate.stats.sweep.clusters import first_of_each
 from calibrate.types import Guarantee, Interval, Sample, TraceFilter
 from calibrate.workflow.evidence import loading
-from calibrate.workflow.evidence.basis import Basis, choose_basis
+from calibrate.workflow.evidence.basis import basis_of_saved
 from calibrate.workflow.evidence.evidence import Evidence
 from db import Store
 from db.attempts import Certification
@@ -191,8 +191,7 @@ def fresh_rows(store: Store, attempt: Attempt) -> list[Row]:
 def first_labels(store: Store, attempt: Attempt) -> Evidence:
     """The labels that an attempt was planned on, as they stand now, without those of test traces."""
     config = store.scores.get_config(attempt.config_id)
-    # Without a sample every trace had a verdict when it was planned: these describe that traffic still.
-    basis = choose_basis(store, attempt.terms.samples) if attempt.terms.samples else Basis(None)
+    basis = basis_of_saved(store, attempt.terms.samples)
     data = loading.load_evidence(store, attempt.detector, basis=basis, config=config)
     return without(data, [row for sibling in siblings(store, attempt) for row in fresh_rows(store, sibling)])
 

@@ -72,6 +72,11 @@ def choose_basis(store: Store, name: str | Sequence[str] | None) -> Basis:
     return Basis(merging.merge_samples(samples) if len(samples) > 1 else samples[0])
 
 
+def basis_of_saved(store: Store, samples: Sequence[str]) -> Basis:
+    """The basis of what was chosen on these samples; without any, on every label, as every trace had one then."""
+    return choose_basis(store, samples) if samples else Basis(None)
+
+
 def resolve_sample(store: Store, name: str | Sequence[str] | None) -> Sample | None:
     """Return the sample of this name, or several merged; None where none is named. Raises BadInput for an unknown name
     and for samples that cannot be merged.

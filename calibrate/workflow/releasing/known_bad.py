@@ -17,6 +17,7 @@ from calibrate.thresholds.model import ThresholdsFile
 from calibrate.types import OperatingPoint, PointState
 from calibrate.workflow.certification.attempts import overturned
 from calibrate.workflow.evidence import loading
+from calibrate.workflow.evidence.basis import basis_of_saved
 from calibrate.workflow.evidence.evidence import Evidence
 from calibrate.workflow.tuning.operating_points import choose_point
 from calibrate.workflow.tuning.point_state import Counted, chance_of, count_disputed, judge_point
@@ -125,7 +126,11 @@ def _load_labels(store: Store, saved: SavedPoint) -> Evidence | None:
     """The labels that a point was chosen on, as they stand now; None where they are not to be had any more."""
     try:
         config = store.scores.get_config(saved.config_id)
-        data = loading.load_evidence(store, saved.detector, sample=saved.data.samples or None, config=config)
+        basis = basis_of_saved(store, saved.data.samples)
+        data = loading.load_evidence(store, saved.detector, basis=basis, config=config)
+        if not saved.data.samples:  # labels of later traces were chosen who knows how
+            contents = {content for content, _ in saved.data.labels}
+            data = replace(data, rows=tuple(row for row in data.rows if row.content_hash in contents))
         return None if not data.rows or data.sweep.missing else data
     except BadInput:  # the detector or the sample is gone, or cannot speak for the traffic
         return None

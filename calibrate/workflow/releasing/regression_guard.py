@@ -20,7 +20,7 @@ from calibrate.stats.sweep.design import Floats
 from calibrate.thresholds.model import DetectorEntry, ThresholdsFile
 from calibrate.types import Interval
 from calibrate.workflow.evidence import loading, traffic
-from calibrate.workflow.evidence.basis import EVERY_LABEL, choose_basis
+from calibrate.workflow.evidence.basis import basis_of_saved
 from calibrate.workflow.evidence.counted_labels import count_labels
 from calibrate.workflow.evidence.evidence import Evidence
 from db import Store
@@ -144,7 +144,7 @@ def check(store: Store, saved: SavedPoint, of: int, old: DetectorEntry, new: Det
 def chosen_on(store: Store, saved: SavedPoint) -> Evidence:
     """The labels that a point was chosen on, as they stand now, with the scores that it is about."""
     config = store.scores.get_config(saved.config_id)
-    basis = choose_basis(store, saved.data.samples) if saved.data.samples else EVERY_LABEL
+    basis = basis_of_saved(store, saved.data.samples)
     data = loading.load_evidence(store, saved.detector, basis=basis, config=config)
     contents = {content for content, _ in saved.data.labels}
     return replace(data, rows=tuple(row for row in data.rows if row.content_hash in contents))

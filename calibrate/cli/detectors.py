@@ -12,6 +12,7 @@ from calibrate.cli.common import open_store
 from calibrate.cli.output import table
 from calibrate.errors import BadInput, StoreError
 from calibrate.workflow.detection import detect as step
+from calibrate.workflow.detection.detectors import status_here
 from calibrate.workspace import Workspace, using
 
 
@@ -57,7 +58,7 @@ def _workspace(args: Namespace) -> Workspace:
 
 def _describe(name: str) -> DetectorDocument:
     detector = registry.make(name, None)
-    missing = detector.unavailable()
+    status = status_here(detector)
     return DetectorDocument(
         name=name,
         title=detector.title,
@@ -68,9 +69,9 @@ def _describe(name: str) -> DetectorDocument:
         needs=sorted(detector.needs),
         params=registry.config_of(detector),
         version=detector.version,
-        revision=detector.revision() if missing is None else None,
-        model="missing" if missing else "ready" if detector.revision() else "none needed",
-        unavailable=missing,
+        revision=None if status.state == "missing" else status.revision,
+        model="none needed" if status.state == "no model needed" else status.state,
+        unavailable=status.how,
     )
 
 

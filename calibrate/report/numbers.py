@@ -96,9 +96,9 @@ def number(value: float | None, digits: int = 4) -> str:
     return _fix_minus(text)
 
 
-def limit(threshold: float, flag_when: FlagWhen) -> str:
-    """Write where a detector flags: "≥ 0.62"."""
-    return f"{SIGNS[flag_when]} {number(threshold)}"
+def limit(threshold: float, flag_when: FlagWhen, digits: int = 4) -> str:
+    """Write where a detector flags, in `digits` significant digits: "≥ 0.62"."""
+    return f"{SIGNS[flag_when]} {number(threshold, digits)}"
 
 
 def decimals(value: float | None, places: int = 3) -> str:

@@ -75,7 +75,7 @@ def intervals(draw: st.DrawFn) -> Interval:
 
 
 @st.composite
-def counts(draw: st.DrawFn) -> dict[str, int]:
+def counts(draw: st.DrawFn) -> dict[str, Any]:
     n = draw(st.integers(0, 10**6))
     return {"n": n, "positives": draw(st.integers(0, n))}
 
@@ -157,7 +157,7 @@ def rules(draw: st.DrawFn, ways: dict[str, FlagWhen]) -> ensemble.Rule:
 def ensembles(draw: st.DrawFn, ways: dict[str, FlagWhen]) -> EnsembleEntry:
     rule = draw(rules(ways))
     signal, page = sorted([draw(st.floats(-3, 3)), draw(st.floats(-3, 3))])
-    figures = {name: draw(intervals()) for name in ("precision", "recall", "flag_rate")}
+    figures: dict[str, Any] = {name: draw(intervals()) for name in ("precision", "recall", "flag_rate")}
     return EnsembleEntry(
         rule=ensemble.to_json(rule),
         members=rule.detectors,
@@ -171,7 +171,7 @@ def ensembles(draw: st.DrawFn, ways: dict[str, FlagWhen]) -> EnsembleEntry:
 @st.composite
 def entries(draw: st.DrawFn) -> DetectorEntry:
     flag_when: FlagWhen = draw(st.sampled_from(["above", "below"]))
-    figures = {name: draw(intervals()) for name in ("precision", "recall", "fpr", "flag_rate")}
+    figures: dict[str, Any] = {name: draw(intervals()) for name in ("precision", "recall", "fpr", "flag_rate")}
     return DetectorEntry(
         version=draw(texts.filter(bool)),
         params=draw(objects),

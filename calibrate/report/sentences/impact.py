@@ -45,13 +45,18 @@ def change(figure: Interval, unit: str, *, bounds: bool = False) -> str:
     noun = unit.removesuffix("a day").strip()
     if round(figure.value, 1) == 0:
         return f"as many {noun + ' ' if noun else ''}a day"
-    text = f"{about(abs(figure.value))} {'more' if figure.value > 0 else 'fewer'} {unit}"
+    text = f"{_amount(figure.value)} {'more' if figure.value > 0 else 'fewer'} {unit}"
     if not bounds or figure.low is None or figure.high is None:
         return text
     low, high = sorted((abs(figure.low), abs(figure.high)))
     if figure.low >= 0 or figure.high <= 0:
-        return f"{text} ({about(low)}–{about(high)})"
-    return f"{text} (between {about(-figure.low)} fewer and {about(figure.high)} more)"
+        return f"{text} ({_amount(low)}–{_amount(high)})"
+    return f"{text} (between {_amount(figure.low)} fewer and {_amount(figure.high)} more)"
+
+
+def _amount(a_day: float) -> str:
+    """How many a day, to a tenth at most: "260", "0.5"."""
+    return about(round(abs(a_day), 1))
 
 
 def _daily(rate: Interval, per_day: float) -> Interval:

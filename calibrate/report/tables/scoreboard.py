@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeVar
 
-from calibrate.orientation import SIGNS
-from calibrate.report.numbers import limit, number
+from calibrate.report.numbers import limit
 from calibrate.report.sentences.scoreboard import why
 from calibrate.report.tables.column import Column, Form
 from calibrate.workflow.tuning.scoreboard import AtPoint, Line
@@ -49,9 +48,7 @@ CHOSEN = Column[Line](
     help="saved: the operating point; here: by the default policy on these labels", width=60,
 )  # fmt: skip
 # In all digits that count: it is for reading back.
-THRESHOLD = Column[Line](
-    "threshold", "threshold", _at_point(lambda point: f"{SIGNS[point.flag_when]} {number(point.threshold, 6)}")
-)
+THRESHOLD = Column[Line]("threshold", "threshold", _at_point(lambda point: limit(point.threshold, point.flag_when, 6)))
 POLICY = Column[Line]("policy", "policy", _at_point(lambda point: point.policy))
 SAVED = Column[Line]("saved", "saved", _at_point(lambda point: point.saved), Form.FLAG)
 FLAGGED = Column[Line]("flagged", "flagged", _at_point(lambda point: point.flagged), Form.COUNT)

@@ -134,14 +134,14 @@ def overview(store: Store, scope: Mapping[str, Any]) -> list[Overview]:
             config = configs[newest[name][1]] if name in newest else None
             covered = _make_coverage(total, tallies[config.id].counts) if config else Coverage(total)
             detector = registry.make(name)
-            rows.append(Overview(detector, _check_status(detector), config, covered, measured(runs, name)))
+            rows.append(Overview(detector, status_here(detector), config, covered, measured(runs, name)))
     return rows
 
 
 def status(store: Store, detector: Detector) -> Status:
     """Whether the detector can run here. Loads no model."""
     with using(workspace_of(store)):
-        return _check_status(detector)
+        return status_here(detector)
 
 
 def coverage(store: Store, detector: Detector, scope: Mapping[str, Any]) -> Coverage:
@@ -150,7 +150,8 @@ def coverage(store: Store, detector: Detector, scope: Mapping[str, Any]) -> Cove
     return _make_coverage(size_of(store, scope), *(tally.counts for tally in tallies.values()))
 
 
-def _check_status(detector: Detector) -> Status:
+def status_here(detector: Detector) -> Status:
+    """Whether the detector can run with the workspace in use. Loads no model."""
     if why := detector.unavailable():
         return Status("missing", why)
     revision = detector.revision()

@@ -66,7 +66,7 @@ def approve(store: Store, key: int, *, by: str, now: datetime, out: Out | None =
 
     def settles(connection: Transaction, version: int) -> None:
         if not decide(connection, key, "approved", by=by, now=now, version=version):
-            raise _already_decided(store, key)
+            raise _already_decided(store.proposals.get(key) or proposal)
 
     request = proposal.request
     return releasing.publish(store, make, by=request.by, note=request.full_note, now=now, out=out, settles=settles)
@@ -80,11 +80,11 @@ def same_person(first: str, second: str) -> bool:
 
 def decline(store: Store, key: int, *, by: str, now: datetime) -> Proposal:
     """Decline a proposal, or withdraw one's own. Raises BadInput for one that is decided."""
-    _get_waiting(store, key)
-    if not store.proposals.decline(key, by=by, now=now):
-        raise _already_decided(store, key)
-    proposal = store.proposals.get(key)
-    assert proposal is not None
+    waits = _get_waiting(store, key)
+    is_declined = store.proposals.decline(key, by=by, now=now)
+    proposal = store.proposals.get(key) or waits
+    if not is_declined:
+        raise _already_decided(proposal)
     return proposal
 
 
@@ -134,12 +134,12 @@ def _get_waiting(store: Store, key: int) -> Proposal:
         keys = ", ".join(str(each.id) for each in waiting(store))
         raise BadInput(f"there is no proposal {key}; {f'waiting: {keys}' if keys else 'none is waiting'}")
     if proposal.outcome is not None:
-        raise _already_decided(store, key)
+        raise _already_decided(proposal)
     return proposal
 
 
-def _already_decided(store: Store, key: int) -> BadInput:
-    proposal = store.proposals.get(key)
-    assert proposal is not None
+def _already_decided(proposal: Proposal) -> BadInput:
     release = f" as v{proposal.version}" if proposal.version else ""
-    return BadInput(f"proposal {key} was {proposal.outcome or 'decided'}{release} by {proposal.decided_by} already")
+    return BadInput(
+        f"proposal {proposal.id} was {proposal.outcome or 'decided'}{release} by {proposal.decided_by} already"
+    )

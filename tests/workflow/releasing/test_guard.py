@@ -208,6 +208,7 @@ def test_undated_traffic_has_unknown_flags_a_day(store: Store) -> None:
     [
         (Interval(9.3, 4.4, 15.2), "9.3 more hallucinations a day (4.4–15)"),
         (Interval(-9, -15, -4), "9 fewer hallucinations a day (4–15)"),
+        (Interval(0.467, -0.0543, 1.23), "0.5 more hallucinations a day (between 0.1 fewer and 1.2 more)"),
         (Interval(2, -6, 10), "2 more hallucinations a day (between 6 fewer and 10 more)"),
         (Interval(0.01, -1, 1), "as many hallucinations a day"),
         (Interval(1234, 1004, 1567), "1,200 more hallucinations a day (1,000–1,600)"),

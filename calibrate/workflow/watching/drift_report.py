@@ -53,8 +53,10 @@ class StaleBaseline:
 
 @dataclass(frozen=True)
 class Gap:
-    """Scores that are missing for a comparison: of a window's `traces` only `scored` were run. `live`: in the window
-    since the release, else in the one before it."""
+    """Too few scores for a comparison: the detector ran on `scored` of a window's `traces`.
+
+    `live` is True for the window since the release, False for the window before it.
+    """
 
     state: DriftState
     traces: int = 0
@@ -64,8 +66,11 @@ class Gap:
 
 @dataclass(frozen=True)
 class Bins:
-    """Both windows' scores in bins of equal width, as shares of each window's scores: bin i holds edges[i] <= score <
-    edges[i + 1], the outer ones what lies beyond. Empty where there are no scores."""
+    """Both windows' scores in bins of equal width.
+
+    `before` and `now` are shares of each window's scores. Bin i holds edges[i] <= score < edges[i + 1]; the outermost
+    bins also hold what lies beyond the edges. All three are empty where there are no scores.
+    """
 
     edges: NDArray[np.float64]
     before: NDArray[np.float64]
@@ -76,13 +81,13 @@ class Bins:
 class DetectorDrift:
     """One detector on one model's traffic.
 
-    `model` is "(none)" for traces that name none. Of `traces` since the release, `scored` were run by the detector
-    (refusals left out), `compared` of them drawn for the test, with as many as `compared_before` of the window before.
+    `model` is "(none)" for traces that name no model. `traces` counts those since the release. The detector ran on
+    `scored` of them, without refusals. The test drew `compared` of these, and `compared_before` from the window before.
     `shift`, `bins` and `moved` are None where nothing could be compared; `gap` then says which scores are missing.
-    `unseen`: the release was made without the model. `baseline`: why its entropy baseline is stale, None where it is
-    not or the detector has none. `prevalence`: the estimated shares of hallucinated traces before and now, from the
-    probability map without labels: advisory, None without a map. `promised`: the precision it was released to hold,
-    None where no number is known.
+    `unseen` is True if the release was made without the model. `baseline` says why the entropy baseline is stale; it is
+    None if it is not stale, or if the detector has none. `prevalence` holds the shares of hallucinated traces before
+    and now. The probability map estimates them without labels, so they only advise; they are None without a map.
+    `promised` is the precision that the release is to hold, None where no number is known.
     """
 
     detector: str

@@ -11,6 +11,7 @@ from sqlalchemy import Connection, Select, func, insert, select
 
 from calibrate.types import (
     BestSingle,
+    Counted,
     Ensemble,
     EnsembleCut,
     EnsembleCuts,
@@ -176,7 +177,13 @@ def _point_of(document: Mapping[str, Any]) -> OperatingPoint:
     figures = {name: Interval(**document[name]) for name in ("precision", "recall", "fpr", "flag_rate")}
     sure = document.get("guarantee")  # points saved before there were guarantees have none
     why = _why_of(document.get("why"), feasible=document["feasible"])
-    return OperatingPoint(**{**document, **figures, "why": why, "guarantee": Guarantee(**sure) if sure else None})
+    counted = document.get("counted")  # nor counted flags
+    more = {
+        "why": why,
+        "guarantee": Guarantee(**sure) if sure else None,
+        "counted": Counted(**counted) if counted else None,
+    }
+    return OperatingPoint(**{**document, **figures, **more})
 
 
 def _why_of(document: Mapping[str, Any] | str | None, *, feasible: bool) -> Unmet | None:

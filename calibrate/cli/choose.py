@@ -17,7 +17,7 @@ from calibrate.report.sentences.labels import caution as caution_of
 from calibrate.report.sentences.labels import settled_point
 from calibrate.stats.choosing.policy import Policy, parse
 from calibrate.stats.labels.undecided import Settled
-from calibrate.types import Guarantee, Interval, OperatingPoint, PointState
+from calibrate.types import Counted, Guarantee, Interval, OperatingPoint, PointState
 from calibrate.workflow.certification import attempts, certify
 from calibrate.workflow.detection import configurations
 from calibrate.workflow.evidence import evidence, loading, traffic
@@ -45,6 +45,8 @@ class PointDocument:
     recall: Interval
     fpr: Interval
     flag_rate: Interval
+    flag_rate_from: str
+    counted: Counted | None
     n: int
     positives: int
     coverage: float
@@ -70,6 +72,8 @@ class PointDocument:
             recall=point.recall,
             fpr=point.fpr,
             flag_rate=point.flag_rate,
+            flag_rate_from=point.flag_rate_from,
+            counted=point.counted,
             n=point.n,
             positives=point.positives,
             coverage=point.coverage,
@@ -97,7 +101,7 @@ def run(args: Namespace) -> Answer:
     policy = parse(args.policy)
     if data.sweep.missing and policy.kind != "manual":
         raise BadInput(f"{data.config.name}: {figures.missing(data.sweep)}")
-    pool = traffic.scored_traffic(store, data) if policy.kind == "alerts" else None
+    pool = (traffic.scored_traffic if policy.kind == "alerts" else traffic.counted_traffic)(store, data)
     point = operating_points.choose_point(data, policy, strength=args.strength, pool=pool, looks=args.looks or 1)
     state, reason = state_of_choice(store, data, point), args.reason.strip()
     save = args.save and point.feasible and (not state.known_bad or bool(reason))
@@ -106,8 +110,6 @@ def run(args: Namespace) -> Answer:
     per_day = traffic.traffic_per_day(store, data.sample)
     caution = caution_of(data.caution)
     flags = None if per_day is None else (point.flag_rate.value or 0) * per_day
-    if pool is not None:
-        flags = pool.flags_a_day(point.threshold, point.flag_when)
     lines = [_headline(data, point)]
     lines += [figures.sentence(point, flags, state_apart=point.feasible)]
     elbow = operating_points.bootstrap_elbow(data) if policy.kind == "elbow" else None

@@ -16,6 +16,7 @@ from calibrate.types.importing import Added, Record, TraceSink
 from calibrate.types.label import KINDS, VERDICTS, GoldVerdict, Label, Span, Verdict, resolve_gold
 from calibrate.types.point import (
     STRENGTHS,
+    Counted,
     FlagWhen,
     Guarantee,
     Interval,
@@ -39,6 +40,7 @@ __all__ = [
     "Added",
     "Baseline",
     "BestSingle",
+    "Counted",
     "DrawnCut",
     "Ensemble",
     "EnsembleCut",

@@ -64,12 +64,21 @@ class Unmet:
 
 
 @dataclass(frozen=True, slots=True)
+class Counted:
+    """How many of the window's `traffic` traces are `flagged`; what has no score, and refusals, are not."""
+
+    flagged: int
+    traffic: int
+
+
+@dataclass(frozen=True, slots=True)
 class OperatingPoint:
     """A chosen threshold with its measured figures, and with a guarantee where there is one.
 
     `feasible` is False when no threshold meets the policy; the point is then the nearest one and `why` says so.
     `n` labels were used, `positives` of them hallucinated; the four counts are unweighted labels at the threshold
-    (scored traces only). `flag_rate` is the estimated share of the sampled traffic that is flagged.
+    (scored traces only). `flag_rate` is the share of the traffic that is flagged: `counted` where nearly all of the
+    window has a score, with the binomial interval of traffic to come; else estimated from the labels.
     """
 
     detector: str
@@ -90,6 +99,11 @@ class OperatingPoint:
     coverage: float
     why: Unmet | None = None
     guarantee: Guarantee | None = None
+    counted: Counted | None = None
+
+    @property
+    def flag_rate_from(self) -> Literal["counted", "labels"]:
+        return "labels" if self.counted is None else "counted"
 
     @property
     def strength(self) -> Strength:

@@ -8,6 +8,7 @@ import streamlit as st
 
 from calibrate.report.numbers import count, estimate, exact_share
 from calibrate.report.sentences import certification as sentences
+from calibrate.report.sentences import figures as wording
 from calibrate.stats.certification.certificates import NotCertifiable
 from calibrate.workflow.certification import attempts, certify
 from calibrate.workflow.certification.attempts import CertificationStatus
@@ -127,10 +128,9 @@ def _labelled(store: Store, data: evidence.Evidence, status: CertificationStatus
 
 def _certified(store: Store, data: evidence.Evidence, status: CertificationStatus) -> None:
     point, state = certify.point_of(store, status.attempt), certify.state_of(store, status.attempt)
-    rate, recall = point.flag_rate, point.recall
+    recall = point.recall
     st.caption(
-        f"By {_labels(status)}, {count(point.n, 'label')}: it flags "
-        f"{estimate(rate.value, rate.low, rate.high)} of the traffic and finds "
+        f"{wording.flags(point)} By {_labels(status)}, {count(point.n, 'label')}, it finds "
         f"{estimate(recall.value, recall.low, recall.high)} of all hallucinations."
     )
     saved = store.points.latest().get(status.attempt.detector)

@@ -9,7 +9,7 @@ from html import escape
 import streamlit as st
 
 from calibrate.errors import BadInput
-from calibrate.report.numbers import about, count, exact_share, number
+from calibrate.report.numbers import about, count, exact_share, interval, number, share
 from calibrate.report.sentences import figures as wording
 from calibrate.report.sentences import point_state
 from calibrate.stats.choosing.policy import Policy
@@ -57,17 +57,15 @@ VERDICTS = {
 }
 
 
-def show_figures(
-    point: OperatingPoint, per_day: float | None, *, flags: float | None = None, open_ones: str | None = None
-) -> None:
+def show_figures(point: OperatingPoint, per_day: float | None, *, open_ones: str | None = None) -> None:
     """The sentence, the counts, and each figure with its interval, which comes first where few labels are behind it.
 
-    `flags` a day are given where traffic was counted. `open_ones` says what undecided labels could change.
+    Flags are counted where the traffic is scored. `open_ones` says what undecided labels could change.
     """
     rate = point.flag_rate.value
-    estimated = None if per_day is None or rate is None else rate * per_day
+    flags = None if per_day is None or rate is None else rate * per_day
     # Why a policy is not met stands above the charts already.
-    sentence = wording.sentence(replace(point, why=None), estimated if flags is None else flags, state_apart=True)
+    sentence = wording.sentence(replace(point, why=None), flags, state_apart=True)
     first, _, rest = sentence.partition(". ")
     words = [f"<p><b>{escape(first)}.</b> {escape(rest)}</p>"]
     words += [f"<p>{escape(wording.capitalised(open_ones))}.</p>"] if open_ones else []
@@ -76,9 +74,8 @@ def show_figures(
         ("Precision", point.precision, "Share of flags that is right", point.true_positives + point.false_positives),
         ("Recall", point.recall, "Share of hallucinations that is flagged, end to end", point.positives),
         ("False-positive rate", point.fpr, "Share of clean traces that is flagged", point.n - point.positives),
-        ("Flag rate", point.flag_rate, "Share of all traffic that is flagged", point.n),
     )
-    metrics = [_metric(*figure) for figure in named] + [_flags_a_day(point.flag_rate, per_day)]
+    metrics = [*(_metric(*figure) for figure in named), _flag_rate(point), _flags_a_day(point, per_day)]
     # One element of the page and not fourteen: it is drawn anew with every move of the threshold.
     table = f'<div class="ts-figures">{_matrix(point)}{"".join(metrics)}</div>'
     st.html(f'{STYLE}<div class="ts-said">{"".join(words)}</div>{table}')
@@ -137,12 +134,22 @@ def _metric(name: str, figure: Interval, about: str, n: int) -> str:
     return _figure(name, *wording.lead(figure, n), about)
 
 
-def _flags_a_day(rate: Interval, per_day: float | None) -> str:
+def _flag_rate(point: OperatingPoint) -> str:
+    rate, counted, about = point.flag_rate, point.counted, "Share of all traffic that is flagged"
+    if counted is None or rate.value is None:
+        return _metric("Flag rate", rate, about, point.n)
+    to_come = interval(rate.low, rate.high)
+    help = f"Counted in the window, every trace of which has a score or none. Of traffic like it to come: {to_come}"
+    return _figure("Flag rate", share(rate.value), f"{count(counted.flagged)} of {count(counted.traffic)}", help)
+
+
+def _flags_a_day(point: OperatingPoint, per_day: float | None) -> str:
+    rate = point.flag_rate
     name, help = "Flags a day", "The flag rate times the traces a day in the sample's window"
     if per_day is None or rate.value is None:
         return _figure(name, "–", "unknown: no times", help)
-    reach = ""
-    if rate.low is not None and rate.high is not None:
+    reach = "" if point.counted is None else "counted"
+    if point.counted is None and rate.low is not None and rate.high is not None:
         reach = f"{about(rate.low * per_day)}–{about(rate.high * per_day)}"
     return _figure(name, about(rate.value * per_day), reach, help)
 

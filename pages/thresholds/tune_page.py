@@ -36,9 +36,8 @@ def explore(store: Store, data: evidence.Evidence, per_day: float | None, drawn:
         tune_charts.show_threshold(data, setting, point)
         if setting.strength_in_force != "certified":
             tune_figures.offer_save(store, data, setting, point)
-        flags = tune_setting.flags_a_day(store, data, setting, point)
         open_ones = labels.settled_point(settled_at(data, point.threshold))
-        tune_figures.show_figures(point, per_day, flags=flags, open_ones=open_ones)
+        tune_figures.show_figures(point, per_day, open_ones=open_ones)
         if setting.policy.kind == "elbow":
             elbow = tune_setting.once(data, "elbow", lambda: operating_points.bootstrap_elbow(data))
             steadiness, *doubts = wording.elbow(elbow)

@@ -19,6 +19,7 @@ from calibrate.types import OperatingPoint, PointState, Strength
 from calibrate.workflow.certification import attempts, certify
 from calibrate.workflow.detection import configurations
 from calibrate.workflow.evidence import evidence
+from calibrate.workflow.evidence.traffic import counted_traffic as read_traffic
 from calibrate.workflow.evidence.traffic import scored_traffic
 from calibrate.workflow.releasing import known_bad
 from calibrate.workflow.tuning import operating_points
@@ -142,13 +143,13 @@ def point_of(store: Store, data: evidence.Evidence, setting: Setting) -> Operati
         if status:
             return certify.point_of(store, status.attempt)
     if setting.by_hand:
-        return operating_points.choose_point(data, setting.policy)
+        return operating_points.choose_point(data, setting.policy, pool=counted_traffic(store, data))
     strength: Strength = "bounded" if setting.strength_in_force == "bounded" else "measured"
     return once(data, ("point", setting.policy, strength), lambda: _chosen(store, data, setting.policy, strength))
 
 
 def _chosen(store: Store, data: evidence.Evidence, policy: Policy, strength: Strength) -> OperatingPoint:
-    pool = traffic(store, data) if policy.kind == "alerts" else None
+    pool = (traffic if policy.kind == "alerts" else counted_traffic)(store, data)
     return operating_points.choose_point(data, policy, strength=strength, pool=pool)
 
 
@@ -164,13 +165,6 @@ def once(data: evidence.Evidence, key: Hashable, make: Callable[[], T]) -> T:
     if key not in results:
         results[key] = make()
     return results[key]
-
-
-def flags_a_day(store: Store, data: evidence.Evidence, setting: Setting, point: OperatingPoint) -> float | None:
-    """Flags a day as counted in the traffic, if the policy is about them."""
-    if setting.policy.kind != "alerts":
-        return None
-    return traffic(store, data).flags_a_day(point.threshold, point.flag_when)
 
 
 def chance(data: evidence.Evidence, setting: Setting, point: OperatingPoint) -> float | None:
@@ -201,12 +195,18 @@ def better_steps(
 
 
 def traffic(store: Store, data: evidence.Evidence) -> Pool:
+    pool = counted_traffic(store, data)
+    return scored_traffic(store, data) if pool is None else pool
+
+
+def counted_traffic(store: Store, data: evidence.Evidence) -> Pool | None:
+    """The traffic in which flags are counted; None where the detector was run on too little of it."""
     return _traffic(store, data.config, sample_names(data.sample), data)
 
 
 @shell.cached_read("Reading the traffic's scores …", *shell.EVIDENCE, entries=20)
-def _traffic(store: Store, config: Config, sample: SampleNames, _data: evidence.Evidence) -> Pool:
-    return scored_traffic(store, _data)
+def _traffic(store: Store, config: Config, sample: SampleNames, _data: evidence.Evidence) -> Pool | None:
+    return read_traffic(store, _data)
 
 
 def span_of(data: evidence.Evidence) -> tuple[float, float]:

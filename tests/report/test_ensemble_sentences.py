@@ -61,6 +61,7 @@ def report_with(**changes: Any) -> Any:
         "recipe": Recipe("logistic"), "positives": 62, "n": 300, "budget": 0.05, "prevalence": Interval(0.02),
         "each": {"a": 0.5}, "coverage": {"a": 1.0},
         "gathered": SimpleNamespace(from_labels=False, traffic=SimpleNamespace(n=59, window=59)),
+        "picks": None,
     }  # fmt: skip
     return SimpleNamespace(**{**figures, **changes})
 

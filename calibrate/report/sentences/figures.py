@@ -12,7 +12,7 @@ from calibrate.stats.choosing.bounded import START, NotBounded
 from calibrate.stats.choosing.elbow import Elbow, ElbowDoubt
 from calibrate.stats.choosing.policy import Policy, parse
 from calibrate.stats.sweep.sweep import Missing, Sweep, missing_of
-from calibrate.types import Interval, OperatingPoint, UnmetReason
+from calibrate.types import Counted, Interval, OperatingPoint, UnmetReason
 from calibrate.workflow.tuning.operating_points import BoundedScope
 
 # Below about this many hallucinated labels one label more or less moves every figure.
@@ -46,7 +46,7 @@ def sentence(
     reason = why(point)
     parts = [
         f"{capitalised(reason)}." if reason else "",
-        _flags(point, flags_per_day),
+        flags(point, flags_per_day),
         _precision(point, drawn),
         _recall(point),
         _certainty(point, chance, state_apart=state_apart),
@@ -235,14 +235,25 @@ def interval(figure: Interval, unit: str = "%") -> str:
     return interval_of(figure.low, figure.high, unit)
 
 
-def _flags(point: OperatingPoint, flags_per_day: float | None) -> str:
+def flags(point: OperatingPoint, flags_per_day: float | None = None) -> str:
+    """Say what share of the traffic is flagged, and how many traces a day."""
     if point.flag_rate.value is None:
         return "How much it flags is unknown: there are no labels."
     a_day = "" if flags_per_day is None else f", {_per_day(flags_per_day)}"
+    if point.counted is not None:
+        return f"Flags {_counted(point.counted)}{a_day if point.counted.flagged else ''}."
     if point.flag_rate.value == 0:
         most = "" if point.flag_rate.high is None else f" (95% interval {interval(point.flag_rate)} of traffic)"
         return f"Flags 0 of {count(point.n, 'labelled trace')}{most}{a_day if flags_per_day else ''}."
     return f"Flags {share(point.flag_rate.value)} of traffic{a_day}."
+
+
+def _counted(counted: Counted) -> str:
+    """What is flagged of the window: "6% of traffic (1,234 of the window's 20,000 traces)"."""
+    traces = f"of the window's {count(counted.traffic, 'trace')}"
+    if not counted.flagged:
+        return f"none {traces}"
+    return f"{share(counted.flagged / counted.traffic)} of traffic ({count(counted.flagged)} {traces})"
 
 
 def _precision(point: OperatingPoint, drawn: str) -> str:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from calibrate.errors import BadInput
 from calibrate.orientation import suspicion
+from calibrate.stats.intervals.binomial_intervals import wilson
 from calibrate.stats.sweep.design import Floats
-from calibrate.types import FlagWhen
+from calibrate.types import Counted, FlagWhen, Interval, OperatingPoint
 
 
 @dataclass(frozen=True)
@@ -40,3 +41,29 @@ class Pool:
         """How many traces a threshold flags a day; None for traces without a time."""
         rate = float(self.flag_rate(np.array([threshold]), flag_when)[0])
         return None if self.per_day is None else rate * self.per_day
+
+
+def count_flags(point: OperatingPoint, pool: Pool) -> OperatingPoint:
+    """The point with its flags counted in the traffic, not estimated from labels.
+
+    For the window the share is known; the interval is Wilson's, of traffic to come whose traces are flagged one by one.
+
+    Parameters
+    ----------
+    point : OperatingPoint
+        A chosen point.
+    pool : Pool
+        The traffic, nearly all of it with a score.
+
+    Returns
+    -------
+    OperatingPoint
+        With `counted` and its flag rate.
+    """
+    if not len(pool.scores):
+        return point
+    share = pool.flag_rate(np.array([point.threshold]), point.flag_when)
+    bounds = wilson(share, np.array([float(len(pool.scores))]))
+    rate = Interval(float(share[0]), float(bounds.low[0]), float(bounds.high[0]))
+    counted = Counted(round(float(share[0]) * len(pool.scores)), len(pool.scores))
+    return replace(point, flag_rate=rate, counted=counted)

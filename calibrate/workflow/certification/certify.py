@@ -39,7 +39,7 @@ from calibrate.stats.sweep.sweep import sweep
 from calibrate.types import FlagWhen, OperatingPoint, PointState, Sample, TraceFilter
 from calibrate.workflow.certification import attempts, ledger
 from calibrate.workflow.certification.attempts import Attempt, Terms
-from calibrate.workflow.evidence import evidence
+from calibrate.workflow.evidence import evidence, traffic
 from calibrate.workflow.evidence.basis import must_describe_traffic
 from calibrate.workflow.sampling import sample as samples
 from calibrate.workflow.tuning import operating_points
@@ -207,12 +207,15 @@ def finish(store: Store, attempt: Attempt, *, now: datetime) -> Attempt:
 
 def point_of(store: Store, attempt: Attempt) -> OperatingPoint:
     """The certified operating point. Guarantee and precision are from the test labels; recall, false-positive and flag
-    rate are what the first labels measure at its cut. Raises BadInput where nothing is certified."""
+    rate are what the first labels measure at its cut; flags are counted where the traffic is scored. Raises BadInput
+    where nothing is certified."""
     outcome = attempt.outcome
     if outcome is None or outcome.guarantee is None or outcome.cut is None:
         raise BadInput(f"nothing is certified for {attempt.detector}: there is no point to save")
     guarantee = outcome.guarantee
-    point = operating_points.choose_point(attempts.first_labels(store, attempt), Policy("manual", outcome.cut))
+    first = attempts.first_labels(store, attempt)
+    pool = traffic.counted_traffic(store, first)
+    point = operating_points.choose_point(first, Policy("manual", outcome.cut), pool=pool)
     rows = attempts.fresh_rows(store, attempt)
     swept = sweep(
         _hallucinated_rows(rows),

@@ -22,7 +22,7 @@ def scored_traffic(store: Store, data: Evidence) -> Pool:
 
     Raises BadInput while it was not run on nearly all of it: what was chosen to be labelled is not like the rest.
     """
-    where = replace(data.sample.filter if data.sample else TraceFilter(), label="any")
+    where = _window_of(data)
     total, waiting = store.traces.count(where), len(store.traces.lacking(where, [data.config.id]))
     if waiting > NOT_RUN * total:
         raise BadInput(
@@ -33,6 +33,19 @@ def scored_traffic(store: Store, data: Evidence) -> Pool:
     # What could not be scored, and refusals, are traffic that is not flagged.
     scores = np.append(values, np.full(max(0, total - waiting - len(values)), np.nan))
     return Pool(scores, traffic_per_day(store, data.sample))
+
+
+def counted_traffic(store: Store, data: Evidence) -> Pool | None:
+    """The same where flags can be counted; None where the detector was run on too little of the traffic."""
+    try:
+        pool = scored_traffic(store, data)
+    except BadInput:
+        return None
+    return pool if len(pool.scores) else None
+
+
+def _window_of(data: Evidence) -> TraceFilter:
+    return replace(data.sample.filter if data.sample else TraceFilter(), label="any")
 
 
 def traffic_per_day(store: Store, sample: Sample | None) -> float | None:

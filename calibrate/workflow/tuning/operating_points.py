@@ -11,7 +11,7 @@ from calibrate.errors import BadInput
 from calibrate.stats.choosing.choose import choose, choose_bounded
 from calibrate.stats.choosing.elbow import Elbow, elbow_gain, elbow_spread
 from calibrate.stats.choosing.policy import Policy
-from calibrate.stats.choosing.pool import Pool
+from calibrate.stats.choosing.pool import Pool, count_flags
 from calibrate.stats.choosing.window_share import WindowShare, window_share
 from calibrate.stats.intervals.exact_tests import ALPHA
 from calibrate.stats.sweep.curves import Curve
@@ -27,8 +27,9 @@ from db.points import PointData, SavedPoint
 def choose_point(
     data: Evidence, policy: Policy, *, strength: Strength = "measured", pool: Pool | None = None, looks: int = 1
 ) -> OperatingPoint:
-    """The operating point that the policy chooses, measured or bounded; `pool` is the traffic, for `alerts`. A bounded
-    choice shares its 5% among `looks` detectors and looks (Bonferroni).
+    """The operating point that the policy chooses, measured or bounded. `pool` is the traffic: `alerts` needs it, and
+    where it is given the point's flags are counted there. A bounded choice shares its 5% among `looks` detectors and
+    looks (Bonferroni).
 
     Raises BadInput where labels do not allow a choice or do not describe the traffic, and for `certified`, which takes
     labels drawn for it.
@@ -40,8 +41,10 @@ def choose_point(
             "draws others for it"
         )
     if strength == "bounded":
-        return choose_bounded(data.sweep, policy, detector=data.config.name, alpha=ALPHA / looks)
-    return choose(data.sweep, policy, detector=data.config.name, pool=pool)
+        point = choose_bounded(data.sweep, policy, detector=data.config.name, alpha=ALPHA / looks)
+    else:
+        point = choose(data.sweep, policy, detector=data.config.name, pool=pool)
+    return point if pool is None else count_flags(point, pool)
 
 
 def bootstrap_elbow(data: Evidence) -> Elbow:

@@ -181,11 +181,11 @@ def _choose_point(store: Store, data: Evidence, policy: Policy, stood: Strength)
     """Choose a point with the guarantee of its entry; for a certified one a bound if the labels allow it, else
     measured.
     """
-    pool = traffic.scored_traffic(store, data) if policy.kind == "alerts" else None
+    pool = (traffic.scored_traffic if policy.kind == "alerts" else traffic.counted_traffic)(store, data)
     if stood == "measured" or policy.kind != "precision":
         return operating_points.choose_point(data, policy, pool=pool)
-    point = operating_points.choose_point(data, policy, strength="bounded")
-    return point if point.feasible or stood == "bounded" else operating_points.choose_point(data, policy)
+    point = operating_points.choose_point(data, policy, strength="bounded", pool=pool)
+    return point if point.feasible or stood == "bounded" else operating_points.choose_point(data, policy, pool=pool)
 
 
 def _find_remark(due: Due, point: OperatingPoint) -> Literal["certificate lost", "set by hand"] | None:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, replace
+from dataclasses import asdict, astuple, replace
 from datetime import timedelta
 
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
+from scipy.stats import binomtest
 from sklearn.metrics import average_precision_score, precision_recall_curve, roc_auc_score
 
 from calibrate import registry
@@ -18,7 +19,7 @@ from calibrate.orientation import flags
 from calibrate.report.sentences import figures
 from calibrate.stats.choosing.choose import NotEnoughLabels
 from calibrate.stats.choosing.policy import Policy, parse
-from calibrate.types import Label, Record, Score, Trace, TraceFilter
+from calibrate.types import Counted, Label, Record, Score, Trace, TraceFilter
 from calibrate.workflow.detection import configurations
 from calibrate.workflow.evidence import loading, traffic
 from calibrate.workflow.tuning import operating_points
@@ -79,6 +80,45 @@ def test_unsure_and_disputed_labels_are_no_gold(store: Store) -> None:
         assert pk is not None
         store.labels.add(pk, Label(trace_id, "bob", verdict), sample_id=None, now=NOW)  # type: ignore[arg-type]
     assert [row.trace_id for row in loading.load_evidence(store, DETECTOR).rows] == ["t0", "t1", "t4"]
+
+
+def test_flags_are_counted_where_the_traffic_is_scored(
+    store: Store, store_url: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Labels of those that are hardly suspicious say that nothing is flagged; the window's scores know better."""
+    labels, scores = draw(80, ties=False)
+    scores[:40] = sorted(scores[:40], key=lambda score: -(score or 0.0))
+    scores[:20] = [0.7 + 0.01 * place for place in range(20)]
+    config = fill(store, labels, scores)
+    keep_sample(store, ["all"] * 20, {"all": 79})  # the newest trace is dated at the end of the window, exclusive
+    refused = store.traces.load([store.traces.find("t30") or 0])[0]
+    refusal = Score(refused.id, None, "it declines", "refusal")
+    store.scores.save(config.id, [(refused.content_hash(), refusal)], now=NOW)
+    expected = sum(score is not None and score <= 0.5 for place, score in enumerate(scores) if place not in (0, 30))
+    data = loading.load_evidence(store, DETECTOR, sample="w47")
+    point = operating_points.choose_point(data, parse("manual:0.5"), pool=traffic.counted_traffic(store, data))
+    assert point.counted == Counted(expected, 79)
+    assert point.flag_rate_from == "counted"
+    theirs = binomtest(expected, 79).proportion_ci(method="wilson")
+    assert astuple(point.flag_rate) == pytest.approx((expected / 79, theirs.low, theirs.high))
+    by_labels = operating_points.choose_point(data, parse("manual:0.5"))
+    assert (by_labels.flag_rate_from, by_labels.counted) == ("labels", None)
+    assert by_labels.flag_rate.high is not None
+    assert by_labels.flag_rate.high < expected / 79, "what it was taken for"
+
+    asked = ["choose", DETECTOR, "--policy", "manual:0.5", "--sample", "w47", "--json", "--store", store_url]
+    assert main(asked) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert document["counted"] == {"flagged": expected, "traffic": 79}
+    assert (document["flag_rate_from"], document["flag_rate"]) == ("counted", asdict(point.flag_rate))
+    operating_points.save_point(store, data, point, reason="to count", by="ann", now=NOW)
+    assert store.points.latest()[DETECTOR].point == point
+    assert f"({expected} of the window's 79 traces)" in figures.sentence(point, None)
+
+    more = [Trace(f"new{place}", f"new answer {place}", timestamp=NOW - timedelta(days=1)) for place in range(10)]
+    store.traces.add([Record(place, trace, ()) for place, trace in enumerate(more)], labels_as="gold", now=NOW)
+    data = loading.load_evidence(store, DETECTOR, sample="w47")
+    assert traffic.counted_traffic(store, data) is None, "a ninth was not run on"
 
 
 def test_a_chosen_point_is_kept_with_what_it_was_measured_on(store: Store) -> None:

@@ -12,14 +12,15 @@ from calibrate.cli.common import now, open_store, parse_pairs, user
 from calibrate.errors import BadInput
 from calibrate.report import numbers
 from calibrate.report.sentences import certification as sentences
-from calibrate.stats.certification.certificates import NotCertifiable, Plan
+from calibrate.stats.certification.certificates import NotCertifiable, Offer, Plan
 from calibrate.stats.intervals.exact_tests import left_after
 from calibrate.types import FlagWhen
-from calibrate.workflow.certification import attempts
+from calibrate.workflow.certification import attempts, planning
 from calibrate.workflow.certification import certify as step
 from calibrate.workflow.certification.attempts import CertificationStatus, Outcome, Stage
 from calibrate.workflow.detection import configurations
 from calibrate.workflow.evidence import loading
+from calibrate.workflow.evidence.evidence import Evidence
 from db import Store
 
 
@@ -37,6 +38,9 @@ class CertifyDocument:
     left: float
     labels: int
     chance: float
+    chance_unsure: float | None
+    recall: float | None
+    offers: Sequence[Offer]
     cuts: Sequence[float]
     flag_when: FlagWhen
     seed: int
@@ -54,6 +58,7 @@ class NoPlanDocument:
     detector: str
     why: str
     needed: int | None
+    offers: Sequence[Offer]
     stage: None = None
 
 
@@ -64,11 +69,14 @@ def run(args: Namespace) -> Answer:
     if args.save and (status is None or status.stage not in ("labelled", "certified")):
         stands = sentences.status(status) if status else "no attempt was planned yet."
         raise BadInput(f"nothing is certified that could be saved: {stands} `certify {args.detector}` goes on")
+    offers: tuple[Offer, ...] = ()
     if status is None or _may_try_again(status) or _asks_other_plan(store, args, status):
-        planned = _plan(store, args, status)
+        data, target = _labels_of_plan(store, args, status)
+        planned = planning.plan(store, data, target=target, budget=args.labels, seed=args.seed, by=user(), now=now())
+        offers = planning.offers(store, data, target=target, seed=args.seed)
         if isinstance(planned, NotCertifiable):
-            document = NoPlanDocument(args.detector, sentences.no_plan(planned), planned.needed)
-            return Answer(document, f"no plan: {document.why}", exit_code=2)
+            document = NoPlanDocument(args.detector, sentences.no_plan(planned), planned.needed, offers)
+            return Answer(document, "\n".join([f"no plan: {document.why}", *_offer_lines(offers)]), exit_code=2)
         status, did = attempts.status_of(store, planned), "planned"
     elif status.stage == "planned":
         status, did = attempts.status_of(store, step.draw(store, status.attempt, fewer=args.fewer, now=now())), "drawn"
@@ -79,10 +87,16 @@ def run(args: Namespace) -> Answer:
     save = args.save and status.stage == "certified"
     if save:
         step.save(store, status.attempt, reason=args.reason, by=user(), now=now())
-    lines = [sentences.status(status), _saved_line(status) if save else _next_line(store, status)]
+    lines = [
+        sentences.status(status),
+        *_offer_lines(offers),
+        _saved_line(status) if save else _next_line(store, status),
+    ]
     if args.save and not save:
         lines.append("not saved: nothing is certified yet")
-    return Answer(_document(status, did, saved=save), "\n".join(lines), exit_code=2 if args.save and not save else 0)
+    return Answer(
+        _document(status, did, offers, saved=save), "\n".join(lines), exit_code=2 if args.save and not save else 0
+    )
 
 
 def _may_try_again(status: CertificationStatus) -> bool:
@@ -105,16 +119,15 @@ def _asks_other_plan(store: Store, args: Namespace, status: CertificationStatus)
     return any(option is not None and option != standing for option, standing in terms)
 
 
-def _plan(store: Store, args: Namespace, status: CertificationStatus | None) -> attempts.Attempt | NotCertifiable:
-    """A plan on the labels named, else on those of the attempt before."""
+def _labels_of_plan(store: Store, args: Namespace, status: CertificationStatus | None) -> tuple[Evidence, float]:
+    """The labels named, else those of the attempt before, and the precision to certify."""
     names = args.sample or (status.terms.samples if status else ()) or None
     config = store.scores.get_config(status.attempt.config_id) if status and not args.param else None
     data = loading.load_evidence(
         store, args.detector, sample=names, params=parse_pairs(args.param, "--param"), config=config
     )
-    usual = status.plan.target if status else step.TARGET
-    target = usual if args.target is None else args.target
-    return step.plan(store, data, target=target, budget=args.labels, seed=args.seed, by=user(), now=now())
+    usual = status.plan.target if status else planning.TARGET
+    return data, usual if args.target is None else args.target
 
 
 def _next_line(store: Store, status: CertificationStatus) -> str:
@@ -148,12 +161,17 @@ def _saved_line(status: CertificationStatus) -> str:
     return f"saved; `release --tier {status.attempt.detector}=page` takes it into the next version"
 
 
-def _document(status: CertificationStatus, did: str | None, *, saved: bool) -> CertifyDocument:
+def _offer_lines(offers: Sequence[Offer]) -> list[str]:
+    return [f"  with {sentences.offered(offer)} (--labels {offer.labels})" for offer in offers]
+
+
+def _document(status: CertificationStatus, did: str | None, offers: Sequence[Offer], *, saved: bool) -> CertifyDocument:
     plan, terms, fresh, outcome = status.plan, status.terms, status.fresh, status.outcome
     return CertifyDocument(
         detector=status.attempt.detector, stage=status.stage, did=did, samples=terms.samples, attempt=plan.attempt,
         target=plan.target, level=plan.level, left=left_after(plan.attempt, plan.alpha),
-        labels=plan.labels, chance=plan.chance, cuts=plan.cuts,
+        labels=plan.labels, chance=plan.chance,
+        chance_unsure=plan.chance_unsure, recall=plan.recall, offers=offers, cuts=plan.cuts,
         flag_when=plan.flag_when, seed=terms.seed, fresh=fresh.name if fresh else None,
         drawn=fresh.size if fresh else 0, labelled=status.labelled,
         outcome=outcome and replace(outcome, why=sentences.why(plan, outcome)), saved=saved,

@@ -7,15 +7,17 @@ from dataclasses import dataclass
 import numpy as np
 
 from calibrate.simulate.scenarios import FRESH, GROUP, TARGET, Bools, Floats, Ints, Traffic
+from calibrate.stats.certification.forecast import labels_needed, plan_and_tell
 from calibrate.stats.certification.ladder import Ladder, build_ladder, local_weights
+from calibrate.stats.certification.readings import draw_rings
 from calibrate.stats.certification.stage_a import STAGE_A_SHARE
-from calibrate.stats.certification.walks import Walk, best_walk, draw_rings, labels_needed
+from calibrate.stats.certification.walks import Walk
 from calibrate.stats.intervals.exact_tests import binomial_p, level, walk_down
 from calibrate.stats.sampling.designs import allocate
 from calibrate.stats.sweep.clusters import first_of_each
 from calibrate.stats.sweep.design import Design
 
-DRAWS = 64  # of the posterior, per replication; the product takes more
+DRAWS = 128  # of the posterior, per replication; the product takes more
 
 
 @dataclass(frozen=True)
@@ -99,7 +101,7 @@ def certification(
     budget = labels - first.rows.shape[1]
     curves = _draw_curves(traffic, rungs, [first], rng)
     now = level(1)
-    walk = best_walk(rungs, curves, labels=budget, fresh=traffic.fresh, target=target, level=now, rng=rng)
+    walk, prospect = plan_and_tell(rungs, curves, labels=budget, fresh=traffic.fresh, target=target, level=now, rng=rng)
     second = fresh_flagged(traffic, rungs, walk, rng)
     flagged = walked(traffic, rungs, _tested_cuts(rungs, walk), second, target=target, level=now)
     needed, followed = np.full(replications, -1), np.full(replications, -1)
@@ -112,7 +114,7 @@ def certification(
         flagged[lost] = walked(traffic, rungs, _tested_cuts(rungs, again), third, target=target, level=now)
         needed[lost] = np.where(again.labels > 0, again.labels, -1)
         followed[lost] = np.where(again.labels > 0, flagged[lost] > 0, -1)
-    return Outcome(flagged, walk.chance, first.rows.shape[1] + walk.labels, needed, followed)
+    return Outcome(flagged, prospect.chance, first.rows.shape[1] + walk.labels, needed, followed)
 
 
 def _draw_curves(traffic: Traffic, rungs: Ladder, samples: list[Labelled], rng: np.random.Generator) -> Floats:

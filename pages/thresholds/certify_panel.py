@@ -6,11 +6,12 @@ from collections.abc import Callable
 
 import streamlit as st
 
+from calibrate.errors import BadInput
 from calibrate.report.numbers import count, estimate, exact_share
 from calibrate.report.sentences import certification as sentences
 from calibrate.report.sentences import figures as wording
-from calibrate.stats.certification.certificates import NotCertifiable
-from calibrate.workflow.certification import attempts, certify
+from calibrate.stats.certification.certificates import NotCertifiable, Offer
+from calibrate.workflow.certification import attempts, certify, planning
 from calibrate.workflow.certification.attempts import CertificationStatus
 from calibrate.workflow.evidence import evidence
 from db import Store
@@ -184,8 +185,8 @@ def _plan_form(
     store: Store, data: evidence.Evidence, status: CertificationStatus | None, suggested: float | None = None
 ) -> None:
     needed = status.outcome.needed if status and status.outcome else None
-    target = min(99, max(1, round(100 * (suggested or (status.plan.target if status else certify.TARGET)))))
-    usual = needed or (status.terms.budget if status and not status.outcome else certify.usual_budget(len(data.rows)))
+    target = min(99, max(1, round(100 * (suggested or (status.plan.target if status else planning.TARGET)))))
+    usual = needed or (status.terms.budget if status and not status.outcome else planning.usual_budget(len(data.rows)))
     with st.container(horizontal=True, vertical_alignment="bottom"):
         st.number_input("Precision to certify, %", 1, 99, target, step=5, key=f"certify_target_{target}", width=190)
         st.number_input(
@@ -199,6 +200,41 @@ def _plan_form(
             key=f"certify_plan_{status.attempt.id if status else 0}",
             on_click=_plan(store, data, status, f"certify_target_{target}", f"certify_labels_{usual}"),
         )
+    wanted = int(st.session_state[f"certify_target_{target}"]) / 100
+    _show_offers(_offers(store, data.config.id, attempts.first_names(data.sample), data.digest(), wanted, data))
+
+
+@shell.cached_read("Playing plans through …", entries=20)
+def _offers(
+    store: Store, config: int, samples: tuple[str, ...], digest: str, target: float, _data: evidence.Evidence
+) -> tuple[Offer, ...]:
+    """What test labels are likely to buy; none where the labels allow no plan, which its button then says."""
+    try:
+        return planning.offers(store, _data, target=target)
+    except BadInput:
+        return ()
+
+
+def _show_offers(offers: tuple[Offer, ...]) -> None:
+    if not offers:
+        return
+    rows = [
+        {
+            "Test labels": offer.labels,
+            "Chance": offer.chance,
+            "Chance, a tenth unsure": offer.chance_unsure,
+            "Recall then": offer.recall,
+        }
+        for offer in offers
+    ]
+    percent = {
+        "Chance": "Of a certificate, predicted from the labels so far. Below 20% nothing is planned",
+        "Chance, a tenth unsure": "The same where a tenth of the answers are unsure: they count as not hallucinated",
+        "Recall then": "Of the certified cut, among traces that the detector can score",
+    }
+    columns = {name: st.column_config.NumberColumn(format="percent", help=text) for name, text in percent.items()}
+    st.caption("What test labels are likely to buy:")
+    st.dataframe(rows, hide_index=True, column_config=columns, width="content", key="certify_offers")
 
 
 def _plan(
@@ -210,7 +246,7 @@ def _plan(
         newest = attempts.latest_status(store, data.config.name, config_id=data.config.id)
         if newest and (shown is None or newest.attempt.id != shown.attempt.id):
             return
-        plan = certify.plan(
+        plan = planning.plan(
             store,
             data,
             target=int(st.session_state[target]) / 100,

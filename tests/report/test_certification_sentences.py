@@ -68,7 +68,8 @@ def test_a_certificate_names_its_labels_and_what_was_left_out() -> None:
         (
             Shortfall(ShortfallReason.OUT_OF_REACH, best=Interval(0.42, 0.3, 0.55)),
             None,
-            "; not reachable with this detector: its best cut has a precision of about 42% (30–55%)",
+            "; not reachable with this detector: its best cut has a precision of about 42% (30–55%); lower the target "
+            "or take another",
         ),
         (
             Shortfall(ShortfallReason.TOO_MANY, fresh=900),

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from calibrate.orientation import SIGNS
 from calibrate.report.numbers import count, estimate, exact_share, number, share
-from calibrate.stats.certification.certificates import NotCertifiable, Plan, Shortfall, ShortfallReason, Step
-from calibrate.stats.certification.walks import POWER, SIZES
+from calibrate.stats.certification.certificates import NotCertifiable, Offer, Plan, Shortfall, ShortfallReason, Step
+from calibrate.stats.certification.forecast import POWER, SIZES
 from calibrate.stats.intervals.exact_tests import left_after
 from calibrate.types import Guarantee
 from calibrate.workflow.certification.attempts import CertificationStatus, Outcome
@@ -21,13 +21,34 @@ def _progress(at: CertificationStatus) -> str:
     promise = (
         f"Attempt {plan.attempt}: label {count(plan.labels, 'test trace')} of those flagged at "
         f"{limit(plan, plan.deepest)}; chance to certify a precision of {exact_share(plan.target)}: "
-        f"about {share(plan.chance)}."
+        f"about {share(plan.chance)}{_likely_recall(plan)}."
     )
     if at.fresh is None:
         hint = " That is little: label more of the sample first, or allow more test labels."
-        return f"{promise}{hint if plan.chance < 0.5 else ''} {_error(plan)}"
+        return f"{promise}{hint if plan.chance < 0.5 else ''}{_unsure(plan)} {_error(plan)}"
     drawn = f" Only {count(at.fresh.size)} were there to draw." if at.fresh.size < plan.labels else ""
     return f"{promise}{drawn} {count(at.labelled)} of {count(at.fresh.size)} are labelled."
+
+
+def offered(offer: Offer) -> str:
+    """What a number of test labels is likely to buy."""
+    return (
+        f"{count(offer.labels, 'test label')}: chance about {share(offer.chance)}, {share(offer.chance_unsure)} where "
+        f"a tenth of the answers are unsure; recall then about {share(offer.recall)}"
+    )
+
+
+def _likely_recall(plan: Plan) -> str:
+    return "" if plan.recall is None else f", then with a recall of about {share(plan.recall)} of what it can score"
+
+
+def _unsure(plan: Plan) -> str:
+    if plan.chance_unsure is None:
+        return ""
+    return (
+        " Unsure and disputed answers count as not hallucinated: with a tenth of them unsure, the chance is about "
+        f"{share(plan.chance_unsure)}."
+    )
 
 
 def _outcome(plan: Plan, outcome: Outcome) -> str:
@@ -84,13 +105,18 @@ def _shortfall(why: Shortfall, walk: tuple[Step, ...], target: float, needed: in
             f"of the {count(step.labels, 'label')} flagged at {number(step.cut)}, {count(step.hallucinated)} "
             f"are hallucinated{_by_source(step)}: too few to be sure of a precision of {exact_share(target)}"
         )
+    elif why.chance is not None:
+        failed = f"so many test labels would certify with a chance of about {share(why.chance)}, too little to ask for"
     if why.reason == ShortfallReason.FAILED:
         return failed
     if why.reason == ShortfallReason.MORE_LABELS:
         return f"{failed}; about {count(needed or 0, 'more flagged label')} would do, with a chance of {share(POWER)}"
     if why.reason == ShortfallReason.OUT_OF_REACH and why.best is not None:
         best = estimate(why.best.value, why.best.low, why.best.high)
-        return f"{failed}; not reachable with this detector: its best cut has a precision of about {best}"
+        return (
+            f"{failed}; not reachable with this detector: its best cut has a precision of about {best}; lower the "
+            "target or take another"
+        )
     if why.reason == ShortfallReason.NO_TRAFFIC:
         return (
             f"{failed}; about {count(why.labels or 0, 'more flagged label')} would do, and the "

@@ -29,7 +29,9 @@ class Plan:
     `cuts`: thresholds to test, strict to loose, in the detector's units; `shares` of traffic flagged at each.
     `labels` test traces are to be drawn, each equally likely, from what `deepest`, the last of the cuts, flags.
     `precision`: what stage A expects at every cut, with a 90% range. `chance`: the predicted probability that a cut
-    will be certified, 0 to 1. `level`: the error this attempt may make; all attempts together, `alpha`.
+    will be certified, 0 to 1, and `chance_unsure` that where a tenth of the labels are unsure; `recall`: of the
+    certified cut among scored traffic, if one is (None in an older store). `level`: the error this attempt may make;
+    all attempts together, `alpha`.
     """
 
     target: float
@@ -42,6 +44,8 @@ class Plan:
     level: float
     attempt: int
     flag_when: FlagWhen
+    recall: float | None = None
+    chance_unsure: float | None = None
     evidence: Evidence | None = None
 
     @property
@@ -101,12 +105,24 @@ class ShortfallReason(StrEnum):
 class Shortfall:
     """Why no cut is certified: `best` is the likely precision of the best cut with a 90% range, where that is out of
     reach; `fresh` how many traces are left to draw from, where all that they give would not do; `labels` how many
-    flagged ones would, where traffic is what lacks."""
+    flagged ones would, where traffic is what lacks; `chance` that the labels asked for had."""
 
     reason: ShortfallReason
     best: Interval | None = None
     fresh: int | None = None
     labels: int | None = None
+    chance: float | None = None
+
+
+@dataclass(frozen=True)
+class Offer:
+    """What a number of test labels is likely to buy: the `chance` of a certificate (`chance_unsure` where a tenth of
+    the answers are unsure) and the `recall` that its cut then has among scored traffic."""
+
+    labels: int
+    chance: float
+    recall: float
+    chance_unsure: float
 
 
 @dataclass(frozen=True)

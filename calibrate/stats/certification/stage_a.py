@@ -17,15 +17,10 @@ from calibrate.stats.certification.certificates import (
     ShortfallReason,
     Step,
 )
+from calibrate.stats.certification.forecast import Forecast, forecast, labels_needed, plan_and_tell
 from calibrate.stats.certification.ladder import Ladder, build_ladder, local_weights
-from calibrate.stats.certification.walks import (
-    AT_LEAST,
-    Walk,
-    best_walk,
-    chance_within_reach,
-    draw_rings,
-    labels_needed,
-)
+from calibrate.stats.certification.readings import draw_rings
+from calibrate.stats.certification.walks import AT_LEAST, Walk, chance_within_reach
 from calibrate.stats.intervals.exact_tests import ALPHA, level
 from calibrate.stats.sweep.design import Bools, Floats, check_weights
 from calibrate.types import FlagWhen, Interval
@@ -33,9 +28,9 @@ from calibrate.types import FlagWhen, Interval
 STAGE_A_SHARE = 0.4
 """Of the labels one can afford, the part to spend on stage A."""
 
-DRAWS = 400
+DRAWS = 800  # half of them choose the plan, the others tell its chance
 UNLIMITED = 10**9  # traces, where the question is whether traffic is what lacks
-SLIM = 0.2  # below this chance that any cut reaches the target, it is called out of reach
+SLIM = 0.2  # below this chance nothing is planned; where no cut is as likely to reach the target, it is out of reach
 
 
 def plan_certificate(
@@ -51,6 +46,7 @@ def plan_certificate(
     flag_when: FlagWhen = "above",
     alpha: float = ALPHA,
     attempt: int = 1,
+    sources: float = 1.0,
 ) -> Plan | NotCertifiable:
     """Plan stage B from the labels so far.
 
@@ -78,11 +74,13 @@ def plan_certificate(
         The error over all attempts, above 0 and below 0.5.
     attempt : int
         Which attempt at this certificate it is, from 1.
+    sources : float
+        Test labels that are likely to be the first of their sources, as a share of all; above 0 and up to 1.
 
     Returns
     -------
     Plan or NotCertifiable
-        The cuts to test and how many traces to label, or why no number of labels is likely to do.
+        The cuts to test and how many traces to label, or why that has a chance below SLIM and what would do.
 
     Raises
     ------
@@ -90,6 +88,63 @@ def plan_certificate(
         For labels of one kind or too few, infinite scores, and a target, error, budget or attempt out of range.
     """
     _check_target(target, alpha, budget, attempt)
+    evidence = read_evidence(scores, labels, weights, pool_scores, flag_when=flag_when)
+    fresh = evidence.ladder.total if fresh is None else fresh
+    curves = draw_curves(evidence, rng)
+    now = level(attempt, alpha)
+    walk, prospect = plan_and_tell(
+        evidence.ladder, curves, labels=budget, fresh=fresh, target=target, level=now, rng=rng, sources=sources
+    )
+    chance = float(prospect.chance[0])
+    if walk.labels[0] and chance >= SLIM:
+        return _make_plan(evidence, curves, walk, prospect, target=target, alpha=alpha, attempt=attempt)
+    return explain_failure(
+        evidence,
+        curves,
+        (),
+        target=target,
+        alpha=alpha,
+        attempt=attempt,
+        fresh=fresh,
+        rng=rng,
+        sources=sources,
+        chance=chance if walk.labels[0] else None,
+    )
+
+
+def read_evidence(
+    scores: ArrayLike,
+    labels: ArrayLike,
+    weights: ArrayLike | None,
+    pool_scores: ArrayLike,
+    *,
+    flag_when: FlagWhen = "above",
+) -> Evidence:
+    """Bring labels and traffic into the form that the fit sees.
+
+    Parameters
+    ----------
+    scores : array of float, shape (labels,)
+        Scores in the detector's units, NaN where it has none.
+    labels : array of bool, shape (labels,)
+        True for hallucinated.
+    weights : array of float, shape (labels,), or None
+        1 / the chance that each trace was drawn; None for all alike.
+    pool_scores : array of float, shape (traces,)
+        The detector on the window's traffic, labelled or not.
+    flag_when : {"above", "below"}
+        The detector's suspicious side.
+
+    Returns
+    -------
+    Evidence
+        The ladder of cuts, and every scored label on it.
+
+    Raises
+    ------
+    BadInput
+        For labels of one kind or too few, and infinite scores.
+    """
     ladder = build_ladder(np.asarray(pool_scores, dtype=np.float64), flag_when=flag_when)
     y, values = np.asarray(labels, dtype=bool), np.asarray(scores, dtype=np.float64)
     if y.ndim != 1 or y.shape != values.shape:
@@ -101,13 +156,7 @@ def plan_certificate(
     w = check_weights(weights, None, len(y))
     w = np.ones(len(y)) if w is None else w
     local = local_weights(ladder.positions(values[scored]), w[scored])
-    evidence = Evidence(ladder, ladder.describe(values[scored]), y[scored].astype(np.float64), local, flag_when)
-    fresh = ladder.total if fresh is None else fresh
-    curves = draw_curves(evidence, rng)
-    walk = best_walk(ladder, curves, labels=budget, fresh=fresh, target=target, level=level(attempt, alpha), rng=rng)
-    if walk.labels[0] and walk.chance[0] > 0:
-        return _make_plan(evidence, curves, walk, target=target, alpha=alpha, attempt=attempt)
-    return explain_failure(evidence, curves, (), target=target, alpha=alpha, attempt=attempt, fresh=fresh, rng=rng)
+    return Evidence(ladder, ladder.describe(values[scored]), y[scored].astype(np.float64), local, flag_when)
 
 
 def explain_failure(
@@ -120,6 +169,8 @@ def explain_failure(
     attempt: int,
     fresh: int,
     rng: np.random.Generator,
+    sources: float = 1.0,
+    chance: float | None = None,
 ) -> NotCertifiable:
     """Say why there is no certificate, and how many labels another attempt would take.
 
@@ -141,6 +192,10 @@ def explain_failure(
         Traces that it may draw from.
     rng : Generator
         Source of the random draws.
+    sources : float
+        Test labels that are likely to be the first of their sources, as a share of all.
+    chance : float, optional
+        What the labels asked for had, where that was too little.
 
     Returns
     -------
@@ -148,25 +203,31 @@ def explain_failure(
         With a plan for the next attempt where some number of labels is likely to do.
     """
     ladder = evidence.ladder
-    chance = float(chance_within_reach(ladder, curves, target)[0])
-    n = 0
-    if chance >= SLIM:
-        walk = labels_needed(ladder, curves, fresh=fresh, target=target, level=level(attempt, alpha), rng=rng)
-        n = int(walk.labels[0])
-    if not n:
+    within = float(chance_within_reach(ladder, curves, target)[0])
+
+    def find_least(traces: int) -> Walk:
+        now = level(attempt, alpha)
+        return labels_needed(ladder, curves, fresh=traces, target=target, level=now, rng=rng, sources=sources)
+
+    if within < SLIM:
         why = Shortfall(ShortfallReason.OUT_OF_REACH, best=_best_precision(ladder, curves))
-        if chance >= SLIM:
-            now = level(attempt, alpha)
-            walk = labels_needed(ladder, curves, fresh=UNLIMITED, target=target, level=now, rng=rng)
-            enough = int(walk.labels[0]) or None
-            reason = ShortfallReason.NO_TRAFFIC if enough else ShortfallReason.TOO_MANY
-            why = Shortfall(reason, fresh=fresh, labels=enough)
         return NotCertifiable(why, None, None, target, alpha, steps)
-    plan = _make_plan(evidence, curves, walk, target=target, alpha=alpha, attempt=attempt)
-    return NotCertifiable(Shortfall(ShortfallReason.MORE_LABELS), n, plan, target, alpha, steps)
+    walk = find_least(fresh)
+    if not walk.labels[0]:
+        enough = int(find_least(UNLIMITED).labels[0]) or None
+        reason = ShortfallReason.NO_TRAFFIC if enough else ShortfallReason.TOO_MANY
+        why = Shortfall(reason, fresh=fresh, labels=enough, chance=chance)
+        return NotCertifiable(why, None, None, target, alpha, steps)
+    _, told_by = np.array_split(curves, 2, axis=1)
+    prospect = forecast(ladder, told_by, walk, target=target, level=level(attempt, alpha), rng=rng, sources=sources)
+    plan = _make_plan(evidence, curves, walk, prospect, target=target, alpha=alpha, attempt=attempt)
+    why = Shortfall(ShortfallReason.MORE_LABELS, chance=chance)
+    return NotCertifiable(why, int(walk.labels[0]), plan, target, alpha, steps)
 
 
-def _make_plan(evidence: Evidence, curves: Floats, walk: Walk, *, target: float, alpha: float, attempt: int) -> Plan:
+def _make_plan(
+    evidence: Evidence, curves: Floats, walk: Walk, prospect: Forecast, *, target: float, alpha: float, attempt: int
+) -> Plan:
     ladder = evidence.ladder
     cuts = slice(int(walk.start[0]), int(walk.deepest[0]) + 1)
     precision = (np.cumsum(curves[0] * ladder.rings, axis=-1) / ladder.shares)[:, cuts]
@@ -178,11 +239,13 @@ def _make_plan(evidence: Evidence, curves: Floats, walk: Walk, *, target: float,
         shares=tuple(ladder.shares[cuts].tolist()),
         precision=tuple(expected),
         labels=int(walk.labels[0]),
-        chance=float(walk.chance[0]),
+        chance=float(prospect.chance[0]),
         alpha=alpha,
         level=level(attempt, alpha),
         attempt=attempt,
         flag_when=evidence.flag_when,
+        recall=float(prospect.recall[0]),
+        chance_unsure=float(prospect.chance_unsure[0]),
         evidence=evidence,
     )
 

@@ -12,21 +12,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from calibrate.stats.certification.ladder import KNOTS, NODES, Ladder
-from calibrate.stats.fitting.ridge import expit, fit_ridge, with_one
+from calibrate.stats.certification.ladder import Ladder
 from calibrate.stats.intervals.exact_tests import critical
 from calibrate.stats.sweep.design import Floats, Ints
 
-C_SCORE, C_KNOT, C_FREE = 4.0, 1.0, 1e4
-"""Prior variances of the score's two coefficients, of each knot's deviation from them, and of the intercept."""
-
-WIDEN = 1.25
-"""The posterior's spread is taken this much wider: a normal approximation at 100 labels is overconfident."""
-
 AT_LEAST = 20  # flagged labels at the least at the cut where a walk starts
-CHUNK = 64  # replications held at once
-POWER = 0.8  # chance of success that "about N more labels would do" promises
-SIZES = tuple(round(25 * 80 ** (i / 15)) for i in range(16))  # the N that are tried, 25 to 2,000
 
 
 @dataclass(frozen=True)
@@ -40,47 +30,6 @@ class Walk:
     deepest: Ints
     labels: Ints
     chance: Floats
-
-
-def draw_rings(
-    ladder: Ladder, features: Floats, labels: Floats, weights: Floats, *, draws: int, rng: np.random.Generator
-) -> Floats:
-    """Draw what the first labels leave possible: P(hallucinated) in every ring of the ladder.
-
-    Laplace's approximation to a logistic posterior, widened by WIDEN.
-
-    Parameters
-    ----------
-    ladder : Ladder
-        The cuts that a plan may use.
-    features : array of float, shape (R, labels, features)
-        What the fit sees of each label (`Ladder.describe`).
-    labels : array of float, shape (R, labels)
-        1 for hallucinated.
-    weights : array of float, shape (R, labels)
-        What each label counts.
-    draws : int
-        Draws of the posterior.
-    rng : Generator
-        Source of the random draws.
-
-    Returns
-    -------
-    array of float, shape (R, draws, cuts)
-        P(hallucinated) between each cut and the stricter one, 0 to 1.
-    """
-    variances = np.append([C_SCORE, C_SCORE], np.full(len(KNOTS), C_KNOT))
-    fitted = fit_ridge(features, labels, weights, c=variances, c_free=C_FREE)
-    root = np.linalg.cholesky(np.linalg.inv(fitted.curvature))
-    noise = rng.standard_normal((len(root), draws, root.shape[-1]))
-    coefficients = fitted.coefficients[:, None, :] + WIDEN * noise @ np.swapaxes(root, -1, -2)
-    nodes = with_one(ladder.features).reshape(-1, root.shape[-1])
-    probability = np.empty((len(root), draws, len(ladder.shares)))
-    for begin in range(0, len(root), CHUNK):
-        part = slice(begin, begin + CHUNK)
-        each = expit(coefficients[part] @ nodes.T)
-        probability[part] = each.reshape(*each.shape[:2], -1, NODES).mean(-1)
-    return probability
 
 
 def best_walk(
@@ -170,45 +119,6 @@ def chance_within_reach(ladder: Ladder, curves: Floats, target: float) -> Floats
     enough = share * ladder.total >= AT_LEAST
     precision = np.cumsum(curves * ladder.rings, axis=-1) / share
     return np.asarray((precision >= target)[..., enough].any(-1).mean(-1), dtype=np.float64)
-
-
-def labels_needed(
-    ladder: Ladder, curves: Floats, *, fresh: int, target: float, level: float, rng: np.random.Generator
-) -> Walk:
-    """The plan with the fewest labels, of SIZES, whose predicted chance is POWER; 0 labels where none has it.
-
-    Parameters
-    ----------
-    ladder : Ladder
-        The cuts that a plan may use.
-    curves : array of float, shape (R, draws, cuts)
-        P(hallucinated) in every ring.
-    fresh : int
-        Traces of new traffic.
-    target : float
-        The precision to meet, between 0 and 1.
-    level : float
-        The error that this attempt may make, between 0 and 1.
-    rng : Generator
-        Source of the random draws.
-
-    Returns
-    -------
-    Walk
-        As `best_walk`; 0 labels where none of the sizes has the chance.
-    """
-    none = np.zeros(len(curves), dtype=np.int64)
-    walks = Walk(start=none.copy(), deepest=none.copy(), labels=none.copy(), chance=np.zeros(len(curves)))
-    for n in SIZES:
-        still = np.flatnonzero(walks.labels == 0)
-        if not len(still):
-            break
-        walk = best_walk(ladder, curves[still], labels=n, fresh=fresh, target=target, level=level, rng=rng)
-        enough = walk.chance >= POWER
-        rows = still[enough]
-        walks.start[rows], walks.deepest[rows] = walk.start[enough], walk.deepest[enough]
-        walks.labels[rows], walks.chance[rows] = walk.labels[enough], walk.chance[enough]
-    return walks
 
 
 def _play(

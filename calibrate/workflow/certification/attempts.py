@@ -250,7 +250,7 @@ def attempt_of(row: Certification) -> Attempt:
 
 
 def _read_plan(document: Mapping[str, Any]) -> Plan:
-    fixed = {name: document[name] for name in Plan.__dataclass_fields__ if name != "evidence"}
+    fixed = {name: document[name] for name in Plan.__dataclass_fields__ if name in document}
     precision = tuple(tuple(expected) for expected in fixed["precision"])
     return Plan(**{**fixed, "cuts": tuple(fixed["cuts"]), "shares": tuple(fixed["shares"]), "precision": precision})
 
@@ -271,4 +271,5 @@ def _read_shortfall(document: Mapping[str, Any] | str | None) -> Shortfall | str
         Interval(**best) if best else None,
         document["fresh"],
         document.get("labels"),
+        document.get("chance"),
     )

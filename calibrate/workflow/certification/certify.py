@@ -17,94 +17,35 @@ good.
 from __future__ import annotations
 
 import math
-import secrets
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from datetime import datetime
 
 import numpy as np
 
 from calibrate.errors import BadInput
-from calibrate.stats.certification.certificates import Evidence, NotCertifiable, Plan
-from calibrate.stats.certification.ladder import build_ladder, local_weights
-from calibrate.stats.certification.stage_a import STAGE_A_SHARE, plan_certificate
+from calibrate.stats.certification.certificates import Plan
 from calibrate.stats.certification.stage_b import certify
-from calibrate.stats.certification.walks import AT_LEAST
 from calibrate.stats.choosing.policy import Policy
 from calibrate.stats.intervals.sweep_intervals import figures
-from calibrate.stats.sampling.designs import Cut
 from calibrate.stats.sweep.clusters import first_of_each
-from calibrate.stats.sweep.design import Bools, Floats
 from calibrate.stats.sweep.sweep import sweep
-from calibrate.types import FlagWhen, OperatingPoint, PointState, Sample, TraceFilter
+from calibrate.types import OperatingPoint, PointState, Sample
 from calibrate.workflow.certification import attempts, ledger
-from calibrate.workflow.certification.attempts import Attempt, Terms
-from calibrate.workflow.evidence import evidence, traffic
-from calibrate.workflow.evidence.basis import must_describe_traffic
+from calibrate.workflow.certification.attempts import Attempt
+from calibrate.workflow.certification.planning import (
+    collect_labels,
+    count_testable,
+    hallucinated_rows,
+    load_pool_scores,
+    score_values,
+)
+from calibrate.workflow.evidence import traffic
 from calibrate.workflow.sampling import sample as samples
 from calibrate.workflow.tuning import operating_points
 from calibrate.workflow.tuning.point_state import Counted, judge_point
 from db import Store
-from db.scores import Config, Row
-
-TARGET = 0.7
-
-
-def usual_budget(labels: int) -> int:
-    """The usual number of labels for stage B after this many in stage A."""
-    return max(AT_LEAST, round(labels * (1 - STAGE_A_SHARE) / STAGE_A_SHARE))
-
-
-def plan(
-    store: Store,
-    data: evidence.Evidence,
-    *,
-    target: float = TARGET,
-    budget: int | None = None,
-    seed: int | None = None,
-    by: str,
-    now: datetime,
-) -> Attempt | NotCertifiable:
-    """Plan and store the next attempt on these labels and on the test labels of earlier attempts.
-
-    `budget`: test labels it may cost, default `usual_budget`, or what the attempt before said it would take. Where no
-    plan is likely to certify anything, nothing is kept. Raises BadInput while an attempt on these labels is under way,
-    and for labels or scores that cannot be planned on.
-    """
-    spent = _find_spent_attempts(store, data)
-    previous = spent[0].outcome if spent else None
-    where = replace(data.sample.filter if data.sample else TraceFilter(), until=None, label="any")
-    terms = Terms(
-        samples=attempts.first_names(data.sample),
-        where=where,
-        budget=budget or (previous and previous.needed) or usual_budget(len(data.rows)),
-        seed=secrets.randbits(31) if seed is None else seed,
-    )
-    pool = _load_pool_scores(store, data.config, where)
-    labels = _collect_labels(store, data, spent, pool)
-    result = plan_certificate(
-        labels.scores,
-        labels.hallucinated,
-        labels.weights,
-        pool,
-        target,
-        budget=terms.budget,
-        rng=np.random.default_rng(terms.seed),
-        fresh=_count_testable(store, data, terms, spent, pool),
-        flag_when=data.flag_when,
-        attempt=ledger.next_attempt(store, target, where).attempt,
-    )
-    if isinstance(result, NotCertifiable):
-        return result
-    row = store.certifications.start(
-        data.config.name,
-        config_id=data.config.id,
-        sample_id=data.sample.id or None if data.sample else None,
-        plan=attempts.plan_to_json(result, terms),
-        by=by,
-        now=now,
-    )
-    return attempts.attempt_of(row)
+from db.scores import Row
 
 
 def available(store: Store, attempt: Attempt) -> int:
@@ -181,18 +122,18 @@ def finish(store: Store, attempt: Attempt, *, now: datetime) -> Attempt:
     _check_labelled(rows)
     earlier = [each for each in attempts.siblings(store, attempt) if each.id < attempt.id and each.outcome is not None]
     data = attempts.first_labels(store, attempt)
-    pool = _load_pool_scores(store, store.scores.get_config(attempt.config_id), terms.where)
+    pool = load_pool_scores(store, store.scores.get_config(attempt.config_id), terms.where)
     groups = [row.group for row in rows]
     # Two plans drawn in the same instant: the later draw has the later number.
     spent = ledger.ledger_of(store, attempt)
     drawn_so_far = ledger.next_attempt(store, attempt.plan.target, terms.where).earlier
-    labels = _collect_labels(store, data, earlier, pool).evidence(pool, data.flag_when)
+    labels = collect_labels(store, data, earlier, pool).evidence(pool, data.flag_when)
     result = certify(
         replace(attempt.plan, evidence=labels, level=min(attempt.plan.level, spent.level), attempt=drawn_so_far),
-        _score_values(rows),
-        _hallucinated_rows(rows),
+        score_values(rows),
+        hallucinated_rows(rows),
         groups=groups,
-        fresh=_count_testable(store, data, terms, [attempt, *earlier], pool),
+        fresh=count_testable(store, data, terms, [attempt, *earlier], pool),
         rng=np.random.default_rng(terms.seed),
     )
     drawn = attempts.fresh_sample(store, attempt)
@@ -218,8 +159,8 @@ def point_of(store: Store, attempt: Attempt) -> OperatingPoint:
     point = operating_points.choose_point(first, Policy("manual", outcome.cut), pool=pool)
     rows = attempts.fresh_rows(store, attempt)
     swept = sweep(
-        _hallucinated_rows(rows),
-        _score_values(rows),
+        hallucinated_rows(rows),
+        score_values(rows),
         groups=[row.group for row in rows],
         flag_when=attempt.plan.flag_when,
     )
@@ -247,62 +188,6 @@ def state_of(store: Store, attempt: Attempt) -> PointState:
     return judge_point(point, overturned=Counted(change.guarantee.labels, change.hallucinated) if change else None)
 
 
-@dataclass(frozen=True)
-class _Labels:
-    """Scored labels and their weights in the fit."""
-
-    scores: Floats
-    hallucinated: Bools
-    weights: Floats
-
-    def evidence(self, pool: Floats, flag_when: FlagWhen) -> Evidence:
-        rungs = build_ladder(pool, flag_when=flag_when)
-        return Evidence(
-            rungs, rungs.describe(self.scores), self.hallucinated.astype(np.float64), self.weights, flag_when
-        )
-
-
-def _collect_labels(store: Store, data: evidence.Evidence, spent: Sequence[Attempt], pool: Floats) -> _Labels:
-    """The first labels, weighted within octaves by their design, and the test labels of attempts that were spent: drawn
-    uniformly, they weigh 1, as the first do on average, so that weighting all of them once more changes nothing."""
-    rows = [row for attempt in spent for row in _first_of_groups(attempts.fresh_rows(store, attempt))]
-    first = attempts.without(data, [row for attempt in spent for row in attempts.fresh_rows(store, attempt)])
-    scored = ~np.isnan(first.scores)
-    weights = (first.design.weights if first.design else np.ones(len(first.rows)))[scored]
-    positions = build_ladder(pool, flag_when=data.flag_when).positions(first.scores[scored])
-    return _Labels(
-        np.concatenate([first.scores[scored], _score_values(rows)]),
-        np.concatenate([first.labels[scored], _hallucinated_rows(rows)]),
-        np.concatenate([local_weights(positions, weights), np.ones(len(rows))]),
-    )
-
-
-def _find_spent_attempts(store: Store, data: evidence.Evidence) -> list[Attempt]:
-    """The attempts on these labels that count, newest first: those whose traces were drawn."""
-    must_describe_traffic(data.caution)
-    family = attempts.family(store, data.config.name, data.config.id, attempts.first_names(data.sample))
-    spent = [attempt for attempt in family if attempt.fresh_sample_id is not None]
-    if spent and spent[0].outcome is None:
-        number = spent[0].plan.attempt
-        raise BadInput(f"attempt {number} on these labels is under way: label all of its traces and finish it first")
-    return spent
-
-
-def _load_pool_scores(store: Store, config: Config, where: TraceFilter) -> Floats:
-    """The window's scores, NaN for a trace that the detector could not score."""
-    values = store.scores.window(config.id, where)
-    return np.array([np.nan if value is None else value for value in values], dtype=np.float64)
-
-
-def _count_testable(store: Store, data: evidence.Evidence, terms: Terms, spent: Sequence[Attempt], pool: Floats) -> int:
-    """Scored traces of the window that were not among the labels of the plan: those that the loosest cut flags."""
-    if np.isnan(pool).all() or not terms.samples:
-        return 0  # where every label is a first one, no labelled trace is left, and what nobody labelled is a rest
-    loosest = np.nanmin(pool) if data.flag_when == "above" else np.nanmax(pool)
-    apart = attempts.planned_on(store, terms.samples, spent)
-    return samples.flagged_pool(store, Cut(data.config.id, float(loosest), apart), terms.where, fresh=False)
-
-
 def _check_enough(name: str, fixed: Plan, n: int, *, fewer: bool) -> None:
     few = least(fixed)
     if n >= fixed.labels or (fewer and n >= few):
@@ -328,15 +213,3 @@ def _check_labelled(rows: Sequence[Row]) -> None:
             f"{left} of the {len(rows)} test traces have no label yet: label all of them (say unsure where you cannot "
             "tell). A test that may be done early is done when it looks good, and then proves nothing"
         )
-
-
-def _first_of_groups(rows: Sequence[Row]) -> list[Row]:
-    return [rows[place] for place in first_of_each([row.group for row in rows], len(rows))]
-
-
-def _score_values(rows: Sequence[Row]) -> Floats:
-    return np.array([np.nan if row.value is None else row.value for row in rows], dtype=np.float64)
-
-
-def _hallucinated_rows(rows: Sequence[Row]) -> Bools:
-    return np.array([row.gold == "hallucinated" for row in rows], dtype=bool)

@@ -21,7 +21,7 @@ from calibrate.stats.certification.certificates import NotCertifiable, Shortfall
 from calibrate.stats.certification.ladder import build_ladder, local_weights
 from calibrate.stats.choosing import policy
 from calibrate.types import Guarantee, Label
-from calibrate.workflow.certification import attempts, certify
+from calibrate.workflow.certification import attempts, certify, planning
 from calibrate.workflow.evidence import evidence, loading
 from calibrate.workflow.releasing.candidate import build_candidate
 from calibrate.workflow.sampling import sample
@@ -59,7 +59,7 @@ def lite(sqlite_url: str) -> Iterator[Store]:
 
 
 def planned(store: Store, data: evidence.Evidence, **given: Any) -> attempts.Attempt:
-    found = certify.plan(store, data, **{"seed": 5, "by": "ann", "now": NOW, **given})
+    found = planning.plan(store, data, **{"seed": 5, "by": "ann", "now": NOW, **given})
     assert isinstance(found, attempts.Attempt)
     return found
 
@@ -380,7 +380,7 @@ def test_fewer_than_can_ever_pass_are_not_drawn(world: Traffic) -> None:
 
 def test_a_detector_that_knows_nothing_gets_no_plan_worth_labelling_for(lite: Store) -> None:
     world = traffic(lite, good=False)
-    found = certify.plan(lite, world.first(), target=0.9, seed=5, by="ann", now=NOW)
+    found = planning.plan(lite, world.first(), target=0.9, seed=5, by="ann", now=NOW)
     if isinstance(found, NotCertifiable):
         assert attempts.latest_status(lite, ABOVE) is None
         assert found.why.reason == ShortfallReason.OUT_OF_REACH
@@ -393,7 +393,7 @@ def test_where_every_label_made_the_plan_new_traffic_is_the_remedy(world: Traffi
     truths = [Label(key, "ann", "hallucinated" if bad else "clean") for key, bad in world.truth.items()]
     store.labels.add_many(truths, now=NOW)
     data = replace(loading.load_evidence(store, ABOVE, sample=_name(store)), sample=None)
-    result = certify.plan(store, data, seed=5, by="ann", now=NOW)
+    result = planning.plan(store, data, seed=5, by="ann", now=NOW)
     assert isinstance(result, NotCertifiable)
     assert (result.why.reason, result.why.fresh, result.needed) == (ShortfallReason.NO_TRAFFIC, 0, None)
     assert "import and score new traffic" in certification.no_plan(result)

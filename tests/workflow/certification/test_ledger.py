@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from calibrate.errors import BadInput
 from calibrate.types import TraceFilter
-from calibrate.workflow.certification import attempts, certify, ledger
+from calibrate.workflow.certification import attempts, certify, ledger, planning
 from calibrate.workflow.certification.ledger import Entry, Ledger, open_ledger, shares_traffic
 from calibrate.workflow.evidence import loading
 from db import Store, open_store
@@ -100,7 +100,7 @@ def world(sqlite_url: str) -> Iterator[Traffic]:
 
 def planned(store: Store, *names: str, seed: int = 5, target: float = 0.7) -> attempts.Attempt:
     data = loading.load_evidence(store, ABOVE, sample=names)
-    found = certify.plan(store, data, target=target, budget=60, seed=seed, by="ann", now=NOW)
+    found = planning.plan(store, data, target=target, budget=60, seed=seed, by="ann", now=NOW)
     assert isinstance(found, attempts.Attempt)
     return found
 

@@ -23,7 +23,10 @@ class LabelsAtHand:
 
 def labels_at_hand(store: Store, sample: Sample | None) -> LabelsAtHand:
     """Count the labels, and estimate the share hallucinated; without a sample, of what no name stands for (basis)."""
-    sample = sample or choose_basis(store, None).sample
-    describes = sample is not None and all(map(speaks_for_all, sample.parts or (sample,)))
+    if sample is None:
+        basis = choose_basis(store, None)
+        sample, describes = basis.sample, basis.caution is None
+    else:
+        describes = all(map(speaks_for_all, sample.parts or (sample,)))
     prevalence = estimate_prevalence(store, sample) if describes else Prevalence(Interval(None))
     return LabelsAtHand(label_counts(store, sample), prevalence)

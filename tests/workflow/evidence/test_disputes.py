@@ -126,3 +126,8 @@ def test_labels_that_describe_no_traffic_give_no_share_of_it(store: Store) -> No
     at_hand = labels_at_hand(store, None)
     assert at_hand.prevalence.share.value is None
     assert sentences.facts(at_hand) == "5 of 10 labelled"
+
+
+def test_labels_of_every_trace_describe_the_traffic(store: Store) -> None:
+    fill(store, [True] * 5 + [False] * 5, [0.5] * 10)
+    assert sentences.facts(labels_at_hand(store, None)).startswith("10 of 10 labelled · about 50% (")

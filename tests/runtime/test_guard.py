@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from calibrate.detectors.token_overlap import TokenOverlap
 from calibrate.detectors.word_overlap import WordOverlap
 from calibrate.errors import BadInput
 from calibrate.runtime import Alerts, Guard, OnMissing, decide
@@ -20,7 +21,7 @@ from tests.runtime.serving import serving
 from tests.thresholds.make import entry, release
 
 FILE = release({
-    "token_overlap": entry(0.5, tier="page", params={}),
+    "token_overlap": entry(0.5, tier="page", params={}, version=TokenOverlap.version),
     "word_overlap": entry(0.5, params={}),
     "gone": entry(0.5),
 })  # fmt: skip
@@ -87,7 +88,7 @@ def test_a_refusal_and_what_sampling_leaves_out_are_not_unscored() -> None:
     assert (low.verdict, low.unscored, low.missing) == ("ACCEPT", False, ("word_overlap",))
     assert low.reasons[0].startswith("nothing was to be scored: runs on")
     assert (high.verdict, high.unscored) == ("REJECT", True)
-    both = Guard(release({"token_overlap": entry(0.5, params={}), "word_overlap": sampled})).check(NOWHERE)
+    both = Guard(release({"token_overlap": FILE.detectors["token_overlap"], "word_overlap": sampled})).check(NOWHERE)
     assert both.unscored  # one was to run, and could not
     chosen = Guard(release({"gone": entry(0.5), "word_overlap": sampled}), detectors=["word_overlap"])
     assert not chosen.check(NOWHERE).unscored

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 from packaging.requirements import Requirement
 
+from calibrate.detectors.token_overlap import TokenOverlap
 from calibrate.thresholds import write
 from tests.thresholds.make import entry, release
 
@@ -73,7 +74,7 @@ def run(site: Path, code: str, *arguments: str) -> dict[str, object]:
 
 
 def test_a_program_with_the_wheel_alone_decides_and_guards(installed: Path, tmp_path: Path) -> None:
-    write(release({"token_overlap": entry(0.5, params={})}), tmp_path / "thresholds.json")
+    write(release({"token_overlap": entry(0.5, params={}, version=TokenOverlap.version)}), tmp_path / "thresholds.json")
     found = run(
         installed,
         "from calibrate.runtime import Guard, decide, load\n"
@@ -97,7 +98,12 @@ def test_a_program_with_the_wheel_alone_decides_and_guards(installed: Path, tmp_
 
 
 def test_a_detector_whose_package_is_not_there_says_what_to_install(installed: Path, tmp_path: Path) -> None:
-    write(release({"rouge_l": entry(0.5, params={}), "token_overlap": entry(0.5, params={})}), tmp_path / "t.json")
+    write(
+        release(
+            {"rouge_l": entry(0.5, params={}), "token_overlap": entry(0.5, params={}, version=TokenOverlap.version)}
+        ),
+        tmp_path / "t.json",
+    )
     found = run(
         installed,
         "import logging\n"
@@ -144,7 +150,7 @@ def touchstone(bin: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 
 @pytest.mark.network
 def test_the_console_script_verifies_and_decides_without_the_workbench(empty: Path, tmp_path: Path) -> None:
-    entries = {"token_overlap": entry(0.5, params={}), "rouge_l": entry(0.3, params={})}
+    entries = {"token_overlap": entry(0.5, params={}, version=TokenOverlap.version), "rouge_l": entry(0.3, params={})}
     file = str(tmp_path / "thresholds.json")
     write(release(entries), file)
     verified = touchstone(empty, "verify", file, "--json")

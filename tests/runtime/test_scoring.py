@@ -15,6 +15,7 @@ import pytest
 from calibrate import registry, workspace
 from calibrate.detectors.base import scored
 from calibrate.detectors.entropy_z import EntropyZ
+from calibrate.detectors.token_overlap import TokenOverlap
 from calibrate.errors import BadInput
 from calibrate.runtime import Scored, Scorer, decide, load
 from calibrate.runtime.scoring import is_sampled, revision_of
@@ -169,7 +170,7 @@ def test_one_that_is_not_here_or_has_no_model(
     others: Callable[..., type[Fake]], said: Callable[[], list[str]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fake = others("fake", why_not="the model is missing; install it with `pip install it`")
-    scorer = Scorer(asks(fake=ours(), gone=ours(), token_overlap=entry(0.5, params={})))
+    scorer = Scorer(asks(fake=ours(), gone=ours(), token_overlap=entry(0.5, params={}, version=TokenOverlap.version)))
     (one,) = scorer.score([trace()])
     assert {name: score.status for name, score in one.scores.items()} == {
         "fake": "abstained",
@@ -189,7 +190,7 @@ def test_a_detector_that_raises_fails_for_its_trace_alone(
     others: Callable[..., type[Fake]], said: Callable[[], list[str]]
 ) -> None:
     others("fake")
-    found = Scorer(asks(fake=ours(), token_overlap=entry(0.5, params={}))).score(
+    found = Scorer(asks(fake=ours(), token_overlap=entry(0.5, params={}, version=TokenOverlap.version))).score(
         [trace("a"), trace("b", "boom " + WORDS), trace("c"), trace("d", "boom")]
     )
     assert [one.scores["fake"].status for one in found] == ["scored", "failed", "scored", "failed"]
@@ -225,7 +226,9 @@ def raising(*_: object) -> Iterator[Score]:
 @pytest.mark.parametrize("where", ["revision", "unavailable", "score"])
 def test_whatever_a_detector_raises_others_go_on(others: Callable[..., type[Fake]], where: str) -> None:
     others("fake", **{where: raising})
-    (one,) = Scorer(asks(fake=ours(), token_overlap=entry(0.5, params={}))).score([trace()])
+    (one,) = Scorer(asks(fake=ours(), token_overlap=entry(0.5, params={}, version=TokenOverlap.version))).score(
+        [trace()]
+    )
     assert (one.scores["fake"].value, one.scores["fake"].status) == (None, "failed")
     assert "SyntaxError" in str(one.scores["fake"].reason)
     assert one.scores["token_overlap"].value is not None

@@ -40,6 +40,10 @@ ABOUT_STRENGTH = """
 - *Bounded*: a lower bound on these labels meets it. Approximate.
 - *Certified*: an exact test, on labels drawn for it, meets it.
 """
+ABOUT_LOOKS = (
+    "The 5% of a bound is that of one detector looked at once. Say among how many detectors and looks at growing "
+    "labels you choose, and they share it."
+)
 
 
 def choose_policy(store: Store, data: evidence.Evidence, setting: tune_setting.Setting) -> None:
@@ -82,6 +86,12 @@ def choose_policy(store: Store, data: evidence.Evidence, setting: tune_setting.S
                 on_change=_set_policy,
                 args=(store, data),
             )
+        if setting.strength_in_force == "bounded":
+            state["tune_looks"] = setting.looks
+            st.number_input(
+                "Looks", 1, 1000, value=None, key="tune_looks", step=1, width=130, on_change=_set_policy,
+                args=(store, data), help=ABOUT_LOOKS,
+            )  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -184,6 +194,7 @@ def _set_policy(store: Store, data: evidence.Evidence) -> None:
         if state.get(number.key) is not None
     }
     setting = changed(setting, kind, state.get("tune_strength") or setting.strength, numbers)
+    setting = replace(setting, looks=state.get("tune_looks") or setting.looks)
     state["tune_setting"] = tune_setting.moved(store, data, setting)
 
 

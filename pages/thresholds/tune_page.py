@@ -44,11 +44,19 @@ def explore(store: Store, data: evidence.Evidence, per_day: float | None, drawn:
             st.caption(plain(steadiness))
             if doubts:
                 st.warning(plain(" ".join(doubts), 400), icon=":material/trending_flat:")
-        for note in wording.scope(operating_points.bounded_scope(store, data, point)):
-            st.caption(plain(note, 400))
+        show_scope(operating_points.bounded_scope(store, data, point, looks=setting.looks))
         if setting.strength_in_force == "certified" or certify_panel.under_way(store, data):
             certify_panel.show(store, data, target=setting.rule.value if setting.rule.kind == "precision" else None)
         tune_figures.show_nearby(store, data, point)
+
+
+def show_scope(scope: operating_points.BoundedScope | None) -> None:
+    """What a bounded precision holds for; loudly where that is not all that will be flagged."""
+    *window, looks = wording.scope(scope) or [""]
+    for note in window:
+        st.warning(plain(note, 500), icon=":material/crop_free:")
+    if looks:
+        st.caption(plain(looks, 500))
 
 
 def bounds() -> bool:

@@ -43,7 +43,8 @@ class Setting:
 
     `where` is the configuration and sample it was set for. `rule` is the last policy but `manual`: it keeps its numbers
     while the threshold is moved by hand. `typed`: the threshold was typed or taken by a button, not dragged. Only such
-    a one goes into the address, as every change of that is one more press of the browser's Back.
+    a one goes into the address, as every change of that is one more press of the browser's Back. `looks`: how many
+    detectors and looks share a bound's error.
     """
 
     where: tuple[int, SampleNames]
@@ -52,6 +53,7 @@ class Setting:
     by_hand: bool
     threshold: float
     typed: bool = False
+    looks: int = 1
 
     @property
     def policy(self) -> Policy:
@@ -145,12 +147,13 @@ def point_of(store: Store, data: evidence.Evidence, setting: Setting) -> Operati
     if setting.by_hand:
         return operating_points.choose_point(data, setting.policy, pool=counted_traffic(store, data))
     strength: Strength = "bounded" if setting.strength_in_force == "bounded" else "measured"
-    return once(data, ("point", setting.policy, strength), lambda: _chosen(store, data, setting.policy, strength))
+    looks = setting.looks
+    return once(data, ("point", setting.policy, strength, looks), lambda: _chosen(store, data, setting, strength))
 
 
-def _chosen(store: Store, data: evidence.Evidence, policy: Policy, strength: Strength) -> OperatingPoint:
-    pool = (traffic if policy.kind == "alerts" else counted_traffic)(store, data)
-    return operating_points.choose_point(data, policy, strength=strength, pool=pool)
+def _chosen(store: Store, data: evidence.Evidence, setting: Setting, strength: Strength) -> OperatingPoint:
+    pool = (traffic if setting.policy.kind == "alerts" else counted_traffic)(store, data)
+    return operating_points.choose_point(data, setting.policy, strength=strength, pool=pool, looks=setting.looks)
 
 
 def once(data: evidence.Evidence, key: Hashable, make: Callable[[], T]) -> T:

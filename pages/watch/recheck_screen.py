@@ -144,7 +144,7 @@ def screen(store: Store, recheck: Recheck) -> None:
 
 
 def _status(state: step.State) -> str:
-    """ "9 labels, about 4 more · 30 flagged traces drawn and not labelled, 12 more to draw"."""
+    """ "9 labels, about 4 more · 30 flagged traces of 8 to 14 Nov 2026 drawn and not labelled, 12 more to draw"."""
     ahead = f", about {count(state.standing.more)} more" if state.standing.more else ""
-    left = f"{count(state.left, 'flagged trace')} drawn and not labelled"
+    left = f"{count(state.left, 'flagged trace')} of {sentences.period(state.plan)} drawn and not labelled"
     return f"**{count(state.counted, 'label')}{ahead}** · {left}, {count(state.pool - state.sample.size)} more to draw"

@@ -175,8 +175,8 @@ def scope(of: BoundedScope | None) -> list[str]:
         best = f"; {count(of.detectors)} have scores here, and the best of several is" if of.detectors > 1 else ", and"
         often = "wrong more often" if of.detectors > 1 else "looking again after more labels makes it wrong more often"
         sentences.append(
-            f"Its error of at most 5% is that of one detector looked at once{best} {often}: `choose --looks N` shares "
-            "it among N detectors and looks."
+            f"Its error of at most 5% is that of one detector looked at once{best} {often}. Say among how "
+            "many detectors and looks you choose (--looks N, or Looks on Tune), and they share it."
         )
     return sentences
 

@@ -94,7 +94,7 @@ def test_what_a_bound_holds_for_is_said() -> None:
     window, looks = figures.scope(BoundedScope(WindowShare(120.0, 73), 8, 1))
     assert "of about 120 traces that it flags there 73 (61%) are labelled" in window
     assert "the about 47 others alone" in window
-    assert "8 have scores here, and the best of several is wrong more often: `choose --looks N`" in looks
+    assert "8 have scores here, and the best of several is wrong more often." in looks
     assert figures.scope(BoundedScope(WindowShare(400.0, 73), 1, 1))[0].startswith(
         "Its error of at most 5% is that of one"
     )

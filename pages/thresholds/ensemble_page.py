@@ -30,7 +30,8 @@ with shell.page_frame(
         detector: evidence_choice.evidence_of(store, configs[-1], name).sweep
         for detector, configs in evidence_choice.best_first(store, runs, name).items()
     }
-    choice = ensemble_report.choose(store, [detector for detector, sweep in sweeps.items() if sweep.scored])
+    prevalence = next((sweep.prevalence for sweep in sweeps.values() if sweep.prevalence is not None), None)
+    choice = ensemble_report.choose(store, [detector for detector, sweep in sweeps.items() if sweep.scored], prevalence)
     try:
         report = ensemble_report.build_report(store, choice, name)
     except BadInput as error:

@@ -55,7 +55,7 @@ class Choice:
     saved_thresholds: bool
 
 
-def choose(store: Store, offered: Sequence[str]) -> Choice:
+def choose(store: Store, offered: Sequence[str], prevalence: float | None = None) -> Choice:
     names = st.multiselect(
         "Detectors",
         offered,
@@ -71,9 +71,10 @@ def choose(store: Store, offered: Sequence[str]) -> Choice:
             "Kind", list(KIND_WORDS), default="logistic", required=True,
             format_func=KIND_WORDS.__getitem__, key="ensemble_kind", help=ABOUT,
         )  # fmt: skip
+        usual = round(100 * step.usual_budget(prevalence), 1)
         budget = st.number_input(
-            "Budget, % of traffic", 0.1, 50.0, 5.0, 1.0, format="%.1f", key="ensemble_budget", width=170,
-            help="The share of traffic that may be flagged",
+            "Budget, % of traffic", 0.1, 50.0, usual, 1.0, format="%.1f", key="ensemble_budget", width=170,
+            help="The share of traffic that may be flagged; to begin with half of what is hallucinated, or 5%",
         )  # fmt: skip
         k, part, last, saved = 2, PASS, "", False
         if kind == "k_of_n":

@@ -173,10 +173,30 @@ def test_the_traces_on_either_side_are_read_in_place(own: App, page: Any) -> Non
 def test_a_policy_that_nothing_meets_is_never_passed_over(own: App, page: Any) -> None:
     tuning(page, own, ABOVE)
     page.get_by_text("No threshold reaches a precision of 70%").wait_for()
-    assert page.get_by_role("button", name="Save as operating point").is_disabled()
+    page.get_by_text("Do not release this").wait_for()
+    assert page.get_by_role("button", name="Save as operating point").count() == 0
     page.get_by_role("button", name="Take the nearest by hand").click()
     page.get_by_text("Set by hand").wait_for()
     until(page, page.get_by_role("button", name="Save as operating point").is_enabled)
+
+
+def test_what_is_known_to_be_wrong_is_saved_only_for_a_reason(own: App, page: Any) -> None:
+    """Three flagged labels, all of them hallucinated: an interval from 30 to 100%."""
+    scores = sorted(float(score) for score in loading.load_evidence(own.store, DETECTOR).scores if score == score)
+    page.goto(f"{own.url}/tune?detector={DETECTOR}&sample=All labelled traces&threshold={scores[2]!r}")
+    page.get_by_text("Do not release this").wait_for()
+    settled(page)
+    assert page.get_by_role("button", name="Save as operating point").count() == 0
+    page.get_by_role("button", name="Save anyway").click()
+    page.get_by_text("say in the field beside the button why").wait_for()
+    assert DETECTOR not in own.store.points.latest()
+    page.get_by_label("Reason to save it all the same").fill("a pilot of one week")
+    page.get_by_role("button", name="Save anyway").click()
+    page.get_by_text(f"Saved: {DETECTOR} flags at").wait_for()
+    saved = own.store.points.latest()[DETECTOR]
+    assert (saved.data.reason, saved.data.state and saved.data.state.why) == ("a pilot of one week", "few flagged")
+    page.get_by_role("link", name="Release it").click()
+    page.get_by_text("a pilot of one week").wait_for()
 
 
 def test_one_class_says_what_is_missing_and_where_to_get_it(own: App, page: Any) -> None:

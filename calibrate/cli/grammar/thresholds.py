@@ -91,7 +91,12 @@ def _add_ensemble(verbs: Verbs) -> None:
     verb.add_argument(
         "--thresholds", default="equal", choices=("equal", "saved"), help="k_of_n: each detector's threshold"
     )
-    verb.add_argument("--budget", type=float, default=0.05, metavar="SHARE", help="of traffic to flag (default 0.05)")
+    verb.add_argument(
+        "--budget",
+        type=float,
+        metavar="SHARE",
+        help="of traffic to flag (default 0.05, or half of what is hallucinated where that is more)",
+    )
     verb.add_argument("--sample", action=Once, metavar="NAME", help="default: every labelled trace")
     verb.add_argument("--save", metavar="NAME", help="save it under this name")
     verb.add_argument("--reason", default="", metavar="TEXT", help="why one that is known to be bad shall be saved")

@@ -134,7 +134,7 @@ def _unproven(state: PointState) -> str:
         return f"{_chosen_so(state)}: {_flagged(state)}{_reach(state)}."
     if state.target is not None:
         return f"Its labels put it at {_figure(state)}, and do not prove its target{_of(state)}."
-    return f"It is not shown to serve better than chance: {_flagged(state)}{_reach(state)}."
+    return f"It promises no precision, and none is proven: {_flagged(state)}{_reach(state)}."
 
 
 _SENTENCES = {

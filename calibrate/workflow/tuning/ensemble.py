@@ -133,7 +133,7 @@ def build(
     names: Sequence[str] = (),
     *,
     sample: str | None = None,
-    budget: float = BUDGET,
+    budget: float | None = BUDGET,
     target: float = TARGET,
     saved_thresholds: bool = False,
     seed: int = 0,
@@ -142,9 +142,10 @@ def build(
 
     `names`: its detectors; none for those that rank best, picked anew in every training fold. `saved_thresholds`: a
     k_of_n flags at the detectors' saved operating points (of all that have one, when none is named), all else is then
-    compared at the share of traffic that this flags. Raises BadInput where it cannot be made.
+    compared at the share of traffic that this flags. `budget`: the share of traffic to flag, None for `usual_budget` of
+    these labels. Raises BadInput where it cannot be made.
     """
-    if not 0 < budget < 1:
+    if budget is not None and not 0 < budget < 1:
         raise BadInput(f"a budget of {budget:g}: give the share of traffic to flag, like 0.05 for 5%")
     at_saved_points = saved_thresholds and recipe.kind == "k_of_n"
     if not names and at_saved_points:
@@ -156,6 +157,7 @@ def build(
         picking = members.Picking(DEFAULT, tuple(always))
         gathered = gather(store, members.pick_members(candidates.training, picking), sample=sample)
     training = gathered.training
+    budget = usual_budget(_share_hallucinated(training)) if budget is None else budget
     if at_saved_points:
         recipe = replace(recipe, thresholds=_load_saved_thresholds(store, gathered))
     priced = prices(store, candidates.data.configs)
@@ -200,6 +202,16 @@ def _rank(judging: Judging, mine: Judged) -> Interval:
     if not enough_to_rank(int(labels.sum()), int((~labels).sum())):
         return Interval(None)
     return auroc_within_folds(judging.training, mine, judging.drawn)
+
+
+def usual_budget(prevalence: float | None) -> float:
+    """The share of traffic to flag where nobody says: BUDGET, or half of what is hallucinated, in whole percent, where
+    that is more. A budget far below the prevalence finds next to nothing, whatever is combined."""
+    return max(BUDGET, min(0.5, round((prevalence or 0.0) / 2, 2)))
+
+
+def _share_hallucinated(training: TrainingData) -> float:
+    return float(np.average(training.labels, weights=training.weights))
 
 
 def _names_with_points(store: Store) -> list[str]:

@@ -65,8 +65,9 @@ def judge_point(
     `chance` is `chance_of` the point. `disputed` labels are flagged and in no figure. `fell` are the labels of a
     recheck that found this threshold below its target, `overturned` those of its certificate as they stand now.
 
-    A policy without a target (by hand, F-beta, cost, flags a day, elbow) holds where the threshold is shown to flag
-    hallucinated traces more often than clean ones, and is known bad where the labels show it does not.
+    A policy without a target (F-beta, cost, flags a day, elbow) holds where the threshold is shown to flag hallucinated
+    traces more often than clean ones, and is known bad where the labels show it does not. A threshold set by hand
+    promises nothing that could hold.
     """
     policy = parse(point.policy)
     flagged = Counted(point.true_positives + point.false_positives, point.true_positives)
@@ -162,6 +163,8 @@ def _is_shown(point: OperatingPoint, policy: Policy, chance: float | None) -> bo
     if policy.kind == "precision":
         return point.guarantee is not None or (chance is not None and chance <= SURE)
     if policy.kind == "recall" and (point.recall.low is None or point.recall.low < policy.number):
+        return False
+    if policy.kind == "manual":
         return False
     recall, fpr = point.recall.low, point.fpr.high
     return recall is not None and fpr is not None and recall > fpr

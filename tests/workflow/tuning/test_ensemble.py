@@ -227,3 +227,8 @@ def test_the_command_line_says_the_same_and_saves(
     assert "out of fold" in capsys.readouterr().out
     assert main(["ensemble", "k_of_n", A, *at]) == 2
     assert main(["ensemble", "k_of_n", A, B, "--save", "", *at]) == 2
+
+
+@pytest.mark.parametrize(("prevalence", "budget"), [(None, 0.05), (0.02, 0.05), (0.1, 0.05), (0.38, 0.19), (1.0, 0.5)])
+def test_the_usual_budget_is_no_small_part_of_what_is_hallucinated(prevalence: float | None, budget: float) -> None:
+    assert step.usual_budget(prevalence) == budget

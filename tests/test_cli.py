@@ -58,7 +58,7 @@ def test_the_whole_loop(capsys: pytest.CaptureFixture[str], store_url: str, tmp_
     code, imported = call(capsys, "import", traces, "--labels-as", "gold", *at)
     assert (code, imported["imported"], imported["labels"], imported["errors"]) == (0, 60, 60, [])
     assert call(capsys, "import", traces, "--labels-as", "gold", *at)[1] == {
-        "imported": 0, "duplicates": 60, "rejected": 0, "labels": 0, "errors": [],
+        "imported": 0, "duplicates": 60, "rejected": 0, "labels": 0, "labels_left_out": 0, "samples": [], "errors": [],
         "repaired": 0, "left_out": {}, "cut": False,
     }  # fmt: skip
     assert len(call(capsys, "traces", "--limit", "7", *at)[1]["traces"]) == 7
@@ -143,7 +143,8 @@ def test_labels_go_out_and_come_back(capsys: pytest.CaptureFixture[str], sqlite_
         file = str(tmp_path / name)
         assert call(capsys, "labels", "export", file, *at)[1]["labels"] == 8
         assert call(capsys, "labels", "import", file, *at) == (
-            0, {"labels": 0, "unchanged": 8, "replaced": 0, "rejected": 0, "errors": [], "cut": False},
+            0,
+            {"labels": 0, "unchanged": 8, "replaced": 0, "rejected": 0, "errors": [], "cut": False, "sample": None},
         )  # fmt: skip
     (tmp_path / "other.csv").write_text("trace_id,verdict\nt1,hallucinated\nnowhere,clean\nt2,perhaps\n")
     code, report = call(capsys, "labels", "import", str(tmp_path / "other.csv"), "--labels-as", "bob", *at)

@@ -9,12 +9,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from calibrate.cli import Answer
-from calibrate.cli.common import TRUNCATED, open_store, parse_pairs
+from calibrate.cli.common import TRUNCATED, now, open_store, parse_pairs
 from calibrate.cli.progress import progress
 from calibrate.errors import BadInput
-from calibrate.ingest import ImportReport, import_file
+from calibrate.ingest import ImportReport
 from calibrate.ingest.record import RECORD_FIELDS
 from calibrate.report.numbers import count
+from calibrate.report.sentences.imports import UNSTATED, stated
+from calibrate.types import Sample
+from calibrate.workflow.traces.import_labelled import import_traces
 
 MOST_ERRORS = 20  # on a terminal; --json lists the first thousand
 
@@ -34,6 +37,8 @@ class ImportDocument:
     duplicates: int
     rejected: int
     labels: int
+    labels_left_out: int
+    samples: Sequence[str]
     repaired: int
     cut: bool
     left_out: Mapping[str, int]
@@ -47,7 +52,11 @@ def run(args: Namespace) -> Answer:
             fields = ", ".join(sorted(RECORD_FIELDS))
             raise BadInput(f"--column {name}=…: a trace has no field {name!r}; it has {fields}")
     store = open_store(args, create=True)
+    if args.no_labels and (args.labels_as or args.design):
+        option = "--labels-as" if args.labels_as else "--design"
+        raise BadInput(f"{option} is about the file's labels, and --no-labels leaves them out: give one of the two")
     reports: dict[str, ImportReport] = {}
+    samples: dict[str, Sample] = {}
     for path in args.files:
         with progress(args, Path(path).name) as advance:
 
@@ -55,22 +64,26 @@ def run(args: Namespace) -> Answer:
                 done = report.imported + report.duplicates + report.rejected
                 advance(done, done / (report.share or 1.0))
 
-            reports[path] = import_file(
-                store.traces,
+            reports[path], sample = import_traces(
+                store,
                 path,
                 format=args.format,
                 columns=columns or None,
                 labels_as=args.labels_as,
+                keep_labels=not args.no_labels,
+                design=args.design,
                 strict=args.strict,
                 on_progress=on_progress,
+                now=now(),
             )
-    document = add_up(reports)
+            samples |= {path: sample} if sample else {}
+    document = add_up(reports, [sample.name for sample in samples.values()])
     nothing = document.rejected > 0 and document.imported + document.duplicates == 0
-    lines = [line for path in reports for line in _lines(path, reports[path], labels_as=args.labels_as)]
+    lines = [line for path in reports for line in _lines(path, reports[path], samples.get(path))]
     return Answer(document, "\n".join(lines), exit_code=2 if nothing or document.cut else 0)
 
 
-def add_up(reports: Mapping[str, ImportReport]) -> ImportDocument:
+def add_up(reports: Mapping[str, ImportReport], samples: Sequence[str] = ()) -> ImportDocument:
     """Add up what became of each file."""
     left_out: Counter[str] = Counter()
     for report in reports.values():
@@ -80,6 +93,8 @@ def add_up(reports: Mapping[str, ImportReport]) -> ImportDocument:
         duplicates=sum(report.duplicates for report in reports.values()),
         rejected=sum(report.rejected for report in reports.values()),
         labels=sum(report.labels for report in reports.values()),
+        labels_left_out=sum(report.labels_left_out for report in reports.values()),
+        samples=samples,
         repaired=sum(report.repaired for report in reports.values()),
         cut=any(report.cut for report in reports.values()),
         left_out=left_out,
@@ -89,10 +104,11 @@ def add_up(reports: Mapping[str, ImportReport]) -> ImportDocument:
     )
 
 
-def _lines(path: str, report: ImportReport, *, labels_as: str | None) -> Iterable[str]:
+def _lines(path: str, report: ImportReport, sample: Sample | None) -> Iterable[str]:
     yield (
         f"{path}: {count(report.imported)} imported, {count(report.duplicates)} in the store already, "
-        f"{count(report.rejected)} rejected, {count(report.labels, 'label')}"
+        f"{count(report.rejected)} rejected, {count(report.labels, 'label')} kept, "
+        f"{count(report.labels_left_out)} left out"
     )
     for error in report.errors[:MOST_ERRORS]:
         yield f"  line {error.line}: {error.reason}"
@@ -105,5 +121,7 @@ def _lines(path: str, report: ImportReport, *, labels_as: str | None) -> Iterabl
         yield f"  {count(report.repaired, 'character')} that no database can hold became U+FFFD"
     for name, records in report.left_out.items():
         yield f"  field {name!r} was not imported ({count(records, 'record')})"
-    if labels_as is None and report.imported:
-        yield "  labels in the file, if any, were left out: --labels-as NAME imports them"
+    if sample:
+        yield f"  {stated(sample)}"
+    elif report.labels:
+        yield f"  {UNSTATED}"

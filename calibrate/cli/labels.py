@@ -5,6 +5,7 @@ from __future__ import annotations
 from argparse import Namespace
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 from calibrate.cli import Answer
 from calibrate.cli.common import TRUNCATED, now, open_store, output_path
@@ -12,8 +13,11 @@ from calibrate.errors import BadInput
 from calibrate.ingest.base import Rejected
 from calibrate.ingest.labels import read_labels, write_labels
 from calibrate.report.numbers import count
+from calibrate.report.sentences.imports import UNSTATED, stated
 from calibrate.types import Label
 from calibrate.workflow.detection.detect import no_sample
+from calibrate.workflow.traces.import_labelled import labeller_of, sample_name_of
+from calibrate.workflow.traces.stated_samples import keep_stated
 
 MOST_ERRORS = 20  # on a terminal; --json lists all
 
@@ -26,7 +30,8 @@ class RejectedLabel:
 
 @dataclass(frozen=True, slots=True)
 class ImportedLabels:
-    """What became of the labels of a file. `replaced` counts verdicts that a later line of the file replaced."""
+    """What became of the labels of a file. `replaced` counts verdicts that a later line of the file replaced; `sample`
+    is what they were kept as, where it was stated how their traces were chosen."""
 
     labels: int
     unchanged: int
@@ -34,6 +39,7 @@ class ImportedLabels:
     rejected: int
     errors: Sequence[RejectedLabel]
     cut: bool
+    sample: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +58,7 @@ def _import(args: Namespace) -> Answer:
         raise BadInput(f"{option} is for export: a label is imported for its trace, whatever samples the trace is in")
     store = open_store(args)
     labels: list[Label] = []
+    labeller = args.labels_as or labeller_of(Path(args.file).name)
     errors: list[RejectedLabel] = []
     cut = False
     for row in read_labels(args.file):
@@ -59,13 +66,14 @@ def _import(args: Namespace) -> Answer:
             cut |= row.last
             errors.append(RejectedLabel(row.line, row.reason))
             continue
-        line, label = row
-        if label.labeller or args.labels_as:
-            labels.append(label if label.labeller else replace(label, labeller=args.labels_as))
-        else:
-            errors.append(RejectedLabel(line, "no labeller: name one in the file, or with --labels-as NAME"))
+        _, label = row
+        labels.append(label if label.labeller else replace(label, labeller=labeller))
     added, missing = store.labels.add_many(labels, now=now())
     errors += [RejectedLabel(None, f"no trace {trace_id!r} in the store") for trace_id in missing]
+    sample = None
+    if args.design and len(labels) > len(missing):
+        ids = {label.trace_id for label in labels}
+        sample = keep_stated(store, sample_name_of(args.file), ids, design=args.design, now=now())
     document = ImportedLabels(
         labels=added,
         unchanged=len(labels) - len(missing) - added,
@@ -73,9 +81,13 @@ def _import(args: Namespace) -> Answer:
         rejected=len(errors),
         errors=errors,
         cut=cut,
+        sample=sample.name if sample else None,
     )
     nothing = bool(errors) and len(labels) == len(missing)
-    return Answer(document, "\n".join(_lines(document)), exit_code=2 if nothing or cut else 0)
+    first, *rest = _lines(document)
+    chosen = [] if nothing else [f"  {stated(sample) if sample else UNSTATED}"]
+    lines = [first, *chosen, *rest]
+    return Answer(document, "\n".join(lines), exit_code=2 if nothing or cut else 0)
 
 
 def _lines(document: ImportedLabels) -> Iterable[str]:
@@ -105,6 +117,8 @@ def _count_replaced(labels: Iterable[Label]) -> int:
 
 
 def _export(args: Namespace) -> Answer:
+    if args.design:
+        raise BadInput("--design is for import: it says how the traces of a file of labels were chosen")
     if args.labels_as:
         raise BadInput("--labels-as is for import: an export holds every label under its own labeller's name")
     output_path(args.file, replace=args.force)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sqlite3
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -28,8 +28,9 @@ class ImportReport:
 
     `errors` holds the first thousand rejections; `rejected` counts them all. `repaired` counts characters that no
     database can store and that became U+FFFD; `left_out` counts, per field name, the records in which that field was
-    not imported. `share` is the part of the file that was read, 0 to 1. `stopped`: `should_stop` ended the import;
-    `cut`: the file is damaged and could not be read to its end.
+    not imported. `labels` counts the labels that are new in the store, `labels_left_out` those that were not taken, as
+    nobody wanted them or their trace was rejected. `share` is the part of the file that was read, 0 to 1. `stopped`:
+    `should_stop` ended the import; `cut`: the file is damaged and could not be read to its end.
     """
 
     imported: int = 0
@@ -42,6 +43,7 @@ class ImportReport:
     share: float = 0.0
     stopped: bool = False
     cut: bool = False
+    labels_left_out: int = 0
 
 
 def import_file(
@@ -69,7 +71,7 @@ def import_file(
     with InputFile(path) as file:
         for batch in _split_into_batches(records(file, format=format, columns=columns), batch_size, tally):
             if batch:
-                tally.add(store.add(batch, labels_as=labels_as, now=moment))
+                tally.add(store.add(batch, labels_as=labels_as, now=moment), batch, labels_wanted=labels_as is not None)
             if on_progress is not None:
                 on_progress(tally.report(share=file.share))
             if should_stop is not None and should_stop():
@@ -81,7 +83,7 @@ class _Tally:
     """Counts for an `ImportReport`."""
 
     def __init__(self) -> None:
-        self.imported = self.duplicates = self.labels = self.rejected = self.repaired = 0
+        self.imported = self.duplicates = self.labels = self.rejected = self.repaired = self.labels_left_out = 0
         self.errors: list[Rejected] = []
         self.left_out: Counter[str] = Counter()
         self.cut = False
@@ -92,7 +94,11 @@ class _Tally:
         if len(self.errors) < MAX_ERRORS:
             self.errors.append(rejection)
 
-    def add(self, added: Added) -> None:
+    def add(self, added: Added, batch: Sequence[Record], *, labels_wanted: bool) -> None:
+        refused = {line for line, _ in added.conflicts}
+        self.labels_left_out += sum(
+            len(record.labels) for record in batch if not labels_wanted or record.line in refused
+        )
         self.imported += added.imported
         self.duplicates += added.duplicates
         self.labels += added.labels
@@ -117,6 +123,7 @@ class _Tally:
             share=share,
             stopped=stopped,
             cut=self.cut,
+            labels_left_out=self.labels_left_out,
         )
 
 

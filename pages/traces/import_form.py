@@ -16,15 +16,24 @@ from calibrate.ingest import Preview, Record, preview
 from calibrate.ingest.formats import formats
 from calibrate.ingest.record import RECORD_FIELDS
 from calibrate.report.numbers import count, decimals, stamp
+from calibrate.stats.sampling.designs import FEEDBACK, FLAGGED_ONLY
+from calibrate.workflow.traces.import_labelled import labeller_of
 from pages import shell
 from pages.components.text import plain, visible
-from pages.traces.import_job import ImportFile
+from pages.traces.import_job import ImportFile, Labels
 
 UPLOAD, PATH = "Upload", "A path on this machine"
 MAIN_FIELDS = ("question", "context", "answer")
 MORE_FIELDS = ("sources", "trace_id", "timestamp", "model", "operation", "label")
 MOST_LOOKED_AT = 10
 NO_COLUMN = "not in this file"
+UNKNOWN = "unknown"
+CHOSEN = {
+    UNKNOWN: ("I don't know", "They choose no threshold, unless every trace has a label."),
+    "random": ("At random, from all traffic", "They describe the traffic and can choose thresholds."),
+    FLAGGED_ONLY: ("A detector or a rule flagged them", "They can be read, and detectors compared on them."),
+    FEEDBACK: ("Users complained, or somebody picked them", "They can be read, and detectors compared on them."),
+}
 
 
 def choose_files() -> list[ImportFile]:
@@ -72,6 +81,23 @@ def look(files: list[ImportFile], format: str) -> tuple[list[ImportFile], bool, 
     if len(files) > MOST_LOOKED_AT:
         st.caption(f"{count(len(files) - MOST_LOOKED_AT, 'more file')}, read like the others by their own columns.")
     return ready, able, labels
+
+
+def choose_about_labels(files: list[ImportFile]) -> Labels:
+    """Whether to keep the labels in the files, as whose, and how their traces were chosen."""
+    with st.container(border=True):
+        if not st.toggle("Keep the labels in these files", value=True, key="import_labels"):
+            return Labels(keep=False)
+        usual = visible(labeller_of(files[0].name), 60) if len(files) == 1 else "each file's name"
+        name = st.text_input("As the labels of", placeholder=usual, width=480, key="import_labeller").strip()
+        design = st.radio(
+            "How were these traces chosen?",
+            list(CHOSEN),
+            format_func=lambda key: CHOSEN[key][0],
+            captions=[caption for _, caption in CHOSEN.values()],
+            key="import_design",
+        )
+        return Labels(True, name or None, None if design == UNKNOWN else design)
 
 
 def format_names() -> list[str]:

@@ -8,10 +8,14 @@ import threading
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 
 from calibrate.errors import TouchstoneError
-from calibrate.ingest import ImportReport, TraceSink, import_file
+from calibrate.ingest import ImportReport
+from calibrate.types import Sample
+from calibrate.workflow.traces.import_labelled import import_traces
+from db import Store
 
 log = logging.getLogger("touchstone")
 
@@ -33,15 +37,26 @@ class FileState:
     size: int
     report: ImportReport = field(default_factory=ImportReport)
     problem: str | None = None
+    sample: Sample | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Labels:
+    """What to do with the labels in the files: keep them, as whose (None: each file's name), and how their traces were
+    chosen, where somebody says so."""
+
+    keep: bool = True
+    labeller: str | None = None
+    design: str | None = None
 
 
 class ImportJob:
     """Imports files one after the other; `files` tells how far each is."""
 
-    def __init__(self, sink: TraceSink, files: Sequence[ImportFile], *, labels_as: str | None, strict: bool) -> None:
+    def __init__(self, store: Store, files: Sequence[ImportFile], *, labels: Labels, strict: bool) -> None:
         self.files = [FileState(file, _size(file.path)) for file in files]
         self.seconds = 0.0
-        self._sink, self._labels_as, self._strict = sink, labels_as, strict
+        self._store, self._labels, self._strict = store, labels, strict
         self._stop = threading.Event()
         self._began = time.monotonic()
         self._thread = threading.Thread(target=self._run, name="import", daemon=True)
@@ -68,7 +83,7 @@ class ImportJob:
         return time.monotonic() - self._began if self.running else self.seconds
 
     def total(self, figure: str) -> int:
-        """The sum over all files of one figure of their reports: imported, duplicates, rejected, labels or repaired."""
+        """The sum over all files of one figure of their reports: imported, duplicates, labels and so on."""
         return sum(getattr(state.report, figure) for state in self.files)
 
     def stop(self) -> None:
@@ -86,15 +101,19 @@ class ImportJob:
             state.report = report
 
         try:
-            state.report = import_file(
-                self._sink,
+            state.report, state.sample = import_traces(
+                self._store,
                 state.file.path,
+                name=state.file.name,
                 format=state.file.format,
                 columns=state.file.columns,
-                labels_as=self._labels_as,
+                labels_as=self._labels.labeller,
+                keep_labels=self._labels.keep,
+                design=self._labels.design,
                 strict=self._strict,
                 on_progress=keep,
                 should_stop=self._stop.is_set,
+                now=datetime.now(UTC),
             )
         except TouchstoneError as error:
             state.problem = str(error).replace(str(state.file.path), state.file.name)

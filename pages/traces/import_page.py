@@ -6,17 +6,16 @@ import streamlit as st
 
 from calibrate.report.numbers import count
 from pages import shell
-from pages.traces.import_form import choose_files, format_names, look
-from pages.traces.import_job import ImportFile, ImportJob
+from pages.traces.import_form import choose_about_labels, choose_files, format_names, look
+from pages.traces.import_job import ImportFile, ImportJob, Labels
 from pages.traces.import_report import show_progress, show_report
 
 
-def start(files: list[ImportFile], labels_as: str | None, strict: bool) -> None:
+def start(files: list[ImportFile], labels: Labels, strict: bool) -> None:
     """Start the import, one per session. The store takes no trace twice anyway."""
     job = st.session_state.get("import_job")
     if job is None or not job.running:
-        traces = shell.store().traces
-        st.session_state["import_job"] = ImportJob(traces, files, labels_as=labels_as, strict=strict)
+        st.session_state["import_job"] = ImportJob(shell.store(), files, labels=labels, strict=strict)
 
 
 def again() -> None:
@@ -39,15 +38,9 @@ def form() -> None:
         )
         strict = st.toggle("All or nothing", help="Refuse a file in which any line cannot be taken.")
     ready, able, labels = look(files, format)
-    labels_as = None
-    if labels or len(files) > 10:
-        labels_as = st.text_input(
-            "These traces carry labels. Keep them as the labels of",
-            placeholder="a name; leave empty to leave the labels out",
-            width=480,
-        ).strip()
+    wanted = choose_about_labels(files) if labels or len(files) > 10 else Labels()
     text = "Import" if len(files) == 1 else f"Import {count(len(files), 'file')}"
-    arguments = (ready, labels_as or None, strict)
+    arguments = (ready, wanted, strict)
     st.button(text, type="primary", icon=":material/upload:", disabled=not able, on_click=start, args=arguments)
 
 

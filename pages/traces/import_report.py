@@ -6,6 +6,8 @@ import pandas as pd
 import streamlit as st
 
 from calibrate.report.numbers import about, count, duration, listed
+from calibrate.report.sentences.figures import capitalised
+from calibrate.report.sentences.imports import stated
 from calibrate.sanitize import cell
 from pages.components.text import plain, visible
 from pages.traces.import_job import FileState, ImportJob
@@ -61,19 +63,21 @@ def details(job: ImportJob) -> list[str]:
     lines = []
     if job.total("imported") and job.total("duplicates"):
         lines.append(f"{count(job.total('duplicates'), 'trace')} already in the store, left as it is.")
-    if job.total("labels"):
-        lines.append(f"{count(job.total('labels'), 'label')} kept.")
+    if job.total("labels") or job.total("labels_left_out"):
+        left_out = count(job.total("labels_left_out"))
+        lines.append(f"{count(job.total('labels'), 'label')} kept, {left_out} left out.")
+    lines += [f"{plain(capitalised(stated(state.sample)), 400)}." for state in job.files if state.sample]
     if job.total("repaired"):
         lines.append(f"{count(job.total('repaired'), 'character')} that no database can hold became \ufffd.")
-    left_out = sorted({name for state in job.files for name in state.report.left_out})
+    fields = sorted({name for state in job.files for name in state.report.left_out})
     lines += [
         f":material/warning: {plain(state.file.name, 120)} is damaged and could not be read to its end: what stands "
         "before that is kept."
         for state in job.files
         if state.report.cut
     ]
-    if left_out:
-        lines.append(f"Not kept: {plain(listed(left_out, 8), 300)}.")
+    if fields:
+        lines.append(f"Not kept: {plain(listed(fields, 8), 300)}.")
     return lines
 
 
@@ -85,6 +89,7 @@ def _row(state: FileState) -> dict[str, object]:
         "There already": report.duplicates,
         "Rejected": report.rejected,
         "Labels": report.labels,
+        "Labels left out": report.labels_left_out,
     }
 
 

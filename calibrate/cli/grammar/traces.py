@@ -4,6 +4,12 @@ from __future__ import annotations
 
 from calibrate.cli.grammar import Once, Verbs, add_verb
 
+STATED = ("random", "flagged", "feedback")
+DESIGN = (
+    "how the labelled traces were chosen: random (from the traffic), flagged (by a detector or rule) or feedback "
+    "(users complained, or somebody picked them); only random ones describe the traffic and choose thresholds"
+)
+
 
 def add(verbs: Verbs) -> None:
     add_verb(verbs, "demo", "fill an empty store with the sample traces that come with Touchstone")
@@ -14,7 +20,9 @@ def add(verbs: Verbs) -> None:
     verb.add_argument(
         "--column", action="append", default=[], metavar="FIELD=COLUMN", help="CSV, Parquet: the column of a field"
     )
-    verb.add_argument("--labels-as", metavar="NAME", help="import the labels in the file too, as this labeller's")
+    verb.add_argument("--labels-as", metavar="NAME", help="the labeller of the labels in the file (default: its name)")
+    verb.add_argument("--no-labels", action="store_true", help="leave out the labels in the file")
+    verb.add_argument("--design", choices=STATED, help=DESIGN)
     verb.add_argument("--strict", action="store_true", help="refuse a file with a bad line instead of skipping it")
 
     verb = add_verb(verbs, "traces", "list traces, newest first")
@@ -49,7 +57,10 @@ def add(verbs: Verbs) -> None:
     verb.add_argument("direction", choices=("import", "export"))
     verb.add_argument("file", metavar="FILE")
     verb.add_argument("--sample", action=Once, metavar="NAME", help="export: only the labels of this sample")
-    verb.add_argument("--labels-as", metavar="NAME", help="import: the labeller of lines that name none")
+    verb.add_argument(
+        "--labels-as", metavar="NAME", help="import: the labeller of lines that name none (default: the file's name)"
+    )
+    verb.add_argument("--design", choices=STATED, help=f"import: {DESIGN}")
     verb.add_argument("--force", action="store_true", help="export: replace an existing file")
 
     verb = add_verb(verbs, "agreement", "measure how far labellers agree, and find labels to look at again")

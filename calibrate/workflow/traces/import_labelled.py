@@ -1,0 +1,76 @@
+"""Import a file's traces with their labels, and keep these as a sample where it is stated how they were chosen."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+
+from calibrate.ingest import ImportReport, import_file
+from calibrate.types import Added, Record, Sample, TraceSink
+from calibrate.workflow.traces.stated_samples import keep_stated
+from db import Store
+
+
+def import_traces(
+    store: Store,
+    path: str | os.PathLike[str],
+    *,
+    name: str | None = None,
+    format: str = "auto",
+    columns: Mapping[str, str] | None = None,
+    labels_as: str | None = None,
+    keep_labels: bool = True,
+    design: str | None = None,
+    strict: bool = False,
+    on_progress: Callable[[ImportReport], None] | None = None,
+    should_stop: Callable[[], bool] | None = None,
+    now: datetime,
+) -> tuple[ImportReport, Sample | None]:
+    """Import a file. Its labels are kept as those of the labeller `labels_as`, by default the file's name.
+
+    `name` is what the user calls the file, where that is not the path's. `design` states how the labelled traces were
+    chosen: they become a sample of it, which is returned; None where none is stated, or the file has no labels.
+    """
+    file = name or Path(path).name
+    sink = _Noting(store.traces)
+    report = import_file(
+        sink,
+        path,
+        format=format,
+        columns=columns,
+        labels_as=(labels_as or labeller_of(file)) if keep_labels else None,
+        strict=strict,
+        on_progress=on_progress,
+        should_stop=should_stop,
+        now=now,
+    )
+    if design is None or not keep_labels or not sink.labelled:
+        return report, None
+    return report, keep_stated(store, sample_name_of(file), sink.labelled, design=design, now=now)
+
+
+def labeller_of(file: str) -> str:
+    """The labeller of labels that name none: the file's name."""
+    return file[:100]
+
+
+def sample_name_of(file: str) -> str:
+    """What the sample of a file's labels is called: the file's name without what it ends with."""
+    return Path(file).name.split(".")[0] or file
+
+
+@dataclass
+class _Noting:
+    """A sink that notes which of the traces it took came with labels."""
+
+    sink: TraceSink
+    labelled: set[str] = field(default_factory=set)
+
+    def add(self, records: Sequence[Record], *, labels_as: str | None, now: datetime) -> Added:
+        added = self.sink.add(records, labels_as=labels_as, now=now)
+        refused = {line for line, _ in added.conflicts}
+        self.labelled.update(record.trace.id for record in records if record.labels and record.line not in refused)
+        return added

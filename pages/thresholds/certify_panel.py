@@ -131,7 +131,7 @@ def _certified(store: Store, data: evidence.Evidence, status: CertificationStatu
     point, state = certify.point_of(store, status.attempt), certify.state_of(store, status.attempt)
     recall = point.recall
     st.caption(
-        f"{wording.flags(point)} By {_labels(status)}, {count(point.n, 'label')}, it finds "
+        f"{wording.flags(point)} By {_labels(status)} and the test, {count(point.n, 'label')}, it finds "
         f"{estimate(recall.value, recall.low, recall.high)} of all hallucinations."
     )
     saved = store.points.latest().get(status.attempt.detector)

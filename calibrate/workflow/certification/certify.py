@@ -26,13 +26,16 @@ import numpy as np
 from calibrate.errors import BadInput
 from calibrate.stats.certification.certificates import Plan
 from calibrate.stats.certification.stage_b import certify
+from calibrate.stats.choosing.choose import choose
 from calibrate.stats.choosing.policy import Policy
+from calibrate.stats.choosing.pool import count_flags
 from calibrate.stats.intervals.sweep_intervals import figures
 from calibrate.stats.sweep.clusters import first_of_each
 from calibrate.stats.sweep.sweep import sweep
 from calibrate.types import OperatingPoint, PointState, Sample
 from calibrate.workflow.certification import attempts, ledger
 from calibrate.workflow.certification.attempts import Attempt
+from calibrate.workflow.certification.both_stages import sweep_both
 from calibrate.workflow.certification.planning import (
     collect_labels,
     count_testable,
@@ -147,17 +150,20 @@ def finish(store: Store, attempt: Attempt, *, now: datetime) -> Attempt:
 
 
 def point_of(store: Store, attempt: Attempt) -> OperatingPoint:
-    """The certified operating point. Guarantee and precision are from the test labels; recall, false-positive and flag
-    rate are what the first labels measure at its cut; flags are counted where the traffic is scored. Raises BadInput
-    where nothing is certified."""
+    """The certified operating point. Guarantee and precision are from the test labels; recall and false-positive rate
+    from those of both stages, where these are of one window; flags are counted where the traffic is scored.
+
+    Raises BadInput where nothing is certified.
+    """
     outcome = attempt.outcome
     if outcome is None or outcome.guarantee is None or outcome.cut is None:
         raise BadInput(f"nothing is certified for {attempt.detector}: there is no point to save")
     guarantee = outcome.guarantee
     first = attempts.first_labels(store, attempt)
-    pool = traffic.counted_traffic(store, first)
-    point = operating_points.choose_point(first, Policy("manual", outcome.cut), pool=pool)
-    rows = attempts.fresh_rows(store, attempt)
+    rows, pool = attempts.fresh_rows(store, attempt), traffic.counted_traffic(store, first)
+    both = sweep_both(store, first, rows, pool, deepest=attempt.plan.deepest, where=attempt.terms.where)
+    point = choose(both, Policy("manual", outcome.cut), detector=attempt.detector)
+    point = point if pool is None else count_flags(point, pool)
     swept = sweep(
         hallucinated_rows(rows),
         score_values(rows),

@@ -19,13 +19,12 @@ from calibrate.report.sentences import certification
 from calibrate.report.sentences import release as sentences
 from calibrate.stats.certification.certificates import NotCertifiable, ShortfallReason
 from calibrate.stats.certification.ladder import build_ladder, local_weights
-from calibrate.stats.choosing import policy
 from calibrate.types import Guarantee, Label
 from calibrate.workflow.certification import attempts, certify, planning
 from calibrate.workflow.evidence import evidence, loading
+from calibrate.workflow.evidence.traffic import counted_traffic
 from calibrate.workflow.releasing.candidate import build_candidate
 from calibrate.workflow.sampling import sample
-from calibrate.workflow.tuning import operating_points
 from db import Store, open_store
 from db.releases import ReleaseRequest
 from tests.workflow.certifying import WINDOW, Traffic, traffic
@@ -123,11 +122,26 @@ def test_the_certificate_is_scipys_exact_test_on_the_fresh_labels(world: Traffic
     assert point.guarantee.bound == pytest.approx(exact, abs=1e-9)
     assert binom.sf(hits - 1, len(flagged), 0.7) <= 0.04
     assert (point.guarantee.target, point.guarantee.confidence, point.policy) == (0.7, 0.95, "precision>=0.7")
-    # The flagged labels of the test count beside the first ones: recall is known better than from these alone.
-    alone = operating_points.choose_point(data, policy.Policy("manual", point.threshold)).recall
+    # The flagged labels of the test count beside the first ones (Hartley 1962), each frame for a fixed share.
     assert point.n == 120 + len(rows)
-    assert None not in (point.recall.low, point.recall.high, alone.low, alone.high)
-    assert point.recall.high - point.recall.low < alone.high - alone.low  # type: ignore[operator]
+    assert data.design is not None
+    pool = counted_traffic(store, data)
+    assert pool is not None
+    deepest, w = done.plan.deepest, data.design.weights
+    inside, flagged_traffic = data.scores >= deepest, int((pool.scores >= deepest).sum())
+    kish = w[inside].sum() ** 2 / (w[inside] ** 2).sum()
+    share = len(rows) / (len(rows) + kish)
+    of_first, of_test = flagged_traffic / w[inside].sum(), (flagged_traffic - inside.sum()) / len(rows)
+    beyond = (w.sum() * (1 - flagged_traffic / len(pool.scores))) / w[~inside].sum()
+
+    def total(cut: float) -> float:
+        """The hallucinated traces from this score on, of those that the deepest cut flags."""
+        first = inside & data.labels & (data.scores >= cut)
+        test = sum(world.truth[row.trace_id] for row in rows if row.value is not None and row.value >= cut)
+        return float(share * (first.sum() + of_test * test) + (1 - share) * of_first * w[first].sum())
+
+    missed = beyond * w[~inside & data.labels].sum()
+    assert point.recall.value == pytest.approx(total(point.threshold) / (total(deepest) + missed), rel=1e-9)
     assert point.counted is not None, "all of the traffic is scored"
     assert point.flag_rate.value == point.counted.flagged / point.counted.traffic
     assert point.precision.value == pytest.approx(hits / len(flagged))

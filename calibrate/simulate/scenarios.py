@@ -7,7 +7,7 @@ labels is an independent draw, and the precision and recall of any cut are known
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from statistics import NormalDist
 
@@ -35,7 +35,8 @@ class Traffic:
 
     `stratum`: 0 for the top 1/256 of the ranking that samples are drawn by, to 8 for the lower half. `groups`: traces
     that share sources; None where each stands alone. A labeller misses `misses` of the hallucinated and calls
-    `false_calls` of the clean ones hallucinated.
+    `false_calls` of the clean ones hallucinated. `frame`: the rows that stage B
+    draws from, ascending; None for all.
     """
 
     name: str
@@ -47,6 +48,7 @@ class Traffic:
     misses: float = 0.0
     false_calls: float = 0.0
     fresh: int = FRESH
+    frame: Ints | None = None
 
     @cached_property
     def precision(self) -> Floats:
@@ -172,6 +174,29 @@ def _busy() -> Iterator[Traffic]:
         name = f"busy sources: {share:.0%} of the flagged at {low}, the rest at {rest}"
         normal = -np.sort(-rng.standard_normal(SIZE))
         yield _traffic(name, "busy sources", normal, rng.random(SIZE) < chance, groups=groups)
+
+
+def triaged() -> tuple[Traffic, Traffic]:
+    """Traffic just short of the target, of which on-call has dismissed half of the false alarms and confirmed a few
+    hallucinations beforehand: drawn from as a whole, and drawn from what nobody has labelled."""
+    rng = np.random.default_rng(108)
+    rank = (np.arange(SIZE) + 0.5) / SIZE
+    truth = rng.random(SIZE) < np.where(rank < 0.1, 0.66, 0.02)
+    seen = rng.random(SIZE) < np.where(truth, 0.05, 0.5)
+    normal = -np.sort(-rng.standard_normal(SIZE))
+    whole = _traffic("half of the false alarms dismissed beforehand", "triage", normal, truth)
+    return whole, replace(whole, frame=np.flatnonzero(~seen))
+
+
+def plateaus_of_many_heights() -> Iterator[Traffic]:
+    """Flat tops of 3% and 10% of the traffic whose precision is .5 to .9: some far short of the target, some beyond."""
+    for height in np.linspace(0.5, 0.9, 17):
+        for width in (0.03, 0.1):
+            rng = np.random.default_rng([109, round(1000 * height), round(1000 * width)])
+            rank = (np.arange(SIZE) + 0.5) / SIZE
+            normal = -np.sort(-rng.standard_normal(SIZE))
+            name = f"plateau of {height:.3f} to {width:.0%}"
+            yield _traffic(name, "plateau", normal, rng.random(SIZE) < np.where(rank < width, height, 0.02))
 
 
 def _noise() -> Iterator[Traffic]:

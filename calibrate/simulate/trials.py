@@ -94,13 +94,15 @@ def certification(
     share_a: float = STAGE_A_SHARE,
     target: float = TARGET,
     follow: bool = False,
+    attempt: int = 1,
 ) -> Outcome:
-    """Both stages with `labels` in all, and with `follow` the further attempt that a failed one asks for."""
+    """Both stages with `labels` in all, and with `follow` the further attempt that a failed one asks for. `attempt`:
+    which one it is on this traffic."""
     rungs = build_ladder(traffic.scores)
     first = draw(traffic, round(labels * share_a), design=design, replications=replications, rng=rng)
     budget = labels - first.rows.shape[1]
     curves = _draw_curves(traffic, rungs, [first], rng)
-    now = level(1)
+    now = level(attempt)
     walk, prospect = plan_and_tell(rungs, curves, labels=budget, fresh=traffic.fresh, target=target, level=now, rng=rng)
     second = fresh_flagged(traffic, rungs, walk, rng)
     flagged = walked(traffic, rungs, _tested_cuts(rungs, walk), second, target=target, level=now)
@@ -108,7 +110,7 @@ def certification(
     if follow:
         lost = np.flatnonzero(flagged == 0)
         curves = _draw_curves(traffic, rungs, [_take(first, lost), _take(second, lost)], rng)
-        now = level(2)
+        now = level(attempt + 1)
         again = labels_needed(rungs, curves, fresh=traffic.fresh, target=target, level=now, rng=rng)
         third = fresh_flagged(traffic, rungs, again, rng)
         flagged[lost] = walked(traffic, rungs, _tested_cuts(rungs, again), third, target=target, level=now)
@@ -144,7 +146,8 @@ def fresh_flagged(traffic: Traffic, rungs: Ladder, walk: Walk, rng: np.random.Ge
         rows, used = _draw_from_windows(traffic, flagged, walk.labels, rng)
     else:
         used = np.arange(max(int(walk.labels.max(initial=0)), 1)) < walk.labels[:, None]
-        rows = np.floor(rng.random(used.shape) * flagged[:, None]).astype(np.int64)
+        frame = np.arange(len(traffic.scores)) if traffic.frame is None else traffic.frame
+        rows = frame[np.floor(rng.random(used.shape) * np.searchsorted(frame, flagged)[:, None]).astype(np.int64)]
     first = None if traffic.groups is None else _find_first(traffic.groups[rows], used)
     return Labelled(rows, verdicts(traffic, rows, rng) & used, used.astype(np.float64), first)
 

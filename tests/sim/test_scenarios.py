@@ -25,6 +25,7 @@ from calibrate.stats.certification.ladder import build_ladder
 from calibrate.stats.certification.walks import Walk
 from calibrate.stats.sampling.designs import allocate
 
+pytestmark = pytest.mark.timeout(400)
 REPLICATIONS = 200
 MOST = int(binom.isf(0.001, REPLICATIONS, 0.05))
 CELLS = (

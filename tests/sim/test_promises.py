@@ -1,4 +1,4 @@
-"""Triage and many attempts make no more wrong certificates than are promised. Chances: `python -m calibrate simulate`."""
+"""Triage and many attempts make no more wrong certificates than promised. Chances: `python -m calibrate simulate`."""
 
 from __future__ import annotations
 

@@ -126,12 +126,12 @@ def _summarise_attempts(again: Sequence[Cell]) -> Iterator[Row]:
 
 def _measure_promises(scenarios: Sequence[Traffic], replications: int, labels: int, seed: int) -> Iterator[Row]:
     rng = np.random.default_rng([seed, 3000])
-    told = [each for each in scenarios if each.kind in ("grid", "dip", "two detectors")]
-    bins = calibrate_chances(told, replications=max(replications // 4, 10), labels=labels, rng=rng)
+    predicted = [each for each in scenarios if each.kind in ("grid", "dip", "two detectors")]
+    bins = calibrate_chances(predicted, replications=max(replications // 4, 10), labels=labels, rng=rng)
     if bins:
         gaps = [each.gap for each in bins]
         name = f"predicted chance against certificates, worst tenth of {len(bins)}"
-        where = f"{len(told)} scenarios and plateaus of .5 to .9"
+        where = f"{len(predicted)} scenarios and plateaus of .5 to .9"
         yield Row(name, "≤ 0.10", max(gaps), None, min(gaps), max(gaps), where, max(gaps) <= 0.1)
     worlds = (
         ("violations where on-call dismissed half of the false alarms", "drawn from what nobody labelled",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, cast
@@ -18,6 +18,7 @@ from db.filters import conditions
 from db.tables import ConfigRow, GoldRow, MemberRow, ScoreRow, TraceRow, table
 from db.tables.mapping import batches, evidence_json, evidence_of, score_of, usage_json
 
+PAGE = 2_000  # rows that an export reads at once
 CONFIG = (ConfigRow.id, ConfigRow.name, ConfigRow.version, ConfigRow.params, ConfigRow.revision)
 
 
@@ -59,6 +60,17 @@ class Cost:
     status: ScoreStatus
     seconds: float
     usage: Usage | None
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of one trace: its gold verdict, and a configuration's score; no status where it was not run."""
+
+    trace_id: str
+    gold: str | None
+    value: float | None
+    status: str | None
+    reason: str | None
 
 
 class Scores(Aggregate):
@@ -166,6 +178,24 @@ class Scores(Aggregate):
         """Every trace with a gold verdict of any kind, and this configuration's score of it."""
         query = self._labels_and_scores(config_id, None).join(GoldRow, GoldRow.trace_pk == TraceRow.id)
         return self._fetch(query.add_columns(GoldRow.verdict), None)
+
+    def outcomes(self, config_id: int, *, sample_id: int | None = None) -> Iterator[Outcome]:
+        """Every trace that this configuration was run on, in the order of import; with a sample, every member of it in
+        labelling order. They are read some at a time."""
+        match = sa.and_(ScoreRow.config_id == config_id, ScoreRow.content_hash == TraceRow.content_hash)
+        place = TraceRow.id if sample_id is None else MemberRow.position
+        columns = (TraceRow.trace_id, GoldRow.verdict, ScoreRow.value, ScoreRow.status, ScoreRow.reason)
+        query = select(place, *columns).select_from(TraceRow)
+        if sample_id is None:
+            query = query.join(ScoreRow, match)
+        else:
+            query = query.join(MemberRow, MemberRow.trace_pk == TraceRow.id).outerjoin(ScoreRow, match)
+            query = query.where(MemberRow.sample_id == sample_id)
+        query = query.outerjoin(GoldRow, GoldRow.trace_pk == TraceRow.id).order_by(place).limit(PAGE)
+        rows = self._rows(query)
+        while rows:
+            yield from (Outcome(*row[1:]) for row in rows)
+            rows = self._rows(query.where(place > rows[-1][0])) if len(rows) == PAGE else ()
 
     def costs(self, config_id: int, *, sample_id: int | None = None) -> list[Cost]:
         """What each score of a labelled trace took; with a sample, of its labelled members."""

@@ -26,7 +26,7 @@ PINNED = Path(__file__).with_suffix(".json")
 # Objects whose keys are data: names of detectors, models, strata and designs, reasons, days.
 BY_NAME = {"detectors", "estimate", "why", "unscored", "left_out", "strata", "labels", "params", "scored_nothing",
            "labellers", "verdicts", "failed", "problems", "traffic", "*", "inputs", "standings", "tiers", "scored",
-           "figures", "evidence_of"}  # fmt: skip
+           "figures", "evidence_of", "statuses"}  # fmt: skip
 # … each of which holds an object of its own, with keys of ours.
 OF_A_NAME = re.compile(r"(detectors|estimate|inputs|standings|scored|figures|strata|evidence_of)\.\*$")
 WORDS = ["parcels", "leave", "our", "warehouse", "before", "noon", "except", "on", "public", "holidays"]
@@ -133,6 +133,7 @@ def play(folder: Path) -> dict[str, str]:
     run("sample", "--plan", "0.05", "--since", "all")
     run("sample", "s", "--list")
     run("labels", "export", file("out.csv"), label="labels export")
+    run("scores", "export", file("scores.csv"), label="scores export")
     run("labels", "import", file("in.csv", "trace_id,verdict\nt1,clean\nt2,clean\nnowhere,clean\nt3,odd\n"),
         "--labels-as", "bob", label="labels import")  # fmt: skip
     run("agreement")

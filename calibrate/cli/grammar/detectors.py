@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from calibrate.cli.grammar import Verbs, add_scope, add_verb
+from calibrate.cli.grammar import Once, Verbs, add_scope, add_verb
 
 
 def add(verbs: Verbs) -> None:
@@ -27,6 +27,16 @@ def add(verbs: Verbs) -> None:
         "--again", choices=("failed",), help="only the traces on which the detector failed before; they are asked anew"
     )
     verb.add_argument("--estimate", action="store_true", help="estimate time and cost; score and send nothing")
+
+    verb = add_verb(verbs, "scores", "export every score, with gold, status and configuration, for your own analysis")
+    verb.add_argument("direction", choices=("export",))
+    verb.add_argument("file", metavar="FILE", help="its ending says what it is: .csv, .parquet or .jsonl")
+    verb.add_argument(
+        "--detector", action="append", metavar="NAME", help="default: every detector that has scores; may be repeated"
+    )
+    verb.add_argument("--sample", action=Once, metavar="NAME", help="its members (default: every trace with a score)")
+    verb.add_argument("--param", action="append", default=[], metavar="K=V", help="the parameters it was run with")
+    verb.add_argument("--force", action="store_true", help="replace an existing file")
 
     verb = add_verb(verbs, "baselines", "fit or list what each model's clean answers look like to entropy_z")
     verb.add_argument("action", nargs="?", default="list", choices=("fit", "list"), help="list (default), or fit anew")

@@ -43,11 +43,15 @@ its AUROC lies above .5. These are many comparisons, each at 95% by itself: one 
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What one data set says of a detector: signs of the shown differences, or None where not compared."""
+    """What one data set says of a detector: signs of the shown differences, or None where not compared.
+
+    `ranks` is about chance, only where word overlap could not score.
+    """
 
     better: int | None
     adds: int | None
     ranks: int | None
+    owed: bool  # it scored there, and is still to be compared
 
 
 def part(store: Store, seed: int) -> str:
@@ -107,8 +111,9 @@ def _signed(value: float) -> str:
 def top(sections: Mapping[str, str]) -> str:
     """The rule, the verdicts and their table, from the tables of the sections."""
     found: dict[str, list[Found]] = defaultdict(list)
-    for text in sections.values():
-        for name, said in _read(text):
+    old = outdated(sections)
+    for title, text in sections.items():
+        for name, said in _read(text, old=title in old):
             found[name].append(said)
     verdicts = {name: _verdict(said) for name, said in found.items() if name != BASE}
     rule = RULE.format(base=BASE, enough=ENOUGH, folds=FOLDS, repeats=REPEATS, sets=SETS)
@@ -119,7 +124,7 @@ def top(sections: Mapping[str, str]) -> str:
         ("Worth running with the packaged embedding model", _those(verdicts, "worth", model=True)),
         ("Sometimes worth it with it", _those(verdicts, "sometimes", model=True)),
         ("With it, these add nothing beyond word overlap", _those(verdicts, "nothing", model=True)),
-        ("Too little data here to say", _those(verdicts, "unknown")),
+        ("Not compared on every set yet, so nothing is said", _those(verdicts, "unknown")),
     ]
     lines = [f"- **{title}:** {names([f'`{name}`' for name in members])}." for title, members in groups if members]
     return "\n\n".join([rule.rstrip(), "\n".join(lines), _table(found, verdicts)])
@@ -139,11 +144,18 @@ def _verdict(found: Sequence[Found]) -> str:
         return "worth"
     if gains:
         return "sometimes"
+    if any(one.owed for one in found):
+        return "unknown"
     return "nothing" if any(one.better is not None for one in found) else "unknown"
 
 
 def _table(found: Mapping[str, Sequence[Found]], verdicts: Mapping[str, str]) -> str:
-    words = {"worth": "worth running", "sometimes": "sometimes", "nothing": "adds nothing", "unknown": ""}
+    words = {
+        "worth": "worth running",
+        "sometimes": "sometimes",
+        "nothing": "adds nothing",
+        "unknown": "not all compared",
+    }
     rows = ["| detector | sets compared | better | worse | adds | without word overlap, above chance | |"]
     rows.append("|---|--:|--:|--:|--:|--:|---|")
     for name in sorted(verdicts, key=lambda name: (list(words).index(verdicts[name]), name)):
@@ -161,13 +173,14 @@ _AUROC = re.compile(r"\| (\w+) \| [\d,]+ \| \d+% \| [\d.]+ \(([\d.]+)–([\d.]+)
 _BESIDE = re.compile(r"\| (\w+) \| [\d,]+ \| (\S+(?: \(\S+ to \S+\))?) \| (\S+(?: \(\S+ to \S+\))?) \|$", re.MULTILINE)
 
 
-def _read(section: str) -> Iterator[tuple[str, Found]]:
+def _read(section: str, *, old: bool) -> Iterator[tuple[str, Found]]:
     """What a section's tables say of each detector."""
     beside = {match[1]: (match[2], match[3]) for match in _BESIDE.finditer(section.partition(HEAD)[2])}
     ranks = {match[1]: _side(float(match[2]) - 0.5, float(match[3]) - 0.5) for match in _AUROC.finditer(section)}
     for name in sorted({*beside, *ranks} & {*registry.names()}):
         over, together = beside.get(name, ("–", "–"))
-        yield name, Found(_sign(over), _sign(together), ranks.get(name))
+        owed = old and BASE in ranks and name in ranks and name not in beside
+        yield name, Found(_sign(over), _sign(together), None if BASE in ranks else ranks.get(name), owed)
 
 
 def _sign(cell: str) -> int | None:
@@ -193,7 +206,7 @@ def outdated(sections: Mapping[str, str]) -> list[str]:
     titles = []
     for title, text in sections.items():
         made = re.search(r"<!-- made with (.*) -->", text)
-        pairs = [pair.rsplit(" ", 1) for pair in made[1].split(", ")] if made else []
-        if not pairs or any(registry.get(name).version != version for name, version in pairs):
+        pairs = re.findall(r"(\w+) (\S+?)(?:,|$)", made[1]) if made else []
+        if made is None or any(registry.get(name).version != version for name, version in pairs):
             titles.append(title)
     return titles

@@ -8,7 +8,7 @@ from typing import Any
 from calibrate.errors import BadInput
 from calibrate.ingest.scores import ScoreRecord
 from calibrate.workflow.detection.configurations import configs_by_detector, resolve_config
-from calibrate.workflow.evidence.loading import resolve_sample
+from calibrate.workflow.evidence.basis import resolve_sample
 from db import Store
 from db.scores import Config
 
@@ -33,7 +33,7 @@ def records(store: Store, configs: Sequence[Config], *, sample: str | None = Non
 
     Raises BadInput, at once, for an unknown sample.
     """
-    drawn = resolve_sample(store, sample)
+    drawn = resolve_sample(store, sample) if sample else None
     return (
         ScoreRecord(
             outcome.trace_id,

@@ -53,7 +53,7 @@ def get(name: str) -> type[Detector]:
         raise BadInput(cls)
     if cls is not None:
         return cls
-    near = difflib.get_close_matches(name, names(), n=3, cutoff=0.5)
+    near = difflib.get_close_matches(name, names(), n=3, cutoff=0.6)
     hint = f"did you mean {', '.join(near)}?" if near else f"there are: {', '.join(names())}"
     raise UnknownDetector(f"no detector {name!r}; {hint}")
 

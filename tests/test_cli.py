@@ -187,6 +187,8 @@ def test_labels_go_out_and_come_back(capsys: pytest.CaptureFixture[str], sqlite_
         (["sample", "two\nlines", "--since", "all"], 2, "control character"),
         (["sample", "\x1b[2J", "--since", "all"], 2, "control character"),
         (["sample", "\u2028", "--since", "all"], 2, "control character"),
+        (["sample", "a\u202eb", "--since", "all"], 2, "control character"),
+        (["sample", "", "--since", "all"], 2, "a sample needs a name"),
         (["labels", "export", "/dev/full"], 2, "it is no file"),
         (["labels", "export", "/"], 2, "'/': it is a directory"),
         (["labels", "export", "/nowhere/x.csv"], 2, "no folder '/nowhere'"),

@@ -14,7 +14,7 @@ from calibrate.cli.output import table
 from calibrate.errors import BadInput
 from calibrate.report import numbers
 from calibrate.report.sentences import labels
-from calibrate.sanitize import visible
+from calibrate.sanitize import one_line
 from calibrate.stats.sampling import designs
 from calibrate.types import Sample, TraceFilter
 from calibrate.workflow.detection.configurations import resolve_config
@@ -124,7 +124,7 @@ def _draw(store: Store, where: TraceFilter, args: Namespace, *, now: datetime) -
     def draw(design: str) -> Sample:
         return step.draw(
             store,
-            args.name or designs.default_name(now),
+            designs.default_name(now) if args.name is None else args.name,
             size=args.size,
             design=design,
             by=args.by,
@@ -152,8 +152,8 @@ def _list(store: Store, name: str) -> Answer:
     rows = [("trace", "stratum", "chance", "gold")]
     rows += [
         (
-            visible(member.trace_id),
-            visible(member.stratum),
+            one_line(member.trace_id),
+            one_line(member.stratum),
             numbers.number(member.inclusion_probability),
             member.gold or "–",
         )
@@ -194,7 +194,7 @@ def _strata(sample: Sample) -> str:
         return ""
     rows = [("stratum", "traces", "drawn", "one label stands for")]
     rows += [
-        (visible(name, 40), numbers.count(size), numbers.count(n), numbers.decimals(size / n, 1) if n else "–")
+        (one_line(name, 40), numbers.count(size), numbers.count(n), numbers.decimals(size / n, 1) if n else "–")
         for name, (size, n) in sample.strata.items()
     ]
     return table(rows, right=(1, 2, 3))

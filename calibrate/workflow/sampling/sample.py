@@ -18,6 +18,9 @@ from calibrate.workflow.sampling import frame
 from db import Store
 from db.filters import NONE
 
+TURNS = "\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
+"""Characters that turn the direction of the text after them."""
+
 
 @dataclass(frozen=True, slots=True)
 class Pool:
@@ -159,7 +162,7 @@ def _pool(
 
 
 def _check(name: str, size: int, design: str, by: str | None, seed: int | None, cut: Cut | None) -> None:
-    if any(unicodedata.category(character) in ("Cc", "Cs", "Zl", "Zp") for character in name):
+    if any(unicodedata.category(character) in ("Cc", "Cs", "Zl", "Zp") or character in TURNS for character in name):
         raise BadInput(f"the sample's name {name!r} holds a line end or a control character: leave it out")
     if not name.strip() or len(name) > 200:
         raise BadInput(f"a sample needs a name of 1 to 200 characters, not {name[:40]!r}")

@@ -69,7 +69,7 @@ def test_a_sample_speaks_only_of_its_own_members(store: Store) -> None:
     keep_sample(store, ["all"] * 30, {"all": 600})
     rows = loading.load_evidence(store, DETECTOR, sample="w47").rows
     assert [row.trace_id for row in rows] == [f"t{place}" for place in range(30)]
-    with pytest.raises(BadInput, match="there is no sample 'w48'; the samples are: w47"):
+    with pytest.raises(BadInput, match="there is no sample 'w48'; the samples are: 'w47'"):
         loading.load_evidence(store, DETECTOR, sample="w48")
 
 

@@ -143,6 +143,7 @@ class PointState:
     `target` is what its policy asks of `figure`: the precision, or for a recall policy the recall. `flagged` labels are
     counted, `hits` of them hallucinated: those at the threshold, or those of the recheck or certificate that `why` is
     about. `chance` is that a threshold chosen so is truly below its target; `disputed` labels are flagged.
+    `moved_from`: the policy with a target that a threshold was moved away from by hand; it is judged by that.
     """
 
     verdict: PointVerdict
@@ -153,6 +154,7 @@ class PointState:
     hits: int = 0
     chance: float | None = None
     disputed: int = 0
+    moved_from: str | None = None
 
     @property
     def known_bad(self) -> bool:
@@ -170,6 +172,7 @@ class PointState:
             "hits": self.hits,
             "chance": self.chance,
             "disputed": self.disputed or None,
+            "moved_from": self.moved_from,
         }
         return {name: value for name, value in fields.items() if value is not None}
 
@@ -185,4 +188,5 @@ class PointState:
             document.get("hits", 0),
             document.get("chance"),
             document.get("disputed", 0),
+            document.get("moved_from"),
         )

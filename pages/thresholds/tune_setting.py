@@ -24,6 +24,7 @@ from calibrate.workflow.evidence.traffic import scored_traffic
 from calibrate.workflow.releasing import known_bad
 from calibrate.workflow.tuning import operating_points
 from calibrate.workflow.tuning.better_steps import BetterStep, find_better_steps
+from calibrate.workflow.tuning.point_state import goal_of
 from db import Store
 from db.scores import Config
 from pages import shell
@@ -58,6 +59,11 @@ class Setting:
     @property
     def policy(self) -> Policy:
         return Policy("manual", self.threshold) if self.by_hand else self.rule
+
+    @property
+    def moved_from(self) -> str | None:
+        """What was asked for last, of a threshold that was then moved by hand."""
+        return str(self.rule) if self.by_hand else None
 
     @property
     def strength_in_force(self) -> Strength:
@@ -174,27 +180,29 @@ def chance(data: evidence.Evidence, setting: Setting, point: OperatingPoint) -> 
     """The probability that a measured precision misses its target; None if it is bounded or certified."""
     if setting.strength_in_force == "bounded" or point.guarantee:
         return None
-    policy = setting.policy
-    return once(data, ("chance", policy), lambda: chance_below(data.sweep, policy, rng=np.random.default_rng(0)))
+    goal = goal_of(point, setting.moved_from)
+    return once(data, ("chance", goal), lambda: chance_below(data.sweep, goal, rng=np.random.default_rng(0)))
 
 
 def state_of(store: Store, data: evidence.Evidence, setting: Setting, point: OperatingPoint) -> PointState:
     """What is known against the point, by these labels and by rechecks of its threshold."""
-    return known_bad.state_of_choice(store, data, point, chance=chance(data, setting, point))
+    return known_bad.state_of_choice(
+        store, data, point, chance=chance(data, setting, point), moved_from=setting.moved_from
+    )
 
 
 def better_steps(
     store: Store, data: evidence.Evidence, setting: Setting, point: OperatingPoint, state: PointState
 ) -> tuple[BetterStep, ...]:
     """What to do instead of releasing a point that is known to be bad, the best step first."""
-    names = sample_names(data.sample)
+    names, goal = sample_names(data.sample), goal_of(point, setting.moved_from)
 
     def find() -> tuple[BetterStep, ...]:
         runs = configurations.configs_by_detector(store)
         others = (evidence_of(store, configs[-1], names) for name, configs in runs.items() if name != data.config.name)
-        return find_better_steps(data, setting.policy, point, state, others)
+        return find_better_steps(data, goal, point, state, others)
 
-    return once(data, ("better", setting.policy, setting.strength_in_force, state), find)
+    return once(data, ("better", goal, setting.strength_in_force, state), find)
 
 
 def traffic(store: Store, data: evidence.Evidence) -> Pool:

@@ -92,11 +92,14 @@ def _finds_nothing(state: PointState) -> str:
 
 
 def _below(state: PointState) -> str:
-    return f"Its labels put it at {_figure(state)}, below its target{_of(state)}: {_flagged(state)}."
+    return f"Its labels put it at {_figure(state)}, below {_target(state)}: {_flagged(state)}."
 
 
 def _mostly_below(state: PointState) -> str:
-    return f"{_chosen_so(state)}: {_flagged(state)}{_reach(state)}."
+    if state.moved_from:
+        chosen_so = _lowered(_chosen_so(state))
+        return f"Moved by hand, it is not shown to reach {_target(state)}, and {chosen_so}: {_counted(state)}."
+    return f"{_chosen_so(state)}: {_counted(state)}."
 
 
 def _few(state: PointState) -> str:
@@ -131,10 +134,10 @@ def _disputed(state: PointState) -> str:
 
 def _unproven(state: PointState) -> str:
     if state.chance is not None:
-        return f"{_chosen_so(state)}: {_flagged(state)}{_reach(state)}."
+        return f"{_chosen_so(state)}: {_counted(state)}."
     if state.target is not None:
-        return f"Its labels put it at {_figure(state)}, and do not prove its target{_of(state)}."
-    return f"It promises no precision, and none is proven: {_flagged(state)}{_reach(state)}."
+        return f"Its labels put it at {_figure(state)}, and do not prove {_target(state)}."
+    return f"It promises no precision, and none is proven: {_counted(state)}."
 
 
 _SENTENCES = {
@@ -158,6 +161,10 @@ def _flagged(state: PointState, were: str = "were hallucinated") -> str:
     return f"{count(state.hits)} of {count(state.flagged, 'flagged label')} {were}"
 
 
+def _counted(state: PointState) -> str:
+    return f"{_flagged(state)}{_reach(state)}"
+
+
 def _chosen_so(state: PointState) -> str:
     target = exact_share(state.target or 0.0)
     often = chance_words(state.chance or 0.0)
@@ -166,6 +173,11 @@ def _chosen_so(state: PointState) -> str:
 
 def _of(state: PointState) -> str:
     return "" if state.target is None else f" of {exact_share(state.target)}"
+
+
+def _target(state: PointState) -> str:
+    """ "its target of 70%", "the 70% last asked for"."""
+    return f"the {exact_share(state.target or 0.0)} last asked for" if state.moved_from else f"its target{_of(state)}"
 
 
 def _figure(state: PointState) -> str:

@@ -233,8 +233,10 @@ def _make_filter(scope: Mapping[str, Any]) -> TraceFilter:
 
 def no_sample(store: Store, name: str) -> BadInput:
     names = [repr(sample.name) for sample in store.samples.list()]
-    newest = "the newest of them are" if len(names) > 10 else "the samples are"
-    return BadInput(f"there is no sample {name!r}; {newest}: {', '.join(names[:10]) or 'none yet'}")
+    return BadInput(
+        f"there is no sample {name!r}; "
+        f"{'the newest of them are' if len(names) > 10 else 'the samples are'}: {', '.join(names[:10]) or 'none yet'}"
+    )
 
 
 def _is_alive(pid: int) -> bool:

@@ -37,14 +37,17 @@ class Judged:
     reason: str
 
 
-def state_of_choice(store: Store, data: Evidence, point: OperatingPoint, *, chance: float | None = None) -> PointState:
+def state_of_choice(
+    store: Store, data: Evidence, point: OperatingPoint, *, chance: float | None = None, moved_from: str | None = None
+) -> PointState:
     """What is known now of a point chosen on these labels, and of its threshold. `chance`: `chance_of` the point, where
-    the caller has it."""
+    the caller has it. `moved_from`: what a threshold set by hand was moved away from."""
     return judge_point(
         point,
-        chance=chance_of(data, point) if chance is None else chance,
+        chance=chance_of(data, point, moved_from) if chance is None else chance,
         disputed=count_disputed(data, point),
         fell=fell_in_recheck(store, data.config.name, data.config.id, point.threshold),
+        moved_from=moved_from,
     )
 
 
@@ -56,13 +59,13 @@ def state_of_saved(store: Store, saved: SavedPoint) -> PointState:
         change = overturned(store, saved.detector, guarantee) if guarantee else None
         counted = Counted(change.guarantee.labels, change.hallucinated) if change else None
         return judge_point(saved.point, fell=fell, overturned=counted)
-    stored = saved.data.state.chance if saved.data.state else None
+    stored, moved_from = (saved.data.state.chance, saved.data.state.moved_from) if saved.data.state else (None, None)
     data = _load_labels(store, saved)
     if data is None:
-        return judge_point(saved.point, chance=stored, fell=fell)
+        return judge_point(saved.point, chance=stored, fell=fell, moved_from=moved_from)
     changed = data.digest() != saved.data.label_set_digest
     point = _measure_again(data, saved.point) if changed else saved.point
-    return state_of_choice(store, data, point, chance=None if changed else stored)
+    return state_of_choice(store, data, point, chance=None if changed else stored, moved_from=moved_from)
 
 
 def reason_for(saved: SavedPoint, state: PointState) -> str:

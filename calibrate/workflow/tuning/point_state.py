@@ -21,6 +21,8 @@ SURE = 0.05
 """A measured threshold holds where it is below its target no more often than a certificate may be."""
 FEWEST = 5
 """Flagged labels below which a precision says nothing: 4 of 4 leave a 95% interval from 40 to 100%."""
+WITH_TARGET = ("precision", "recall")
+"""The policies that name what a figure must reach."""
 WIDEST = 0.6
 """The width of a 95% interval of the precision that spans nearly everything."""
 
@@ -38,18 +40,28 @@ def state_of(data: Evidence, point: OperatingPoint) -> PointState:
     return judge_point(point, chance=chance_of(data, point), disputed=count_disputed(data, point))
 
 
+def goal_of(point: OperatingPoint, moved_from: str | None) -> Policy:
+    """The policy that a point is judged by: its own; of one set by hand what it was moved from if that has a target."""
+    policy = parse(point.policy)
+    if policy.kind != "manual" or moved_from is None:
+        return policy
+    goal = parse(moved_from)
+    return goal if goal.kind in WITH_TARGET else policy
+
+
 def count_disputed(data: Evidence, point: OperatingPoint) -> int:
     """How many labels that the point flags are disputed, and so in none of its figures."""
     disputed = [row.value for row in data.undecided if row.gold == "disputed" and row.value is not None]
     return sum(bool(flags(value, point.threshold, point.flag_when)) for value in disputed)
 
 
-def chance_of(data: Evidence, point: OperatingPoint) -> float | None:
+def chance_of(data: Evidence, point: OperatingPoint, moved_from: str | None = None) -> float | None:
     """The chance that a threshold chosen by the point's policy on these labels is truly below its target; None where
-    the policy has no precision, none is met, or a guarantee stands in its place. The same labels, the same chance."""
+    the policy has no precision, none is met, or a guarantee stands in its place. The same labels, the same chance.
+    `moved_from` as for `judge_point`."""
     if point.guarantee or not point.feasible:
         return None
-    return chance_below(data.sweep, parse(point.policy), rng=np.random.default_rng(0))
+    return chance_below(data.sweep, goal_of(point, moved_from), rng=np.random.default_rng(0))
 
 
 def judge_point(
@@ -59,6 +71,7 @@ def judge_point(
     disputed: int = 0,
     fell: Counted | None = None,
     overturned: Counted | None = None,
+    moved_from: str | None = None,
 ) -> PointState:
     """Judge a point by what is known of it.
 
@@ -67,11 +80,16 @@ def judge_point(
 
     A policy without a target (F-beta, cost, flags a day, elbow) holds where the threshold is shown to flag hallucinated
     traces more often than clean ones, and is known bad where the labels show it does not. A threshold set by hand
-    promises nothing that could hold.
+    promises nothing that could hold. It is known bad by the policy with a target that it was `moved_from`, as moving a
+    threshold that misses its target does not mend it: what is known of that policy's choice speaks against it until its
+    own interval is past the target.
     """
-    policy = parse(point.policy)
+    policy, goal = parse(point.policy), goal_of(point, moved_from)
+    moved = goal.kind != policy.kind
+    if moved and (chance is None or chance <= MOSTLY or (point.precision.low or 0.0) >= goal.number):
+        chance = None
     flagged = Counted(point.true_positives + point.false_positives, point.true_positives)
-    bad = _find_fault(point, policy, flagged, chance, disputed, fell, overturned)
+    bad = _find_fault(point, goal, flagged, chance, disputed, fell, overturned)
     if bad is not None:
         verdict, why = PointVerdict.DO_NOT_RELEASE, bad
     elif _is_shown(point, policy, chance):
@@ -83,12 +101,13 @@ def judge_point(
     return PointState(
         verdict=verdict,
         why=why,
-        target=policy.value if policy.kind in ("precision", "recall") else None,
-        figure=point.recall if policy.kind == "recall" else point.precision,
+        target=goal.value if goal.kind in WITH_TARGET else None,
+        figure=point.recall if goal.kind == "recall" else point.precision,
         flagged=counted.flagged,
         hits=counted.hits,
         chance=None if chance is None else round(chance, 3),
         disputed=disputed,
+        moved_from=str(goal) if moved else None,
     )
 
 
@@ -111,7 +130,7 @@ def judge_ensemble(ensemble: Ensemble) -> PointState:
 
 def _find_fault(
     point: OperatingPoint,
-    policy: Policy,
+    goal: Policy,
     flagged: Counted,
     chance: float | None,
     disputed: int,
@@ -120,17 +139,18 @@ def _find_fault(
 ) -> StateReason | None:
     """What is known against the point, the plainest evidence first."""
     certified = point.strength == "certified"
-    target = policy.value if policy.kind == "precision" else None
+    target = goal.value if goal.kind == "precision" else None
+    promised = target is not None and parse(point.policy).kind != "manual"
     faults = {
         StateReason.RECHECK_FELL: fell is not None,
         StateReason.OVERTURNED: overturned is not None,
         StateReason.UNMET: not point.feasible,
         StateReason.FINDS_NOTHING: not certified and point.recall.value == 0,
-        StateReason.BELOW_TARGET: not certified and _is_below(point, policy),
+        StateReason.BELOW_TARGET: not certified and _is_below(point, goal),
         StateReason.MOSTLY_BELOW: chance is not None and chance > MOSTLY,
         StateReason.FEW_FLAGGED: point.guarantee is None and flagged.flagged < FEWEST,
         StateReason.WIDE: point.guarantee is None and _spans(point.precision),
-        StateReason.NO_BETTER: target is None and _is_no_better(point),
+        StateReason.NO_BETTER: not promised and _is_no_better(point),
         StateReason.DISPUTED: not certified and target is not None and _could_turn(point, target, flagged, disputed),
     }
     return next((why for why, present in faults.items() if present), None)

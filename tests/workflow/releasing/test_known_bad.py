@@ -72,6 +72,21 @@ def test_a_reason_saved_with_the_point_lets_it_out_and_goes_into_the_file(store:
     assert list(points_of(store, file, until=NOW)) == [DETECTOR]  # its state does not make it another point
 
 
+def test_a_threshold_nudged_away_from_its_target_stays_known_to_be_bad(store: Store) -> None:
+    """No threshold reaches 95%. The nearest, taken by hand, is no better for that: saved, it is judged as when it was
+    set, and a release takes it only with the reason."""
+    fill(store, *scored(14, 6))
+    data = loading.load_evidence(store, DETECTOR)
+    by_hand = operating_points.choose_point(data, parse("manual:0.3"))
+    state = known_bad.state_of_choice(store, data, by_hand, moved_from="precision>=0.95")
+    assert (state.why, state.target) == (StateReason.BELOW_TARGET, 0.95)
+    with pytest.raises(BadInput, match="says do not release this"):
+        operating_points.save_point(store, data, by_hand, state=state, by="ann", now=NOW)
+    operating_points.save_point(store, data, by_hand, state=state, reason="a pilot", by="ann", now=NOW)
+    assert known_bad.state_of_saved(store, store.points.latest()[DETECTOR]) == state
+    assert [judged.reason for judged in known_bad.states_in(release(store))] == ["a pilot"]
+
+
 def test_a_reason_is_for_what_was_known_then(store: Store) -> None:
     """Saved on three flags; then labels change and it finds nothing at all: that takes a reason of its own."""
     fill(store, *scored(3, 0))

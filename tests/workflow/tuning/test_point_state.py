@@ -79,6 +79,32 @@ def test_what_is_not_known_against_it(changes: dict[str, object], facts: dict[st
     assert judge_point(replace(GOOD, **changes), **facts).verdict == verdict  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize(
+    ("moved_from", "changes", "facts", "why"),
+    [
+        ("precision>=0.8", {}, {}, StateReason.BELOW_TARGET),  # it measures 75%
+        ("recall>=0.6", {}, {}, StateReason.BELOW_TARGET),  # it finds half
+        ("precision>=0.7", {}, {"chance": 0.6}, StateReason.MOSTLY_BELOW),
+        ("precision>=0.7", {}, {"disputed": 3}, StateReason.DISPUTED),
+        ("precision>=0.1", {"recall": Interval(0.1, 0, 0.2), "fpr": Interval(0.2, 0, 0.3)}, {}, StateReason.NO_BETTER),
+        ("precision>=0.7", {}, {"chance": 0.3}, StateReason.UNPROVEN),
+        ("precision>=0.55", {}, {"chance": 0.6}, StateReason.UNPROVEN),  # its own interval begins at 60%
+        ("elbow", {}, {}, StateReason.UNPROVEN),
+        (None, {}, {}, StateReason.UNPROVEN),
+    ],
+)
+def test_moving_a_threshold_by_hand_does_not_mend_it(
+    moved_from: str | None, changes: dict[str, object], facts: dict[str, object], why: StateReason
+) -> None:
+    """It stays judged by the target last asked for, and never holds."""
+    moved = replace(GOOD, policy="manual:0.4", **changes)  # type: ignore[arg-type]
+    state = judge_point(moved, moved_from=moved_from, **facts)  # type: ignore[arg-type]
+    assert state.why == why
+    assert state.known_bad == (why != StateReason.UNPROVEN)
+    assert PointState.from_json(state.to_json()) == state
+    assert judge_point(GOOD, moved_from="precision>=0.99").moved_from is None  # its own policy judges it
+
+
 def test_the_labels_counted_are_those_that_the_reason_is_about() -> None:
     state = judge_point(GOOD, fell=Counted(40, 20), chance=0.3)
     assert (state.flagged, state.hits, state.target) == (40, 20, 0.7)

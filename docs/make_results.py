@@ -38,9 +38,9 @@ from calibrate.report.sentences.scoreboard import sentences  # noqa: E402
 from calibrate.stats.ensembles import performance  # noqa: E402
 from calibrate.stats.ensembles.nested_cv import FOLDS, REPEATS  # noqa: E402
 from calibrate.stats.intervals.bootstrap import RESAMPLES, Units  # noqa: E402
-from calibrate.stats.intervals.ranking import FEW, rank_with_intervals  # noqa: E402
+from calibrate.stats.intervals.ranking import rank_with_intervals  # noqa: E402
 from calibrate.stats.sweep.design import Bools, Floats  # noqa: E402
-from calibrate.stats.sweep.sweep import sweep  # noqa: E402
+from calibrate.stats.sweep.sweep import enough_to_rank, sweep  # noqa: E402
 from calibrate.types import FlagWhen, Interval  # noqa: E402
 from calibrate.workflow.detection import baselines, detect  # noqa: E402
 from calibrate.workflow.evidence import evidence, loading  # noqa: E402
@@ -170,7 +170,7 @@ def _areas(data: evidence.Evidence) -> Areas:
 
 def _areas_of(labels: Bools, scores: Floats, groups: Sequence[str | None], flag_when: FlagWhen) -> Areas:
     scored_labels = labels[np.isfinite(scores)]
-    if min(scored_labels.sum(), (~scored_labels).sum()) < FEW:
+    if not enough_to_rank(int(scored_labels.sum()), int((~scored_labels).sum())):
         return Areas()
     curve, rng = sweep(labels, scores, flag_when=flag_when), np.random.default_rng(SEED)
     ranking = rank_with_intervals(curve, labels, scores, rng=rng, groups=groups)

@@ -40,10 +40,11 @@ def show_labels(names: tuple[str, ...], labels: step.LabelsAtHand, *, name: str 
         st.caption(line)
 
 
-def show_open(names: tuple[str, ...], labels: step.LabelsAtHand) -> None:
-    """Say only what is open among the labels; nothing where nothing is."""
+def show_open(names: tuple[str, ...], labels: step.LabelsAtHand, *, settle: bool = True) -> None:
+    """Say only what is open among the labels; nothing where nothing is. `settle` False: the page leads to the disputes
+    already."""
     if open_ones := _open(labels):
-        _box(names, labels, open_ones[0], open_ones[1:])
+        _box(names, labels, open_ones[0], open_ones[1:], settle=settle)
 
 
 def _open(labels: step.LabelsAtHand) -> list[str]:
@@ -51,20 +52,20 @@ def _open(labels: step.LabelsAtHand) -> list[str]:
     return [f"{plain(sentence[:1].upper() + sentence[1:])}." for sentence in sentences.open_ones(labels)]
 
 
-def _box(names: tuple[str, ...], labels: step.LabelsAtHand, head: str, rest: list[str]) -> None:
+def _box(names: tuple[str, ...], labels: step.LabelsAtHand, head: str, rest: list[str], *, settle: bool = True) -> None:
     """A bordered line with the links to where things are settled, and smaller print below it."""
     with st.container(border=True, key="-".join(("labels-line", *names)), gap="xsmall"):
         with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
             st.markdown(head, width="content")
             with st.container(horizontal=True, width="content"):
-                _links(labels.counts, names)
+                _links(labels.counts, names, settle=settle)
         for sentence in rest:
             st.caption(sentence)
 
 
-def _links(counts: LabelCounts, names: tuple[str, ...]) -> None:
+def _links(counts: LabelCounts, names: tuple[str, ...], *, settle: bool) -> None:
     of = {"sample": names[0]} if len(names) == 1 else {}
-    if counts.disputed:
+    if counts.disputed and settle:
         where = {"view": "disputed", "sample": EVERYTHING} | of
         st.page_link(shell.page("agreement"), label="Settle disputes", icon=":material/gavel:", query_params=where)
     if counts.waiting:

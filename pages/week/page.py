@@ -65,7 +65,8 @@ with shell.page_frame(f"Week {name}", about) as store:
         show_next(state)
         show_proposals(store, now)
         show_cards(state, now)
-        labels_line.show_open(state.sample.names if state.sample else (), state.at_hand)
+        names = state.sample.names if state.sample else ()
+        labels_line.show_open(names, state.at_hand, settle=state.next != "settle")
         show_unknown_models(state.unknown_models, state.release)
         show_known_bad(state.known_bad[1:])  # the first is what comes next
         show_fallen(store, state.release)

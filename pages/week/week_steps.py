@@ -15,6 +15,7 @@ from calibrate.types import StateReason
 from calibrate.workflow.week.next_steps import Step
 from calibrate.workflow.week.week import Week
 from pages import shell
+from pages.components import labels_line
 from pages.components.text import plain
 
 _DONE, _NOW, _TODO = ":primary[:material/check:]", ":material/arrow_forward:", ""
@@ -87,7 +88,10 @@ def next_of(state: Week) -> Next:
         return _fix(state)
     if state.next == "settle":
         disputed = count(state.disputes, "label is disputed", "labels are disputed")
-        return Next(f"{disputed}: they are in no figure until they are settled.", "Settle disputes", "agreement")
+        sentence = f"{disputed}: they are in no figure until they are settled."
+        # Of every sample and of none: the count is of the whole store.
+        where = {"view": "disputed", "sample": labels_line.EVERYTHING}
+        return Next(sentence, "Settle disputes", "agreement", where)
     if state.next == "check":
         names = listed(state.checks_due)
         sentence = f"{plain(names, 120)}: a recheck is under way, or nobody has looked at the precision for four weeks."

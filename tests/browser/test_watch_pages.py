@@ -10,10 +10,12 @@ from typing import Any
 
 import pytest
 
-from calibrate.types import Label, Record, Source, Trace
+from calibrate.types import Label, Record, Source, Trace, TraceFilter
 from calibrate.workflow.detection import detect
 from calibrate.workflow.detection.detect import utc_now
 from calibrate.workflow.releasing import history, release
+from calibrate.workflow.sampling import sample as sampling
+from calibrate.workflow.traces.stated_samples import keep_stated
 from calibrate.workflow.watching import recheck
 from db import Store, open_store
 from db.releases import ReleaseRequest
@@ -76,7 +78,9 @@ def test_from_nothing_to_a_recalibrated_release(own: App, browser: Any) -> None:
 
     log(store, 60, hours=100, model="old", prompt="v1", labelled=True)
     detect.work(store, run_id=detect.queue(store, [NAME], {"all": True}).id)
-    save(store, "f1")
+    # Whoever imports them says how they were chosen: without that they choose and compare nothing.
+    keep_stated(store, "first", [f"True-{place}" for place in range(60)], design="random", now=utc_now())
+    save(store, "f1", sample="first")
     release.release(store, ReleaseRequest(by="ann"), now=utc_now() - timedelta(hours=99))
     log(store, 60, hours=2, model=NEW, prompt="v2", labelled=False)
     detect.work(store, run_id=detect.queue(store, [NAME], {"all": True}).id)
@@ -115,8 +119,19 @@ def test_from_nothing_to_a_recalibrated_release(own: App, browser: Any) -> None:
     page.get_by_text(f"{NAME} fell below").first.wait_for()
     page.get_by_role("button", name="Recalibrate").click()
 
-    # Recalibrate: labels that came are the reason; the same policy; released once.
+    # Recalibrate: what a recheck labels is flagged, so the labels that choose are the same, and so are the thresholds.
     page.get_by_text(f"{NAME} fell below").first.wait_for()
+    page.get_by_text("The same policies on these labels give the same thresholds").wait_for()
+    page.get_by_text("in, label some of its answers").wait_for()
+    page.get_by_role("link", name="Draw a sample").click()
+    page.get_by_role("heading", name="Sample", exact=True).wait_for()
+
+    # With a sample of all traffic: the same policy, released once.
+    drawn = sampling.draw(store, "second", size=60, design="random", where=TraceFilter(), seed=1, now=utc_now())
+    for member in store.samples.members(drawn.id):
+        if not store.labels.of_trace(member.trace_pk):
+            store.labels.add(member.trace_pk, Label("", "ann", "clean"), sample_id=drawn.id, now=utc_now())
+    page.goto(f"{own.url}/recalibrate")
     page.get_by_role("button", name="Release v2").wait_for()
     settled(page)
     if page.get_by_label("Reason").count():
@@ -126,9 +141,7 @@ def test_from_nothing_to_a_recalibrated_release(own: App, browser: Any) -> None:
     page.get_by_role("button", name="Release v2").click()
     page.get_by_text("v2 is released.").wait_for()
     assert [row.version for row in store.releases.list()] == [2, 1]
-    assert (
-        NEW not in history.read_release(store.releases.list()[0]).data.models
-    )  # flagged answers alone do not make it known
+    assert [NEW in history.read_release(row).data.models for row in store.releases.list()] == [True, False]
     assert outside == []
     context.close()
 

@@ -87,7 +87,7 @@ def _import(app: App, page: Any, file: Path, truth: Mapping[str, str]) -> None:
     press(page, page.get_by_role("button", name="Import traces"))
     pick(page, "Where are the traces?", "A path on this machine")
     write(page, page.get_by_role("textbox", name="Path"), str(file))
-    write(page, page.get_by_label("These traces carry labels"), "published")
+    write(page, page.get_by_label("As the labels of"), "published")
     press(page, page.get_by_role("button", name="Import", exact=True))
     page.get_by_text(f"{len(truth)} traces imported").wait_for()
     page.get_by_text(f"{len(truth)} labels kept").wait_for()

@@ -84,7 +84,8 @@ def fill(store: Store, *, hallucinated: float) -> None:
 
 
 def open_pages(url: str, addresses: Sequence[str]) -> dict[str, Page]:
-    """What every page shows, by its address: `text` is all there is to read, `tables` are its tables."""
+    """What every page shows, by its address: `text` is all there is to read, `tables` are its tables, `ways` the
+    buttons and links."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("TOUCHSTONE_STORE", url)
         patch.setenv("TOUCHSTONE_USER", "robin")
@@ -95,7 +96,8 @@ def open_pages(url: str, addresses: Sequence[str]) -> dict[str, Page]:
             app.switch_page(str(ROOT / script)).run()
             assert not app.exception, (address, app.exception)
             tables = [table.value for table in app.dataframe]
-            shown[address] = {"text": "\n".join(read(app)), "tables": tables}
+            ways = [button.label for button in app.button] + [link.proto.label for link in app.get("page_link")]
+            shown[address] = {"text": "\n".join(read(app)), "tables": tables, "ways": ways}
         return shown
 
 
@@ -161,6 +163,11 @@ def test_what_is_open_is_said_alike_wherever_a_figure_stands(pages: dict[str, Pa
     said = {re.search(r"5 unsure and 10 disputed are in no figure.*", pages[address]["text"]) for address in ON_LABELS}
     assert None not in said
     assert len({match[0] for match in said if match}) == 1
+
+
+def test_one_way_leads_to_the_disputes(pages: dict[str, Page]) -> None:
+    for address in ON_LABELS:
+        assert pages[address]["ways"].count("Settle disputes") == 1, address
 
 
 def test_an_area_is_the_same_on_every_page(pages: dict[str, Page]) -> None:

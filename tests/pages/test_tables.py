@@ -264,7 +264,7 @@ def test_the_scope_of_a_run_is_named() -> None:
 
 def job(*, stopped: bool = False, **counts: Any) -> Any:
     report = ImportReport(**counts)
-    state = SimpleNamespace(report=report, file=SimpleNamespace(name="a.jsonl"), problem=None)
+    state = SimpleNamespace(report=report, file=SimpleNamespace(name="a.jsonl"), problem=None, sample=None)
     return SimpleNamespace(files=[state], stopped=stopped, seconds=12.0, total=lambda figure: getattr(report, figure))
 
 
@@ -290,7 +290,7 @@ def test_an_import_says_what_else_there_is_to_know() -> None:
     lines = import_report.details(job(imported=1, duplicates=2, labels=3, repaired=1, cut=True, left_out={"x": 4}))
     assert lines == [
         "2 traces already in the store, left as it is.",
-        "3 labels kept.",
+        "3 labels kept, 0 left out.",
         "1 character that no database can hold became \ufffd.",
         ":material/warning: a\\.jsonl is damaged and could not be read to its end: what stands before that is kept.",
         "Not kept: x.",
@@ -335,7 +335,7 @@ def week(next_step: Any, **changed: Any) -> Week:
          "were hallucinated. And 1 more.", "Recalibrate", "recalibrate"),
         (week("fix", live=(WIDE,)),
          "**b is live and is known to be bad.** Its precision may be nearly anything, 11–100%: 5 of 6 flagged labels "
-         "were hallucinated.", "Choose another threshold", "tune"),
+         "were hallucinated. *Released because:* a pilot.", "Choose another threshold", "tune"),
         (week("label"), "40 traces of w47 left to label.", "Start labelling", "label"),
         (week("label", gold={"clean": 39}, place=Place(39, 39, 0, 40, 30.0)),
          "1 trace of w47 left to label, about 30 s at your pace.", "Continue labelling", "label"),

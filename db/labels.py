@@ -72,9 +72,10 @@ class Labels(Aggregate):
             connection.execute(sa.delete(SkipRow).where(*where))
             connection.execute(insert(SkipRow), [{**key, "skipped_at": now}])
 
-    def place(self, sample_id: int, labeller: str, *, only_open: bool = False) -> Place:
-        """What this labeller labels next: unlabelled members in order, then the skipped ones, oldest skip first. With
-        `only_open`, members that anybody has labelled are passed over."""
+    def place(self, sample_id: int, labeller: str, *, only_open: bool = False, gap_first: bool = False) -> Place:
+        """What this labeller labels next: unlabelled members in order, then the skipped ones, oldest skip first, those
+        in the gap before others. With `only_open`, members that anybody has labelled are passed over; with `gap_first`
+        the gap comes before all. The gap: members that nobody has labelled, before the last that somebody has."""
         mine = select(LabelRow.trace_pk).where(LabelRow.labeller == labeller, LabelRow.trace_pk == MemberRow.trace_pk)
         mine = mine.correlate(MemberRow)
         skip = sa.and_(
@@ -84,16 +85,21 @@ class Labels(Aggregate):
         )
         members = select(MemberRow.position).where(MemberRow.sample_id == sample_id)
         todo = members.outerjoin(SkipRow, skip).where(~mine.exists())
+        gold = select(GoldRow.trace_pk).where(GoldRow.trace_pk == MemberRow.trace_pk).correlate(MemberRow)
         if only_open:
-            gold = select(GoldRow.trace_pk).where(GoldRow.trace_pk == MemberRow.trace_pk)
-            todo = todo.where(~gold.correlate(MemberRow).exists())
-        order = (SkipRow.skipped_at.is_not(None), SkipRow.skipped_at, MemberRow.position)
+            todo = todo.where(~gold.exists())
+        another = aliased(MemberRow)
+        last = select(func.max(another.position)).join(GoldRow, GoldRow.trace_pk == another.trace_pk)
+        in_gap = sa.and_(
+            ~gold.exists(), MemberRow.position < last.where(another.sample_id == sample_id).scalar_subquery()
+        )
+        skipped = SkipRow.skipped_at.is_not(None)
+        later = sa.case((in_gap, 0), (sa.or_(sa.literal(gap_first), skipped), 1), else_=0)
+        order = (*((later, skipped) if gap_first else (skipped, later)), SkipRow.skipped_at, MemberRow.position)
         with self._reading() as connection:
             position = connection.scalar(todo.order_by(*order).limit(1))
             size = connection.scalar(select(func.count()).select_from(members.subquery())) or 0
-            left, skipped = connection.execute(
-                todo.with_only_columns(func.count(), func.count(SkipRow.skipped_at))
-            ).one()
+            left, skips = connection.execute(todo.with_only_columns(func.count(), func.count(SkipRow.skipped_at))).one()
             seconds = list(
                 connection.scalars(
                     select(LabelRow.seconds)
@@ -105,7 +111,7 @@ class Labels(Aggregate):
                 )
             )
         pace = sorted(s for s in seconds if s is not None)
-        return Place(position, size - left, skipped, size, pace[len(pace) // 2] if pace else None)
+        return Place(position, size - left, skips, size, pace[len(pace) // 2] if pace else None)
 
     def of_flagged_only(self) -> set[int]:
         """The keys of the traces that were labelled only because a threshold flagged them."""

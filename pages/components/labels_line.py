@@ -8,7 +8,7 @@ from calibrate.report.sentences import labels as sentences
 from calibrate.types import Sample
 from calibrate.workflow.evidence import basis
 from calibrate.workflow.evidence import labels_at_hand as step
-from calibrate.workflow.evidence.label_counts import LabelCounts
+from calibrate.workflow.evidence.label_counts import LabelCounts, find_gap
 from db import Store
 from pages import shell
 from pages.components.text import plain
@@ -68,5 +68,13 @@ def _links(counts: LabelCounts, names: tuple[str, ...], *, settle: bool) -> None
     if counts.disputed and settle:
         where = {"view": "disputed", "sample": EVERYTHING} | of
         st.page_link(shell.page("agreement"), label="Settle disputes", icon=":material/gavel:", query_params=where)
-    if counts.waiting:
-        st.page_link(shell.page("label"), label="Label the gap", icon=":material/check_box:", query_params=of)
+    if counts.waiting and (gap := sample_with_gap(shell.store(), names)):
+        where = {"sample": gap, "gap": "first"}
+        st.page_link(shell.page("label"), label="Label the gap", icon=":material/check_box:", query_params=where)
+
+
+def sample_with_gap(store: Store, names: tuple[str, ...]) -> str | None:
+    """The first of these samples, or of those that no name stands for, in which labels wait."""
+    sample = basis.choose_basis(store, names).sample
+    parts = () if sample is None else sample.parts or (sample,)
+    return next((part.name for part in parts if find_gap(store, part)), None)

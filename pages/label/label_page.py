@@ -31,7 +31,7 @@ def main() -> None:
             st.caption("Each labeller's verdicts are kept under their name.")
         assert sample is not None
         # Opening the page again starts the clock of the trace again.
-        surface.desk_for(NAME, sample, shell.user()).open = False
+        surface.desk_for(NAME, sample, shell.user(), gap_first="gap" in st.query_params).open = False
         show_turn(status)
 
 

@@ -80,7 +80,10 @@ def test_skipped_traces_come_again_and_a_new_browser_goes_on(app: Any, visit: An
     showing(page, "four")
     page.keyboard.press("a")
     showing(page, "one")
-    page.get_by_text("the 1 you skipped, once more").wait_for()
+    # Where nobody else has labelled the first trace, it holds back the others.
+    page.get_by_text("the 1 you skipped, once more").or_(
+        page.get_by_text("1 skipped trace holds back 3 labels")
+    ).wait_for()
     page.keyboard.press("x")
     page.get_by_text("All 4 are labelled").wait_for()
     page.get_by_role("button", name="Run the detectors").wait_for()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -133,6 +134,23 @@ def test_place_goes_through_the_sample_in_order_and_brings_skipped_ones_at_the_e
     store.labels.add(7, label("clean"), sample_id=sample.id, now=NOW)
     assert store.labels.place(sample.id, "ann").position is None
     assert store.labels.place(sample.id, "bob").labelled == 0
+
+
+def test_a_skipped_trace_that_holds_back_labels_comes_before_one_that_does_not(store: Store, sample: Sample) -> None:
+    """In order 7, 2, 9, 4. Bob has labelled what ann skipped first, and 9 waits behind 2."""
+    for pk in (7, 2, 4):
+        store.labels.skip(pk, sample_id=sample.id, labeller="ann", now=NOW + timedelta(seconds=pk % 7))
+    store.labels.add(7, label("clean", "bob"), sample_id=sample.id, now=NOW)
+    store.labels.add(9, label("clean"), sample_id=sample.id, now=NOW)
+    assert store.labels.place(sample.id, "ann").position == 1
+    # Without a skip the queue keeps its order, unless the gap is asked for.
+    assert store.labels.place(sample.id, "cat").position == 0
+    assert store.labels.place(sample.id, "cat", gap_first=True).position == 1
+    store.labels.skip(2, sample_id=sample.id, labeller="cat", now=NOW)
+    assert store.labels.place(sample.id, "cat", gap_first=True).position == 1
+    store.labels.add(2, label("unsure"), sample_id=sample.id, now=NOW)
+    assert store.labels.place(sample.id, "cat", gap_first=True).position == 0
+    assert store.labels.place(sample.id, "ann").position == 0  # skipped first; 4 holds back nothing
 
 
 def test_import_of_labels_names_unknown_traces_and_adds_what_stands_only_once(store: Store, sample: Sample) -> None:

@@ -12,6 +12,7 @@ from db import Store, open_store
 from db.labels import Place
 from pages.components.labelling import desk as labelling_desk
 from pages.components.labelling.desk import Desk, Turn
+from pages.components.labels_line import sample_with_gap
 from tests.workflow.making import NOW, fill
 
 
@@ -105,6 +106,40 @@ def test_a_skipped_trace_comes_again_at_the_end(store: Store, desk: Desk) -> Non
         labelling_desk.answer(store, desk, turn.number, "clean")
     assert seen[-1] == first.pk
     assert labelling_desk.turn(store, desk).pk is None
+
+
+def test_skipped_traces_that_hold_back_labels_are_named_and_come_first(store: Store, desk: Desk) -> None:
+    first, second, third = (pk for pk, _ in store.samples.keys(desk.sample.id))
+    for _ in range(2):
+        labelling_desk.skip(store, desk, labelling_desk.turn(store, desk).number)
+    labelling_desk.answer(store, desk, labelling_desk.turn(store, desk).number, "clean")
+    store.labels.add(first, Label("", "bob", "clean"), sample_id=None, now=NOW)
+    turn = labelling_desk.turn(store, desk)  # ann skipped the first trace before; the second holds back the third
+    assert turn.pk == second
+    assert " · 1 skipped trace holds back 1 label · " in labelling_desk.status(desk, turn)
+    labelling_desk.answer(store, desk, turn.number, "unsure")
+    turn = labelling_desk.turn(store, desk)
+    assert (turn.pk, turn.gap) == (first, None)
+    assert "once more" in labelling_desk.status(desk, turn)
+    assert store.labels.of_trace(third)[0].labeller == "ann"
+
+
+def test_the_link_to_the_gap_leads_to_the_trace_that_holds_back_labels(store: Store, desk: Desk) -> None:
+    """Nobody skipped: the second trace was passed over by a file."""
+    first, second, third = (pk for pk, _ in store.samples.keys(desk.sample.id))
+    assert sample_with_gap(store, ("w47",)) is None
+    for pk in (first, third):
+        store.labels.add(pk, Label("", "file", "clean"), sample_id=None, now=NOW)
+    assert sample_with_gap(store, ("w47",)) == "w47"
+    assert sample_with_gap(store, ()) == "w47"
+    assert labelling_desk.turn(store, desk).pk == first
+    by_link = Desk(desk.sample, "ann", gap_first=True)
+    turn = labelling_desk.turn(store, by_link)
+    assert turn.pk == second
+    assert "1 skipped trace holds back 1 label" in labelling_desk.status(by_link, turn)
+    labelling_desk.answer(store, by_link, turn.number, "clean")
+    turn = labelling_desk.turn(store, by_link)
+    assert (turn.pk, turn.gap) == (first, None), "then the queue as ever"
 
 
 def line(place: Place, *, before: Label | None = None, back_at: int | None = None, message: str = "") -> str:

@@ -8,7 +8,7 @@ from calibrate.report.numbers import count, estimate, listed, number, share
 from calibrate.stats.labels.undecided import Reach, Settled
 from calibrate.types import Interval
 from calibrate.workflow.evidence.basis import Caution, Chosen
-from calibrate.workflow.evidence.label_counts import LabelCounts
+from calibrate.workflow.evidence.label_counts import Gap, LabelCounts
 from calibrate.workflow.evidence.labels_at_hand import LabelsAtHand
 from calibrate.workflow.releasing.labels_behind import LabelsBehind
 from calibrate.workflow.sampling.sizing import Doubt
@@ -66,6 +66,12 @@ def waiting(counts: LabelCounts) -> str | None:
         f"{labels} behind a trace that nobody has labelled: {they} once every trace before has a verdict. Go through "
         "the sample in its order, and label what was skipped ('unsure' is a verdict)"
     )
+
+
+def held_back(gap: Gap) -> str:
+    """Say how many labels wait for the traces of a gap: "3 skipped traces hold back 57 labels"."""
+    hold = "holds" if gap.skipped == 1 else "hold"
+    return f"{count(gap.skipped, 'skipped trace')} {hold} back {count(gap.waiting, 'label')}"
 
 
 def prevalence(figure: Interval) -> str | None:

@@ -49,3 +49,20 @@ def label_counts(store: Store, sample: Sample | None) -> LabelCounts:
     return LabelCounts(
         labelled, total, counts["clean"], counts["hallucinated"], counts["unsure"], counts["disputed"], waiting
     )
+
+
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """Members of a sample that nobody has labelled, before the last that somebody has: `skipped` of them hold back
+    `waiting` labels."""
+
+    skipped: int
+    waiting: int
+
+
+def find_gap(store: Store, sample: Sample) -> Gap | None:
+    """The gap in the labels of a drawn sample; None where none of its labels waits."""
+    gold = [verdict for _, verdict in store.samples.verdicts(sample.id)]
+    prefix = gold.index(None) if None in gold else len(gold)
+    waiting = [place for place, verdict in enumerate(gold) if place > prefix and verdict is not None]
+    return Gap(gold[prefix : waiting[-1]].count(None), len(waiting)) if waiting else None

@@ -9,7 +9,9 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass, field
 
+from calibrate.report.sentences.labels import held_back
 from calibrate.types import Label, Sample, Trace, Verdict
+from calibrate.workflow.evidence.label_counts import Gap, find_gap
 from db import Store
 from db.labels import Place
 from pages import shell
@@ -23,7 +25,8 @@ class Desk:
     """One labeller's visit to one sample.
 
     `trail` holds the traces passed, oldest first; `back_at` is the place in it that Back has led to, None at the front
-    of the queue. With `only_open`, traces that anybody has labelled are passed over.
+    of the queue. With `only_open`, traces that anybody has labelled are passed over; with `gap_first`, those that hold
+    back labels come first.
     """
 
     sample: Sample
@@ -38,11 +41,13 @@ class Desk:
     shown_at: float = 0.0
     message: str = ""
     only_open: bool = False
+    gap_first: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """What the screen shows. `before` is this labeller's latest label when Back led here."""
+    """What the screen shows. `before` is this labeller's latest label when Back led here; `gap` is what the trace
+    shown is one of, where labels wait for it."""
 
     number: int
     pk: int | None
@@ -50,11 +55,12 @@ class Turn:
     before: Label | None
     place: Place
     can_go_back: bool
+    gap: Gap | None = None
 
 
 def turn(store: Store, desk: Desk) -> Turn:
     """The trace to show now; the clock starts when it is first shown."""
-    place = store.labels.place(desk.sample.id, desk.labeller, only_open=desk.only_open)
+    place = store.labels.place(desk.sample.id, desk.labeller, only_open=desk.only_open, gap_first=desk.gap_first)
     pk = desk.trail[desk.back_at] if desk.back_at is not None else _front(store, desk, place)
     if not desk.open or pk != desk.showing:
         desk.turn += 1
@@ -64,7 +70,9 @@ def turn(store: Store, desk: Desk) -> Turn:
     before = store.labels.latest(pk, desk.labeller) if pk is not None and desk.back_at is not None else None
     more_before = desk.back_at is None or desk.back_at > 0 or not desk.whole_trail
     can_go_back = more_before and (place.labelled > 0 or bool(desk.trail))
-    return Turn(desk.turn, pk, stored.trace if stored else None, before, place, can_go_back)
+    in_gap = pk is not None and desk.back_at is None and (desk.gap_first or _only_skipped(place))
+    gap = find_gap(store, desk.sample) if in_gap else None
+    return Turn(desk.turn, pk, stored.trace if stored else None, before, place, can_go_back, gap)
 
 
 def answer(
@@ -127,7 +135,9 @@ def status(desk: Desk, turn: Turn) -> str:
     parts = [f"**{plain(desk.sample.name, 60)}**", progress(place)]
     if desk.back_at is not None:
         parts.append("back: " + (f"you said {turn.before.verdict}" if turn.before else "you skipped it"))
-    elif turn.pk is not None and place.skipped and place.labelled + place.skipped == place.size:
+    elif turn.gap is not None:
+        parts.append(held_back(turn.gap))
+    elif turn.pk is not None and _only_skipped(place):
         parts.append(f"the {place.skipped} you skipped, once more")
     elif place.skipped:
         parts.append(f"{place.skipped} skipped")
@@ -150,6 +160,10 @@ def _left(seconds: float) -> str:
         return "about a minute left"
     minutes = round(seconds / 60)
     return f"about {minutes} min left" if minutes < 100 else f"about {round(minutes / 60)} h left"
+
+
+def _only_skipped(place: Place) -> bool:
+    return 0 < place.skipped == place.size - place.labelled
 
 
 def _is_open(desk: Desk, number: int) -> bool:

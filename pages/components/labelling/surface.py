@@ -18,11 +18,12 @@ from pages.components.labelling import trace_card, verdict_bar
 from pages.components.labelling.desk import Desk, Turn
 
 
-def desk_for(name: str, sample: Sample, labeller: str, *, only_open: bool = False) -> Desk:
-    """The desk of this visit: a new one for another sample or labeller."""
+def desk_for(name: str, sample: Sample, labeller: str, *, only_open: bool = False, gap_first: bool = False) -> Desk:
+    """The desk of this visit: a new one for another sample or labeller, and for a queue in another order."""
     desk: Desk | None = st.session_state.get(f"{name}_desk")
-    if desk is None or desk.sample.id != sample.id or desk.labeller != labeller:
-        desk = Desk(sample, labeller, turn=desk.turn if desk else 0, only_open=only_open)
+    visit = (sample.id, labeller, gap_first)
+    if desk is None or (desk.sample.id, desk.labeller, desk.gap_first) != visit:
+        desk = Desk(sample, labeller, turn=desk.turn if desk else 0, only_open=only_open, gap_first=gap_first)
         st.session_state[f"{name}_desk"] = desk
     return desk
 

@@ -12,7 +12,7 @@ import pytest
 from calibrate.report.sentences import labels as sentences
 from calibrate.types import Label, TraceFilter, Verdict
 from calibrate.workflow.evidence import basis
-from calibrate.workflow.evidence.label_counts import LabelCounts, label_counts
+from calibrate.workflow.evidence.label_counts import Gap, LabelCounts, find_gap, label_counts
 from calibrate.workflow.labelling.agreement import adjudicate
 from calibrate.workflow.sampling import sample as sampling
 from db import Store
@@ -56,6 +56,18 @@ def test_a_skip_is_a_gap(store: Store) -> None:
     sample = store.samples.list()[0]
     store.labels.skip(store.samples.members(sample.id)[0].trace_pk, sample_id=sample.id, labeller="ann", now=NOW)
     assert counts(store, "w47") == LabelCounts(0, 3, 0, 0, 0, 0, waiting=2)
+
+
+def test_a_gap_is_what_nobody_labelled_before_the_last_label(store: Store) -> None:
+    keep(store, [("clean",), (), ("clean",), (), ("unsure",), ()])
+    sample = store.samples.get("w47")
+    assert sample is not None
+    assert find_gap(store, sample) == Gap(skipped=2, waiting=2)
+    assert sentences.held_back(Gap(3, 57)) == "3 skipped traces hold back 57 labels"
+    give(store, 1, "clean")
+    assert find_gap(store, sample) == Gap(1, 1)
+    give(store, 3, "unsure")
+    assert find_gap(store, sample) is None
 
 
 def test_a_settled_dispute_is_a_label_like_any(store: Store) -> None:

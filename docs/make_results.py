@@ -277,9 +277,11 @@ def write(sections: Mapping[str, str]) -> None:
     introduction, *reading = INTRODUCTION.format(**INTRODUCED).rstrip().split("\n\n", 2)
     title_and_source = [introduction, reading[0]]
     if outdated := results_summary.outdated(sections):
+        compared = [name for name in outdated if results_summary.HEAD in sections[name]]
+        only = f"; of {names([*compared])} what they say *beside word overlap* is new" if compared else ""
         title_and_source.append(
             f"**Not remade:** the tables of {names([*outdated])} were made before sentences that claim nothing were "
-            "left out; only what they say *beside word overlap* is new."
+            f"left out{only}."
         )
     beginning = [*title_and_source, results_summary.top(sections), "## How to read the tables", *reading[1:]]
     PAGE.write_text("\n\n".join([*beginning, *sections.values()]) + "\n", encoding="utf-8")

@@ -42,10 +42,13 @@ def test_the_newest_baseline_of_a_model_counts(store: Store) -> None:
     assert store.baselines.current() == {("entropy/mean", "m1"): new, ("entropy/mean", "m2"): other}
 
 
-def test_a_reply_is_kept_once(store: Store) -> None:
+def test_a_reply_that_was_asked_for_again_replaces_the_first(store: Store) -> None:
+    """It is asked for again only where the first could not be read."""
     assert store.replies.get("k" * 64) is None
+    store.replies.put("k" * 64, "judge-1", {"text": "I am not sure that I"})
+    store.replies.put("l" * 64, "judge-1", {"text": "NO"})
     store.replies.put("k" * 64, "judge-1", {"text": "YES", "tokens": [["Y", -0.1]]})
-    store.replies.put("k" * 64, "judge-1", {"text": "another"})
+    assert store.replies.get("l" * 64) == {"text": "NO"}
     assert store.replies.get("k" * 64) == {"text": "YES", "tokens": [["Y", -0.1]]}
 
 

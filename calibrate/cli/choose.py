@@ -119,7 +119,8 @@ def run(args: Namespace) -> Answer:
         notes.append(figures.OCTAVE)
     lines += notes
     at_hand, settled = labels_at_hand(store, data.sample), settled_at(data, point.threshold)
-    lines += [*labels_lines(at_hand), *filter(None, [settled_point(settled)]), *figures.cautions(point)]
+    lines += [*labels_lines(at_hand), *filter(None, [settled_point(settled)])]
+    lines += figures.cautions(point, not_run=data.not_run)
     lines += [caution] if caution else []
     better = _better_steps(store, data, policy, point, state, args.sample) if state.known_bad else ()
     if point.feasible:

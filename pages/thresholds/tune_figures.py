@@ -57,10 +57,13 @@ VERDICTS = {
 }
 
 
-def show_figures(point: OperatingPoint, per_day: float | None, *, open_ones: str | None = None) -> None:
+def show_figures(
+    point: OperatingPoint, per_day: float | None, *, not_run: int = 0, open_ones: str | None = None
+) -> None:
     """The sentence, the counts, and each figure with its interval, which comes first where few labels are behind it.
 
-    Flags are counted where the traffic is scored. `open_ones` says what undecided labels could change.
+    Flags are counted where the traffic is scored. On `not_run` labelled traces nobody has run the detector; `open_ones`
+    says what undecided labels could change.
     """
     rate = point.flag_rate.value
     flags = None if per_day is None or rate is None else rate * per_day
@@ -69,7 +72,7 @@ def show_figures(point: OperatingPoint, per_day: float | None, *, open_ones: str
     first, _, rest = sentence.partition(". ")
     words = [f"<p><b>{escape(first)}.</b> {escape(rest)}</p>"]
     words += [f"<p>{escape(wording.capitalised(open_ones))}.</p>"] if open_ones else []
-    words += [f'<p class="quiet">{escape(caution)}</p>' for caution in wording.cautions(point)]
+    words += [f'<p class="quiet">{escape(caution)}</p>' for caution in wording.cautions(point, not_run=not_run)]
     named = (
         ("Precision", point.precision, "Share of flags that is right", point.true_positives + point.false_positives),
         ("Recall", point.recall, "Share of hallucinations that is flagged, end to end", point.positives),

@@ -60,7 +60,7 @@ def way_on(data: evidence.Evidence) -> Literal["label", "detect", "another detec
     """Where to get what the sweep lacks: labels, scores, or another detector if this one abstained on every trace."""
     if data.sweep.missing not in (Missing.NO_SCORES, Missing.HALLUCINATED_SCORED, Missing.CLEAN_SCORED):
         return "label"
-    return "detect" if any(row.status is None for row in data.rows) else "another detector"
+    return "detect" if data.not_run else "another detector"
 
 
 def show_overview(store: Store, runs: Mapping[str, Sequence[Config]], sample: evidence_choice.SampleNames) -> None:

@@ -37,7 +37,7 @@ def explore(store: Store, data: evidence.Evidence, per_day: float | None, drawn:
         if setting.strength_in_force != "certified":
             tune_figures.offer_save(store, data, setting, point)
         open_ones = labels.settled_point(settled_at(data, point.threshold))
-        tune_figures.show_figures(point, per_day, open_ones=open_ones)
+        tune_figures.show_figures(point, per_day, not_run=data.not_run, open_ones=open_ones)
         if setting.policy.kind == "elbow":
             elbow = tune_setting.once(data, "elbow", lambda: operating_points.bootstrap_elbow(data))
             steadiness, *doubts = wording.elbow(elbow)

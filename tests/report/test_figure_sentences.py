@@ -206,6 +206,17 @@ def test_cautions_name_few_positives_and_missing_scores() -> None:
     assert said[1].startswith("6 of 300 labelled traces could not be scored")
 
 
+def test_what_was_not_run_is_told_from_what_could_not_be_scored() -> None:
+    unscored = replace(POINT, true_negatives=170)
+    ran, scored = cautions(unscored, not_run=4)
+    name = POINT.detector
+    assert ran.startswith(f"{name} was not run on 4 of 300 labelled traces (detect {name}); until it is, ")
+    assert scored.startswith("2 of 300 labelled traces could not be scored")
+    assert [line.split(" (")[0] for line in cautions(unscored, not_run=6)] == [
+        f"{name} was not run on 6 of 300 labelled traces"
+    ]
+
+
 @pytest.mark.parametrize(
     ("low", "high", "words"),
     [(0.581, 0.812, "58–81%"), (0.0, 0.04, "0–4%"), (0.002, 0.0061, "0.2–0.6%"), (0.0, 0.0004, "0–0.1%"),

@@ -213,19 +213,24 @@ def saved_policy_in_words(text: str) -> str:
         return one_line(text, 80)
 
 
-def cautions(point: OperatingPoint) -> list[str]:
-    """List what a reader must know before relying on the figures."""
+def cautions(point: OperatingPoint, *, not_run: int = 0) -> list[str]:
+    """List what to know before relying on the figures. On `not_run` labelled traces nobody has run the detector."""
     notes = []
     if point.positives < FEW_POSITIVES:
         notes.append(
             f"Only {count(point.positives, 'hallucinated label')}: one more or less moves every measured figure. "
             f"Label until there are at least {FEW_POSITIVES}."
         )
-    unscored = point.n - _scored(point)
-    if unscored:
+    labels, unscored = count(point.n, "labelled trace"), point.n - _scored(point)
+    if not_run:
         notes.append(
-            f"{count(unscored)} of {count(point.n, 'labelled trace')} could not be scored; they are never flagged, "
-            "and hallucinations among them count as missed."
+            f"{point.detector} was not run on {count(not_run)} of {labels} (detect {point.detector}); until it is, "
+            "they count as not flagged, and hallucinations among them as missed."
+        )
+    if unscored > not_run:
+        notes.append(
+            f"{count(unscored - not_run)} of {labels} could not be scored; they are never flagged, and hallucinations "
+            "among them count as missed."
         )
     return notes
 

@@ -142,6 +142,11 @@ class Evidence:
                 counts[why] = counts.get(why, 0) + 1
         return dict(sorted(counts.items(), key=lambda item: -item[1]))
 
+    @property
+    def not_run(self) -> int:
+        """Labelled traces that the detector was never run on."""
+        return sum(row.value is None and row.status is None for row in self.rows)
+
     def digest(self) -> str:
         """Identifies the label set: the same labels on the same contents have the same digest."""
         return label_set_digest((row.content_hash, str(row.gold)) for row in self.rows)

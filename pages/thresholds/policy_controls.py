@@ -89,8 +89,8 @@ def choose_policy(store: Store, data: evidence.Evidence, setting: tune_setting.S
         if setting.strength_in_force == "bounded":
             state["tune_looks"] = setting.looks
             st.number_input(
-                "Looks", 1, 1000, value=None, key="tune_looks", step=1, width=130, on_change=_set_policy,
-                args=(store, data), help=ABOUT_LOOKS,
+                "Looks", 1, tune_setting.MOST_LOOKS, value=None, key="tune_looks", step=1, width=130,
+                on_change=_set_policy, args=(store, data), help=ABOUT_LOOKS,
             )  # fmt: skip
 
 

@@ -33,6 +33,7 @@ from pages.components.text import plain
 
 T = TypeVar("T")
 IGNORED = "tune_ignored"
+MOST_LOOKS = 1000
 STRENGTHS: dict[Strength, str] = {"measured": "Measured", "bounded": "Bounded", "certified": "Certified"}
 FIRST = {"precision": Policy("precision", 0.7), "recall": Policy("recall", 0.9), "f-beta": Policy("f-beta", 1.0),
          "cost": Policy("cost", 1.0, 20.0), "alerts": Policy("alerts", 20.0), "elbow": Policy("elbow")}  # fmt: skip
@@ -77,7 +78,9 @@ def setting_for(store: Store, data: evidence.Evidence) -> Setting:
     setting: Setting | None = st.session_state.get("tune_setting")
     if setting is None or setting.where != where:
         begun = (
-            Setting(where, setting.rule, setting.strength, False, 0.0) if setting else _addressed(where, span_of(data))
+            Setting(where, setting.rule, setting.strength, False, 0.0, looks=setting.looks)
+            if setting
+            else _addressed(where, span_of(data))
         )
         setting = moved(store, data, begun)
         st.session_state["tune_setting"] = setting
@@ -98,7 +101,8 @@ def _addressed(where: tuple[int, SampleNames], span: tuple[float, float]) -> Set
     by_hand = None if text is None else threshold_in(text, span)
     if text is not None and by_hand is None:
         st.session_state[IGNORED] = f"The address asks for the threshold {text[:40]!r}"
-    return Setting(where, rule, strength, by_hand is not None, by_hand or 0.0, typed=by_hand is not None)
+    typed, looks = by_hand is not None, looks_in(st.query_params.get("looks"))
+    return Setting(where, rule, strength, typed, by_hand or 0.0, typed=typed, looks=looks)
 
 
 def moved(store: Store, data: evidence.Evidence, setting: Setting) -> Setting:
@@ -120,6 +124,15 @@ def threshold_in(text: str, span: tuple[float, float]) -> float | None:
     return value if span[0] <= value <= span[1] else None  # nan is within nothing
 
 
+def looks_in(text: str | None) -> int:
+    """The looks in an address; 1 where it names no number of them."""
+    return (
+        int(text)
+        if text and text.isascii() and text.isdigit() and len(text) < 5 and 1 <= int(text) <= MOST_LOOKS
+        else 1
+    )
+
+
 def tell_ignored(data: evidence.Evidence) -> None:
     """Say so if the threshold in the address could not be used."""
     if reason := st.session_state.pop(IGNORED, None):
@@ -131,14 +144,15 @@ def tell_ignored(data: evidence.Evidence) -> None:
 
 
 def address(setting: Setting) -> None:
-    """Keep the policy in the address, and a threshold that was typed."""
+    """Keep the policy in the address, the looks of a bound, and a threshold that was typed."""
     typed = setting.by_hand and setting.typed
     values = {"policy": str(setting.rule), "strength": setting.strength}
     values |= {"threshold": repr(setting.threshold)} if typed else {}
+    values |= {"looks": str(setting.looks)} if setting.looks > 1 else {}
     if any(st.query_params.get(key) != value for key, value in values.items()):
         st.query_params.update(values)
-    if not typed:
-        st.query_params.pop("threshold", None)
+    for key in {"threshold", "looks"} - set(values):
+        st.query_params.pop(key, None)
 
 
 def point_of(store: Store, data: evidence.Evidence, setting: Setting) -> OperatingPoint:

@@ -19,7 +19,7 @@ from calibrate.workflow.certification.attempts import overturned
 from calibrate.workflow.evidence import loading
 from calibrate.workflow.evidence.basis import basis_of_saved
 from calibrate.workflow.evidence.evidence import Evidence
-from calibrate.workflow.tuning.operating_points import choose_point
+from calibrate.workflow.tuning.operating_points import choose_point, looks_of
 from calibrate.workflow.tuning.point_state import Counted, chance_of, count_disputed, judge_point
 from db import Store
 from db.points import SavedPoint
@@ -144,7 +144,7 @@ def _measure_again(data: Evidence, point: OperatingPoint) -> OperatingPoint:
     now = choose_point(data, Policy("manual", point.threshold))
     guarantee = point.guarantee
     if guarantee:
-        again = choose_point(data, parse(point.policy), strength="bounded")
+        again = choose_point(data, parse(point.policy), strength="bounded", looks=looks_of(guarantee))
         bounded = again.feasible and bool(flags(point.threshold, again.threshold, point.flag_when))
         guarantee = guarantee if bounded else None
     return replace(now, policy=point.policy, feasible=point.feasible, why=point.why, guarantee=guarantee)

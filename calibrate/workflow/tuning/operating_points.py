@@ -15,7 +15,7 @@ from calibrate.stats.choosing.pool import Pool, count_flags
 from calibrate.stats.choosing.window_share import WindowShare, window_share
 from calibrate.stats.intervals.exact_tests import ALPHA
 from calibrate.stats.sweep.curves import Curve
-from calibrate.types import Interval, OperatingPoint, PointState, Strength, TraceFilter, UnmetReason
+from calibrate.types import Guarantee, Interval, OperatingPoint, PointState, Strength, TraceFilter, UnmetReason
 from calibrate.workflow.detection import configurations
 from calibrate.workflow.evidence.basis import must_describe_traffic
 from calibrate.workflow.evidence.evidence import Evidence
@@ -45,6 +45,13 @@ def choose_point(
     else:
         point = choose(data.sweep, policy, detector=data.config.name, pool=pool)
     return point if pool is None else count_flags(point, pool)
+
+
+def looks_of(guarantee: Guarantee | None) -> int:
+    """Among how many detectors and looks a bound shares its 5%; 1 without one."""
+    if guarantee is None or guarantee.strength != "bounded":
+        return 1
+    return round(ALPHA / (1 - guarantee.confidence))
 
 
 def bootstrap_elbow(data: Evidence) -> Elbow:

@@ -15,8 +15,8 @@ from calibrate.errors import BadInput
 from calibrate.stats.choosing.policy import Policy, parse
 from calibrate.stats.intervals.sweep_intervals import Figures, figures
 from calibrate.thresholds import Change, diff
-from calibrate.thresholds.model import ThresholdsFile
-from calibrate.types import OperatingPoint, Strength
+from calibrate.thresholds.model import DetectorEntry, ThresholdsFile
+from calibrate.types import OperatingPoint
 from calibrate.workflow.evidence import loading, traffic
 from calibrate.workflow.evidence.evidence import Evidence
 from calibrate.workflow.releasing import approval as approving
@@ -169,7 +169,7 @@ def _redo(store: Store, plan: Plan, due: Due, policy: Policy | None) -> Redone:
     if due.entry.strength == "certified" and not due.changes and policy is None:
         return Redone(due, before, after, stood, None, Stays("certificate holds"))
     try:
-        point = _choose_point(store, after, policy or parse(due.entry.policy), due.entry.strength)
+        point = _choose_point(store, after, policy or parse(due.entry.policy), due.entry)
     except BadInput as error:
         return Redone(due, before, after, stood, None, Stays("no choice", error=str(error)))
     if not point.feasible:
@@ -177,14 +177,15 @@ def _redo(store: Store, plan: Plan, due: Due, policy: Policy | None) -> Redone:
     return Redone(due, before, after, stood, point, None, _find_remark(due, point))
 
 
-def _choose_point(store: Store, data: Evidence, policy: Policy, stood: Strength) -> OperatingPoint:
-    """Choose a point with the guarantee of its entry; for a certified one a bound if the labels allow it, else
-    measured.
+def _choose_point(store: Store, data: Evidence, policy: Policy, entry: DetectorEntry) -> OperatingPoint:
+    """Choose a point with the guarantee of its entry, its error shared among as many looks; for a certified one a bound
+    if the labels allow it, else measured.
     """
+    stood, looks = entry.strength, operating_points.looks_of(entry.guarantee)
     pool = (traffic.scored_traffic if policy.kind == "alerts" else traffic.counted_traffic)(store, data)
     if stood == "measured" or policy.kind != "precision":
         return operating_points.choose_point(data, policy, pool=pool)
-    point = operating_points.choose_point(data, policy, strength="bounded", pool=pool)
+    point = operating_points.choose_point(data, policy, strength="bounded", pool=pool, looks=looks)
     return point if point.feasible or stood == "bounded" else operating_points.choose_point(data, policy, pool=pool)
 
 

@@ -208,6 +208,17 @@ def test_a_certificate_is_not_carried_over(released: Store) -> None:
     assert f"`certify {NAME}` is next" in str(recalibration.remark(one))
 
 
+def test_a_bound_shares_its_error_among_as_many_looks_as_before(released: Store) -> None:
+    data = loading.load_evidence(released, NAME)
+    point = operating_points.choose_point(data, parse("precision>=0.3"), strength="bounded", looks=4)
+    operating_points.save_point(released, data, point, reason="a test", by="ann", now=NOW)
+    release.release(released, ReleaseRequest(by="ann", reason="a test"), now=NOW)
+    (one,) = step.redo(released, ran(released))
+    assert one.point is not None
+    assert one.point.guarantee is not None
+    assert one.point.guarantee.confidence == pytest.approx(1 - 0.05 / 4)
+
+
 def test_what_cannot_be_redone_stays_and_says_why(released: Store) -> None:
     plan = ran(released)
     (one,) = step.redo(released, plan, policy="alerts<=0.001/day")

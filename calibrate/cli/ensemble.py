@@ -94,7 +94,9 @@ def run(args: Namespace) -> Answer:
         state=state.verdict,
         state_sentence=states.sentence(state),
         compared=[
-            ComparedDocument(row.name, row.single, row.figures.recall, row.figures.precision, row.apart)
+            ComparedDocument(
+                sentences.compared_name(row), row.single, row.figures.recall, row.figures.precision, row.apart
+            )
             for row in report.compared
         ],
         joint=[JointDocument(row.k, row.measured) for row in report.joint],
@@ -116,7 +118,9 @@ def _lines(report: step.Report, at_hand: LabelsAtHand) -> list[str]:
     rows = [("at the same budget", "recall", "95%", "precision", "95%", "against the best single, points")]
     for row in report.compared:
         figures = (*_cells(row.figures.recall), *_cells(row.figures.precision))
-        rows.append((row.name, *figures, sentences.difference_words(row.apart) if row.apart else ""))
+        rows.append(
+            (sentences.compared_name(row), *figures, sentences.difference_words(row.apart) if row.apart else "")
+        )
     return [
         f"{report.recipe.kind} of {sentences.names(report.rule.detectors)}; "
         f"{numbers.labelled(report.n, report.positives)}",

@@ -7,7 +7,6 @@ import streamlit as st
 from calibrate.report.numbers import count, decimals, difference
 from calibrate.report.sentences import compare as sentences
 from calibrate.stats.intervals.ranking_differences import Comparison
-from calibrate.types import Interval
 from calibrate.workflow.detection import configurations
 from calibrate.workflow.tuning import compare as step
 from db import Store
@@ -60,7 +59,7 @@ def _show_result(result: Comparison, sample: str | None) -> None:
     if result.first is None or result.second is None:
         st.markdown(f"**Nothing to compare yet.** {plain(sentences.nothing_paired(result) or '')}.")
         return
-    st.markdown(f"**{verdict(result.auroc)}** {labels}, {count(result.positives)} hallucinated.")
+    st.markdown(f"**{sentences.settings(result.auroc)}:** {labels}, {count(result.positives)} hallucinated.")
     places = st.columns(2)
     for place, title, figure, before, after in (
         (places[0], "AUROC, A → B", result.auroc, result.first.auroc, result.second.auroc),
@@ -72,25 +71,8 @@ def _show_result(result: Comparison, sample: str | None) -> None:
             result.second.average_precision,
         ),
     ):
-        place.metric(
-            title, f"{decimals(before)} → {decimals(after)}", _difference(figure), delta_color="off", delta_arrow="off"
-        )
-
-
-def verdict(figure: Interval) -> str:
-    if figure.low is None or figure.high is None:
-        return "Too few labels to compare the two:"
-    if figure.low > 0:
-        return "B ranks better than A:"
-    if figure.high < 0:
-        return "A ranks better than B:"
-    return "No significant difference between the two:"
-
-
-def _difference(figure: Interval) -> str:
-    if figure.low is None or figure.high is None:
-        return "interval unknown"
-    return difference(figure.value, figure.low, figure.high)
+        apart = difference(figure.value, figure.low, figure.high)
+        place.metric(title, f"{decimals(before)} → {decimals(after)}", apart, delta_color="off", delta_arrow="off")
 
 
 @shell.cached_read("Comparing …", *shell.EVIDENCE, entries=20)

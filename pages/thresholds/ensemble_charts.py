@@ -9,6 +9,7 @@ import numpy as np
 import plotly.graph_objects as go
 
 from calibrate.report.numbers import decimals
+from calibrate.report.sentences.ensembles import compared_name
 from calibrate.stats.ensembles.cascade import Frontier
 from calibrate.stats.ensembles.joint import Correlation
 from calibrate.types import Interval
@@ -30,12 +31,12 @@ def recalls(compared: Sequence[Compared], chosen: str, best: Interval) -> go.Fig
     """
     rows = [row for row in compared if row.figures.recall.value is not None][::-1]
     values = [row.figures.recall for row in rows]
-    colours = [HERE if row.name == chosen else GREY if row.single else BLUE for row in rows]
+    colours = [HERE if compared_name(row) == chosen else GREY if row.single else BLUE for row in rows]
     bars = {
         "type": "scatter",
         "mode": "markers",
         "x": [figure.value for figure in values],
-        "y": [charted(row.name) for row in rows],
+        "y": [charted(compared_name(row)) for row in rows],
         "error_x": {
             "array": [(figure.high or 0) - (figure.value or 0) for figure in values],
             "arrayminus": [(figure.value or 0) - (figure.low or 0) for figure in values],

@@ -26,7 +26,6 @@ from calibrate.report.tables.ensembles import KIND_WORDS, on_page
 from calibrate.stats.ensembles.combine import PASS, Kind, Recipe
 from calibrate.types import Interval
 from calibrate.workflow.tuning import ensemble as step
-from calibrate.workflow.tuning.ensemble_judging import kind_name
 from calibrate.workflow.tuning.point_state import judge_ensemble
 from db import Store
 from pages import shell
@@ -141,7 +140,7 @@ def show_charts(report: step.Report) -> None:
     left, right = st.columns(2, gap="medium")
     with left:
         st.subheader(f"What each finds when it flags {share(report.budget)} of traffic", anchor=False)
-        chosen = kind_name(report.recipe)
+        chosen = wording.kind_name(report.recipe)
         figure = ensemble_charts.recalls(report.compared, chosen, report.best_figures.recall)
         st.plotly_chart(figure, key="ensemble_recalls", config=charts.CONFIG)
         st.caption(

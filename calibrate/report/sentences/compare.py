@@ -10,6 +10,7 @@ from calibrate.sanitize import one_line
 from calibrate.stats.intervals.best_of_many import Verdict
 from calibrate.stats.intervals.ranking_differences import Comparison
 from calibrate.stats.sweep.sweep import RANKABLE, Missing
+from calibrate.types import Interval
 from calibrate.workflow.tuning.compare import Contrast, Difference
 
 
@@ -34,6 +35,14 @@ def verdict(shown: Verdict) -> str:
         Verdict.WORSE: "ranks worse than",
     }
     return words.get(shown, "is not shown to differ from")
+
+
+def settings(figure: Interval) -> str:
+    """Say whether one of two settings, A and B, ranks better: "B ranks better than A". `figure`: B minus A."""
+    if figure.low is None or figure.high is None:
+        return "Too few labels to compare the two"
+    shown = Verdict.BETTER if figure.low > 0 else Verdict.WORSE if figure.high < 0 else Verdict.SAME
+    return f"B {verdict(shown)} A"
 
 
 def missing(contrast: Contrast, difference: Difference) -> str | None:

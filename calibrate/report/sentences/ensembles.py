@@ -7,11 +7,12 @@ from dataclasses import replace
 
 from calibrate.report.numbers import UNKNOWN, count, estimate, exact_share, interval, listed, points, share, signed
 from calibrate.report.sentences.figures import not_bounded
-from calibrate.stats.ensembles.combine import FEW
+from calibrate.stats.ensembles.combine import FEW, Kind, Recipe
 from calibrate.stats.ensembles.joint import Joint
 from calibrate.types import Ensemble, Interval
 from calibrate.workflow.tuning.ensemble import Report, document_of
 from calibrate.workflow.tuning.ensemble_data import COVERED
+from calibrate.workflow.tuning.ensemble_judging import Compared
 
 BETTER, WORSE, SAME = "better", "worse", "same"
 
@@ -21,6 +22,21 @@ def against(difference: Interval) -> str:
     if difference.low is not None and difference.low > 0:
         return BETTER
     return WORSE if difference.high is not None and difference.high < 0 else SAME
+
+
+def compared_name(row: Compared) -> str:
+    """Name a detector, or a kind of ensemble in words."""
+    return row.ranked_by if isinstance(row.ranked_by, str) else kind_name(row.ranked_by)
+
+
+def kind_name(recipe: Recipe) -> str:
+    """Name a kind of ensemble in words: "at least 2"."""
+    names: dict[Kind, str] = {
+        "k_of_n": "any of them" if recipe.k == 1 else f"at least {recipe.k}",
+        "logistic": "logistic",
+        "cascade": f"cascade, {recipe.expensive} last",
+    }
+    return names[recipe.kind]
 
 
 def sentences(report: Report) -> list[str]:

@@ -10,7 +10,7 @@ import numpy as np
 from calibrate.errors import BadInput
 from calibrate.stats.ensembles import members, nested_cv
 from calibrate.stats.ensembles.cascade import Price
-from calibrate.stats.ensembles.combine import KINDS, Kind, Recipe
+from calibrate.stats.ensembles.combine import KINDS, Recipe
 from calibrate.stats.ensembles.performance import (
     Drawn,
     Judged,
@@ -27,12 +27,15 @@ from calibrate.workflow.tuning.ensemble_data import costliest
 
 @dataclass(frozen=True)
 class Compared:
-    """One detector, or one kind of ensemble, at the same alert budget. `apart`: its recall minus the best single's."""
+    """One detector, or a kind of ensemble, at the same alert budget. `apart`: its recall minus the best single's."""
 
-    name: str
-    single: bool
+    ranked_by: str | Recipe
     figures: Performance
     apart: Interval | None
+
+    @property
+    def single(self) -> bool:
+        return isinstance(self.ranked_by, str)
 
 
 @dataclass(frozen=True)
@@ -83,7 +86,7 @@ class Judging:
         rows = []
         for name in self.training.names:
             judged = nested_cv.judge_single(name, self.training, budget=budget)
-            rows.append(Compared(name, True, measure_performance(self.training, judged), None))
+            rows.append(Compared(name, measure_performance(self.training, judged), None))
         for kind in KINDS:
             if kind == "k_of_n" and most < 3:
                 continue
@@ -96,14 +99,5 @@ class Judging:
                     raise
                 continue
             apart = recall_difference(self.training, judged, best, self.drawn)
-            rows.append(Compared(kind_name(tried), False, measure_performance(self.training, judged), apart))
+            rows.append(Compared(tried, measure_performance(self.training, judged), apart))
         return tuple(rows)
-
-
-def kind_name(recipe: Recipe) -> str:
-    names: dict[Kind, str] = {
-        "k_of_n": "any of them" if recipe.k == 1 else f"at least {recipe.k}",
-        "logistic": "logistic",
-        "cascade": f"cascade, {recipe.expensive} last",
-    }
-    return names[recipe.kind]

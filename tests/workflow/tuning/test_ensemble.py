@@ -51,7 +51,7 @@ def test_a_report_says_what_is_flagged_found_and_known(store: Store) -> None:
     headline = sentences.sentences(report)[0]
     assert headline.startswith("Flags 5% of traffic and finds about ")
     assert f"({report.positives} labelled)" in headline
-    assert [one.name for one in report.compared if one.single] == [C, B, A]
+    assert [one.ranked_by for one in report.compared if one.single] == [C, B, A]
     assert len(report.joint) == 3
     assert report.frontier is None
     again = step.build(store, Recipe("logistic"), [A, B, C])

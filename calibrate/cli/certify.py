@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from calibrate import registry
 from calibrate.cli import Answer
 from calibrate.cli.common import now, open_store, parse_pairs, user
+from calibrate.cli.evidence import labels_lines
 from calibrate.errors import BadInput
 from calibrate.report import numbers
 from calibrate.report.sentences import certification as sentences
@@ -21,6 +22,7 @@ from calibrate.workflow.certification.attempts import CertificationStatus, Outco
 from calibrate.workflow.detection import configurations
 from calibrate.workflow.evidence import loading
 from calibrate.workflow.evidence.evidence import Evidence
+from calibrate.workflow.evidence.labels_at_hand import labels_at_hand
 from db import Store
 
 
@@ -70,13 +72,17 @@ def run(args: Namespace) -> Answer:
         stands = sentences.status(status) if status else "no attempt was planned yet."
         raise BadInput(f"nothing is certified that could be saved: {stands} `certify {args.detector}` goes on")
     offers: tuple[Offer, ...] = ()
+    behind_plan: list[str] = []
     if status is None or _may_try_again(status) or _asks_other_plan(store, args, status):
         data, target = _labels_of_plan(store, args, status)
         planned = planning.plan(store, data, target=target, budget=args.labels, seed=args.seed, by=user(), now=now())
         offers = planning.offers(store, data, target=target, seed=args.seed)
+        behind_plan = labels_lines(labels_at_hand(store, data.sample))
         if isinstance(planned, NotCertifiable):
             document = NoPlanDocument(args.detector, sentences.no_plan(planned), planned.needed, offers)
-            return Answer(document, "\n".join([f"no plan: {document.why}", *_offer_lines(offers)]), exit_code=2)
+            return Answer(
+                document, "\n".join([f"no plan: {document.why}", *behind_plan, *_offer_lines(offers)]), exit_code=2
+            )
         status, did = attempts.status_of(store, planned), "planned"
     elif status.stage == "planned":
         status, did = attempts.status_of(store, step.draw(store, status.attempt, fewer=args.fewer, now=now())), "drawn"
@@ -89,6 +95,7 @@ def run(args: Namespace) -> Answer:
         step.save(store, status.attempt, reason=args.reason, by=user(), now=now())
     lines = [
         sentences.status(status),
+        *behind_plan,
         *_offer_lines(offers),
         _saved_line(status) if save else _next_line(store, status),
     ]

@@ -431,6 +431,13 @@ def test_flagged_traces_alone_are_no_first_labels(world: Traffic) -> None:
     assert one.terms.samples == ("w47",)
 
 
+def test_the_command_says_which_labels_a_plan_stands_on(world: Traffic, capsys: pytest.CaptureFixture[str]) -> None:
+    sample = world.store.samples.get("w47")
+    assert sample is not None
+    assert main(["certify", ABOVE, "--store", world.store.url, "--sample", "w47", "--seed", "5"]) == 0
+    assert f"of {sample.size:,} labelled" in capsys.readouterr().out
+
+
 def test_the_command_does_one_step_a_call_and_says_what_is_next(
     world: Traffic, capsys: pytest.CaptureFixture[str]
 ) -> None:

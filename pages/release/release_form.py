@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
@@ -29,15 +29,27 @@ from pages.components.text import label, plain, visible
 TIERS: tuple[Tier, ...] = ("signal", "page", "off")
 ABOUT_TIERS = "page: wakes somebody. signal: is recorded and counted. off: stays in the file, is not asked."
 WIDTHS = (2.2, 1.6, 2.2, 1.2, 1.1, 2, 1.2)
-STYLE = """<style>
-[class*="st-key-release-row-"] {border-top: 1px solid rgba(138,143,152,.25); padding-top: .6rem}
+HEADS = ("Detector", "Flags at", "Precision", "Recall", "Flags a day", "Measured on", "Tier")
+ROW = '[class*="st-key-release-row-"]'
+# On a phone cells stand below each other: each then says itself what it is, as no head stands above it.
+NAMED = "\n".join(
+    f'{ROW} [data-testid="stColumn"]:nth-child({place})::before {{content: "{head}"}}'
+    for place, head in enumerate(HEADS[1:], 2)
+)
+STYLE = f"""<style>
+{ROW} {{border-top: 1px solid rgba(138,143,152,.25); padding-top: .6rem}}
+@media (max-width: 640px) {{
+.st-key-release-heads {{display: none}}
+{ROW} [data-testid="stColumn"]::before {{font-size: .875rem; opacity: .65}}
+{NAMED}
+}}
 </style>"""
 
 
 def choose_points(store: Store, saved: Mapping[str, SavedPoint], live: Mapping[str, Tier]) -> dict[str, Tier]:
     """A line per saved point; returns the ticked ones with their tiers."""
     st.html(STYLE)
-    _heads(["Detector", "Flags at", "Precision", "Recall", "Flags a day", "Measured on", "Tier"])
+    _heads()
     chosen: dict[str, Tier] = {}
     states = saved_states(store)
     for name, point in saved.items():
@@ -167,9 +179,10 @@ def _small(text: str) -> str:
     return f":gray[:small[{plain(text)}]]"
 
 
-def _heads(words: Sequence[str]) -> None:
-    for place, word in zip(st.columns(WIDTHS), words, strict=True):
-        place.caption(word, help=ABOUT_TIERS if word == "Tier" else None)
+def _heads() -> None:
+    with st.container(key="release-heads"):
+        for place, word in zip(st.columns(WIDTHS), HEADS, strict=True):
+            place.caption(word, help=ABOUT_TIERS if word == "Tier" else None)
 
 
 def _figure(figure: Interval, strength: str = "") -> str:

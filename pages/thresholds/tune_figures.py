@@ -48,6 +48,11 @@ STYLE = """<style>
 .ts-figures dt {font-size: .875rem; font-weight: 400}
 .ts-figures dd {margin: 0; font-size: 1.9rem; line-height: 1.4}
 .ts-figures dd + dd {font-size: .875rem; opacity: .65}
+@media (max-width: 640px) {
+  .ts-figures {grid-template-columns: 1fr 1fr}
+  .ts-figures > table {grid-column: 1 / -1; justify-self: start}
+  .ts-figures dd {font-size: 1.5rem}
+}
 </style>"""
 VERDICTS = {
     (True, True): ("caught", "good"),

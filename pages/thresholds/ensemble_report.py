@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
 import streamlit as st
 
 from calibrate.errors import BadInput
@@ -150,10 +151,14 @@ def show_charts(report: step.Report) -> None:
         )
     with right:
         st.subheader("How alike the detectors are", anchor=False)
+        clean = report.n - report.positives
+        if not np.isfinite(report.correlation.rho).any():
+            st.caption(f"{count(clean, 'clean label')}: too few to say how alike the detectors rank.")
+            return
         st.plotly_chart(ensemble_charts.heat_map(report.correlation), key="ensemble_heat", config=charts.CONFIG)
         st.caption(
-            f"Rank correlation among {count(report.n - report.positives, 'clean label')}, pair by pair where both have "
-            "a score. Near 1, the second detector adds little."
+            f"Rank correlation among {count(clean, 'clean label')}, pair by pair where both have a score. Near 1, the "
+            "second detector adds little."
         )
 
 

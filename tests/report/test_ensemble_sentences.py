@@ -74,7 +74,7 @@ def report_with(**changes: Any) -> Any:
         ({"positives": FEW - 1}, ["of 300 labels are hallucinated", "a logistic fit chases noise: this is the mean"]),
         (
             {"prevalence": Interval(0.2, 0.1, 0.3)},
-            ["About 20% (10–30%) of the traffic is hallucinated: flagging 5% of it finds 25% or so of the"],
+            ["About 20% (10–30%) of the traffic is hallucinated: flagging 5% of it finds at best 25% or so of the"],
         ),
         (
             {"recipe": Recipe("k_of_n", k=1, thresholds={"a": 0.4})},

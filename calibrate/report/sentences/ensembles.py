@@ -85,7 +85,8 @@ def _notes(report: Report) -> Iterator[str]:
     if bad.value is not None and report.budget < bad.value:
         yield (
             f"About {estimate(bad.value, bad.low, bad.high)} of the traffic is hallucinated: flagging "
-            f"{share(report.budget)} of it finds {share(report.budget / bad.value)} or so of the hallucinations."
+            f"{share(report.budget)} of it finds at best {share(report.budget / bad.value)} or so of the "
+            "hallucinations."
         )
     if recipe.thresholds:
         yield "The thresholds are the saved operating points. Where these labels chose them, the figures flatter them."

@@ -161,7 +161,7 @@ def _label(state: Week) -> Card:
     size = state.sample.size
     nothing_left = state.place is not None and state.place.position is None
     done = state.labelled >= size or nothing_left
-    progress = None if done or not state.labelled else state.labelled / size
+    progress = None if done or not labels.labelled else labels.labelled / size  # as the headline counts
     return Card("label", "Label", done, sentences.labelled(labels), _traffic(state), progress)
 
 

@@ -382,7 +382,9 @@ def test_the_cards_of_an_empty_loop_and_of_a_whole_one() -> None:
 
 
 def test_a_step_under_way_shows_how_far_it_is() -> None:
-    label, detect = cards(week("label", gold={"clean": 10}, run=run(done=25)), LATER)[2:4]
+    some = LabelsAtHand(LabelCounts(10, 40, 10, 0, 0, 0, 5), Prevalence(Interval(None)))
+    # Fifteen have a verdict, five of them behind a gap: the bar counts as the headline does.
+    label, detect = cards(week("label", gold={"clean": 15}, at_hand=some, run=run(done=25)), LATER)[2:4]
     assert (label.done, label.progress) == (False, 0.25)
     assert (detect.headline, detect.progress) == ("Run 7 is going", 0.25)
     stuck = cards(week("label", run=run("queued")), LATER)[3]

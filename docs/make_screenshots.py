@@ -36,7 +36,7 @@ IMAGES = ROOT / "docs" / "images"
 SHOWN = {
     "week": ("", 640),
     "label": ("label", 900),
-    "tune": ("tune?detector=rouge_l", 1_000),
+    "tune": ("tune?detector=rouge_l&sample=demo", 1_000),
     "release": ("release", 900),
 }
 WHOLE = 6_000  # pixels that no page reaches

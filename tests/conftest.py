@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 from db import Store, open_store
 from tests.llm_fixture import llm, llm_chat, no_chat  # noqa: F401
@@ -21,8 +21,8 @@ MUST_RUN = ("browser", "postgres", "model")
 TIME_LIMITS = {"browser": 300, "model": 300}
 
 # A test may be slow on a busy machine; on CI the same examples are tried every time.
-settings.register_profile("default")
-settings.register_profile("ci", derandomize=True)
+settings.register_profile("default", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("ci", settings.get_profile("default"), derandomize=True)
 settings.load_profile("ci" if ON_CI else "default")
 
 

@@ -235,7 +235,7 @@ def no_sample(store: Store, name: str) -> BadInput:
     names = [repr(sample.name) for sample in store.samples.list()]
     return BadInput(
         f"there is no sample {name!r}; "
-        f"{'the newest of them are' if len(names) > 10 else 'the samples are'}: {', '.join(names[:10]) or 'none yet'}"
+        f"{'the newest are' if len(names) > 10 else 'the samples are'}: {', '.join(names[:10]) or 'none yet'}"
     )
 
 

@@ -10,7 +10,6 @@ from scipy.stats import norm, t
 from sklearn.metrics import average_precision_score, roc_auc_score
 
 from calibrate.errors import BadInput
-from calibrate.stats.intervals import ranking_differences
 from calibrate.stats.intervals.bootstrap import Units, draw_counts
 from calibrate.stats.intervals.ranking_differences import compare_rankings
 from calibrate.stats.sweep.sweep import RANKABLE, Missing
@@ -70,13 +69,13 @@ def test_whole_clusters_are_drawn_as_many_as_there_are() -> None:
     assert times.mean(axis=0) == pytest.approx(np.ones(10), abs=0.3)
 
 
-def test_of_very_many_traces_some_are_left_out_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_of_very_many_traces_some_are_left_out_at_a_time() -> None:
     y, weak, better = data(900)
     strata = (weak < 1).astype(np.int64)
     widths = []
     for most in (1000, 200):
-        monkeypatch.setattr(ranking_differences, "MOST", most)
-        figure = compare_rankings(y, weak, better, rng=np.random.default_rng(6), strata=strata).auroc
+        rng = np.random.default_rng(6)
+        figure = compare_rankings(y, weak, better, rng=rng, strata=strata, most=most).auroc
         widths.append(figure.high - figure.low)  # type: ignore[operator]
     assert widths[1] == pytest.approx(widths[0], rel=0.15)
     assert widths[1] != widths[0]

@@ -13,7 +13,7 @@ from calibrate.errors import BadInput
 from calibrate.report.sentences.labels import caution as caution_of
 from calibrate.stats.choosing.policy import parse
 from calibrate.types import Interval, Label, Record, Trace, TraceFilter
-from calibrate.workflow.certification import certify
+from calibrate.workflow.certification import planning
 from calibrate.workflow.evidence import loading
 from calibrate.workflow.evidence.basis import Caution, Chosen, choose_basis
 from calibrate.workflow.labelling import agreement
@@ -50,7 +50,7 @@ def test_imported_complaints_describe_no_traffic_and_choose_no_threshold(traffic
     with pytest.raises(BadInput, match="describe no traffic"):
         gather(store, [DETECTOR, ABOVE], sample=None)
     with pytest.raises(BadInput, match="describe no traffic"):
-        certify.plan(store, data, by="ann", now=NOW)
+        planning.plan(store, data, by="ann", now=NOW)
     seen = models_seen.registry(store)
     assert {value.prevalence for value in seen.values} == {Interval(None)}
     assert seen.caution == UNSTATED

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from calibrate import registry
 from calibrate.errors import BadInput
 from calibrate.report.sentences import impact as sentences
 from calibrate.stats.choosing import policy
@@ -126,7 +127,8 @@ def test_without_the_old_scores_it_says_so_and_how_to_get_them(store: Store) -> 
     labels, scores = draw(60)
     first = fill(store, labels, scores)
     rows = loading.load_evidence(store, DETECTOR).rows
-    other = store.scores.config(DETECTOR, "1", {"variant": "plain"}, "", now=NOW)
+    version = registry.get(DETECTOR).version
+    other = store.scores.config(DETECTOR, version, {"variant": "plain"}, "", now=NOW)
     store.scores.save(other.id, [(row.content_hash, Score(row.trace_id, row.value)) for row in rows[:30]], now=NOW)
     data = loading.load_evidence(store, DETECTOR, config=other)
     operating_points.save_point(

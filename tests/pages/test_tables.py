@@ -13,7 +13,7 @@ import pytest
 
 from calibrate import registry
 from calibrate.ingest import ImportReport
-from calibrate.report.sentences.compare import verdict
+from calibrate.report.sentences.compare import settings, verdict
 from calibrate.report.tables.models import columns
 from calibrate.stats.choosing.policy import Policy
 from calibrate.stats.intervals.best_of_many import judge
@@ -46,7 +46,7 @@ from db.scores import Config, Row
 from pages.components import run_view
 from pages.components.release_diff import lines_of
 from pages.components.text import middle
-from pages.detect import detector_compare, detector_table
+from pages.detect import detector_table
 from pages.thresholds.tune_overview import way_on
 from pages.thresholds.tune_setting import Setting, chance, span_of, step_of
 from pages.traces import import_report
@@ -95,17 +95,19 @@ def test_a_detector_that_never_ran_shows_nothing_but_that() -> None:
 
 
 @pytest.mark.parametrize(
-    ("figure", "compare", "settings"),
+    ("figure", "compare", "of_settings"),
     [
-        (Interval(0.1, 0.01, 0.2), "ranks better than", "B ranks better than A:"),
-        (Interval(-0.1, -0.2, -0.01), "ranks worse than", "A ranks better than B:"),
-        (Interval(0.0, -0.1, 0.1), "is not shown to differ from", "No significant difference between the two:"),
-        (Interval(0.1), "cannot be told from", "Too few labels to compare the two:"),
+        (Interval(0.1, 0.01, 0.2), "ranks better than", "B ranks better than A"),
+        (Interval(-0.1, -0.2, -0.01), "ranks worse than", "B ranks worse than A"),
+        (Interval(0.0, -0.1, 0.1), "is not shown to differ from", "B is not shown to differ from A"),
+        (Interval(0.1), "cannot be told from", "Too few labels to compare the two"),
     ],
 )
-def test_a_difference_is_one_where_its_interval_leaves_out_zero(figure: Interval, compare: str, settings: str) -> None:
+def test_a_difference_is_one_where_its_interval_leaves_out_zero(
+    figure: Interval, compare: str, of_settings: str
+) -> None:
     assert verdict(judge(figure, figure)) == compare
-    assert detector_compare.verdict(figure) == settings
+    assert settings(figure) == of_settings
 
 
 # Changes of a release

@@ -78,21 +78,23 @@ def judge_point(
     `chance` is `chance_of` the point. `disputed` labels are flagged and in no figure. `fell` are the labels of a
     recheck that found this threshold below its target, `overturned` those of its certificate as they stand now.
 
-    A policy without a target (F-beta, cost, flags a day, elbow) holds where the threshold is shown to flag hallucinated
-    traces more often than clean ones, and is known bad where the labels show it does not. A threshold set by hand
-    promises nothing that could hold. It is known bad by the policy with a target that it was `moved_from`, as moving a
-    threshold that misses its target does not mend it: what is known of that policy's choice speaks against it until its
-    own interval is past the target.
+    A precision holds where the lower end of its own interval is past the target, whatever the chance: the chance is
+    that of the rule over all that it might have chosen. A policy without a target (F-beta, cost, flags a day, elbow)
+    holds where the threshold is shown to flag hallucinated traces more often than clean ones, and is known bad where
+    the labels show it does not. A threshold set by hand promises nothing that could hold. It is known bad by the policy
+    with a target that it was `moved_from`, as moving a threshold that misses its target does not mend it: what is known
+    of that policy's choice speaks against it until its own interval is past the target.
     """
     policy, goal = parse(point.policy), goal_of(point, moved_from)
     moved = goal.kind != policy.kind
-    if moved and (chance is None or chance <= MOSTLY or (point.precision.low or 0.0) >= goal.number):
+    past_target = goal.kind == "precision" and (point.precision.low or 0.0) >= goal.number
+    if past_target or (moved and (chance is None or chance <= MOSTLY)):
         chance = None
     flagged = Counted(point.true_positives + point.false_positives, point.true_positives)
     bad = _find_fault(point, goal, flagged, chance, disputed, fell, overturned)
     if bad is not None:
         verdict, why = PointVerdict.DO_NOT_RELEASE, bad
-    elif _is_shown(point, policy, chance):
+    elif _is_shown(point, policy, chance, past_target=past_target):
         verdict, why = PointVerdict.HOLDS, None
     else:
         verdict, why = PointVerdict.NOT_SHOWN, StateReason.UNPROVEN
@@ -179,9 +181,9 @@ def _could_turn(point: OperatingPoint, target: float, flagged: Counted, disputed
     return sure * flagged.flagged / (flagged.flagged + disputed) < target
 
 
-def _is_shown(point: OperatingPoint, policy: Policy, chance: float | None) -> bool:
+def _is_shown(point: OperatingPoint, policy: Policy, chance: float | None, *, past_target: bool) -> bool:
     if policy.kind == "precision":
-        return point.guarantee is not None or (chance is not None and chance <= SURE)
+        return point.guarantee is not None or past_target or (chance is not None and chance <= SURE)
     if policy.kind == "recall" and (point.recall.low is None or point.recall.low < policy.number):
         return False
     if policy.kind == "manual":

@@ -29,6 +29,10 @@ def test_a_chosen_point_holds_only_where_it_is_proven() -> None:
     assert judge_point(GOOD, chance=0.3).verdict == "not shown yet"
     assert judge_point(GOOD, chance=0.3).why == StateReason.UNPROVEN
     assert judge_point(GOOD, chance=0.04).verdict == "holds"
+    # 50 of 50 flagged, and the rule errs often on scores with a gap: the threshold's own interval decides.
+    sure = replace(GOOD, precision=Interval(1.0, 0.93, 1.0), true_positives=50, false_positives=0)
+    assert judge_point(sure, chance=0.97).verdict == "holds"
+    assert judge_point(replace(sure, precision=Interval(1.0, 0.69, 1.0)), chance=0.97).known_bad
     assert judge_point(replace(GOOD, guarantee=BOUNDED)).verdict == "holds"
     assert judge_point(replace(GOOD, guarantee=CERTIFIED)).verdict == "holds"
     assert judge_point(replace(GOOD, guarantee=CERTIFIED)).why is None

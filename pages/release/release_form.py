@@ -40,7 +40,7 @@ STYLE = f"""<style>
 {ROW} {{border-top: 1px solid rgba(138,143,152,.25); padding-top: .6rem}}
 @media (max-width: 640px) {{
 .st-key-release-heads {{display: none}}
-{ROW} [data-testid="stColumn"]::before {{font-size: .875rem; opacity: .65}}
+{ROW} [data-testid="stColumn"]::before {{display: block; font-size: .875rem; margin: .4rem 0 -.6rem; opacity: .65}}
 {NAMED}
 }}
 </style>"""

@@ -221,9 +221,9 @@ def _show_offers(offers: tuple[Offer, ...]) -> None:
     rows = [
         {
             "Test labels": offer.labels,
-            "Chance": offer.chance,
-            "Chance, a tenth unsure": offer.chance_unsure,
-            "Recall then": offer.recall,
+            "Chance": _in_points(offer.chance),
+            "Chance, a tenth unsure": _in_points(offer.chance_unsure),
+            "Recall then": _in_points(offer.recall),
         }
         for offer in offers
     ]
@@ -235,6 +235,11 @@ def _show_offers(offers: tuple[Offer, ...]) -> None:
     columns = {name: st.column_config.NumberColumn(format="percent", help=text) for name, text in percent.items()}
     st.caption("What test labels are likely to buy:")
     st.dataframe(rows, hide_index=True, column_config=columns, width="content", key="certify_offers")
+
+
+def _in_points(predicted: float) -> float:
+    """Whole percentage points: a prediction is not known more closely."""
+    return round(predicted, 2)
 
 
 def _plan(

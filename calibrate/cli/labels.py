@@ -13,10 +13,11 @@ from calibrate.errors import BadInput
 from calibrate.ingest.base import Rejected
 from calibrate.ingest.labels import read_labels, write_labels
 from calibrate.report.numbers import count
-from calibrate.report.sentences.imports import UNSTATED, stated
+from calibrate.report.sentences.imports import stated, unstated
 from calibrate.types import Label
 from calibrate.workflow.detection.detect import no_sample
 from calibrate.workflow.traces.import_labelled import labeller_of, sample_name_of
+from calibrate.workflow.traces.membership import membership, must_not_be_drawn
 from calibrate.workflow.traces.stated_samples import keep_stated
 
 MOST_ERRORS = 20  # on a terminal; --json lists all
@@ -68,11 +69,13 @@ def _import(args: Namespace) -> Answer:
             continue
         _, label = row
         labels.append(label if label.labeller else replace(label, labeller=labeller))
+    ids = {label.trace_id for label in labels}
+    if args.design == "random":
+        must_not_be_drawn(store, ids)  # before a label is kept
     added, missing = store.labels.add_many(labels, now=now())
     errors += [RejectedLabel(None, f"no trace {trace_id!r} in the store") for trace_id in missing]
     sample = None
     if args.design and len(labels) > len(missing):
-        ids = {label.trace_id for label in labels}
         sample = keep_stated(store, sample_name_of(args.file), ids, design=args.design, now=now())
     document = ImportedLabels(
         labels=added,
@@ -85,8 +88,10 @@ def _import(args: Namespace) -> Answer:
     )
     nothing = bool(errors) and len(labels) == len(missing)
     first, *rest = _lines(document)
-    chosen = [] if nothing else [f"  {stated(sample) if sample else UNSTATED}"]
-    lines = [first, *chosen, *rest]
+    chosen: list[str] = []
+    if not nothing:
+        chosen = [stated(sample)] if sample else unstated(membership(store, ids.difference(missing)))
+    lines = [first, *(f"  {line}" for line in chosen), *rest]
     return Answer(document, "\n".join(lines), exit_code=2 if nothing or cut else 0)
 
 

@@ -4,11 +4,38 @@ from __future__ import annotations
 
 from calibrate.report.numbers import count
 from calibrate.types import Sample
+from calibrate.workflow.traces.membership import InSample, Membership
 
 UNSTATED = (
     "labels outside samples choose no threshold unless every trace has one: import the file again with --design "
     "random, flagged or feedback to say how its labelled traces were chosen"
 )
+
+
+def unstated(labels: Membership) -> list[str]:
+    """Say where labels count that came without a statement: as members of samples, or nowhere yet."""
+    lines = [_in_sample(each) for each in labels.samples]
+    if labels.outside and not labels.samples:
+        lines.append(UNSTATED)
+    elif labels.outside:
+        lines.append(
+            f"{count(labels.outside, 'label is', 'labels are')} of traces in no sample: such labels choose no "
+            "threshold unless every trace has one; import them again in a file of their own with --design random, "
+            "flagged or feedback to say how these traces were chosen"
+        )
+    return lines
+
+
+def _in_sample(labels: InSample) -> str:
+    n = labels.counted + labels.waiting
+    members = f"{count(n, 'label is of a member', 'labels are of members')} of the sample {labels.sample!r}"
+    if not labels.waiting:
+        return f"{members}: {'it counts' if n == 1 else 'all of them count'}"
+    return (
+        f"{members}: {count(labels.counted)} {'counts' if labels.counted == 1 else 'count'}, "
+        f"{count(labels.waiting)} {'waits' if labels.waiting == 1 else 'wait'} behind a trace that nobody has labelled"
+        ". Go through the sample in its order, and label what was skipped ('unsure' is a verdict)"
+    )
 
 
 def stated(sample: Sample) -> str:

@@ -13,6 +13,7 @@ from calibrate.errors import BadInput
 from calibrate.sanitize import one_line
 from calibrate.stats.sampling.designs import STATED
 from calibrate.types import Member, Sample, SampleOptions, TraceFilter
+from calibrate.workflow.traces.membership import must_not_be_drawn
 from db import Store
 from db.traces import LabelledTrace
 
@@ -25,10 +26,14 @@ def keep_stated(store: Store, name: str, trace_ids: Iterable[str], *, design: st
 
     A random sample speaks for the traces of the store between its first and its last. The order of its members is
     random. Where a sample has the name, another one is found; where one has this design and these members, that is
-    returned. Raises BadInput for an unknown design, and where none of the traces has a label.
+    returned. Raises BadInput for an unknown design, where none of the traces has a label, and for a random sample of
+    what was mostly drawn otherwise.
     """
+    trace_ids = set(trace_ids)
     if design not in STATED:
         raise BadInput(f"labels cannot be stated as {design!r}: say {', '.join(STATED)}")
+    if design == "random":
+        must_not_be_drawn(store, trace_ids)
     labelled = store.traces.labelled(trace_ids)
     if not labelled:
         raise BadInput(f"none of the traces has a label, so there is no sample by {design} to keep")

@@ -13,6 +13,7 @@ from calibrate.workflow.traces.import_labelled import import_traces
 from db import Store
 from pages.traces.import_job import ImportFile, ImportJob, Labels
 from pages.traces.import_report import details
+from tests.workflow.evidence.test_which_labels import draw, fill_traffic, keys_of
 from tests.workflow.making import NOW
 
 
@@ -99,3 +100,31 @@ def test_the_page_keeps_labels_and_says_how_many(store: Store, tmp_path: Path) -
     assert [state.sample.name for state in job.files if state.sample] == ["audit", "b"]
     assert "24 labels kept, 0 left out." in details(job)
     assert any("drawn at random" in line for line in details(job))
+
+
+def test_labels_of_members_count_in_their_sample_and_make_no_random_one(
+    store_url: str, store: Store, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Members of a sample drawn by suspicion, labelled out of its order: stated as random they would bend figures."""
+    bad, at = fill_traffic(store), ("--store", store_url)
+    members = keys_of(store, draw(store, "w1", size=40))
+    traces = [f"t{pk - 1}" for pk in members]
+    out_of_order = tmp_path / "o1.csv"
+    lines = [f"{trace},{'hallucinated' if bad[pk - 1] else 'clean'}" for trace, pk in zip(traces, members, strict=True)]
+    out_of_order.write_text("\n".join(["trace_id,verdict", *lines[10:]]) + "\n")
+    assert main(["labels", "import", str(out_of_order), "--design", "random", *at]) == 2
+    said = capsys.readouterr().err
+    assert "30 of 30 traces are members of sample w1, drawn by octaves" in said
+    assert "import without --design, they count there" in said
+    assert not store.labels.gold_counts()
+    assert main(["labels", "import", str(out_of_order), *at]) == 0
+    said = capsys.readouterr().out
+    assert "30 labels are of members of the sample 'w1': 0 count, 30 wait behind a trace" in said
+    assert "--design" not in said
+    other = next(f"t{place}" for place in range(len(bad)) if f"t{place}" not in traces)
+    rest = tmp_path / "o2.csv"
+    rest.write_text("\n".join(["trace_id,verdict", *lines[:10], f"{other},clean"]) + "\n")
+    assert main(["labels", "import", str(rest), *at]) == 0
+    said = capsys.readouterr().out
+    assert "10 labels are of members of the sample 'w1': all of them count" in said
+    assert "1 label is of traces in no sample" in said

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from calibrate.report.sentences.ensembles import comparison, difference_words, joint_sentence, notes, point_difference
+from calibrate.report.sentences.ensembles import comparison, difference_words, joint_sentence, notes
 from calibrate.stats.ensembles.combine import FEW, Recipe
 from calibrate.stats.ensembles.joint import Joint
 from calibrate.types import Interval
@@ -45,7 +45,6 @@ def test_one_point_is_one_point_and_zero_has_no_sign() -> None:
     assert difference_words(Interval(0.03, 0.0021, 0.05)) == "+3 points (+0.2 to +5.0)"
     assert difference_words(Interval(-0.03, -0.05, -0.0003)) == "−3 points (−5.00 to −0.03)"
     assert difference_words(Interval(0.03, -0.0021, 0.05)) == "+3 points (0 to +5)"
-    assert tuple(map(point_difference, (0.004, -0.004, -0.05))) == ("0", "0", "−5")
 
 
 def test_the_joint_rate_has_its_interval() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from calibrate.report.numbers import UNKNOWN, count, estimate, exact_share, interval, listed, points, share, signed
+from calibrate.report.numbers import UNKNOWN, count, estimate, exact_share, interval, listed, points, share
 from calibrate.report.sentences.figures import not_bounded
 from calibrate.stats.ensembles.combine import FEW, Kind, Recipe
 from calibrate.stats.ensembles.joint import Joint
@@ -149,11 +149,6 @@ def joint_sentence(joint: Joint, detectors: Sequence[str], budget: float) -> str
         f"Were {names(detectors)} each to flag {share(budget)} of traffic, {who} would flag "
         f"{estimate(measured.value, measured.low, measured.high)} of clean traces."
     )
-
-
-def point_difference(value: float) -> str:
-    """Write a difference of shares in points, without the noun: "+4"."""
-    return signed(100 * value, 0)
 
 
 def difference_words(difference: Interval) -> str:

@@ -1,8 +1,8 @@
 """The best of several rankings, picked on the very labels that compare them; and several compared with one.
 
-The highest of 15 detectors that are equally good lies above a baseline as good as they are, by more than its 95%
-interval, in a quarter of samples. So a claim is held against the number of comparisons that picking could have brought
-to the eye (Bonferroni): the leader against each rival as multiple comparisons with the best do (Hsu 1981).
+Take 15 detectors and a baseline, all equally good. In a quarter of samples the best-looking detector beats the baseline
+by more than a 95% interval, by luck. So the intervals here are wider: they allow for the number of comparisons
+(Bonferroni), and the leader is compared with each rival as in multiple comparisons with the best (Hsu 1981).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from calibrate.stats.intervals.ranking_differences import MOST, Comparison, comp
 from calibrate.stats.sweep.design import Bools, Floats, Ints
 from calibrate.types import Interval
 
-FEWER = 200  # groups left out in turn for a rival of which only the verdict is wanted
+FEWER = 200  # groups left out in turn for a rival whose interval nobody reads, only its verdict
 
 
 class Verdict(StrEnum):
@@ -34,22 +34,22 @@ class Verdict(StrEnum):
 
 @dataclass(frozen=True)
 class Contest:
-    """A leader against its rivals and against baselines, differences being leader minus other."""
+    """A leader compared with its rivals and with baselines. Every difference is the leader's area minus the other's."""
 
     rivals: Mapping[str, Comparison]
     baselines: Mapping[str, Comparison]
 
     @property
     def may_be_best(self) -> tuple[str, ...]:
-        """The rivals that are not shown to be no better than the leader. The truly best one is among them, or leads, in
-        95% of samples or more."""
+        """The rivals that the leader is not shown to beat. In at least 95% of samples the truly best detector is one of
+        them, or the leader itself."""
         return tuple(
             name for name, result in self.rivals.items() if judge(result.auroc, result.auroc_together) != Verdict.BETTER
         )
 
 
 def judge(alone: Interval, together: Interval) -> Verdict:
-    """What a difference shows, given its own interval and the one that holds together with others.
+    """Judge a difference by its own interval and by the wider one that allows for all comparisons.
 
     Parameters
     ----------
@@ -72,14 +72,14 @@ def judge(alone: Interval, together: Interval) -> Verdict:
 
 
 def simultaneous(many: int, *, sides: int = 2) -> float:
-    """How sure each of so many intervals must be to hold together with 95%.
+    """Find the confidence of each interval that makes all of them hold together with 95%.
 
     Parameters
     ----------
     many : int
-        Intervals, at least 1 counted.
+        How many intervals; 0 counts as 1.
     sides : {1, 2}
-        Whether one end is to hold, as for the claim that a leader is better, or both.
+        1 where only one end must hold, as for the claim that a leader is better; else 2.
 
     Returns
     -------
@@ -112,7 +112,7 @@ def compare_leader(
     leader : str
         The one with the highest AUROC of itself and the rivals.
     rivals, baselines : sequence of str
-        Those that might have led, the next best first, and those that none was picked from.
+        Rivals might have led, and come next best first; baselines could not lead.
     rng : Generator
         As `compare_rankings` takes it.
     clusters : array of int, shape (labels,)
@@ -125,7 +125,8 @@ def compare_leader(
     Returns
     -------
     Contest
-        All comparisons. Lower ends hold together for all rivals, and for all that might have led over one baseline.
+        All comparisons. The lower ends for all rivals hold together. The lower end for a baseline holds whichever
+        detector was picked as leader.
 
     References
     ----------

@@ -35,7 +35,7 @@ def level(attempt: int, alpha: float = ALPHA) -> float:
 
 
 def left_after(attempts: int, alpha: float = ALPHA) -> float:
-    """The error that is left of `alpha` after so many attempts.
+    """Compute how much of `alpha` is left after some attempts.
 
     Parameters
     ----------
@@ -47,7 +47,7 @@ def left_after(attempts: int, alpha: float = ALPHA) -> float:
     Returns
     -------
     float
-        What all further attempts together may err in.
+        The error that all further attempts together may spend.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""How well the share of hallucinated traffic is known: the interval of a share from the sample's design."""
+"""The share of traffic that is hallucinated, with an interval that takes the sample's design into account."""
 
 from __future__ import annotations
 
@@ -22,18 +22,19 @@ def prevalence_interval(
 ) -> Interval:
     """Estimate the share of the traffic, or of a part of it, that is hallucinated, with its 95% interval.
 
-    It is the precision of what flags just that part, so the interval is that of a sweep at this point.
+    The share in a part equals the precision of a rule that flags this part and nothing else. So the interval of that
+    precision is used.
 
     Parameters
     ----------
     labels : array of bool, shape (labels,)
         True for hallucinated.
     inside : array of bool, shape (labels,), optional
-        True for the labels of the part, a domain of the sample; default: all.
+        True for the labels in the part; default: all labels.
     design : Design, optional
         How the labels were drawn; default: at random.
     groups : sequence of hashable, optional
-        The sources that a trace shares with others; default: none shares any.
+        The source of each trace; traces of one source count as a cluster. Default: every trace has its own.
 
     Returns
     -------

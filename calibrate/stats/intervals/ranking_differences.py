@@ -94,9 +94,10 @@ def compare_rankings(
         Which labels were drawn together. With unequal weights half a hallucinated label that was not seen counts in the
         heaviest stratum, at the scores of any clean label there (`unseen_positives`).
     confidence : float
-        Of `auroc_together`; above .95 for one of several intervals that hold together.
+        The confidence of `auroc_together`. Give more than .95 if several intervals must hold together.
     most : int
-        How many units are left out in turn: more are left out in random groups, so many of them.
+        The most units that are left out one by one. Where there are more, they are put into this many random groups,
+        and the groups are left out one by one.
 
     Returns
     -------

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import takewhile
 
 from calibrate.types import Sample
 from calibrate.workflow.evidence import merging
@@ -51,7 +50,12 @@ def count_labels(store: Store, config: Config, sample: Sample | None) -> Counted
 
 def take_prefix(members: Sequence[Row]) -> list[Row]:
     """The members of a sample, in labelling order, up to the first without a verdict."""
-    return list(takewhile(lambda row: row.gold is not None, members))
+    return list(members[: count_prefix([row.gold for row in members])])
+
+
+def count_prefix(gold: Sequence[str | None]) -> int:
+    """How many members of a sample, by their gold in labelling order, come before the first without a verdict."""
+    return gold.index(None) if None in gold else len(gold)
 
 
 def _sort_out(rows: Sequence[Row], waiting: int) -> CountedLabels:

@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import dataclass
 
 from calibrate.types import Sample, TraceFilter
-from calibrate.workflow.evidence.counted_labels import NOBODY, count_labels
+from calibrate.workflow.evidence.counted_labels import NOBODY, count_labels, count_prefix
 from db import Store
 
 
@@ -63,6 +63,6 @@ class Gap:
 def find_gap(store: Store, sample: Sample) -> Gap | None:
     """The gap in the labels of a drawn sample; None where none of its labels waits."""
     gold = [verdict for _, verdict in store.samples.verdicts(sample.id)]
-    prefix = gold.index(None) if None in gold else len(gold)
+    prefix = count_prefix(gold)
     waiting = [place for place, verdict in enumerate(gold) if place > prefix and verdict is not None]
     return Gap(gold[prefix : waiting[-1]].count(None), len(waiting)) if waiting else None

@@ -118,11 +118,12 @@ class DetectorDrift:
 
 @dataclass(frozen=True)
 class Report:
-    """All detectors of a release that may flag, by name, each on every model, most traffic first.
+    """Whether the scores of a release's live detectors have moved.
 
-    `before` and `now` are the windows compared; `traces` is how many `now` holds. `cap`: the traces of a window drawn
-    for a test at most. `alpha`: the chance that anything is said to have moved in a quiet week. `since`: where the live
-    window begins, None where that is the release. `left_out`: how many models had too little traffic to compare.
+    `lines` has one row for each detector on each model: detectors by name, and models with most traffic first. `before`
+    and `now` are the windows compared, and `now` holds `traces` traces. A test draws at most `cap` traces of a window.
+    `alpha` is the chance that a report says of anything that it moved when nothing did. The live window begins at
+    `since`, or at the release if that is None. `left_out` counts the models with too little traffic to compare.
     """
 
     version: int

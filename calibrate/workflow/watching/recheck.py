@@ -143,7 +143,7 @@ def begin(
     _check_flagged(traffic, plan, detector)
     if under_way is not None:
         rows = store.scores.members(under_way.config_id, under_way.sample_id)
-        store.rechecks.finish(under_way.id, _keep("go on", _take_unbroken(rows)), now=now)
+        store.rechecks.finish(under_way.id, _keep("go on", _take_labels(rows)), now=now)
     # There already after a start that was cut short.
     drawn = store.samples.get(name) or samples.draw(
         store,
@@ -200,7 +200,7 @@ def state(store: Store, recheck: Recheck, *, now: datetime) -> State:
     rows = store.scores.members(recheck.config_id, recheck.sample_id)
     kept_labels = recheck.outcome["labels"] if recheck.outcome else None
     # Before repeats counted they were not kept: a label of then has no third part.
-    row = _take_unbroken(rows) if kept_labels is None else [_Label(*label) for label in kept_labels]
+    row = _take_labels(rows) if kept_labels is None else [_Label(*label) for label in kept_labels]
     verdicts, repeats = [_VERDICTS[label.verdict] for label in row], [label.repeat for label in row]
     rng = np.random.default_rng([plan.seed, len(verdicts)])
     at = standing(verdicts, plan.target, repeats=repeats, alpha=plan.alpha, rng=rng)
@@ -255,11 +255,11 @@ class _Label:
 _VERDICTS = {"hallucinated": True, "clean": False, "unsure": None, "disputed": None}
 
 
-def _take_unbroken(rows: Sequence[Row]) -> list[_Label]:
-    """The labels from the first member to the first one without."""
-    row = take_prefix(rows)
-    first = set(first_of_each([each.group for each in row], len(row)))
-    return [_Label(each.pk, str(each.gold), repeat=place not in first) for place, each in enumerate(row)]
+def _take_labels(rows: Sequence[Row]) -> list[_Label]:
+    """The labels that count, each with whether an earlier one is of the same source."""
+    prefix = take_prefix(rows)
+    first = set(first_of_each([row.group for row in prefix], len(prefix)))
+    return [_Label(row.pk, str(row.gold), repeat=place not in first) for place, row in enumerate(prefix)]
 
 
 def _keep(decision: Decision, labels: Sequence[_Label]) -> dict[str, object]:

@@ -18,7 +18,7 @@ from calibrate.stats.intervals.exact_tests import left_after
 from calibrate.types import FlagWhen
 from calibrate.workflow.certification import attempts, planning
 from calibrate.workflow.certification import certify as step
-from calibrate.workflow.certification.attempts import CertificationStatus, Outcome, Stage
+from calibrate.workflow.certification.attempts import CertificationStatus, Outcome, Overturned, Stage
 from calibrate.workflow.detection import configurations
 from calibrate.workflow.evidence import loading
 from calibrate.workflow.evidence.evidence import Evidence
@@ -50,6 +50,7 @@ class CertifyDocument:
     drawn: int
     labelled: int
     outcome: Outcome | None
+    overturned: Overturned | None
     saved: bool
 
 
@@ -61,6 +62,7 @@ class NoPlanDocument:
     why: str
     needed: int | None
     offers: Sequence[Offer]
+    overturned: Overturned | None
     stage: None = None
 
 
@@ -73,16 +75,16 @@ def run(args: Namespace) -> Answer:
         raise BadInput(f"nothing is certified that could be saved: {stands} `certify {args.detector}` goes on")
     offers: tuple[Offer, ...] = ()
     behind_plan: list[str] = []
-    if status is None or _may_try_again(status) or _asks_other_plan(store, args, status):
+    lost = status.overturned if status else None
+    if status is None or (not args.save and _may_try_again(status)) or _asks_other_plan(store, args, status):
         data, target = _labels_of_plan(store, args, status)
         planned = planning.plan(store, data, target=target, budget=args.labels, seed=args.seed, by=user(), now=now())
         offers = planning.offers(store, data, target=target, seed=args.seed)
         behind_plan = labels_lines(labels_at_hand(store, data.sample))
         if isinstance(planned, NotCertifiable):
-            document = NoPlanDocument(args.detector, sentences.no_plan(planned), planned.needed, offers)
-            return Answer(
-                document, "\n".join([f"no plan: {document.why}", *behind_plan, *_offer_lines(offers)]), exit_code=2
-            )
+            document = NoPlanDocument(args.detector, sentences.no_plan(planned), planned.needed, offers, lost)
+            lines = [*_lost_lines(lost), f"no plan: {document.why}", *behind_plan, *_offer_lines(offers)]
+            return Answer(document, "\n".join(lines), exit_code=2)
         status, did = attempts.status_of(store, planned), "planned"
     elif status.stage == "planned":
         status, did = attempts.status_of(store, step.draw(store, status.attempt, fewer=args.fewer, now=now())), "drawn"
@@ -94,6 +96,7 @@ def run(args: Namespace) -> Answer:
     if save:
         step.save(store, status.attempt, reason=args.reason, by=user(), now=now())
     lines = [
+        *([] if status.overturned else _lost_lines(lost)),
         sentences.status(status),
         *behind_plan,
         *_offer_lines(offers),
@@ -102,13 +105,14 @@ def run(args: Namespace) -> Answer:
     if args.save and not save:
         lines.append("not saved: nothing is certified yet")
     return Answer(
-        _document(status, did, offers, saved=save), "\n".join(lines), exit_code=2 if args.save and not save else 0
+        _document(status, did, offers, lost, saved=save), "\n".join(lines), exit_code=2 if args.save and not save else 0
     )
 
 
 def _may_try_again(status: CertificationStatus) -> bool:
-    """Whether the newest attempt failed where another may do."""
-    return status.outcome is not None and status.outcome.needed is not None
+    """Whether the newest attempt failed where another may do, or its certificate no longer holds."""
+    failed = status.outcome is not None and status.outcome.needed is not None
+    return failed or status.overturned is not None
 
 
 def _asks_other_plan(store: Store, args: Namespace, status: CertificationStatus) -> bool:
@@ -168,11 +172,17 @@ def _saved_line(status: CertificationStatus) -> str:
     return f"saved; `release --tier {status.attempt.detector}=page` takes it into the next version"
 
 
+def _lost_lines(lost: Overturned | None) -> list[str]:
+    return [] if lost is None else [sentences.overturned(lost)]
+
+
 def _offer_lines(offers: Sequence[Offer]) -> list[str]:
     return [f"  with {sentences.offered(offer)} (--labels {offer.labels})" for offer in offers]
 
 
-def _document(status: CertificationStatus, did: str | None, offers: Sequence[Offer], *, saved: bool) -> CertifyDocument:
+def _document(
+    status: CertificationStatus, did: str | None, offers: Sequence[Offer], lost: Overturned | None, *, saved: bool
+) -> CertifyDocument:
     plan, terms, fresh, outcome = status.plan, status.terms, status.fresh, status.outcome
     return CertifyDocument(
         detector=status.attempt.detector, stage=status.stage, did=did, samples=terms.samples, attempt=plan.attempt,
@@ -181,5 +191,6 @@ def _document(status: CertificationStatus, did: str | None, offers: Sequence[Off
         chance_unsure=plan.chance_unsure, recall=plan.recall, offers=offers, cuts=plan.cuts,
         flag_when=plan.flag_when, seed=terms.seed, fresh=fresh.name if fresh else None,
         drawn=fresh.size if fresh else 0, labelled=status.labelled,
-        outcome=outcome and replace(outcome, why=sentences.why(plan, outcome)), saved=saved,
+        outcome=outcome and replace(outcome, why=sentences.why(plan, outcome)), overturned=lost,
+        saved=saved,
     )  # fmt: skip

@@ -12,8 +12,8 @@ from calibrate.cli import Answer
 from calibrate.cli.common import now, open_store, parse_pairs, thresholds_path, user
 from calibrate.cli.output import table
 from calibrate.errors import BadInput
+from calibrate.report.sentences import certification, labels
 from calibrate.report.sentences import impact as impacts
-from calibrate.report.sentences import labels
 from calibrate.report.sentences import release as sentences
 from calibrate.thresholds.changes import MEASURED, diff
 from calibrate.thresholds.files import redact_url
@@ -126,7 +126,10 @@ def run(args: Namespace) -> Answer:
     assert out is not None
     if args.again is not None:
         row = step.again(store, args.again, out)
-        return Answer(WrittenAgainDocument(row.version, row.sha256, out), _written(row, out))
+        cautions = sentences.known_bad_of(step.judge_again(store, row))
+        return Answer(
+            WrittenAgainDocument(row.version, row.sha256, out, cautions), "\n".join([_written(row, out), *cautions])
+        )
     if args.approve is not None:
         row = approval.approve(store, args.approve, by=user(), now=now(), out=out)
     elif args.rollback is not None:
@@ -195,7 +198,7 @@ def _effect(store: Store, before: ThresholdsFile | None, after: ThresholdsFile) 
             *(impacts.missing(check) for check in missing),
             *sentences.cautions(after),
             *labels.behind(behind),
-            *(sentences.overturned(change) for change in step.stale_certificates(store, after)),
+            *(certification.overturned(change) for change in step.stale_certificates(store, after)),
         ],
         evidence_of=behind,
     )

@@ -75,7 +75,7 @@ def _line(status: CertificationStatus | None) -> str:
         f":primary[:material/check:] {word}" if i < done else f"**{word}**" if i == done else f":gray[{word}]"
         for i, word in enumerate(words)
     ]
-    if status and status.stage == "not certifiable":
+    if status and (status.stage == "not certifiable" or status.overturned):
         marked[3] = f":gray[:material/block:] {STEPS[3]}"
     return " &ensp;·&ensp; ".join(marked)
 
@@ -150,16 +150,22 @@ def _certified(store: Store, data: evidence.Evidence, status: CertificationStatu
     if state.known_bad:
         with verdict_box(state, key="certified"):
             save_anyway(_save(store, status), (), key=REASON, label="Save anyway")
+    if status.overturned:
+        _plan_another(store, status)
     _walk(status)
 
 
 def _not_certified(store: Store, data: evidence.Evidence, status: CertificationStatus) -> None:
     if status.outcome and status.outcome.needed:
-        st.caption(f"Attempt {status.plan.attempt + 1} plans on all labels so far and is tested on new ones.")
-        _plan_form(store, attempts.first_labels(store, status.attempt), status)
+        _plan_another(store, status)
     else:
         st.caption("A new sample of more traffic, a lower target or tier signal are what is left.")
     _walk(status)
+
+
+def _plan_another(store: Store, status: CertificationStatus) -> None:
+    st.caption(f"Attempt {status.plan.attempt + 1} plans on all labels so far and is tested on new ones.")
+    _plan_form(store, attempts.first_labels(store, status.attempt), status)
 
 
 _SHOWN: dict[str, Callable[[Store, evidence.Evidence, CertificationStatus], None]] = {

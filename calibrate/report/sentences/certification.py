@@ -8,12 +8,26 @@ from calibrate.stats.certification.certificates import NotCertifiable, Offer, Pl
 from calibrate.stats.certification.forecast import POWER, SIZES
 from calibrate.stats.intervals.exact_tests import left_after
 from calibrate.types import Guarantee
-from calibrate.workflow.certification.attempts import CertificationStatus, Outcome
+from calibrate.workflow.certification.attempts import CertificationStatus, Outcome, Overturned
 
 
 def status(at: CertificationStatus) -> str:
-    """Say how far an attempt is, or what came of it."""
+    """Say how far an attempt is, or what came of it, and whether that still holds."""
+    if at.overturned:
+        text = overturned(at.overturned)
+        return f"{text[:1].upper()}{text[1:]}."
     return _progress(at) if at.outcome is None else _outcome(at.plan, at.outcome)
+
+
+def overturned(change: Overturned) -> str:
+    """Say that the labels behind a certificate have changed since."""
+    sure = change.guarantee
+    unsure = f" and {count(change.unsure)} of the rest are unsure or disputed" if change.unsure else ""
+    return (
+        f"labels of {change.detector} have changed since it was certified: {count(sure.hallucinated)} of "
+        f"{count(sure.labels)} were hallucinated, {count(change.hallucinated)} are now{unsure}. The certificate no "
+        "longer holds: certify it anew"
+    )
 
 
 def _progress(at: CertificationStatus) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from calibrate.report.numbers import count
-from calibrate.report.sentences import figures, impact, point_state, recheck
+from calibrate.report.sentences import certification, figures, impact, point_state, recheck
 from calibrate.workflow.upgrade.planning import Plan
 from calibrate.workflow.upgrade.recalibrate import Outcome, Redone
 
@@ -29,6 +29,8 @@ def stays(redone: Redone) -> str | None:
         return f"it cannot run here: {redone.stays.error}"
     if redone.stays.reason == "certificate holds":
         return "nothing of it changed, and its certificate stands"
+    if redone.stays.overturned:
+        return f"nothing of it changed, but {certification.overturned(redone.stays.overturned)}"
     return figures.why(redone.stays.nearest) if redone.stays.nearest else redone.stays.error
 
 

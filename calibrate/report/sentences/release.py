@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
-from calibrate.report.numbers import count
 from calibrate.report.sentences import point_state
 from calibrate.thresholds.model import ThresholdsFile
 from calibrate.types import Strength, Tier
-from calibrate.workflow.certification.attempts import Overturned
 from calibrate.workflow.releasing.announce import Unannounced
 from calibrate.workflow.releasing.entries import OnOffer
-from calibrate.workflow.releasing.known_bad import states_in
+from calibrate.workflow.releasing.known_bad import Judged, states_in
 
 
 def on_offer(version: int, offer: OnOffer) -> list[str]:
@@ -53,8 +51,12 @@ def _cautions(file: ThresholdsFile) -> Iterator[str]:
 
 def known_bad_in(file: ThresholdsFile) -> list[str]:
     """Say what in a release is known to be bad, and why it is out all the same."""
-    bad = (judged for judged in states_in(file) if judged.state.known_bad)
-    return [point_state.against(judged.name, judged.state, judged.reason) for judged in bad]
+    return known_bad_of(states_in(file))
+
+
+def known_bad_of(judged: Iterable[Judged]) -> list[str]:
+    """Say which of these are known to be bad, and why they are out all the same."""
+    return [point_state.against(each.name, each.state, each.reason) for each in judged if each.state.known_bad]
 
 
 def caution(name: str, tier: Tier, strength: Strength) -> str | None:
@@ -73,13 +75,3 @@ def unannounced(failure: Unannounced) -> str:
         return f"v{failure.version} is released, but not committed: {failure.reason}"
     reason = failure.reason or "it did not answer in time"
     return f"v{failure.version} is released, but the webhook at {failure.host} was not told: {reason}"
-
-
-def overturned(change: Overturned) -> str:
-    """Say that the labels behind a certificate have changed since."""
-    sure = change.guarantee
-    return (
-        f"labels of {change.detector} have changed since it was certified: {count(sure.hallucinated)} of "
-        f"{count(sure.labels)} were hallucinated, {count(change.hallucinated)} are now. The certificate no longer "
-        "holds: certify it anew"
-    )

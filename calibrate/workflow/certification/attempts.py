@@ -73,15 +73,28 @@ class Attempt:
 
 
 @dataclass(frozen=True)
+class Overturned:
+    """A certificate whose labels have changed since: of those that gave it, `hallucinated` still are, and `unsure` are
+    unsure or disputed."""
+
+    detector: str
+    guarantee: Guarantee
+    hallucinated: int
+    unsure: int
+
+
+@dataclass(frozen=True)
 class CertificationStatus:
     """How far an attempt has got.
 
-    `fresh` is the sample drawn by its plan, of which `labelled` traces have a verdict.
+    `fresh` is the sample drawn by its plan, of which `labelled` traces have a verdict. `overturned` says that its
+    certificate no longer holds, as labels have changed since.
     """
 
     attempt: Attempt
     fresh: Sample | None
     labelled: int
+    overturned: Overturned | None = None
 
     @property
     def plan(self) -> Plan:
@@ -102,15 +115,6 @@ class CertificationStatus:
         if self.fresh is None:
             return "planned"
         return "labelled" if self.labelled == self.fresh.size else "drawn"
-
-
-@dataclass(frozen=True)
-class Overturned:
-    """A certificate whose labels have changed since: of those that gave it, `hallucinated` still are."""
-
-    detector: str
-    guarantee: Guarantee
-    hallucinated: int
 
 
 def attempts_of(store: Store, detector: str) -> list[Attempt]:
@@ -138,24 +142,35 @@ def certified(store: Store, detector: str, config_id: int, target: float) -> Cer
 def overturned(store: Store, detector: str, guarantee: Guarantee) -> Overturned | None:
     """Check whether the labels behind a certificate have changed so that it no longer holds; None if it holds."""
     for attempt in attempts_of(store, detector):
-        if attempt.outcome is None or attempt.outcome.guarantee != guarantee or attempt.outcome.cut is None:
+        if attempt.outcome is None or attempt.outcome.guarantee != guarantee:
             continue
-        cut, flag_when = attempt.outcome.cut, attempt.plan.flag_when
-        rows = [row for row in fresh_rows(store, attempt) if row.value is not None]
-        first = [rows[place] for place in first_of_each([row.group for row in rows], len(rows))]
-        hits, first_hits = (
-            sum(row.gold == "hallucinated" for row in each if flags(row.value or 0.0, cut, flag_when))
-            for each in (rows, first)
-        )
-        step = next(step for step in attempt.outcome.walk if step.cut == cut)
-        if hits < guarantee.hallucinated or first_hits < (step.first_hallucinated or 0):
-            return Overturned(detector, guarantee, hits)
+        if change := _overturned_by(attempt, fresh_rows(store, attempt)):
+            return change
     return None
 
 
+def _overturned_by(attempt: Attempt, rows: Sequence[Row]) -> Overturned | None:
+    """What the labels of the test traces as they stand now say against an attempt's certificate."""
+    outcome, flag_when = attempt.outcome, attempt.plan.flag_when
+    if outcome is None or outcome.guarantee is None or outcome.cut is None:
+        return None
+    cut = outcome.cut
+    rows = [row for row in rows if row.value is not None]
+    first = [rows[place] for place in first_of_each([row.group for row in rows], len(rows))]
+    flagged, first_flagged = (
+        [row.gold for row in each if flags(row.value or 0.0, cut, flag_when)] for each in (rows, first)
+    )
+    hits, step = flagged.count("hallucinated"), next(step for step in outcome.walk if step.cut == cut)
+    if hits >= outcome.guarantee.hallucinated and first_flagged.count("hallucinated") >= (step.first_hallucinated or 0):
+        return None
+    unsure = flagged.count("unsure") + flagged.count("disputed")
+    return Overturned(attempt.detector, outcome.guarantee, hits, unsure)
+
+
 def status_of(store: Store, attempt: Attempt) -> CertificationStatus:
-    labelled = sum(row.gold is not None for row in fresh_rows(store, attempt))
-    return CertificationStatus(attempt, fresh_sample(store, attempt), labelled)
+    rows = fresh_rows(store, attempt)
+    labelled = sum(row.gold is not None for row in rows)
+    return CertificationStatus(attempt, fresh_sample(store, attempt), labelled, _overturned_by(attempt, rows))
 
 
 def family(store: Store, detector: str, config_id: int, samples: Sequence[str]) -> list[Attempt]:

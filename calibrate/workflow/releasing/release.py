@@ -176,6 +176,12 @@ def again(store: Store, version: int, out: Out) -> Release:
     return row
 
 
+def judge_again(store: Store, row: Release) -> tuple[known_bad.Judged, ...]:
+    """What is known now of the thresholds and ensembles of a release that may flag."""
+    file = read_release(row)
+    return tuple(known_bad.judge_live(store, file, entries.points_of(store, file, until=row.released_at)))
+
+
 def stale_certificates(store: Store, file: ThresholdsFile) -> list[Overturned]:
     """The certificates in a release whose labels have changed since."""
     changes = (

@@ -17,6 +17,7 @@ from calibrate.stats.intervals.sweep_intervals import Figures, figures
 from calibrate.thresholds import Change, diff
 from calibrate.thresholds.model import DetectorEntry, ThresholdsFile
 from calibrate.types import OperatingPoint
+from calibrate.workflow.certification.attempts import Overturned, overturned
 from calibrate.workflow.evidence import loading, traffic
 from calibrate.workflow.evidence.evidence import Evidence
 from calibrate.workflow.releasing import approval as approving
@@ -39,11 +40,13 @@ SAME = "same"
 @dataclass(frozen=True)
 class Stays:
     """Why a detector keeps its threshold. It cannot run here, or nothing can be chosen: `error` then says why. Nothing
-    of it changed, and its certificate holds. No threshold meets its policy: `nearest` is what comes nearest."""
+    of it changed, and its certificate holds, or is `overturned` by its labels. No threshold meets its policy: `nearest`
+    is what comes nearest."""
 
-    reason: Literal["cannot run", "no choice", "certificate holds", "unmet"]
+    reason: Literal["cannot run", "no choice", "certificate holds", "certificate overturned", "unmet"]
     error: str = ""
     nearest: OperatingPoint | None = None
+    overturned: Overturned | None = None
 
 
 @dataclass(frozen=True)
@@ -167,7 +170,9 @@ def _redo(store: Store, plan: Plan, due: Due, policy: Policy | None) -> Redone:
         return Redone(due, before, None, stood, None, Stays("cannot run", error=str(due.missing)))
     after = loading.load_evidence(store, due.name, sample=plan.sample_names, config=due.config)
     if due.entry.strength == "certified" and not due.changes and policy is None:
-        return Redone(due, before, after, stood, None, Stays("certificate holds"))
+        lost = overturned(store, due.name, due.entry.guarantee) if due.entry.guarantee else None
+        stays = Stays("certificate overturned", overturned=lost) if lost else Stays("certificate holds")
+        return Redone(due, before, after, stood, None, stays)
     try:
         point = _choose_point(store, after, policy or parse(due.entry.policy), due.entry)
     except BadInput as error:

@@ -15,7 +15,7 @@ from scipy.stats import binom, binomtest, hypergeom
 
 from calibrate.cli import main
 from calibrate.errors import BadInput
-from calibrate.report.sentences import certification
+from calibrate.report.sentences import certification, recalibration
 from calibrate.report.sentences import release as sentences
 from calibrate.stats.certification.certificates import NotCertifiable, ShortfallReason
 from calibrate.stats.certification.ladder import build_ladder, local_weights
@@ -23,8 +23,11 @@ from calibrate.types import Guarantee, Label
 from calibrate.workflow.certification import attempts, certify, planning
 from calibrate.workflow.evidence import evidence, loading
 from calibrate.workflow.evidence.traffic import counted_traffic
+from calibrate.workflow.releasing import release as releasing
 from calibrate.workflow.releasing.candidate import build_candidate
 from calibrate.workflow.sampling import sample
+from calibrate.workflow.upgrade import planning as upgrade
+from calibrate.workflow.upgrade import recalibrate
 from db import Store, open_store
 from db.releases import ReleaseRequest
 from tests.workflow.certifying import WINDOW, Traffic, traffic
@@ -267,7 +270,41 @@ def test_a_certificate_outlives_later_attempts_and_not_its_labels(world: Traffic
     world.label(drawn, verdicts=dict.fromkeys(range(drawn.size), "clean"))
     said = attempts.overturned(store, ABOVE, sure)
     assert said is not None
-    assert f"{sure.hallucinated} of {sure.labels} were hallucinated, 0 are now" in sentences.overturned(said)
+    assert f"{sure.hallucinated} of {sure.labels} were hallucinated, 0 are now" in certification.overturned(said)
+
+
+def test_a_certificate_whose_labels_changed_is_told_wherever_it_is_asked_for(
+    lite: Store, sqlite_url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    world = traffic(lite)
+    one = certify.draw(lite, planned(lite, world.first()), now=NOW)
+    drawn = standing(lite).fresh
+    assert drawn is not None
+    world.label(drawn)
+    certify.save(lite, certify.finish(lite, one, now=NOW), by="ann", now=NOW)
+    releasing.release(lite, ReleaseRequest(by="ann"), now=NOW)
+    assert standing(lite).overturned is None
+    world.label(drawn, verdicts={**dict.fromkeys(range(60), "unsure"), **dict.fromkeys(range(60, 100), "clean")})
+    lost, out = standing(lite).overturned, tmp_path / "t.json"
+    assert lost is not None
+    outcome = standing(lite).outcome
+    assert outcome is not None
+    flagged = [row.gold for row in attempts.fresh_rows(lite, one) if (row.value or 0.0) >= (outcome.cut or 0.0)]
+    assert lost.unsure == flagged.count("unsure") > 0
+    said = f"{lost.hallucinated} are now and {lost.unsure} of the rest are unsure or disputed"
+    assert said in certification.status(standing(lite))
+
+    assert main(["release", "--again", "1", "--out", str(out), "--store", sqlite_url]) == 0
+    assert f"{ABOVE}: do not release this. Its certificate no longer holds" in capsys.readouterr().out
+    plan = upgrade.plan(lite)
+    unchanged = replace(plan, due=tuple(replace(due, changes=()) for due in plan.due))
+    (stays,) = recalibrate.redo(lite, unchanged)
+    assert f"nothing of it changed, but labels of {ABOVE} have changed" in (recalibration.stays(stays) or "")
+    assert main(["certify", ABOVE, "--store", sqlite_url]) in (0, 2)
+    printed = capsys.readouterr().out
+    assert said in printed
+    assert "Certified" not in printed
+    assert "no plan: " in printed or standing(lite).plan.attempt == 2
 
 
 def test_unsure_and_disputed_labels_count_as_not_hallucinated(world: Traffic) -> None:

@@ -33,7 +33,7 @@ from calibrate.stats.sweep.clusters import first_of_each
 from calibrate.thresholds.model import DetectorEntry
 from calibrate.types import Sample, TraceFilter
 from calibrate.workflow.evidence.counted_labels import take_prefix
-from calibrate.workflow.releasing.history import promised_precision
+from calibrate.workflow.releasing.history import promised_precision, releases_alike
 from calibrate.workflow.sampling import sample as samples
 from calibrate.workflow.sampling.topup import top_up
 from calibrate.workflow.watching.recheck_plan import (
@@ -140,7 +140,7 @@ def begin(
         since_release=traffic.since_release,
     )
     name = f"{detector}-recheck-v{release.version}-{len(store.rechecks.of(detector, version=release.version)) + 1}"
-    _check_flagged(traffic, plan, detector)
+    _check_flagged(traffic, plan, detector, releases_alike(store, release)[-1].released_at)
     if under_way is not None:
         rows = store.scores.members(under_way.config_id, under_way.sample_id)
         store.rechecks.finish(under_way.id, _keep("go on", _take_labels(rows)), now=now)
@@ -287,17 +287,23 @@ def _choose_target(detector: str, entry: DetectorEntry, chosen: float | None) ->
     return target
 
 
-def _check_flagged(traffic: Traffic, plan: Plan, detector: str) -> None:
-    """Raise BadInput where there is no flagged trace to draw."""
+def _check_flagged(traffic: Traffic, plan: Plan, detector: str, released: datetime) -> None:
+    """Raise BadInput where there is no flagged trace to draw. No period begins before the release."""
     if traffic.flagged:
         return
     of = f" of {plan.model}" if plan.model is not None else ""
-    start = traffic.where.since.date() if traffic.where.since else "the release"
+    drawn = " that no recheck of that traffic has drawn" if traffic.cut.apart else ""
+    start = traffic.where.since
+    if start is None or start <= released or not traffic.since_release:
+        raise BadInput(
+            f"{detector} has flagged no trace{of} since the release of {released.date()} at {plan.limit}{drawn}; the "
+            "period of a recheck begins at the release at the earliest, so no --since changes this: score the traffic "
+            f"first (`detect {detector} --all`, or the Detect page), or wait for traffic after the release"
+        )
     raise BadInput(
-        f"{detector} has flagged no trace{of} since {start} at {plan.limit}"
-        + (" that no recheck of that traffic has drawn" if traffic.cut.apart else "")
-        + f", and {traffic.since_release:,} since the release: score the traffic first (`detect {detector} --all`, or "
-        "the Detect page), wait for traffic, or take an earlier day where one was flagged"
+        f"{detector} has flagged no trace{of} since {start.date()} at {plan.limit}{drawn}, and "
+        f"{traffic.since_release:,} since the release of {released.date()}: score the traffic first (`detect {detector}"
+        " --all`, or the Detect page), wait for traffic, or take an earlier day since the release where one was flagged"
     )
 
 

@@ -353,6 +353,11 @@ def test_what_cannot_be_rechecked_is_refused_with_a_remedy(lite: Store) -> None:
     released(lite)
     with pytest.raises(BadInput, match="score the traffic first"):
         begin(lite)
+    for since in (timedelta(days=14), None, RELEASED - timedelta(days=12)):  # nothing before the release is taken
+        with pytest.raises(BadInput, match="begins at the release at the earliest") as refused:
+            begin(lite, since=since)
+        assert "earlier day" not in str(refused.value)
+        assert "wait for traffic after the release" in str(refused.value)
     with pytest.raises(BadInput, match="names no precision: say which with --target"):
         begin(lite, target=None)
     with pytest.raises(BadInput, match="not in release 1"):

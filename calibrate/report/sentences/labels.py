@@ -25,6 +25,11 @@ def caution(labels: Caution | None) -> str | None:
             "when they are imported (random, flagged or feedback)"
         )
     held = "flagged traces only" if labels.chosen == Chosen.FLAGGED else "traces that people complained of or picked"
+    if labels.sample is None:
+        return (
+            f"The traces with labels are {held}: these figures are of the labels, not of the traffic, and no threshold "
+            "is chosen on them"
+        )
     return (
         f"The sample {labels.sample} holds {held}: these figures are of its labels, not of the traffic, and no "
         "threshold is chosen on them"
@@ -58,13 +63,26 @@ def _undecided(counts: LabelCounts) -> list[str]:
 
 def waiting(counts: LabelCounts) -> str | None:
     """Say that labels lie behind a gap, and what to do; None where none does."""
-    if not counts.waiting:
-        return None
-    labels = count(counts.waiting, "label waits", "labels wait")
-    they = "it counts" if counts.waiting == 1 else "they count"
+    return _behind_gap(counts.waiting) if counts.waiting else None
+
+
+def none_counts(n: int) -> str:
+    """Say that no label counts yet, as all `n` wait behind a gap, and what to do."""
+    return f"no label counts yet: {_behind_gap(n)}"
+
+
+def too_few_count(counted: int, n: int) -> str:
+    """Say that too few labels count to plan on while `n` wait behind a gap, and what to do."""
+    if not counted:
+        return none_counts(n)
+    return f"{count(counted, 'label')} {'counts' if counted == 1 else 'count'}, too few to plan on: {_behind_gap(n)}"
+
+
+def _behind_gap(n: int) -> str:
     return (
-        f"{labels} behind a trace that nobody has labelled: {they} once every trace before has a verdict. Go through "
-        "the sample in its order, and label what was skipped ('unsure' is a verdict)"
+        f"{count(n, 'label waits', 'labels wait')} behind a trace that nobody has labelled: "
+        f"{'it counts' if n == 1 else 'they count'} once every trace before has a verdict. Go through the sample in "
+        "its order, and label what was skipped ('unsure' is a verdict)"
     )
 
 

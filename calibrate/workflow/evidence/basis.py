@@ -30,7 +30,8 @@ class Chosen(StrEnum):
 
 @dataclass(frozen=True)
 class Caution:
-    """Labels that do not describe the traffic: how they were chosen, and of which sample they are (None: of any)."""
+    """Labels that do not describe the traffic: how they were chosen, and of which sample they are (None: of several, or
+    of none)."""
 
     chosen: Chosen
     sample: str | None = None
@@ -68,7 +69,7 @@ def choose_basis(store: Store, name: str | Sequence[str] | None) -> Basis:
         return Basis(None)
     samples = samples_with_labels(store)
     if not samples:
-        return EVERY_LABEL
+        return Basis(None, _stated_caution(store) or EVERY_LABEL.caution)
     return Basis(merging.merge_samples(samples) if len(samples) > 1 else samples[0])
 
 
@@ -115,10 +116,15 @@ def must_describe_traffic(caution: Caution | None) -> None:
             "threshold: draw a sample (`sample`, or the Sample page) and label it in its order, or say how they were "
             "chosen (`labels import FILE --design random|flagged|feedback`)"
         )
+    held = "flagged traces only" if caution.chosen == Chosen.FLAGGED else "traces that people complained of or picked"
+    if caution.sample is None:
+        raise BadInput(
+            f"the traces with labels are {held}, so they say nothing of what was missed and choose no threshold: take "
+            "a sample of the whole traffic"
+        )
     raise BadInput(
-        f"the sample {caution.sample!r} holds "
-        + ("flagged traces only" if caution.chosen == Chosen.FLAGGED else "traces that people complained of or picked")
-        + ", so it says nothing of what was missed and chooses no threshold: take a sample of the whole traffic"
+        f"the sample {caution.sample!r} holds {held}, so it says nothing of what was missed and chooses no threshold: "
+        "take a sample of the whole traffic"
     )
 
 
@@ -126,3 +132,23 @@ def _caution_of(sample: Sample) -> Caution | None:
     if sample.design in (FLAGGED_ONLY, "fresh-flagged"):
         return Caution(Chosen.FLAGGED, sample.name)
     return Caution(Chosen.FEEDBACK, sample.name) if sample.design == FEEDBACK else None
+
+
+def _stated_caution(store: Store) -> Caution | None:
+    """What was stated of all labels outside the samples that describe the traffic; None where of some nothing was."""
+    described, stated = set[int](), dict[str, set[int]]()
+    for sample in store.samples.list():
+        members = {member.trace_pk for member in store.samples.members(sample.id)}
+        if speaks_for_all(sample):
+            described |= members
+        elif sample.design in (FLAGGED_ONLY, FEEDBACK):
+            stated[sample.name] = members
+    rows = (counted := count_labels(store, NOBODY, None)).rows + counted.undecided
+    outside = {row.pk for row in rows} - described
+    if not outside or not outside <= set[int]().union(*stated.values()):
+        return None
+    of = [_caution_of(sample) for name in stated if outside & stated[name] and (sample := store.samples.get(name))]
+    if len(of) == 1:
+        return of[0]
+    flagged = all(each and each.chosen == Chosen.FLAGGED for each in of)
+    return Caution(Chosen.FLAGGED if flagged else Chosen.FEEDBACK)

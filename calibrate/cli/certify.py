@@ -13,7 +13,9 @@ from calibrate.cli.evidence import labels_lines
 from calibrate.errors import BadInput
 from calibrate.report import numbers
 from calibrate.report.sentences import certification as sentences
+from calibrate.report.sentences.labels import too_few_count
 from calibrate.stats.certification.certificates import NotCertifiable, Offer, Plan
+from calibrate.stats.certification.walks import AT_LEAST
 from calibrate.stats.intervals.exact_tests import left_after
 from calibrate.types import FlagWhen
 from calibrate.workflow.certification import attempts, planning
@@ -78,6 +80,8 @@ def run(args: Namespace) -> Answer:
     lost = status.overturned if status else None
     if status is None or (not args.save and _may_try_again(status)) or _asks_other_plan(store, args, status):
         data, target = _labels_of_plan(store, args, status)
+        if data.waiting and len(data.rows) < AT_LEAST:
+            raise BadInput(f"{args.detector}: {too_few_count(len(data.rows), data.waiting)}")
         planned = planning.plan(store, data, target=target, budget=args.labels, seed=args.seed, by=user(), now=now())
         offers = planning.offers(store, data, target=target, seed=args.seed)
         behind_plan = labels_lines(labels_at_hand(store, data.sample))

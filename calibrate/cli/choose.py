@@ -100,7 +100,7 @@ def run(args: Namespace) -> Answer:
         return _certified(store, data, args)
     policy = parse(args.policy)
     if data.sweep.missing and policy.kind != "manual":
-        raise BadInput(f"{data.config.name}: {figures.missing(data.sweep)}")
+        raise BadInput(f"{data.config.name}: {figures.missing(data.sweep, waiting=data.waiting)}")
     pool = (traffic.scored_traffic if policy.kind == "alerts" else traffic.counted_traffic)(store, data)
     point = operating_points.choose_point(data, policy, strength=args.strength, pool=pool, looks=args.looks or 1)
     state, reason = state_of_choice(store, data, point), args.reason.strip()

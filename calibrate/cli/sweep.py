@@ -64,7 +64,7 @@ def run(args: Namespace) -> Answer:
     data = load_labelled(store, args)
     curve, caution = data.sweep, caution_of(data.caution)
     if curve.missing:
-        raise BadInput(str(missing(curve)))
+        raise BadInput(str(missing(curve, waiting=data.waiting)))
     curve = curve if args.json else curve.thin(2000)
     at_hand = labels_at_hand(store, data.sample)
     document = SweepDocument(

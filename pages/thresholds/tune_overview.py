@@ -45,7 +45,7 @@ def show_facts(store: Store, data: evidence.Evidence) -> None:
 
 def show_missing(data: evidence.Evidence) -> None:
     """What is missing for a sweep (a class, labels or scores), and where to get it."""
-    missing, way = wording.capitalised(wording.missing(data.sweep) or ""), way_on(data)
+    missing, way = wording.capitalised(wording.missing(data.sweep, waiting=data.waiting) or ""), way_on(data)
     with st.container(border=True):
         st.markdown(f"**No threshold can be chosen yet.** {plain(missing)}.")
         if way == "another detector":

@@ -7,6 +7,7 @@ from calibrate.orientation import SIGNS
 from calibrate.report.numbers import about, count, decimals, difference, exact_share, number, share
 from calibrate.report.numbers import interval as interval_of
 from calibrate.report.sentences.certification import tested
+from calibrate.report.sentences.labels import none_counts
 from calibrate.sanitize import one_line
 from calibrate.stats.choosing.bounded import START, NotBounded
 from calibrate.stats.choosing.elbow import Elbow, ElbowDoubt
@@ -128,11 +129,11 @@ def _low_bound(at: str, precision: float | None, bound: float | None, target: fl
     )
 
 
-def missing(sweep: Sweep) -> str | None:
+def missing(sweep: Sweep, *, waiting: int = 0) -> str | None:
     """Say what keeps these labels from making a sweep, and the remedy; None where nothing is missing."""
-    if sweep.missing is None:
-        return None
-    return _missing(sweep.missing, sweep.n, sweep.positives)
+    if waiting and sweep.missing == Missing.NO_LABELS:
+        return none_counts(waiting)
+    return None if sweep.missing is None else _missing(sweep.missing, sweep.n, sweep.positives)
 
 
 def _missing_of(point: OperatingPoint) -> str | None:

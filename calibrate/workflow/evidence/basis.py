@@ -116,15 +116,16 @@ def must_describe_traffic(caution: Caution | None) -> None:
             "threshold: draw a sample (`sample`, or the Sample page) and label it in its order, or say how they were "
             "chosen (`labels import FILE --design random|flagged|feedback`)"
         )
-    held = "flagged traces only" if caution.chosen == Chosen.FLAGGED else "traces that people complained of or picked"
     if caution.sample is None:
         raise BadInput(
-            f"the traces with labels are {held}, so they say nothing of what was missed and choose no threshold: take "
-            "a sample of the whole traffic"
+            "the traces with labels are "
+            + ("flagged ones only" if caution.chosen == Chosen.FLAGGED else "what people complained of or picked")
+            + ", so they say nothing of what was missed and choose no threshold: take a sample of the whole traffic"
         )
     raise BadInput(
-        f"the sample {caution.sample!r} holds {held}, so it says nothing of what was missed and chooses no threshold: "
-        "take a sample of the whole traffic"
+        f"the sample {caution.sample!r} holds "
+        + ("flagged traces only" if caution.chosen == Chosen.FLAGGED else "traces that people complained of or picked")
+        + ", so it says nothing of what was missed and chooses no threshold: take a sample of the whole traffic"
     )
 
 
@@ -147,7 +148,7 @@ def _stated_caution(store: Store) -> Caution | None:
     outside = {row.pk for row in rows} - described
     if not outside or not outside <= set[int]().union(*stated.values()):
         return None
-    of = [_caution_of(sample) for name in stated if outside & stated[name] and (sample := store.samples.get(name))]
+    of = [_caution_of(each) for name in stated if outside & stated[name] and (each := store.samples.get(name))]
     if len(of) == 1:
         return of[0]
     flagged = all(each and each.chosen == Chosen.FLAGGED for each in of)

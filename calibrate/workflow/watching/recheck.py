@@ -292,18 +292,20 @@ def _check_flagged(traffic: Traffic, plan: Plan, detector: str, released: dateti
     if traffic.flagged:
         return
     of = f" of {plan.model}" if plan.model is not None else ""
-    drawn = " that no recheck of that traffic has drawn" if traffic.cut.apart else ""
     start = traffic.where.since
     if start is None or start <= released or not traffic.since_release:
         raise BadInput(
-            f"{detector} has flagged no trace{of} since the release of {released.date()} at {plan.limit}{drawn}; the "
-            "period of a recheck begins at the release at the earliest, so no --since changes this: score the traffic "
-            f"first (`detect {detector} --all`, or the Detect page), or wait for traffic after the release"
+            f"{detector} has flagged no trace{of} since the release of {released.date()} at {plan.limit}"
+            + (" that no recheck of that traffic has drawn" if traffic.cut.apart else "")
+            + "; the period of a recheck begins at the release at the earliest, so no --since changes this: score the "
+            f"traffic first (`detect {detector} --all`, or the Detect page), or wait for traffic after the release"
         )
     raise BadInput(
-        f"{detector} has flagged no trace{of} since {start.date()} at {plan.limit}{drawn}, and "
-        f"{traffic.since_release:,} since the release of {released.date()}: score the traffic first (`detect {detector}"
-        " --all`, or the Detect page), wait for traffic, or take an earlier day since the release where one was flagged"
+        f"{detector} has flagged no trace{of} since {start.date()} at {plan.limit}"
+        + (" that no recheck of that traffic has drawn" if traffic.cut.apart else "")
+        + f", and {traffic.since_release:,} since the release of {released.date()}: score the traffic first (`detect "
+        f"{detector} --all`, or the Detect page), wait for traffic, or take an earlier day since the release where one "
+        "was flagged"
     )
 
 

@@ -122,6 +122,7 @@ class StateReason(StrEnum):
     """Why a threshold does not hold, or is not shown to."""
 
     RECHECK_FELL = "recheck fell"  # a recheck of this threshold found it below its target
+    UNSTATED = "unstated"  # every trace was labelled then; now nobody said how the labelled ones were chosen
     OVERTURNED = "overturned"  # labels behind its certificate have changed
     UNMET = "unmet"  # no threshold meets its policy
     FINDS_NOTHING = "finds nothing"  # it flags no labelled hallucination
@@ -144,6 +145,7 @@ class PointState:
     counted, `hits` of them hallucinated: those at the threshold, or those of the recheck or certificate that `why` is
     about. `chance` is that a threshold chosen so is truly below its target; `disputed` labels are flagged.
     `moved_from`: the policy with a target that a threshold was moved away from by hand; it is judged by that.
+    `unlabelled` of `traces` have no label now, where that is why.
     """
 
     verdict: PointVerdict
@@ -155,6 +157,8 @@ class PointState:
     chance: float | None = None
     disputed: int = 0
     moved_from: str | None = None
+    unlabelled: int = 0
+    traces: int = 0
 
     @property
     def known_bad(self) -> bool:
@@ -173,6 +177,8 @@ class PointState:
             "chance": self.chance,
             "disputed": self.disputed or None,
             "moved_from": self.moved_from,
+            "unlabelled": self.unlabelled or None,
+            "traces": self.traces or None,
         }
         return {name: value for name, value in fields.items() if value is not None}
 
@@ -189,4 +195,6 @@ class PointState:
             document.get("chance"),
             document.get("disputed", 0),
             document.get("moved_from"),
+            document.get("unlabelled", 0),
+            document.get("traces", 0),
         )

@@ -83,6 +83,13 @@ def _overturned(state: PointState) -> str:
     return f"Its certificate no longer holds, as labels have changed since: {_flagged(state, 'are hallucinated now')}."
 
 
+def _unstated(state: PointState) -> str:
+    return (
+        f"Its labels were of every trace then; {count(state.unlabelled)} of {count(state.traces)} have none now, and "
+        "nobody has said how the labelled ones were chosen."
+    )
+
+
 def _unmet(state: PointState) -> str:
     return "No threshold meets the policy; this is the nearest."
 
@@ -143,6 +150,7 @@ def _unproven(state: PointState) -> str:
 _SENTENCES = {
     StateReason.RECHECK_FELL: _fell,
     StateReason.OVERTURNED: _overturned,
+    StateReason.UNSTATED: _unstated,
     StateReason.UNMET: _unmet,
     StateReason.FINDS_NOTHING: _finds_nothing,
     StateReason.BELOW_TARGET: _below,

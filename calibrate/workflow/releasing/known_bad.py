@@ -14,10 +14,10 @@ from calibrate.errors import BadInput
 from calibrate.orientation import flags
 from calibrate.stats.choosing.policy import Policy, parse
 from calibrate.thresholds.model import ThresholdsFile
-from calibrate.types import OperatingPoint, PointState
+from calibrate.types import OperatingPoint, PointState, PointVerdict, StateReason, TraceFilter
 from calibrate.workflow.certification.attempts import overturned
 from calibrate.workflow.evidence import loading
-from calibrate.workflow.evidence.basis import basis_of_saved
+from calibrate.workflow.evidence.basis import basis_of_saved, choose_basis
 from calibrate.workflow.evidence.evidence import Evidence
 from calibrate.workflow.tuning.operating_points import choose_point, looks_of
 from calibrate.workflow.tuning.point_state import Counted, chance_of, count_disputed, judge_point
@@ -51,8 +51,9 @@ def state_of_choice(
     )
 
 
-def state_of_saved(store: Store, saved: SavedPoint) -> PointState:
-    """What is known of a saved point now."""
+def state_of_saved(store: Store, saved: SavedPoint, *, live: bool = False) -> PointState:
+    """What is known of a saved point now. Traffic that came after it speaks against releasing a point whose labels were
+    of every trace, not against one that is `live`: that comes to every release."""
     guarantee, certified = saved.point.guarantee, saved.point.strength == "certified"
     fell = fell_in_recheck(store, saved.detector, saved.config_id, saved.point.threshold)
     if certified:
@@ -65,7 +66,18 @@ def state_of_saved(store: Store, saved: SavedPoint) -> PointState:
         return judge_point(saved.point, chance=stored, fell=fell, moved_from=moved_from)
     changed = data.digest() != saved.data.label_set_digest
     point = _measure_again(data, saved.point) if changed else saved.point
-    return state_of_choice(store, data, point, chance=None if changed else stored, moved_from=moved_from)
+    state = state_of_choice(store, data, point, chance=None if changed else stored, moved_from=moved_from)
+    if live or saved.data.samples or state.known_bad or choose_basis(store, None).caution is None:
+        return state
+    traces = store.traces.count(TraceFilter())
+    unlabelled = traces - sum(store.labels.gold_counts().values())
+    return replace(
+        state,
+        verdict=PointVerdict.DO_NOT_RELEASE,
+        why=StateReason.UNSTATED,
+        unlabelled=unlabelled,
+        traces=traces,
+    )
 
 
 def reason_for(saved: SavedPoint, state: PointState) -> str:
@@ -107,8 +119,13 @@ def hold(file: ThresholdsFile) -> None:
     if refused:
         raise BadInput(
             "; ".join(
-                f"{judged.name} is known to be bad ({judged.state.why}: {judged.state.hits:,} of "
-                f"{judged.state.flagged:,} flagged labels are hallucinated)"
+                f"{judged.name} is known to be bad ({judged.state.why}: "
+                + (
+                    f"its labels were of every trace then, {judged.state.unlabelled:,} of {judged.state.traces:,} "
+                    "have none now)"
+                    if judged.state.why == StateReason.UNSTATED
+                    else f"{judged.state.hits:,} of {judged.state.flagged:,} flagged labels are hallucinated)"
+                )
                 for judged in refused
             )
             + ". Choose another, put it into tier off, or say why it shall go out: `--reason TEXT`"
@@ -159,7 +176,7 @@ def judge_live(store: Store, file: ThresholdsFile, points: Mapping[str, SavedPoi
             continue
         before = released.get(name)
         if name in points:
-            yield Judged(name, state_of_saved(store, points[name]), before.reason if before else "")
+            yield Judged(name, state_of_saved(store, points[name], live=True), before.reason if before else "")
         elif before is not None:
             yield before
     yield from (released[name] for name, _ in file.live_ensembles if name in released)

@@ -10,10 +10,11 @@ import pytest
 
 from calibrate.cli import main
 from calibrate.errors import BadInput
+from calibrate.report.sentences import point_state
 from calibrate.runtime import load
 from calibrate.stats.choosing.policy import parse
 from calibrate.thresholds.model import ThresholdsFile, from_json, to_json
-from calibrate.types import Label, StateReason
+from calibrate.types import Label, Record, StateReason, Trace
 from calibrate.workflow.evidence import loading
 from calibrate.workflow.releasing import approval, history, known_bad
 from calibrate.workflow.releasing import release as releasing
@@ -113,6 +114,19 @@ def test_labels_that_change_turn_a_threshold_that_held(store: Store) -> None:
     state = known_bad.state_of_saved(store, saved)
     assert (state.why, state.target) == (StateReason.BELOW_TARGET, 0.8)
     assert state.hits / state.flagged < 0.8
+
+
+def test_labels_of_every_trace_do_not_speak_for_traffic_that_came_after(store: Store) -> None:
+    fill(store, *scored(30, 2))
+    save(store, "precision>=0.8", reason="")
+    more = [Record(place, Trace(f"new{place}", answer=f"new answer {place}"), ()) for place in range(1, 201)]
+    store.traces.add(more, labels_as=None, now=NOW)
+    state = known_bad.state_of_saved(store, store.points.latest()[DETECTOR])
+    assert (state.why, state.unlabelled, state.traces) == (StateReason.UNSTATED, 200, 292)
+    assert "200 of 292 have none now, and nobody has said how" in point_state.sentence(state)
+    with pytest.raises(BadInput, match="200 of 292 have none now"):
+        release(store)
+    assert known_bad.states_in(release(store, reason="a pilot"))[0].state == state
 
 
 def test_in_tier_off_nothing_flags_and_nothing_needs_a_reason(store: Store) -> None:

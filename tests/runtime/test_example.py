@@ -32,7 +32,7 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> str:
     for line in (
         "demo",
         "detect rouge_l token_logprob token_overlap --labelled",
-        *(f"choose {name} --save" for name in ("rouge_l", "token_logprob", "token_overlap")),
+        *(f"choose {name} --save --reason example" for name in ("rouge_l", "token_logprob", "token_overlap")),
         f"release --tier rouge_l=page --note example --out {folder}/thresholds.json",
     ):
         command(url, line)

@@ -60,7 +60,8 @@ def publish(store: Store, threshold: float, tier: Tier = "signal") -> Thresholds
         by_id = {one.id: one.content_hash() for one in traces}
         store.scores.save(config.id, [(by_id[one.trace_id], one) for one in given], now=NOW + timedelta(seconds=1))
     save(store, f"manual:{threshold}")
-    row = release.release(store, ReleaseRequest(detectors=[DETECTOR], tiers={DETECTOR: tier}, by="ann"), now=NOW)
+    request = ReleaseRequest(detectors=[DETECTOR], tiers={DETECTOR: tier}, reason="a test's few labels", by="ann")
+    row = release.release(store, request, now=NOW)
     return history.read_release(row)
 
 

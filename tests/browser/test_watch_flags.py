@@ -34,10 +34,10 @@ def flagged(app: App) -> str:
         fill(store, labels, scores)
         data = loading.load_evidence(store, DETECTOR)
         now = datetime.now(UTC)
-        operating_points.save_point(
-            store, data, operating_points.choose_point(data, parse("manual:0.5")), by="ann", now=now
-        )
-        release.release(store, ReleaseRequest(detectors=[DETECTOR], tiers={DETECTOR: "page"}, by="ann"), now=now)
+        point, why = operating_points.choose_point(data, parse("manual:0.5")), "a test's few labels"
+        operating_points.save_point(store, data, point, reason=why, by="ann", now=now)
+        request = ReleaseRequest(detectors=[DETECTOR], tiers={DETECTOR: "page"}, reason=why, by="ann")
+        release.release(store, request, now=now)
     return watched(store)
 
 

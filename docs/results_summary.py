@@ -42,7 +42,7 @@ its AUROC lies above .5. These are many comparisons, each at 95% by itself: one 
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class SetResult:
     """What one data set says of a detector: signs of the shown differences, or None where not compared.
 
     `ranks` is about chance, only where word overlap could not score.
@@ -110,12 +110,12 @@ def _signed(value: float) -> str:
 
 def top(sections: Mapping[str, str]) -> str:
     """The rule, the verdicts and their table, from the tables of the sections."""
-    found: dict[str, list[Found]] = defaultdict(list)
+    results: dict[str, list[SetResult]] = defaultdict(list)
     old = outdated(sections)
     for title, text in sections.items():
-        for name, said in _read(text, old=title in old):
-            found[name].append(said)
-    verdicts = {name: _verdict(said) for name, said in found.items() if name != BASE}
+        for name, result in _read(text, old=title in old):
+            results[name].append(result)
+    verdicts = {name: _verdict(of_sets) for name, of_sets in results.items() if name != BASE}
     rule = RULE.format(base=BASE, enough=ENOUGH, folds=FOLDS, repeats=REPEATS, sets=SETS)
     groups = [
         ("Worth running without a model", [BASE, *_those(verdicts, "worth", model=False)]),
@@ -127,29 +127,29 @@ def top(sections: Mapping[str, str]) -> str:
         ("Not compared on every set yet, so nothing is said", _those(verdicts, "unknown")),
     ]
     lines = [f"- **{title}:** {names([f'`{name}`' for name in members])}." for title, members in groups if members]
-    return "\n\n".join([rule.rstrip(), "\n".join(lines), _table(found, verdicts)])
+    return "\n\n".join([rule.rstrip(), "\n".join(lines), _table(results, verdicts)])
 
 
-def _those(verdicts: Mapping[str, str], verdict: str, *, model: bool | None = None) -> list[str]:
+def _those(verdicts: Mapping[str, str], wanted: str, *, model: bool | None = None) -> list[str]:
     return sorted(
         name
-        for name, said in verdicts.items()
-        if said == verdict and (model is None or bool(registry.make(name, {}).revision()) == model)
+        for name, verdict in verdicts.items()
+        if verdict == wanted and (model is None or bool(registry.make(name, {}).revision()) == model)
     )
 
 
-def _verdict(found: Sequence[Found]) -> str:
-    gains = sum((one.better or 0) > 0 or (one.adds or 0) > 0 for one in found)
-    if gains >= SETS or any((one.ranks or 0) > 0 for one in found if one.better is None):
+def _verdict(results: Sequence[SetResult]) -> str:
+    gains = sum((result.better or 0) > 0 or (result.adds or 0) > 0 for result in results)
+    if gains >= SETS or any((result.ranks or 0) > 0 for result in results if result.better is None):
         return "worth"
     if gains:
         return "sometimes"
-    if any(one.owed for one in found):
+    if any(result.owed for result in results):
         return "unknown"
-    return "nothing" if any(one.better is not None for one in found) else "unknown"
+    return "nothing" if any(result.better is not None for result in results) else "unknown"
 
 
-def _table(found: Mapping[str, Sequence[Found]], verdicts: Mapping[str, str]) -> str:
+def _table(results: Mapping[str, Sequence[SetResult]], verdicts: Mapping[str, str]) -> str:
     words = {
         "worth": "worth running",
         "sometimes": "sometimes",
@@ -159,10 +159,10 @@ def _table(found: Mapping[str, Sequence[Found]], verdicts: Mapping[str, str]) ->
     rows = ["| detector | sets compared | better | worse | adds | without word overlap, above chance | |"]
     rows.append("|---|--:|--:|--:|--:|--:|---|")
     for name in sorted(verdicts, key=lambda name: (list(words).index(verdicts[name]), name)):
-        compared = [one for one in found[name] if one.better is not None]
-        alone = [one for one in found[name] if one.better is None and one.ranks is not None]
-        better, adds = Counter(one.better for one in compared), Counter(one.adds for one in compared)
-        ranks = f"{sum(one.ranks == 1 for one in alone)} of {len(alone)}" if alone else ""
+        compared = [result for result in results[name] if result.better is not None]
+        alone = [result for result in results[name] if result.better is None and result.ranks is not None]
+        better, adds = Counter(result.better for result in compared), Counter(result.adds for result in compared)
+        ranks = f"{sum(result.ranks == 1 for result in alone)} of {len(alone)}" if alone else ""
         rows.append(
             f"| {name} | {len(compared)} | {better[1]} | {better[-1]} | {adds[1]} | {ranks} | {words[verdicts[name]]} |"
         )
@@ -173,14 +173,14 @@ _AUROC = re.compile(r"\| (\w+) \| [\d,]+ \| \d+% \| [\d.]+ \(([\d.]+)–([\d.]+)
 _BESIDE = re.compile(r"\| (\w+) \| [\d,]+ \| (\S+(?: \(\S+ to \S+\))?) \| (\S+(?: \(\S+ to \S+\))?) \|$", re.MULTILINE)
 
 
-def _read(section: str, *, old: bool) -> Iterator[tuple[str, Found]]:
+def _read(section: str, *, old: bool) -> Iterator[tuple[str, SetResult]]:
     """What a section's tables say of each detector."""
     beside = {match[1]: (match[2], match[3]) for match in _BESIDE.finditer(section.partition(HEAD)[2])}
     ranks = {match[1]: _side(float(match[2]) - 0.5, float(match[3]) - 0.5) for match in _AUROC.finditer(section)}
     for name in sorted({*beside, *ranks} & {*registry.names()}):
         over, together = beside.get(name, ("–", "–"))
         owed = old and BASE in ranks and name in ranks and name not in beside
-        yield name, Found(_sign(over), _sign(together), None if BASE in ranks else ranks.get(name), owed)
+        yield name, SetResult(_sign(over), _sign(together), None if BASE in ranks else ranks.get(name), owed)
 
 
 def _sign(cell: str) -> int | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
@@ -171,6 +171,22 @@ def draw_ranks(rng: np.random.Generator, population: int, n: int) -> NDArray[np.
     if not 0 <= n <= population:
         raise BadInput(f"cannot draw {n} of {population} traces: ask for {population} at most")
     return rng.choice(population, size=n, replace=False, shuffle=True).astype(np.int64)
+
+
+def count_prefix(gold: Sequence[str | None]) -> int:
+    """How many members of a sample come before the first without a verdict: only these make its figures.
+
+    Parameters
+    ----------
+    gold : sequence of str or None
+        The verdict of every member in labelling order, None without one. "unsure" and "disputed" are verdicts.
+
+    Returns
+    -------
+    int
+        Members, 0 to `len(gold)`.
+    """
+    return gold.index(None) if None in gold else len(gold)
 
 
 def default_name(now: datetime) -> str:

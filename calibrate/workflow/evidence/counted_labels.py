@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from calibrate.stats.sampling.designs import count_prefix
 from calibrate.types import Sample
 from calibrate.workflow.evidence import merging
 from db import Store
@@ -51,11 +52,6 @@ def count_labels(store: Store, config: Config, sample: Sample | None) -> Counted
 def take_prefix(members: Sequence[Row]) -> list[Row]:
     """The members of a sample, in labelling order, up to the first without a verdict."""
     return list(members[: count_prefix([row.gold for row in members])])
-
-
-def count_prefix(gold: Sequence[str | None]) -> int:
-    """How many members of a sample, by their gold in labelling order, come before the first without a verdict."""
-    return gold.index(None) if None in gold else len(gold)
 
 
 def _sort_out(rows: Sequence[Row], waiting: int) -> CountedLabels:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 
+from calibrate.stats.sampling.designs import count_prefix
 from calibrate.types import Sample, TraceFilter
-from calibrate.workflow.evidence.counted_labels import NOBODY, count_labels, count_prefix
+from calibrate.workflow.evidence.counted_labels import NOBODY, count_labels
 from db import Store
 
 

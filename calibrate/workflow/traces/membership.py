@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from itertools import takewhile
 
 from calibrate.errors import BadInput
-from calibrate.stats.sampling.designs import STATED
+from calibrate.stats.sampling.designs import STATED, count_prefix
 from db import Store
 
 _DRAWN = {
@@ -44,7 +43,7 @@ def membership(store: Store, trace_ids: Iterable[str]) -> Membership:
         mine = [line.trace_id for line in lines if line.gold is not None and line.trace_id in every]
         if not mine:
             continue
-        prefix = {line.trace_id for line in takewhile(lambda line: line.gold is not None, lines)}
+        prefix = {line.trace_id for line in lines[: count_prefix([line.gold for line in lines])]}
         counted = len(prefix.intersection(mine))
         samples.append(InSample(sample.name, counted, len(mine) - counted))
         outside.difference_update(mine)

@@ -47,7 +47,7 @@ INSIDE = {
     "pages": ("week", "traces", "label", "detect", "thresholds", "release", "watch", "components", "shell"),
     "workflow": (
         *("traces", "detection", "evidence", "sampling", "labelling", "tuning", "certification", "releasing"),
-        *("watching", "upgrade", "week"),
+        *("watching", "upgrade", "week", "upkeep"),
     ),
     "stats": ("sweep", "intervals", "choosing", "certification …"),
 }

@@ -106,22 +106,32 @@ def _summarise_certified(ours: Sequence[Cell], others: Sequence[Cell]) -> Iterat
 
 
 def _summarise_attempts(again: Sequence[Cell]) -> Iterator[Row]:
-    within = [cell for cell in again if cell.kind != "plateau"]
-    requests = sum(cell.requests for cell in within)
-    if requests >= NEEDED_FROM:
-        share = sum(cell.followed for cell in within) / requests
-        each = [cell.followed / cell.requests for cell in within if cell.requests >= NEEDED_FROM] or [share]
-        yield Row(
-            '"need N more labels", followed: certified',
-            "70–90%",
-            share,
-            _standard_error(share, requests),
-            min(each),
-            max(each),
-            f"{requests:,} failed attempts with half the labels",
-            0.7 <= share <= 0.9,
-        )
+    name = '"need N more labels", followed: certified'
+    yield from _summarise_followed(name, again, aim=(0.7, 0.9))
+    yield from _summarise_followed(
+        "  of these, traffic that has such a threshold", [c for c in again if c.kind != "plateau"]
+    )
+    yield from _summarise_followed("  of these, plateaus", [c for c in again if c.kind == "plateau"])
     yield from _summarise_violations("violations over both attempts", again)
+
+
+def _summarise_followed(name: str, cells: Sequence[Cell], *, aim: tuple[float, float] | None = None) -> Iterator[Row]:
+    requests = sum(cell.requests for cell in cells)
+    if requests < NEEDED_FROM:
+        return
+    share = sum(cell.followed for cell in cells) / requests
+    target = f"{100 * aim[0]:.0f}–{aim[1]:.0%}" if aim else ""
+    each = [cell.followed / cell.requests for cell in cells if cell.requests >= NEEDED_FROM] or [share]
+    yield Row(
+        name,
+        target,
+        share,
+        _standard_error(share, requests),
+        min(each),
+        max(each),
+        f"{requests:,} failed attempts with half the labels",
+        aim[0] <= share <= aim[1] if aim else None,
+    )
 
 
 def _measure_promises(scenarios: Sequence[Traffic], replications: int, labels: int, seed: int) -> Iterator[Row]:

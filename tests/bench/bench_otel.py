@@ -142,12 +142,13 @@ def flood() -> bool:
     seconds = time.perf_counter() - began
     flushed = processor.force_flush(60_000)
     counts = processor.counts()
-    exact &= flushed and counts.scored + counts.dropped == FLOOD and counts.waiting == 0
+    exact &= flushed and counts.scored + counts.unscored + counts.dropped == FLOOD and counts.waiting == 0
     growth = memory[-1] / memory[4] - 1  # by the half everything that remembers texts is full
     print(
-        f"{FLOOD:,} spans in {seconds:.0f} s: {counts.scored:,} scored, {counts.dropped:,} dropped, "
-        f"{'all counted' if exact else 'NOT ALL COUNTED'}; memory {memory[4]:.0f} MB after half, "
-        f"{memory[-1]:.0f} MB at the end ({growth:+.1%}, at most {MOST_GROWTH:+.0%})"
+        f"{FLOOD:,} spans in {seconds:.0f} s: {counts.scored + counts.unscored:,} answered, "
+        f"{counts.dropped:,} dropped, {'all counted' if exact else 'NOT ALL COUNTED'}; "
+        f"memory {memory[4]:.0f} MB after half, {memory[-1]:.0f} MB at the end "
+        f"({growth:+.1%}, at most {MOST_GROWTH:+.0%})"
     )
     return exact and growth <= MOST_GROWTH
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from typing import Any
 
@@ -15,9 +15,9 @@ from calibrate.workflow.evidence import loading
 from calibrate.workflow.releasing import release
 from calibrate.workflow.tuning import operating_points
 from calibrate.workflow.watching.watch import Watcher
-from db import Store
+from db import Store, open_store
 from db.releases import ReleaseRequest
-from tests.browser.conftest import App, settled
+from tests.browser.conftest import App, serve, settled
 from tests.workflow.making import DETECTOR, draw, fill
 
 pytestmark = pytest.mark.browser
@@ -25,19 +25,30 @@ pytestmark = pytest.mark.browser
 NEVER = datetime.min.replace(tzinfo=UTC)
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")  # of the session as the one it stands in for: `_warm` asks for it
+def app(tmp_path_factory: pytest.TempPathFactory) -> Iterator[App]:
+    """A store of its own: a flag needs a live release of this file's detector, not the one another test left."""
+    folder = tmp_path_factory.mktemp("flags")
+    store = open_store(f"sqlite:///{folder / 'store.db'}")
+    server, address = serve(store.url, folder / "server.log")
+    yield App(address, store)
+    server.terminate()
+    server.wait(timeout=20)
+    store.close()
+
+
+@pytest.fixture(scope="module")
 def flagged(app: App) -> str:
     """A release that watched: the id of a trace that it flagged."""
     store = app.store
-    if not store.releases.list():
-        labels, scores = draw(30)
-        fill(store, labels, scores)
-        data = loading.load_evidence(store, DETECTOR)
-        now = datetime.now(UTC)
-        point, why = operating_points.choose_point(data, parse("manual:0.5")), "a test's few labels"
-        operating_points.save_point(store, data, point, reason=why, by="ann", now=now)
-        request = ReleaseRequest(detectors=[DETECTOR], tiers={DETECTOR: "page"}, reason=why, by="ann")
-        release.release(store, request, now=now)
+    labels, scores = draw(30)
+    fill(store, labels, scores)
+    data = loading.load_evidence(store, DETECTOR)
+    now = datetime.now(UTC)
+    point, why = operating_points.choose_point(data, parse("manual:0.5")), "a test's few labels"
+    operating_points.save_point(store, data, point, reason=why, by="ann", now=now)
+    request = ReleaseRequest(detectors=[DETECTOR], tiers={DETECTOR: "page"}, reason=why, by="ann")
+    release.release(store, request, now=now)
     return watched(store)
 
 

@@ -12,7 +12,10 @@ from typing import Any, NoReturn
 
 from calibrate import registry, runtime
 from calibrate.cli import Answer
+from calibrate.cli.output import warn
 from calibrate.errors import BadInput
+from calibrate.report.sentences import known_bad
+from calibrate.thresholds.states import states_in
 
 
 def run(args: Namespace) -> Answer:
@@ -26,7 +29,9 @@ def run(args: Namespace) -> Answer:
         lines.append(f"no score from: {', '.join(decision.missing)}")
     if decision.unknown:
         lines.append(f"not in this release, ignored: {', '.join(decision.unknown)}")
-    return Answer(asdict(decision), "\n".join(lines))
+    cautions = known_bad.cautions(states_in(thresholds))
+    warn(cautions)
+    return Answer({**asdict(decision), "known_bad": cautions}, "\n".join(lines))
 
 
 def _read_scores(path: str) -> dict[str, float | None]:

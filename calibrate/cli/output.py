@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from datetime import date
 from pathlib import Path
@@ -29,6 +29,12 @@ def _plain(value: object) -> Any:
     if isinstance(value, date):  # and datetime, which is one
         return value.isoformat()
     return str(value) if isinstance(value, Path) else value
+
+
+def warn(cautions: Iterable[str]) -> None:
+    """Print what to know beside an answer where no program reads it: to standard error."""
+    for caution in cautions:
+        print(f"touchstone: caution: {caution}", file=sys.stderr)
 
 
 def table(rows: Sequence[Sequence[str]], *, right: Sequence[int] = ()) -> str:

@@ -114,7 +114,9 @@ def run(args: Namespace) -> Answer:
     lines = list(_sentences(outcome, at_hand))
     if args.dry_run or not outcome.changes:
         lines.append("Dry run: nothing was released." if outcome.changes else f"v{plan.release.version} stands.")
-        return Answer(RecalibrateDocument.of(outcome, at_hand), "\n".join(lines))
+        # Nothing was released, and what stands is no longer certified: a script must not take that for well.
+        lost = any(redone.stays and redone.stays.overturned for redone in outcome.redone)
+        return Answer(RecalibrateDocument.of(outcome, at_hand), "\n".join(lines), exit_code=2 if lost else 0)
     released = step.release(
         store, outcome, note=args.note or f"Recalibrated after v{plan.release.version}.", reason=args.reason.strip(),
         by=user(), now=now(), out=out, approval=after.approval,

@@ -126,10 +126,12 @@ def run(args: Namespace) -> Answer:
     assert out is not None
     if args.again is not None:
         row = step.again(store, args.again, out)
-        cautions = sentences.known_bad_of(step.judge_again(store, row))
-        return Answer(
-            WrittenAgainDocument(row.version, row.sha256, out, cautions), "\n".join([_written(row, out), *cautions])
-        )
+        judged = step.judge_again(store, row)
+        cautions = sentences.known_bad_of(judged)
+        written = WrittenAgainDocument(row.version, row.sha256, out, cautions)
+        # Of what went out for a reason a script need not hear again.
+        unexcused = any(each.state.known_bad and not each.reason for each in judged)
+        return Answer(written, "\n".join([_written(row, out), *cautions]), exit_code=2 if unexcused else 0)
     if args.approve is not None:
         row = approval.approve(store, args.approve, by=user(), now=now(), out=out)
     elif args.rollback is not None:

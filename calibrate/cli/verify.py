@@ -6,7 +6,11 @@ from argparse import Namespace
 from dataclasses import asdict
 
 from calibrate.cli import Answer
+from calibrate.cli.output import warn
+from calibrate.errors import BadThresholds
+from calibrate.report.sentences import known_bad
 from calibrate.thresholds import files
+from calibrate.thresholds.states import states_in
 
 
 def run(args: Namespace) -> Answer:
@@ -18,5 +22,16 @@ def run(args: Namespace) -> Answer:
         )
         if report.ensembles:
             text += f"; ensembles: {', '.join(report.ensembles)}"
-        return Answer(asdict(report), text)
-    return Answer(asdict(report), f"{args.file} must not be used: {report.problem}", exit_code=2)
+        cautions = _cautions(args.file)
+        warn(cautions)
+        return Answer({**asdict(report), "known_bad": cautions}, text)
+    document = {**asdict(report), "known_bad": []}
+    return Answer(document, f"{args.file} must not be used: {report.problem}", exit_code=2)
+
+
+def _cautions(path: str) -> list[str]:
+    """What the file says against its own thresholds."""
+    try:
+        return known_bad.cautions(states_in(files.read(path)))
+    except BadThresholds:  # it changed in this moment
+        return []

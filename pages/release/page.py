@@ -7,8 +7,8 @@ import streamlit as st
 from calibrate import settings
 from calibrate.report.numbers import count
 from calibrate.thresholds import diff
+from calibrate.thresholds.states import states_in
 from calibrate.workflow.releasing import history
-from calibrate.workflow.releasing.known_bad import states_in
 from db import Store
 from pages import shell
 from pages.components import proposals, release_diff, release_history, unknown_models

@@ -9,8 +9,8 @@ import streamlit as st
 from calibrate.report.sentences import recheck
 from calibrate.stats.sampling import designs
 from calibrate.thresholds.model import ThresholdsFile
+from calibrate.thresholds.states import Judged
 from calibrate.workflow.releasing.history import read_release
-from calibrate.workflow.releasing.known_bad import Judged
 from calibrate.workflow.watching.recheck import fallen
 from calibrate.workflow.week.week import judge_live, week
 from db import Store

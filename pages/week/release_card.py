@@ -10,9 +10,9 @@ import streamlit as st
 from calibrate.report.numbers import ago, count, day, estimate, exact_share, labelled, limit, share
 from calibrate.report.sentences import point_state
 from calibrate.thresholds.model import DetectorEntry
+from calibrate.thresholds.states import Judged
 from calibrate.types import Interval, StateReason
 from calibrate.workflow.releasing.history import read_release
-from calibrate.workflow.releasing.known_bad import Judged
 from calibrate.workflow.releasing.unknown_models import UnknownModel
 from db.releases import Release
 from pages import shell

@@ -18,6 +18,7 @@ from calibrate.report.tables.models import columns
 from calibrate.stats.choosing.policy import Policy
 from calibrate.stats.intervals.best_of_many import judge
 from calibrate.thresholds import Change
+from calibrate.thresholds.states import Judged
 from calibrate.types import (
     FlagWhen,
     Guarantee,
@@ -34,7 +35,6 @@ from calibrate.workflow.evidence.evidence import Evidence
 from calibrate.workflow.evidence.label_counts import LabelCounts
 from calibrate.workflow.evidence.labels_at_hand import LabelsAtHand
 from calibrate.workflow.evidence.prevalence import Prevalence
-from calibrate.workflow.releasing.known_bad import Judged
 from calibrate.workflow.tuning import operating_points
 from calibrate.workflow.upgrade.models_seen import NoStep, Registry, Seen
 from calibrate.workflow.week.week import Week

@@ -6,10 +6,10 @@ from collections.abc import Iterable, Iterator
 
 from calibrate.report.sentences import point_state
 from calibrate.thresholds.model import ThresholdsFile
+from calibrate.thresholds.states import Judged, states_in
 from calibrate.types import Strength, Tier
 from calibrate.workflow.releasing.announce import Unannounced
 from calibrate.workflow.releasing.entries import OnOffer
-from calibrate.workflow.releasing.known_bad import Judged, states_in
 
 
 def on_offer(version: int, offer: OnOffer) -> list[str]:

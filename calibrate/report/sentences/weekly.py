@@ -51,7 +51,12 @@ def _label(done: Weekly) -> Iterator[str]:
 
 
 def _release(done: Weekly) -> Iterator[str]:
-    yield "run detectors over the labels, `choose` thresholds and `release` them: nothing is released yet"
+    if done.has_points:
+        yield "`release` the saved thresholds: nothing is released yet"
+    elif done.has_scores:
+        yield "`choose` thresholds and `release` them: nothing is released yet"
+    else:
+        yield "run detectors over the labels, `choose` thresholds and `release` them: nothing is released yet"
 
 
 _SENTENCES: dict[Step, Callable[[Weekly], Iterator[str]]] = {

@@ -7,13 +7,14 @@ its threshold. A release keeps the state of every entry, and the reason where on
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from calibrate.errors import BadInput
 from calibrate.orientation import flags
 from calibrate.stats.choosing.policy import Policy, parse
 from calibrate.thresholds.model import ThresholdsFile
+from calibrate.thresholds.states import REASON, STATE, Judged, states_in
 from calibrate.types import OperatingPoint, PointState, PointVerdict, StateReason, TraceFilter
 from calibrate.workflow.certification.attempts import overturned
 from calibrate.workflow.evidence import loading
@@ -23,18 +24,6 @@ from calibrate.workflow.tuning.operating_points import choose_point, looks_of
 from calibrate.workflow.tuning.point_state import Counted, chance_of, count_disputed, judge_point
 from db import Store
 from db.points import SavedPoint
-
-STATE = "x-state"
-REASON = "reason"
-
-
-@dataclass(frozen=True)
-class Judged:
-    """A threshold or an ensemble of a release, what is known against it, and why it is out all the same."""
-
-    name: str
-    state: PointState
-    reason: str
 
 
 def state_of_choice(
@@ -106,13 +95,6 @@ def state_to_json(state: PointState, reason: str) -> dict[str, Any]:
     return {STATE: {**state.to_json(), **({REASON: reason} if reason else {})}}
 
 
-def states_in(file: ThresholdsFile) -> tuple[Judged, ...]:
-    """The states that a release keeps of the thresholds and ensembles that may flag. Older releases keep none."""
-    extras = {name: entry.extra for name, entry in sorted(file.detectors.items()) if entry.tier != "off"}
-    extras |= {name: entry.extra for name, entry in file.live_ensembles}
-    return tuple(judged for name, extra in extras.items() if (judged := _read_state(name, extra)) is not None)
-
-
 def hold(file: ThresholdsFile) -> None:
     """Raises BadInput where a release would bring out what is known to be bad, without a reason."""
     refused = [judged for judged in states_in(file) if judged.state.known_bad and not judged.reason]
@@ -130,16 +112,6 @@ def hold(file: ThresholdsFile) -> None:
             )
             + ". Choose another, put it into tier off, or say why it shall go out: `--reason TEXT`"
         )
-
-
-def _read_state(name: str, extra: Mapping[str, Any]) -> Judged | None:
-    """Keys that begin with x- are anybody's: what is not ours is passed over."""
-    document = extra.get(STATE)
-    try:
-        state = PointState.from_json(document)  # type: ignore[arg-type]
-    except (KeyError, TypeError, ValueError, AttributeError):
-        return None
-    return Judged(name, state, str(document.get(REASON, "")) if isinstance(document, Mapping) else "")
 
 
 def _load_labels(store: Store, saved: SavedPoint) -> Evidence | None:

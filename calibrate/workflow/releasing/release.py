@@ -12,6 +12,7 @@ from pathlib import Path
 from calibrate.errors import BadInput, TouchstoneError
 from calibrate.thresholds import diff, files
 from calibrate.thresholds.model import ThresholdsFile, from_json
+from calibrate.thresholds.states import Judged
 from calibrate.workflow.certification.attempts import Overturned, overturned
 from calibrate.workflow.releasing import entries, known_bad, regression_guard
 from calibrate.workflow.releasing.candidate import build_candidate
@@ -176,7 +177,7 @@ def again(store: Store, version: int, out: Out) -> Release:
     return row
 
 
-def judge_again(store: Store, row: Release) -> tuple[known_bad.Judged, ...]:
+def judge_again(store: Store, row: Release) -> tuple[Judged, ...]:
     """What is known now of the thresholds and ensembles of a release that may flag."""
     file = read_release(row)
     return tuple(known_bad.judge_live(store, file, entries.points_of(store, file, until=row.released_at)))

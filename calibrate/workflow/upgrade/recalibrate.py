@@ -16,6 +16,7 @@ from calibrate.stats.choosing.policy import Policy, parse
 from calibrate.stats.intervals.sweep_intervals import Figures, figures
 from calibrate.thresholds import Change, diff
 from calibrate.thresholds.model import DetectorEntry, ThresholdsFile
+from calibrate.thresholds.states import Judged, states_in
 from calibrate.types import OperatingPoint
 from calibrate.workflow.certification.attempts import Overturned, overturned
 from calibrate.workflow.evidence import loading, traffic
@@ -25,7 +26,6 @@ from calibrate.workflow.releasing import regression_guard
 from calibrate.workflow.releasing import release as releasing
 from calibrate.workflow.releasing.candidate import build_candidate
 from calibrate.workflow.releasing.impact import Impact, impact
-from calibrate.workflow.releasing.known_bad import Judged, states_in
 from calibrate.workflow.releasing.regression_guard import Check
 from calibrate.workflow.releasing.release import Out
 from calibrate.workflow.tuning import operating_points

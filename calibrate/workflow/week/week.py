@@ -7,12 +7,12 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, time, timedelta
 
 from calibrate.stats.sampling.designs import speaks_for_all
+from calibrate.thresholds.states import Judged
 from calibrate.types import Sample, TraceFilter
 from calibrate.workflow.evidence.labels_at_hand import LabelsAtHand, labels_at_hand
 from calibrate.workflow.releasing import known_bad
 from calibrate.workflow.releasing.entries import points_of
 from calibrate.workflow.releasing.history import promised_precision, read_release, releases_alike
-from calibrate.workflow.releasing.known_bad import Judged
 from calibrate.workflow.releasing.unknown_models import UnknownModel, unknown_models
 from calibrate.workflow.week.next_steps import Open, Step, order_steps
 from db import Store

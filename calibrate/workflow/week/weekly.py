@@ -14,12 +14,12 @@ from calibrate.engines.run import Job, Tally, run
 from calibrate.errors import BadInput
 from calibrate.stats.sampling import designs
 from calibrate.thresholds.model import DetectorEntry, ThresholdsFile
+from calibrate.thresholds.states import Judged
 from calibrate.types import Sample, TraceFilter
-from calibrate.workflow.detection import detect
+from calibrate.workflow.detection import configurations, detect
 from calibrate.workflow.detection.detectors import asks_chat
 from calibrate.workflow.evidence.labels_at_hand import LabelsAtHand, labels_at_hand
 from calibrate.workflow.releasing.history import live_release, releases_alike
-from calibrate.workflow.releasing.known_bad import Judged
 from calibrate.workflow.sampling import sample as sampler
 from calibrate.workflow.upgrade import planning
 from calibrate.workflow.watching import drift
@@ -55,7 +55,8 @@ class Weekly:
     """What was done. `drawn`: the sample of this `week` was drawn now; False where it was there, `sample` None where
     there was nothing to draw from, `unlabelled` how many of its traces have no gold label, `at_hand` what its labels
     say. `report` is None before the first release. `upgraded` are the detectors that changed since the release,
-    `known_bad` live thresholds that are known to be bad, `disputes` labels that contradict each other."""
+    `known_bad` live thresholds that are known to be bad, `disputes` labels that contradict each other. `has_scores`: a
+    detector was run on every labelled trace; `has_points`: a threshold is saved."""
 
     week: str
     now: datetime
@@ -69,6 +70,8 @@ class Weekly:
     at_hand: LabelsAtHand | None
     known_bad: tuple[Judged, ...] = ()
     disputes: int = 0
+    has_scores: bool = False
+    has_points: bool = False
 
     @property
     def steps(self) -> tuple[Step, ...]:
@@ -101,7 +104,16 @@ def weekly(store: Store, *, size: int, now: datetime) -> Weekly:
     bad = tuple(judged for judged in judge_live(store) if judged.state.known_bad)
     disputes = store.labels.gold_counts().get("disputed", 0)
     version = file.version if file else None
-    return Weekly(name, now, version, scored, sample, drawn, report, upgraded, unlabelled, at_hand, bad, disputes)
+    return Weekly(
+        name, now, version, scored, sample, drawn, report, upgraded, unlabelled, at_hand, bad, disputes,
+        has_scores=_has_scores(store), has_points=bool(store.points.latest()),
+    )  # fmt: skip
+
+
+def _has_scores(store: Store) -> bool:
+    """Whether a detector was run on every labelled trace."""
+    newest = (configs[-1].id for configs in configurations.configs_by_detector(store).values())
+    return bool(store.labels.gold_counts()) and any(not store.coverage.lacking(id, labelled=True) for id in newest)
 
 
 def _score(store: Store, file: ThresholdsFile, now: datetime) -> tuple[Scored, ...]:

@@ -294,7 +294,8 @@ def test_a_certificate_whose_labels_changed_is_told_wherever_it_is_asked_for(
     said = f"{lost.hallucinated} are now and {lost.unsure} of the rest are unsure or disputed"
     assert said in certification.status(standing(lite))
 
-    assert main(["release", "--again", "1", "--out", str(out), "--store", sqlite_url]) == 0
+    assert main(["release", "--again", "1", "--out", str(out), "--store", sqlite_url]) == 2
+    assert out.is_file()
     assert f"{ABOVE}: do not release this. Its certificate no longer holds" in capsys.readouterr().out
     plan = upgrade.plan(lite)
     unchanged = replace(plan, due=tuple(replace(due, changes=()) for due in plan.due))

@@ -14,6 +14,7 @@ from calibrate.report.sentences import point_state
 from calibrate.runtime import load
 from calibrate.stats.choosing.policy import parse
 from calibrate.thresholds.model import ThresholdsFile, from_json, to_json
+from calibrate.thresholds.states import states_in
 from calibrate.types import Label, Record, StateReason, Trace
 from calibrate.workflow.evidence import loading
 from calibrate.workflow.releasing import approval, history, known_bad
@@ -67,7 +68,7 @@ def test_a_reason_saved_with_the_point_lets_it_out_and_goes_into_the_file(store:
     fill(store, *scored(3, 0))
     save(store, "manual:0.3", reason="a pilot")
     file = release(store)
-    (judged,) = known_bad.states_in(file)
+    (judged,) = states_in(file)
     assert (judged.name, judged.state.why, judged.reason) == (DETECTOR, StateReason.FEW_FLAGGED, "a pilot")
     assert from_json(to_json(file)) == file
     assert list(points_of(store, file, until=NOW)) == [DETECTOR]  # its state does not make it another point
@@ -85,7 +86,7 @@ def test_a_threshold_nudged_away_from_its_target_stays_known_to_be_bad(store: St
         operating_points.save_point(store, data, by_hand, state=state, by="ann", now=NOW)
     operating_points.save_point(store, data, by_hand, state=state, reason="a pilot", by="ann", now=NOW)
     assert known_bad.state_of_saved(store, store.points.latest()[DETECTOR]) == state
-    assert [judged.reason for judged in known_bad.states_in(release(store))] == ["a pilot"]
+    assert [judged.reason for judged in states_in(release(store))] == ["a pilot"]
 
 
 def test_a_reason_is_for_what_was_known_then(store: Store) -> None:
@@ -126,7 +127,7 @@ def test_labels_of_every_trace_do_not_speak_for_traffic_that_came_after(store: S
     assert "200 of 292 have none now, and nobody has said how" in point_state.sentence(state)
     with pytest.raises(BadInput, match="200 of 292 have none now"):
         release(store)
-    assert known_bad.states_in(release(store, reason="a pilot"))[0].state == state
+    assert states_in(release(store, reason="a pilot"))[0].state == state
 
 
 def test_in_tier_off_nothing_flags_and_nothing_needs_a_reason(store: Store) -> None:
@@ -143,7 +144,7 @@ def test_a_release_that_waits_for_a_second_person_is_held_too(store: Store) -> N
         approval.propose(store, ReleaseRequest(by="ann"), now=NOW)
     proposal = approval.propose(store, ReleaseRequest(by="ann", reason="a pilot"), now=NOW)
     row = approval.approve(store, proposal.id, by="bob", now=NOW)
-    (judged,) = known_bad.states_in(history.read_release(row))
+    (judged,) = states_in(history.read_release(row))
     assert judged.reason == "a pilot"
 
 
@@ -153,7 +154,7 @@ def test_a_foreign_state_in_a_file_is_passed_over(store: Store) -> None:
     file = release(store)
     for foreign in ("mine", {}, {"verdict": "green"}, [1], None, {"verdict": "holds", "why": "x"}):
         entry = replace(file.detectors[DETECTOR], extra={"x-state": foreign})
-        assert known_bad.states_in(replace(file, detectors={DETECTOR: entry})) == ()
+        assert states_in(replace(file, detectors={DETECTOR: entry})) == ()
 
 
 def test_the_command_line_asks_for_the_reason_and_prints_it(

@@ -97,6 +97,20 @@ def test_before_the_first_release_it_draws_and_says_what_is_missing(store: Store
     assert "there is nothing that could drift" in weekly_html.page(done)
 
 
+def test_what_is_done_already_is_not_asked_for_again(store: Store) -> None:
+    """Detectors that have scored every label are not to be run; a saved threshold is not to be chosen."""
+    log(store, 60, hours=2, model="old", labelled=True)
+
+    def last() -> str:
+        return sentences.next_steps(step.weekly(store, size=20, now=utc_now()))[-1]
+
+    assert last().startswith("run detectors over the labels")
+    detect.work(store, run_id=detect.queue(store, [NAME], {"all": True}).id)
+    assert last().startswith("`choose` thresholds and `release` them")
+    save(store, "f1")
+    assert last().startswith("`release` the saved thresholds")
+
+
 def test_an_empty_store_is_no_failure(store: Store) -> None:
     done = step.weekly(store, size=10, now=utc_now())
     assert (done.sample, done.drawn) == (None, False)

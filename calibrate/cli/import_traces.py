@@ -15,9 +15,9 @@ from calibrate.errors import BadInput
 from calibrate.ingest import ImportReport
 from calibrate.ingest.record import RECORD_FIELDS
 from calibrate.report.numbers import count
-from calibrate.report.sentences.imports import UNSTATED, stated
-from calibrate.types import Sample
-from calibrate.workflow.traces.import_labelled import import_traces
+from calibrate.report.sentences.imports import stated, unstated
+from calibrate.workflow.traces.import_labelled import Imported, import_traces
+from calibrate.workflow.traces.membership import InSample
 
 MOST_ERRORS = 20  # on a terminal; --json lists the first thousand
 
@@ -31,7 +31,8 @@ class RejectedLine:
 
 @dataclass(frozen=True, slots=True)
 class ImportDocument:
-    """What became of all files together."""
+    """What became of all files together. `samples` are those that labels became, `in_samples` those that the traces of
+    other labels are members of; `outside_samples` labels are of traces in none."""
 
     imported: int
     duplicates: int
@@ -39,6 +40,8 @@ class ImportDocument:
     labels: int
     labels_left_out: int
     samples: Sequence[str]
+    in_samples: Sequence[InSample]
+    outside_samples: int
     repaired: int
     cut: bool
     left_out: Mapping[str, int]
@@ -55,8 +58,7 @@ def run(args: Namespace) -> Answer:
     if args.no_labels and (args.labels_as or args.design):
         option = "--labels-as" if args.labels_as else "--design"
         raise BadInput(f"{option} is about the file's labels, and --no-labels leaves them out: give one of the two")
-    reports: dict[str, ImportReport] = {}
-    samples: dict[str, Sample] = {}
+    imports: dict[str, Imported] = {}
     for path in args.files:
         with progress(args, Path(path).name) as advance:
 
@@ -64,7 +66,7 @@ def run(args: Namespace) -> Answer:
                 done = report.imported + report.duplicates + report.rejected
                 advance(done, done / (report.share or 1.0))
 
-            reports[path], sample = import_traces(
+            imports[path] = import_traces(
                 store,
                 path,
                 format=args.format,
@@ -76,15 +78,15 @@ def run(args: Namespace) -> Answer:
                 on_progress=on_progress,
                 now=now(),
             )
-            samples |= {path: sample} if sample else {}
-    document = add_up(reports, [sample.name for sample in samples.values()])
+    document = add_up(imports)
     nothing = document.rejected > 0 and document.imported + document.duplicates == 0
-    lines = [line for path in reports for line in _lines(path, reports[path], samples.get(path))]
+    lines = [line for path, done in imports.items() for line in _lines(path, done)]
     return Answer(document, "\n".join(lines), exit_code=2 if nothing or document.cut else 0)
 
 
-def add_up(reports: Mapping[str, ImportReport], samples: Sequence[str] = ()) -> ImportDocument:
+def add_up(imports: Mapping[str, Imported]) -> ImportDocument:
     """Add up what became of each file."""
+    reports = {path: done.report for path, done in imports.items()}
     left_out: Counter[str] = Counter()
     for report in reports.values():
         left_out.update(report.left_out)
@@ -94,7 +96,9 @@ def add_up(reports: Mapping[str, ImportReport], samples: Sequence[str] = ()) -> 
         rejected=sum(report.rejected for report in reports.values()),
         labels=sum(report.labels for report in reports.values()),
         labels_left_out=sum(report.labels_left_out for report in reports.values()),
-        samples=samples,
+        samples=[done.sample.name for done in imports.values() if done.sample],
+        in_samples=[each for done in imports.values() for each in done.membership.samples],
+        outside_samples=sum(done.membership.outside for done in imports.values()),
         repaired=sum(report.repaired for report in reports.values()),
         cut=any(report.cut for report in reports.values()),
         left_out=left_out,
@@ -104,7 +108,8 @@ def add_up(reports: Mapping[str, ImportReport], samples: Sequence[str] = ()) -> 
     )
 
 
-def _lines(path: str, report: ImportReport, sample: Sample | None) -> Iterable[str]:
+def _lines(path: str, done: Imported) -> Iterable[str]:
+    report = done.report
     yield (
         f"{path}: {count(report.imported)} imported, {count(report.duplicates)} in the store already, "
         f"{count(report.rejected)} rejected, {count(report.labels, 'label')} kept, "
@@ -121,7 +126,5 @@ def _lines(path: str, report: ImportReport, sample: Sample | None) -> Iterable[s
         yield f"  {count(report.repaired, 'character')} that no database can hold became U+FFFD"
     for name, records in report.left_out.items():
         yield f"  field {name!r} was not imported ({count(records, 'record')})"
-    if sample:
-        yield f"  {stated(sample)}"
-    elif report.labels:
-        yield f"  {UNSTATED}"
+    chosen = [stated(done.sample)] if done.sample else unstated(done.membership)
+    yield from (f"  {line}" for line in chosen)

@@ -17,7 +17,7 @@ from calibrate.report.sentences.imports import stated, unstated
 from calibrate.types import Label
 from calibrate.workflow.detection.detect import no_sample
 from calibrate.workflow.traces.import_labelled import labeller_of, sample_name_of
-from calibrate.workflow.traces.membership import membership, must_not_be_drawn
+from calibrate.workflow.traces.membership import NO_LABELS, InSample, membership, must_not_be_drawn
 from calibrate.workflow.traces.stated_samples import keep_stated
 
 MOST_ERRORS = 20  # on a terminal; --json lists all
@@ -32,7 +32,8 @@ class RejectedLabel:
 @dataclass(frozen=True, slots=True)
 class ImportedLabels:
     """What became of the labels of a file. `replaced` counts verdicts that a later line of the file replaced; `sample`
-    is what they were kept as, where it was stated how their traces were chosen."""
+    is what they were kept as, where it was stated how their traces were chosen; else `in_samples` are those that the
+    traces are members of, and `outside_samples` labels are of traces in none."""
 
     labels: int
     unchanged: int
@@ -41,6 +42,8 @@ class ImportedLabels:
     errors: Sequence[RejectedLabel]
     cut: bool
     sample: str | None
+    in_samples: Sequence[InSample]
+    outside_samples: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +80,7 @@ def _import(args: Namespace) -> Answer:
     sample = None
     if args.design and len(labels) > len(missing):
         sample = keep_stated(store, sample_name_of(args.file), ids, design=args.design, now=now())
+    of = NO_LABELS if sample else membership(store, ids.difference(missing))
     document = ImportedLabels(
         labels=added,
         unchanged=len(labels) - len(missing) - added,
@@ -85,12 +89,14 @@ def _import(args: Namespace) -> Answer:
         errors=errors,
         cut=cut,
         sample=sample.name if sample else None,
+        in_samples=of.samples,
+        outside_samples=of.outside,
     )
     nothing = bool(errors) and len(labels) == len(missing)
     first, *rest = _lines(document)
     chosen: list[str] = []
     if not nothing:
-        chosen = [stated(sample)] if sample else unstated(membership(store, ids.difference(missing)))
+        chosen = [stated(sample)] if sample else unstated(of)
     lines = [first, *(f"  {line}" for line in chosen), *rest]
     return Answer(document, "\n".join(lines), exit_code=2 if nothing or cut else 0)
 

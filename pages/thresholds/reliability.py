@@ -7,6 +7,7 @@ import plotly.graph_objects as go
 import streamlit as st
 
 from calibrate import registry
+from calibrate.errors import BadInput
 from calibrate.report.sentences import probability as sentences
 from calibrate.stats.choosing.choose import NotEnoughLabels
 from calibrate.stats.fitting.probability_maps import MapCurve
@@ -30,6 +31,9 @@ def show(store: Store, name: str, sample: str | None) -> None:
         st.markdown("**No probability can be read from its scores yet.**")
         st.text(str(error))
         st.page_link(shell.page("label"), label="Label traces", icon=":material/check_box:")
+        return
+    except BadInput as error:  # the labels describe no traffic, or the detector has no scores
+        st.caption(plain(f"No probability can be read from these labels: {error}.", 500))
         return
     fitted = mapped.fitted
     st.markdown(plain(sentences.sentence(mapped)))

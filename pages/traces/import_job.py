@@ -15,6 +15,7 @@ from calibrate.errors import TouchstoneError
 from calibrate.ingest import ImportReport
 from calibrate.types import Sample
 from calibrate.workflow.traces.import_labelled import import_traces
+from calibrate.workflow.traces.membership import NO_LABELS, Membership
 from db import Store
 
 log = logging.getLogger("touchstone")
@@ -38,6 +39,7 @@ class FileState:
     report: ImportReport = field(default_factory=ImportReport)
     problem: str | None = None
     sample: Sample | None = None
+    membership: Membership = NO_LABELS
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +103,7 @@ class ImportJob:
             state.report = report
 
         try:
-            state.report, state.sample = import_traces(
+            state.report, state.sample, state.membership = import_traces(
                 self._store,
                 state.file.path,
                 name=state.file.name,

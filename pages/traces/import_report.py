@@ -7,7 +7,7 @@ import streamlit as st
 
 from calibrate.report.numbers import about, count, duration, listed
 from calibrate.report.sentences.figures import capitalised
-from calibrate.report.sentences.imports import stated
+from calibrate.report.sentences.imports import stated, unstated
 from calibrate.sanitize import cell
 from pages.components.text import plain, visible
 from pages.traces.import_job import FileState, ImportJob
@@ -66,7 +66,9 @@ def details(job: ImportJob) -> list[str]:
     if job.total("labels") or job.total("labels_left_out"):
         left_out = count(job.total("labels_left_out"))
         lines.append(f"{count(job.total('labels'), 'label')} kept, {left_out} left out.")
-    lines += [f"{plain(capitalised(stated(state.sample)), 400)}." for state in job.files if state.sample]
+    for state in job.files:
+        chosen = [stated(state.sample)] if state.sample else unstated(state.membership)
+        lines += [f"{plain(capitalised(line), 400)}." for line in chosen]
     if job.total("repaired"):
         lines.append(f"{count(job.total('repaired'), 'character')} that no database can hold became \ufffd.")
     fields = sorted({name for state in job.files for name in state.report.left_out})

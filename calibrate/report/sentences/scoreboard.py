@@ -81,6 +81,7 @@ def silent(board: Scoreboard) -> dict[str, str]:
     """Say of each detector that scored nothing why."""
     words: dict[str, str] = {
         Silence.NO_LABELS: "no labels: label some traces first",
+        Silence.WAITING: "its labels wait behind a trace that nobody has labelled",
         Silence.REFUSALS: "every labelled answer is a refusal",
     }
     return {name: words.get(reason, reason) for name, reason in board.silent.items()}

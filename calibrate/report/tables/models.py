@@ -42,5 +42,7 @@ def _release(seen: Seen, version: int | None) -> str:
 def _prevalence(seen: Seen) -> str:
     figure = seen.prevalence
     if figure.value is None:
+        if seen.labels:  # they do not describe the traffic
+            return "not known"
         return "not in these labels" if seen.labelled else "no labels"
     return estimate(figure.value, figure.low, figure.high)

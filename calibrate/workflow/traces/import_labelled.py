@@ -7,11 +7,22 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
+from typing import NamedTuple
 
 from calibrate.ingest import ImportReport, import_file
 from calibrate.types import Added, Record, Sample, TraceSink
+from calibrate.workflow.traces.membership import NO_LABELS, Membership, membership
 from calibrate.workflow.traces.stated_samples import keep_stated
 from db import Store
+
+
+class Imported(NamedTuple):
+    """What an import did: its `report`; the `sample` that its labels became, where it was stated how their traces were
+    chosen; else which samples these are in."""
+
+    report: ImportReport
+    sample: Sample | None
+    membership: Membership
 
 
 def import_traces(
@@ -28,11 +39,11 @@ def import_traces(
     on_progress: Callable[[ImportReport], None] | None = None,
     should_stop: Callable[[], bool] | None = None,
     now: datetime,
-) -> tuple[ImportReport, Sample | None]:
+) -> Imported:
     """Import a file. Its labels are kept as those of the labeller `labels_as`, by default the file's name.
 
     `name` is what the user calls the file, where that is not the path's. `design` states how the labelled traces were
-    chosen: they become a sample of it, which is returned; None where none is stated, or the file has no labels.
+    chosen: they become a sample of it.
     """
     file = name or Path(path).name
     sink = _Noting(store.traces)
@@ -47,9 +58,12 @@ def import_traces(
         should_stop=should_stop,
         now=now,
     )
-    if design is None or not keep_labels or not sink.labelled:
-        return report, None
-    return report, keep_stated(store, sample_name_of(file), sink.labelled, design=design, now=now)
+    if not keep_labels or not sink.labelled:
+        return Imported(report, None, NO_LABELS)
+    if design is None:
+        return Imported(report, None, membership(store, sink.labelled))
+    sample = keep_stated(store, sample_name_of(file), sink.labelled, design=design, now=now)
+    return Imported(report, sample, NO_LABELS)
 
 
 def labeller_of(file: str) -> str:

@@ -34,6 +34,9 @@ class Membership:
     samples: tuple[InSample, ...]
 
 
+NO_LABELS = Membership(0, ())
+
+
 def membership(store: Store, trace_ids: Iterable[str]) -> Membership:
     """Count the labels of these traces by sample. A trace that several samples drew counts in each."""
     outside, samples = set(trace_ids), []

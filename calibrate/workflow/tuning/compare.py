@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrate.errors import BadInput
+from calibrate.sanitize import one_line
 from calibrate.stats.intervals import bootstrap_intervals
 from calibrate.stats.intervals import ranking_differences as ranks
 from calibrate.stats.intervals.best_of_many import Verdict, judge, simultaneous
@@ -108,7 +109,7 @@ def of_settings(
     """Compare settings of one detector on the same labels; `names` are the names of the curves."""
     data = [
         loading.load_evidence(store, config.name, sample=sample, config=config)
-        for config in _check_several(configs, "settings")
+        for config in _check_several(configs, "settings", names)
     ]
     return _compare_paired(names, data, seed=seed)
 
@@ -172,6 +173,8 @@ class _Part:
     @property
     def prevalence(self) -> Interval:
         data, inside = self.data, np.isin(np.arange(len(self.data.rows)), self.rows)
+        if data.caution:  # these labels describe no traffic
+            return Interval(None)
         return prevalence_interval(data.labels, inside=inside, design=data.design, groups=data.groups)
 
     def ranked(self, curve: Sweep, seed: int) -> Ranked:
@@ -291,7 +294,20 @@ def _compare_pair(first_data: Evidence, second_data: Evidence, *, seed: int, tog
     return Compared(result, (curves[0], curves[1]))
 
 
-def _check_several(things: Sequence[T], what: str) -> Sequence[T]:
-    if len(things) < 2 or len(set(map(str, things))) < len(things):
-        raise BadInput(f"a comparison needs two {what} or more, each of them once")
+def _check_several(things: Sequence[T], what: str, names: Sequence[str] = ()) -> Sequence[T]:
+    """Two things or more; `names` are what to call them. Raises BadInput, with the remedy for fewer."""
+    names = [one_line(name, 60) for name in names or map(str, things)]
+    if twice := next((name for name in names if names.count(name) > 1), None):
+        raise BadInput(f"a comparison needs each of its {what} once, and {twice} is named twice: leave one out")
+    if len(things) < 2:
+        only = f"only {names[0] or 1}" if names else "none"
+        raise BadInput(
+            f"a comparison needs two {what} or more, and there is {only}: "
+            + {
+                "detectors": "name another, or compare within one (`--by models`, `--by settings` or `--by samples`)",
+                "settings": "run the detector with other parameters (`detect NAME --param KEY=VALUE`, or Detect)",
+                "models": "label traces that another model answered, or take other labels (`--sample NAME`)",
+                "samples": "draw and label another one (`sample NAME`, or the Sample page)",
+            }[what]
+        )
     return things

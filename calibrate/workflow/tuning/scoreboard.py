@@ -106,6 +106,7 @@ class Silence(StrEnum):
     """Why a detector scored nothing, where it gave no reason itself."""
 
     NO_LABELS = "no labels"
+    WAITING = "waiting"  # labels are there, behind a member of the sample that has none
     REFUSALS = "refusals"  # every labelled answer is one, and those are not scored
 
 
@@ -251,7 +252,7 @@ def _measure_lengths(store: Store, data: ScoreMatrix) -> Floats:
 
 def _explain_silence(store: Store, data: ScoreMatrix, name: str) -> str | Silence:
     if name == LENGTH or not data.rows:
-        return Silence.NO_LABELS
+        return Silence.WAITING if data.waiting else Silence.NO_LABELS
     basis = Basis(data.sample, data.caution)
     reasons = loading.load_evidence(store, name, config=data.configs[name], basis=basis).reasons
     return next(iter(reasons), Silence.REFUSALS)

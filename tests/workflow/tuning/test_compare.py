@@ -133,9 +133,9 @@ def test_separate_weeks_share_nothing_and_few_labels_are_a_caution(store: Store)
 
 def test_a_comparison_needs_two(store: Store) -> None:
     fill(store, *draw())
-    with pytest.raises(BadInput, match="two detectors or more, each of them once"):
+    with pytest.raises(BadInput, match=f"two detectors or more, and there is only {DETECTOR}: name another"):
         compare.of_detectors(store, [DETECTOR])
-    with pytest.raises(BadInput, match="two samples or more"):
+    with pytest.raises(BadInput, match="each of its samples once, and w47 is named twice"):
         compare.of_samples(store, DETECTOR, ["w47", "w47"])
 
 

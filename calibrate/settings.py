@@ -7,6 +7,7 @@ import math
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from urllib.parse import urlsplit
 
 from calibrate.errors import BadInput
@@ -99,6 +100,21 @@ def releases(environment: Mapping[str, str] | None = None) -> ReleaseSettings:
         git=variables.get("TOUCHSTONE_RELEASE_GIT", "").strip(),
         webhook=webhook,
     )
+
+
+def files_folder(environment: Mapping[str, str] | None = None) -> Path | None:
+    """Read TOUCHSTONE_FILES_DIR, the only folder in which pages read and write files of this machine; None for none.
+
+    Raises BadInput where it is no folder.
+    """
+    variables = os.environ if environment is None else environment
+    name = variables.get("TOUCHSTONE_FILES_DIR", "").strip()
+    if not name:
+        return None
+    folder = Path(name).expanduser()
+    if not folder.is_dir():
+        raise BadInput(f"TOUCHSTONE_FILES_DIR is {name[:200]!r}, which is no folder; make it, or unset it")
+    return folder.resolve()
 
 
 def _base_url(name: str, url: str) -> str:

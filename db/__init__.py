@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from db import revision
 from db.attempts import Certifications, Rechecks
 from db.coverage import Coverage
 from db.decisions import Decisions
-from db.engine import connect, reading, shown
+from db.engine import connect, file_of, reading, shown
 from db.labels import Labels
 from db.points import Ensembles, Points
 from db.pools import Pools
@@ -48,6 +50,11 @@ class Store:
     def name(self) -> str:
         """The URL without its password."""
         return shown(self.url)
+
+    @property
+    def file(self) -> Path | None:
+        """The file of an SQLite store; None for one in memory or on a server."""
+        return file_of(self.engine.url)
 
     def revision(self, *groups: Group) -> Revision:
         """A key that changes with every write to these groups of tables, by any process. No groups means all."""

@@ -194,10 +194,17 @@ def _parse(url: str) -> URL:
     return parsed
 
 
+def file_of(url: URL) -> Path | None:
+    """The file of an SQLite store; None for one in memory or on a server."""
+    if url.get_backend_name() != "sqlite" or url.database in (None, "", ":memory:"):
+        return None
+    return Path(str(url.database))
+
+
 def _check_file(parsed: URL, *, create: bool) -> None:
-    if parsed.get_backend_name() != "sqlite" or parsed.database in (None, "", ":memory:"):
+    path = file_of(parsed)
+    if path is None:
         return
-    path = Path(str(parsed.database))
     try:
         exists, is_folder = path.exists(), path.is_dir()
     except OSError as error:  # a name too long, a folder that is not ours to look into
@@ -224,7 +231,7 @@ def _sqlite_rules(engine: Engine) -> None:
     @event.listens_for(engine, "connect")
     def on_connect(connection: Any, _: Any) -> None:
         connection.isolation_level = None  # SQLAlchemy says BEGIN, not the driver
-        for rule in ("busy_timeout=30000", "journal_mode=WAL", "foreign_keys=ON", "synchronous=FULL"):
+        for rule in ("busy_timeout=30000", "foreign_keys=ON", "synchronous=FULL"):
             connection.execute(f"PRAGMA {rule}")
 
     @event.listens_for(engine, "begin")
@@ -233,12 +240,25 @@ def _sqlite_rules(engine: Engine) -> None:
         connection.exec_driver_sql("BEGIN IMMEDIATE" if immediate else "BEGIN")
 
 
+def _use_wal(engine: Engine) -> None:
+    """Have SQLite write ahead, so that readers and a writer never wait for each other. The file remembers it."""
+    if engine.dialect.name == "sqlite":
+        connection = engine.raw_connection()
+        try:
+            connection.cursor().execute("PRAGMA journal_mode=WAL")
+        finally:
+            connection.close()
+
+
 def _migrate(engine: Engine, *, create: bool) -> None:
     """Brings the schema to HEAD. Alembic is imported only when there is something to do: it is slow to load."""
     with engine.connect() as connection:
         tables = set(inspect(connection).get_table_names())
         version: Select[str] = select(literal_column("version_num")).select_from(text("alembic_version"))
         at = connection.scalar(version) if "alembic_version" in tables else None
+    if at is None and tables and engine.dialect.name == "sqlite":
+        raise BadInput(f"{shown(str(engine.url))} holds tables of another program: name another file, or a new one")
+    _use_wal(engine)
     if at == HEAD:
         return
     if at is None and not create:

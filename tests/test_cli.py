@@ -251,12 +251,13 @@ def test_an_export_replaces_a_file_only_when_told(
     at = ("--store", sqlite_url)
     call(capsys, "import", str(write(tmp_path / "traces.jsonl", 4)), "--labels-as", "gold", *at)
     mine = tmp_path / "mine.csv"
-    mine.write_text("precious")
+    older = "trace_id,labeller,verdict\nt1,ann,clean\n"
+    mine.write_text(older)
     code, document = call(capsys, "labels", "export", str(mine), *at)
     assert (code, "--force replaces it" in document["error"]) == (2, True)
-    assert mine.read_text() == "precious"
+    assert mine.read_text() == older
     assert call(capsys, "labels", "export", str(mine), "--force", *at) == (0, {"labels": 4, "path": str(mine)})
-    assert mine.read_text().startswith("trace_id,")
+    assert "t1,ann" not in mine.read_text()
 
 
 def test_messages_about_a_label_file_speak_of_labels(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:

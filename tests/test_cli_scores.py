@@ -138,7 +138,7 @@ def test_one_configuration(capsys: pytest.CaptureFixture[str], at: tuple[str, st
     [
         (("scores.txt",), "its ending must be one of .csv, .parquet, .jsonl"),
         (("scores",), "its ending must be one of"),
-        (("there.csv",), "it exists already; --force replaces it"),
+        (("there.csv",), "it exists and is not a file of scores; name another file"),
         (("no/folder.csv",), "make it first"),
         (("a.csv", "--detector", "nothing"), "nothing"),
         (("a.csv", "--detector", "rouge_l"), "rouge_l has no scores yet"),
@@ -161,9 +161,11 @@ def test_bad_input_is_one_sentence_and_no_file(
 
 def test_force_replaces(capsys: pytest.CaptureFixture[str], at: tuple[str, str], tmp_path: Path) -> None:
     file = tmp_path / "there.csv"
-    file.write_text("mine")
+    file.write_text(",".join(COLUMNS) + "\nt1")
+    assert call(capsys, "scores", "export", str(file), *at)[0] == 2
     assert call(capsys, "scores", "export", str(file), "--force", *at)[0] == 0
     assert file.read_text().startswith(",".join(COLUMNS))
+    assert not file.read_text().endswith("\nt1")
 
 
 @pytest.mark.parametrize("ending", ENDINGS)

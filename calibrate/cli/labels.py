@@ -8,12 +8,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from calibrate.cli import Answer
-from calibrate.cli.common import TRUNCATED, now, open_store, output_path
+from calibrate.cli.common import TRUNCATED, now, open_store
 from calibrate.errors import BadInput
 from calibrate.ingest.base import Rejected
-from calibrate.ingest.labels import read_labels, write_labels
+from calibrate.ingest.labels import LABELS, read_labels, write_labels
 from calibrate.report.numbers import count
 from calibrate.report.sentences.imports import stated, unstated
+from calibrate.targets import check_target
 from calibrate.types import Label
 from calibrate.workflow.detection.detect import no_sample
 from calibrate.workflow.traces.import_labelled import labeller_of, sample_name_of
@@ -132,8 +133,8 @@ def _export(args: Namespace) -> Answer:
         raise BadInput("--design is for import: it says how the traces of a file of labels were chosen")
     if args.labels_as:
         raise BadInput("--labels-as is for import: an export holds every label under its own labeller's name")
-    output_path(args.file, replace=args.force)
     store = open_store(args)
+    check_target(args.file, LABELS, store=store.file, replace=args.force)
     sample = store.samples.get(args.sample) if args.sample else None
     if args.sample and sample is None:
         raise no_sample(store, args.sample)

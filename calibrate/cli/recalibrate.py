@@ -9,7 +9,7 @@ from typing import Any, Self
 
 from calibrate import settings
 from calibrate.cli import Answer
-from calibrate.cli.common import now, open_store, parse_pairs, thresholds_path, user
+from calibrate.cli.common import now, open_store, parse_pairs, user
 from calibrate.cli.evidence import labels_lines
 from calibrate.cli.output import table
 from calibrate.cli.progress import progress
@@ -21,6 +21,7 @@ from calibrate.report.sentences.labels import caution
 from calibrate.report.sentences.release import unannounced
 from calibrate.report.tables.column import cells
 from calibrate.report.tables.recalibration import ON_TERMINAL
+from calibrate.thresholds.files import check_place
 from calibrate.types import Interval, Strength
 from calibrate.workflow.detection import detect
 from calibrate.workflow.evidence.labels_at_hand import LabelsAtHand, labels_at_hand
@@ -102,8 +103,8 @@ class ProposedDocument(RecalibrateDocument):
 
 def run(args: Namespace) -> Answer:
     after = settings.releases()
-    out = None if args.out is None else thresholds_path(args.out)
     store, params = open_store(args), parse_pairs(args.param, "--param")
+    out = None if args.out is None else check_place(args.out, store=store.file)
     plan = planning.plan(store, sample=args.sample, params=params)
     if queued := planning.queue(store, plan, budget=args.budget):
         _carry_out(args, store, queued.id)

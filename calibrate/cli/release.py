@@ -9,14 +9,14 @@ from typing import Any
 
 from calibrate import settings
 from calibrate.cli import Answer
-from calibrate.cli.common import now, open_store, parse_pairs, thresholds_path, user
+from calibrate.cli.common import now, open_store, parse_pairs, user
 from calibrate.cli.output import table
 from calibrate.errors import BadInput
 from calibrate.report.sentences import certification, labels
 from calibrate.report.sentences import impact as impacts
 from calibrate.report.sentences import release as sentences
 from calibrate.thresholds.changes import MEASURED, diff
-from calibrate.thresholds.files import redact_url
+from calibrate.thresholds.files import check_place, redact_url
 from calibrate.thresholds.model import ThresholdsFile
 from calibrate.types import Tier
 from calibrate.workflow.releasing import approval, history
@@ -114,8 +114,11 @@ def run(args: Namespace) -> Answer:
         number is not None for number in (args.again, args.rollback, args.approve, args.decline)
     )
     proposes = after.approval and not special
-    out = None if args.proposals or args.decline is not None or proposes else _check_out(args.out)
+    writes = not (args.proposals or args.decline is not None or proposes)
+    if writes and args.out is None:
+        raise BadInput("name the thresholds file to write: --out FILE")
     store = open_store(args)
+    out = check_place(args.out, store=store.file) if args.out else None
     if args.proposals:
         return _proposals(store)
     if args.decline is not None:
@@ -176,13 +179,6 @@ def _request(args: Namespace) -> ReleaseRequest:
         reason=args.reason.strip(),
         by=user(),
     )
-
-
-def _check_out(out: str | None) -> str:
-    """Where the file goes. Raises BadInput for a place where none can."""
-    if out is None:
-        raise BadInput("name the thresholds file to write: --out FILE")
-    return thresholds_path(out)
 
 
 def _effect(store: Store, before: ThresholdsFile | None, after: ThresholdsFile) -> Effect:

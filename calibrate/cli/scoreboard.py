@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from calibrate.cli import Answer
-from calibrate.cli.common import open_store, output_path
+from calibrate.cli.common import open_store
 from calibrate.cli.evidence import labels_lines
 from calibrate.cli.output import table
 from calibrate.errors import TouchstoneError
@@ -17,10 +17,13 @@ from calibrate.report.sentences.compare import nothing_paired
 from calibrate.report.tables.column import as_csv, cells, record, right
 from calibrate.report.tables.scoreboard import IN_FILES, ON_TERMINAL
 from calibrate.stats.intervals.ranking_differences import Ranking
+from calibrate.targets import Kind, check_target
 from calibrate.types import Interval
 from calibrate.workflow.evidence import basis
 from calibrate.workflow.evidence.labels_at_hand import LabelsAtHand, labels_at_hand
 from calibrate.workflow.tuning import scoreboard as step
+
+BOARD = Kind("a scoreboard in CSV", lambda content: content.startswith(IN_FILES[0].key.encode()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,8 +61,8 @@ class ScoreboardDocument:
 
 
 def run(args: Namespace) -> Answer:
-    target = output_path(args.csv, replace=args.force) if args.csv else None
     store = open_store(args)
+    target = check_target(args.csv, BOARD, store=store.file, replace=args.force) if args.csv else None
     board = step.scoreboard(store, sample=args.sample)
     at_hand = labels_at_hand(store, basis.resolve_sample(store, args.sample))
     if target is not None:

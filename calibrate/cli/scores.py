@@ -9,9 +9,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from calibrate.cli import Answer
-from calibrate.cli.common import open_store, output_path, parse_pairs
-from calibrate.ingest.scores import ScoreRecord, write_scores, writer_for
+from calibrate.cli.common import open_store, parse_pairs
+from calibrate.ingest.scores import SCORES, ScoreRecord, write_scores, writer_for
 from calibrate.report.numbers import count
+from calibrate.targets import check_target
 from calibrate.workflow.evidence import score_export
 
 
@@ -35,8 +36,8 @@ class ExportedScores:
 
 def run(args: Namespace) -> Answer:
     writer_for(args.file)
-    output_path(args.file, replace=args.force)
     store = open_store(args)
+    check_target(args.file, SCORES, store=store.file, replace=args.force)
     configs = score_export.chosen_configs(store, args.detector or (), parse_pairs(args.param, "--param"))
     written: Counter[tuple[str, str]] = Counter()
     records = score_export.records(store, configs, sample=args.sample)

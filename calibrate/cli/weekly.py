@@ -8,16 +8,19 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from calibrate.cli import Answer
-from calibrate.cli.common import now, open_store, output_path
+from calibrate.cli.common import now, open_store
 from calibrate.cli.evidence import labels_lines
 from calibrate.errors import BadInput
 from calibrate.report import numbers
 from calibrate.report.sentences import drift
 from calibrate.report.sentences import weekly as sentences
 from calibrate.sanitize import visible
+from calibrate.targets import Kind, check_target
 from calibrate.thresholds.files import deliver
 from calibrate.workflow.evidence.labels_at_hand import LabelsAtHand
 from calibrate.workflow.week import weekly as step
+
+REPORT = Kind("a report of `weekly`", lambda content: b"<title>Touchstone, " in content)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,8 +57,9 @@ class WeeklyDocument:
 def run(args: Namespace) -> Answer:
     if args.size < 1:
         raise BadInput(f"a sample of {args.size} traces holds nothing: ask for at least 1")
-    out = None if args.out is None else output_path(args.out, replace=True)
-    report = step.weekly(open_store(args), size=args.size, now=now())
+    store = open_store(args)
+    out = None if args.out is None else check_target(args.out, REPORT, store=store.file)
+    report = step.weekly(store, size=args.size, now=now())
     lines = [f"{report.week}: {sentences.verdict(report)}"]
     lines += [f"{row.detector}: {sentences.scored(row)}" for row in report.scored]
     if report.sample:

@@ -28,6 +28,7 @@ from calibrate.ingest.values import (
 )
 from calibrate.ingest.verdicts import as_spans, as_verdict
 from calibrate.sanitize import FORMULA
+from calibrate.targets import Kind
 from calibrate.types import KINDS, Label
 
 COLUMNS = (
@@ -42,6 +43,7 @@ COLUMNS = (
     "spans",
     "adjudicates",
 )
+LABELS = Kind("a file of labels", lambda content: content.startswith((b"trace_id,labeller,", b'{"trace_id": ')))
 
 
 def read_labels(path: str | os.PathLike[str]) -> Iterator[tuple[int, Label] | Rejected]:

@@ -15,6 +15,7 @@ from typing import Any
 
 from calibrate.errors import BadInput, TouchstoneError
 from calibrate.sanitize import cell
+from calibrate.targets import Kind
 
 ROW_GROUP = 10_000  # rows of a Parquet file in memory at once
 
@@ -34,6 +35,8 @@ class ScoreRecord:
 
 
 COLUMNS = tuple(field.name for field in fields(ScoreRecord))
+BEGINNINGS = (",".join(COLUMNS).encode(), b'{"trace_id": ', b"PAR1")  # of each format
+SCORES = Kind("a file of scores", lambda content: content.startswith(BEGINNINGS))
 Write = Callable[[Iterable[ScoreRecord], Path], None]
 
 

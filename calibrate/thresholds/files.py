@@ -10,14 +10,21 @@ import os
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, NoReturn
 
 from calibrate.errors import BadInput, BadThresholds, TouchstoneError
+from calibrate.targets import Kind, check_target
 from calibrate.thresholds.checks import check, digest_problem, format_problem, schema_problem
 from calibrate.thresholds.model import ThresholdsFile, from_json, to_json
 
 MAX_BYTES = 16 * 2**20
 MAX_EXACT_INTEGER = 2**53 - 1
+THRESHOLDS = Kind(
+    "a thresholds file",
+    lambda content: content.lstrip().startswith(b"{") and b'"touchstone_thresholds"' in content,
+    MAX_BYTES,
+)
 
 
 def read(source: str | os.PathLike[str] | bytes, *, name: str | None = None) -> ThresholdsFile:
@@ -122,6 +129,39 @@ def deliver(content: bytes, url: str) -> None:
         raise TouchstoneError(
             f"{redact_url(url)}: the thresholds file could not be written: {describe_error(error)}"
         ) from None
+
+
+def check_place(place: str, *, store: Path | None) -> str:
+    """Check where a thresholds file is to go: a path, or a URL that fsspec can write.
+
+    Returns it, a file:// URL as a path. Raises BadInput for a place that cannot be written, for the store, and for a
+    file that is no thresholds file.
+    """
+    scheme = scheme_of(place)
+    if scheme in (None, "file"):
+        return str(check_target(local_path(place), THRESHOLDS, store=store))
+    if scheme in ("http", "https"):
+        raise BadInput(
+            f"{redact_url(place)}: over HTTP a thresholds file is read, not written; give a path or s3:// URL"
+        )
+    system, path = filesystem(place)
+    if "local" in system.protocol:  # fsspec has other names for a path
+        check_target(path, THRESHOLDS, store=store)
+    elif not _is_replaceable(system, path):
+        raise BadInput(f"{redact_url(place)}: it exists and is not {THRESHOLDS.name}; name another place")
+    return place
+
+
+def _is_replaceable(system: Any, path: str) -> bool:
+    """Tell whether nothing, or a thresholds file, is at a path of fsspec's. If that cannot be read, the writer says."""
+    try:
+        if not system.isfile(path):
+            return True
+        with system.open(path, "rb") as stream:
+            content = stream.read(THRESHOLDS.most)
+    except Exception:  # file systems raise errors of their own
+        return True
+    return not content or THRESHOLDS.matches(content)
 
 
 def scheme_of(url: str) -> str | None:

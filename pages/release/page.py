@@ -45,7 +45,7 @@ def form(store: Store, *, quiet: bool) -> None:
             st.text_area("Reason", key="release_reason", placeholder=why)
             shell.keep("release_reason")
             lacks = not str(st.session_state.get("release_reason") or "").strip()
-        st.text_input("Also write to a file here, or a URL", placeholder="not written", key="release_out")
+        release_form.choose_place()
         does = "Propose" if settings.releases().approval else "Release"
         st.button(
             f"{does} v{number}" + (f" with {count(len(tiers), 'detector')}" if tiers else ""),

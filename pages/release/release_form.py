@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 from datetime import datetime
-from pathlib import Path
 
 import streamlit as st
 
+from calibrate import settings
 from calibrate.errors import BadInput
 from calibrate.report.numbers import about, count, day, exact_share, interval, limit, share
 from calibrate.report.sentences import figures, point_state
 from calibrate.report.sentences import release as sentences
 from calibrate.report.sentences.figures import saved_policy_in_words
-from calibrate.thresholds import files
+from calibrate.targets import check_inside
 from calibrate.thresholds.model import ThresholdsFile
 from calibrate.types import Guarantee, Interval, OperatingPoint, PointState, Tier
 from calibrate.workflow.evidence import traffic
@@ -102,9 +102,15 @@ def chosen(store: Store, point_ids: Collection[int]) -> ReleaseRequest:
 
 
 def place() -> str | None:
-    """Where to write the file too: a path on this machine, or a URL."""
-    text = str(st.session_state.get("release_out") or "").strip()
-    return None if not text else text if files.scheme_of(text) else str(Path(text).expanduser())
+    """Where to write the file too: a path in the folder of TOUCHSTONE_FILES_DIR. Raises BadInput for any other."""
+    text, folder = str(st.session_state.get("release_out") or "").strip(), settings.files_folder()
+    return str(check_inside(text, folder)) if text and folder else None
+
+
+def choose_place() -> None:
+    """Ask where to write the file too, if the operator named a folder for that."""
+    if folder := settings.files_folder():
+        st.text_input(f"Also write to a file in {plain(str(folder))}", placeholder="not written", key="release_out")
 
 
 def candidate_of(

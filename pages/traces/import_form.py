@@ -11,18 +11,20 @@ from typing import Any
 
 import streamlit as st
 
+from calibrate import settings
 from calibrate.errors import TouchstoneError
 from calibrate.ingest import Preview, Record, preview
 from calibrate.ingest.formats import formats
 from calibrate.ingest.record import RECORD_FIELDS
 from calibrate.report.numbers import count, decimals, stamp
 from calibrate.stats.sampling.designs import FEEDBACK, FLAGGED_ONLY
+from calibrate.targets import check_inside
 from calibrate.workflow.traces.import_labelled import labeller_of
 from pages import shell
 from pages.components.text import plain, visible
 from pages.traces.import_job import ImportFile, Labels
 
-UPLOAD, PATH = "Upload", "A path on this machine"
+UPLOAD, PATH = "Upload", "A file on this machine"
 MAIN_FIELDS = ("question", "context", "answer")
 MORE_FIELDS = ("sources", "trace_id", "timestamp", "model", "operation", "label")
 MOST_LOOKED_AT = 10
@@ -38,9 +40,11 @@ CHOSEN = {
 
 def choose_files() -> list[ImportFile]:
     """The files that were uploaded or named, as paths on this machine."""
-    ways = [UPLOAD, PATH]
-    origin = st.segmented_control("Where are the traces?", ways, default=UPLOAD, required=True, key="import_way")
-    if origin == UPLOAD:
+    folder, origin = settings.files_folder(), UPLOAD
+    if folder:
+        ways = [UPLOAD, PATH]
+        origin = st.segmented_control("Where are the traces?", ways, default=UPLOAD, required=True, key="import_way")
+    if folder is None or origin == UPLOAD:
         uploads = st.file_uploader(
             "Trace files",
             accept_multiple_files=True,
@@ -48,10 +52,10 @@ def choose_files() -> list[ImportFile]:
             label_visibility="collapsed",
         )
         return [_spooled(upload) for upload in uploads or []]
-    path = st.text_input(
-        "Path", key="import_path", placeholder="/var/log/app/traces.jsonl.gz", label_visibility="collapsed"
+    name = st.text_input(
+        "Path", key="import_path", placeholder=f"a file in {folder}", label_visibility="collapsed"
     ).strip()
-    return [ImportFile(Path(path).name, Path(path).expanduser())] if path else []
+    return [ImportFile(Path(name).name, check_inside(name, folder))] if name else []
 
 
 def look(files: list[ImportFile], format: str) -> tuple[list[ImportFile], bool, bool]:

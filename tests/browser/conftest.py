@@ -7,6 +7,7 @@ import re
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 import urllib.request
 from collections.abc import Callable, Iterator
@@ -77,6 +78,7 @@ def serve(url: str, log: Path) -> tuple[subprocess.Popen[bytes], str]:
     command = [sys.executable, "-m", "streamlit", "run", "app.py", "--server.headless", "true"]
     command += ["--server.address", "127.0.0.1", "--server.port", str(port)]
     environment = {**os.environ, "TOUCHSTONE_STORE": url, "TOUCHSTONE_USER": "tester", "HF_HUB_OFFLINE": "1"}
+    environment["TOUCHSTONE_FILES_DIR"] = tempfile.gettempdir()  # where tests keep their files
     with log.open("wb") as out:
         server = subprocess.Popen(command, cwd=ROOT, env=environment, stdout=out, stderr=out)
     address = f"http://127.0.0.1:{port}"

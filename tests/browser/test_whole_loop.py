@@ -85,7 +85,7 @@ def test_from_logs_to_a_decision(fresh: App, page: Any, file: Path, truth: Mappi
 
 def _import(app: App, page: Any, file: Path, truth: Mapping[str, str]) -> None:
     press(page, page.get_by_role("button", name="Import traces"))
-    pick(page, "Where are the traces?", "A path on this machine")
+    pick(page, "Where are the traces?", "A file on this machine")
     write(page, page.get_by_role("textbox", name="Path"), str(file))
     write(page, page.get_by_label("As the labels of"), "published")
     press(page, page.get_by_role("button", name="Import", exact=True))

@@ -8,6 +8,7 @@ import subprocess
 from pathlib import Path
 
 from calibrate.errors import TouchstoneError
+from calibrate.targets import check_target
 from calibrate.thresholds import files
 from db.releases import Release
 
@@ -25,6 +26,7 @@ def export(row: Release, place: str) -> str:
     if not file.parent.is_dir():
         raise TouchstoneError(f"there is no folder {str(file.parent)!r}; TOUCHSTONE_RELEASE_GIT names a repository")
     _run_git(file.parent, row, "rev-parse", "--show-toplevel")
+    check_target(file, files.THRESHOLDS, store=None)
     files.deliver(row.document.encode(), str(file))
     _run_git(file.parent, row, "add", "--", file.name)
     message = f"Thresholds v{row.version}, released by {_clean_name(row.released_by)}\n\n{row.note}\n"

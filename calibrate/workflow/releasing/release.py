@@ -95,8 +95,8 @@ def publish(
         made_files.append(file)
         return files.render(file)
 
-    if out is not None and files.scheme_of(str(out)) is not None:
-        out = _check_writable(str(out))
+    if out is not None:
+        out = files.check_place(str(out), store=store.file)
     made_files: list[ThresholdsFile] = []
     staged: list[files.Staged] = []
     with ExitStack() as leftovers:  # takes the temporary file away should the store refuse
@@ -118,18 +118,6 @@ def _put(write: Callable[[], None], version: int) -> None:
             f"version {version} is in the store, but not in its place as a file: {error}. "
             f"`release --again {version}` writes it"
         ) from error
-
-
-def _check_writable(url: str) -> str:
-    """Refuse a URL that cannot be written before anything is released; a file:// URL is a path."""
-    if files.scheme_of(url) == "file":
-        return files.local_path(url)
-    if files.scheme_of(url) in ("http", "https"):
-        raise BadInput(
-            f"{files.redact_url(url)}: over HTTP a thresholds file is read, not written; give a path or s3:// URL"
-        )
-    files.filesystem(url)
-    return url
 
 
 def rollback(
@@ -173,7 +161,7 @@ def rollback(
 def again(store: Store, version: int, out: Out) -> Release:
     """Write an earlier release to a file, byte for byte."""
     row = _read_version(store, version)
-    files.deliver(row.document.encode(), str(out))
+    files.deliver(row.document.encode(), files.check_place(str(out), store=store.file))
     return row
 
 

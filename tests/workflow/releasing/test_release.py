@@ -83,7 +83,7 @@ def test_again_is_the_same_bytes(ready: Store, tmp_path: Path) -> None:
 
 def test_an_unwritable_place_releases_nothing(ready: Store, tmp_path: Path) -> None:
     for out in (tmp_path / "no such folder" / "t.json", tmp_path):
-        with pytest.raises(TouchstoneError, match="could not be written"):
+        with pytest.raises(TouchstoneError, match=r"cannot write .*(make it first|it is a directory)"):
             make(ready, out=out)
     assert ready.releases.list() == []
     assert not list(tmp_path.rglob(".touchstone-*"))

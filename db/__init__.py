@@ -7,7 +7,7 @@ from pathlib import Path
 from db import revision
 from db.attempts import Certifications, Rechecks
 from db.coverage import Coverage
-from db.decisions import Decisions
+from db.decisions import Decisions, Outbox
 from db.engine import connect, file_of, reading, shown
 from db.labels import Labels
 from db.points import Ensembles, Points
@@ -40,6 +40,7 @@ class Store:
         self.releases = Releases(self.engine)
         self.proposals = Proposals(self.engine)
         self.decisions = Decisions(self.engine)
+        self.outbox = Outbox(self.engine)
         self.rechecks = Rechecks(self.engine)
         self.files = Files(self.engine)
         self.baselines = Baselines(self.engine)

@@ -1,21 +1,21 @@
-"""What releases decided of traces, what they have not decided yet, and flags by day."""
+"""What releases decided of traces, what they have not decided yet, flags by day, and flags still to be told."""
 
 from __future__ import annotations
 
 from array import array
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any
 
 import sqlalchemy as sa
-from sqlalchemy import ColumnElement, func, select
+from sqlalchemy import ColumnElement, func, insert, select, update
 from sqlalchemy.orm import aliased
 
 from calibrate.types import Tier, TraceFilter
-from db.engine import Aggregate, upsert
+from db.engine import Aggregate, Transaction, serialise, upsert
 from db.filters import conditions, day_of
-from db.tables import DecisionRow, TraceRow, table
+from db.tables import DecisionRow, OutboxRow, TraceRow, table
 from db.tables.mapping import batches
 
 FLAGGED: tuple[Tier, ...] = ("page", "signal")
@@ -36,16 +36,30 @@ class StoredDecision:
     decided_at: datetime
 
 
+@dataclass(frozen=True, slots=True)
+class Untold:
+    """A flag in the outbox, with the trace's own id."""
+
+    key: int
+    trace_id: str
+    decision: StoredDecision
+
+
 class Decisions(Aggregate):
-    def keep(self, decisions: Sequence[StoredDecision]) -> set[int]:
+    def keep(self, decisions: Sequence[StoredDecision], *, tell: Collection[int] = ()) -> set[int]:
         """Stores the decisions that are new, in one transaction, and returns the keys of their traces. A release
-        decides a trace once: the first decision stands."""
+        decides a trace once: the first decision stands. Those of the traces `tell` that are new go into the outbox in
+        the same transaction, in the order given: no kill comes between a decision and what is to be told of it."""
         if not decisions:
             return set()
         rows = sorted(map(asdict, decisions), key=lambda row: (row["trace_pk"], row["version"]))
         with self._writing() as connection:
             statement = upsert(connection, DecisionRow).returning(DecisionRow.trace_pk)
-            return set(connection.scalars(statement, rows))
+            new = set(connection.scalars(statement, rows))
+            news = [decision for decision in decisions if decision.trace_pk in new and decision.trace_pk in tell]
+            if news:
+                connection.execute(insert(table(OutboxRow)), list(map(_outbox_row, news)))
+            return new
 
     def of(self, trace_pk: int) -> list[StoredDecision]:
         """What was decided of a trace, the newest release first."""
@@ -101,6 +115,60 @@ class Decisions(Aggregate):
     def _fetch(self, *tests: ColumnElement[bool]) -> list[StoredDecision]:
         query = select(table(DecisionRow)).where(*tests).order_by(DecisionRow.version.desc())
         return self._records(_decision, query)
+
+
+class Outbox(Aggregate):
+    """Flags that a webhook is to be told of: at least once each, in order. What was told stays, with its time."""
+
+    def count(self) -> int:
+        """How many were not told yet."""
+        return self._scalar(select(func.count()).where(OutboxRow.told_at.is_(None))) or 0
+
+    def first(self) -> tuple[datetime, datetime] | None:
+        """When the first that was not told was put here, and when it may be told; None where all were told."""
+        query = select(OutboxRow.queued_at, OutboxRow.due_at).where(OutboxRow.told_at.is_(None))
+        return next(iter(self._rows(query.order_by(OutboxRow.id).limit(1))), None)
+
+    def claim(self, most: int, *, now: datetime, until: datetime, early: bool = False) -> list[Untold]:
+        """Takes the first `most` that were not told, in order, and counts an attempt of each. Nobody else gets them
+        `until` then. Empty while the first of them is not due, unless it is to be told `early`."""
+        untold = select(OutboxRow.id, OutboxRow.due_at).where(OutboxRow.told_at.is_(None)).order_by(OutboxRow.id)
+        with self._writing() as connection:
+            serialise(connection)
+            rows = connection.execute(untold.limit(most)).all()
+            if not rows or (rows[0].due_at > now and not early):
+                return []
+            keys = [row.id for row in rows]
+            _change(connection, keys, attempts=OutboxRow.attempts + 1, due_at=until)
+            belongs = sa.and_(DecisionRow.trace_pk == OutboxRow.trace_pk, DecisionRow.version == OutboxRow.version)
+            query = select(OutboxRow.id.label("key"), TraceRow.trace_id, table(DecisionRow))
+            query = query.join(DecisionRow, belongs).join(TraceRow, TraceRow.id == OutboxRow.trace_pk)
+            claimed = [
+                Untold(row.pop("key"), row.pop("trace_id"), _decision(**row))
+                for batch in batches(keys, 900)
+                for row in map(dict, connection.execute(query.where(OutboxRow.id.in_(batch))).mappings())
+            ]
+        return sorted(claimed, key=lambda untold: untold.key)
+
+    def mark_told(self, keys: Sequence[int], *, now: datetime) -> None:
+        """Records that these were told."""
+        with self._writing() as connection:
+            _change(connection, keys, told_at=now)
+
+    def postpone(self, keys: Sequence[int], *, error: str, until: datetime) -> None:
+        """Records why these could not be told, and when they may be tried again."""
+        with self._writing() as connection:
+            _change(connection, keys, last_error=error, due_at=until)
+
+
+def _change(connection: Transaction, keys: Sequence[int], **values: Any) -> None:
+    for batch in batches(keys, 900):
+        connection.execute(update(table(OutboxRow)).where(OutboxRow.id.in_(batch)).values(**values))
+
+
+def _outbox_row(decision: StoredDecision) -> dict[str, Any]:
+    at = decision.decided_at
+    return {"trace_pk": decision.trace_pk, "version": decision.version, "queued_at": at, "due_at": at, "attempts": 0}
 
 
 def _decision(flags: Sequence[str], reasons: Sequence[str], **columns: Any) -> StoredDecision:

@@ -15,7 +15,7 @@ from db.tables import RevisionRow
 
 Group = Literal[
     "traces", "samples", "labels", "skips", "scores", "runs", "points", "releases", "decisions", "rechecks", "team",
-    "replies",
+    "replies", "outbox",
 ]  # fmt: skip
 GROUPS: tuple[Group, ...] = get_args(Group)
 TABLES: dict[Group, tuple[str, ...]] = {
@@ -31,6 +31,7 @@ TABLES: dict[Group, tuple[str, ...]] = {
     "rechecks": ("rechecks",),
     "team": ("team_files", "baselines"),
     "replies": ("replies",),
+    "outbox": ("outbox",),
 }
 GROUP_OF = {name: group for group, names in TABLES.items() for name in names}
 

@@ -16,11 +16,13 @@ from calibrate.cli.progress import progress
 from calibrate.cli.signals import sigterm_as_interrupt
 from calibrate.errors import BadInput, TouchstoneError
 from calibrate.report.numbers import count
-from calibrate.runtime import Alerts, load
-from calibrate.runtime.alerts import check_trace_url
+from calibrate.runtime import load
+from calibrate.runtime.alerts import check_trace_url, check_webhook_url
 from calibrate.stats.sampling import designs
 from calibrate.types import TraceFilter
+from calibrate.workflow.watching.telling import Teller
 from calibrate.workflow.watching.watch import Look, Watcher
+from db import Store
 
 WEBHOOK = "TOUCHSTONE_ALERTS_WEBHOOK"
 LAST_ALERTS = 10.0  # seconds that alerts under way may take when watching ends
@@ -29,10 +31,11 @@ MOST_PROBLEMS = 3
 
 @dataclass(frozen=True, slots=True)
 class SentAlerts:
+    """Alerts that the webhook took since the command began, and those that are kept for it, with the reason."""
+
     sent: int
-    failed: int
-    dropped: int
-    suppressed: int
+    waiting: int
+    problem: str | None
 
 
 @dataclass(frozen=True)
@@ -60,7 +63,7 @@ def run(args: Namespace) -> Answer:
     span = designs.parse_since(args.since)
     store = open_store(args)
     pinned = load(args.file) if args.file else None
-    alerts = _alerts(args)
+    alerts = _teller(args, store)
 
     def where() -> TraceFilter:
         since = designs.window_start(span, now())
@@ -70,9 +73,9 @@ def run(args: Namespace) -> Answer:
         with progress(args, "deciding") as advance:
             return watcher.look(advance)
 
-    offer = alerts.offer if alerts else None
-    watcher = Watcher(store, where=where, now=now, pinned=pinned, offer=offer, on_missing=args.on_missing)
     try:
+        offer = (lambda *_: alerts.wake()) if alerts else None
+        watcher = Watcher(store, where=where, now=now, pinned=pinned, offer=offer, on_missing=args.on_missing)
         with sigterm_as_interrupt():
             if not args.once:
                 _repeat(look, args.every)
@@ -80,16 +83,22 @@ def run(args: Namespace) -> Answer:
     finally:
         if alerts:
             alerts.close(LAST_ALERTS)
-    return _report(last, alerts, undated=store.traces.undated(where()) if span is not None else 0)
+    sent = SentAlerts(alerts.told, store.outbox.count(), alerts.problem) if alerts else None
+    return _report(last, sent, undated=store.traces.undated(where()) if span is not None else 0)
 
 
-def _alerts(args: Namespace) -> Alerts | None:
+def _teller(args: Namespace, store: Store) -> Teller | None:
     url = (args.alerts or os.environ.get(WEBHOOK, "")).strip()
+    if args.trace_url is not None:
+        check_trace_url(args.trace_url)
     if not url:
-        if args.trace_url is not None:
-            check_trace_url(args.trace_url)
         return None
-    return Alerts(url, tiers=("page", "signal"), trace_url=args.trace_url)
+    return Teller(store, check_webhook_url(url), now=now, trace_url=args.trace_url, on_problem=_print_problem)
+
+
+def _print_problem(problem: str) -> None:
+    text = "the alerts could not be sent, and are kept and tried again"
+    print(f"touchstone: {text}: {problem}", file=sys.stderr, flush=True)
 
 
 def _repeat(look: Callable[[], Look], every: float) -> None:
@@ -109,7 +118,7 @@ def _repeat(look: Callable[[], Look], every: float) -> None:
         time.sleep(every)
 
 
-def _report(look: Look, alerts: Alerts | None, undated: int) -> Answer:
+def _report(look: Look, alerts: SentAlerts | None, undated: int) -> Answer:
     document = WatchDocument(
         version=look.version,
         decided=look.decided,
@@ -122,11 +131,10 @@ def _report(look: Look, alerts: Alerts | None, undated: int) -> Answer:
     )
     lines = [_line(look)]
     if alerts:
-        sent = alerts.counters
-        document = AlertingDocument(
-            **vars(document), alerts=SentAlerts(sent.sent, sent.failed, sent.dropped, sent.suppressed)
-        )
-        lines.append(f"alerts: {sent.sent} sent, {sent.failed} failed, {sent.suppressed + sent.dropped} held back")
+        document = AlertingDocument(**vars(document), alerts=alerts)
+        waiting = f", {alerts.waiting} kept for the next `watch`" if alerts.waiting else ""
+        reason = f" ({alerts.problem})" if alerts.waiting and alerts.problem else ""
+        lines.append(f"alerts: {alerts.sent} sent{waiting}{reason}")
     if undated:
         lines.append(f"{count(undated, 'undated trace')} in no window: --since all includes them")
     return Answer(document, "\n".join(lines), exit_code=1 if look.undecided else 0)

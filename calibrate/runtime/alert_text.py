@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,15 +14,20 @@ from calibrate.webhook import escape_slack
 
 MAX_LISTED = 10  # answers listed one by one; the rest are only counted
 ID, REASONS, ANSWER = 100, 400, 300  # longest texts, in code points
+OTEL_ID = re.compile("([0-9a-f]{32})-([0-9a-f]{16})")  # what an answer is called whose span names no id of its own
 
 
 @dataclass(frozen=True, slots=True)
 class Alert:
-    """A flagged answer in the queue, with no more of its trace than the message will show. `answer` may be withheld."""
+    """A flagged answer in the queue, with no more of its trace than the message will show. `answer` may be withheld.
+
+    `span` are the OpenTelemetry ids of trace and span in hexadecimal, where they are known.
+    """
 
     trace_id: str
     decision: Decision
     answer: str | None
+    span: tuple[str, str] | None = None
 
 
 def message(alerts: Sequence[Alert], *, unreported: int, trace_url: str | None) -> dict[str, str]:
@@ -34,7 +40,7 @@ def message(alerts: Sequence[Alert], *, unreported: int, trace_url: str | None) 
     unreported : int
         Earlier alerts that no message was sent for.
     trace_url : str or None
-        Address of a trace, with {id} for its id.
+        Address of a trace, with {id} for its id, or {otel_trace} and {otel_span} for those of its span.
 
     Returns
     -------
@@ -61,13 +67,27 @@ def _write_title(alerts: Sequence[Alert]) -> str:
 
 def _write_alert(alert: Alert, trace_url: str | None) -> list[str]:
     decision, name = alert.decision, _escape_untrusted(alert.trace_id, ID)
-    if trace_url is not None:
+    address = None if trace_url is None else _fill(trace_url, alert)
+    if address is not None:
         # Slack's syntax is <address|name>: a bar would end the address.
-        address = trace_url.replace("{id}", quote(alert.trace_id, safe="", errors="replace")).replace("|", "%7C")
+        address = address.replace("|", "%7C")
         name = f"<{escape_slack(address)}|{name.replace('|', '/')}>"
     reasons = _escape_untrusted("; ".join(decision.reasons), REASONS)
     lines = [f"• {decision.tier} {decision.verdict} {name}: {reasons}"]
     return lines if alert.answer is None else [*lines, f"> {_escape_untrusted(alert.answer, ANSWER)}"]
+
+
+def _fill(trace_url: str, alert: Alert) -> str | None:
+    """Put the ids into the address. None where it wants OpenTelemetry's and the trace has none."""
+    values = {"{id}": quote(alert.trace_id, safe="", errors="replace")}
+    if match := OTEL_ID.fullmatch(alert.trace_id):
+        values |= {"{otel_trace}": match[1], "{otel_span}": match[2]}
+    if alert.span is not None:
+        values |= {"{otel_trace}": alert.span[0], "{otel_span}": alert.span[1]}
+    for name in ("{id}", "{otel_trace}", "{otel_span}"):
+        if name in trace_url and name not in values:
+            return None
+    return re.sub("{id}|{otel_trace}|{otel_span}", lambda place: values[place.group()], trace_url)
 
 
 def _count_answers(n: int) -> str:

@@ -60,15 +60,15 @@ class Counters:
 
 
 def check_trace_url(url: object) -> None:
-    """Raise BadInput for a URL that has no {id} for a trace's id.
+    """Raise BadInput for a URL that has neither {id} nor {otel_trace} for a trace's id.
 
     Parameters
     ----------
     url : object
         What somebody passed as `trace_url`.
     """
-    if not (isinstance(url, str) and "{id}" in url):
-        raise BadInput(f"trace_url {url!r} has no {{id}}: http://host/traces?trace={{id}}")
+    if not (isinstance(url, str) and ("{id}" in url or "{otel_trace}" in url)):
+        raise BadInput(f"trace_url {url!r} has no {{id}} and no {{otel_trace}}: http://host/traces?trace={{id}}")
 
 
 class Alerts:
@@ -85,7 +85,8 @@ class Alerts:
     group_seconds : float
         Alerts that arrive within this many seconds of the first share a message. 0 or more.
     trace_url : str, optional
-        Address where a trace can be seen, with {id} for its id: "http://host/traces?trace={id}".
+        Address where a trace can be seen, with {id} for its id: "http://host/traces?trace={id}". A backend of
+        OpenTelemetry wants {otel_trace}, and {otel_span} where it shows one span: "http://jaeger/trace/{otel_trace}".
     include_answer : bool
         Whether the answer's text may leave the program.
     timeout : float
@@ -111,7 +112,7 @@ class Alerts:
         timeout: float = 5,
         max_queue: int = 1000,
     ) -> None:
-        self._url = _check_url(url)
+        self._url = check_webhook_url(url)
         listed = isinstance(tiers, Collection) and not isinstance(tiers, str)
         if not listed or not tiers or not all(tier in FLAGS for tier in tiers):
             raise BadInput(f"tiers cannot be {tiers!r}; give a list of `page`, `signal` or both")
@@ -148,7 +149,7 @@ class Alerts:
 
     # ----------------------------------------------------------------------------------------- what programs call
 
-    def offer(self, trace: Trace, decision: Decision) -> None:
+    def offer(self, trace: Trace, decision: Decision, *, span: tuple[str, str] | None = None) -> None:
         """Queue an alert if the decision's tier is one of `tiers`. Never waits for the webhook, never raises.
 
         Parameters
@@ -157,11 +158,14 @@ class Alerts:
             The answer that was decided on.
         decision : Decision
             What `decide` or `Guard.check` returned for it.
+        span : tuple of str, optional
+            The OpenTelemetry ids of its trace and span, 32 and 16 hexadecimal digits. Without it they are read from
+            the trace's id where that has the form "trace-span", as the span processor and its exports write it.
         """
         try:
             if decision.tier in self._tiers:
                 answer = trace.answer[: 4 * ANSWER] if self._include_answer else None
-                self._enqueue(Alert(str(trace.id), decision, answer))
+                self._enqueue(Alert(str(trace.id), decision, answer, span))
         except Exception:
             log.exception("touchstone: an alert could not be queued")
 
@@ -270,8 +274,23 @@ class Alerts:
         self._unreported += n if outcome != "sent" else 0
 
 
-def _check_url(url: str) -> str:
-    """Return the URL, or raise BadInput without repeating it."""
+def check_webhook_url(url: str) -> str:
+    """Check the URL of a webhook.
+
+    Parameters
+    ----------
+    url : str
+
+    Returns
+    -------
+    str
+        The URL.
+
+    Raises
+    ------
+    BadInput
+        If it is none. The message does not repeat it: it is a secret.
+    """
     try:
         parts = urlsplit(url)
         good = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0

@@ -2,7 +2,7 @@
 
 from db.tables.base import Base, Document, Key, RevisionRow, UtcDateTime, table
 from db.tables.labels import GoldRow, LabelRow, MemberRow, SampleRow, SkipRow
-from db.tables.production import DecisionRow, RecheckRow
+from db.tables.production import DecisionRow, OutboxRow, RecheckRow
 from db.tables.scores import ConfigRow, RunRow, ScoreRow
 from db.tables.team import BaselineRow, ReplyRow, TeamFileRow
 from db.tables.thresholds import CertificationRow, EnsembleRow, PointRow, ProposalRow, ReleaseRow
@@ -21,6 +21,7 @@ __all__ = [
     "Key",
     "LabelRow",
     "MemberRow",
+    "OutboxRow",
     "PointRow",
     "ProposalRow",
     "RecheckRow",

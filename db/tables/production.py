@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import ForeignKey, Index, String
+from sqlalchemy import ForeignKey, ForeignKeyConstraint, Index, String, UniqueConstraint
 from sqlalchemy.orm import Mapped, mapped_column
 
 from db.tables.base import Base, Key
@@ -24,6 +24,28 @@ class DecisionRow(Base):
     scores: Mapped[dict[str, Any]]
     decided_at: Mapped[datetime]
     __table_args__ = (Index("ix_decisions_recent", "version", "decided_at"), Index("ix_decisions_tier", "tier"))
+
+
+class OutboxRow(Base):
+    """A flag that a webhook is to be told of, in the order of `id`. `told_at` is None until it took the message.
+
+    `due_at` is when it may be told next: while somebody is telling it, and after an attempt that failed, it lies ahead.
+    """
+
+    __tablename__ = "outbox"
+    id: Mapped[int] = mapped_column(Key, primary_key=True)
+    trace_pk: Mapped[int] = mapped_column(Key)
+    version: Mapped[int]
+    queued_at: Mapped[datetime]
+    due_at: Mapped[datetime]
+    attempts: Mapped[int]
+    last_error: Mapped[str | None]
+    told_at: Mapped[datetime | None]
+    __table_args__ = (
+        ForeignKeyConstraint(["trace_pk", "version"], ["decisions.trace_pk", "decisions.version"], ondelete="CASCADE"),
+        UniqueConstraint("trace_pk", "version"),
+        Index("ix_outbox_untold", "told_at", "id"),
+    )
 
 
 class RecheckRow(Base):

@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any, get_args
@@ -45,6 +46,7 @@ def filled(store: Store) -> Store:
     store.certifications.start("overlap", config_id=1, sample_id=1, plan={}, by="ann", now=NOW)
     store.rechecks.begin("overlap", version=1, config_id=1, sample_id=1, plan={}, by="ann", now=NOW)
     store.proposals.add(REQUEST, expected=2, content="", now=NOW)
+    store.decisions.keep([replace(decision(2), tier="page")], tell={2})
     return store
 
 
@@ -101,6 +103,9 @@ WRITERS: dict[str, tuple[Callable[[Store], object], set[Group]]] = {
     "proposals.add": (lambda s: s.proposals.add(REQUEST, expected=2, content="", now=NOW), {"releases"}),
     "proposals.decline": (lambda s: s.proposals.decline(1, by="bob", now=NOW), {"releases"}),
     "decisions.keep": (lambda s: s.decisions.keep([decision(1)]), {"decisions"}),
+    "outbox.claim": (lambda s: s.outbox.claim(9, now=NOW, until=LATER), {"outbox"}),
+    "outbox.mark_told": (lambda s: s.outbox.mark_told([1], now=NOW), {"outbox"}),
+    "outbox.postpone": (lambda s: s.outbox.postpone([1], error="it answered 500", until=LATER), {"outbox"}),
     "rechecks.begin": (
         lambda s: s.rechecks.begin("overlap", version=1, config_id=1, sample_id=2, plan={}, by="ann", now=NOW),
         {"rechecks"},

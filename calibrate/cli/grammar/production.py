@@ -17,7 +17,9 @@ def add(verbs: Verbs) -> None:
         "--alerts", metavar="URL", help="send flags to this webhook; it is a secret: better TOUCHSTONE_ALERTS_WEBHOOK"
     )
     verb.add_argument(
-        "--trace-url", metavar="TEMPLATE", help="link in alerts, like https://touchstone.example/traces?trace={id}"
+        "--trace-url",
+        metavar="TEMPLATE",
+        help="link in alerts, like https://touchstone.example/traces?trace={id}, or http://jaeger/trace/{otel_trace}",
     )
     add_on_missing(verb)
 

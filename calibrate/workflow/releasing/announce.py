@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 
 from calibrate import webhook
 from calibrate.errors import TouchstoneError
+from calibrate.sanitize import visible
 from calibrate.settings import ReleaseSettings
 from calibrate.workflow.releasing import git_export
 from db.releases import Release
@@ -50,7 +51,7 @@ def message(row: Release) -> dict[str, Any]:
     """Build the webhook's message: Slack shows `text`, others may read the rest."""
     note = f": {row.note}" if row.note else "."
     text = f"Touchstone: thresholds v{row.version} released by {row.released_by}{note}"
-    return {"text": webhook.escape_slack(text), "version": row.version, "sha256": row.sha256}
+    return {"text": webhook.escape_slack(visible(text)), "version": row.version, "sha256": row.sha256}
 
 
 def _post_message(url: str, document: dict[str, Any]) -> tuple[bool, str | None]:

@@ -60,7 +60,8 @@ class Watcher:
     """Looks, again and again, for traces that a release has not decided: the `pinned` one, else always the newest.
 
     where        which traces it is about, asked at every look, because a window moves
-    offer        hears of every trace that is flagged for the first time, or more severely than by an earlier release
+    offer        hears of every trace that is flagged for the first time, or more severely than by an earlier release,
+                 once that is in the outbox; without it, nothing is put there
     on_missing   the verdict on a trace of which nothing can be scored, at this look or a later one
     """
 
@@ -193,13 +194,14 @@ class Watcher:
             else:
                 decisions[pk] = decision
         now = self._now()
+        news = {pk for pk, decision in decisions.items() if self._offer and self._is_news(pk, decision)}
         new = self._store.decisions.keep(
-            [_make_decision(pk, scored[pk].scored, row, now) for pk, row in decisions.items()]
+            [_make_decision(pk, scored[pk].scored, row, now) for pk, row in decisions.items()], tell=news
         )
         for pk, decision in decisions.items():
             look.tiers[decision.tier] += 1
             look.unscored += decision.unscored
-            if self._offer and pk in new and self._is_news(pk, decision):
+            if self._offer and pk in new and pk in news:
                 self._offer(scored[pk].scored.trace, decision)
 
     def _is_news(self, pk: int, decision: Decision) -> bool:

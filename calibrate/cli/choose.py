@@ -23,7 +23,7 @@ from calibrate.workflow.detection import configurations
 from calibrate.workflow.evidence import evidence, loading, traffic
 from calibrate.workflow.evidence.labels_at_hand import LabelsAtHand, labels_at_hand
 from calibrate.workflow.evidence.undecided import settled_at
-from calibrate.workflow.releasing.known_bad import state_of_choice
+from calibrate.workflow.releasing.known_bad import last_target, state_of_choice
 from calibrate.workflow.tuning import operating_points
 from calibrate.workflow.tuning.better_steps import BetterStep, find_better_steps
 from db import Store
@@ -103,8 +103,10 @@ def run(args: Namespace) -> Answer:
         raise BadInput(f"{data.config.name}: {figures.missing(data.sweep, waiting=data.waiting)}")
     pool = (traffic.scored_traffic if policy.kind == "alerts" else traffic.counted_traffic)(store, data)
     point = operating_points.choose_point(data, policy, strength=args.strength, pool=pool, looks=args.looks or 1)
-    state, reason = state_of_choice(store, data, point), args.reason.strip()
-    save = args.save and point.feasible and (not state.known_bad or bool(reason))
+    moved_from = _moved_from(store, args, policy)
+    state, reason = state_of_choice(store, data, point, moved_from=moved_from), args.reason.strip()
+    unheld = policy.kind == "manual" and moved_from is None  # to nothing: whatever it is, it would pass
+    save = args.save and point.feasible and (bool(reason) or not (state.known_bad or unheld))
     if save:
         operating_points.save_point(store, data, point, state=state, reason=reason, by=user(), now=now())
     per_day = traffic.traffic_per_day(store, data.sample)
@@ -128,10 +130,16 @@ def run(args: Namespace) -> Answer:
     lines += [_better_line(step, point) for step in better]
     if save:
         lines.append("saved; `release` takes it into the next version")
+    elif args.save and unheld and not state.known_bad:
+        lines.append(
+            "not saved: nothing says what it must reach, as no threshold with a target was saved or released before: "
+            'name one (--moved-from "precision>=0.7"), or say why with --reason TEXT'
+        )
     elif args.save and point.feasible:
         lines.append("not saved: to save it all the same, say why with --reason TEXT")
     elif args.save:
-        lines.append(f"not saved: to take it all the same, --policy manual:{point.threshold:.6g} --save")
+        by_hand = f'--policy manual:{point.threshold:.6g} --moved-from "{policy}" --reason TEXT --save'
+        lines.append(f"not saved: to take it all the same, {by_hand}")
     document = ChosenDocument.of(
         point,
         state,
@@ -146,6 +154,18 @@ def run(args: Namespace) -> Answer:
         settled=settled,
     )
     return Answer(document, "\n".join(lines), exit_code=2 if args.save and not save else 0)
+
+
+def _moved_from(store: Store, args: Namespace, policy: Policy) -> str | None:
+    """What a threshold set by hand is judged by: what --moved-from names, else what was asked for last; None where
+    nothing was. Raises BadInput for an option that nothing reads."""
+    if policy.kind != "manual":
+        if args.moved_from:
+            raise BadInput(
+                f"--moved-from goes with --policy manual:THRESHOLD, and the policy is {policy}: leave it out"
+            )
+        return None
+    return str(parse(args.moved_from)) if args.moved_from else last_target(store, args.detector, now())
 
 
 def _check_looks(args: Namespace) -> None:

@@ -28,6 +28,11 @@ def add(verbs: Verbs) -> None:
         metavar="N",
         help="bounded: share its 5%% among N detectors compared and looks at growing labels (default 1)",
     )
+    verb.add_argument(
+        "--moved-from",
+        metavar="POLICY",
+        help="manual: the policy whose target it must reach (default: the one saved or released last)",
+    )
     verb.add_argument("--save", action="store_true", help="save the point, so that `release` takes it")
     verb.add_argument("--reason", default="", metavar="TEXT", help="why a point that is known to be bad shall be saved")
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from datetime import datetime
 from typing import Any
 
 from calibrate.errors import BadInput
@@ -20,8 +21,9 @@ from calibrate.workflow.certification.attempts import overturned
 from calibrate.workflow.evidence import loading
 from calibrate.workflow.evidence.basis import basis_of_saved, choose_basis
 from calibrate.workflow.evidence.evidence import Evidence
+from calibrate.workflow.releasing.history import live_release
 from calibrate.workflow.tuning.operating_points import choose_point, looks_of
-from calibrate.workflow.tuning.point_state import Counted, chance_of, count_disputed, judge_point
+from calibrate.workflow.tuning.point_state import WITH_TARGET, Counted, chance_of, count_disputed, judge_point
 from db import Store
 from db.points import SavedPoint
 
@@ -38,6 +40,20 @@ def state_of_choice(
         fell=fell_in_recheck(store, data.config.name, data.config.id, point.threshold),
         moved_from=moved_from,
     )
+
+
+def last_target(store: Store, detector: str, now: datetime) -> str | None:
+    """The policy with a target that was asked for last of a detector: that of a saved point, or what a threshold set by
+    hand was moved from; else that of the live release. None where nothing was asked."""
+    policies = []
+    for saved in store.points.of(detector, until=now):
+        policies += [saved.point.policy, (saved.data.state.moved_from if saved.data.state else None) or ""]
+    live = live_release(store)
+    if live is not None and detector in live.detectors:
+        entry = live.detectors[detector]
+        judged = next((judged for judged in states_in(live) if judged.name == detector), None)
+        policies += [entry.policy, (judged.state.moved_from if judged else None) or ""]
+    return next((policy for policy in policies if policy and parse(policy).kind in WITH_TARGET), None)
 
 
 def state_of_saved(store: Store, saved: SavedPoint, *, live: bool = False) -> PointState:

@@ -39,7 +39,7 @@ Verbs: TypeAlias = "_SubParsersAction[Parser]"
 
 def build() -> Parser:
     """Build the parser. A parsed call has its verb in `verb`: calibrate.cli.<verb>.run carries it out."""
-    from calibrate.cli.grammar import detectors, production, thresholds, traces
+    from calibrate.cli.grammar import detectors, production, thresholds, traces, upkeep
 
     parser = Parser(
         prog=PROGRAM,
@@ -50,7 +50,7 @@ def build() -> Parser:
     parser.add_argument("--json", action="store_true", help=SUPPRESS)  # accepted before the verb as well
     parser.add_argument("--version", action="version", version=f"touchstone {__version__}")
     verbs = parser.add_subparsers(title="verbs", metavar="VERB", required=True)
-    for family in (traces, detectors, thresholds, production):
+    for family in (traces, detectors, thresholds, production, upkeep):
         family.add(verbs)
     return parser
 

@@ -1,0 +1,16 @@
+"""Verbs about the store as a whole: copies of it, and whether it is sound."""
+
+from __future__ import annotations
+
+from calibrate.cli.grammar import Verbs, add_verb
+
+
+def add(verbs: Verbs) -> None:
+    verb = add_verb(verbs, "backup", "copy the store to a new file while it is in use, and verify the copy")
+    verb.add_argument("file", metavar="FILE")
+
+    verb = add_verb(verbs, "restore", "make a backup the store, after verifying it")
+    verb.add_argument("file", metavar="FILE")
+    verb.add_argument(
+        "--replace", action="store_true", help="where there is a store already: keep it beside, under another name"
+    )

@@ -1,0 +1,34 @@
+"""`restore`: make a backup the store."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from calibrate import settings
+from calibrate.cli import Answer
+from calibrate.cli.common import now
+from calibrate.report.sentences.upkeep import holds
+from db.upkeep import backup
+
+
+@dataclass(frozen=True, slots=True)
+class RestoredDocument:
+    """`before` is where the store lies now that was there; null where there was none."""
+
+    store: str
+    before: str | None
+    schema: str
+    rows: Mapping[str, int]
+
+
+def run(args: Namespace) -> Answer:
+    url = args.store or settings.read().store
+    restored = backup.restore(url, Path(args.file), replace=args.replace, now=now())
+    copy, before = restored.copy, str(restored.before) if restored.before else None
+    lines = [f"{copy.path} is the store of {args.file} now: {holds(copy.rows)}"]
+    if before:
+        lines.append(f"  the store that was there is kept as {before}")
+    return Answer(RestoredDocument(str(copy.path), before, copy.schema, copy.rows), "\n".join(lines))

@@ -16,7 +16,7 @@ from sqlalchemy import URL
 from calibrate.errors import BadInput, StoreError
 from db.engine import _check_file as check_file
 from db.engine import _parse as parse
-from db.engine import reason
+from db.engine import file_of, reason
 from db.upkeep.schemas import known_schemas
 from db.upkeep.staging import new_file, staged, sync
 
@@ -56,7 +56,7 @@ def back_up(url: str, path: Path, *, on_progress: Progress | None = None) -> Cop
         command = f"pg_dump --format=custom --file={shlex.quote(str(path))} --dbname={_for_libpq(parsed)}"
         raise BadInput(f"this store is PostgreSQL's, which keeps its own backups: run `{command}`")
     check_file(parsed, create=False)
-    store = Path(str(parsed.database))
+    store = _file(parsed)
     if any(os.path.realpath(path) == os.path.realpath(f"{store}{ending}") for ending in BESIDE):
         raise BadInput(f"{path} is the store, or SQLite keeps it beside the store; name another file")
     with new_file(path) as temporary:
@@ -93,10 +93,10 @@ def restore(url: str, backup: Path, *, replace: bool, now: datetime) -> Restored
     Raises BadInput or StoreError; nothing has changed then.
     """
     parsed = parse(url)
-    target = Path(str(parsed.database))
     if parsed.get_backend_name() != "sqlite":
         command = f"pg_restore --no-owner --dbname={_for_libpq(parsed)} {shlex.quote(str(backup))}"
         raise BadInput(f"this store is PostgreSQL's, which restores its own backups: run `{command}`")
+    target = _file(parsed)
     source = verify(backup)
     existing = [Path(f"{target}{ending}") for ending in BESIDE if os.path.lexists(f"{target}{ending}")]
     if any(backup.resolve() == path.resolve() for path in existing):
@@ -216,6 +216,12 @@ def _verified(path: Path, name: Path) -> Copy:
 def _count(connection: sqlite3.Connection) -> dict[str, int]:
     names = [name for (name,) in connection.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")]
     return {name: connection.execute(f'SELECT count(*) FROM "{name}"').fetchone()[0] for name in sorted(names)}
+
+
+def _file(url: URL) -> Path:
+    if (path := file_of(url)) is None:
+        raise BadInput("a store in memory has no file; name one with --store, like sqlite:///touchstone.db")
+    return path
 
 
 def _for_libpq(url: URL) -> str:

@@ -98,6 +98,18 @@ class Releases(Aggregate):
                 settles(connection, version)
             yield release
 
+    @contextmanager
+    def holding(self) -> Iterator[Release | None]:
+        """The newest release, and nobody can make another until the `with` ends: what its body writes is not overtaken.
+
+        The lock is the store's own, so it goes with the process or connection that held it.
+        """
+        with self._writing() as connection:
+            serialise(connection)
+            query = select(table(ReleaseRow)).order_by(ReleaseRow.version.desc()).limit(1)
+            row = connection.execute(query).mappings().one_or_none()
+            yield None if row is None else Release(**row)
+
     def get(self, version: int) -> Release | None:
         if version > MOST:
             return None

@@ -123,10 +123,10 @@ def run(args: Namespace) -> Answer:
         by=user(), now=now(), out=out, approval=after.approval,
     )  # fmt: skip
     if isinstance(released, Release):
-        problems = [unannounced(failure) for failure in announce(released, after)]
+        problems = [unannounced(failure) for failure in announce(released, after, store)]
         lines += [f"v{released.version} is released{f' and in {out}' if out else ''}.", *problems]
         return Answer(ReleasedDocument.of(outcome, at_hand, released.version, problems=problems), "\n".join(lines))
-    lines.append(f"Proposal {released.id} waits for a second person: `release --approve {released.id} --out FILE`.")
+    lines.append(f"Proposal {released.id} waits for a second person: `release --approve {released.id}`.")
     return Answer(ProposedDocument.of(outcome, at_hand, proposal=released.id), "\n".join(lines))
 
 

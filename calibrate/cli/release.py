@@ -15,13 +15,14 @@ from calibrate.errors import BadInput
 from calibrate.report.sentences import certification, labels
 from calibrate.report.sentences import impact as impacts
 from calibrate.report.sentences import release as sentences
+from calibrate.settings import ReleaseSettings
 from calibrate.thresholds.changes import MEASURED, diff
 from calibrate.thresholds.files import check_place, redact_url
 from calibrate.thresholds.model import ThresholdsFile
 from calibrate.types import Tier
 from calibrate.workflow.releasing import approval, history
 from calibrate.workflow.releasing import release as step
-from calibrate.workflow.releasing.announce import announce
+from calibrate.workflow.releasing.announce import announce, commit
 from calibrate.workflow.releasing.entries import on_offer
 from calibrate.workflow.releasing.impact import impact
 from calibrate.workflow.releasing.labels_behind import LabelsBehind, labels_behind
@@ -43,7 +44,7 @@ GOES_WITH = {
 class WrittenAgainDocument:
     version: int
     sha256: str
-    path: str
+    path: str | None
     cautions: Sequence[str] = ()
     problems: Sequence[str] = ()
 
@@ -63,7 +64,7 @@ class Effect:
 class ReleasedDocument(Effect):
     version: int
     sha256: str
-    path: str
+    path: str | None
     problems: Sequence[str]
 
 
@@ -115,7 +116,7 @@ def run(args: Namespace) -> Answer:
     )
     proposes = after.approval and not special
     writes = not (args.proposals or args.decline is not None or proposes)
-    if writes and args.out is None:
+    if writes and args.out is None and not _may_name_no_file(args, after):
         raise BadInput("name the thresholds file to write: --out FILE")
     store = open_store(args)
     out = check_place(args.out, store=store.file) if args.out else None
@@ -126,15 +127,8 @@ def run(args: Namespace) -> Answer:
         return Answer(DeclinedDocument(declined.id, declined.outcome), f"proposal {declined.id} is declined")
     if proposes:
         return _proposed(store, args)
-    assert out is not None
     if args.again is not None:
-        row = step.again(store, args.again, out)
-        judged = step.judge_again(store, row)
-        cautions = sentences.known_bad_of(judged)
-        written = WrittenAgainDocument(row.version, row.sha256, out, cautions)
-        # Of what went out for a reason a script need not hear again.
-        unexcused = any(each.state.known_bad and not each.reason for each in judged)
-        return Answer(written, "\n".join([_written(row, out), *cautions]), exit_code=2 if unexcused else 0)
+        return _again(store, args.again, out, after)
     if args.approve is not None:
         row = approval.approve(store, args.approve, by=user(), now=now(), out=out)
     elif args.rollback is not None:
@@ -146,11 +140,28 @@ def run(args: Namespace) -> Answer:
     file = history.read_release(row)
     effect = _effect(store, history.read_release(before) if before else None, file)
     offer = [] if args.rollback is None else sentences.on_offer(args.rollback, on_offer(store, file))
-    problems = [sentences.unannounced(failure) for failure in announce(row, after)]
+    problems = [sentences.unannounced(failure) for failure in announce(row, after, store)]
     document = ReleasedDocument(**vars(effect), version=row.version, sha256=row.sha256, path=out, problems=problems)
     if args.rollback is not None:
         document = RolledBackDocument(**vars(document), offer=offer)
-    return Answer(document, "\n".join([_written(row, out), *_sentences(effect), *offer, *problems]))
+    return Answer(document, "\n".join([_written(store, row, out), *_sentences(effect), *offer, *problems]))
+
+
+def _again(store: Store, version: int, out: str | None, after: ReleaseSettings) -> Answer:
+    """Write a version to a file again, and to git what git lacks."""
+    row = step.read_version(store, version) if out is None else step.again(store, version, out)
+    judged = step.judge_again(store, row)
+    cautions = sentences.known_bad_of(judged)
+    newest = store.releases.list(limit=1)[0].version
+    if out is not None and row.version < newest:
+        cautions = [*cautions, sentences.older(row.version, newest)]
+    problems = [sentences.unannounced(failure) for failure in commit(row, after, store)]
+    written = f"version {row.version} is in {redact_url(out)}" if out else f"version {row.version} is as it was"
+    lines = [f"{written} (sha256 {row.sha256[:16]}…)", *cautions, *problems]
+    # Of what went out for a reason a script need not hear again.
+    unexcused = any(each.state.known_bad and not each.reason for each in judged)
+    document = WrittenAgainDocument(row.version, row.sha256, out, cautions, problems)
+    return Answer(document, "\n".join(lines), exit_code=2 if unexcused else 0)
 
 
 def _refuse_misfits(args: Namespace) -> None:
@@ -179,6 +190,11 @@ def _request(args: Namespace) -> ReleaseRequest:
         reason=args.reason.strip(),
         by=user(),
     )
+
+
+def _may_name_no_file(args: Namespace, after: ReleaseSettings) -> bool:
+    """A release names a file, so that nobody forgets it. What is urgent does not ask: a file can be written later."""
+    return args.approve is not None or args.rollback is not None or (args.again is not None and bool(after.git))
 
 
 def _effect(store: Store, before: ThresholdsFile | None, after: ThresholdsFile) -> Effect:
@@ -213,17 +229,25 @@ def _sentences(effect: Effect) -> list[str]:
     return [*filter(None, [effect.sentence, *effect.changes, *effect.worse, *effect.cautions])]
 
 
-def _written(row: Release, out: str) -> str:
-    return f"version {row.version} is in {redact_url(out)} (sha256 {row.sha256[:16]}…)"
+def _written(store: Store, row: Release, out: str | None) -> str:
+    """Say where a release is. The file holds the newest one, whoever made it."""
+    digest = f"(sha256 {row.sha256[:16]}…)"
+    if out is None:
+        return f"version {row.version} is released {digest}; `release --again {row.version} --out FILE` writes a file"
+    newest = store.releases.list(limit=1)[0].version
+    if newest != row.version:
+        return f"version {row.version} is released {digest}; {redact_url(out)} holds version {newest}, released since"
+    return f"version {row.version} is in {redact_url(out)} {digest}"
 
 
 def _proposed(store: Store, args: Namespace) -> Answer:
     proposal = approval.propose(store, _request(args), now=now())
     effect = _effect(store, history.live_release(store), approval.preview(store, proposal, now()))
-    out = redact_url(args.out) if args.out else "FILE"
+    out = redact_url(args.out) if args.out else ""
     line = (
-        f"proposal {proposal.id} waits for a second person: `release --approve {proposal.id} --out {out}` releases it "
-        f"as v{proposal.expected}, `release --decline {proposal.id}` does not"
+        f"proposal {proposal.id} waits for a second person: `release --approve {proposal.id}"
+        f"{f' --out {out}' if out else ''}` releases it as v{proposal.expected}, "
+        f"`release --decline {proposal.id}` does not"
     )
     if args.out:
         effect = replace(effect, cautions=[*effect.cautions, f"{out} is not written yet: approving writes it"])

@@ -24,7 +24,7 @@ from pages.release import release_form
 DONE, PROBLEM, RELEASED, OFFER = "release_done", "release_problem", "release_made", "release_offer"
 
 
-def carried_out(does: Callable[[], Release | str | None]) -> bool:
+def carried_out(store: Store, does: Callable[[], Release | str | None]) -> bool:
     """Do what a button asks for and keep what to show after. A release is announced, a text is shown.
 
     Returns False if it failed or there was nothing to do.
@@ -33,7 +33,7 @@ def carried_out(does: Callable[[], Release | str | None]) -> bool:
     with shell.errors_kept(PROBLEM):
         result = does()
         if isinstance(result, Release):
-            problems = [sentences.unannounced(failure) for failure in announce(result, settings.releases())]
+            problems = [sentences.unannounced(failure) for failure in announce(result, settings.releases(), store)]
             st.session_state[DONE] = st.session_state[RELEASED] = result.version, release_form.place(), problems
         elif result:
             st.session_state[DONE] = result
@@ -67,7 +67,7 @@ def release(store: Store, point_ids: Collection[int], version: int) -> None:
             return f"v{version} is proposed. Another person approves it."
         return step.release(store, chosen, now=shell.now(), expect=version, out=release_form.place())
 
-    if carried_out(does):
+    if carried_out(store, does):
         st.session_state.update(release_note="", release_reason="")
 
 
@@ -83,14 +83,14 @@ def roll_back(store: Store, version: int, live: int) -> None:
         by, moment = shell.user(), shell.now()
         return step.rollback(store, version, by=by, now=moment, out=release_form.place(), expect=live + 1)
 
-    if carried_out(does) and (back := history.live_release(store)):
+    if carried_out(store, does) and (back := history.live_release(store)):
         st.session_state[OFFER] = sentences.on_offer(version, on_offer(store, back))
         for key in ("release_ensembles", *(f"release_tier_{name}" for name in back.detectors)):
             st.session_state.pop(key, None)  # the form starts from what is live
 
 
 def approve(store: Store, key: int) -> None:
-    carried_out(lambda: approval.approve(store, key, by=shell.user(), now=shell.now(), out=release_form.place()))
+    carried_out(store, lambda: approval.approve(store, key, by=shell.user(), now=shell.now(), out=release_form.place()))
 
 
 def decline(store: Store, key: int) -> None:
@@ -98,7 +98,7 @@ def decline(store: Store, key: int) -> None:
         approval.decline(store, key, by=shell.user(), now=shell.now())
         return f"Proposal {key} is declined."
 
-    carried_out(does)
+    carried_out(store, does)
 
 
 def tell(store: Store) -> None:

@@ -29,7 +29,7 @@ def release(store: Store, outcome: step.Outcome) -> None:
             store, outcome, note=note or f"Recalibrated after v{outcome.plan.release.version}.", reason=reason,
             by=shell.user(), now=shell.now(), approval=after.approval,
         )  # fmt: skip
-        failures = announce(result, after) if isinstance(result, Release) else []
+        failures = announce(result, after, store) if isinstance(result, Release) else []
         problems = [unannounced(failure) for failure in failures]
         state["recalibrate_done"] = (result.version if isinstance(result, Release) else None, result, problems)
         state["recalibrate_note"] = state["recalibrate_reason"] = ""

@@ -126,7 +126,12 @@ def _add_release(verbs: Verbs) -> None:
         help="page, signal or off (default: as in the live release; new detectors signal, new ensembles page)",
     )
     action = verb.add_mutually_exclusive_group()
-    action.add_argument("--again", type=int, metavar="VERSION", help="write a version to --out again; release nothing")
+    action.add_argument(
+        "--again",
+        type=int,
+        metavar="VERSION",
+        help="write a version to --out again, and commit what git lacks; release nothing",
+    )
     action.add_argument(
         "--rollback", type=int, metavar="VERSION", help="release an earlier version's points as the next version"
     )

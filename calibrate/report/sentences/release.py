@@ -69,6 +69,11 @@ def caution(name: str, tier: Tier, strength: Strength) -> str | None:
     )
 
 
+def older(version: int, newest: int) -> str:
+    """Say that a version written again is not taken by who has seen a newer one."""
+    return f"a runtime that has seen v{newest} refuses v{version}: `release --rollback {version}` makes it the newest"
+
+
 def unannounced(failure: Unannounced) -> str:
     """Say that a release was made and could not be committed, or told to the webhook."""
     if failure.host is None:

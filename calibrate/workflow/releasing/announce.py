@@ -15,6 +15,7 @@ from calibrate.errors import TouchstoneError
 from calibrate.sanitize import visible
 from calibrate.settings import ReleaseSettings
 from calibrate.workflow.releasing import git_export
+from db import Store
 from db.releases import Release
 
 PATIENCE = 5.0  # seconds for the whole of a message
@@ -32,19 +33,24 @@ class Unannounced:
     reason: str | None
 
 
-def announce(row: Release, settings: ReleaseSettings) -> list[Unannounced]:
-    """Commit the release and call the webhook. Returns what failed."""
-    failures = []
-    if settings.git:
-        try:
-            git_export.export(row, settings.git)
-        except TouchstoneError as error:
-            failures.append(Unannounced(row.version, None, str(error)))
+def announce(row: Release, settings: ReleaseSettings, store: Store | None = None) -> list[Unannounced]:
+    """Commit the release, with those of its `store` that git lacks, and call the webhook. Returns what failed."""
+    failures = commit(row, settings, store)
     if settings.webhook:
         answered, reason = _post_message(settings.webhook, message(row))
         if reason or not answered:
             failures.append(Unannounced(row.version, urlsplit(settings.webhook).hostname or "", reason))
     return failures
+
+
+def commit(row: Release, settings: ReleaseSettings, store: Store | None = None) -> list[Unannounced]:
+    """Commit what git lacks of the store's releases, where the team has a repository. Returns what failed."""
+    if settings.git:
+        try:
+            git_export.export([*(store.releases.list() if store else ()), row], settings.git)
+        except TouchstoneError as error:
+            return [Unannounced(row.version, None, str(error))]
+    return []
 
 
 def message(row: Release) -> dict[str, Any]:

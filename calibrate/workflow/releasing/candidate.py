@@ -40,12 +40,15 @@ def build_candidate(
     the cuts they were saved with; in tier `signal` an ensemble does not page. The reason is kept as `x-reason`, and
     what is known of each point as its `x-state`, with why it goes out all the same.
 
-    Raises BadInput when there is nothing to release, a detector has no point, a point meets no policy, an ensemble was
-    made from other scores than the release's, or the baselines are not those of the scores.
+    Raises BadInput when there is nothing to release, a detector has no point, a point meets no policy or is for
+    settings that never made a score, an ensemble was made from other scores than the release's, or the baselines are
+    not those of the scores.
     """
     names = sorted(points if request.detectors is None else set(request.detectors))
     _check(request, names, points)
     chosen = [points[name] for name in names]
+    for point in chosen:
+        _refuse_never_scored(store, point)
     ensembles = [_load_ensemble(store, name) for name in sorted(set(request.ensembles))]
     tiers: dict[str, Tier] = {**(tiers_of(previous) if previous else {}), **request.tiers}
     entries = {
@@ -91,6 +94,19 @@ def _check(request: ReleaseRequest, names: Sequence[str], points: Mapping[str, S
             raise BadInput(f"a tier is given for {name}, which is not in this release{hint}")
         if tier not in get_args(Tier):
             raise BadInput(f"{name} has the tier {tier!r}; a tier is one of {', '.join(get_args(Tier))}")
+
+
+def _refuse_never_scored(store: Store, saved: SavedPoint) -> None:
+    """Refuse a point set by hand for settings that never made a score: nothing says whose scores it is about, and a
+    runtime that has the models would find others than the file names."""
+    if all(config.id != saved.config_id for config in store.scores.configs(saved.detector)):
+        usual = registry.config_of(registry.make(saved.detector))
+        params = store.scores.get_config(saved.config_id).params.items()
+        options = "".join(f" --param {name}={value}" for name, value in params if value != usual.get(name))
+        raise BadInput(
+            f"{saved.detector}: its point {saved.point.policy} is for settings that made no score here, so no runtime "
+            f"would take it: `detect {saved.detector} --labelled{options}`, then choose and save it again"
+        )
 
 
 def _hint(name: str, names: Iterable[str]) -> str:

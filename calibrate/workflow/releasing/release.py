@@ -85,7 +85,8 @@ def publish(
 
     A file is written beside `out` before the store commits and renamed after, so a full disk releases nothing. A
     process killed between the two leaves the version in the store, and so does a URL that cannot be written; `again`
-    writes its file. `settles` is of `db.releases.Releases.adding`.
+    writes its file. Where somebody has released since, `out` gets the newest version: of two releases at once, the
+    older one is never what stays there. `settles` is of `db.releases.Releases.adding`.
     """
 
     def document(version: int, previous: str | None) -> str:
@@ -103,21 +104,44 @@ def publish(
         with store.releases.adding(document, by=by, note=note, now=now, settles=settles) as row:
             if out is not None and files.scheme_of(str(out)) is None:
                 staged.append(leftovers.enter_context(files.stage(made_files[0], out)))
-        for pending in staged:
-            _put(pending.commit, row.version)
-        if out is not None and not staged:
-            _put(lambda: files.deliver(row.document.encode(), str(out)), row.version)
+        if out is not None:
+            _put(store, row, staged[0] if staged else None, str(out))
     return row
 
 
-def _put(write: Callable[[], None], version: int) -> None:
+def _put(store: Store, row: Release, staged: files.Staged | None, out: str) -> None:
+    """Put the newest release in its place. Raises TouchstoneError, with the way to do it later, where that fails."""
     try:
-        write()
+        if staged is not None:
+            _move(store, row, staged)
+        else:
+            _upload(store, row, out)
     except TouchstoneError as error:
         raise TouchstoneError(
-            f"version {version} is in the store, but not in its place as a file: {error}. "
-            f"`release --again {version}` writes it"
+            f"version {row.version} is in the store, but not in its place as a file: {error}. "
+            f"`release --again {row.version}` writes it"
         ) from error
+
+
+def _move(store: Store, row: Release, staged: files.Staged) -> None:
+    """Move the file to its place while nobody else can release; the newest one, where somebody has."""
+    with store.releases.holding() as newest:
+        if newest is None or newest.version == row.version:
+            staged.commit()
+        else:
+            files.deliver(newest.document.encode(), staged.path)
+
+
+def _upload(store: Store, row: Release, url: str) -> None:
+    """Upload the release, then what was released in the meantime.
+
+    The store is not locked meanwhile: an object store that hangs would stop everybody who labels.
+    """
+    uploaded: Release | None = None
+    newest: Release | None = row
+    while newest is not None and (uploaded is None or uploaded.version < newest.version):
+        files.deliver(newest.document.encode(), url)
+        uploaded, newest = newest, next(iter(store.releases.list(limit=1)), None)
 
 
 def rollback(
@@ -139,7 +163,7 @@ def rollback(
     by a bad release must be able to take it back alone, at once. Raises BadInput for a version that is not there, or
     that is live already.
     """
-    row = _read_version(store, version)
+    row = read_version(store, version)
     old = read_release(row)
     request = ReleaseRequest(note=note or f"Back to v{version}.", reason=reason, by=by)
 
@@ -160,7 +184,7 @@ def rollback(
 
 def again(store: Store, version: int, out: Out) -> Release:
     """Write an earlier release to a file, byte for byte."""
-    row = _read_version(store, version)
+    row = read_version(store, version)
     files.deliver(row.document.encode(), files.check_place(str(out), store=store.file))
     return row
 
@@ -181,7 +205,8 @@ def stale_certificates(store: Store, file: ThresholdsFile) -> list[Overturned]:
     return [change for change in changes if change]
 
 
-def _read_version(store: Store, version: int) -> Release:
+def read_version(store: Store, version: int) -> Release:
+    """Read a release from the store. Raises BadInput, naming the newest, where it is not there."""
     row = store.releases.get(version)
     if row is None:
         newest = store.releases.list(limit=1)

@@ -30,6 +30,18 @@ def evidence_of(store: Store, config: Config, sample: SampleNames) -> evidence.E
     return loading.load_evidence(store, config.name, sample=sample, config=config)
 
 
+@shell.cached_read(None, "scores")
+def configs_by_detector(store: Store) -> dict[str, list[Config]]:
+    """Every detector that has scores, with its configurations, the most recently used last."""
+    return configurations.configs_by_detector(store)
+
+
+@shell.cached_read(None, "traces", "samples", "labels")
+def _labelled(store: Store) -> tuple[list[str], bool]:
+    """The samples that have labels, newest first, and whether every trace has one."""
+    return [sample.name for sample in basis.samples_with_labels(store)], basis.is_census(store)
+
+
 def choose_sample(store: Store, *, label: str = "Sample") -> Sample | None:
     """The chosen sample, also kept in the address; None if none is drawn yet."""
     samples = store.samples.list()
@@ -56,8 +68,8 @@ def choose_labels(store: Store) -> Sample | None:
     samples of flagged traces or of feedback can be chosen, too: they are read with a caution.
     """
     samples = {sample.name: sample for sample in store.samples.list() if _is_offered(sample)}
-    labelled = [sample.name for sample in basis.samples_with_labels(store)]
-    names = offered_labels(list(samples), labelled, census=basis.is_census(store))
+    labelled, census = _labelled(store)
+    names = offered_labels(list(samples), labelled, census=census)
     requested = st.query_params.get("sample") or st.session_state.get("sample_at_hand")
     if requested not in names:
         requested = usual_labels(labelled)

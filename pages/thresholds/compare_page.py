@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import streamlit as st
 
-from calibrate.workflow.detection import configurations
 from calibrate.workflow.evidence import basis
 from pages import shell
 from pages.components import evidence_choice
@@ -13,7 +12,7 @@ from pages.thresholds import comparison
 with shell.page_frame(
     "Compare", "Put curves side by side: detectors, settings of one, the models behind the answers, or weeks."
 ) as store:
-    runs = configurations.configs_by_detector(store)
+    runs = evidence_choice.configs_by_detector(store)
     if not runs:
         with st.container(border=True):
             st.markdown("**No detector has scored anything yet.** Here you would see their curves side by side.")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import streamlit as st
 
 from calibrate.errors import BadInput
-from calibrate.workflow.detection import configurations
 from pages import shell
 from pages.components import evidence_choice, labels_line
 from pages.components.text import plain
@@ -14,7 +13,7 @@ from pages.thresholds import ensemble_report
 with shell.page_frame(
     "Ensemble", "Let several detectors decide together, and see whether that finds more than the best of them alone."
 ) as store:
-    runs = configurations.configs_by_detector(store)
+    runs = evidence_choice.configs_by_detector(store)
     if len(runs) < 2:
         with st.container(border=True):
             st.markdown(

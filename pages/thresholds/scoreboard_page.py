@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import streamlit as st
 
-from calibrate.workflow.detection import configurations
 from pages import shell
 from pages.components import evidence_choice, labels_line, unknown_models
 from pages.thresholds import reliability, scoreboard
@@ -12,7 +11,7 @@ from pages.thresholds import reliability, scoreboard
 with shell.page_frame(
     "Scoreboard", "Every detector on the same labels, beside the baselines it must beat, and what each costs."
 ) as store:
-    if not configurations.configs_by_detector(store):
+    if not evidence_choice.configs_by_detector(store):
         with st.container(border=True):
             st.markdown(
                 "**No detector has scored anything yet.** Here you would see them side by side: how well each tells "

@@ -9,8 +9,7 @@ import streamlit as st
 from calibrate.report.sentences import figures as wording
 from calibrate.report.sentences import labels
 from calibrate.stats.choosing.policy import Policy
-from calibrate.workflow.detection import configurations
-from calibrate.workflow.evidence import evidence, traffic
+from calibrate.workflow.evidence import evidence
 from calibrate.workflow.evidence.undecided import settled_at
 from calibrate.workflow.tuning import operating_points
 from db import Store
@@ -80,7 +79,8 @@ def choose(store: Store, data: evidence.Evidence, live: float | None) -> tuple[b
             "Nothing is certified here yet: below is what these labels measure, then the steps to a certificate.",
             icon=":material/verified:",
         )
-    elbow, together = operating_points.choose_point(data, Policy("elbow")), bounds()
+    elbow = tune_setting.once(data, "elbow", lambda: operating_points.choose_point(data, Policy("elbow")))
+    together = bounds()
     tune_charts.show_charts(data, tune_charts.marks_of(data, ruled, elbow, live), together=together)
     return setting.by_hand, together
 
@@ -88,7 +88,7 @@ def choose(store: Store, data: evidence.Evidence, live: float | None) -> tuple[b
 with shell.page_frame(
     "Tune", "See what a detector would flag at every threshold, read the traces next to it, and choose."
 ) as store:
-    runs = configurations.configs_by_detector(store)
+    runs = evidence_choice.configs_by_detector(store)
     if not runs:
         with st.container(border=True):
             st.markdown(
@@ -114,4 +114,4 @@ with shell.page_frame(
             certify_panel.show(store, labelled)
     else:
         drawn = choose(store, labelled, tune_charts.live_threshold(store, labelled))
-        explore(store, labelled, traffic.traffic_per_day(store, labelled.sample), drawn)
+        explore(store, labelled, tune_setting.traffic_per_day(store, labelled), drawn)

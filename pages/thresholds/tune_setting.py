@@ -17,10 +17,10 @@ from calibrate.stats.choosing.policy import Policy, parse
 from calibrate.stats.choosing.pool import Pool
 from calibrate.types import OperatingPoint, PointState, Strength
 from calibrate.workflow.certification import attempts, certify
-from calibrate.workflow.detection import configurations
 from calibrate.workflow.evidence import evidence
 from calibrate.workflow.evidence.traffic import counted_traffic as read_traffic
 from calibrate.workflow.evidence.traffic import scored_traffic
+from calibrate.workflow.evidence.traffic import traffic_per_day as read_traffic_per_day
 from calibrate.workflow.releasing import known_bad
 from calibrate.workflow.tuning import operating_points
 from calibrate.workflow.tuning.better_steps import BetterStep, find_better_steps
@@ -28,7 +28,7 @@ from calibrate.workflow.tuning.point_state import goal_of
 from db import Store
 from db.scores import Config
 from pages import shell
-from pages.components.evidence_choice import SampleNames, evidence_of, sample_names
+from pages.components.evidence_choice import SampleNames, configs_by_detector, evidence_of, sample_names
 from pages.components.text import plain
 
 T = TypeVar("T")
@@ -212,7 +212,7 @@ def better_steps(
     names, goal = sample_names(data.sample), goal_of(point, setting.moved_from)
 
     def find() -> tuple[BetterStep, ...]:
-        runs = configurations.configs_by_detector(store)
+        runs = configs_by_detector(store)
         others = (evidence_of(store, configs[-1], names) for name, configs in runs.items() if name != data.config.name)
         return find_better_steps(data, goal, point, state, others)
 
@@ -227,6 +227,16 @@ def traffic(store: Store, data: evidence.Evidence) -> Pool:
 def counted_traffic(store: Store, data: evidence.Evidence) -> Pool | None:
     """The traffic in which flags are counted; None where the detector was run on too little of it."""
     return _traffic(store, data.config, sample_names(data.sample), data)
+
+
+def traffic_per_day(store: Store, data: evidence.Evidence) -> float | None:
+    """How many traces came a day, in the window that the labels stand for."""
+    return _per_day(store, sample_names(data.sample), data)
+
+
+@shell.cached_read(None, "traces", "samples")
+def _per_day(store: Store, sample: SampleNames, _data: evidence.Evidence) -> float | None:
+    return read_traffic_per_day(store, _data.sample)
 
 
 @shell.cached_read("Reading the traffic's scores …", *shell.EVIDENCE, entries=20)

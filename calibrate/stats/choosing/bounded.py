@@ -102,7 +102,7 @@ def bounded(sweep: Sweep, target: float, *, alpha: float = ALPHA) -> Bounded | N
     return Bounded(at, float(bounds[last]), int(flagged[last]), target, alpha, thresholds, walked)
 
 
-def lower_bounds(sweep: Sweep, *, alpha: float = ALPHA) -> Floats:
+def lower_bounds(sweep: Sweep, *, alpha: float = ALPHA, only: int | None = None) -> Floats:
     """One-sided Korn-Graubard lower bound of the precision at every point; without weights Clopper-Pearson's, exactly.
 
     n* = min(flagged, P (1 - P) / V) x (t with flagged - 1 / t with flagged - strata degrees of freedom)^2.
@@ -113,10 +113,12 @@ def lower_bounds(sweep: Sweep, *, alpha: float = ALPHA) -> Floats:
         Figures at every threshold.
     alpha : float
         One-sided error, between 0 and 1.
+    only : int, optional
+        The one point to bound: a million inverse beta functions take seconds.
 
     Returns
     -------
-    array of float, shape (points,)
+    array of float, shape (points,) or (1,)
         Lower bounds of precision, 0 to 1.
 
     References
@@ -132,6 +134,8 @@ def lower_bounds(sweep: Sweep, *, alpha: float = ALPHA) -> Floats:
     with np.errstate(divide="ignore", invalid="ignore"):
         effective = np.where(spread > 0, p * (1 - p) / spread, kish)
     strata = np.ones(len(sweep)) if ratio.whole is None else np.count_nonzero(ratio.whole, axis=0)
+    if only is not None:
+        n, p, effective, strata = (figure[only : only + 1] for figure in (n, p, effective, strata))
     freedom = np.maximum(n - strata, 1.0)
     shrink = (stdtrit(np.maximum(n - 1, 1.0), 1 - alpha) / stdtrit(freedom, 1 - alpha)) ** 2
     effective = np.minimum(effective, n) * np.minimum(shrink, 1.0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
@@ -32,9 +33,13 @@ class Pool:
         scores = np.unique(self.scores[~np.isnan(self.scores)])
         return np.asarray(scores[np.argsort(-suspicion(scores, flag_when))])
 
+    @cached_property
+    def _ascending(self) -> Floats:
+        return np.sort(self.scores[~np.isnan(self.scores)])
+
     def flag_rate(self, thresholds: Floats, flag_when: FlagWhen) -> Floats:
         """The share of the traffic that is flagged at each threshold, 0 to 1."""
-        keys = np.sort(-suspicion(self.scores[~np.isnan(self.scores)], flag_when))
+        keys = np.sort(-suspicion(self._ascending, flag_when), kind="stable")  # at once, as they are in order
         return np.searchsorted(keys, -suspicion(thresholds, flag_when), side="right") / max(len(self.scores), 1)
 
     def flags_a_day(self, threshold: float, flag_when: FlagWhen) -> float | None:

@@ -142,7 +142,7 @@ class Evidence:
                 counts[why] = counts.get(why, 0) + 1
         return dict(sorted(counts.items(), key=lambda item: -item[1]))
 
-    @property
+    @cached_property
     def not_run(self) -> int:
         """Labelled traces that the detector was never run on."""
         return sum(row.value is None and row.status is None for row in self.rows)

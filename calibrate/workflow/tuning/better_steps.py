@@ -95,7 +95,7 @@ def find_lower_target(sweep: Sweep, target: float) -> float | None:
     enough = sweep.tp_count + sweep.fp_count >= START if not sweep.missing else np.zeros(0, dtype=bool)
     if not enough.any():
         return None
-    reached = float(lower_bounds(sweep)[int(np.argmax(enough))])  # where the walk of `bounded` begins
+    reached = float(lower_bounds(sweep, only=int(np.argmax(enough)))[0])  # where the walk of `bounded` begins
     steps = min(math.floor(reached / STEP + 1e-9), math.ceil(target / STEP - 1e-9) - 1)
     lower = round(steps * STEP, 2)
     return lower if lower >= (sweep.prevalence or 0.0) + STEP else None

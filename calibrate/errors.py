@@ -15,6 +15,10 @@ class BadInput(TouchstoneError):
     exit_code = 2
 
 
+class Forbidden(BadInput):
+    """The person who acts has no role that allows it, or is not known well enough."""
+
+
 class UnknownDetector(BadInput):
     """No detector of that name."""
 

@@ -19,18 +19,21 @@ DEFAULT_TIMEOUT = 120.0
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """`store` is an SQLAlchemy URL; `user` names who labels, chooses and releases."""
+    """`store` is an SQLAlchemy URL; `user` names who labels, chooses and releases, and `is_login` says whether that is
+    the login name: a name given by TOUCHSTONE_USER is nobody's word but that of whoever set it."""
 
     store: str
     user: str
+    is_login: bool = False
 
 
 def read(environment: Mapping[str, str] = os.environ) -> Settings:
     """Read TOUCHSTONE_STORE and TOUCHSTONE_USER, each with a working default. Raises BadInput for a blank name."""
-    user = " ".join((environment.get("TOUCHSTONE_USER") or _login_name()).split())
+    login = _login_name()
+    user = " ".join((environment.get("TOUCHSTONE_USER") or login or "somebody").split())
     if not user:
         raise BadInput("TOUCHSTONE_USER is blank: it names who labels, chooses and releases; give a name or unset it")
-    return Settings(store=environment.get("TOUCHSTONE_STORE") or DEFAULT_STORE, user=user)
+    return Settings(store=environment.get("TOUCHSTONE_STORE") or DEFAULT_STORE, user=user, is_login=user == login)
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,8 +150,13 @@ def _read_number(
     return value
 
 
-def _login_name() -> str:
+def _login_name() -> str | None:
+    """Read the name of this process's user from the system, not from the environment, which anybody may set."""
     try:
+        import pwd
+
+        return pwd.getpwuid(os.getuid()).pw_name
+    except KeyError:  # no login name in a bare container
+        return None
+    except ImportError:  # Windows
         return getpass.getuser()
-    except (OSError, KeyError):  # no login name in a bare container
-        return "somebody"

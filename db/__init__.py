@@ -6,6 +6,7 @@ from pathlib import Path
 
 from db import revision
 from db.attempts import Certifications, Rechecks
+from db.audit import Audit
 from db.coverage import Coverage
 from db.decisions import Decisions, Outbox
 from db.engine import connect, file_of, reading, shown
@@ -46,6 +47,7 @@ class Store:
         self.baselines = Baselines(self.engine)
         self.replies = Replies(self.engine)
         self.drawn = Drawn(self.engine)
+        self.audit = Audit(self.engine)
 
     @property
     def name(self) -> str:

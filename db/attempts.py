@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Generic, TypeVar
 
 from sqlalchemy import select, update
 
+from db.audit import record as audit
 from db.engine import Aggregate, insert_row, serialise
 from db.tables import CertificationRow, RecheckRow, table
 
@@ -87,6 +88,7 @@ class Certifications(_Attempts[Certification]):
         row = {"detector": detector, "config_id": config_id, "sample_id": sample_id, "plan": dict(plan)}
         with self._writing() as connection:
             key = insert_row(connection, CertificationRow, {**row, "started_by": by, "started_at": now})
+            audit(connection, "certification begun", detector, by=by, after={"attempt": key})
         return self.get(key)
 
     def set_fresh_sample(self, key: int, sample_id: int) -> Certification:
@@ -119,4 +121,5 @@ class Rechecks(_Attempts[Recheck]):
                 key = insert_row(
                     connection, RecheckRow, {**row, "plan": dict(plan), "started_by": by, "started_at": now}
                 )
+                audit(connection, "recheck begun", detector, by=by, after={"release": version})
         return self.get(key)

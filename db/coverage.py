@@ -16,8 +16,8 @@ from sqlalchemy.orm import aliased
 
 from calibrate.types import TraceFilter
 from db.engine import Aggregate, Ts
-from db.filters import conditions
 from db.tables import ConfigRow, GoldRow, MemberRow, SampleRow, ScoreRow, TraceRow
+from db.tables.filters import conditions
 
 
 @dataclass(frozen=True, slots=True)

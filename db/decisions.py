@@ -14,8 +14,8 @@ from sqlalchemy.orm import aliased
 
 from calibrate.types import Tier, TraceFilter
 from db.engine import Aggregate, Transaction, serialise, upsert
-from db.filters import conditions, day_of
 from db.tables import DecisionRow, OutboxRow, TraceRow, table
+from db.tables.filters import conditions, day_of
 from db.tables.mapping import batches
 
 FLAGGED: tuple[Tier, ...] = ("page", "signal")

@@ -37,10 +37,12 @@ Ts = TypeVarTuple("Ts")
 Transaction = Connection
 """A write transaction under way. Other packages only pass it back to this one."""
 MIGRATIONS = Path(__file__).parent / "migrations"
-HEAD = "0006"  # the newest migration; a test compares it with the folder
+HEAD = "0007"  # the newest migration; a test compares it with the folder
 # The advisory lock of writers that assign keys, on databases with more than one writer at a time.
 WRITE_LOCK = 0x70C57
 MOST = 2**31 - 1  # the largest key a database counts to; to ask for a larger one is an error there
+CHECKS: list[Callable[[frozenset[revision.Group]], None]] = []
+"""Asked before a write transaction commits, with the groups of tables it writes to: one that raises undoes it."""
 NO_STORE = ("SQLITE_NOTADB", "SQLITE_CANTOPEN")  # what is wrong with the file, not with its state
 
 
@@ -106,6 +108,8 @@ def writing(engine: Engine) -> Iterator[Connection]:
     try:
         with engine.connect().execution_options(immediate=True, touched=touched) as connection, connection.begin():
             yield connection
+            for check in CHECKS:
+                check(frozenset(touched))
             _renew(connection, touched)
     except DBAPIError as error:
         raise StoreError(f"the store could not be written: {reason(error)}; nothing of this step was kept") from error

@@ -13,6 +13,7 @@ from sqlalchemy.orm import aliased
 
 from calibrate.errors import BadInput
 from calibrate.types import VERDICTS, GoldVerdict, Label, Verdict, resolve_gold
+from db.audit import record as audit
 from db.engine import Aggregate, serialise
 from db.tables import GoldRow, LabelRow, MemberRow, SampleRow, SkipRow, TraceRow, table
 from db.tables.mapping import batches, label_of, label_row
@@ -49,7 +50,12 @@ class Labels(Aggregate):
             raise BadInput(f"a verdict is one of {', '.join(VERDICTS)}, not {label.verdict!r}")
         with self._writing() as connection:
             serialise(connection)
+            gold = select(GoldRow.verdict).where(GoldRow.trace_pk == pk)
+            before = connection.scalar(gold) if label.adjudicates else None
             append(connection, [(pk, label)], sample_id=sample_id, now=now)
+            if label.adjudicates:  # a labeller's own labels are a log already
+                was, is_now = {"gold": before}, {"gold": label.verdict}
+                audit(connection, "dispute settled", label.trace_id, by=label.labeller, before=was, after=is_now)
 
     def add_many(self, labels: Sequence[Label], *, now: datetime) -> tuple[int, list[str]]:
         """Adds labels by trace id in one transaction; a label that its labeller's latest repeats is left out.
@@ -62,6 +68,9 @@ class Labels(Aggregate):
                 keys.update(connection.execute(query).tuples().all())
             pairs = [(keys[label.trace_id], label) for label in labels if label.trace_id in keys]
             added = append(connection, pairs, sample_id=None, now=now, skip_standing=True)
+            if added:
+                names = sorted({label.labeller for label in labels})
+                audit(connection, "labels imported", ", ".join(names), after={"labels": added})
         return added, [label.trace_id for label in labels if label.trace_id not in keys]
 
     def skip(self, pk: int, *, sample_id: int, labeller: str, now: datetime) -> None:

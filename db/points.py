@@ -28,6 +28,7 @@ from calibrate.types import (
     UnmetReason,
     merged_name,
 )
+from db.audit import record as audit
 from db.engine import Aggregate
 from db.tables import EnsembleRow, PointRow, SampleRow, table
 
@@ -127,7 +128,18 @@ class SavedPoint:
 class Points(Aggregate):
     def save(self, saved: SavedPoint) -> None:
         """Makes a point the latest of its detector, under a new id."""
-        self._execute(insert(PointRow), [_point_row(saved)])
+        with self._writing() as connection:
+            newest = select(PointRow.point).where(PointRow.detector == saved.detector).order_by(PointRow.id.desc())
+            before = connection.scalar(newest.limit(1))
+            connection.execute(insert(PointRow), [_point_row(saved)])
+            audit(
+                connection,
+                "point saved",
+                saved.detector,
+                by=saved.chosen_by,
+                before=_shown(before),
+                after={**_shown(asdict(saved.point)), "n": saved.data.n, "reason": saved.data.reason},
+            )
 
     def latest(self) -> dict[str, SavedPoint]:
         """The newest saved point of each detector."""
@@ -151,7 +163,11 @@ class Points(Aggregate):
 
 class Ensembles(Aggregate):
     def save(self, name: str, ensemble: Ensemble, *, by: str, now: datetime) -> None:
-        self._execute(insert(EnsembleRow), [_ensemble_row(SavedEnsemble(0, name, ensemble, by, now))])
+        row = _ensemble_row(SavedEnsemble(0, name, ensemble, by, now))
+        with self._writing() as connection:
+            connection.execute(insert(EnsembleRow), [row])
+            after = {"detectors": sorted(ensemble.detectors), "rule": ensemble.rule, "reason": ensemble.reason}
+            audit(connection, "ensemble saved", name, by=by, after=after)
 
     def latest(self) -> dict[str, SavedEnsemble]:
         """The newest of each name."""
@@ -201,12 +217,19 @@ def _point_row(saved: SavedPoint) -> dict[str, Any]:
     return {**row, "point": asdict(saved.point), "data": saved.data.to_json()}
 
 
+def _shown(document: Mapping[str, Any] | None) -> dict[str, Any]:
+    """What the audit log says of a point."""
+    return {name: (document or {}).get(name) for name in ("threshold", "policy")} if document else {}
+
+
 def save_again(connection: Connection, saved: SavedPoint | SavedEnsemble) -> None:
     """Makes a saved point or ensemble the latest, within the caller's transaction: chosen by whom and when it was."""
     if isinstance(saved, SavedPoint):
         connection.execute(insert(PointRow), [_point_row(saved)])
+        audit(connection, "point put back", saved.detector, by=saved.chosen_by, after=_shown(asdict(saved.point)))
     else:
         connection.execute(insert(EnsembleRow), [_ensemble_row(saved)])
+        audit(connection, "ensemble put back", saved.name, by=saved.saved_by)
 
 
 def _ensemble_of(document: Mapping[str, Any], stored: Container[str]) -> Ensemble:

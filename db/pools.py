@@ -15,8 +15,8 @@ from sqlalchemy.orm import aliased
 
 from calibrate.types import FlagWhen, Moment, TraceFilter
 from db.engine import Aggregate
-from db.filters import conditions, value_of
 from db.tables import ConfigRow, LabelRow, MemberRow, SampleRow, ScoreRow, TraceRow
+from db.tables.filters import conditions, value_of
 from db.tables.mapping import batches
 
 CHUNK = 20_000  # rows fetched at once

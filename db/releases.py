@@ -12,6 +12,7 @@ from typing import Any, Literal
 from sqlalchemy import Connection, func, insert, select, update
 
 from calibrate.types import Tier
+from db.audit import record as audit
 from db.engine import MOST, Aggregate, insert_row, serialise
 from db.tables import ProposalRow, ReleaseRow, table
 
@@ -78,12 +79,13 @@ class Releases(Aggregate):
         note: str,
         now: datetime,
         settles: Callable[[Connection, int], None] | None = None,
+        verb: str = "released",
     ) -> Iterator[Release]:
         """Stores version n+1 when the body of the `with` succeeds; after an error in it nothing is stored.
 
         `make(version, previous document)` returns the document; it is called inside the transaction, so two releases
         at once get two numbers and each names the one it replaces. `settles(transaction, version)` writes what belongs
-        to the release, in the same transaction.
+        to the release, in the same transaction. `verb` is what the audit log calls it.
         """
         with self._writing() as connection:
             serialise(connection)
@@ -94,6 +96,9 @@ class Releases(Aggregate):
             release = Release(version, document, hashlib.sha256(document.encode()).hexdigest(), by, now, note)
             columns = ("version", "document", "sha256", "released_by", "released_at", "note")
             connection.execute(insert(ReleaseRow), [{name: getattr(release, name) for name in columns}])
+            before = {"version": row.version} if row else None
+            after = {"version": version, "sha256": release.sha256, "note": note, "released_by": by}
+            audit(connection, verb, f"v{version}", by=by, before=before, after=after)
             if settles is not None:
                 settles(connection, version)
             yield release
@@ -138,6 +143,8 @@ class Proposals(Aggregate):
         row = {"wanted": document, "proposed_by": request.by, "proposed_at": now}
         with self._writing() as connection:
             key = insert_row(connection, ProposalRow, row)
+            after = {"version": expected, "detectors": document["detectors"], "note": request.full_note}
+            audit(connection, "release proposed", f"proposal {key}", by=request.by, after=after)
         return Proposal(key, request, expected, content, None, None, request.by, now, None, None)
 
     def get(self, key: int) -> Proposal | None:
@@ -171,4 +178,7 @@ def decide(
     """Decides once, within the caller's transaction; False where somebody has decided already."""
     waits = (ProposalRow.id == key, ProposalRow.outcome.is_(None))
     values = {"outcome": outcome, "decided_by": by, "decided_at": now, "version": version}
-    return connection.execute(update(ProposalRow).where(*waits).values(values)).rowcount == 1
+    if connection.execute(update(ProposalRow).where(*waits).values(values)).rowcount != 1:
+        return False
+    audit(connection, f"proposal {outcome}", f"proposal {key}", by=by, after={"version": version})
+    return True

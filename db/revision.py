@@ -1,7 +1,7 @@
 """The revision of each group of tables. It changes with every write to the group; cached reads are keyed by it.
 
 No writer has to think of it: `db.engine.writing` notes which groups the statements of its transaction write to, and
-gives them a new revision.
+gives them a new revision. The audit log is in no group: it is read anew whenever somebody looks at it.
 """
 
 from __future__ import annotations

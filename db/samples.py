@@ -12,6 +12,7 @@ from sqlalchemy.exc import IntegrityError
 
 from calibrate.errors import BadInput
 from calibrate.types import Member, Sample, SampleOptions, TraceFilter
+from db.audit import record as audit
 from db.engine import Aggregate, insert_row
 from db.tables import GoldRow, MemberRow, SampleRow, TraceRow, table
 from db.tables.mapping import sample_of
@@ -66,6 +67,9 @@ class Samples(Aggregate):
             except IntegrityError:  # somebody drew it in this moment
                 raise taken from None
             connection.execute(insert(table(MemberRow)), _rows(sample_id, members, first=0))
+            audit(
+                connection, "sample drawn", name, after={name: row[name] for name in ("design", "size", "pool", "seed")}
+            )
         return self._named(name)
 
     def extend(
@@ -94,6 +98,8 @@ class Samples(Aggregate):
                 chance = {"inclusion_probability": drawn / population}
                 connection.execute(update(MemberRow).where(*inside).values(chance))
             connection.execute(insert(table(MemberRow)), _rows(sample.id, members, first=sample.size))
+            before, after = {"size": sample.size}, {"size": changed["size"]}
+            audit(connection, "sample topped up", sample.name, before=before, after=after)
         return self._named(sample.name)
 
     def get(self, name: str) -> Sample | None:

@@ -14,8 +14,8 @@ from sqlalchemy import func, select
 
 from calibrate.types import Evidence, Score, ScoreStatus, Stratum, TraceFilter, Usage
 from db.engine import Aggregate, upsert
-from db.filters import conditions
 from db.tables import ConfigRow, GoldRow, MemberRow, ScoreRow, TraceRow, table
+from db.tables.filters import conditions
 from db.tables.mapping import batches, evidence_json, evidence_of, score_of, usage_json
 
 PAGE = 2_000  # rows that an export reads at once

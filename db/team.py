@@ -11,6 +11,7 @@ import sqlalchemy as sa
 from sqlalchemy import delete, func, insert, select
 
 from calibrate.types import Baseline
+from db.audit import record as audit
 from db.engine import Aggregate, upsert
 from db.tables import BaselineRow, ConfigRow, DrawnRow, ReplyRow, ScoreRow, TeamFileRow, table
 from db.tables.mapping import batches
@@ -39,7 +40,11 @@ class Files(Aggregate):
         return self._records(TeamFile, select(*columns).where(TeamFileRow.name == name).order_by(TeamFileRow.id.desc()))
 
     def save(self, name: str, text: str | None, *, by: str, now: datetime) -> None:
-        self._execute(insert(TeamFileRow).values(name=name, text=text, saved_by=by, saved_at=now))
+        newest = select(TeamFileRow.text).where(TeamFileRow.name == name).order_by(TeamFileRow.id.desc()).limit(1)
+        with self._writing() as connection:
+            before = connection.scalar(newest)
+            connection.execute(insert(TeamFileRow).values(name=name, text=text, saved_by=by, saved_at=now))
+            audit(connection, "file changed", name, by=by, before={"text": before}, after={"text": text})
 
 
 class Baselines(Aggregate):
@@ -52,7 +57,11 @@ class Baselines(Aggregate):
 
     def save(self, baselines: Sequence[Baseline]) -> None:
         if baselines:
-            self._execute(insert(BaselineRow), [asdict(baseline) for baseline in baselines])
+            with self._writing() as connection:
+                connection.execute(insert(BaselineRow), [asdict(baseline) for baseline in baselines])
+                for each in baselines:
+                    figures = {"centre": each.centre, "spread": each.spread, "n": each.n}
+                    audit(connection, "baseline fitted", f"{each.statistic} {each.model}".strip(), after=figures)
 
 
 class Replies(Aggregate):

@@ -15,8 +15,8 @@ from sqlalchemy import ColumnElement, Connection, Engine, func, insert, select
 from calibrate.types import Added, Label, Record, Trace, TraceFilter
 from db import labels
 from db.engine import Aggregate, serialise, upsert
-from db.filters import conditions, day_of, value_of
 from db.tables import GoldRow, ScoreRow, SourceRow, TextRow, TraceRow, table
+from db.tables.filters import conditions, day_of, value_of
 from db.tables.mapping import batches, digests, load_traces, source_rows, trace_row
 
 

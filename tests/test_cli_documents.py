@@ -179,8 +179,8 @@ def play(folder: Path) -> dict[str, str]:
         run("release", "--reason", "r", "--tier", "token_overlap=page", label="release proposed again")
         run("release", "--proposals")
         run("release", "--decline", "2")
-    with mock.patch.dict(os.environ, {"TOUCHSTONE_USER": "bob"}):
-        run("release", "--approve", "1", "--out", out, label="release --approve")
+    run("release", "--approve", "1", "--out", out, label="release --approve")  # under the login name
+    run("audit", "--did", "point saved", "--limit", "1")
     run("verify", out, label="verify", store=False)
     run("verify", file("none.json"), label="verify nothing", store=False)
     scores = file("scores.json", '{"word_overlap": 0.2, "other": 1}')

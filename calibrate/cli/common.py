@@ -9,18 +9,25 @@ from datetime import UTC, datetime
 import db
 from calibrate import settings
 from calibrate.errors import BadInput
+from db.audit import Actor, identify_by
 
 TRUNCATED = "the file could not be read to its end: what came before the damage is in the store; import a whole copy"
 
 
 def open_store(args: Namespace, *, create: bool = False) -> db.Store:
-    """Open the store that --store or the environment names."""
+    """Open the store that --store or the environment names, in the name of `user`."""
+    identify_by(_actor)
     return db.open_store(args.store or settings.read().store, create=create)
 
 
 def user() -> str:
     """Name the person who labels, chooses and releases."""
     return settings.read().user
+
+
+def _actor() -> Actor:
+    given = settings.read()
+    return Actor(given.user, "login" if given.is_login else "typed")
 
 
 def now() -> datetime:

@@ -1,4 +1,4 @@
-"""What a team keeps beside traces: files, baselines, paid replies."""
+"""What a team keeps beside traces: files, baselines, paid replies, the log of who did what."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 from sqlalchemy import String
 from sqlalchemy.orm import Mapped, mapped_column
 
-from db.tables.base import Base
+from db.tables.base import Base, Key
 
 
 class TeamFileRow(Base):
@@ -43,3 +43,17 @@ class ReplyRow(Base):
     model: Mapped[str]
     reply: Mapped[dict[str, Any]]
     replied_at: Mapped[datetime]
+
+
+class AuditRow(Base):
+    """Append-only, and the database's triggers hold it: the migration has them."""
+
+    __tablename__ = "audit"
+    id: Mapped[int] = mapped_column(Key, primary_key=True)
+    at: Mapped[datetime]
+    who: Mapped[str] = mapped_column(String(200))
+    how: Mapped[str] = mapped_column(String(20))
+    verb: Mapped[str] = mapped_column(String(40))
+    what: Mapped[str]
+    before: Mapped[dict[str, Any] | None]
+    after: Mapped[dict[str, Any] | None]

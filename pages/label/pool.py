@@ -13,7 +13,7 @@ from calibrate.types import TraceFilter
 from calibrate.workflow.sampling.sample import look
 from calibrate.workflow.week.week import WINDOW
 from db import Store
-from db.filters import NONE
+from db.tables.filters import NONE
 from pages import shell
 from pages.components import bars
 from pages.components.text import visible

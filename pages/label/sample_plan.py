@@ -16,7 +16,7 @@ from calibrate.types import Sample, TraceFilter
 from calibrate.workflow.evidence.prevalence import estimate_prevalence
 from calibrate.workflow.sampling.sizing import PREVALENCE, Plan, last_prevalence, plan
 from db import Store
-from db.filters import NONE
+from db.tables.filters import NONE
 from pages import shell
 from pages.components.text import label, visible
 from pages.label.sample_design import FLAGGED, RANDOM, UNCERTAIN, Choice, in_words

@@ -8,7 +8,7 @@ from calibrate.report.numbers import listed
 from calibrate.types import TraceFilter
 from calibrate.workflow.upgrade import models_seen as step
 from db import Store
-from db.filters import NONE
+from db.tables.filters import NONE
 from pages import shell
 from pages.components import evidence_choice, labels_line
 from pages.components.text import middle, plain, visible

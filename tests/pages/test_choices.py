@@ -14,7 +14,7 @@ from calibrate.stats.choosing.policy import Policy
 from calibrate.types import TraceFilter
 from calibrate.workflow.sampling.sizing import Plan
 from db import open_store
-from db.filters import NONE
+from db.tables.filters import NONE
 from pages.components.evidence_choice import EVERYTHING, TOGETHER, gain, offered_labels, usual_labels
 from pages.label.pool import PoolView, between, last_days, shares_of
 from pages.label.sample_design import OCTAVE, RANDOM, UNCERTAIN, Choice

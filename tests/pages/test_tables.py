@@ -38,11 +38,11 @@ from calibrate.workflow.evidence.prevalence import Prevalence
 from calibrate.workflow.tuning import operating_points
 from calibrate.workflow.upgrade.models_seen import NoStep, Registry, Seen
 from calibrate.workflow.week.week import Week
-from db.filters import NONE
 from db.labels import Place
 from db.releases import Release
 from db.runs import Run
 from db.scores import Config, Row
+from db.tables.filters import NONE
 from pages.components import run_view
 from pages.components.release_diff import lines_of
 from pages.components.text import middle

@@ -7,7 +7,7 @@ from datetime import date
 from calibrate.thresholds.model import Metrics
 from calibrate.types import Interval
 from calibrate.workflow.upgrade.models_seen import NoStep, Registry
-from db.filters import NONE
+from db.tables.filters import NONE
 from pages.watch.model_traffic import traffic
 from pages.watch.recheck_screen import when_released
 

@@ -27,6 +27,11 @@ def add(verbs: Verbs) -> None:
     verb.add_argument("--host", default="127.0.0.1", help="default 127.0.0.1: this machine only")
     verb.add_argument("--port", type=int, default=8502, help="default 8502; 0 takes a free one")
 
+    verb = add_verb(verbs, "audit", "list who did what to this store, the newest first")
+    verb.add_argument("--who", metavar="NAME", help="only what this person did")
+    verb.add_argument("--did", metavar="VERB", help='only this, like "point saved" or "refused"')
+    verb.add_argument("--limit", type=int, default=50, metavar="N", help="at most so many (default 50)")
+
     verb = add_verb(verbs, "seen", "list the models in the traces: since when, how many, how often wrong")
     verb.add_argument("--by", default="model", metavar="ATTR", help="model (default) or an attribute: prompt_version")
     verb.add_argument(

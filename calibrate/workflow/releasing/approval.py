@@ -10,13 +10,14 @@ from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime
 
-from calibrate.errors import BadInput
+from calibrate.errors import BadInput, Forbidden
 from calibrate.thresholds.canonical import digest_of
 from calibrate.thresholds.model import ThresholdsFile
 from calibrate.workflow.releasing import history
 from calibrate.workflow.releasing import release as releasing
 from calibrate.workflow.releasing.release import Out
 from db import Store
+from db.audit import actor
 from db.engine import Transaction
 from db.points import SavedPoint
 from db.releases import Proposal, Release, ReleaseRequest, decide
@@ -54,11 +55,13 @@ def propose(
 def approve(store: Store, key: int, *, by: str, now: datetime, out: Out | None = None) -> Release:
     """Release a proposal in its author's name; `x-approved-by` names the person who approved it.
 
-    Raises BadInput for one's own proposal, one that is decided, and one that would no longer release what it held.
+    Raises BadInput for one's own proposal, one that is decided, and one that would no longer release what it held, and
+    Forbidden where nobody but the person says who they are.
     """
     proposal = _get_waiting(store, key)
     if same_person(by, proposal.proposed_by):
         raise BadInput(f"proposal {key} is your own ({by}): somebody else approves it, or you decline it")
+    check_verified(by)
 
     def make(version: int, previous: ThresholdsFile | None) -> ThresholdsFile:
         file = _rebuild(store, proposal, version, previous, now)
@@ -70,6 +73,16 @@ def approve(store: Store, key: int, *, by: str, now: datetime, out: Out | None =
 
     request = proposal.request
     return releasing.publish(store, make, by=request.by, note=request.full_note, now=now, out=out, settles=settles)
+
+
+def check_verified(name: str) -> None:
+    """Raises Forbidden where a name was only typed in: it would make approval a formality."""
+    person = actor()
+    if person is not None and not person.verified:
+        raise Forbidden(
+            f"{name} is a name that was typed in, and approval needs a person who is known: sign in, or let a proxy "
+            "name you (docs/how-to/team.md), or approve under your own login name, without TOUCHSTONE_USER"
+        )
 
 
 def same_person(first: str, second: str) -> bool:

@@ -80,13 +80,15 @@ def publish(
     out: Out | None = None,
     expect: int | None = None,
     settles: Callable[[Transaction, int], None] | None = None,
+    verb: str = "released",
 ) -> Release:
     """Store what `make(version, live release)` returns as the next version, and write it to `out`.
 
     A file is written beside `out` before the store commits and renamed after, so a full disk releases nothing. A
     process killed between the two leaves the version in the store, and so does a URL that cannot be written; `again`
     writes its file. Where somebody has released since, `out` gets the newest version: of two releases at once, the
-    older one is never what stays there. `settles` is of `db.releases.Releases.adding`.
+    older one is never what stays there. `settles` and `verb` are of
+    `db.releases.Releases.adding`.
     """
 
     def document(version: int, previous: str | None) -> str:
@@ -101,7 +103,7 @@ def publish(
     made_files: list[ThresholdsFile] = []
     staged: list[files.Staged] = []
     with ExitStack() as leftovers:  # takes the temporary file away should the store refuse
-        with store.releases.adding(document, by=by, note=note, now=now, settles=settles) as row:
+        with store.releases.adding(document, by=by, note=note, now=now, settles=settles, verb=verb) as row:
             if out is not None and files.scheme_of(str(out)) is None:
                 staged.append(leftovers.enter_context(files.stage(made_files[0], out)))
         if out is not None:
@@ -179,7 +181,9 @@ def rollback(
     def settles(connection: Transaction, _: int) -> None:
         entries.bring_back(connection, store, old, until=row.released_at)
 
-    return publish(store, make, by=by, note=request.full_note, now=now, out=out, expect=expect, settles=settles)
+    return publish(
+        store, make, by=by, note=request.full_note, now=now, out=out, expect=expect, settles=settles, verb="rolled back"
+    )
 
 
 def again(store: Store, version: int, out: Out) -> Release:

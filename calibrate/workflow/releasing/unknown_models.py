@@ -8,8 +8,8 @@ from datetime import date, datetime, timedelta
 from calibrate.types import TraceFilter
 from calibrate.workflow.releasing.history import read_release, releases_alike
 from db import Store
-from db.filters import NONE
 from db.releases import Release
+from db.tables.filters import NONE
 
 NEWEST = timedelta(days=1)
 MIN_SHARE = 0.01  # a model with a smaller share of the traffic is not reported

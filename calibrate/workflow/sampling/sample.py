@@ -16,7 +16,7 @@ from calibrate.stats.sampling.designs import Cut
 from calibrate.types import Member, Moment, Sample, SampleOptions, TraceFilter
 from calibrate.workflow.sampling import frame
 from db import Store
-from db.filters import NONE
+from db.tables.filters import NONE
 
 TURNS = "\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
 """Characters that turn the direction of the text after them."""

@@ -22,7 +22,7 @@ from calibrate.workflow.evidence.counted_labels import NOBODY, CountedLabels, co
 from calibrate.workflow.evidence.evidence import design_of
 from calibrate.workflow.releasing.history import read_release
 from db import Store
-from db.filters import NONE
+from db.tables.filters import NONE
 
 MOST = 50  # values that are told apart: an attribute with more is no version of anything
 LONG = timedelta(days=62)  # a longer time is shown in weeks

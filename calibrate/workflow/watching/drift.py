@@ -27,9 +27,9 @@ from calibrate.workflow.releasing.unknown_models import MIN_SHARE, unknown_model
 from calibrate.workflow.watching.drift_report import Bins, DetectorDrift, DriftState, Gap, Report, Stale, StaleBaseline
 from db import Store
 from db.coverage import DrawnScores
-from db.filters import NONE
 from db.releases import Release
 from db.scores import Config
+from db.tables.filters import NONE
 
 CAP = 2000  # traces of a window that are compared at most, drawn by chance
 WHOLE = 0.95  # the share of a window that must be scored, to be taken as all of it

@@ -82,7 +82,11 @@ def test_two_people_release_where_that_is_asked(call: Call, tmp_path: Path, monk
     assert (waits["by"], waits["detectors"], waits["note"]) == ("ann", [DETECTOR], "first")
     assert call("--approve", "1", "--out", str(out))[0] == 2
     assert not out.exists()
-    monkeypatch.setenv("TOUCHSTONE_USER", "bob")
+    monkeypatch.setenv("TOUCHSTONE_USER", "bob")  # a name that anybody may set
+    code, refused = call("--approve", "1", "--out", str(out))
+    assert (code, refused["error"].startswith("bob is a name that was typed in")) == (2, True)
+    assert not out.exists()
+    monkeypatch.delenv("TOUCHSTONE_USER")
     code, released = call("--approve", "1", "--out", str(out))
     assert (code, released["version"], load(out).released_by) == (0, 1, "ann")
     call("--tier", f"{DETECTOR}=page")

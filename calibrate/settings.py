@@ -120,6 +120,33 @@ def files_folder(environment: Mapping[str, str] | None = None) -> Path | None:
     return folder.resolve()
 
 
+@dataclass(frozen=True, slots=True)
+class ImportSettings:
+    """How traces come in.
+
+    `redact` names what is replaced before anything is stored, separated by commas ("" for nothing). A trace with more
+    than `characters` of text or more `sources` than that is rejected.
+    """
+
+    redact: str = ""
+    characters: int = 4_000_000
+    sources: int = 5_000
+
+
+def imports(environment: Mapping[str, str] | None = None) -> ImportSettings:
+    """Read TOUCHSTONE_REDACT, TOUCHSTONE_MAX_TRACE_MB and TOUCHSTONE_MAX_SOURCES.
+
+    Raises BadInput for an impossible number.
+    """
+    variables = os.environ if environment is None else environment
+    usual = ImportSettings()
+    megabytes = _read_number(
+        variables, "TOUCHSTONE_MAX_TRACE_MB", usual.characters / 1e6, 0.001, 16, kind="a number of megabytes"
+    )
+    sources = _read_number(variables, "TOUCHSTONE_MAX_SOURCES", usual.sources, 1, 1e6, whole=True)
+    return ImportSettings(variables.get("TOUCHSTONE_REDACT", "").strip(), round(megabytes * 1e6), int(sources))
+
+
 def _base_url(name: str, url: str) -> str:
     """Check a base URL. It is shown in messages, so it may hold nothing secret; an error does not repeat it."""
     if not url:
@@ -137,7 +164,14 @@ def _base_url(name: str, url: str) -> str:
 
 
 def _read_number(
-    variables: Mapping[str, str], name: str, default: float, low: float, high: float, *, whole: bool = False
+    variables: Mapping[str, str],
+    name: str,
+    default: float,
+    low: float,
+    high: float,
+    *,
+    whole: bool = False,
+    kind: str = "a number of seconds",
 ) -> float:
     text = variables.get(name, "").strip()
     try:
@@ -145,7 +179,7 @@ def _read_number(
     except ValueError:
         value = math.nan
     if not low <= value <= high or (whole and not value.is_integer()):
-        kind = "a whole number" if whole else "a number of seconds"
+        kind = "a whole number" if whole else kind
         raise BadInput(f"{name} cannot be {text[:40]!r}; it is {kind} from {low:g} to {high:g}")
     return value
 

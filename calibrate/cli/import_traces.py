@@ -15,7 +15,7 @@ from calibrate.errors import BadInput
 from calibrate.ingest import ImportReport
 from calibrate.ingest.record import RECORD_FIELDS
 from calibrate.report.numbers import count
-from calibrate.report.sentences.imports import stated, unstated
+from calibrate.report.sentences.imports import replaced, stated, unstated
 from calibrate.workflow.traces.import_labelled import Imported, import_traces
 from calibrate.workflow.traces.membership import InSample
 
@@ -45,6 +45,7 @@ class ImportDocument:
     repaired: int
     cut: bool
     left_out: Mapping[str, int]
+    redacted: Mapping[str, int]
     errors: Sequence[RejectedLine]
 
 
@@ -75,6 +76,7 @@ def run(args: Namespace) -> Answer:
                 keep_labels=not args.no_labels,
                 design=args.design,
                 strict=args.strict,
+                redact=args.redact,
                 on_progress=on_progress,
                 now=now(),
             )
@@ -88,8 +90,10 @@ def add_up(imports: Mapping[str, Imported]) -> ImportDocument:
     """Add up what became of each file."""
     reports = {path: done.report for path, done in imports.items()}
     left_out: Counter[str] = Counter()
+    redacted: Counter[str] = Counter()
     for report in reports.values():
         left_out.update(report.left_out)
+        redacted.update(report.redacted)
     return ImportDocument(
         imported=sum(report.imported for report in reports.values()),
         duplicates=sum(report.duplicates for report in reports.values()),
@@ -102,6 +106,7 @@ def add_up(imports: Mapping[str, Imported]) -> ImportDocument:
         repaired=sum(report.repaired for report in reports.values()),
         cut=any(report.cut for report in reports.values()),
         left_out=left_out,
+        redacted=redacted,
         errors=[
             RejectedLine(error.line, error.reason, path) for path, report in reports.items() for error in report.errors
         ],
@@ -124,6 +129,8 @@ def _lines(path: str, done: Imported) -> Iterable[str]:
         yield f"  {TRUNCATED}"
     if report.repaired:
         yield f"  {count(report.repaired, 'character')} that no database can hold became U+FFFD"
+    if report.redacted:
+        yield f"  {replaced(report.redacted)}"
     for name, records in report.left_out.items():
         yield f"  field {name!r} was not imported ({count(records, 'record')})"
     chosen = [stated(done.sample)] if done.sample else unstated(done.membership)

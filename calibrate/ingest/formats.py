@@ -8,10 +8,12 @@ import pkgutil
 from collections.abc import Iterator, Mapping
 from functools import cache
 
+from calibrate import settings
 from calibrate.errors import BadInput
 from calibrate.ingest.base import Format, Rejected
 from calibrate.ingest.files import InputFile
 from calibrate.ingest.record import build
+from calibrate.redaction import Redactor
 from calibrate.types import Record
 
 
@@ -48,19 +50,29 @@ def format_of(file: InputFile, format_name: str) -> Format:
     raise BadInput(f"{file.name} is in no format Touchstone reads; it reads {accepted} (.gz too)")
 
 
-def records(file: InputFile, *, format: str, columns: Mapping[str, str] | None) -> Iterator[Record | Rejected]:
+def records(
+    file: InputFile, *, format: str, columns: Mapping[str, str] | None, redactor: Redactor | None = None
+) -> Iterator[Record | Rejected]:
     """Read the open file's records and rejections in the order of its lines. Raises BadInput if there are none."""
     chosen = format_of(file, format)
+    limits = settings.imports()
     empty = True
     for row in chosen.rows(file, columns or {}):
         empty = False
-        yield row if isinstance(row, Rejected) else build(row, format_name=chosen.name)
+        if isinstance(row, Rejected):
+            yield row
+        else:
+            yield build(row, format_name=chosen.name, limits=limits, redactor=redactor)
     if empty:
         raise BadInput(f"{file.name} holds no traces")
 
 
 def read(
-    path: str | os.PathLike[str], *, format: str = "auto", columns: Mapping[str, str] | None = None
+    path: str | os.PathLike[str],
+    *,
+    format: str = "auto",
+    columns: Mapping[str, str] | None = None,
+    redactor: Redactor | None = None,
 ) -> Iterator[Record | Rejected]:
     """Read the traces of a file one by one, with a `Rejected` for each line that holds none.
 
@@ -68,4 +80,4 @@ def read(
     for a file that cannot be read at all. Memory does not grow with the file.
     """
     with InputFile(path) as file:
-        yield from records(file, format=format, columns=columns)
+        yield from records(file, format=format, columns=columns, redactor=redactor)

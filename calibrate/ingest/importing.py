@@ -14,6 +14,7 @@ from calibrate.errors import BadInput
 from calibrate.ingest.base import Rejected
 from calibrate.ingest.files import InputFile
 from calibrate.ingest.formats import read, records
+from calibrate.redaction import Redactor
 from calibrate.types import Added, Record, TraceSink
 
 MAX_ERRORS = 1000
@@ -30,7 +31,8 @@ class ImportReport:
     database can store and that became U+FFFD; `left_out` counts, per field name, the records in which that field was
     not imported. `labels` counts the labels that are new in the store, `labels_left_out` those that were not taken, as
     nobody wanted them or their trace was rejected. `share` is the part of the file that was read, 0 to 1. `stopped`:
-    `should_stop` ended the import; `cut`: the file is damaged and could not be read to its end.
+    `should_stop` ended the import; `cut`: the file is damaged and could not be read to its end. `redacted` counts, per
+    kind, what was replaced by placeholders.
     """
 
     imported: int = 0
@@ -44,6 +46,7 @@ class ImportReport:
     stopped: bool = False
     cut: bool = False
     labels_left_out: int = 0
+    redacted: Mapping[str, int] = field(default_factory=dict)
 
 
 def import_file(
@@ -54,6 +57,7 @@ def import_file(
     columns: Mapping[str, str] | None = None,
     labels_as: str | None = None,
     strict: bool = False,
+    redactor: Redactor | None = None,
     batch_size: int = 1000,
     on_progress: Callable[[ImportReport], None] | None = None,
     should_stop: Callable[[], bool] | None = None,
@@ -62,14 +66,16 @@ def import_file(
     """Import the file into the store, one transaction per batch. Committed batches stay if a later one fails.
 
     `strict` reads the whole file first and raises `BadInput`, with nothing imported, if any line would be rejected.
-    `on_progress` and `should_stop` are called after every batch.
+    `redactor` replaces personal data and secrets before anything is stored. `on_progress` and `should_stop` are called
+    after every batch.
     """
     if strict:
-        _refuse_rejections(path, format=format, columns=columns)
+        _refuse_rejections(path, format=format, columns=columns, redactor=redactor)
     tally = _Tally()
     moment = now or datetime.now(UTC)
     with InputFile(path) as file:
-        for batch in _split_into_batches(records(file, format=format, columns=columns), batch_size, tally):
+        rows = records(file, format=format, columns=columns, redactor=redactor)
+        for batch in _split_into_batches(rows, batch_size, tally):
             if batch:
                 tally.add(store.add(batch, labels_as=labels_as, now=moment), batch, labels_wanted=labels_as is not None)
             if on_progress is not None:
@@ -86,6 +92,7 @@ class _Tally:
         self.imported = self.duplicates = self.labels = self.rejected = self.repaired = self.labels_left_out = 0
         self.errors: list[Rejected] = []
         self.left_out: Counter[str] = Counter()
+        self.redacted: Counter[str] = Counter()
         self.cut = False
 
     def reject(self, rejection: Rejected) -> None:
@@ -107,6 +114,7 @@ class _Tally:
 
     def note(self, record: Record) -> None:
         self.repaired += record.repaired
+        self.redacted.update(record.redacted)
         for name in record.left_out:
             if name in self.left_out or len(self.left_out) < MAX_FIELDS:
                 self.left_out[name] += 1
@@ -124,6 +132,7 @@ class _Tally:
             stopped=stopped,
             cut=self.cut,
             labels_left_out=self.labels_left_out,
+            redacted=dict(self.redacted),
         )
 
 
@@ -146,14 +155,16 @@ def _split_into_batches(rows: Iterator[Record | Rejected], batch_size: int, tall
         yield batch
 
 
-def _refuse_rejections(path: str | os.PathLike[str], *, format: str, columns: Mapping[str, str] | None) -> None:
+def _refuse_rejections(
+    path: str | os.PathLike[str], *, format: str, columns: Mapping[str, str] | None, redactor: Redactor | None
+) -> None:
     """Raise `BadInput` that lists the first lines with errors, including ids with two contents."""
     tally = _Tally()
     # An unnamed SQLite database is a temporary file: the ids of ten million traces take no memory.
     with closing(sqlite3.connect("")) as database:
         database.execute("PRAGMA synchronous = OFF")
         database.execute("CREATE TABLE seen (id TEXT PRIMARY KEY, content TEXT, line INTEGER) WITHOUT ROWID")
-        for record in read(path, format=format, columns=columns):
+        for record in read(path, format=format, columns=columns, redactor=redactor):
             if isinstance(record, Rejected):
                 tally.reject(record)
                 continue

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -23,12 +24,16 @@ from calibrate.ingest.values import (
     utc,
 )
 from calibrate.ingest.verdicts import labels_of
+from calibrate.redaction import Redactor
 from calibrate.sanitize import visible
+from calibrate.settings import ImportSettings
 from calibrate.types import Record, Source, Token, Trace
 
 MAX_ATTRIBUTE_LENGTH = 1000
 MAX_EXTRA_LENGTH = 200
 """Longest texts that become attributes, in characters. Attributes are for filtering and grouping, not for reading."""
+
+LIMITS = ImportSettings()
 
 Scalar = str | int | float | bool | None
 
@@ -59,21 +64,44 @@ RECORD_FIELDS = frozenset(
 """The fields that have a meaning. Any other scalar becomes an attribute."""
 
 
-def build(row: Row, *, format_name: str) -> Record | Rejected:
+def build(
+    row: Row, *, format_name: str, limits: ImportSettings = LIMITS, redactor: Redactor | None = None
+) -> Record | Rejected:
     """Build the record of a row, or say why it is rejected. A row without an id gets one from its content.
 
-    Two rows without an id and with the same content, time, operation and group are one trace.
+    Two rows without an id and with the same content, time, operation and group are one trace. What the redactor
+    replaces is in nothing that is returned, ids made from the content included.
     """
+    redacted: Mapping[str, int] = {}
     try:
         trace, left_out = _build_trace(row.fields)
+        _check_size(trace, limits)
         labels = labels_of(row.fields, trace)
+        if redactor is not None:
+            trace, labels, redacted = redactor.redact(trace, labels)
     except FieldError as error:
         # The message may quote a key of the file, and it goes to a terminal.
         return Rejected(row.line, visible(str(error)).replace("\n", " "))
     if not trace.id:
         trace = replace(trace, id=_id_from_content(trace, format_name))
         labels = tuple(replace(label, trace_id=trace.id) for label in labels)
-    return Record(row.line, trace, labels, row.size, row.repaired, left_out)
+    return Record(row.line, trace, labels, row.size, row.repaired, left_out, redacted)
+
+
+def _check_size(trace: Trace, limits: ImportSettings) -> None:
+    """Refuse a trace so large that every detector would take many seconds over it."""
+    if len(trace.sources) > limits.sources:
+        raise FieldError(
+            f"sources: {len(trace.sources):,} of them, at most {limits.sources:,} are taken; split the trace, or raise "
+            "TOUCHSTONE_MAX_SOURCES"
+        )
+    size = len(trace.answer) + len(trace.question or "") + len(trace.context or "")
+    size += sum([len(source.text) for source in trace.sources]) + sum([len(text) for text in trace.alternatives])
+    if size > limits.characters:
+        raise FieldError(
+            f"{size:,} characters of text, at most {limits.characters:,} are taken; split the trace, or raise "
+            "TOUCHSTONE_MAX_TRACE_MB"
+        )
 
 
 def _build_trace(fields: dict[str, Any]) -> tuple[Trace, tuple[str, ...]]:

@@ -5,8 +5,11 @@ from __future__ import annotations
 import json
 import math
 import re
+from collections import Counter
 from datetime import UTC, date, datetime, timedelta
 from typing import Any, NamedTuple, NoReturn
+
+from calibrate.sanitize import visible
 
 # The store indexes ids and names, and PostgreSQL refuses an index entry beyond 2.7 kB: a character may take 4 bytes.
 MAX_ID_LENGTH = 500
@@ -55,7 +58,7 @@ def expected(name: str, expectation: str, value: object) -> FieldError:
 
 
 def decode_json(text: str) -> Any:
-    """Decode JSON. Raises FieldError for NaN and Infinity, which are not JSON."""
+    """Decode JSON. Raises FieldError for NaN and Infinity, which are not JSON, and for a key that occurs twice."""
     try:
         return _DECODER.decode(text)
     except json.JSONDecodeError as error:
@@ -72,8 +75,17 @@ def _refuse_constant(name: str) -> NoReturn:
     raise FieldError(f"not JSON: {name} is not a JSON number; write null where there is no value")
 
 
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Make an object. Refuses a key that it has twice: whichever value were taken, the other would be lost unseen."""
+    fields = dict(pairs)
+    if len(fields) < len(pairs):
+        [(key, _)] = Counter(key for key, _ in pairs).most_common(1)
+        raise FieldError(f"the key {visible(key[:100])!r} occurs twice in one object; give each key once")
+    return fields
+
+
 # strict=False accepts raw control characters (a tab in a text), which many loggers forget to escape.
-_DECODER = json.JSONDecoder(parse_constant=_refuse_constant, strict=False)
+_DECODER = json.JSONDecoder(parse_constant=_refuse_constant, strict=False, object_pairs_hook=_object)
 
 
 def may_need_repair(line: bytes) -> bool:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Protocol
 
@@ -28,6 +28,8 @@ class Record:
         Characters that no database can store (NUL, lone surrogates) and that became U+FFFD.
     left_out : tuple of str
         Names of fields that were not imported.
+    redacted : mapping of str to int
+        How often each kind of personal data or secret was replaced by a placeholder.
     """
 
     line: int
@@ -36,6 +38,7 @@ class Record:
     size: int = 0
     repaired: int = 0
     left_out: tuple[str, ...] = ()
+    redacted: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import pandas as pd
 import streamlit as st
 
 from calibrate.report.numbers import about, count, duration, listed
 from calibrate.report.sentences.figures import capitalised
-from calibrate.report.sentences.imports import stated, unstated
+from calibrate.report.sentences.imports import replaced, stated, unstated
 from calibrate.sanitize import cell
 from pages.components.text import plain, visible
 from pages.traces.import_job import FileState, ImportJob
@@ -71,6 +73,11 @@ def details(job: ImportJob) -> list[str]:
         lines += [f"{plain(capitalised(line), 400)}." for line in chosen]
     if job.total("repaired"):
         lines.append(f"{count(job.total('repaired'), 'character')} that no database can hold became \ufffd.")
+    redacted: Counter[str] = Counter()
+    for state in job.files:
+        redacted.update(state.report.redacted)
+    if redacted:
+        lines.append(f"{plain(capitalised(replaced(redacted)), 400)}.")
     fields = sorted({name for state in job.files for name in state.report.left_out})
     lines += [
         f":material/warning: {plain(state.file.name, 120)} is damaged and could not be read to its end: what stands "

@@ -183,8 +183,10 @@ def test_a_number_with_thousands_of_digits(jsonl):
     }
 
 
-def test_of_two_equal_keys_the_last_counts(jsonl):
-    assert only(jsonl('{"answer": "x", "answer": "y"}')).trace.answer == "y"
+def test_of_two_equal_keys_none_counts(jsonl):
+    assert reasons(jsonl('{"answer": "x", "answer": "y"}')) == {
+        1: "the key 'answer' occurs twice in one object; give each key once"
+    }
 
 
 def test_byte_order_mark_windows_line_ends_and_blank_lines(jsonl):

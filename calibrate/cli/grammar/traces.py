@@ -24,6 +24,12 @@ def add(verbs: Verbs) -> None:
     verb.add_argument("--no-labels", action="store_true", help="leave out the labels in the file")
     verb.add_argument("--design", choices=STATED, help=DESIGN)
     verb.add_argument("--strict", action="store_true", help="refuse a file with a bad line instead of skipping it")
+    verb.add_argument(
+        "--redact",
+        metavar="KINDS",
+        help="replace these before anything is stored: email,phone,card,key,presidio or module:function; none replaces "
+        "nothing (default: TOUCHSTONE_REDACT)",
+    )
 
     verb = add_verb(verbs, "traces", "list traces, newest first")
     verb.add_argument("--since", default="all", help="14d, 12h, 2026-11-01 or all (default)")

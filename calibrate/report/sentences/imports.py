@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from calibrate.report.numbers import count
+from calibrate.sanitize import visible
 from calibrate.types import Sample
 from calibrate.workflow.traces.membership import InSample, Membership
 
@@ -24,6 +27,12 @@ def unstated(labels: Membership) -> list[str]:
             "flagged or feedback to say how these traces were chosen"
         )
     return lines
+
+
+def replaced(redacted: Mapping[str, int]) -> str:
+    """Say what was replaced by placeholders before anything was stored."""
+    kinds = ", ".join(f"{count(n)} × {visible(kind, 40)}" for kind, n in sorted(redacted.items()))
+    return f"replaced by placeholders before anything was stored: {kinds}"
 
 
 def _in_sample(labels: InSample) -> str:

@@ -9,12 +9,13 @@ from contextlib import closing
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from calibrate import registry
+from calibrate import registry, settings
 from calibrate.backends import files
 from calibrate.backends.chat import Chat, ChatError, Estimate, Reply, Request, chat
 from calibrate.backends.chat.price import guess_tokens
 from calibrate.backends.chat.prompts import render
 from calibrate.errors import BadInput, Unavailable
+from calibrate.redaction import redactor_of
 from calibrate.types import Trace, Usage
 from calibrate.workflow.detection.detect import traces_of, utc_now, workspace_of
 from calibrate.workspace import using
@@ -90,23 +91,25 @@ def draw(
     Each answer is stored as soon as it arrives, so a killed draw resumes where it stopped. Scores of detectors that
     compare answers are dropped for that trace; the next run computes them again. `budget`: US dollars that may be
     spent; when they are spent, the other traces are left. `on_progress` is called after every trace; it ends the draw
-    by returning False.
+    by returning False. What TOUCHSTONE_REDACT names is replaced in them.
     Raises BadInput for impossible numbers, Unavailable without a chat endpoint.
     """
     how = _Draw(n, temperature, max_tokens)
     if budget is not None and not 0 <= budget < math.inf:
         raise BadInput(f"the budget cannot be {budget}; it is a number of US dollars, 0 or more")
     model = _require_model()
+    redactor = redactor_of(settings.imports().redact)
     detectors = comparing()
     counts = Counts()
     with using(workspace_of(store, budget=budget)):
         request = {**asdict(how), "model": model.model, "revision": model.revision(), "prompt": files.version(PROMPT)}
-        waiting: deque[str] = deque()
+        waiting: deque[tuple[str, Trace]] = deque()
         with closing(model.ask(_make_requests(store, scope, how, counts, waiting))) as replies:  # type: ignore[type-var]
             for reply in replies:
-                content = waiting.popleft()
+                content, trace = waiting.popleft()
                 texts, why = _read_alternatives(reply)
                 if why is None:
+                    texts = redactor.redact_texts(texts, trace) if redactor is not None else texts
                     store.drawn.save(content, texts, request, detectors=detectors, now=utc_now())
                     counts.drawn += 1
                 elif isinstance(reply, ChatError) and reply.final:
@@ -144,9 +147,9 @@ def _require_model() -> Chat:
 
 
 def _make_requests(
-    store: Store, scope: Mapping[str, Any], how: _Draw, counts: Counts, waiting: deque[str]
+    store: Store, scope: Mapping[str, Any], how: _Draw, counts: Counts, waiting: deque[tuple[str, Trace]]
 ) -> Iterator[Request]:
-    """A request for every content that wants alternatives; its hash goes to `asked`, the others are counted."""
+    """A request for every content that wants alternatives; it joins `waiting` with its trace."""
     seen: set[str] = set()
     counts.total, chunks = traces_of(store, scope)
     for chunk in chunks:
@@ -162,7 +165,7 @@ def _make_requests(
             elif not (trace.question or "").strip():
                 counts.no_question += 1
             else:
-                waiting.append(contents[pk])
+                waiting.append((contents[pk], trace))
                 yield how.request(trace)
 
 

@@ -9,7 +9,9 @@ from datetime import datetime
 from pathlib import Path
 from typing import NamedTuple
 
+from calibrate import settings
 from calibrate.ingest import ImportReport, import_file
+from calibrate.redaction import redactor_of
 from calibrate.types import Added, Record, Sample, TraceSink
 from calibrate.workflow.traces.membership import NO_LABELS, Membership, membership
 from calibrate.workflow.traces.stated_samples import keep_stated
@@ -36,6 +38,7 @@ def import_traces(
     keep_labels: bool = True,
     design: str | None = None,
     strict: bool = False,
+    redact: str | None = None,
     on_progress: Callable[[ImportReport], None] | None = None,
     should_stop: Callable[[], bool] | None = None,
     now: datetime,
@@ -44,7 +47,9 @@ def import_traces(
 
     `name` is what the user calls the file, where that is not the path's. `design` states how the labelled traces were
     chosen: they become a sample of it.
+    `redact` names what is replaced before anything is stored; None for what TOUCHSTONE_REDACT says.
     """
+    redactor = redactor_of(settings.imports().redact if redact is None else redact)
     file = name or Path(path).name
     sink = _Noting(store.traces)
     report = import_file(
@@ -54,6 +59,7 @@ def import_traces(
         columns=columns,
         labels_as=(labels_as or labeller_of(file)) if keep_labels else None,
         strict=strict,
+        redactor=redactor,
         on_progress=on_progress,
         should_stop=should_stop,
         now=now,

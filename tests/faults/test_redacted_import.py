@@ -55,29 +55,29 @@ def open_in(folder: Path) -> Store:
 
 def test_what_is_replaced_reaches_no_byte_of_the_store(tmp_path, traces):
     store = open_in(tmp_path / "store")
-    report, _ = import_traces(store, traces, redact="email,phone,card,key", now=NOW)
+    report = import_traces(store, traces, redact="email,phone,card,key", now=NOW).report
     assert (report.imported, report.labels, report.rejected) == (4, 3, 0)
     assert report.redacted == {"e-mail": 31, "phone": 19, "card": 19, "key": 19}
     stored = bytes_of(tmp_path / "store")
     assert not [value for value in VALUES if value.encode() in stored]
     assert b"canary" not in stored
-    again, _ = import_traces(store, traces, redact="key,card,phone,email", now=NOW)
+    again = import_traces(store, traces, redact="key,card,phone,email", now=NOW).report
     assert (again.imported, again.duplicates, again.labels, again.rejected) == (0, 4, 0, 0)
     store.close()
 
 
 def test_nothing_is_replaced_unless_a_setting_or_the_call_says_so(tmp_path, traces, monkeypatch):
     plain = open_in(tmp_path / "plain")
-    assert import_traces(plain, traces, now=NOW)[0].redacted == {}
+    assert import_traces(plain, traces, now=NOW).report.redacted == {}
     monkeypatch.setenv("TOUCHSTONE_REDACT", "email, card")
     by_setting = open_in(tmp_path / "setting")
-    assert import_traces(by_setting, traces, now=NOW)[0].redacted == {"e-mail": 31, "card": 19}
+    assert import_traces(by_setting, traces, now=NOW).report.redacted == {"e-mail": 31, "card": 19}
     page = by_setting.traces.page(TraceFilter())
     assert {line.question for line in page.lines if line.question} == {
         f"Ask [e-mail 1], call {VALUES[1]}, pay with [card 1], use {VALUES[3]}."
     }
     overridden = open_in(tmp_path / "overridden")
-    assert import_traces(overridden, traces, redact="none", now=NOW)[0].redacted == {}
+    assert import_traces(overridden, traces, redact="none", now=NOW).report.redacted == {}
     monkeypatch.setenv("TOUCHSTONE_REDACT", "mails")
     with pytest.raises(BadInput, match="nothing is called 'mails' to redact"):
         import_traces(overridden, traces, now=NOW)

@@ -8,16 +8,21 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from calibrate import settings
 from calibrate.cli import Answer
 from calibrate.cli.common import TRUNCATED, now, open_store, parse_pairs
+from calibrate.cli.export import ArchiveDocument
 from calibrate.cli.progress import progress
 from calibrate.errors import BadInput
 from calibrate.ingest import ImportReport
 from calibrate.ingest.record import RECORD_FIELDS
 from calibrate.report.numbers import count
 from calibrate.report.sentences.imports import replaced, stated, unstated
+from calibrate.report.sentences.upkeep import holds
 from calibrate.workflow.traces.import_labelled import Imported, import_traces
 from calibrate.workflow.traces.membership import InSample
+from calibrate.workflow.upkeep.moving import import_all
+from db.engine import shown
 
 MOST_ERRORS = 20  # on a terminal; --json lists the first thousand
 
@@ -50,6 +55,8 @@ class ImportDocument:
 
 
 def run(args: Namespace) -> Answer:
+    if args.everything:
+        return _import_store(args)
     columns = parse_pairs(args.column, "--column")
     for name in columns:
         if name not in RECORD_FIELDS:
@@ -84,6 +91,18 @@ def run(args: Namespace) -> Answer:
     nothing = document.rejected > 0 and document.imported + document.duplicates == 0
     lines = [line for path, done in imports.items() for line in _lines(path, done)]
     return Answer(document, "\n".join(lines), exit_code=2 if nothing or document.cut else 0)
+
+
+def _import_store(args: Namespace) -> Answer:
+    others = (args.column, args.labels_as, args.no_labels, args.design, args.strict, args.redact, args.format != "auto")
+    if any(others) or len(args.files) > 1:
+        raise BadInput("`import --all FILE` takes one archive, whole: leave out the other files and options")
+    (name,) = args.files
+    url = args.store or settings.read().store
+    with progress(args, "importing", "row") as advance:
+        moved = import_all(url, Path(name), on_progress=advance)
+    document = ArchiveDocument(name, moved.schema, moved.rows, moved.sha256)
+    return Answer(document, f"{shown(url)} holds all of {name}: {holds(moved.rows)}")
 
 
 def add_up(imports: Mapping[str, Imported]) -> ImportDocument:

@@ -218,6 +218,12 @@ def _count(connection: sqlite3.Connection) -> dict[str, int]:
     return {name: connection.execute(f'SELECT count(*) FROM "{name}"').fetchone()[0] for name in sorted(names)}
 
 
+def folder_of(url: str) -> Path | None:
+    """The folder of an SQLite store's file; None for a store in memory or on a server."""
+    path = file_of(parse(url))
+    return None if path is None else path.parent
+
+
 def _file(url: URL) -> Path:
     if (path := file_of(url)) is None:
         raise BadInput("a store in memory has no file; name one with --store, like sqlite:///touchstone.db")

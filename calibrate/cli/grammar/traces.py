@@ -30,6 +30,9 @@ def add(verbs: Verbs) -> None:
         help="replace these before anything is stored: email,phone,card,key,presidio or module:function; none replaces "
         "nothing (default: TOUCHSTONE_REDACT)",
     )
+    verb.add_argument(
+        "--all", action="store_true", dest="everything", help="FILE is a whole store that `export --all` wrote"
+    )
 
     verb = add_verb(verbs, "traces", "list traces, newest first")
     verb.add_argument("--since", default="all", help="14d, 12h, 2026-11-01 or all (default)")

@@ -14,3 +14,7 @@ def add(verbs: Verbs) -> None:
     verb.add_argument(
         "--replace", action="store_true", help="where there is a store already: keep it beside, under another name"
     )
+
+    verb = add_verb(verbs, "export", "write the whole store to one archive, for `import --all` into another")
+    verb.add_argument("--all", action="store_true", dest="everything", help="everything that the store holds")
+    verb.add_argument("file", metavar="FILE")

@@ -102,6 +102,35 @@ class Samples(Aggregate):
             audit(connection, "sample topped up", sample.name, before=before, after=after)
         return self._named(sample.name)
 
+    def restate(
+        self,
+        sample: Sample,
+        *,
+        design: str,
+        pool: int,
+        undated: int,
+        where: TraceFilter,
+        stratum: str,
+        options: SampleOptions,
+    ) -> Sample:
+        """Gives a sample another design, with one stratum of all its members. Raises BadInput when somebody else has
+        changed it since it was read."""
+        changed = {
+            "design": design,
+            "pool": pool,
+            "undated": undated,
+            "filter": where.to_json(),
+            "strata": {stratum: [pool, sample.size]},
+            "options": options.to_json(),
+        }
+        same = (SampleRow.id == sample.id, SampleRow.size == sample.size, SampleRow.design == sample.design)
+        members = {"stratum": stratum, "inclusion_probability": sample.size / pool}
+        with self._writing() as connection:
+            if not connection.execute(update(SampleRow).where(*same).values(changed)).rowcount:
+                raise BadInput(f"somebody changed {sample.name!r} in this moment: look at it again first")
+            connection.execute(update(MemberRow).where(MemberRow.sample_id == sample.id).values(members))
+        return self._named(sample.name)
+
     def get(self, name: str) -> Sample | None:
         return next(iter(self._records(sample_of, select(table(SampleRow)).where(SampleRow.name == name))), None)
 

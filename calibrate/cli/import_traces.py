@@ -10,7 +10,7 @@ from pathlib import Path
 
 from calibrate import settings
 from calibrate.cli import Answer
-from calibrate.cli.common import TRUNCATED, now, open_store, parse_pairs
+from calibrate.cli.common import TRUNCATED, now, open_store, parse_pairs, user
 from calibrate.cli.export import ArchiveDocument
 from calibrate.cli.progress import progress
 from calibrate.errors import BadInput
@@ -82,6 +82,7 @@ def run(args: Namespace) -> Answer:
                 labels_as=args.labels_as,
                 keep_labels=not args.no_labels,
                 design=args.design,
+                by=user(),
                 strict=args.strict,
                 redact=args.redact,
                 on_progress=on_progress,

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from calibrate.cli import Answer
-from calibrate.cli.common import TRUNCATED, now, open_store
+from calibrate.cli.common import TRUNCATED, now, open_store, user
 from calibrate.errors import BadInput
 from calibrate.ingest.base import Rejected
 from calibrate.ingest.labels import LABELS, read_labels, write_labels
@@ -80,7 +80,7 @@ def _import(args: Namespace) -> Answer:
     errors += [RejectedLabel(None, f"no trace {trace_id!r} in the store") for trace_id in missing]
     sample = None
     if args.design and len(labels) > len(missing):
-        sample = keep_stated(store, sample_name_of(args.file), ids, design=args.design, now=now())
+        sample = keep_stated(store, sample_name_of(args.file), ids, design=args.design, by=user(), now=now())
     of = NO_LABELS if sample else membership(store, ids.difference(missing))
     document = ImportedLabels(
         labels=added,

@@ -9,20 +9,21 @@ from datetime import datetime
 from typing import Any, Self
 
 from calibrate.cli import Answer
-from calibrate.cli.common import now, open_store
+from calibrate.cli.common import now, open_store, user
 from calibrate.cli.output import table
 from calibrate.errors import BadInput
 from calibrate.report import numbers
-from calibrate.report.sentences import labels
+from calibrate.report.sentences import imports, labels
 from calibrate.sanitize import one_line
 from calibrate.stats.sampling import designs
-from calibrate.types import Sample, TraceFilter
+from calibrate.types import Sample, Statement, TraceFilter
 from calibrate.workflow.detection.configurations import resolve_config
 from calibrate.workflow.detection.detect import no_sample
 from calibrate.workflow.sampling import sample as step
 from calibrate.workflow.sampling import sizing
 from calibrate.workflow.sampling.frame import NoStrata
 from calibrate.workflow.sampling.topup import top_up
+from calibrate.workflow.traces.stated_samples import state_again
 from db import Store
 
 
@@ -76,6 +77,14 @@ class ListedDocument(SampleDocument):
     members: Sequence[object]
 
 
+@dataclass(frozen=True)
+class StatedDocument(SampleDocument):
+    """`stated`: all that was said of its design, the newest last."""
+
+    before: str
+    stated: Sequence[Statement]
+
+
 @dataclass(frozen=True, slots=True)
 class PlanDocument:
     """How many labels a design needs to measure a precision to ± `halfwidth`."""
@@ -91,7 +100,7 @@ class PlanDocument:
 
 def run(args: Namespace) -> Answer:
     store, at = open_store(args), now()
-    actions = [name for name in ("list", "more", "plan") if getattr(args, name) not in (None, False)]
+    actions = [name for name in ("list", "more", "state", "plan") if getattr(args, name) not in (None, False)]
     if len(actions) > 1:
         raise BadInput(f"--{actions[0]} and --{actions[1]} are two things to do: ask for one at a time")
     if args.list:
@@ -99,6 +108,8 @@ def run(args: Namespace) -> Answer:
     if args.more is not None:
         name = _require_name(args, "--more", "--more 50")
         return _report_top_up(args, top_up(store, name, more=args.more, seed=args.seed, now=at))
+    if args.state is not None:
+        return _state(store, _require_name(args, "--state", "--state flagged"), args.state)
     since = designs.window_start(designs.parse_since(args.since), at)
     where = TraceFilter(since=since, undated=since is None)
     if args.plan is not None:
@@ -166,6 +177,16 @@ def _require_name(args: Namespace, option: str, example: str) -> str:
     if not args.name:
         raise BadInput(f"{option} needs an existing sample: name it, as in `sample 2026-W47 {example}`")
     return str(args.name)
+
+
+def _state(store: Store, name: str, design: str) -> Answer:
+    sample = store.samples.get(name)
+    if sample is None:
+        raise no_sample(store, name)
+    before = sample.design
+    stated = state_again(store, sample, design=design, by=user(), now=now())
+    document = StatedDocument.of(stated, before=before, stated=stated.options.stated)
+    return Answer(document, f"{one_line(name, 80)}: {imports.restated(before, stated)}")
 
 
 def _parse_cut(store: Store, text: str) -> designs.Cut:

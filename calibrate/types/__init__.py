@@ -1,6 +1,6 @@
 """The words of Touchstone as frozen dataclasses. Standard library only: production runtimes import this."""
 
-from calibrate.types.drawing import DrawnCut, Moment, RankedBy, SampleOptions, TopUp
+from calibrate.types.drawing import DrawnCut, Moment, RankedBy, SampleOptions, Statement, TopUp
 from calibrate.types.ensemble import (
     BestSingle,
     Ensemble,
@@ -71,6 +71,7 @@ __all__ = [
     "Source",
     "Span",
     "StateReason",
+    "Statement",
     "Stratum",
     "Strength",
     "Tier",

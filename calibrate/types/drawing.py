@@ -57,12 +57,22 @@ class TopUp:
 
 
 @dataclass(frozen=True, slots=True)
+class Statement:
+    """What somebody said of how imported traces were chosen: "random", "flagged", "feedback", or that it is unknown."""
+
+    design: str
+    by: str
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True)
 class SampleOptions:
     """How a design told its strata apart.
 
     `at` is None for samples drawn before it was kept: they cannot be topped up. `bands` are the strata of a ranking,
     each with the lowest and the highest value in it. `fresh`: only traces without a label and in no sample were drawn.
-    `of` is the sample that members were chosen from to be labelled a second time.
+    `of` is the sample that members were chosen from to be labelled a second time. `stated` is what was said of an
+    imported sample's design, the newest last; none for one that was drawn here.
     """
 
     at: Moment | None = None
@@ -72,6 +82,7 @@ class SampleOptions:
     bands: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     top_ups: tuple[TopUp, ...] = ()
     of: str | None = None
+    stated: tuple[Statement, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """As a store keeps it: without what the design has no use for."""
@@ -83,6 +94,7 @@ class SampleOptions:
             "bands": {name: list(bounds) for name, bounds in self.bands.items()},
             "top_ups": [{**asdict(top_up), "at": top_up.at.isoformat()} for top_up in self.top_ups],
             "of": self.of,
+            "stated": [{**asdict(said), "at": said.at.isoformat()} for said in self.stated],
         }
         return {name: value for name, value in document.items() if value}
 
@@ -100,4 +112,8 @@ class SampleOptions:
                 for top_up in document.get("top_ups", ())
             ),
             of=document.get("of"),
+            stated=tuple(
+                Statement(said["design"], said["by"], datetime.fromisoformat(said["at"]))
+                for said in document.get("stated", ())
+            ),
         )

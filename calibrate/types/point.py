@@ -123,6 +123,7 @@ class StateReason(StrEnum):
 
     RECHECK_FELL = "recheck fell"  # a recheck of this threshold found it below its target
     UNSTATED = "unstated"  # every trace was labelled then; now nobody said how the labelled ones were chosen
+    NOT_OF_TRAFFIC = "not of the traffic"  # by what is known now of how its labels were chosen
     OVERTURNED = "overturned"  # labels behind its certificate have changed
     UNMET = "unmet"  # no threshold meets its policy
     FINDS_NOTHING = "finds nothing"  # it flags no labelled hallucination

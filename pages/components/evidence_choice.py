@@ -9,7 +9,7 @@ import streamlit as st
 
 from calibrate import registry
 from calibrate.report.numbers import count
-from calibrate.stats.sampling.designs import FEEDBACK, FLAGGED_ONLY, speaks_for_all
+from calibrate.stats.sampling.designs import FEEDBACK, FLAGGED_ONLY, UNKNOWN, speaks_for_all
 from calibrate.types import Sample
 from calibrate.workflow.certification import attempts
 from calibrate.workflow.detection import configurations
@@ -94,7 +94,7 @@ def usual_labels(labelled: Sequence[str]) -> str:
 
 
 def _is_offered(sample: Sample) -> bool:
-    return speaks_for_all(sample) or sample.design in (FLAGGED_ONLY, FEEDBACK)
+    return speaks_for_all(sample) or sample.design in (FLAGGED_ONLY, FEEDBACK, UNKNOWN)
 
 
 def sample_names(sample: Sample | None) -> SampleNames:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import streamlit as st
 
-from calibrate.report.numbers import count
+from calibrate.report.numbers import count, day, listed
 from calibrate.types import Sample
 from calibrate.workflow.sampling.topup import top_up
+from calibrate.workflow.traces.stated_samples import is_stated, state_again
 from db import Store
 from pages import shell
 from pages.components import evidence_choice
@@ -15,6 +16,13 @@ from pages.label.sample_design import in_words
 from pages.label.sample_plan import show_strata
 
 MORE = 50
+STATED_AS = "sample_stated_as"
+STATEMENTS = {
+    "random": "At random",
+    "flagged": "They were flagged",
+    "feedback": "People picked or complained of them",
+    "unknown": "Nobody knows",
+}
 
 
 def show_at_hand(store: Store) -> None:
@@ -28,9 +36,35 @@ def show_at_hand(store: Store) -> None:
             f"**{plain(sample.name)}**: {count(sample.size)} of {count(sample.pool, 'trace')}, "
             f"{plain(in_words(sample))}."
         )
-        _more(sample)
+        if is_stated(sample):
+            _state(sample)
+        else:
+            _more(sample)
     with right:
         show_strata({name: (size, n) for name, (size, n) in sample.strata.items()})
+
+
+def _state(sample: Sample) -> None:
+    """What was said of how imported traces were chosen, which can be taken back."""
+    said = [f"{STATEMENTS.get(each.design, each.design).lower()} ({day(each.at)})" for each in sample.options.stated]
+    st.caption(plain(f"Imported labels. How their traces were chosen, as stated: {listed(said, 9)}."))
+    with st.expander("Advanced"):
+        st.radio(
+            "How were these traces chosen?", list(STATEMENTS), format_func=STATEMENTS.__getitem__, key=STATED_AS,
+            index=list(STATEMENTS).index(sample.design) if sample.design in STATEMENTS else None,
+        )  # fmt: skip
+        st.button("State it", on_click=_state_it, args=(sample.name,))
+        st.caption("Figures and thresholds that stand on them follow; what was stated before is kept.")
+    shell.show_kept_error("state_problem")
+
+
+def _state_it(name: str) -> None:
+    store, design = shell.store(), st.session_state.get(STATED_AS)
+    sample = store.samples.get(name)
+    if sample is None or design is None:
+        return
+    with shell.errors_kept("state_problem"):
+        state_again(store, sample, design=design, by=shell.user(), now=shell.now())
 
 
 def _more(sample: Sample) -> None:

@@ -101,7 +101,7 @@ def choose_about_labels(files: list[ImportFile]) -> Labels:
             captions=[caption for _, caption in CHOSEN.values()],
             key="import_design",
         )
-        return Labels(True, name or None, None if design == UNKNOWN else design)
+        return Labels(True, name or None, None if design == UNKNOWN else design, by=shell.user())
 
 
 def format_names() -> list[str]:

@@ -45,11 +45,12 @@ class FileState:
 @dataclass(frozen=True, slots=True)
 class Labels:
     """What to do with the labels in the files: keep them, as whose (None: each file's name), and how their traces were
-    chosen, where somebody says so."""
+    chosen, where somebody (`by`) says so."""
 
     keep: bool = True
     labeller: str | None = None
     design: str | None = None
+    by: str = ""
 
 
 class ImportJob:
@@ -112,6 +113,7 @@ class ImportJob:
                 labels_as=self._labels.labeller,
                 keep_labels=self._labels.keep,
                 design=self._labels.design,
+                by=self._labels.by,
                 strict=self._strict,
                 on_progress=keep,
                 should_stop=self._stop.is_set,

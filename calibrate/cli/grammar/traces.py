@@ -56,6 +56,11 @@ def add(verbs: Verbs) -> None:
     verb.add_argument("--list", action="store_true", help="draw nothing; list the members of the sample NAME")
     verb.add_argument("--more", type=int, metavar="N", help="add N traces to the sample NAME, from the same window")
     verb.add_argument(
+        "--state",
+        choices=("random", "flagged", "feedback", "unknown"),
+        help="draw nothing; say how the traces of NAME, a sample of imported labels, were chosen",
+    )
+    verb.add_argument(
         "--plan", type=float, metavar="W", help="draw nothing; say how many labels measure a precision to ±W"
     )
     verb.add_argument("--precision", type=float, default=0.7, metavar="P", help="plan: that precision (default 0.7)")

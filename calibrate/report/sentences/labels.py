@@ -18,6 +18,14 @@ def caution(labels: Caution | None) -> str | None:
     """Say why labels do not describe the traffic; None where they do."""
     if labels is None:
         return None
+    if labels.chosen == Chosen.UNLIKE:
+        return _unlike(labels)
+    if labels.chosen == Chosen.UNSTATED and labels.sample is not None:
+        return (
+            f"Nobody says how the traces of the sample {labels.sample} were chosen, so these figures are of its "
+            "labels, not of the traffic, and no threshold is chosen on them. Say it on the Sample page, or "
+            "`sample NAME --state random|flagged|feedback`"
+        )
     if labels.chosen == Chosen.UNSTATED:
         return (
             "Nobody has said how the traces with labels were chosen, so these figures are of the labels, not of the "
@@ -33,6 +41,23 @@ def caution(labels: Caution | None) -> str | None:
     return (
         f"The sample {labels.sample} holds {held}: these figures are of its labels, not of the traffic, and no "
         "threshold is chosen on them"
+    )
+
+
+def _unlike(labels: Caution) -> str:
+    """ "… 72% of its labels and 18% of the traffic have a token_overlap of 0.31 or less …"."""
+    where = ""
+    if labels.doubt is not None:
+        unlike = labels.doubt.unlike
+        where = (
+            f": {share(unlike.of_labels)} of its labels and {share(unlike.of_traffic)} of the traffic have a "
+            f"{labels.doubt.detector} of {number(unlike.score)} or less, which a random draw gives less often than "
+            "once in a thousand"
+        )
+    return (
+        f"The sample {labels.sample} is said to be random, and is not like the traffic{where}. These figures are of "
+        "its labels, and no threshold is chosen on them. Say on the Sample page how its traces were chosen, or "
+        "`sample NAME --state flagged|feedback|unknown`"
     )
 
 

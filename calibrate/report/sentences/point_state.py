@@ -86,8 +86,12 @@ def _overturned(state: PointState) -> str:
 def _unstated(state: PointState) -> str:
     return (
         f"Its labels were of every trace then; {count(state.unlabelled)} of {count(state.traces)} have none now, and "
-        "nobody has said how the labelled ones were chosen."
+        "nobody has said how the labelled ones were chosen: choose it again on a sample of the traffic."
     )
+
+
+def _not_of_traffic(state: PointState) -> str:
+    return "By what is known now of how its labels were chosen, they do not describe the traffic: choose it on others."
 
 
 def _unmet(state: PointState) -> str:
@@ -151,6 +155,7 @@ _SENTENCES = {
     StateReason.RECHECK_FELL: _fell,
     StateReason.OVERTURNED: _overturned,
     StateReason.UNSTATED: _unstated,
+    StateReason.NOT_OF_TRAFFIC: _not_of_traffic,
     StateReason.UNMET: _unmet,
     StateReason.FINDS_NOTHING: _finds_nothing,
     StateReason.BELOW_TARGET: _below,

@@ -19,6 +19,7 @@ OF_ALL = ("random", "stratified", "octave", "uncertain")
 DESIGNS = (*OF_ALL, "fresh-flagged")
 # Of labels that were imported: what their user says of how the traces were chosen.
 FLAGGED_ONLY, FEEDBACK = "flagged", "feedback"
+UNKNOWN = "unknown"  # what was stated is taken back
 STATED = ("random", FLAGGED_ONLY, FEEDBACK)
 # Fewer labels than this in a stratum say nothing about its spread.
 AT_LEAST = 4
@@ -48,7 +49,7 @@ def speaks_for_all(sample: Sample) -> bool:
     Returns
     -------
     bool
-        False for one of flagged traces only, and of feedback.
+        False for one of flagged traces only, of feedback, or of nobody knows what.
     """
     return sample.design in OF_ALL
 
@@ -67,6 +68,11 @@ def must_speak_for_all(sample: Sample) -> None:
         For a sample that does not.
     """
     known_design(sample)
+    if sample.design == UNKNOWN:
+        raise BadInput(
+            f"nobody says how the traces of the sample {sample.name!r} were chosen, so they speak for no traffic: say "
+            f"it (`sample {sample.name!r} --state random|flagged|feedback`), or take another sample"
+        )
     if sample.design in ("fresh-flagged", FLAGGED_ONLY):
         raise BadInput(
             f"the sample {sample.name!r} holds flagged traces only, so it says nothing of what was missed; take a "
@@ -92,7 +98,7 @@ def known_design(sample: Sample) -> None:
     BadInput
         For a design of a newer version.
     """
-    if sample.design not in (*DESIGNS, *STATED):
+    if sample.design not in (*DESIGNS, *STATED, UNKNOWN):
         raise BadInput(
             f"the sample {sample.name!r} was drawn by the design {sample.design!r}, whose inclusion probabilities this "
             f"version does not know, so nothing can be estimated from it: use a sample drawn by {', '.join(DESIGNS)}"

@@ -12,11 +12,12 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from calibrate.errors import BadInput
-from calibrate.stats.sampling.designs import FEEDBACK, FLAGGED_ONLY, speaks_for_all
+from calibrate.stats.sampling.designs import FEEDBACK, FLAGGED_ONLY, UNKNOWN, speaks_for_all
 from calibrate.types import Sample, TraceFilter
 from calibrate.workflow.detection.detect import no_sample
 from calibrate.workflow.evidence import merging
 from calibrate.workflow.evidence.counted_labels import NOBODY, count_labels
+from calibrate.workflow.evidence.likeness import Doubt, find_doubt
 from db import Store
 
 
@@ -26,15 +27,17 @@ class Chosen(StrEnum):
     UNSTATED = "unstated"  # nobody said how
     FLAGGED = "flagged"  # only what a threshold flags
     FEEDBACK = "feedback"  # what people complained of, or picked
+    UNLIKE = "unlike"  # they are said to be random, and their scores are not like the traffic's
 
 
 @dataclass(frozen=True)
 class Caution:
     """Labels that do not describe the traffic: how they were chosen, and of which sample they are (None: of several, or
-    of none)."""
+    of none). `doubt`: what speaks against what is said of them."""
 
     chosen: Chosen
     sample: str | None = None
+    doubt: Doubt | None = None
 
 
 @dataclass(frozen=True)
@@ -64,7 +67,8 @@ def choose_basis(store: Store, name: str | Sequence[str] | None) -> Basis:
     """
     sample = resolve_sample(store, name)
     if sample is not None:
-        return Basis(sample, _caution_of(sample))
+        parts = (caution_of_sample(store, part) for part in sample.parts or (sample,))
+        return Basis(sample, next(filter(None, parts), None))
     if is_census(store) or not store.labels.gold_counts():
         return Basis(None)
     samples = samples_with_labels(store)
@@ -97,19 +101,31 @@ def is_census(store: Store) -> bool:
     traces = store.traces.count(TraceFilter())
     if not traces or sum(store.labels.gold_counts().values()) < traces:
         return False
-    return all(sample.design not in (FLAGGED_ONLY, FEEDBACK) for sample in store.samples.list())
+    return all(sample.design not in (FLAGGED_ONLY, FEEDBACK, UNKNOWN) for sample in store.samples.list())
 
 
 def samples_with_labels(store: Store) -> list[Sample]:
     """The samples that describe the traffic and have labels that count, newest first."""
     samples = (sample for sample in store.samples.list() if speaks_for_all(sample))
-    return [sample for sample in samples if count_labels(store, NOBODY, sample).rows]
+    labelled = (sample for sample in samples if count_labels(store, NOBODY, sample).rows)
+    return [sample for sample in labelled if find_doubt(store, sample) is None]
 
 
 def must_describe_traffic(caution: Caution | None) -> None:
     """Raises BadInput, with the remedy, for labels that do not."""
     if caution is None:
         return
+    if caution.chosen == Chosen.UNLIKE:
+        raise BadInput(
+            f"the sample {caution.sample!r} is said to be random, and its scores are not like the traffic's, so it "
+            "chooses no threshold: say how its traces were chosen (`sample NAME --state flagged|feedback|unknown`), or "
+            "draw a sample"
+        )
+    if caution.chosen == Chosen.UNSTATED and caution.sample is not None:
+        raise BadInput(
+            f"nobody says how the traces of the sample {caution.sample!r} were chosen, so they describe no traffic and "
+            "choose no threshold: say it (`sample NAME --state random|flagged|feedback`), or draw a sample"
+        )
     if caution.chosen == Chosen.UNSTATED:
         raise BadInput(
             "nobody has said how the traces with labels were chosen, so they describe no traffic and choose no "
@@ -129,10 +145,16 @@ def must_describe_traffic(caution: Caution | None) -> None:
     )
 
 
-def _caution_of(sample: Sample) -> Caution | None:
+def caution_of_sample(store: Store, sample: Sample) -> Caution | None:
+    """Why the labels of a stored sample do not describe the traffic; None where they do."""
+    if sample.design == UNKNOWN:
+        return Caution(Chosen.UNSTATED, sample.name)
     if sample.design in (FLAGGED_ONLY, "fresh-flagged"):
         return Caution(Chosen.FLAGGED, sample.name)
-    return Caution(Chosen.FEEDBACK, sample.name) if sample.design == FEEDBACK else None
+    if sample.design == FEEDBACK:
+        return Caution(Chosen.FEEDBACK, sample.name)
+    doubt = find_doubt(store, sample)
+    return Caution(Chosen.UNLIKE, sample.name, doubt) if doubt else None
 
 
 def _stated_caution(store: Store) -> Caution | None:
@@ -148,7 +170,8 @@ def _stated_caution(store: Store) -> Caution | None:
     outside = {row.pk for row in rows} - described
     if not outside or not outside <= set[int]().union(*stated.values()):
         return None
-    of = [_caution_of(each) for name in stated if outside & stated[name] and (each := store.samples.get(name))]
+    named = (store.samples.get(name) for name in stated if outside & stated[name])
+    of = [caution_of_sample(store, each) for each in named if each]
     if len(of) == 1:
         return of[0]
     flagged = all(each and each.chosen == Chosen.FLAGGED for each in of)

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from calibrate.stats.sampling.designs import speaks_for_all
 from calibrate.types import Interval, Sample
-from calibrate.workflow.evidence.basis import choose_basis
+from calibrate.workflow.evidence.basis import caution_of_sample, choose_basis
 from calibrate.workflow.evidence.label_counts import LabelCounts, label_counts
 from calibrate.workflow.evidence.prevalence import Prevalence, estimate_prevalence
 from db import Store
@@ -27,6 +26,6 @@ def labels_at_hand(store: Store, sample: Sample | None) -> LabelsAtHand:
         basis = choose_basis(store, None)
         sample, describes = basis.sample, basis.caution is None
     else:
-        describes = all(map(speaks_for_all, sample.parts or (sample,)))
+        describes = not any(caution_of_sample(store, part) for part in sample.parts or (sample,))
     prevalence = estimate_prevalence(store, sample) if describes else Prevalence(Interval(None))
     return LabelsAtHand(label_counts(store, sample), prevalence)

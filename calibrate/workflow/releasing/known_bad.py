@@ -19,7 +19,7 @@ from calibrate.thresholds.states import REASON, STATE, Judged, states_in
 from calibrate.types import OperatingPoint, PointState, PointVerdict, StateReason, TraceFilter
 from calibrate.workflow.certification.attempts import overturned
 from calibrate.workflow.evidence import loading
-from calibrate.workflow.evidence.basis import basis_of_saved, choose_basis
+from calibrate.workflow.evidence.basis import basis_of_saved, caution_of_sample, is_census
 from calibrate.workflow.evidence.evidence import Evidence
 from calibrate.workflow.releasing.history import live_release
 from calibrate.workflow.tuning.operating_points import choose_point, looks_of
@@ -66,13 +66,16 @@ def state_of_saved(store: Store, saved: SavedPoint, *, live: bool = False) -> Po
         counted = Counted(change.guarantee.labels, change.hallucinated) if change else None
         return judge_point(saved.point, fell=fell, overturned=counted)
     stored, moved_from = (saved.data.state.chance, saved.data.state.moved_from) if saved.data.state else (None, None)
+    parts = [sample for name in saved.data.samples if (sample := store.samples.get(name))]
+    if any(caution_of_sample(store, part) for part in parts):
+        return PointState(PointVerdict.DO_NOT_RELEASE, StateReason.NOT_OF_TRAFFIC, figure=saved.point.precision)
     data = _load_labels(store, saved)
     if data is None:
         return judge_point(saved.point, chance=stored, fell=fell, moved_from=moved_from)
     changed = data.digest() != saved.data.label_set_digest
     point = _measure_again(data, saved.point) if changed else saved.point
     state = state_of_choice(store, data, point, chance=None if changed else stored, moved_from=moved_from)
-    if live or saved.data.samples or state.known_bad or choose_basis(store, None).caution is None:
+    if live or saved.data.samples or state.known_bad or is_census(store):
         return state
     traces = store.traces.count(TraceFilter())
     unlabelled = traces - sum(store.labels.gold_counts().values())
@@ -122,6 +125,8 @@ def hold(file: ThresholdsFile) -> None:
                     f"its labels were of every trace then, {judged.state.unlabelled:,} of {judged.state.traces:,} "
                     "have none now)"
                     if judged.state.why == StateReason.UNSTATED
+                    else "its labels do not describe the traffic)"
+                    if judged.state.why == StateReason.NOT_OF_TRAFFIC
                     else f"{judged.state.hits:,} of {judged.state.flagged:,} flagged labels are hallucinated)"
                 )
                 for judged in refused

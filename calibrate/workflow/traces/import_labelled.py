@@ -37,6 +37,7 @@ def import_traces(
     labels_as: str | None = None,
     keep_labels: bool = True,
     design: str | None = None,
+    by: str = "",
     strict: bool = False,
     redact: str | None = None,
     on_progress: Callable[[ImportReport], None] | None = None,
@@ -46,7 +47,7 @@ def import_traces(
     """Import a file. Its labels are kept as those of the labeller `labels_as`, by default the file's name.
 
     `name` is what the user calls the file, where that is not the path's. `design` states how the labelled traces were
-    chosen: they become a sample of it.
+    chosen, `by` whom: they become a sample of it.
     `redact` names what is replaced before anything is stored; None for what TOUCHSTONE_REDACT says.
     """
     redactor = redactor_of(settings.imports().redact if redact is None else redact)
@@ -68,7 +69,7 @@ def import_traces(
         return Imported(report, None, NO_LABELS)
     if design is None:
         return Imported(report, None, membership(store, sink.labelled))
-    sample = keep_stated(store, sample_name_of(file), sink.labelled, design=design, now=now)
+    sample = keep_stated(store, sample_name_of(file), sink.labelled, design=design, by=by, now=now)
     return Imported(report, sample, NO_LABELS)
 
 

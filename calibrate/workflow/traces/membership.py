@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from calibrate.errors import BadInput
-from calibrate.stats.sampling.designs import STATED, count_prefix
+from calibrate.stats.sampling.designs import STATED, UNKNOWN, count_prefix
 from db import Store
 
 _DRAWN = {
@@ -60,7 +60,7 @@ def must_not_be_drawn(store: Store, trace_ids: Iterable[str]) -> None:
     """
     ids = set(trace_ids)
     for sample in store.samples.list():
-        if sample.design in STATED:
+        if sample.design in (*STATED, UNKNOWN):
             continue
         mine = sum(line.trace_id in ids for line in store.samples.lines(sample.id))
         if 2 * mine > len(ids):

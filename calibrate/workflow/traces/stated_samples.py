@@ -5,14 +5,15 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 
 import numpy as np
 
 from calibrate.errors import BadInput
 from calibrate.sanitize import one_line
-from calibrate.stats.sampling.designs import STATED
-from calibrate.types import Member, Sample, SampleOptions, TraceFilter
+from calibrate.stats.sampling.designs import FEEDBACK, FLAGGED_ONLY, STATED, UNKNOWN
+from calibrate.types import Member, Sample, SampleOptions, Statement, TraceFilter
 from calibrate.workflow.traces.membership import must_not_be_drawn
 from db import Store
 from db.traces import LabelledTrace
@@ -21,12 +22,14 @@ ALL = "all"
 NEXT = timedelta(microseconds=1)
 
 
-def keep_stated(store: Store, name: str, trace_ids: Iterable[str], *, design: str, now: datetime) -> Sample:
+def keep_stated(
+    store: Store, name: str, trace_ids: Iterable[str], *, design: str, by: str = "", now: datetime
+) -> Sample:
     """Keep the labelled ones of these traces as a sample of the design that their user states, one of `STATED`.
 
     A random sample speaks for the traces of the store between its first and its last. The order of its members is
-    random. Where a sample has the name, another one is found; where one has this design and these members, that is
-    returned. Raises BadInput for an unknown design, where none of the traces has a label, and for a random sample of
+    random. Where a sample has the name, another one is found; where one has these members and was stated, it takes this
+    design. Raises BadInput for an unknown design, where none of the traces has a label, and for a random sample of
     what was mostly drawn otherwise.
     """
     trace_ids = set(trace_ids)
@@ -38,11 +41,10 @@ def keep_stated(store: Store, name: str, trace_ids: Iterable[str], *, design: st
     if not labelled:
         raise BadInput(f"none of the traces has a label, so there is no sample by {design} to keep")
     keys = {trace.pk for trace in labelled}
-    name, same = _find_name(store, one_line(name, 150).strip() or "labels", design, keys)
+    name, same = _find_name(store, one_line(name, 150).strip() or "labels", keys)
     if same is not None:
-        return same
-    where = _window_of(labelled) if design == "random" else TraceFilter()
-    stratum, pool = (ALL, store.traces.count(where)) if design == "random" else (design, len(keys))
+        return state_again(store, same, design=design, by=by, now=now)
+    where, stratum, pool = _frame(store, labelled, design)
     seed = secrets.randbits(31)
     members = [Member(pk, len(keys) / pool, stratum) for pk in sorted(keys)]
     return store.samples.add(
@@ -56,8 +58,56 @@ def keep_stated(store: Store, name: str, trace_ids: Iterable[str], *, design: st
         strata={stratum: (pool, len(keys))},
         members=[members[place] for place in np.random.default_rng(seed).permutation(len(members))],
         now=now,
-        options=SampleOptions(at=store.pools.moment()) if design == "random" else None,
+        options=SampleOptions(
+            at=store.pools.moment() if design == "random" else None, stated=(Statement(design, by, now),)
+        ),
     )
+
+
+def state_again(store: Store, sample: Sample, *, design: str, by: str = "", now: datetime) -> Sample:
+    """State otherwise how the traces of an imported sample were chosen, or that nobody knows; what was said before is
+    kept beside it. Raises BadInput for an unknown design, and for a sample that was drawn here: its design is known.
+    """
+    if design not in (*STATED, UNKNOWN):
+        raise BadInput(f"labels cannot be stated as {design!r}: say {', '.join((*STATED, UNKNOWN))}")
+    if not is_stated(sample):
+        raise BadInput(
+            f"the sample {sample.name!r} was drawn here ({sample.design}), so nobody need state how; only the design "
+            "of imported labels is stated"
+        )
+    if sample.design == design:
+        return sample
+    trace_ids = {line.trace_id for line in store.samples.lines(sample.id)}
+    if design == "random":
+        must_not_be_drawn(store, trace_ids)
+    where, stratum, pool = _frame(store, store.traces.labelled(trace_ids), design)
+    said = sample.options.stated or (Statement(sample.design, "", sample.created_at),)
+    return store.samples.restate(
+        sample,
+        design=design,
+        pool=pool,
+        undated=store.traces.undated(where),
+        where=where,
+        stratum=stratum,
+        options=replace(
+            sample.options,
+            at=store.pools.moment() if design == "random" else None,
+            stated=(*said, Statement(design, by, now)),
+        ),
+    )
+
+
+def is_stated(sample: Sample) -> bool:
+    """Whether a sample's design is what its user says of imported labels."""
+    return bool(sample.options.stated) or sample.design in (FLAGGED_ONLY, FEEDBACK)
+
+
+def _frame(store: Store, labelled: Sequence[LabelledTrace], design: str) -> tuple[TraceFilter, str, int]:
+    """What a stated sample speaks for: the window, the name of its one stratum, and how many traces that holds."""
+    if design != "random":
+        return TraceFilter(), design, len(labelled)
+    where = _window_of(labelled)
+    return where, ALL, store.traces.count(where)
 
 
 def _window_of(labelled: Sequence[LabelledTrace]) -> TraceFilter:
@@ -68,11 +118,11 @@ def _window_of(labelled: Sequence[LabelledTrace]) -> TraceFilter:
     return TraceFilter(since=min(times), until=max(times) + NEXT, undated=len(times) < len(labelled))
 
 
-def _find_name(store: Store, name: str, design: str, keys: set[int]) -> tuple[str, Sample | None]:
-    """A name that no other sample has: "complaints", "complaints 2" …; and the sample that is this one already."""
+def _find_name(store: Store, name: str, keys: set[int]) -> tuple[str, Sample | None]:
+    """A name that no other sample has: "complaints", "complaints 2" …; and the stated sample that has these members."""
     number, tried = 1, name
     while (sample := store.samples.get(tried)) is not None:
-        if sample.design == design and {member.trace_pk for member in store.samples.members(sample.id)} == keys:
+        if is_stated(sample) and {member.trace_pk for member in store.samples.members(sample.id)} == keys:
             return tried, sample
         number += 1
         tried = f"{name} {number}"

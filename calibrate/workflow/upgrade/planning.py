@@ -9,11 +9,10 @@ from typing import Any
 from calibrate import registry
 from calibrate.detectors.base import Detector
 from calibrate.errors import BadInput
-from calibrate.stats.sampling.designs import speaks_for_all
 from calibrate.thresholds.model import DetectorEntry, ThresholdsFile
 from calibrate.types import Sample, TraceFilter
 from calibrate.workflow.detection import detect
-from calibrate.workflow.evidence.basis import Caution, choose_basis
+from calibrate.workflow.evidence.basis import Caution, choose_basis, samples_with_labels
 from calibrate.workflow.evidence.counted_labels import NOBODY, count_labels
 from calibrate.workflow.releasing import history
 from calibrate.workflow.sampling.sizing import FEW
@@ -127,11 +126,7 @@ def queue(store: Store, plan: Plan, *, budget: float | None = None) -> Run | Non
 def _choose_samples(store: Store, release: Release, file: ThresholdsFile) -> list[str] | None:
     """The samples whose labels count: the release's, or the newest where it is newer; None for every label."""
     released = [name for name in history.sample_names(file.data) if store.samples.get(name)]
-    guides = (
-        sample
-        for sample in store.samples.list()
-        if speaks_for_all(sample) and len(count_labels(store, NOBODY, sample).rows) >= FEW
-    )
+    guides = (sample for sample in samples_with_labels(store) if len(count_labels(store, NOBODY, sample).rows) >= FEW)
     newest = next(guides, None)
     if newest is None or newest.name in released:
         return released or None

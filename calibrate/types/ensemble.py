@@ -66,7 +66,9 @@ class BestSingle:
 class EnsembleData:
     """The labels that an ensemble was judged on: of these samples, or every label there was.
 
-    `sample` names the samples together. `traffic` counts the traces that the cut was read from; None: the labels.
+    `sample` names the samples together. `traffic` counts the traces that the cut was read from; None: the labels. Of
+    the `n` labels `flagged` are flagged out of fold, and `hits` of these are hallucinated: both on average over the
+    dealings of the folds. None in an older store.
     """
 
     sample: str | None
@@ -75,6 +77,8 @@ class EnsembleData:
     positives: int
     traffic: int | None
     label_set_digest: str
+    flagged: float | None = None
+    hits: float | None = None
 
 
 @dataclass(frozen=True)

@@ -74,7 +74,8 @@ class Report:
     figures are of the picking too, and the rule is of those picked on all labels. None where all were taken.
 
     `best` names the detector that ranks best on all labels, of those that can flag so little; `best_figures` are those
-    of choosing it inside the folds. `each` are the thresholds at which every detector alone flags the budget's share of
+    of choosing it inside the folds. `flagged` labels are flagged on average over the dealings, `hits` of them
+    hallucinated. `each` are the thresholds at which every detector alone flags the budget's share of
     the traffic, `joint` is of those that can.
     """
 
@@ -85,6 +86,8 @@ class Report:
     signal: Cut
     page: Cut
     figures: Performance
+    flagged: float
+    hits: float
     auroc: Interval
     best: str
     best_figures: Performance
@@ -180,6 +183,8 @@ def build(
         signal=signal,
         page=_find_page_cut(rule, judging.training, training, mine, signal, target=target),
         figures=measure_performance(judging.training, mine),
+        flagged=float(mine.flags.sum(axis=1).mean()),
+        hits=float(mine.flags[:, judging.training.labels].sum(axis=1).mean()),
         auroc=_rank(judging, mine),
         best=nested_cv.best_single(judging.training, budget=budget),
         best_figures=measure_performance(judging.training, best),
@@ -245,6 +250,8 @@ def document_of(report: Report) -> Ensemble:
             positives=report.positives,
             traffic=None if report.gathered.from_labels else report.gathered.traffic.n,
             label_set_digest=label_set_digest((row.content_hash, str(row.gold)) for row in data.rows),
+            flagged=report.flagged,
+            hits=report.hits,
         ),
     )
 

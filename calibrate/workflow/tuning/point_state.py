@@ -115,16 +115,21 @@ def judge_point(
 
 def judge_ensemble(ensemble: Ensemble) -> PointState:
     """Judge an ensemble by its figures, which are out of fold. It holds where it is shown to find more than the best
-    single detector. How many labels it flags is another number in every fold, and is left out."""
-    figures, difference = ensemble.figures, ensemble.difference
+    single detector. How many labels it flags is another number in every fold: where it is few, their mean is said."""
+    figures, difference, data = ensemble.figures, ensemble.difference, ensemble.data
     faults = {
         StateReason.FINDS_NOTHING: not figures.recall.value,
+        StateReason.FEW_FLAGGED: data.flagged is not None and data.flagged < FEWEST,
         StateReason.WIDE: _spans(figures.precision),
         StateReason.WORSE_THAN_SINGLE: difference.high is not None and difference.high < 0,
     }
     why = next((why for why, present in faults.items() if present), None)
     if why is not None:
-        return PointState(PointVerdict.DO_NOT_RELEASE, why, figure=figures.precision)
+        few = why == StateReason.FEW_FLAGGED
+        flagged, hits = (round(data.flagged or 0), round(data.hits or 0)) if few else (0, 0)
+        return PointState(
+            PointVerdict.DO_NOT_RELEASE, why, figure=figures.precision, flagged=flagged, hits=min(flagged, hits)
+        )
     if difference.low is None or difference.low <= 0:
         return PointState(PointVerdict.NOT_SHOWN, StateReason.NO_GAIN, figure=figures.precision)
     return PointState(PointVerdict.HOLDS, figure=figures.precision)

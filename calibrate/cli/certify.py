@@ -89,6 +89,7 @@ def run(args: Namespace) -> Answer:
             document = NoPlanDocument(args.detector, sentences.no_plan(planned), planned.needed, offers, lost)
             lines = [*_lost_lines(lost), f"no plan: {document.why}", *behind_plan, *_offer_lines(offers)]
             return Answer(document, "\n".join(lines), exit_code=2)
+        offers = planning.beside(offers, planned.plan, step.available(store, planned))
         status, did = attempts.status_of(store, planned), "planned"
     elif status.stage == "planned":
         status, did = attempts.status_of(store, step.draw(store, status.attempt, fewer=args.fewer, now=now())), "drawn"

@@ -94,7 +94,7 @@ class SampleOptions:
             "bands": {name: list(bounds) for name, bounds in self.bands.items()},
             "top_ups": [{**asdict(top_up), "at": top_up.at.isoformat()} for top_up in self.top_ups],
             "of": self.of,
-            "stated": [{**asdict(said), "at": said.at.isoformat()} for said in self.stated],
+            "stated": [{**asdict(statement), "at": statement.at.isoformat()} for statement in self.stated],
         }
         return {name: value for name, value in document.items() if value}
 
@@ -113,7 +113,7 @@ class SampleOptions:
             ),
             of=document.get("of"),
             stated=tuple(
-                Statement(said["design"], said["by"], datetime.fromisoformat(said["at"]))
-                for said in document.get("stated", ())
+                Statement(row["design"], row["by"], datetime.fromisoformat(row["at"]))
+                for row in document.get("stated", ())
             ),
         )

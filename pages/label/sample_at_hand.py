@@ -46,8 +46,10 @@ def show_at_hand(store: Store) -> None:
 
 def _state(sample: Sample) -> None:
     """What was said of how imported traces were chosen, which can be taken back."""
-    said = [f"{STATEMENTS.get(each.design, each.design).lower()} ({day(each.at)})" for each in sample.options.stated]
-    st.caption(plain(f"Imported labels. How their traces were chosen, as stated: {listed(said, 9)}."))
+    statements = [
+        f"{STATEMENTS.get(each.design, each.design).lower()} ({day(each.at)})" for each in sample.options.stated
+    ]
+    st.caption(plain(f"Imported labels. How their traces were chosen, as stated: {listed(statements, 9)}."))
     with st.expander("Advanced"):
         st.radio(
             "How were these traces chosen?", list(STATEMENTS), format_func=STATEMENTS.__getitem__, key=STATED_AS,

@@ -207,7 +207,10 @@ def _plan_form(
             on_click=_plan(store, data, status, f"certify_target_{target}", f"certify_labels_{usual}"),
         )
     wanted = int(st.session_state[f"certify_target_{target}"]) / 100
-    _show_offers(_offers(store, data.config.id, attempts.first_names(data.sample), data.digest(), wanted, data))
+    offers = _offers(store, data.config.id, attempts.first_names(data.sample), data.digest(), wanted, data)
+    if status and status.stage == "planned" and offers and wanted == status.plan.target:
+        offers = planning.beside(offers, status.plan, certify.available(store, status.attempt))
+    _show_offers(offers)
 
 
 @shell.cached_read("Playing plans through …", entries=20)

@@ -39,10 +39,10 @@ def restated(before: str, sample: Sample) -> str:
     """Say what is known of a sample's design now, and what that changes."""
     if sample.design == before:
         return f"its design was stated as {before} already"
-    said = f"its design was stated as {before}, and is now {sample.design}"
+    change = f"its design was stated as {before}, and is now {sample.design}"
     if sample.design == "random":
-        return f"{said}: its labels stand for the {count(sample.pool, 'trace')} of their window"
-    return f"{said}: its labels describe no traffic, and what was chosen on them is known to be bad until chosen anew"
+        return f"{change}: its labels stand for the {count(sample.pool, 'trace')} of their window"
+    return f"{change}: its labels describe no traffic, and what was chosen on them is known to be bad until chosen anew"
 
 
 def _in_sample(labels: InSample) -> str:

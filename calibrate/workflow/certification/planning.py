@@ -30,6 +30,7 @@ from db.scores import Config, Row
 
 TARGET = 0.7
 MOST, SHUFFLES = 10_000, 5  # traces whose sources are looked at, and how often test labels are drawn from them
+REPLANS = 5  # how often a plan is made smaller, until as many traces are there as it asks for
 NEARLY_ALL = 0.98  # of test labels on sources of their own: then the plan need not know of sources
 
 
@@ -64,10 +65,10 @@ def plan(
     )
     pool = load_pool_scores(store, data.config, terms.where)
     labels = collect_labels(store, data, spent, pool)
-    fresh = count_testable(store, data, terms, spent, pool)
+    testable = count_testable(store, data, terms, spent, pool)
     number = ledger.next_attempt(store, target, terms.where).attempt
 
-    def make(sources: float) -> Plan | NotCertifiable:
+    def make(fresh: int, sources: float) -> Plan | NotCertifiable:
         return plan_certificate(
             labels.scores,
             labels.hallucinated,
@@ -82,12 +83,28 @@ def plan(
             sources=sources,
         )
 
-    result = make(1.0)
+    def make_drawable(sources: float) -> Plan | NotCertifiable:
+        """A plan that asks for no more traces than its deepest cut flags of those that may be drawn."""
+        fresh, result = testable, make(testable, sources)
+        for _ in range(REPLANS):
+            if not isinstance(result, Plan):
+                break
+            cut = Cut(data.config.id, result.deepest, attempts.planned_on(store, terms.samples, spent))
+            flagged = samples.flagged_pool(store, cut, terms.where, fresh=False) if terms.samples else 0
+            if flagged >= result.labels:
+                break
+            # Labels are most among the most suspicious: fewer of these are left than their share of the traffic.
+            fresh = min(fresh - 1, int(flagged / result.shares[-1]))
+            result = make(fresh, sources)
+        return result
+
+    result = make_drawable(1.0)
     if isinstance(result, Plan):
         sources = share_of_sources(store, data, terms.where, result.deepest, result.labels)
-        result = result if sources > NEARLY_ALL else make(sources)
+        result = result if sources > NEARLY_ALL else make_drawable(sources)
     if isinstance(result, NotCertifiable):
-        return result
+        why = result.why
+        return replace(result, why=replace(why, fresh=testable)) if why.fresh is not None else result
     row = store.certifications.start(
         data.config.name,
         config_id=data.config.id,
@@ -116,6 +133,14 @@ def offers(
         rng=np.random.default_rng(terms.seed),
         attempt=ledger.next_attempt(store, target, where).attempt,
     )
+
+
+def beside(offers: Sequence[Offer], plan: Plan, available: int) -> tuple[Offer, ...]:
+    """The offers that can stand beside a plan: what could not be drawn is left out, and for as many labels as the plan
+    asks for its own figures stand, which know of sources and of the traces that are left."""
+    others = [offer for offer in offers if offer.labels <= available and offer.labels != plan.labels]
+    mine = Offer(plan.labels, plan.chance, plan.recall or 0.0, plan.chance_unsure or 0.0)
+    return tuple(sorted((*others, mine), key=lambda offer: offer.labels))
 
 
 def share_of_sources(store: Store, data: evidence.Evidence, where: TraceFilter, cut: float, labels: int) -> float:

@@ -81,7 +81,7 @@ def state_again(store: Store, sample: Sample, *, design: str, by: str = "", now:
     if design == "random":
         must_not_be_drawn(store, trace_ids)
     where, stratum, pool = _frame(store, store.traces.labelled(trace_ids), design)
-    said = sample.options.stated or (Statement(sample.design, "", sample.created_at),)
+    before = sample.options.stated or (Statement(sample.design, "", sample.created_at),)
     return store.samples.restate(
         sample,
         design=design,
@@ -92,7 +92,7 @@ def state_again(store: Store, sample: Sample, *, design: str, by: str = "", now:
         options=replace(
             sample.options,
             at=store.pools.moment() if design == "random" else None,
-            stated=(*said, Statement(design, by, now)),
+            stated=(*before, Statement(design, by, now)),
         ),
     )
 

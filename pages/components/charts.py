@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from textwrap import wrap
 from typing import Any, Literal
 
 import numpy as np
@@ -26,6 +27,7 @@ VERMILLION, BLUE, GREY = "#D55E00", "#0072B2", "#8A8F98"
 QUIET, FAINT, GRID = "rgba(138,143,152,.28)", "rgba(138,143,152,.10)", "rgba(138,143,152,.18)"
 HERE = "#C8941A"  # the threshold at hand: the accent, between its light and its dark form
 PRECISION, RECALL = "#7A828E", "#CC79A7"
+NARROW = 38  # letters of an axis title that a telephone shows in one line
 HEIGHT = 420
 SHARES = (-0.02, 1.03)  # the range of an axis of shares: points on its edges are seen whole
 # Okabe and Ito's colours, which colour-blind eyes tell apart, and dashes for those who see none.
@@ -186,7 +188,10 @@ def scores_by_label(histogram: Histogram, sweep: Sweep, *, unit: str, span: tupl
         **template(),
         "barmode": "stack",
         "bargap": 0,
-        "xaxis": axis(f"Score: {unit}", range=list(span), showgrid=False, anchor="y2"),
+        # A title in one line is cut on a telephone.
+        "xaxis": axis(
+            "<br>".join(wrap(f"Score: {unit}", NARROW)), range=list(span), showgrid=False, anchor="y2", automargin=True
+        ),
         "yaxis": axis("Labels", domain=[0.45, 1], rangemode="tozero", nticks=4, tickformat=",d"),
         "yaxis2": share_axis("", domain=[0, 0.39], dtick=0.5),
     }

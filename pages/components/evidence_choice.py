@@ -10,10 +10,12 @@ import streamlit as st
 from calibrate import registry
 from calibrate.report.numbers import count
 from calibrate.stats.sampling.designs import FEEDBACK, FLAGGED_ONLY, UNKNOWN, speaks_for_all
+from calibrate.stats.sweep.sweep import RANKABLE
 from calibrate.types import Sample
 from calibrate.workflow.certification import attempts
 from calibrate.workflow.detection import configurations
 from calibrate.workflow.evidence import basis, evidence, loading
+from calibrate.workflow.evidence.counted_labels import NOBODY, count_labels
 from db import Store
 from db.scores import Config
 from pages import shell
@@ -72,7 +74,8 @@ def choose_labels(store: Store) -> Sample | None:
     names = offered_labels(list(samples), labelled, census=census)
     requested = st.query_params.get("sample") or st.session_state.get("sample_at_hand")
     if requested not in names:
-        requested = usual_labels(labelled)
+        telling = not labelled or tells(store, labelled[0])
+        requested = usual_labels(labelled, telling=telling or TOGETHER not in names)
     name = st.selectbox("Labels", names, index=names.index(requested), format_func=lambda n: _labels_title(n, samples))
     st.query_params["sample"] = name
     if name in samples:
@@ -88,9 +91,16 @@ def offered_labels(samples: Sequence[str], labelled: Sequence[str], *, census: b
     return [*samples, *([TOGETHER] if len(labelled) > 1 else [])]
 
 
-def usual_labels(labelled: Sequence[str]) -> str:
-    """The newest sample that has labels: one that nobody has labelled yet teaches nothing."""
-    return next(iter(labelled), EVERYTHING)
+def usual_labels(labelled: Sequence[str], *, telling: bool = True) -> str:
+    """The newest sample that has labels: one that nobody has labelled yet teaches nothing. Until its labels are
+    `telling`, all samples together."""
+    return next(iter(labelled), EVERYTHING) if telling else TOGETHER
+
+
+def tells(store: Store, name: str) -> bool:
+    """Whether enough of a sample's labels that count are hallucinated to choose on them."""
+    counted = count_labels(store, NOBODY, store.samples.get(name)).rows
+    return sum(row.gold == "hallucinated" for row in counted) >= RANKABLE
 
 
 def _is_offered(sample: Sample) -> bool:

@@ -24,12 +24,12 @@ _STYLE = "".join(
 
 
 @contextmanager
-def verdict_box(state: PointState, *, key: str) -> Iterator[None]:
-    """A box with the state and why; what is drawn inside stands below."""
+def verdict_box(state: PointState, *, key: str, is_explained: bool = False) -> Iterator[None]:
+    """A box with the state and why; what is drawn inside stands below. `is_explained`: the page says why already."""
     name, icon, _ = _LOOK[state.verdict]
     st.html(f"<style>{_STYLE}</style>")
     with st.container(border=True, key=f"verdict-{name}-{key}", gap="small"):
-        why = plain(point_state.sentence(state), 500)
+        why = "" if is_explained else plain(point_state.sentence(state), 500)
         st.markdown(f"{icon} **{point_state.headline(state)}.** {why}")
         yield
 

@@ -13,7 +13,7 @@ from calibrate.report.numbers import about, count, exact_share, interval, number
 from calibrate.report.sentences import figures as wording
 from calibrate.report.sentences import point_state
 from calibrate.stats.choosing.policy import Policy
-from calibrate.types import Evidence, Interval, OperatingPoint, Trace
+from calibrate.types import Evidence, Interval, OperatingPoint, StateReason, Trace
 from calibrate.workflow.evidence import evidence
 from calibrate.workflow.tuning import operating_points
 from calibrate.workflow.tuning.better_steps import BetterKind, BetterStep
@@ -188,7 +188,9 @@ def save(store: Store, data: evidence.Evidence) -> None:
 def offer_save(store: Store, data: evidence.Evidence, setting: tune_setting.Setting, point: OperatingPoint) -> None:
     """The verdict with its way on: saving where nothing is known against the point, else what to do instead."""
     state = tune_setting.state_of(store, data, setting, point)
-    with verdict_box(state, key="tune"):
+    # Why a policy is not met stands above the charts.
+    is_explained = state.why == StateReason.UNMET and not setting.by_hand
+    with verdict_box(state, key="tune", is_explained=is_explained):
         if state.known_bad:
             _offer_better(store, data, tune_setting.better_steps(store, data, setting, point, state))
         with st.container(horizontal=True, vertical_alignment="center"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
 
 import streamlit as st
@@ -45,13 +46,13 @@ def live_states(store: Store) -> tuple[Judged, ...]:
     return judge_live(store)
 
 
-def live(store: Store, file: ThresholdsFile) -> None:
+def live(store: Store, file: ThresholdsFile, judged: Sequence[Judged]) -> None:
     """What the release does in production, and how well that is known."""
     left, right = st.columns(2, gap="large")
     with left:
         week_charts.show_flags(store, file, store.traces.summary().last)
     with right:
-        week_charts.show_precision(file)
+        week_charts.show_precision(file, judged)
 
 
 name = designs.default_name(shell.now())
@@ -72,7 +73,7 @@ with shell.page_frame(f"Week {name}", about) as store:
         show_fallen(store, state.release)
         st.space("small")
         if state.release:
-            live(store, read_release(state.release))
+            live(store, read_release(state.release), state.live)
         left, right = st.columns([2, 3], gap="large")
         with left:
             week_charts.show_traffic(store)

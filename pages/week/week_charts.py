@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime, timedelta
 
@@ -12,10 +12,11 @@ import streamlit as st
 from calibrate.report.numbers import count, day, labelled
 from calibrate.thresholds.ensembles import EnsembleMetrics
 from calibrate.thresholds.model import Metrics, ThresholdsFile
-from calibrate.types import Guarantee, Interval, LabelState, Tier, TraceFilter
+from calibrate.thresholds.states import Judged
+from calibrate.types import Guarantee, Interval, LabelState, StateReason, Tier, TraceFilter
 from db import Store
 from pages.components import bars, charts
-from pages.components.text import charted, visible
+from pages.components.text import charted, plain, visible
 
 MONTH = timedelta(days=30)
 HEIGHT = 230
@@ -65,10 +66,11 @@ def _unasked(version: int) -> str:
     return f"v{version} has decided no trace of this store yet"
 
 
-def show_precision(file: ThresholdsFile) -> None:
-    """How well the precision of each detector that may flag is known."""
+def show_precision(file: ThresholdsFile, live: Sequence[Judged] = ()) -> None:
+    """How well the precision of each detector that may flag is known. `live`: what is known now of each."""
     st.markdown("**Precision known to**")
-    rows = known_of(file)
+    lost = {judged.name for judged in live if judged.state.why == StateReason.OVERTURNED}
+    rows = known_of(file, lost)
     if not rows:
         st.caption(f"Nothing in v{file.version} may flag: every tier is off.")
         return
@@ -76,14 +78,18 @@ def show_precision(file: ThresholdsFile) -> None:
     st.caption(
         f"Of what v{file.version} flags, the share that is hallucinated{more}. Below a name: all labels that it was "
         "measured on, flagged or not"
+        + (f". Labels have changed since: no longer certified is {', '.join(map(plain, sorted(lost)))}" if lost else "")
     )
     st.plotly_chart(precision_known(rows[:MOST_ROWS]), key="precision-known", config=charts.CONFIG)
 
 
-def known_of(file: ThresholdsFile) -> list[KnownPrecision]:
-    """The detectors and ensembles of a release that may flag, by name, detectors first."""
+def known_of(file: ThresholdsFile, lost: Collection[str] = ()) -> list[KnownPrecision]:
+    """The detectors and ensembles of a release that may flag, by name, detectors first. The certificates of `lost` ones
+    no longer hold."""
     entries = [(name, entry) for name, entry in sorted(file.detectors.items()) if entry.tier != "off"]
-    alone = [_known_precision(name, entry.metrics, entry.guarantee) for name, entry in entries]
+    alone = [
+        _known_precision(name, entry.metrics, None if name in lost else entry.guarantee) for name, entry in entries
+    ]
     return alone + [_known_precision(name, entry.metrics) for name, entry in file.live_ensembles]
 
 

@@ -99,11 +99,12 @@ def next_of(state: Week) -> Next:
     if state.next == "done" and state.release is not None:
         return Next(f"Nothing to do until Monday: v{state.release.version} is out.", "Look at the traces", "traces")
     version = 1 if state.release is None else state.release.version + 1
-    finished = state.place is None or state.place.position is None
+    # A sample that others have labelled is done, wherever this labeller stands in it.
+    finished = state.place is None or state.place.position is None or state.left <= 0
     if state.next == "label" and state.aside and (finished or state.sample is None):
         return Next(f"The sample {plain(state.aside.name)} is not all labelled yet.", "Label it", "label")
     if state.next == "label" and state.sample and state.place:
-        left = state.sample.size - state.labelled
+        left = state.left
         pace = state.place.seconds_each
         time = f", about {duration(left * pace)} at your pace" if pace else ""
         begun = "Continue labelling" if state.labelled else "Start labelling"
@@ -187,6 +188,8 @@ def _detect(state: Week) -> Card:
 
 def _tune(state: Week) -> Card:
     chosen = len(state.saved_points)
+    if not chosen and state.release is not None:
+        return Card("tune", "Tune", False, "None since the sample", f"v{state.release.version} is live")
     if not chosen:
         return Card("tune", "Tune", False, "No threshold yet")
     return Card("tune", "Tune", True, count(chosen, "threshold"), plain(", ".join(state.saved_points), 60))

@@ -34,6 +34,7 @@ def test_samples_are_taken_together_only_where_two_have_labels() -> None:
 def test_the_newest_sample_with_labels_is_meant_unless_chosen() -> None:
     assert usual_labels(["b", "a"]) == "b"
     assert usual_labels([]) == EVERYTHING
+    assert usual_labels(["b", "a"], telling=False) == TOGETHER
 
 
 def test_a_detector_that_scores_little_is_not_offered_first() -> None:

@@ -35,6 +35,7 @@ from calibrate.workflow.evidence.evidence import Evidence
 from calibrate.workflow.evidence.label_counts import LabelCounts
 from calibrate.workflow.evidence.labels_at_hand import LabelsAtHand
 from calibrate.workflow.evidence.prevalence import Prevalence
+from calibrate.workflow.traces.membership import Membership
 from calibrate.workflow.tuning import operating_points
 from calibrate.workflow.upgrade.models_seen import NoStep, Registry, Seen
 from calibrate.workflow.week.week import Week
@@ -266,7 +267,9 @@ def test_the_scope_of_a_run_is_named() -> None:
 
 def job(*, stopped: bool = False, **counts: Any) -> Any:
     report = ImportReport(**counts)
-    state = SimpleNamespace(report=report, file=SimpleNamespace(name="a.jsonl"), problem=None, sample=None)
+    nowhere = Membership(0, ())
+    file = SimpleNamespace(name="a.jsonl")
+    state = SimpleNamespace(report=report, file=file, problem=None, sample=None, membership=nowhere)
     return SimpleNamespace(files=[state], stopped=stopped, seconds=12.0, total=lambda figure: getattr(report, figure))
 
 
@@ -343,6 +346,8 @@ def week(next_step: Any, **changed: Any) -> Week:
          "1 trace of w47 left to label, about 30 s at your pace.", "Continue labelling", "label"),
         (week("label", aside=replace(SAMPLE, name="twice"), place=Place(None, 40, 0, 40, None)),
          "The sample twice is not all labelled yet.", "Label it", "label"),
+        (week("label", aside=replace(SAMPLE, name="twice"), gold={"clean": 40}),
+         "The sample twice is not all labelled yet.", "Label it", "label"),
         (week("label", aside=replace(SAMPLE, name="twice")), "40 traces of w47 left to label.", "Start labelling",
          "label"),
         (week("detect"), "The labels are in. Run the detectors over the same traces.", "Run detectors", "detect"),
@@ -381,6 +386,11 @@ def test_the_cards_of_an_empty_loop_and_of_a_whole_one() -> None:
         ("40 of 40 labelled", "about 25% (14–40%) of the traffic hallucinated"),
         ("2 detectors", "1 could score nothing"), ("1 threshold", "a"), ("v3", "5 min ago"),
     ]  # fmt: skip
+
+
+def test_a_live_threshold_is_not_denied() -> None:
+    tune = cards(week("tune", release=RELEASE), LATER)[4]
+    assert (tune.done, tune.headline, tune.detail) == (False, "None since the sample", "v3 is live")
 
 
 def test_a_step_under_way_shows_how_far_it_is() -> None:

@@ -8,7 +8,8 @@ from datetime import date
 import pytest
 
 from calibrate.types import Guarantee, Interval
-from pages.week.week_charts import KnownPrecision, flags_a_day, precision_known
+from pages.week.week_charts import KnownPrecision, flags_a_day, known_of, precision_known
+from tests.thresholds.make import CERTIFIED, entry, release
 
 SURE = Guarantee("certified", target=0.7, confidence=0.95, bound=0.72, labels=84, hallucinated=70)
 
@@ -43,6 +44,12 @@ def test_a_precision_is_drawn_with_its_interval_its_labels_and_what_is_certified
     assert (measured.error_x.array[1], measured.error_x.arrayminus[1]) == (0, 0)
     assert (list(certified.x), list(certified.y)) == ([0.7], [measured.y[0]])
     assert certified.name == "certified: at least"
+
+
+def test_a_certificate_that_no_longer_holds_is_not_drawn() -> None:
+    file = release({"a": entry(guarantee=CERTIFIED, tier="page"), "b": entry(guarantee=CERTIFIED)})
+    assert [row.guarantee for row in known_of(file)] == [CERTIFIED, CERTIFIED]
+    assert [row.guarantee for row in known_of(file, {"a"})] == [None, CERTIFIED]
 
 
 def test_a_name_shows_as_it_is_written() -> None:

@@ -65,6 +65,11 @@ class Week:
         """Members of the sample with a gold verdict of any kind."""
         return sum(self.gold.values())
 
+    @property
+    def left(self) -> int:
+        """Members of the sample without a gold verdict."""
+        return self.sample.size - self.labelled if self.sample else 0
+
 
 def week(store: Store, *, name: str, labeller: str, now: datetime, live: Sequence[Judged] | None = None) -> Week:
     """What the home page says. `name` is the ISO week's. `live`: `judge_live`, where the caller has it."""
@@ -141,7 +146,7 @@ def monday(now: datetime) -> datetime:
 
 def _find_open(state: Week, now: datetime) -> Open:
     sample = state.sample
-    left = sample.size - state.labelled if sample and state.place and state.place.position is not None else 0
+    left = state.left if sample and state.place and state.place.position is not None else 0
     return Open(
         imported=bool(state.traces),
         bad=len(state.known_bad),

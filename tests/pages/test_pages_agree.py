@@ -15,6 +15,7 @@ from streamlit.testing.v1 import AppTest
 from calibrate.stats.choosing.policy import parse
 from calibrate.types import Label, Record, Score, Source, Trace, TraceFilter
 from calibrate.workflow.evidence import loading
+from calibrate.workflow.evidence.traffic import counted_traffic
 from calibrate.workflow.releasing import release as releasing
 from calibrate.workflow.sampling import sample as sampling
 from calibrate.workflow.tuning import operating_points
@@ -78,7 +79,7 @@ def fill(store: Store, *, hallucinated: float) -> None:
             )
     store.labels.add(1, Label("", "ann", "clean"), sample_id=None, now=before)
     data = loading.load_evidence(store, DETECTOR, sample=SAMPLE)
-    point = operating_points.choose_point(data, parse("recall>=0.5"))
+    point = operating_points.choose_point(data, parse("recall>=0.5"), pool=counted_traffic(store, data))
     operating_points.save_point(store, data, point, reason="to look at", by="ann", now=now)
     releasing.release(store, ReleaseRequest(by="ann"), now=now)
 
@@ -93,6 +94,7 @@ def open_pages(url: str, addresses: Sequence[str]) -> dict[str, Page]:
         shown = {}
         for address in addresses or navigation._PAGES:
             script, *_ = navigation._PAGES[address]
+            app.query_params["policy"] = "recall>=0.5"  # that of the saved point, for Tune
             app.switch_page(str(ROOT / script)).run()
             assert not app.exception, (address, app.exception)
             tables = [table.value for table in app.dataframe]
@@ -187,6 +189,15 @@ def test_a_point_has_the_same_figures_on_every_page(pages: dict[str, Page]) -> N
         assert f"{value}  \n:gray[:small[{bounds.strip('()').rstrip('%')}" in pages["release"]["text"], name
         assert f"{100 * float(column(pages['scoreboard'], name)):.0f}%" == value
         assert f"{100 * float(column(pages['tune'], f'{name} there')):.0f}%" == value
+
+
+def test_flags_a_day_are_the_same_on_every_page(pages: dict[str, Page]) -> None:
+    """In Tune's figures, in its sentence, and in the row of the Release page, which shows bare figures."""
+    tune, release = pages["tune"]["text"], pages["release"]["text"]
+    (figure,) = re.findall(r"Flags a day\s+([\d.]+)", tune)
+    (rounded,) = re.findall(r"about (\d+) a day", tune)
+    assert int(rounded) == round(float(figure))
+    assert [line for line in release.splitlines() if re.fullmatch(r"[\d.]+", line)] == [figure]
 
 
 def test_a_list_said_to_be_sorted_is(pages: dict[str, Page]) -> None:

@@ -73,17 +73,19 @@ def chat(environment: Mapping[str, str] | None = None) -> ChatSettings:
 class ReleaseSettings:
     """What happens with a release.
 
-    `approval`: a second person must approve it. `git` is the repository (or a file in one) that it is committed to, and
-    `webhook` the URL that is notified, "" for none. A webhook's URL is a secret.
+    `approval`: a second person must approve it. `git` is the repository (or a file in one) that it is committed to,
+    `sign` the file of the key that signs it ("none": it is not signed), and `webhook` the URL that is notified; "" for
+    none. A webhook's URL is a secret.
     """
 
     approval: bool = False
     git: str = ""
+    sign: str = ""
     webhook: str = field(default="", repr=False)
 
 
 def releases(environment: Mapping[str, str] | None = None) -> ReleaseSettings:
-    """Read TOUCHSTONE_APPROVAL, TOUCHSTONE_RELEASE_GIT and TOUCHSTONE_RELEASE_WEBHOOK.
+    """Read TOUCHSTONE_APPROVAL, TOUCHSTONE_SIGN_KEY, TOUCHSTONE_RELEASE_GIT and TOUCHSTONE_RELEASE_WEBHOOK.
 
     Raises BadInput for an impossible value: a misspelt setting must not switch off the second person's approval.
     """
@@ -101,6 +103,7 @@ def releases(environment: Mapping[str, str] | None = None) -> ReleaseSettings:
     return ReleaseSettings(
         approval=answer in ("1", "true", "yes", "on"),
         git=variables.get("TOUCHSTONE_RELEASE_GIT", "").strip(),
+        sign=variables.get("TOUCHSTONE_SIGN_KEY", "").strip(),
         webhook=webhook,
     )
 

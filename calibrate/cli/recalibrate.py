@@ -22,6 +22,7 @@ from calibrate.report.sentences.release import unannounced
 from calibrate.report.tables.column import cells
 from calibrate.report.tables.recalibration import ON_TERMINAL
 from calibrate.thresholds.files import check_place
+from calibrate.thresholds.signing import read_signer
 from calibrate.types import Interval, Strength
 from calibrate.workflow.detection import detect
 from calibrate.workflow.evidence.labels_at_hand import LabelsAtHand, labels_at_hand
@@ -120,7 +121,7 @@ def run(args: Namespace) -> Answer:
         return Answer(RecalibrateDocument.of(outcome, at_hand), "\n".join(lines), exit_code=2 if lost else 0)
     released = step.release(
         store, outcome, note=args.note or f"Recalibrated after v{plan.release.version}.", reason=args.reason.strip(),
-        by=user(), now=now(), out=out, approval=after.approval,
+        by=user(), now=now(), out=out, approval=after.approval, sign=read_signer(after.sign),
     )  # fmt: skip
     if isinstance(released, Release):
         problems = [unannounced(failure) for failure in announce(released, after, store)]

@@ -19,6 +19,7 @@ from calibrate.settings import ReleaseSettings
 from calibrate.thresholds.changes import MEASURED, diff
 from calibrate.thresholds.files import check_place, redact_url
 from calibrate.thresholds.model import ThresholdsFile
+from calibrate.thresholds.signing import read_signer
 from calibrate.types import Tier
 from calibrate.workflow.releasing import approval, history
 from calibrate.workflow.releasing import release as step
@@ -32,9 +33,9 @@ from db.releases import Proposal, Release, ReleaseRequest
 TIERS = ("page", "signal", "off")
 # What else may be given beside these options; a release takes all.
 GOES_WITH = {
-    "rollback": ("note", "reason", "out"),
+    "rollback": ("note", "reason", "out", "sign"),
     "again": ("out",),
-    "approve": ("out",),
+    "approve": ("out", "sign"),
     "decline": (),
     "proposals": (),
 }
@@ -129,13 +130,14 @@ def run(args: Namespace) -> Answer:
         return _proposed(store, args)
     if args.again is not None:
         return _again(store, args.again, out, after)
+    sign = read_signer(after.sign if args.sign is None else args.sign)
     if args.approve is not None:
-        row = approval.approve(store, args.approve, by=user(), now=now(), out=out)
+        row = approval.approve(store, args.approve, by=user(), now=now(), out=out, sign=sign)
     elif args.rollback is not None:
         terms = {"note": args.note, "reason": args.reason.strip()}
-        row = step.rollback(store, args.rollback, **terms, by=user(), now=now(), out=out)
+        row = step.rollback(store, args.rollback, **terms, by=user(), now=now(), out=out, sign=sign)
     else:
-        row = step.release(store, _request(args), now=now(), out=out)
+        row = step.release(store, _request(args), now=now(), out=out, sign=sign)
     before = None if row.version == 1 else store.releases.get(row.version - 1)
     file = history.read_release(row)
     effect = _effect(store, history.read_release(before) if before else None, file)
@@ -169,7 +171,7 @@ def _refuse_misfits(args: Namespace) -> None:
     action = next((name for name in GOES_WITH if getattr(args, name) not in (None, False)), None)
     if action is None:
         return
-    options = {"note": "--note", "reason": "--reason", "out": "--out", "ensemble": "--ensemble", "tier": "--tier"}
+    options = {name: f"--{name}" for name in ("note", "reason", "out", "sign", "ensemble", "tier")}
     wrong = [option for name, option in options.items() if getattr(args, name) and name not in GOES_WITH[action]]
     wrong += [f"the detector {name}" for name in args.detectors]
     if wrong:

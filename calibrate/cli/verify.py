@@ -9,12 +9,13 @@ from calibrate.cli import Answer
 from calibrate.cli.output import warn
 from calibrate.errors import BadThresholds
 from calibrate.report.sentences import known_bad
-from calibrate.thresholds import files
+from calibrate.thresholds.files import read
 from calibrate.thresholds.states import states_in
+from calibrate.thresholds.verification import verify
 
 
 def run(args: Namespace) -> Answer:
-    report = files.verify(args.file)
+    report = verify(args.file, key=args.key)
     if report.ok:
         text = (
             f"{args.file} is whole: version {report.version}, released {report.released_at} by {report.released_by}, "
@@ -22,6 +23,10 @@ def run(args: Namespace) -> Answer:
         )
         if report.ensembles:
             text += f"; ensembles: {', '.join(report.ensembles)}"
+        if report.signature_ok:
+            text += "; its signature is by the key that was given"
+        elif report.signed:
+            text += "; signed, which `--key PUBLIC` checks"
         cautions = _cautions(args.file)
         warn(cautions)
         return Answer({**asdict(report), "known_bad": cautions}, text)
@@ -32,6 +37,6 @@ def run(args: Namespace) -> Answer:
 def _cautions(path: str) -> list[str]:
     """What the file says against its own thresholds."""
     try:
-        return known_bad.cautions(states_in(files.read(path)))
+        return known_bad.cautions(states_in(read(path)))
     except BadThresholds:  # it changed in this moment
         return []

@@ -7,30 +7,52 @@ not survive a fork; in the child the first read of `Live.current` starts one.
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import logging
 import os
 import threading
 import weakref
+from collections.abc import Sequence
 from typing import overload
 
 from calibrate.errors import TouchstoneError
+from calibrate.runtime.intake import Intake
+from calibrate.runtime.last_good import LastGood
 from calibrate.runtime.sources import source_of
 from calibrate.runtime.validation import check_number
-from calibrate.thresholds.files import read
 from calibrate.thresholds.model import ThresholdsFile
+from calibrate.thresholds.signing import KeyPlace, read_public_keys
 
 log = logging.getLogger("touchstone")
 
 
 @overload
 def load(
-    path_or_url: str | os.PathLike[str], *, reload_every: None = None, token: str | None = None
+    path_or_url: str | os.PathLike[str],
+    *,
+    reload_every: None = None,
+    token: str | None = None,
+    cache: str | os.PathLike[str] | None = None,
+    allow_older: bool = False,
+    verify_key: KeyPlace | Sequence[KeyPlace] | None = None,
 ) -> ThresholdsFile: ...
 @overload
-def load(path_or_url: str | os.PathLike[str], *, reload_every: float, token: str | None = None) -> Live: ...
 def load(
-    path_or_url: str | os.PathLike[str], *, reload_every: float | None = None, token: str | None = None
+    path_or_url: str | os.PathLike[str],
+    *,
+    reload_every: float,
+    token: str | None = None,
+    cache: str | os.PathLike[str] | None = None,
+    allow_older: bool = False,
+    verify_key: KeyPlace | Sequence[KeyPlace] | None = None,
+) -> Live: ...
+def load(
+    path_or_url: str | os.PathLike[str],
+    *,
+    reload_every: float | None = None,
+    token: str | None = None,
+    cache: str | os.PathLike[str] | None = None,
+    allow_older: bool = False,
+    verify_key: KeyPlace | Sequence[KeyPlace] | None = None,
 ) -> ThresholdsFile | Live:
     """Read a thresholds file.
 
@@ -42,6 +64,13 @@ def load(
         Seconds between two looks for a newer release, above 0. Without it the file is read once.
     token : str, optional
         Sent as a bearer token to an http(s) URL.
+    cache : str or path, optional
+        A file, one for each source, that keeps the last good release. A process starts with it, and says so at WARNING,
+        while the source is down or has nothing that may be used.
+    allow_older : bool, optional
+        Take a release whose version is lower than the last one used, here or as the cache has it.
+    verify_key : str, path or sequence of them, optional
+        Public Ed25519 keys in PEM, as files or as text. Only a release that one of them signed is taken.
 
     Returns
     -------
@@ -51,14 +80,27 @@ def load(
     Raises
     ------
     BadThresholds
-        If the file is missing or must not be used.
+        If the file is missing or must not be used, and there is no cache to start with.
     BadInput
-        For an impossible URL, interval or token.
+        For an impossible URL, interval, token, cache or key.
     """
     if reload_every is not None:
-        return Live(path_or_url, every=reload_every, token=token)
+        return Live(
+            path_or_url, every=reload_every, token=token, cache=cache, allow_older=allow_older, verify_key=verify_key
+        )
+    return _make_intake(path_or_url, token, cache, allow_older, verify_key).first()[0]
+
+
+def _make_intake(
+    path_or_url: str | os.PathLike[str],
+    token: str | None,
+    cache: str | os.PathLike[str] | None,
+    allow_older: bool,
+    verify_key: KeyPlace | Sequence[KeyPlace] | None,
+) -> Intake:
     source = source_of(path_or_url, token=token)
-    return read(source.fetch() or b"", name=source.name)
+    last_good = None if cache is None else LastGood(cache)
+    return Intake(source, last_good=last_good, keys=read_public_keys(verify_key), allow_older=allow_older)
 
 
 class Live:
@@ -72,8 +114,8 @@ class Live:
         As for `load`.
     every : float
         Seconds between two looks, above 0.
-    token : str, optional
-        Sent as a bearer token to an http(s) URL.
+    token, cache, allow_older, verify_key : optional
+        As for `load`.
 
     Attributes
     ----------
@@ -88,13 +130,19 @@ class Live:
 
     problem: str | None
 
-    def __init__(self, path_or_url: str | os.PathLike[str], *, every: float, token: str | None = None) -> None:
+    def __init__(
+        self,
+        path_or_url: str | os.PathLike[str],
+        *,
+        every: float,
+        token: str | None = None,
+        cache: str | os.PathLike[str] | None = None,
+        allow_older: bool = False,
+        verify_key: KeyPlace | Sequence[KeyPlace] | None = None,
+    ) -> None:
         check_number("reload_every", every, "pause")
-        self._source = source_of(path_or_url, token=token)
-        content = self._source.fetch() or b""
-        self._file = read(content, name=self._source.name)
-        self._digest = hashlib.sha256(content).digest()
-        self.problem = None
+        self._intake = _make_intake(path_or_url, token, cache, allow_older, verify_key)
+        self._file, self.problem = self._intake.first()
         self._every = every
         self._closed = threading.Event()
         self._looking, self._starting = threading.Lock(), threading.Lock()
@@ -131,23 +179,23 @@ class Live:
 
     def _fetch_once(self) -> None:
         try:
-            content = self._source.fetch()
-            if content is not None:
-                self._replace(content)
+            file = self._intake.next()
+            if file is not None:
+                self._replace(file)
         except TouchstoneError as error:
             self._report(str(error))
         except Exception as error:  # fsspec's file systems raise errors of their own; the valid file stays
-            self._report(f"{self._source.name}: {type(error).__name__}")
+            self._report(f"{self._intake.name}: {type(error).__name__}")
 
-    def _replace(self, content: bytes) -> None:
-        digest = hashlib.sha256(content).digest()
-        if digest != self._digest:
-            before, file = self._file.version, read(content, name=self._source.name)
-            self._file, self._digest = file, digest
-            log.info("%s: version %d is taken in place of %d", self._source.name, file.version, before)
+    def _replace(self, file: ThresholdsFile) -> None:
+        before, self._file = self._file, file
+        if file.version != before.version:
+            log.info("%s: version %d is taken in place of %d", self._intake.name, file.version, before.version)
+        elif file != before:
+            log.warning("%s: another version %d is taken in place of the last", self._intake.name, file.version)
         if self.problem is not None:
             self.problem = None
-            log.warning("%s: it is good again, version %d", self._source.name, self._file.version)
+            log.warning("%s: it is good again, version %d", self._intake.name, file.version)
 
     def _report(self, problem: str) -> None:
         if problem != self.problem:

@@ -109,12 +109,11 @@ class _Http:
     def fetch(self) -> bytes | None:
         from http.client import HTTPException  # this and ssl take 60 ms to import
         from urllib.error import HTTPError
-        from urllib.request import urlopen
 
         etag, self._etag = self._etag, None
         began = time.monotonic()
         try:
-            with urlopen(self._request(etag), timeout=TIMEOUT) as answer:
+            with _opener(self.name).open(self._request(etag), timeout=TIMEOUT) as answer:
                 content = self._whole(answer, began + TIMEOUT)
                 self._etag = answer.headers.get("ETag")
                 return content
@@ -149,6 +148,21 @@ class _Http:
             if time.monotonic() > until:
                 raise BadThresholds(f"{self.name}: not complete after {TIMEOUT:g} seconds")
         return bytes(content)
+
+
+def _opener(name: str) -> Any:
+    """What opens URLs as usual, but follows no redirect from https to http: there anybody may answer."""
+    from urllib.request import HTTPRedirectHandler, build_opener
+
+    class StaySecure(HTTPRedirectHandler):
+        def redirect_request(self, request: Any, *others: Any) -> Any:
+            target = str(others[-1])
+            if request.type == "https" and not target.lower().startswith("https:"):
+                place = redact_url(target)[:200]
+                raise BadThresholds(f"{name}: it redirects from https to {place}, which is not followed")
+            return super().redirect_request(request, *others)
+
+    return build_opener(StaySecure)
 
 
 def _refusal(code: int, *, token: bool) -> str:

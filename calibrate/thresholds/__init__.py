@@ -7,7 +7,7 @@ from calibrate.thresholds.canonical import label_set_digest
 from calibrate.thresholds.changes import Change, diff
 from calibrate.thresholds.checks import FORMAT, schema
 from calibrate.thresholds.ensembles import Cuts, EnsembleEntry, EnsembleMetrics
-from calibrate.thresholds.files import Staged, Verification, encode, read, render, stage, verify, write
+from calibrate.thresholds.files import Staged, encode, read, render, stage, write
 from calibrate.thresholds.model import (
     Data,
     DetectorEntry,
@@ -19,6 +19,7 @@ from calibrate.thresholds.model import (
     from_json,
     to_json,
 )
+from calibrate.thresholds.verification import Verification, verify
 
 __all__ = [
     "FORMAT",

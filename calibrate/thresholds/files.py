@@ -1,4 +1,5 @@
-"""Thresholds files on disk and on fsspec's file systems. No other module of this folder does input or output."""
+"""Thresholds files on disk and on fsspec's file systems. No other module of this folder does input or output,
+but for `signing`, which reads keys."""
 
 from __future__ import annotations
 
@@ -8,15 +9,19 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from calibrate.errors import BadInput, BadThresholds, TouchstoneError
 from calibrate.targets import Kind, check_target
-from calibrate.thresholds.checks import check, digest_problem, format_problem, schema_problem
+from calibrate.thresholds.checks import check
 from calibrate.thresholds.model import ThresholdsFile, from_json, to_json
+from calibrate.thresholds.signing import signature_problem
+
+if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
 MAX_BYTES = 16 * 2**20
 MAX_EXACT_INTEGER = 2**53 - 1
@@ -27,20 +32,27 @@ THRESHOLDS = Kind(
 )
 
 
-def read(source: str | os.PathLike[str] | bytes, *, name: str | None = None) -> ThresholdsFile:
+def read(
+    source: str | os.PathLike[str] | bytes, *, name: str | None = None, keys: Sequence[Ed25519PublicKey] = ()
+) -> ThresholdsFile:
     """Read a release from a file, or from its bytes.
 
-    Raises BadThresholds, naming the file (or `name`), unless it is complete and unchanged.
+    Raises BadThresholds, naming the file (or `name`), unless it is complete and unchanged and, where there are `keys`,
+    signed by one of them.
     """
-    name = name or _name_of(source)
-    document = _parse(read_bytes(source, name), name)
-    with _refuse_deep_nesting(name):
-        return from_json(document, name)
+    name = name or name_of(source)
+    document = parse(read_bytes(source, name), name)
+    with refuse_deep_nesting(name):
+        file = from_json(document, name)
+        problem = signature_problem(document, keys) if keys else None
+    if problem:
+        raise BadThresholds(f"{name}: {problem}")
+    return file
 
 
 def render(file: ThresholdsFile) -> str:
     """Render the file's text, the same for the same content. Raises BadThresholds for what no reader would accept."""
-    with _refuse_deep_nesting("thresholds file"):
+    with refuse_deep_nesting("thresholds file"):
         document = to_json(file)
         check(document)
         text = json.dumps(document, indent=2, sort_keys=True, ensure_ascii=False, allow_nan=False) + "\n"
@@ -103,7 +115,7 @@ def stage(file: ThresholdsFile, path: str | os.PathLike[str]) -> Staged:
 
     Leaving the block without `commit` removes the temporary file.
     """
-    return _stage_bytes(encode(file), path)
+    return stage_bytes(encode(file), path)
 
 
 def deliver(content: bytes, url: str) -> None:
@@ -114,7 +126,7 @@ def deliver(content: bytes, url: str) -> None:
     that cannot be written to and TouchstoneError if writing fails; the old file is unchanged then.
     """
     if scheme_of(url) is None or scheme_of(url) == "file":
-        with _stage_bytes(content, local_path(url)) as pending:
+        with stage_bytes(content, local_path(url)) as pending:
             pending.commit()
         return
     if scheme_of(url) in ("http", "https"):
@@ -205,7 +217,8 @@ def describe_error(error: Exception) -> str:
     return words or type(error).__name__
 
 
-def _stage_bytes(content: bytes, path: str | os.PathLike[str]) -> Staged:
+def stage_bytes(content: bytes, path: str | os.PathLike[str], *, mode: int | None = None) -> Staged:
+    """Do for any bytes what `stage` does for a release. The file gets the `mode`, else that of the older one."""
     with _translate_errors(path):
         place = os.path.realpath(path)  # a link stays, and the file that it points to is replaced
         if os.path.isdir(place):
@@ -216,63 +229,14 @@ def _stage_bytes(content: bytes, path: str | os.PathLike[str]) -> Staged:
     pending = Staged(place, temporary, hashlib.sha256(content).hexdigest())
     try:
         with _translate_errors(path):
-            _write_synced(temporary, content, like=place)
+            _write_synced(temporary, content, like=place, mode=mode)
     except BaseException:
         pending.discard()
         raise
     return pending
 
 
-@dataclass(frozen=True)
-class Verification:
-    """What `python -m calibrate verify` shows. A field is None if the problem prevented looking at it."""
-
-    path: str
-    ok: bool
-    problem: str | None
-    sha256: str | None = None
-    format: int | None = None
-    schema_ok: bool | None = None
-    digest_ok: bool | None = None
-    digest: str | None = None
-    version: int | None = None
-    released_at: str | None = None
-    released_by: str | None = None
-    detectors: tuple[str, ...] = ()
-    ensembles: tuple[str, ...] = ()
-
-
-def verify(path: str | os.PathLike[str]) -> Verification:
-    """Check a file without using it. Never raises for a bad file: the report says what is wrong."""
-    name = _name_of(path)
-    report: dict[str, Any] = {}
-    try:
-        content = read_bytes(path, name)
-        report["sha256"] = hashlib.sha256(content).hexdigest()
-        document = _parse(content, name)
-        with _refuse_deep_nesting(name):
-            _inspect(document, report)
-    except BadThresholds as error:
-        return Verification(name, ok=False, problem=str(error).removeprefix(f"{name}: "), **report)
-    return Verification(name, ok=report.get("problem") is None, **{"problem": None, **report})
-
-
-def _inspect(document: Any, report: dict[str, Any]) -> None:
-    report["problem"] = format_problem(document)
-    if report["problem"]:
-        return
-    report["format"] = int(document["touchstone_thresholds"])
-    report["problem"] = schema_problem(document)
-    report["schema_ok"] = report["problem"] is None
-    if not report["schema_ok"]:
-        return
-    report["problem"] = digest_problem(document)
-    report["digest_ok"] = report["problem"] is None
-    report |= {key: document[key] for key in ("digest", "version", "released_at", "released_by")}
-    report |= {key: tuple(sorted(document.get(key, ()))) for key in ("detectors", "ensembles")}
-
-
-def _name_of(source: str | os.PathLike[str] | bytes) -> str:
+def name_of(source: str | os.PathLike[str] | bytes) -> str:
     return "thresholds file" if isinstance(source, bytes) else str(os.fspath(source))
 
 
@@ -295,7 +259,7 @@ def read_bytes(source: str | os.PathLike[str] | bytes, name: str) -> bytes:
     return content
 
 
-def _parse(content: bytes, name: str) -> Any:
+def parse(content: bytes, name: str) -> Any:
     def refuse(problem: str) -> NoReturn:
         raise BadThresholds(f"{name}: {problem}")
 
@@ -337,7 +301,7 @@ def _parse(content: bytes, name: str) -> Any:
 
 
 @contextlib.contextmanager
-def _refuse_deep_nesting(name: str) -> Iterator[None]:
+def refuse_deep_nesting(name: str) -> Iterator[None]:
     try:
         yield
     except RecursionError:
@@ -356,11 +320,12 @@ def _translate_errors(path: str | os.PathLike[str]) -> Iterator[None]:
         ) from None
 
 
-def _write_synced(path: str, content: bytes, *, like: str) -> None:
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o666)
+def _write_synced(path: str, content: bytes, *, like: str, mode: int | None) -> None:
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
+    descriptor = os.open(path, flags, 0o666 if mode is None else mode)
     with open(descriptor, "wb", buffering=0) as stream:
         with contextlib.suppress(OSError):  # no older file, or no permission to change the mode: the umask decides
-            os.chmod(path, os.stat(like).st_mode & 0o777)
+            os.chmod(path, os.stat(like).st_mode & 0o777 if mode is None else mode)
         view = memoryview(content)
         while view:  # a nearly full disk accepts a part before it reports an error
             view = view[stream.write(view) :]

@@ -10,6 +10,7 @@ from calibrate import settings
 from calibrate.errors import BadInput
 from calibrate.report.sentences import release as sentences
 from calibrate.thresholds import diff
+from calibrate.thresholds.signing import Signer, read_signer
 from calibrate.workflow.releasing import approval, history
 from calibrate.workflow.releasing import release as step
 from calibrate.workflow.releasing.announce import announce
@@ -65,7 +66,7 @@ def release(store: Store, point_ids: Collection[int], version: int) -> None:
         if settings.releases().approval:
             approval.propose(store, chosen, now=shell.now(), expect=version)
             return f"v{version} is proposed. Another person approves it."
-        return step.release(store, chosen, now=shell.now(), expect=version, out=release_form.place())
+        return step.release(store, chosen, now=shell.now(), expect=version, out=release_form.place(), sign=_signer())
 
     if carried_out(store, does):
         st.session_state.update(release_note="", release_reason="")
@@ -81,7 +82,9 @@ def roll_back(store: Store, version: int, live: int) -> None:
                 return None
             raise BadInput(f"v{newest.version} was released in the meantime: look at what it changed, then go on")
         by, moment = shell.user(), shell.now()
-        return step.rollback(store, version, by=by, now=moment, out=release_form.place(), expect=live + 1)
+        return step.rollback(
+            store, version, by=by, now=moment, out=release_form.place(), expect=live + 1, sign=_signer()
+        )
 
     if carried_out(store, does) and (back := history.live_release(store)):
         st.session_state[OFFER] = sentences.on_offer(version, on_offer(store, back))
@@ -90,7 +93,11 @@ def roll_back(store: Store, version: int, live: int) -> None:
 
 
 def approve(store: Store, key: int) -> None:
-    carried_out(store, lambda: approval.approve(store, key, by=shell.user(), now=shell.now(), out=release_form.place()))
+    def does() -> Release:
+        out = release_form.place()
+        return approval.approve(store, key, by=shell.user(), now=shell.now(), out=out, sign=_signer())
+
+    carried_out(store, does)
 
 
 def decline(store: Store, key: int) -> None:
@@ -99,6 +106,11 @@ def decline(store: Store, key: int) -> None:
         return f"Proposal {key} is declined."
 
     carried_out(store, does)
+
+
+def _signer() -> Signer:
+    """The key that this server signs releases with."""
+    return read_signer(settings.releases().sign)
 
 
 def tell(store: Store) -> None:

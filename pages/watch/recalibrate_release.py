@@ -7,6 +7,7 @@ import streamlit as st
 from calibrate import settings
 from calibrate.report.sentences import recalibration as sentences
 from calibrate.report.sentences.release import unannounced
+from calibrate.thresholds.signing import read_signer
 from calibrate.workflow.releasing.announce import announce
 from calibrate.workflow.releasing.unknown_models import unknown_models
 from calibrate.workflow.upgrade import recalibrate as step
@@ -27,7 +28,7 @@ def release(store: Store, outcome: step.Outcome) -> None:
     with shell.errors_kept("recalibrate_problem"):
         result = step.release(
             store, outcome, note=note or f"Recalibrated after v{outcome.plan.release.version}.", reason=reason,
-            by=shell.user(), now=shell.now(), approval=after.approval,
+            by=shell.user(), now=shell.now(), approval=after.approval, sign=read_signer(after.sign),
         )  # fmt: skip
         failures = announce(result, after, store) if isinstance(result, Release) else []
         problems = [unannounced(failure) for failure in failures]

@@ -70,8 +70,9 @@ def add(verbs: Verbs) -> None:
 
     _add_release(verbs)
 
-    verb = add_verb(verbs, "verify", "check a thresholds file: format, digest, fields")
+    verb = add_verb(verbs, "verify", "check a thresholds file: format, digest, fields, signature")
     verb.add_argument("file", metavar="FILE")
+    verb.add_argument("--key", metavar="PUBLIC", help="the public key, in PEM, that must have signed it")
 
     verb = add_verb(verbs, "decide", "decide from scores as a runtime would")
     verb.add_argument("file", metavar="FILE")
@@ -112,6 +113,11 @@ def _add_release(verbs: Verbs) -> None:
     verb.add_argument("detectors", nargs="*", metavar="DETECTOR", help="default: every detector with a saved point")
     verb.add_argument("--out", metavar="FILE", help="the thresholds file, replaced atomically; or a URL like s3://…")
     verb.add_argument("--note", default="", metavar="TEXT", help="why, for the history")
+    verb.add_argument(
+        "--sign",
+        metavar="KEYFILE",
+        help="sign with this private key in PEM (default: TOUCHSTONE_SIGN_KEY); none: do not sign",
+    )
     verb.add_argument(
         "--reason", default="", metavar="TEXT", help="why a point may be known to be bad, or worse than the live one"
     )

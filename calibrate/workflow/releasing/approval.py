@@ -13,6 +13,7 @@ from datetime import datetime
 from calibrate.errors import BadInput, Forbidden
 from calibrate.thresholds.canonical import digest_of
 from calibrate.thresholds.model import ThresholdsFile
+from calibrate.thresholds.signing import Signer
 from calibrate.workflow.releasing import history
 from calibrate.workflow.releasing import release as releasing
 from calibrate.workflow.releasing.release import Out
@@ -52,7 +53,7 @@ def propose(
     return store.proposals.add(exact, expected=version, content=content, now=now)
 
 
-def approve(store: Store, key: int, *, by: str, now: datetime, out: Out | None = None) -> Release:
+def approve(store: Store, key: int, *, by: str, now: datetime, out: Out | None = None, sign: Signer = None) -> Release:
     """Release a proposal in its author's name; `x-approved-by` names the person who approved it.
 
     Raises BadInput for one's own proposal, one that is decided, and one that would no longer release what it held, and
@@ -72,7 +73,8 @@ def approve(store: Store, key: int, *, by: str, now: datetime, out: Out | None =
             raise _already_decided(store.proposals.get(key) or proposal)
 
     request = proposal.request
-    return releasing.publish(store, make, by=request.by, note=request.full_note, now=now, out=out, settles=settles)
+    author, note = request.by, request.full_note
+    return releasing.publish(store, make, by=author, note=note, now=now, out=out, settles=settles, sign=sign)
 
 
 def check_verified(name: str) -> None:

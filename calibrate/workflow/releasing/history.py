@@ -7,12 +7,13 @@ from collections.abc import Sequence
 
 from calibrate.stats.choosing.policy import parse
 from calibrate.thresholds.model import Data, DetectorEntry, ThresholdsFile, from_json, to_json
+from calibrate.thresholds.signing import SIGNATURE
 from calibrate.types import merged_name
 from calibrate.workflow.evidence.merging import MERGED
 from db import Store
 from db.releases import Release
 
-OF_ITS_OWN = ("version", "released_at", "released_by", "note", "replaces", "digest")
+OF_ITS_OWN = ("version", "released_at", "released_by", "note", "replaces", "digest", SIGNATURE)
 """The fields of a document that belong to its release and decide nothing."""
 
 

@@ -10,8 +10,9 @@ from datetime import datetime
 from pathlib import Path
 
 from calibrate.errors import BadInput, TouchstoneError
-from calibrate.thresholds import diff, files
+from calibrate.thresholds import diff, files, signing
 from calibrate.thresholds.model import ThresholdsFile, from_json
+from calibrate.thresholds.signing import Signer
 from calibrate.thresholds.states import Judged
 from calibrate.workflow.certification.attempts import Overturned, overturned
 from calibrate.workflow.releasing import entries, known_bad, regression_guard
@@ -34,6 +35,7 @@ def release(
     out: Out | None = None,
     expect: int | None = None,
     points: Mapping[str, SavedPoint] | None = None,
+    sign: Signer = None,
 ) -> Release:
     """Release version n+1: in the store and, with `out`, as a file. Both or neither.
 
@@ -46,7 +48,7 @@ def release(
     def make(_: int, previous: ThresholdsFile | None) -> ThresholdsFile:
         return prepare(store, request, previous=previous, now=now, points=points)
 
-    return publish(store, make, by=request.by, note=request.full_note, now=now, out=out, expect=expect)
+    return publish(store, make, by=request.by, note=request.full_note, now=now, out=out, expect=expect, sign=sign)
 
 
 def prepare(
@@ -81,6 +83,7 @@ def publish(
     expect: int | None = None,
     settles: Callable[[Transaction, int], None] | None = None,
     verb: str = "released",
+    sign: Signer = None,
 ) -> Release:
     """Store what `make(version, live release)` returns as the next version, and write it to `out`.
 
@@ -94,7 +97,8 @@ def publish(
     def document(version: int, previous: str | None) -> str:
         if expect is not None and version != expect:
             raise BadInput(f"version {version - 1} was released in the meantime: look at what it changed, then go on")
-        file = make(version, from_json(json.loads(previous)) if previous is not None else None)
+        before = from_json(json.loads(previous)) if previous is not None else None
+        file = _sign(make(version, before), before, sign)
         made_files.append(file)
         return files.render(file)
 
@@ -109,6 +113,17 @@ def publish(
         if out is not None:
             _put(store, row, staged[0] if staged else None, str(out))
     return row
+
+
+def _sign(file: ThresholdsFile, before: ThresholdsFile | None, sign: Signer) -> ThresholdsFile:
+    """Sign a release. Raises BadInput where the one before it is signed and nobody said how this one is."""
+    file = signing.without_signature(file)
+    if sign is None and before is not None and signing.SIGNATURE in before.extra:
+        raise BadInput(
+            f"v{before.version} is signed, and no key is set here, so those who check signatures would refuse "
+            f"v{file.version}: give `--sign KEYFILE` or set TOUCHSTONE_SIGN_KEY; `none` as the key releases it unsigned"
+        )
+    return file if sign is None or sign == "none" else signing.sign(file, sign)
 
 
 def _put(store: Store, row: Release, staged: files.Staged | None, out: str) -> None:
@@ -156,6 +171,7 @@ def rollback(
     out: Out | None = None,
     expect: int | None = None,
     reason: str = "",
+    sign: Signer = None,
 ) -> Release:
     """Release an earlier version again, as version n+1: equal to it in all but `OF_ITS_OWN`, so it decides the same.
 
@@ -181,8 +197,9 @@ def rollback(
     def settles(connection: Transaction, _: int) -> None:
         entries.bring_back(connection, store, old, until=row.released_at)
 
+    note = request.full_note
     return publish(
-        store, make, by=by, note=request.full_note, now=now, out=out, expect=expect, settles=settles, verb="rolled back"
+        store, make, by=by, note=note, now=now, out=out, expect=expect, settles=settles, verb="rolled back", sign=sign
     )
 
 

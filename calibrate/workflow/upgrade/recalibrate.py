@@ -16,6 +16,7 @@ from calibrate.stats.choosing.policy import Policy, parse
 from calibrate.stats.intervals.sweep_intervals import Figures, figures
 from calibrate.thresholds import Change, diff
 from calibrate.thresholds.model import DetectorEntry, ThresholdsFile
+from calibrate.thresholds.signing import Signer
 from calibrate.thresholds.states import Judged, states_in
 from calibrate.types import OperatingPoint
 from calibrate.workflow.certification.attempts import Overturned, overturned
@@ -126,6 +127,7 @@ def release(
     now: datetime,
     out: Out | None = None,
     approval: bool = False,
+    sign: Signer = None,
 ) -> Release | Proposal:
     """Save the new points and release them, or with `approval` propose them to a second person.
 
@@ -146,7 +148,7 @@ def release(
     if approval:
         result: Release | Proposal = approving.propose(store, request, now=now, expect=newest + 1, points=points)
     else:
-        result = releasing.release(store, request, now=now, out=out, expect=newest + 1, points=points)
+        result = releasing.release(store, request, now=now, out=out, expect=newest + 1, points=points, sign=sign)
     for point in proposed.values():  # now that nothing can refuse them: a later release takes what is saved
         store.points.save(point)
     return result

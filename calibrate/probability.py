@@ -87,5 +87,5 @@ class JudgedMap:
     def from_json(cls, document: Mapping[str, Any]) -> JudgedMap:
         """Read what `to_json` returned. Raises BadInput for what is not a map."""
         fitted = ProbabilityMap.from_json(document)
-        brier, ece = (Interval(**document[name]) for name in ("brier", "ece"))
+        brier, ece = (Interval(*(document[name][end] for end in ("value", "low", "high"))) for name in ("brier", "ece"))
         return cls(fitted, int(document["n"]), int(document["positives"]), brier, ece)

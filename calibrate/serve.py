@@ -2,6 +2,7 @@
 
     GET /thresholds/active.json     the newest release, byte for byte; its ETag is the sha256 of those bytes
     GET /thresholds/7.json          release 7
+    GET /schema/thresholds-1.json   the JSON Schema of the file, without a token; its $id is this address
     GET /healthz                    whether the server is up, without a token
 
 A reader that sends the ETag back in If-None-Match gets 304 without a body until something else is released.
@@ -17,6 +18,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from calibrate.errors import BadInput, TouchstoneError
+from calibrate.thresholds.checks import FORMAT, schema
 
 if TYPE_CHECKING:
     from starlette.applications import Starlette
@@ -35,6 +37,7 @@ class Document:
 
 
 Find = Callable[[int | None], Document | None]  # a version, None for the active one → its document, None for none
+SCHEMA = f"/schema/thresholds-{FORMAT}.json"
 VERSION = re.compile("[1-9][0-9]{0,8}")
 
 
@@ -52,12 +55,17 @@ def routes(find: Find, *, token: str = "") -> list[Route]:
     def by_version(request: Request) -> Response:
         return _answer(request, find, request.path_params["version"], token)
 
+    def show_schema(request: Request) -> Response:
+        document = {**schema(), "$id": str(request.url.replace(query=""))}
+        return JSONResponse(document, media_type="application/schema+json", headers={"Cache-Control": "no-cache"})
+
     def health(_: Request) -> Response:
         return JSONResponse({"status": "ok"}, headers={"Cache-Control": "no-store"})
 
     return [
         Route("/thresholds/active.json", active),
         Route("/thresholds/{version}.json", by_version),
+        Route(SCHEMA, show_schema),
         Route("/healthz", health),
     ]
 
@@ -69,7 +77,7 @@ def application(find: Find, *, token: str = "") -> Starlette:
 
     def explain(_: Request, error: Exception) -> Response:
         assert isinstance(error, HTTPException)
-        addresses = "/thresholds/active.json, /thresholds/VERSION.json and /healthz, with GET or HEAD"
+        addresses = f"/thresholds/active.json, /thresholds/VERSION.json, {SCHEMA} and /healthz, with GET or HEAD"
         return _refuse(error.status_code, f"{error.detail}: here are {addresses}", **(error.headers or {}))
 
     app = Starlette(routes=routes(find, token=token), exception_handlers={HTTPException: explain})
@@ -112,7 +120,11 @@ def _answer(request: Request, find: Find, version: str | None, token: str) -> Re
         if version is not None and newest is not None:
             return _refuse(404, f"there is no release {version[:40]}; the newest is {newest.version}")
         return _refuse(404, "nothing was released yet; `python -m calibrate release`, or the Release page, makes one")
-    headers = {"ETag": f'"{release.sha256}"', "Cache-Control": "no-cache"}
+    headers = {
+        "ETag": f'"{release.sha256}"',
+        "Cache-Control": "no-cache",
+        "Link": f'<{SCHEMA}>; rel="describedby"',
+    }
     if _is_current(request.headers.get("if-none-match", ""), release.sha256):
         return Response(status_code=304, headers=headers)
     return Response(release.content, media_type="application/json", headers=headers)

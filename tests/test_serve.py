@@ -20,6 +20,7 @@ from urllib.parse import quote
 
 import pytest
 import uvicorn
+from jsonschema import Draft202012Validator
 from sqlalchemy import text
 
 from calibrate import cli, serve
@@ -223,3 +224,21 @@ def test_a_port_that_is_taken_is_said_in_a_sentence() -> None:
 def test_a_token_that_no_header_can_carry_is_refused(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TOUCHSTONE_SERVE_TOKEN", "sésame")
     assert cli.main(["serve", "--store", store.url, "--port", "0"]) == 2
+
+
+def test_the_schema_is_served_under_the_address_that_it_names(
+    store: Store, serving: Callable[..., Served], tmp_path: Path
+) -> None:
+    labels, scores = draw()
+    fill(store, labels, scores)
+    publish(store, "manual:0.4")
+    server = serving(token="sekret")
+    link = server.ask("/thresholds/active.json", Authorization="Bearer sekret").headers["link"]
+    address = link.split(">")[0].removeprefix("<")
+    reply = server.ask(address)
+    assert (reply.status, reply.headers["content-type"]) == (200, "application/schema+json")
+    document = json.loads(reply.body)
+    assert document["$id"] == f"{server.url}{address}"
+    release = json.loads(server.ask("/thresholds/active.json", Authorization="Bearer sekret").body)
+    Draft202012Validator(document).validate(release)
+    assert not Draft202012Validator(document).is_valid({**release, "version": None})

@@ -14,7 +14,7 @@ from calibrate.thresholds import ensembles
 from calibrate.thresholds.canonical import digest_of
 
 FORMAT = 1
-"""The format number this reader knows. It grows when an older reader would misunderstand a file."""
+"""The format number this reader knows. It grows when an older reader would decide otherwise, or not read a file."""
 
 
 def check(document: Any, name: str = "thresholds file") -> None:
@@ -98,7 +98,8 @@ def _find_contradictions(document: Mapping[str, Any]) -> Iterator[str]:
             yield f"data.samples.{name} drew more traces than it had to draw from"
     for name, entry in document["detectors"].items():
         yield from _contradictions_in_metrics(f"detectors.{name}.metrics", entry["metrics"])
-        if entry.get("sampling") == {"rate": 1, "only_when": {}}:
+        sampling = entry.get("sampling")
+        if sampling is not None and sampling["rate"] == 1 and not sampling["only_when"]:
             yield f"detectors.{name}.sampling is of all traces: leave it out"
         if "guarantee" in entry:
             yield from _contradictions_in_guarantee(f"detectors.{name}.guarantee", entry["guarantee"])
@@ -166,13 +167,6 @@ def _describe_schema_error(error: Any) -> str:
     if error.validator == "required":
         missing = next(key for key in error.validator_value if key not in error.instance)
         return f"{where + '.' if where else ''}{missing} is missing"
-    if error.validator == "additionalProperties":
-        properties, takes_x_keys = error.schema.get("properties", {}), "patternProperties" in error.schema
-        unknown = next(
-            key for key in error.instance if key not in properties and not (takes_x_keys and key.startswith("x-"))
-        )
-        rule = f"which format {FORMAT} does not know (own keys begin with x-, where allowed)"
-        return f"{place} has {_shorten(unknown)}, {rule}"
     if error.validator == "type":
         kinds = error.validator_value if isinstance(error.validator_value, list) else [error.validator_value]
         return f"{place} is {_shorten(error.instance)}; it must be {' or '.join(_NAMES[kind] for kind in kinds)}"

@@ -86,7 +86,7 @@ class EnsembleEntry:
         return cls(
             rule=entry["rule"],
             members=tuple(entry["members"]),
-            cuts=Cuts(**entry["cuts"]),
+            cuts=Cuts(entry["cuts"]["page"], entry["cuts"]["signal"]),
             metrics=metrics,
             budget=float(entry["budget"]),
             extra=select_extra(entry),

@@ -225,7 +225,8 @@ def to_json(file: ThresholdsFile) -> dict[str, Any]:
 
 
 def from_json(document: Any, name: str = "thresholds file") -> ThresholdsFile:
-    """Read a document. Raises BadThresholds, naming it, unless it is complete and unchanged."""
+    """Read a document; keys that this version does not know are left out. Raises BadThresholds, naming it, unless it is
+    complete and unchanged."""
     check(document, name)
     return ThresholdsFile(
         version=int(document["version"]),  # 3.0 is an integer in JSON
@@ -278,7 +279,7 @@ def _entry_from_json(entry: Mapping[str, Any]) -> DetectorEntry:
     fields = {name: entry[name] for name in names}
     guarantee = _guarantee_from_json(entry["guarantee"]) if "guarantee" in entry else None
     probability_map = JudgedMap.from_json(entry["probability_map"]) if "probability_map" in entry else None
-    sampling = Sampling(**entry["sampling"]) if "sampling" in entry else None
+    sampling = Sampling(entry["sampling"]["rate"], entry["sampling"]["only_when"]) if "sampling" in entry else None
     return DetectorEntry(
         **fields,
         metrics=metrics,

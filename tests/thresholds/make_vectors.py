@@ -10,14 +10,37 @@ import json
 from pathlib import Path
 from typing import Any
 
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from scipy.special import expit
 
 from calibrate.probability import JudgedMap, ProbabilityMap
-from calibrate.thresholds import Cuts, DetectorEntry, EnsembleEntry, EnsembleMetrics, Sampling, ThresholdsFile, to_json
+from calibrate.thresholds import (
+    Cuts,
+    Data,
+    DetectorEntry,
+    Drawn,
+    EnsembleEntry,
+    EnsembleMetrics,
+    Metrics,
+    Sampling,
+    ThresholdsFile,
+    Window,
+    to_json,
+)
 from calibrate.thresholds.canonical import digest_of
-from calibrate.types import Interval
-from tests.thresholds.make import entry, release
+from calibrate.thresholds.signing import sign
+from calibrate.types import Guarantee, Interval
+from tests.thresholds.make import CERTIFIED, DIGEST, entry, release
 
+# The key pair of RFC 8032, 7.1, test 1, and the one of a seed of nothing but zeros.
+OURS = Ed25519PrivateKey.from_private_bytes(
+    bytes.fromhex("9d61b19deffd5a60ba844af492ec2cc44449c5697b326919703bac031cae7f60")
+)
+TRUSTED = """-----BEGIN PUBLIC KEY-----
+MCowBQYDK2VwAyEA11qYAYKxCrfVS/7TyWQHOg7hcvPapiMlrwIaaPcHURo=
+-----END PUBLIC KEY-----
+"""
+ANOTHER = Ed25519PrivateKey.from_private_bytes(bytes(32))
 FOLDER = Path(__file__).parents[2] / "calibrate" / "thresholds" / "vectors"
 METRICS = EnsembleMetrics(Interval(0.8, 0.7, 0.9), Interval(0.5, 0.4, 0.6), Interval(0.05, 0.04, 0.06), 300, 41)
 
@@ -31,6 +54,9 @@ A = {"flag_when": "above", "knots": [0, 1, 2], "above": [0.9, 0.5, 0.1], "normal
 # b is negated first: at 0.25 it is halfway from -0.5 to 0, above 0.25, normal 1.1.
 B = {"flag_when": "below", "knots": [-1, -0.5, 0], "above": [0.8, 0.4, 0.1], "normals": [-1, 0.2, 2]}
 C = {"flag_when": "above", "knots": [4, 6], "above": [0.75, 0.25], "normals": [-1, 1]}
+MAP_ABOVE = JudgedMap(
+    ProbabilityMap(0.6, 0.2, (-1.0, 1.5, 0.5), "above"), 300, 41, Interval(0.1, 0.0, 0.2), Interval(0.0, None, None)
+)
 NOTHING = {"flag_when": "above", "knots": [], "above": [], "normals": []}
 MEMBERS = {"a": entry(1, "above", "off"), "b": entry(0.25, "below", "off"), "c": entry(5, "above", "off")}
 PAIR = {name: MEMBERS[name] for name in "ab"}
@@ -263,6 +289,75 @@ def changed(document: dict[str, Any], *path: str | int, to: Any, sign: bool = Tr
     return {**made, "digest": digest_of(made)} if sign else made
 
 
+def real() -> dict[str, Any]:
+    """What real releases hold and a plain example does not: nothing known, and keys of a later version."""
+    nothing = Interval(None, None, None)
+    unknown = Metrics(nothing, nothing, nothing, nothing, 0, 0)
+    unjudged = JudgedMap(ProbabilityMap(0.6, 0.2, (-1.0, 1.5, 0.5), "below"), 300, 41, nothing, nothing)
+    bare = entry(
+        0.5, "below", metrics=unknown, coverage=0, feasible=False, probability_map=unjudged,
+        guarantee=Guarantee("bounded", 0.7, 0.95, 0.7, 9, 9, None),
+    )  # fmt: skip
+    statistics = {"entropy/mean/top5/centre": 0.31, "entropy/mean/top5/spread": None,
+                  "entropy/mean/top5/fitted_at": "2026-11-02T00:00:00Z"}  # fmt: skip
+    little = {
+        "replaces": None,
+        "data": Data(None, None, DIGEST, 0, 0, None, (), {"w": Drawn("random", None, 9, 4, {})}),
+        "baselines": {"gpt-4o": {"entropy_z": statistics}},
+        "ensembles": {"g": EnsembleEntry(
+            {"form": "vote", "k": 1, "standings": {"a": NOTHING}}, ("a",), Cuts(None, None),
+            EnsembleMetrics(nothing, nothing, nothing, 0, 0), 0.05)},
+    }  # fmt: skip
+    window = {"data": Data("w", "random", DIGEST, 9, 1, Window(None, None))}
+    return {
+        "null": (release({"a": MEMBERS["a"], "d": bare}, **little), case("d flags as ever", {"d": 0.5}, "d", "signal")),
+        "null_in_a_window": (release({"d": bare}, **window), case("and so does this", {"d": 0.6})),
+    }
+
+
+def later() -> dict[str, Any]:
+    """A file that a later version wrote, with keys that nobody knows yet, in every object that has fields."""
+    rule = {"form": "weighted", "weights": {"a": 1, "b": 1}, "standings": {"a": A, "b": B}}
+    detectors = {"loud": entry(0.5, "above", "page", guarantee=CERTIFIED, probability_map=MAP_ABOVE,
+                               sampling=Sampling(0.5)), **PAIR}  # fmt: skip
+    samples = Data("w", "random", DIGEST, 9, 1, Window(None, None), (), {"w": Drawn("random", None, 9, 4, {})})
+    document = to_json(release(detectors, ensembles={"g": ensemble(rule, "a b", signal=0.75)}, data=samples))
+    loud, group = document["detectors"]["loud"], document["ensembles"]["g"]
+    places = [
+        document, document["data"], document["data"]["window"], document["data"]["samples"]["w"],
+        loud, loud["metrics"], loud["metrics"]["precision"], loud["guarantee"], loud["sampling"],
+        loud["probability_map"], loud["probability_map"]["brier"],
+        group, group["cuts"], group["metrics"], group["rule"], group["rule"]["standings"]["a"],
+    ]  # fmt: skip
+    for place in places:
+        place.update({"later": {"than": [1, None]}, "x-own": "a remark"})
+    return {**document, "digest": digest_of(document)}
+
+
+def signatures() -> dict[str, Any]:
+    """Each is to be read with `verify_key`: only what that key signed is taken."""
+    plain = file({"a": entry(1, "above")})
+    good = to_json(sign(plain, OURS))
+    about = "a reader that checks signatures must refuse this"
+    documents = {
+        "unsigned": to_json(plain),
+        "signature_of_another_key": to_json(sign(plain, ANOTHER)),
+        "signature_of_other_thresholds": changed(good, "detectors", "a", "threshold", to=-1e9),
+        "signature_of_another_version": changed(good, "version", to=3),
+        "signature_cut": changed(good, "x-signature", "value", to=good["x-signature"]["value"][:-4]),
+        "signature_of_no_kind": changed(good, "x-signature", "algorithm", to="none"),
+        "signature_null": changed(good, "x-signature", to=None),
+    }
+    cases = [case("a signature changes no decision", {"a": 1}, "a", "signal")]
+    return {
+        "signed": {"about": "signed", "document": good, "verify_key": TRUSTED, "cases": cases},
+        **{
+            f"refused_{name}": {"about": about, "document": one, "verify_key": TRUSTED, "refused": True}
+            for name, one in documents.items()
+        },
+    }
+
+
 def refusals() -> dict[str, Any]:
     """Signed again, but for the first: the digest alone does not refuse them."""
     rule = {"form": "vote", "k": 1, "standings": {"a": A, "b": B}}
@@ -272,9 +367,11 @@ def refusals() -> dict[str, Any]:
     documents = {
         "digest_of_another": changed(good, "detectors", "a", "threshold", to=1.5, sign=False),
         "format_too_new": changed(good, "touchstone_thresholds", to=2),
-        "key_unknown": changed(good, "detectors", "a", "severity", to="high"),
         "detector_unknown": changed(good, "detectors", to={"a": good["detectors"]["a"]}),
         "ensemble_named_as_a_detector": changed(good, "ensembles", to={"a": good["ensembles"]["g"]}),
+        "null_for_a_threshold": changed(good, "detectors", "a", "threshold", to=None),
+        "null_for_an_interval": changed(good, "detectors", "a", "metrics", "precision", to=None),
+        "null_for_what_is_left_out": changed(good, "detectors", "a", "guarantee", to=None),
         "form_unknown": changed(good, *of, "rule", "form", to="stacked"),
         "members_not_sorted": changed(good, *of, "members", to=["b", "a"]),
         "member_flags_otherwise": changed(good, *of, "rule", "standings", "a", "flag_when", to="below"),
@@ -302,8 +399,17 @@ def vectors() -> dict[str, str]:
     """File name -> text."""
     made = {
         name: {"about": name.replace("_", " "), "document": to_json(one), "cases": cases}
-        for name, (one, *cases) in {**detectors(), **votes(), **scores()}.items()
+        for name, (one, *cases) in {**detectors(), **votes(), **scores(), **real()}.items()
     }
+    made["unknown_keys"] = {
+        "about": "keys of a later version are ignored, and count into the digest",
+        "document": later(),
+        "cases": [
+            case("(0 + 2) / 2 = 1", {"loud": 0.5, "a": 1, "b": 0}, "loud g", "page"),
+            case("(0 + 0.2) / 2 = 0.1", {"loud": 0, "a": 1, "b": 0.5}),
+        ],
+    }
+    made |= signatures()
     made |= {f"refused_{name}": one for name, one in refusals().items()}
     return {f"{name}.json": json.dumps(one, indent=1, ensure_ascii=False) + "\n" for name, one in made.items()}
 

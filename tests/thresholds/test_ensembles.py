@@ -67,8 +67,6 @@ OF = ("ensembles", "g")
         ((*OF, "rule"), {**FIXED, "k": 3}, "rule.k is 3, of 2 detectors"),
         ((*OF, "rule"), {"form": "vote", "k": 1}, "ensembles.g.rule.standings is missing"),
         ((*OF, "rule"), {}, "ensembles.g.rule.form is missing"),
-        ((*OF, "rule", "extra"), 1, "which format 1 does not know"),
-        ((*OF, "cuts", "x-own"), 1, 'ensembles.g.cuts has "x-own", which format 1 does not know'),
         ((*OF, "members"), ["a"], "members are not the detectors that its rule reads"),
         ((*OF, "cuts", "signal"), 3, "cuts.page is 2.0, below its signal"),
         ((*OF, "metrics", "positives"), 301, "ensembles.g.metrics.positives is 301"),

@@ -122,4 +122,4 @@ def test_the_command_line_takes_it(ready: Store, store_url: str, tmp_path: Path)
     answer = release_verb.run(grammar.build().parse_args(["release", *given]))
     assert answer.exit_code == 0
     assert list(json.loads(out.read_text())["ensembles"]) == [NAME]
-    assert "; ensembles: grounding" in verify.run(Namespace(file=str(out))).text
+    assert "; ensembles: grounding" in verify.run(Namespace(file=str(out), key=None)).text

@@ -10,6 +10,7 @@ import pytest
 from calibrate.errors import BadThresholds
 from calibrate.runtime import decide, probability
 from calibrate.thresholds import read
+from calibrate.thresholds.signing import read_public_keys
 from tests.thresholds.make_vectors import FOLDER, vectors
 
 NAMES = sorted(path.name for path in FOLDER.glob("*.json"))
@@ -27,11 +28,12 @@ def content(one: dict[str, Any]) -> bytes:
 @pytest.mark.parametrize("name", NAMES)
 def test_a_vector_is_met(name: str) -> None:
     one = vector(name)
+    keys = read_public_keys(one.get("verify_key"))
     if one.get("refused"):
         with pytest.raises(BadThresholds):
-            read(content(one))
+            read(content(one), keys=keys)
         return
-    file = read(content(one))
+    file = read(content(one), keys=keys)
     for case in one["cases"]:
         options = {key: case[key] for key in ("on_missing", "skipped") if key in case}
         found = decide(file, case["scores"], **options)
@@ -51,9 +53,18 @@ def test_what_is_refused_is_refused_for_what_it_is_named_after() -> None:
     said = {
         "digest_of_another": "changed after release",
         "format_too_new": "format 2 is newer",
-        "key_unknown": "severity",
         "detector_unknown": "ensembles.g reads b, which is not among the detectors",
         "ensemble_named_as_a_detector": "ensembles.a has the name of a detector",
+        "null_for_a_threshold": "detectors.a.threshold is null; it must be a number",
+        "null_for_an_interval": "detectors.a.metrics.precision is null; it must be an object",
+        "null_for_what_is_left_out": "detectors.a.guarantee is null; it must be an object",
+        "unsigned": "it is not signed",
+        "signature_of_another_key": "its signature is not by a key that is trusted",
+        "signature_of_other_thresholds": "its signature is not by a key that is trusted",
+        "signature_of_another_version": "its signature is not by a key that is trusted",
+        "signature_cut": "its signature is not by a key that is trusted",
+        "signature_of_no_kind": "its signature is of a kind that this reader does not know",
+        "signature_null": "it is not signed",
         "form_unknown": 'ensembles.g.rule.form is "stacked"; it must be one of vote',
         "members_not_sorted": "ensembles.g.members are not the detectors that its rule reads",
         "member_flags_otherwise": "ensembles.g reads a as flagging below, which the detector does not",
@@ -68,6 +79,7 @@ def test_what_is_refused_is_refused_for_what_it_is_named_after() -> None:
     }
     assert {f"refused_{name}.json" for name in said} == {name for name in NAMES if name.startswith("refused_")}
     for name, sentence in said.items():
+        one = vector(f"refused_{name}.json")
         with pytest.raises(BadThresholds) as caught:
-            read(content(vector(f"refused_{name}.json")))
+            read(content(one), keys=read_public_keys(one.get("verify_key")))
         assert sentence in str(caught.value)

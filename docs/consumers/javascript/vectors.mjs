@@ -17,10 +17,10 @@ if (!schemaPath || !existsSync(folder)) {
 const schema = JSON.parse(readFileSync(schemaPath, "utf8"));
 const same = (one, other) => JSON.stringify(one) === JSON.stringify(other);
 
-function* unmet({ document, text, refused, cases = [] }) {
+function* unmet({ document, text, refused, verify_key: verifyKey, cases = [] }) {
   let file;
   try {
-    file = read(Buffer.from(text ?? JSON.stringify(document)), schema);
+    file = read(Buffer.from(text ?? JSON.stringify(document)), { schema, verifyKey });
   } catch (error) {
     if (!(error instanceof Refused)) throw error;
     if (!refused) yield `refused: ${error.message}`;

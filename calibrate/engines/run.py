@@ -7,6 +7,7 @@ models. A score that exists under its key is not computed again, so a stopped or
 from __future__ import annotations
 
 import math
+import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Sequence
@@ -177,7 +178,9 @@ def _run_safely(detector: Detector, traces: Sequence[Trace]) -> Generator[Score]
                 raise ValueError(f"more scores than the {len(traces)} traces it was given")
             yield _check_score(traces[finished], score)
             finished += 1
-    except Exception as error:
+    except BaseException as error:
+        if not _is_of_detector(error):
+            raise
         owed = traces[finished:]
         if len(traces) == 1 and owed:
             yield failed(traces[0], f"{type(error).__name__}: {str(error)[:200]}")
@@ -187,6 +190,13 @@ def _run_safely(detector: Detector, traces: Sequence[Trace]) -> Generator[Score]
         return
     for trace in traces[finished:]:
         yield failed(trace, f"the detector gave {finished} scores for {len(traces)} traces")
+
+
+def _is_of_detector(error: BaseException) -> bool:
+    """Tell a detector's own error from the end of the stream, and from a signal: that reaches the main thread alone."""
+    if isinstance(error, (KeyboardInterrupt, SystemExit)):
+        return threading.current_thread() is not threading.main_thread()
+    return not isinstance(error, GeneratorExit)
 
 
 def _check_score(trace: Trace, score: Score) -> Score:

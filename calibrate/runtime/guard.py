@@ -10,17 +10,22 @@ from calibrate.runtime.alerts import Alerts
 from calibrate.runtime.decision import Decision, OnMissing, decide
 from calibrate.runtime.live import Live, current
 from calibrate.runtime.scoring import Scorer
-from calibrate.runtime.validation import describe_type
+from calibrate.runtime.validation import check_number, describe_type
 from calibrate.thresholds.model import ThresholdsFile
 from calibrate.types import Trace
 
 log = logging.getLogger("touchstone")
 
+DEADLINE = 2.0
+"""Seconds that a check may take unless the program says otherwise."""
+
 
 class Guard:
-    """Turn traces into decisions, in the caller's thread.
+    """Turn traces into decisions.
 
-    There is a decision whatever a detector does: one that cannot score does not flag, and `Decision.missing` names it.
+    There is a decision in time whatever a detector does: one that cannot score, or not by the deadline, does not flag,
+    and `Decision.missing` names it. A detector that never ends keeps a thread; after a few of those it is not begun
+    again until they end, and its scores are missing at once.
     Where none can score an answer, the verdict is what `on_missing` says. The log says which detectors cannot score in
     this process, and why, and once that an answer came empty or could not be scored.
 
@@ -34,6 +39,9 @@ class Guard:
         Report flagged answers to a webhook.
     on_missing : {"review", "accept", "reject"}
         The verdict on an answer of which nothing could be scored.
+    deadline : float or None
+        Seconds that a call of `check` or `check_many` may take, above 0. None waits for as long as the detectors take,
+        in the caller's thread: for batches, or to load models before the first answer comes.
 
     Raises
     ------
@@ -48,7 +56,11 @@ class Guard:
         detectors: Sequence[str] | None = None,
         alerts: Alerts | None = None,
         on_missing: OnMissing = "review",
+        deadline: float | None = DEADLINE,
     ) -> None:
+        if deadline is not None:
+            check_number("deadline", deadline, "pause")
+        self._deadline = deadline
         if alerts is not None and not isinstance(alerts, Alerts):
             raise BadInput(f"alerts is {describe_type(alerts)}; give Alerts(url)")
         self._thresholds, self._alerts, self._on_missing = thresholds, alerts, on_missing
@@ -93,7 +105,7 @@ class Guard:
         A guard must not take down the program that it guards.
         """
         try:
-            return [scored.decision for scored in self._scorer.score(traces)]
+            return [scored.decision for scored in self._scorer.score(traces, deadline=self._deadline)]
         except Exception as error:
             if len(traces) > 1:
                 return [decision for trace in traces for decision in self._decide_safely([trace])]

@@ -10,21 +10,23 @@ import logging
 import math
 import re
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field, replace
-from hashlib import blake2b
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import TYPE_CHECKING
 
-from calibrate import workspace
-from calibrate.errors import BadInput, TouchstoneError
-from calibrate.runtime import notices, rules
+from calibrate import deadlines
+from calibrate.errors import BadInput
+from calibrate.runtime import notices
+from calibrate.runtime.crew import Check, Step, crew
 from calibrate.runtime.decision import Decision, OnMissing, check_on_missing, decide
 from calibrate.runtime.live import Live, current
+from calibrate.runtime.planning import Plan, PlannedDetector, is_sampled, plan_detector
 from calibrate.runtime.validation import describe_type, find_fault
 from calibrate.thresholds import baselines
-from calibrate.thresholds.ensembles import list_members
-from calibrate.thresholds.model import DetectorEntry, Sampling, ThresholdsFile
-from calibrate.types import Baseline, Score, ScoreStatus, Trace
+from calibrate.thresholds.model import ThresholdsFile
+from calibrate.types import Score, Trace
 
 if TYPE_CHECKING:
     from calibrate.detectors.base import Detector
@@ -102,7 +104,7 @@ class Scored:
 
 
 class Scorer:
-    """Run the detectors of a release over traces, in the caller's thread.
+    """Run the detectors of a release over traces.
 
     If the team has its own prompts or lists of refusals, call `calibrate.workspace.use` first: without them the
     revisions differ and the detectors concerned do not score.
@@ -138,7 +140,7 @@ class Scorer:
         self._thresholds, self._on_missing = thresholds, on_missing
         self._selected = None if detectors is None else frozenset(detectors)
         self._reported: set[tuple[int, str, str]] = set()
-        self._plan: _Plan | None = None
+        self._plan: Plan | None = None
 
     def prepare(self) -> None:
         """Import what the first trace would wait for, and log which detectors cannot score in this process.
@@ -153,7 +155,9 @@ class Scorer:
         self._plan_detectors(file)
         self._plan = None
 
-    def score(self, traces: Sequence[Trace], *, cached: CachedScores | None = None) -> list[Scored]:
+    def score(
+        self, traces: Sequence[Trace], *, cached: CachedScores | None = None, deadline: float | None = None
+    ) -> list[Scored]:
         """Score traces, whatever the detectors do.
 
         Parameters
@@ -162,6 +166,9 @@ class Scorer:
         cached : callable, optional
             Called once per detector with its name and traces; returns one Score or None for each. A score from here
             counts even if this process could not compute it.
+        deadline : float, optional
+            Seconds that this may take, above 0. The detectors run in other threads then, and what is not scored in
+            time is missing. Without it they run in the caller's thread, for as long as they take.
 
         Returns
         -------
@@ -174,32 +181,67 @@ class Scorer:
         ]
         for problem in dict.fromkeys(result.fault for result in results if result.fault is not None):
             self._report_once(file, "a trace", problem)
-        for planned in self._plan_detectors(file):
-            pending = []
-            for result in results:
-                if result.fault is not None:
-                    result.scores[planned.name] = Score(
-                        str(getattr(result.trace, "id", "")), None, result.fault, "failed"
-                    )
-                elif (reason := planned.reason_to_skip(result)) is None:
-                    pending.append(result)
-                else:
-                    result.skipped[planned.name] = reason
-            self._run_detector(planned, _use_cached(planned.name, pending, cached) if cached else pending)
+        if deadline is None:
+            for step in self._plan_steps(file, results, cached):
+                step.run()
+        else:
+            until = time.monotonic() + deadline
+            check = crew.do(lambda: self._plan_steps(file, results, cached), until=until)
+            if check.undone:
+                results = [self._fill_in(result, check, deadline) for result in results]
         for result in results:
             _notice_unscored(result)
         return results
 
-    def _plan_detectors(self, file: ThresholdsFile) -> list[_PlannedDetector]:
+    def _plan_steps(self, file: ThresholdsFile, results: Sequence[Scored], cached: CachedScores | None) -> list[Step]:
+        """A step for each detector. Those that depend on others' scores are last."""
+        return [
+            Step(planned.name, partial(self._do_step, planned, results, cached), last=bool(planned.cascades))
+            for planned in self._plan_detectors(file)
+        ]
+
+    def _do_step(self, planned: PlannedDetector, results: Sequence[Scored], cached: CachedScores | None) -> None:
+        pending = []
+        for result in results:
+            if result.fault is not None:
+                result.scores[planned.name] = Score(str(getattr(result.trace, "id", "")), None, result.fault, "failed")
+            elif (reason := planned.reason_to_skip(result)) is None:
+                pending.append(result)
+            else:
+                result.skipped[planned.name] = reason
+        self._run_detector(planned, _use_cached(planned.name, pending, cached) if cached else pending)
+
+    def _fill_in(self, result: Scored, check: Check, seconds: float) -> Scored:
+        """A copy of the result as it is now, in which every score that is missing has its reason.
+
+        A copy, because a detector that was left alone may still write to the original.
+        """
+        scores, skipped = dict(result.scores), dict(result.skipped)
+        for name in self._names(result.file):
+            sampling = result.file.detectors[name].sampling
+            if name in scores or name in skipped:
+                continue
+            if result.fault is None and sampling is not None and not is_sampled(sampling, name, result.trace):
+                skipped[name] = f"runs on {sampling}"
+                continue
+            kind, reason = _explain_undone(check, name, seconds)
+            scores[name] = Score(str(getattr(result.trace, "id", "")), None, reason, "failed")
+            self._report_once(result.file, name, reason, kind=kind)
+        return replace(result, scores=scores, skipped=skipped, seconds=dict(result.seconds))
+
+    def _names(self, file: ThresholdsFile) -> list[str]:
+        return [rule.detector for rule in file.rules if self._selected is None or rule.detector in self._selected]
+
+    def _plan_detectors(self, file: ThresholdsFile) -> list[PlannedDetector]:
         """The detectors to run, those that depend on others' scores last. Cached until the release changes."""
         now, plan = time.monotonic(), self._plan
         if plan is not None and plan.file is file and now < plan.good_until:
             plan.put_in_place()
             return plan.detectors
-        plan = _Plan(file, baselines.from_json(file.baselines), [], now)
+        plan = Plan(file, baselines.from_json(file.baselines), [], now)
         plan.put_in_place()
-        names = (rule.detector for rule in file.rules if self._selected is None or rule.detector in self._selected)
-        detectors = sorted((_plan_detector(file, name) for name in names), key=lambda planned: bool(planned.cascades))
+        detectors = [plan_detector(file, name) for name in self._names(file)]
+        detectors.sort(key=lambda planned: bool(planned.cascades))
         for planned in detectors:
             if planned.problem is not None:
                 self._report_once(file, planned.name, planned.problem)
@@ -207,24 +249,30 @@ class Scorer:
         self._plan = replace(plan, detectors=detectors, good_until=good_until)
         return detectors
 
-    def _run_detector(self, planned: _PlannedDetector, pending: Sequence[Scored]) -> None:
+    def _run_detector(self, planned: PlannedDetector, pending: Sequence[Scored]) -> None:
         if planned.detector is None:
             for result in pending:
                 result.scores[planned.name] = Score(result.trace.id, None, planned.problem, planned.status)
         elif pending:
-            from calibrate.engines.run import score_batch
+            self._score_pending(planned.name, planned.detector, pending)
 
-            began = time.perf_counter()
-            scores = score_batch(planned.detector, [result.trace for result in pending])
-            seconds = (time.perf_counter() - began) / len(pending)
+    def _score_pending(self, name: str, detector: Detector, pending: Sequence[Scored]) -> None:
+        """Score what is pending. Ends early once the deadline has passed: nobody waits for the rest."""
+        from calibrate.engines.run import score_stream
+
+        began = time.perf_counter()
+        with closing(score_stream(detector, [result.trace for result in pending])) as scores:
             for result, score in zip(pending, scores, strict=True):
-                result.scores[planned.name], result.seconds[planned.name] = score, seconds
+                result.scores[name] = score
                 if score.status == "failed":
                     reason = score.reason or "no reason given"
                     remedy = _suggest_install(reason)
-                    self._report_once(
-                        result.file, planned.name, reason + remedy, kind=None if remedy else "failed on a trace"
-                    )
+                    self._report_once(result.file, name, reason + remedy, kind=None if remedy else "failed on a trace")
+                if deadlines.left() <= 0:
+                    break
+        seconds = (time.perf_counter() - began) / len(pending)
+        for result in pending:
+            result.seconds[name] = seconds
 
     def _report_once(self, file: ThresholdsFile, name: str, problem: str, *, kind: str | None = None) -> None:
         """Log a problem once per release. With a `kind`, only the first problem of that kind is logged."""
@@ -238,85 +286,16 @@ def _list_detectors(file: ThresholdsFile) -> str:
     return ", ".join(rule.detector for rule in file.rules) or "none"
 
 
-@dataclass(frozen=True, slots=True)
-class _Plan:
-    """The detectors of a release, constructed. `good_until` is a time.monotonic()."""
-
-    file: ThresholdsFile
-    baselines: Mapping[tuple[str, str], Baseline]
-    detectors: list[_PlannedDetector]
-    good_until: float
-
-    def put_in_place(self) -> None:
-        """Let detectors normalise by the release's baselines. If it has none, this process's own stay."""
-        if self.baselines and self.baselines != workspace.current().baselines:
-            workspace.use(replace(workspace.current(), baselines=self.baselines))
-
-
-@dataclass(frozen=True, slots=True)
-class _PlannedDetector:
-    """A detector of a release. If it cannot score, `detector` is None and `problem` and `status` say why.
-
-    `cascades` are the rules that read it only behind their filters; empty if anything reads it on every trace.
-    """
-
-    name: str
-    sampling: Sampling | None
-    cascades: tuple[Mapping[str, Any], ...]
-    detector: Detector | None = None
-    problem: str | None = None
-    status: ScoreStatus = "failed"
-
-    def reason_to_skip(self, result: Scored) -> str | None:
-        """Say why the detector is not to run on this trace, given the others' scores. None if it is."""
-        if self.sampling is not None and not is_sampled(self.sampling, self.name, result.trace):
-            return f"runs on {self.sampling}"
-        if self.cascades and not any(rules.passes(rule, result.numbers) for rule in self.cascades):
-            return "the filter of its cascade does not pass"
-        return None
-
-
-def is_sampled(sampling: Sampling, detector: str, trace: Trace) -> bool:
-    """Decide whether production runs a detector on a trace. Every process decides alike.
-
-    Parameters
-    ----------
-    sampling : Sampling
-        The detector's sampling in the release.
-    detector : str
-        Its name.
-    trace : Trace
-
-    Returns
-    -------
-    bool
-    """
-    attributes = trace.attributes
-    if any(_attribute_text(attributes.get(name)) != value for name, value in sampling.only_when.items()):
-        return False
-    digest = blake2b(f"{detector}\0{trace.id}".encode("utf-8", "surrogatepass"), digest_size=8).digest()
-    return int.from_bytes(digest) < sampling.rate * 2**64
-
-
-def revision_of(detector: Detector) -> str:
-    """Name the revision of everything behind a score but the detector itself, as releases record it.
-
-    That is the models, and the team's own lists of refusals if the detector skips refusals: they decide which answers
-    are scored at all.
-
-    Parameters
-    ----------
-    detector : Detector
-
-    Returns
-    -------
-    str
-        Empty if the detector has no model and the lists are the packaged ones.
-    """
-    from calibrate.backends.text import refusals
-
-    lists = "" if getattr(type(detector), "scores_refusals", False) else refusals.version()
-    return "+".join(filter(None, (detector.revision(), lists and f"refusals:{lists}")))
+def _explain_undone(check: Check, name: str, seconds: float) -> tuple[str, str]:
+    """Why a detector was not done, as a kind for the log and a reason."""
+    key = name if name in check.undone else ""
+    fate = check.undone.get(key)
+    if fate == "raised":
+        error = check.errors[key]
+        return "failed on a trace", f"{type(error).__name__}: {str(error)[:200]}"
+    if fate == "refused":
+        return "is not begun", "too many earlier calls have not ended, each beyond its deadline"
+    return "was late", f"not scored within the deadline of {seconds:g} s"
 
 
 def _notice_unscored(result: Scored) -> None:
@@ -338,55 +317,9 @@ def _use_cached(name: str, results: Sequence[Scored], cached: CachedScores) -> l
     return [result for result in results if name not in result.scores]
 
 
-def _plan_detector(file: ThresholdsFile, name: str) -> _PlannedDetector:
-    entry = file.detectors[name]
-    planned = _PlannedDetector(name, entry.sampling, _find_cascades(file, name))
-    try:
-        from calibrate import registry
-
-        detector = registry.make(name, entry.params)
-        if (problem := detector.unavailable()) is not None:
-            return replace(planned, problem=problem, status="abstained")
-        problem = _find_mismatch(detector, entry)
-    except TouchstoneError as error:
-        return replace(planned, problem=str(error))
-    except Exception as error:  # a detector from another package
-        return replace(planned, problem=f"{type(error).__name__}: {str(error)[:200]}")
-    return replace(planned, problem=problem) if problem else replace(planned, detector=detector)
-
-
-def _find_mismatch(detector: Detector, entry: DetectorEntry) -> str | None:
-    for aspect, actual in (("version", detector.version), ("revision", revision_of(detector))):
-        released = getattr(entry, aspect)
-        if actual != released:
-            return (
-                f"the threshold was set on scores of {aspect} {released or '(none)'}; here it is {actual or '(none)'}. "
-                "Install what the release names, or recalibrate and release"
-            )
-    return None
-
-
 def _suggest_install(reason: str) -> str:
     """Say what to install if a package is missing that the detector imports only when it scores; else ""."""
     match = re.match(r"(?:ModuleNotFoundError|ImportError): No module named '(\w+)", reason)
     if match is None:
         return ""
     return f". Install it: pip install {'touchstone[lexical]' if match[1] == 'rapidfuzz' else match[1]}"
-
-
-def _find_cascades(file: ThresholdsFile, name: str) -> tuple[Mapping[str, Any], ...]:
-    readers = [entry.rule for _, entry in file.live_ensembles if name in entry.members]
-    behind = all(
-        rule["form"] == "cascade"
-        and rule["expensive"] == name
-        and all(member.detector != name for member in list_members(rule["filter"]))
-        for rule in readers
-    )
-    return tuple(readers) if behind and file.detectors[name].tier == "off" else ()
-
-
-def _attribute_text(value: object) -> str | None:
-    """Convert an attribute to the text it is compared as: booleans and numbers as JSON writes them."""
-    if value is None:
-        return None
-    return str(value).lower() if isinstance(value, bool) else str(value)

@@ -13,7 +13,7 @@ from calibrate.detectors.token_overlap import TokenOverlap
 from calibrate.detectors.word_overlap import WordOverlap
 from calibrate.errors import BadInput
 from calibrate.runtime import Alerts, Guard, OnMissing, decide
-from calibrate.runtime.scoring import revision_of
+from calibrate.runtime.planning import revision_of
 from calibrate.thresholds import Sampling
 from calibrate.types import Source, Trace
 from calibrate.workspace import Workspace, using
@@ -55,11 +55,14 @@ def test_it_is_total(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureF
 
     monkeypatch.setattr(WordOverlap, "score", broken)
     assert Guard(FILE).check(BAD).flags == ("token_overlap",)  # one detector less
-    monkeypatch.setattr("calibrate.engines.run.score_batch", broken)
+    monkeypatch.setattr("calibrate.engines.run.score_stream", broken)
     with caplog.at_level(logging.ERROR, "touchstone"):
-        assert Guard(FILE).check_many([BAD, GOOD]) == [decide(FILE, {})] * 2
-        Guard(FILE).check(BAD)
+        assert Guard(FILE, deadline=None).check_many([BAD, GOOD]) == [decide(FILE, {})] * 2
+        Guard(FILE, deadline=None).check(BAD)
     assert "scoring failed" in caplog.text
+    in_time = Guard(FILE).check_many([BAD, GOOD])
+    assert [dataclasses.replace(one, reasons=decide(FILE, {}).reasons) for one in in_time] == [decide(FILE, {})] * 2
+    assert "MemoryError" in in_time[0].reasons[0]
 
 
 NOWHERE = dataclasses.replace(BAD, sources=())

@@ -18,7 +18,7 @@ from calibrate.detectors.entropy_z import EntropyZ
 from calibrate.detectors.token_overlap import TokenOverlap
 from calibrate.errors import BadInput
 from calibrate.runtime import Scored, Scorer, decide, load
-from calibrate.runtime.scoring import is_sampled, revision_of
+from calibrate.runtime.planning import is_sampled, revision_of
 from calibrate.thresholds import (
     Cuts,
     DetectorEntry,

@@ -9,6 +9,7 @@ from the workspace. Trace text is sent only to the address that the team has con
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import hashlib
 import importlib.util
@@ -19,7 +20,7 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any
 
-from calibrate import settings, workspace
+from calibrate import deadlines, settings, workspace
 from calibrate.backends.chat.price import Price, guess_tokens, price_of
 from calibrate.backends.chat.send import Answered, Asking, Endpoint
 from calibrate.backends.chat.types import ChatError, Estimate, Reply, Request
@@ -103,7 +104,7 @@ class Chat:
             for _ in requests:
                 yield ChatError(why, final=True)
             return
-        run = _Run(self._asking(), workspace.current().replies)
+        run = _Run(self._asking(), workspace.current().replies, deadlines.current())
         source = iter(requests)
         waiting: deque[_Waiting] = deque()
         try:
@@ -169,13 +170,16 @@ class Chat:
     async def _result(self, request: Request, key: str, run: _Run) -> Reply | ChatError:
         """Return a reply or an error, whatever happens."""
         try:
-            answered = await self._endpoint.answer(request, run.asking)
+            async with asyncio.timeout_at(run.until):  # the loop's clock is time.monotonic, as the deadline's
+                answered = await self._endpoint.answer(request, run.asking)
             if run.cache is not None and len(answered.choices) == request.n:
                 write = self._endpoint.writer.submit(self._cache_reply, run.cache, request, key, answered)
                 run.keeping.append((key, write))
             return self._to_reply(answered, answered.usage)
         except ChatError as error:
             return ChatError(str(error), final=error.final)  # a new one: the original's context holds the request
+        except TimeoutError:
+            return self._endpoint.error("no reply from the chat endpoint before the deadline of the check")
         except Exception as error:
             return self._endpoint.error(f"the chat request failed: {type(error).__name__}: {str(error)[:200]}")
 
@@ -198,10 +202,12 @@ class _Run:
     """The state of one call of `ask`.
 
     `sent` are requests by their digest, until the cache has their replies; `keeping` are writes to the cache, in order.
+    `until` is the deadline of the check that asks, a time.monotonic(): no request outlives it.
     """
 
     asking: Asking
     cache: ReplyCache | None
+    until: float | None = None
     sent: dict[str, Future[Reply | ChatError]] = field(default_factory=dict)
     keeping: deque[tuple[str, Future[None]]] = field(default_factory=deque)
 

@@ -15,6 +15,7 @@ from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 
 TRIES = 6  # the first included
+GARBLED_TRIES = 3  # replies that are no completion, as a web server's page, before the endpoint is given up
 FIRST_WAIT, MAX_WAIT = 0.5, 30.0  # seconds: the bound of the random wait, doubled at every try
 MAX_REQUESTED_WAIT = 300.0  # seconds that an endpoint may ask us to wait; beyond that the request fails
 # Seconds between the starts of two requests, somewhat more than the client's work for one. Requests that start together
@@ -33,6 +34,7 @@ class Throttle:
         self.most = most
         self.limit = float(most)
         self.in_flight = 0
+        self._lingering = 0  # given up by us, but perhaps not by the endpoint
         self._waiting: deque[asyncio.Future[None]] = deque()
         self._shrunk_at = -math.inf
         self._closed_until = -math.inf
@@ -42,7 +44,7 @@ class Throttle:
     async def slot(self) -> AsyncIterator[float]:
         """Wait for room. Yields the loop's time at which the request begins."""
         loop = asyncio.get_running_loop()
-        while self.in_flight >= int(self.limit) or loop.time() < self._closed_until:
+        while self.in_flight >= self._room() or loop.time() < self._closed_until:
             turn = loop.create_future()
             self._waiting.append(turn)
             try:
@@ -81,8 +83,24 @@ class Throttle:
             self._closed_until = loop.time() + wait
             loop.call_later(wait + 0.001, self._wake)
 
+    def linger(self, seconds: float) -> None:
+        """Leave the place of a request that was given up empty for a while.
+
+        Its connection is closed, but not every endpoint notices: some work on it to the end.
+        """
+        self._lingering += 1
+        asyncio.get_running_loop().call_later(seconds, self._end_lingering)
+
+    def _end_lingering(self) -> None:
+        self._lingering -= 1
+        self._wake()
+
+    def _room(self) -> int:
+        """Requests that may be in flight now: at least one, which finds out whether the endpoint answers again."""
+        return min(int(self.limit), max(1, self.most - self._lingering))
+
     def _wake(self) -> None:
-        room = int(self.limit) - self.in_flight
+        room = self._room() - self.in_flight
         while room > 0 and self._waiting:
             turn = self._waiting.popleft()
             if not turn.done():

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 from calibrate.backends.chat import wire
-from calibrate.backends.chat.flow import MAX_REQUESTED_WAIT, TRIES, Throttle, requested_wait, wait_before
+from calibrate.backends.chat.flow import GARBLED_TRIES, MAX_REQUESTED_WAIT, TRIES, Throttle, requested_wait, wait_before
 from calibrate.backends.chat.price import Price, guess_tokens
 from calibrate.backends.chat.types import ChatError, Request
 from calibrate.backends.chat.wire import Choice, Completion, Unusable
@@ -51,12 +51,15 @@ class Answered:
 class _Retry(Exception):
     """An attempt that failed and may be repeated.
 
-    `wait` are the seconds that the endpoint requested. `unreachable`: nothing answers at its address.
+    `wait` are the seconds that the endpoint requested. `unreachable`: nothing answers at its address. `garbled`: what
+    answers there is no chat endpoint, or does not speak like one.
     """
 
-    def __init__(self, reason: str, *, wait: float | None = None, unreachable: bool = False) -> None:
+    def __init__(
+        self, reason: str, *, wait: float | None = None, unreachable: bool = False, garbled: bool = False
+    ) -> None:
         super().__init__(reason)
-        self.wait, self.unreachable = wait, unreachable
+        self.wait, self.unreachable, self.garbled = wait, unreachable, garbled
 
 
 class _PartRefused(Exception):
@@ -135,12 +138,17 @@ class Endpoint:
 
     async def _answer_with_retries(self, request: Request, asking: Asking) -> Answered:
         """Send one request, again where that may help. Raises ChatError."""
-        alive = self._answers
+        alive, garbled = self._answers, 0
         for attempt in range(1, TRIES + 1):
             try:
                 return await self._answer_adapted(request, asking)
             except _Retry as error:
                 trouble = error
+            garbled += trouble.garbled
+            if garbled == GARBLED_TRIES and alive == self._answers:  # nobody had an answer since this request began
+                advice = f"{self.place} may be no chat endpoint: check TOUCHSTONE_CHAT_URL"
+                asking.halted = self.error(f"{trouble}, {garbled} times in a row; {advice}", final=True)
+                raise asking.halted
             if (trouble.wait or 0) > MAX_REQUESTED_WAIT:
                 raise self.error(f"{trouble}, and asks to wait {trouble.wait:.0f} s; try again later")
             if attempt < TRIES:
@@ -193,7 +201,7 @@ class Endpoint:
                     raise _PartRefused(_complaint_of(error), body) from None
                 raise self._status_problem(error, began, asking) from None
             except Unusable as error:
-                raise (_Retry(str(error)) if error.again else self.error(str(error))) from None
+                raise (_Retry(str(error), garbled=True) if error.again else self.error(str(error))) from None
             finally:
                 self._settle(asking, reserved, spent)
             self.throttle.grow()
@@ -212,6 +220,7 @@ class Endpoint:
                 return reply.content
         except (TimeoutError, APITimeoutError):
             self.throttle.shrink(began)
+            self.throttle.linger(self.settings.timeout)
             reason = f"no reply from the chat endpoint within {self.settings.timeout:g} s (TOUCHSTONE_CHAT_TIMEOUT)"
             raise _Retry(reason) from None
         except APIConnectionError as error:

@@ -12,7 +12,7 @@ from calibrate import registry
 from calibrate.detectors.base import Detector
 from calibrate.engines.run import Job, Tally, run
 from calibrate.errors import BadInput, TouchstoneError
-from calibrate.runtime.scoring import revision_of
+from calibrate.runtime.planning import revision_of
 from calibrate.types import Score, TraceFilter
 from calibrate.workflow.detection.outcomes import failures, has_scores
 from calibrate.workspace import Budget, Workspace, using

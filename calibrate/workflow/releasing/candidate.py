@@ -10,7 +10,7 @@ from typing import Any, get_args
 
 from calibrate import registry
 from calibrate.errors import BadInput
-from calibrate.runtime.scoring import revision_of
+from calibrate.runtime.planning import revision_of
 from calibrate.thresholds import baselines
 from calibrate.thresholds.model import Data, DetectorEntry, Drawn, ThresholdsFile, Window, label_set_digest
 from calibrate.types import SavedEnsemble, Tier

@@ -99,8 +99,16 @@ def run(app: Starlette, at: socket.socket) -> None:
     """Serve until Ctrl-C or SIGTERM. Requests in progress are answered first."""
     import uvicorn
 
+    from calibrate.connections import PatientProtocol
+
     config = uvicorn.Config(
-        app, log_level="warning", access_log=False, server_header=False, lifespan="off", timeout_graceful_shutdown=5
+        app,
+        http=PatientProtocol,
+        log_level="warning",
+        access_log=False,
+        server_header=False,
+        lifespan="off",
+        timeout_graceful_shutdown=5,
     )
     uvicorn.Server(config).run(sockets=[at])
 

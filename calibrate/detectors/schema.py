@@ -10,7 +10,7 @@ from itertools import islice
 from typing import Any, ClassVar, Literal
 
 from calibrate.backends.schema.json_schema import Unsafe, budget, locate, parse, validator
-from calibrate.detectors.base import failed, scored
+from calibrate.detectors.base import abstained, failed, scored
 from calibrate.detectors.shared.scoring import limit_evidence, score_each
 from calibrate.types import Evidence, FlagWhen, Score, Trace
 
@@ -25,7 +25,8 @@ class Schema:
     above 0 means that whoever parses the answer gets something else than was promised.
 
     Needs an answer and its schema. Value: the violations JSON Schema finds (Draft 2020-12 and older), up to 1,000; 1
-    for an answer that is no JSON. A `$ref` to elsewhere is never fetched: such a trace fails and says so.
+    for an answer that is no JSON. A `$ref` to elsewhere is never fetched: such a trace fails and says so. A check that
+    takes over 5 seconds is stopped, and abstains.
     """
 
     name: ClassVar[str] = "schema"
@@ -68,8 +69,11 @@ class Schema:
         from jsonschema.exceptions import SchemaError
 
         assert trace.schema is not None
+        budget.reset()
         try:
             rules = validator(trace.schema, self.draft, formats=self.formats)
+        except Unsafe as error:
+            return abstained(trace, str(error))
         except SchemaError as error:
             return failed(trace, f"the schema itself is invalid: {error.message[:200]}")
         except RecursionError:
@@ -98,6 +102,7 @@ class Schema:
     def _plain(self, trace: Trace) -> Score:
         """The common recipe, except that it fetches nothing and no pattern can hang the worker."""
         assert trace.schema is not None
+        budget.reset()
         try:
             value = json.loads(trace.answer)
         except ValueError as error:
@@ -111,7 +116,6 @@ class Schema:
 def _count_violations(trace: Trace, rules: Any, value: Any, body: str, start: int) -> Score:
     from referencing.exceptions import Unresolvable
 
-    budget.reset()
     try:
         errors = list(islice(rules.iter_errors(value), MAX_VIOLATIONS))
     except Unresolvable as error:
@@ -119,7 +123,7 @@ def _count_violations(trace: Trace, rules: Any, value: Any, body: str, start: in
     except RecursionError:
         return failed(trace, "the schema refers to itself without end, or the answer is nested too deeply")
     except Unsafe as error:
-        return failed(trace, str(error))
+        return abstained(trace, str(error))
     evidence = [_remark(error, body if number < MAX_LOCATED else "", start) for number, error in enumerate(errors[:50])]
     return scored(trace, len(errors), limit_evidence(evidence))
 

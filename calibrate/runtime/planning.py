@@ -101,6 +101,20 @@ def revision_of(detector: Detector) -> str:
 
 
 def plan_detector(file: ThresholdsFile, name: str) -> PlannedDetector:
+    """Make a detector as the release configures it.
+
+    Parameters
+    ----------
+    file : ThresholdsFile
+        The release.
+    name : str
+        Of one of its detectors.
+
+    Returns
+    -------
+    PlannedDetector
+        With the reason where this process cannot make it.
+    """
     entry = file.detectors[name]
     planned = PlannedDetector(name, entry.sampling, _find_cascades(file, name))
     try:

@@ -293,7 +293,7 @@ def test_a_remote_reference_is_never_fetched(variant: str, monkeypatch: pytest.M
     [
         ("1", {"$ref": "#"}, "without end"),
         ("[" * 100_000, {}, "nested too deeply"),
-        ('"' + "a" * 60 + 'b"', {"pattern": "^(a|aa)+$"}, "took over 1 s"),
+        ('"' + "a" * 60 + 'b"', {"pattern": "^(a|aa)+$"}, "took over|stopped after"),
         (
             '{"' + "a" * 60 + 'b": 1}',
             {"additionalProperties": False, "patternProperties": {"^(a|aa)+$": {}}},
@@ -302,7 +302,7 @@ def test_a_remote_reference_is_never_fetched(variant: str, monkeypatch: pytest.M
         (
             '{"' + "a" * 60 + 'b": 1}',
             {"unevaluatedProperties": False, "allOf": [{"patternProperties": {"^(a|aa)+$": {}}}]},
-            "safely|took over",
+            "took over",
         ),
         (
             "1",
@@ -325,7 +325,7 @@ def test_what_would_not_end_fails_and_says_so(answer: str, schema: Any, says: st
         found = score("schema", json_trace(answer, schema))
     finally:
         json_schema.STEPS = before
-    assert found.status == "failed"
+    assert found.status == ("failed" if "end" in says or "deep" in says else "abstained")
     assert re.search(says, found.reason or "")
     assert found.seconds < 10
 

@@ -1,18 +1,26 @@
-"""JSON and JSON Schema for untrusted input: strict parsing, no network access, and a limit on the work of a check."""
+"""JSON and JSON Schema for untrusted input: strict parsing, no network access, and a limit on the work of a check.
+
+A check ends by steps, which are counted, and by the clock, which every step and every pattern reads. Patterns run in
+`regex`, which can stop in the middle of a match and lets other threads run meanwhile. RE2 would need no clock, but
+knows no look-around, which schemas use; a process for each check would cost 50 ms.
+"""
 
 from __future__ import annotations
 
 import json
 import math
 import re
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache, lru_cache
 from typing import Any
 
+from calibrate import deadlines
 from calibrate.backends.schema.json_formats import CHECKS
 
 STEPS = 1_000_000  # keyword evaluations for one answer, a few seconds; schemas that branch endlessly stop there
-PATTERN_SECONDS = 1.0
+SECONDS = 5.0  # for the check of one answer, or less where somebody waits for it
+PATTERN_SECONDS = 0.5  # of computing: `regex` counts processor time
 DRAFTS = ("2020-12", "2019-09", "7", "6", "4")
 # Keywords that mean nothing to drafts 2019-09 and later (or, an array of `items`, to 2020-12).
 _OLD_KEYWORDS = frozenset(("definitions", "dependencies", "additionalItems"))
@@ -111,9 +119,19 @@ def _build(schema_text: str, draft: str, formats: bool, checked: bool) -> Any:
     schema = json.loads(schema_text)
     cls = _choose_validator(schema, draft)
     if checked:
-        cls.check_schema(schema)
+        _check_schema(cls, schema)
     # The registry holds the metaschemas and retrieves nothing.
     return _make_safe(cls)(schema, registry=REGISTRY, format_checker=_format_checker(cls) if formats else None)
+
+
+def _check_schema(cls: Any, schema: Any) -> None:
+    """Raise SchemaError for an invalid schema, as `cls.check_schema` does, but with bounded work."""
+    from jsonschema.exceptions import SchemaError, best_match
+    from jsonschema_specifications import REGISTRY
+
+    safe = _make_safe(cls)(cls.META_SCHEMA, registry=REGISTRY, format_checker=cls.FORMAT_CHECKER)
+    if (error := best_match(safe.iter_errors(schema))) is not None:
+        raise SchemaError.create_from(error)
 
 
 def _choose_validator(schema: Mapping[str, Any] | bool, draft: str) -> Any:
@@ -169,8 +187,9 @@ def search(pattern: str, text: str) -> bool:
     import regex
 
     try:
-        return regex.search(pattern, text, timeout=PATTERN_SECONDS) is not None
+        return regex.search(pattern, text, timeout=min(PATTERN_SECONDS, budget.seconds_left())) is not None
     except TimeoutError:
+        budget.spend()  # if all the time is spent, that is the reason
         raise Unsafe(f"the schema's pattern {pattern[:80]!r} took over {PATTERN_SECONDS:g} s") from None
     except regex.error as error:
         raise Unsafe(f"the schema's pattern {pattern[:80]!r} cannot be read: {error}") from None
@@ -184,7 +203,7 @@ def _make_safe(cls: Any) -> Any:
     safe = {**cls.VALIDATORS, "pattern": _pattern, "uniqueItems": _unique_items}
     safe |= {"patternProperties": _pattern_properties, "additionalProperties": _additional_properties}
     if "unevaluatedProperties" in safe:
-        safe["unevaluatedProperties"] = _refuse_long_names(safe["unevaluatedProperties"])
+        safe["unevaluatedProperties"] = _with_timed_patterns(safe["unevaluatedProperties"])
     return extend(cls, {keyword: _count_steps(rule) for keyword, rule in safe.items()})
 
 
@@ -200,7 +219,7 @@ def _count_steps(rule: Rule) -> Rule:
 
 
 class _Budget:
-    """Steps left for the current answer, per thread."""
+    """Steps and time left for the current answer, per thread."""
 
     def __init__(self) -> None:
         import threading
@@ -208,13 +227,23 @@ class _Budget:
         self._local = threading.local()
 
     def reset(self) -> None:
+        """Begin with an answer."""
         self._local.left = STEPS
+        self._local.seconds = min(SECONDS, max(0.0, deadlines.left()))
+        self._local.until = time.monotonic() + self._local.seconds
 
     def spend(self) -> None:
+        """Count one step. Raises Unsafe when there are none left, or no time."""
         remaining = getattr(self._local, "left", STEPS) - 1
         self._local.left = remaining
         if remaining < 0:
             raise Unsafe(f"the check was stopped after {STEPS:,} steps; the schema or the answer is too large")
+        if time.monotonic() > getattr(self._local, "until", math.inf):
+            raise Unsafe(f"the check was stopped after {self._local.seconds:.2g} s; the schema is too expensive")
+
+    def seconds_left(self) -> float:
+        """Seconds for the next pattern: a little at least, because 0 would mean no limit."""
+        return max(0.001, getattr(self._local, "until", math.inf) - time.monotonic())
 
 
 budget = _Budget()
@@ -252,25 +281,27 @@ def _additional_properties(validator: Any, value: Any, instance: Any, schema: Ma
         yield ValidationError(f"properties that the schema does not allow: {listed}")
 
 
-def _refuse_long_names(rule: Rule) -> Rule:
-    """Refuse long property names, on which the library's own rule could hang: it matches them without a time limit."""
+def _with_timed_patterns(rule: Rule) -> Rule:
+    """A copy of a rule of the library that searches with our `search`: its own matches without a time limit.
 
-    def refuse(validator: Any, value: Any, instance: Any, schema: Any) -> Any:
-        if (
-            validator.is_type(instance, "object")
-            and any(len(key) > 24 for key in instance)
-            and _has_repeated_group(schema)
-        ):
-            raise Unsafe("a property name over 24 characters cannot be matched safely against this schema's patterns")
-        return rule(validator, value, instance, schema)
+    The library itself stays as it is, for the program that this runs in.
+    """
+    from types import FunctionType, SimpleNamespace
 
-    return refuse
+    from jsonschema import _utils
 
-
-def _has_repeated_group(schema: Any) -> bool:
-    """Tell whether the schema has `patternProperties` and a repeated group, as patterns that may never end have."""
-    text = json.dumps(schema, default=str)
-    return "patternProperties" in text and re.search(r"\)[*+{]", text) is not None
+    namespace: dict[str, Any] = {
+        **vars(_utils),
+        **getattr(rule, "__globals__", {}),
+        "re": SimpleNamespace(search=search),
+    }
+    for name, value in list(namespace.items()):
+        if isinstance(value, FunctionType):
+            copy = FunctionType(value.__code__, namespace, name, value.__defaults__, value.__closure__)
+            copy.__kwdefaults__ = value.__kwdefaults__
+            namespace[name] = copy
+    copied: Rule = namespace[getattr(rule, "__name__", "")]
+    return copied
 
 
 def _unique_items(validator: Any, value: bool, instance: Any, _: Any) -> Iterator[Any]:

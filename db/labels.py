@@ -238,12 +238,22 @@ def _decide(connection: Connection, standing: dict[int, _Voices], now: datetime)
         connection.execute(sa.delete(GoldRow).where(GoldRow.trace_pk.in_(batch)))
     rows = []
     for pk, voices in standing.items():
-        verdicts = [content[0] for (_, adjudicates), content in voices.items() if not adjudicates]
-        adjudicated = [content[0] for (_, adjudicates), content in voices.items() if adjudicates]
-        gold = resolve_gold(verdicts, adjudicated=adjudicated[-1] if adjudicated else None)
-        labellers = len({labeller for labeller, _ in voices})
+        gold, labellers = _gold_of(voices)
         rows.append({"trace_pk": pk, "verdict": gold, "labellers": labellers, "decided_at": now})
     connection.execute(insert(table(GoldRow)), rows)
+
+
+def _gold_of(voices: _Voices) -> tuple[GoldVerdict | None, int]:
+    """The gold verdict that follows from the latest labels, and how many labellers they are of."""
+    verdicts = [content[0] for (_, adjudicates), content in voices.items() if not adjudicates]
+    adjudicated = [content[0] for (_, adjudicates), content in voices.items() if adjudicates]
+    gold = resolve_gold(verdicts, adjudicated=adjudicated[-1] if adjudicated else None)
+    return gold, len({labeller for labeller, _ in voices})
+
+
+def gold_of(connection: Connection, pks: Iterable[int]) -> dict[int, tuple[GoldVerdict | None, int]]:
+    """The gold verdict of each labelled trace of these, and how many labelled it, from the labels themselves."""
+    return {pk: _gold_of(voices) for pk, voices in _latest(connection, pks).items()}
 
 
 def _reading(rows: Sequence[Any]) -> Reading:

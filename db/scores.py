@@ -73,11 +73,16 @@ class Outcome:
     reason: str | None
 
 
+def key_of(name: str, version: str, params: Mapping[str, Any], revision: str) -> str:
+    """The digest by which a configuration is found."""
+    text = json.dumps([name, version, params, revision], sort_keys=True)
+    return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
+
+
 class Scores(Aggregate):
     def config(self, name: str, version: str, params: Mapping[str, Any], revision: str, *, now: datetime) -> Config:
         """The stored configuration with these four, made when it is new."""
-        text = json.dumps([name, version, params, revision], sort_keys=True)
-        key = hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
+        key = key_of(name, version, params, revision)
         stored = select(*CONFIG).where(ConfigRow.key == key)
         if config := next(iter(self._records(Config, stored)), None):
             return config

@@ -80,8 +80,11 @@ def source_rows(pk: int, trace: Trace, keys: Mapping[str, bytes]) -> list[dict[s
     ]
 
 
-def load_traces(connection: Connection, pks: Sequence[int]) -> list[tuple[int, Trace]]:
-    """The traces with these keys, whole, in the order of the keys. Texts that several share are fetched once."""
+def load_traces(connection: Connection, pks: Sequence[int], *, as_logged: bool = False) -> list[tuple[int, Trace]]:
+    """The traces with these keys, whole, in the order of the keys. Texts that several share are fetched once.
+
+    With `as_logged`, alternatives that were drawn later are left out.
+    """
     rows = {row["id"]: row for row in connection.execute(select(TRACE_COLUMNS).where(TraceRow.id.in_(pks))).mappings()}
     sources: dict[int, list[RowMapping]] = {}
     of_traces = select(table(SourceRow)).where(SourceRow.trace_pk.in_(pks))
@@ -93,7 +96,9 @@ def load_traces(connection: Connection, pks: Sequence[int]) -> list[tuple[int, T
     for batch in batches(sorted(digests), 500):
         query = select(TextRow.digest, TextRow.text).where(TextRow.digest.in_(batch))
         texts.update((bytes(key), text) for key, text in connection.execute(query).tuples())
-    drawn = _drawn(connection, {row["content_hash"] for row in rows.values() if not row["alternatives"]})
+    drawn = _drawn(
+        connection, {row["content_hash"] for row in rows.values() if not as_logged and not row["alternatives"]}
+    )
     return [(pk, _trace(rows[pk], sources.get(pk, []), texts, drawn)) for pk in pks if pk in rows]
 
 

@@ -15,6 +15,8 @@ def add(verbs: Verbs) -> None:
         "--replace", action="store_true", help="where there is a store already: keep it beside, under another name"
     )
 
+    add_verb(verbs, "check", "look whether the store is sound: what it is made of, what points where, every digest")
+
     verb = add_verb(verbs, "export", "write the whole store to one archive, for `import --all` into another")
     verb.add_argument("--all", action="store_true", dest="everything", help="everything that the store holds")
     verb.add_argument("file", metavar="FILE")

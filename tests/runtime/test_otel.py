@@ -254,7 +254,7 @@ def test_metrics_count_answers_flags_and_time() -> None:
     found = program.metrics()
     assert [point.value for _, point in found["touchstone.queue.depth"]] == [0]
     outcomes = {attributes["outcome"]: point.value for attributes, point in found["touchstone.answers"]}
-    assert outcomes == {"scored": 3, "unscored": 0, "dropped": 0, "failed": 0, "empty": 0}
+    assert outcomes == {"scored": 3, "unscored": 0, "nested": 0, "dropped": 0, "failed": 0, "empty": 0}
     ((attributes, point),) = found["touchstone.flags"]
     assert (attributes, point.value) == ({"detector": "word_overlap", "tier": "page"}, 2)
     ((attributes, point),) = found["touchstone.detector.duration"]

@@ -10,6 +10,7 @@ log record too.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import lru_cache
 from inspect import signature
 from time import time_ns
 from typing import TYPE_CHECKING, Any
@@ -46,7 +47,7 @@ def emit(tracer: Tracer, answer: Answer, result: Scored, decision: Decision, log
     decision : Decision
         The release's decision on them.
     logger : Logger, optional
-        Sends each event as a log record too.
+        Sends each event as a log record too, unless it sends nothing anyway.
     """
     parent = set_span_in_context(NonRecordingSpan(answer.context))
     now = time_ns()
@@ -55,18 +56,29 @@ def emit(tracer: Tracer, answer: Answer, result: Scored, decision: Decision, log
         context=parent,
         links=[Link(answer.context)],
         start_time=now - int(sum(result.seconds.values()) * 1e9),
-        attributes=_span_attributes(result, decision),
+        attributes=_span_attributes(result, decision) | _response_id(answer),
     )
-    for event in _evaluation_events(result, decision):
+    for evaluation in _evaluation_events(result, decision):
+        event = evaluation | _response_id(answer)
         span.add_event(EVENT, event, timestamp=now)
         if logger is not None:
             _emit_log_record(logger, event, answer.context, now)
     span.end(end_time=now)
 
 
+def _response_id(answer: Answer) -> dict[str, Any]:
+    return {} if answer.response_id is None else {"gen_ai.response.id": answer.response_id}
+
+
+@lru_cache(maxsize=8)
+def _takes_fields(kind: type) -> bool:
+    """Tell whether loggers of this class take the fields of a record, as they do from 1.37 on."""
+    return "event_name" in signature(kind.emit).parameters  # type: ignore[attr-defined]
+
+
 def _emit_log_record(logger: Logger, event: dict[str, Any], span: SpanContext, now: int) -> None:
     """Send an event as a log record of the LLM span."""
-    if "event_name" in signature(logger.emit).parameters:
+    if _takes_fields(type(logger)):
         parent = set_span_in_context(NonRecordingSpan(span))
         logger.emit(event_name=EVENT, attributes=event, context=parent, timestamp=now)
         return

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from opentelemetry.trace import INVALID_SPAN_CONTEXT, SpanContext
 
+from calibrate.runtime.otel.nesting import Piece, join_nested
 from calibrate.runtime.otel.spans import Document, SpanContent, trace_id_of
 from calibrate.types import Source, Trace
 
@@ -39,16 +40,16 @@ class Answer:
         The answer with everything that the spans of its trace say about it.
     context : SpanContext
         Of the LLM span.
+    response_id : str or None
+        The model's own id of the answer.
+    nested : int
+        Further spans of the trace that have this same answer.
     """
 
     trace: Trace
     context: SpanContext
-
-
-class Piece(NamedTuple):
-    content: SpanContent
-    context: SpanContext
-    started: int  # nanoseconds of the epoch
+    response_id: str | None = None
+    nested: int = 0
 
 
 @dataclass(slots=True)
@@ -74,7 +75,7 @@ class Gather:
     def add(self, ended: EndedSpan, content: SpanContent, *, now: float) -> list[Answer]:
         """Add a span. Returns the answers that are ready because of it."""
         context = ended.span.get_span_context() or INVALID_SPAN_CONTEXT
-        piece = Piece(content, context, ended.span.start_time or 0)
+        piece = Piece.of(ended.span, content)
         open_trace = self._open.get(context.trace_id)
         if open_trace is None:
             if not (ended.answer or content.documents):
@@ -114,7 +115,10 @@ class Gather:
         closed = self._open.pop(trace_id)
         self._span_count -= len(closed.pieces)
         self.answers -= len(closed.answers)
-        return [Answer(_build_trace(piece, closed.pieces), piece.context) for piece in closed.answers]
+        return [
+            Answer(_build_trace(piece, closed.pieces), piece.context, piece.content.response_id, others)
+            for piece, others in join_nested(closed.answers)
+        ]
 
 
 def _build_trace(piece: Piece, pieces: Sequence[Piece]) -> Trace:

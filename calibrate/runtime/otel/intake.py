@@ -25,7 +25,7 @@ SIFT_AT = 64  # unexamined spans at which the program's thread examines them its
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """LLM spans by outcome: offered = scored + unscored + dropped + failed + empty + waiting.
+    """LLM spans by outcome: offered = scored + unscored + nested + dropped + failed + empty + waiting.
 
     Attributes
     ----------
@@ -43,6 +43,8 @@ class Counts:
         In the queue, being gathered, or being scored.
     unscored : int
         Answers that no detector could score: `on_missing` decided on them.
+    nested : int
+        Spans around, or within, another that has the same answer: scored together as one.
     """
 
     offered: int
@@ -52,6 +54,7 @@ class Counts:
     empty: int
     waiting: int
     unscored: int = 0
+    nested: int = 0
 
 
 class Intake:
@@ -70,7 +73,7 @@ class Intake:
         self._lock = threading.RLock()
         self._work = threading.Condition(self._lock)  # the worker waits for it
         self._settled = threading.Condition(self._lock)  # who flushes waits for it
-        self._counts = dict.fromkeys(("offered", "scored", "unscored", "dropped", "failed", "empty"), 0)
+        self._counts = dict.fromkeys(("offered", "scored", "unscored", "nested", "dropped", "failed", "empty"), 0)
         self._in_worker = 0  # answers the worker holds
         self._flushes_requested = self._flushes_done = 0  # flushes
         self.closed = self.abandoned = self._ended = False

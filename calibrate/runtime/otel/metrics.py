@@ -20,7 +20,7 @@ class Metrics:
     """The instruments.
 
     touchstone.queue.depth        spans that wait (gauge)
-    touchstone.answers            LLM spans by `outcome`: scored, unscored, dropped, failed, empty (counter)
+    touchstone.answers            LLM spans by `outcome`: scored, unscored, nested, dropped, failed, empty (counter)
     touchstone.detector.duration  seconds that a detector took for an answer, by `detector` and `status` (histogram)
     touchstone.flags              by `detector` (or ensemble) and `tier` (counter)
 
@@ -54,5 +54,5 @@ class Metrics:
     def _answers(self, _: CallbackOptions) -> Iterable[Observation]:
         intake = self._intake()
         counts = asdict(intake.counts()) if intake else {}
-        outcomes = ("scored", "unscored", "dropped", "failed", "empty")
+        outcomes = ("scored", "unscored", "nested", "dropped", "failed", "empty")
         return [Observation(counts[outcome], {"outcome": outcome}) for outcome in outcomes if counts]

@@ -13,7 +13,7 @@ import weakref
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from opentelemetry import metrics, trace
+from opentelemetry import _logs, metrics, trace
 from opentelemetry.context import Context
 from opentelemetry.sdk.trace import ReadableSpan, Span, SpanProcessor
 
@@ -67,10 +67,9 @@ class TouchstoneSpanProcessor(SpanProcessor):
         Seconds that `shutdown` may go on scoring what waits. 0 or more.
     on_missing : {"review", "accept", "reject"}
         The verdict on an answer of which nothing could be scored.
-    tracer_provider, meter_provider : optional
-        Where results go; by default the global ones.
-    logger_provider : LoggerProvider, optional
-        Sends the events as log records too.
+    tracer_provider, meter_provider, logger_provider : optional
+        Where results go; by default the global ones. A `NoOpLoggerProvider` keeps the events from being sent as log
+        records as well.
 
     Raises
     ------
@@ -212,10 +211,14 @@ class TouchstoneSpanProcessor(SpanProcessor):
         if isinstance(provider, trace.ProxyTracerProvider):
             self._worker.report_once("results go nowhere", _NOWHERE)
         tracer = provider.get_tracer(SCOPE, calibrate.__version__)
-        logger = self._loggers.get_logger(SCOPE, calibrate.__version__) if self._loggers else None
+        loggers = self._loggers or _logs.get_logger_provider()
+        sends_nothing = type(loggers).__name__ in ("ProxyLoggerProvider", "NoOpLoggerProvider")
+        logger = None if sends_nothing else loggers.get_logger(SCOPE, calibrate.__version__)
         emit(tracer, answer, result, decision, logger)
         if self._alerts is not None:
-            self._alerts.offer(answer.trace, decision)
+            context = answer.context
+            ids = trace.format_trace_id(context.trace_id), trace.format_span_id(context.span_id)
+            self._alerts.offer(answer.trace, decision, span=ids)
 
 
 def _intake(processor: TouchstoneSpanProcessor | None) -> Intake | None:

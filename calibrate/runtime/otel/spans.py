@@ -68,7 +68,8 @@ class SpanContent:
     """What one span says.
 
     `query` is what a retriever was asked. `reranked` means that the documents are a reranker's output. `attributes` are
-    the span's short scalars that are no content.
+    the span's short scalars that are no content. `response_id` is the model's own id of its answer. `declared` means
+    that the program itself gave the answer, in an attribute of its own.
     """
 
     trace_id: str | None = None
@@ -83,6 +84,8 @@ class SpanContent:
     model: str | None = None
     operation: str | None = None
     attributes: Mapping[str, Scalar] = field(default_factory=dict)
+    response_id: str | None = None
+    declared: bool = False
 
 
 @dataclass(frozen=True)
@@ -155,6 +158,8 @@ class Reader:
             model=_text_or_none(own["model"]) or _first_text(attributes, *_MODELS),
             operation=_text_or_none(own["operation"]) or _text_or_none(attributes.get("gen_ai.operation.name")),
             attributes=_select_scalars(attributes, set(self.names.values())),
+            response_id=_text_or_none(attributes.get("gen_ai.response.id")),
+            declared=own["answer"] is not None,
         )
 
 

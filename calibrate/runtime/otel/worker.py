@@ -136,6 +136,7 @@ class Worker:
             ready += self._read_span(ended)
             self._rest()
         ready += self._gather.all() if flush else self._gather.overdue(now=time.monotonic())
+        self.intake.settle("nested", sum(answer.nested for answer in ready))
         while ready and not self.intake.abandoned:
             began = time.thread_time()
             self._judge_safely(ready[: self._batch])

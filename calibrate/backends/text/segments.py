@@ -271,5 +271,5 @@ def _split_words(text: str) -> Words:
     return Words(tuple(tokens), blanked, _BLANKED)
 
 
-words = Memo(_split_words, characters=4_000_000)
+words = Memo(_split_words, characters=4_000_000, entries=32_768)  # of single sentences, too
 """The words of a text. "3-5" has the words 3 and 5, never 35; "1,000" equals "1000"; 中文 has one per character."""

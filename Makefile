@@ -10,7 +10,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check
 TORCH_INDEX ?= $(if $(filter Linux,$(shell uname -s)),https://download.pytorch.org/whl/cpu)
 export HF_HUB_OFFLINE ?= 1
 
-.PHONY: setup app test test-fast mutants coverage bench lint docs screenshots browser clean
+.PHONY: setup app test test-fast faults mutants coverage bench lint docs screenshots browser clean
 
 setup: $(VENV)/ready
 
@@ -49,6 +49,11 @@ test: $(VENV)/ready-tests browser
 # What needs neither a browser, PostgreSQL, a model nor ../shared/data: minutes, for the work in between.
 test-fast: $(VENV)/ready-tests
 	@$(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadfile -m "not (browser or postgres or model or shared or network)" $(ARGS)
+
+# Kills at random moments, full disks, damaged stores, databases that go away: half an hour; prints the table of
+# docs/reference/faults.md. ARGS="--list" lists the subjects, ARGS="--only label" runs some.
+faults: $(VENV)/ready-tests
+	@$(BIN)/python -m tests.faults.run $(ARGS)
 
 # Changes the code in SAMPLE places an area, one at a time, and counts the changes that no test notices.
 mutants: $(VENV)/ready-tests

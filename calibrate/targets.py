@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import re
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 from calibrate.errors import BadInput
 
+# What is written before it takes its name, with what SQLite keeps beside it.
+TEMPORARY = re.compile(r"\.touchstone-[0-9a-f]{16}\.tmp(-wal|-shm|-journal)?")
+ABANDONED = 3600.0  # seconds without a write after which its writer is taken for dead
 BESIDE_A_STORE = ("-wal", "-shm", "-journal")  # what SQLite keeps beside its file
 
 
@@ -103,3 +109,12 @@ def _is_replaceable(target: Path, kind: Kind) -> bool:
     with target.open("rb") as file:
         head = file.read(kind.most)
     return not head or kind.matches(head)
+
+
+def remove_abandoned(folder: str | os.PathLike[str]) -> None:
+    """Remove what killed processes left in a folder: temporary files of ours, untouched for `ABANDONED` seconds."""
+    with contextlib.suppress(OSError):
+        for entry in os.scandir(folder or "."):
+            with contextlib.suppress(OSError):
+                if TEMPORARY.fullmatch(entry.name) and time.time() - entry.stat().st_mtime > ABANDONED:
+                    os.unlink(entry.path)

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from calibrate.errors import BadInput, BadThresholds, TouchstoneError
-from calibrate.targets import Kind, check_target
+from calibrate.targets import Kind, check_target, remove_abandoned
 from calibrate.thresholds.checks import check
 from calibrate.thresholds.model import ThresholdsFile, from_json, to_json
 from calibrate.thresholds.signing import signature_problem
@@ -225,6 +225,7 @@ def stage_bytes(content: bytes, path: str | os.PathLike[str], *, mode: int | Non
             raise IsADirectoryError(errno.EISDIR, "it is a directory; name a file in it")
         if os.path.exists(place) and not os.path.isfile(place):
             raise OSError(errno.EINVAL, "it is a device or pipe, which must not be replaced; name a file")
+    remove_abandoned(os.path.dirname(place))
     temporary = os.path.join(os.path.dirname(place), f".touchstone-{os.urandom(8).hex()}.tmp")
     pending = Staged(place, temporary, hashlib.sha256(content).hexdigest())
     try:

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from calibrate.errors import BadInput, StoreError
+from calibrate.targets import remove_abandoned
 
 
 @contextmanager
@@ -33,6 +34,7 @@ def new_file(path: Path) -> Iterator[Path]:
 @contextmanager
 def staged(path: Path) -> Iterator[Path]:
     """An empty file beside `path`, removed at the end of the block if it still has its own name."""
+    remove_abandoned(path.parent)
     temporary = path.parent / f".touchstone-{secrets.token_hex(8)}.tmp"
     os.close(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
     try:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sqlite3
+import time
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
@@ -14,8 +15,11 @@ import pytest
 from calibrate.cli import main
 from calibrate.errors import BadInput
 from calibrate.targets import Kind, check_inside, check_target
+from calibrate.thresholds import write
 from calibrate.thresholds.files import check_place
 from db import open_store
+from db.upkeep.staging import new_file
+from tests.thresholds.make import release
 from tests.workflow.making import draw, fill, save
 
 ANYTHING = Kind("anything", lambda content: True)
@@ -187,3 +191,21 @@ def test_released_bytes_are_what_the_check_takes_for_a_thresholds_file(filled: P
     for name in ("1.json", "2.json"):
         assert "touchstone_thresholds" in json.loads(filled.with_name(name).read_text())
         check_place(str(filled.with_name(name)), store=filled)
+
+
+def test_what_a_killed_process_left_is_removed_when_the_next_file_is_written(tmp_path: Path) -> None:
+    old = time.time() - 2 * 3600
+    left = [f".touchstone-{'0' * 15}{n}.tmp{ending}" for n, ending in enumerate(("", "-journal", "-wal"))]
+    others = [f".touchstone-{'a' * 16}.tmp", "touchstone.db", ".touchstone-notes.tmp"]  # the first is being written
+    for name in left + others:
+        (tmp_path / name).write_text("x")
+        if name != others[0]:
+            os.utime(tmp_path / name, (old, old))
+    write(release(), tmp_path / "thresholds.json")
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted([*others, "thresholds.json"])
+    for name in left:
+        (tmp_path / name).write_text("x")
+        os.utime(tmp_path / name, (old, old))
+    with new_file(tmp_path / "backup.db"):
+        pass
+    assert not any((tmp_path / name).exists() for name in left)

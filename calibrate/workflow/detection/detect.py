@@ -6,6 +6,7 @@ import os
 import socket
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 from calibrate import registry
@@ -246,4 +247,12 @@ def _is_alive(pid: int) -> bool:
         return False
     except PermissionError:
         return True
-    return True
+    return not _is_zombie(pid)
+
+
+def _is_zombie(pid: int) -> bool:
+    """Tell whether it has ended and waits to be reaped, which in a container may be never. Linux only."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()[0] == b"Z"
+    except (OSError, IndexError):
+        return False

@@ -1,0 +1,1 @@
+"""What the faults happen to, and the faults. `tests.faults.run` runs them all."""

@@ -1,0 +1,82 @@
+"""Works on the store as a whole: backups of it, and a backup put back."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Sequence
+from contextlib import closing
+from pathlib import Path
+
+from calibrate.cli.common import now
+from db import open_store
+from db.upkeep.backup import back_up, restore
+from tests.faults.killing import Say
+from tests.faults.subjects.base import STORE, Found, Rows, Work, check_sound, content, url_of
+from tests.faults.subjects.bringing_in import fill
+
+
+class Backup(Work):
+    """Four backups, one after the other. A backup is there whole or not at all."""
+
+    name = "backup"
+    share = 0.6
+    size = 2_000
+
+    def prepare(self, folder: Path) -> None:
+        with closing(open_store(url_of(folder))) as store:
+            fill(store, self.size, labelled=self.size // 10)
+
+    def work(self, folder: Path, say: Say) -> None:
+        for number in range(4):
+            backup = folder / f"backup-{number}.db"
+            if not backup.exists():
+                back_up(url_of(folder), backup)
+            say(str(number))
+
+    def check(self, folder: Path, said: Sequence[str]) -> Found:
+        found = Found(lost=sum(not (folder / f"backup-{number}.db").exists() for number in said))
+        store = content(folder / STORE)
+        for backup in folder.glob("backup-*.db"):
+            found += check_sound(backup)
+            found.lost += content(backup) != store
+        return found
+
+    def result(self, folder: Path) -> Rows:
+        rows = content(folder / STORE)
+        for backup in folder.glob("backup-*.db"):
+            rows.update((backup.name, *row) for row in content(backup))
+        return rows
+
+
+class Restore(Work):
+    """A backup that takes the store's place. At every moment there is a whole store; the old one stays beside it."""
+
+    name = "restore"
+    share = 0.6
+    size = 1_000
+
+    def prepare(self, folder: Path) -> None:
+        with closing(open_store(url_of(folder))) as store:
+            fill(store, self.size)
+        back_up(url_of(folder), folder / "backup.db")
+        with closing(open_store(url_of(folder))) as store:
+            fill(store, 2 * self.size, labelled=self.size // 10)
+        shutil.copy(folder / STORE, folder / "old.db")
+
+    def work(self, folder: Path, say: Say) -> None:
+        if content(folder / STORE) != content(folder / "backup.db"):
+            restore(url_of(folder), folder / "backup.db", replace=True, now=now())
+        say("restored")
+        if not (folder / "after.db").exists():
+            back_up(url_of(folder), folder / "after.db")
+
+    def check(self, folder: Path, said: Sequence[str]) -> Found:
+        found = Found()
+        store, old, new = (content(folder / name) for name in (STORE, "old.db", "backup.db"))
+        if store not in (old, new):
+            found.problems.append("the store is neither the old one nor the backup")
+        found.lost += "restored" in said and store != new
+        if store == new:
+            kept = list(folder.glob(f"{STORE}.before-*[0-9]Z"))
+            found.lost += not any(content(path) == old for path in kept)
+        return found

@@ -26,7 +26,7 @@ PINNED = Path(__file__).with_suffix(".json")
 # Objects whose keys are data: names of detectors, models, strata and designs, reasons, days.
 BY_NAME = {"detectors", "estimate", "why", "unscored", "left_out", "strata", "labels", "params", "scored_nothing",
            "labellers", "verdicts", "failed", "problems", "traffic", "*", "inputs", "standings", "tiers", "scored",
-           "figures", "evidence_of", "statuses"}  # fmt: skip
+           "figures", "evidence_of", "statuses", "rows", "tables_sha256"}  # fmt: skip
 # … each of which holds an object of its own, with keys of ours.
 OF_A_NAME = re.compile(r"(detectors|estimate|inputs|standings|scored|figures|strata|evidence_of)\.\*$")
 WORDS = ["parcels", "leave", "our", "warehouse", "before", "noon", "except", "on", "public", "holidays"]
@@ -204,7 +204,27 @@ def play(folder: Path) -> dict[str, str]:
     run("recalibrate", "--reason", "r", "--out", out, label="recalibrate")
     run("weekly", "--size", "20", "--out", file("week.html"), label="weekly")
     run("nonsense", store=False)
+    upkeep(session)
     return session.printed
+
+
+def upkeep(session: Session) -> None:
+    """The verbs about the store as a whole."""
+    run, file = session.run, session.file
+    again = ("--store", f"sqlite:///{session.folder}/again.db")
+    run("backup", file("backup.db"))
+    run("restore", file("backup.db"), *again, store=False, label="restore")
+    run("check")
+    run("export", "--all", file("store.zip"))
+    run(
+        "import",
+        "--all",
+        file("store.zip"),
+        "--store",
+        f"sqlite:///{session.folder}/moved.db",
+        store=False,
+        label="import --all",
+    )
 
 
 @pytest.fixture(scope="module")

@@ -13,7 +13,10 @@ from calibrate.cli.common import now, open_store
 from calibrate.cli.progress import progress
 from calibrate.errors import BadInput
 from calibrate.report.sentences.upkeep import holds
+from calibrate.targets import Kind, check_target
 from calibrate.workflow.upkeep.moving import export_all
+
+ARCHIVE = Kind("an archive of a store", lambda head: head.startswith(b"PK"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +33,7 @@ def run(args: Namespace) -> Answer:
     if not args.everything:
         raise BadInput("`export` writes the whole store: add --all; `labels export` and `scores export` write a part")
     with closing(open_store(args)) as store, progress(args, "exporting", "row") as advance:
+        check_target(args.file, ARCHIVE, store=store.file)
         moved = export_all(store, Path(args.file), now=now(), on_progress=advance)
     document = ArchiveDocument(args.file, moved.schema, moved.rows, moved.sha256)
     return Answer(document, f"{args.file} holds all of {store.name}: {holds(moved.rows)}")

@@ -412,6 +412,9 @@ def test_the_verbs_say_what_they_moved(source: Store, tmp_path: Path, capsys: py
     assert "3 traces, 3 labels" in capsys.readouterr().out
     assert main(["export", "--all", str(tmp_path / "a.zip"), *at]) == 2
     assert "is there already" in capsys.readouterr().err
+    for ending in ("", "-wal", "-shm"):
+        assert main(["export", "--all", f"{tmp_path}/source.db{ending}", *at]) == 2
+        assert "it is the store" in capsys.readouterr().err
     assert main(["import", "--all", str(tmp_path / "a.zip"), "--labels-as", "a", *at]) == 2
     assert "leave out" in capsys.readouterr().err
     assert main(["import", "--all", str(tmp_path / "a.zip"), "--store", f"sqlite:///{tmp_path}/b.db", "--json"]) == 0

@@ -31,5 +31,13 @@ class StoreError(TouchstoneError):
     """The store cannot be opened, read or written."""
 
 
+class StoreReplaced(StoreError):
+    """The file of an open store was deleted or replaced. `reopen`: the file that is there now can be opened instead."""
+
+    def __init__(self, message: str, *, reopen: bool) -> None:
+        super().__init__(message)
+        self.reopen = reopen
+
+
 class Unavailable(TouchstoneError):
     """A required model or service is missing; the message says how to get it."""

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from calibrate.urls import redact
 from db import revision
 from db.attempts import Certifications, Rechecks
 from db.audit import Audit
 from db.coverage import Coverage
 from db.decisions import Decisions, Outbox
-from db.engine import connect, file_of, reading, shown
+from db.engine import connect, file_of, reading
 from db.labels import Labels
 from db.points import Ensembles, Points
 from db.pools import Pools
@@ -52,12 +53,24 @@ class Store:
     @property
     def name(self) -> str:
         """The URL without its password."""
-        return shown(self.url)
+        return redact(self.url)
 
     @property
     def file(self) -> Path | None:
         """The file of an SQLite store; None for one in memory or on a server."""
-        return file_of(self.engine.url)
+        file = file_of(self.engine)
+        return None if file is None else file.path
+
+    @property
+    def exposed(self) -> int | None:
+        """The permissions of the store's file where every user of the machine can read it."""
+        file = file_of(self.engine)
+        return None if file is None or not file.mode & 0o004 else file.mode
+
+    @property
+    def read_only(self) -> bool:
+        file = file_of(self.engine)
+        return file is not None and file.read_only
 
     def revision(self, *groups: Group) -> Revision:
         """A key that changes with every write to these groups of tables, by any process. No groups means all."""

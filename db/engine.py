@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import secrets
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
@@ -10,7 +9,6 @@ from pathlib import Path
 from typing import Any, TypeVar, TypeVarTuple
 
 from sqlalchemy import (
-    URL,
     Connection,
     Engine,
     Executable,
@@ -21,15 +19,19 @@ from sqlalchemy import (
     insert,
     inspect,
     literal_column,
-    make_url,
     select,
     text,
 )
 from sqlalchemy.dialects import postgresql, sqlite
-from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError, SQLAlchemyError, TimeoutError
+from sqlalchemy.exc import DBAPIError, SQLAlchemyError, TimeoutError
+from sqlalchemy.pool import NullPool
 
 from calibrate.errors import BadInput, StoreError, TouchstoneError
+from calibrate.urls import redact
 from db import revision
+from db.opening.address import Address, parse
+from db.opening.failures import NOT_WRITTEN, failure, reason
+from db.opening.store_file import IDENTITY, WRITES, StoreFile, prepare
 from db.tables import Base, RevisionRow, table
 
 T = TypeVar("T")
@@ -43,7 +45,6 @@ WRITE_LOCK = 0x70C57
 MOST = 2**31 - 1  # the largest key a database counts to; to ask for a larger one is an error there
 CHECKS: list[Callable[[frozenset[revision.Group]], None]] = []
 """Asked before a write transaction commits, with the groups of tables it writes to: one that raises undoes it."""
-NO_STORE = ("SQLITE_NOTADB", "SQLITE_CANTOPEN")  # what is wrong with the file, not with its state
 
 
 def connect(url: str, *, create: bool = True) -> Engine:
@@ -53,48 +54,55 @@ def connect(url: str, *, create: bool = True) -> Engine:
     where another URL is the remedy (a kind of database we do not support, a file that is no store or cannot be made),
     StoreError where the store cannot be opened now.
     """
-    parsed = _parse(url)
-    _check_file(parsed, create=create)
-    engine = create_engine(parsed, **_options(parsed))
-    if parsed.get_backend_name() == "sqlite":
+    address = parse(url)
+    file = prepare(address, create=create)
+    engine = create_engine(address.url, **_options(address, file))
+    engine.update_execution_options(file=file)
+    if address.url.get_backend_name() == "sqlite":
         _sqlite_rules(engine)
     revision.watch(engine)
     try:
-        _migrate(engine, create=create)
+        _migrate(engine, file, create=create)
+        if file is not None:
+            file.identity = _identity(engine, file)
     except SQLAlchemyError as error:
         engine.dispose()
         cause = error.orig if isinstance(error, DBAPIError) else None
-        if getattr(cause, "sqlite_errorname", "").startswith(NO_STORE):
-            raise BadInput(f"cannot open the store {shown(url)}: {reason(error)}; name another file") from error
-        raise StoreError(f"cannot open the store {shown(url)}: {reason(error)}") from error
+        name = str(getattr(cause, "sqlite_errorname", ""))
+        if name.startswith("SQLITE_NOTADB"):
+            raise BadInput(f"cannot open the store {redact(url)}: {reason(error)}; name another file") from error
+        if name.startswith("SQLITE_CANTOPEN") and file is not None and file.read_only:
+            raise StoreError(
+                f"the store {redact(url)} cannot be read: {file.path.name}-wal holds changes, which SQLite reads only "
+                "where it may write the folder; copy both files to such a folder, or open the store once for writing"
+            ) from error
+        if name.startswith("SQLITE_"):
+            raise failure(error, engine.url, wrote=False) from error
+        raise StoreError(f"cannot open the store {redact(url)}: {reason(error, engine.url)}") from error
     except TouchstoneError:
         engine.dispose()
         raise
     return engine
 
 
-def shown(url: str) -> str:
-    """The URL without its password, for messages."""
-    try:
-        return make_url(url).render_as_string(hide_password=True)
-    except ArgumentError:
-        return repr(url)
-
-
-def reason(error: Exception) -> str:
-    """The first line of the database's own message, without what SQLAlchemy adds."""
-    cause = error.orig if isinstance(error, DBAPIError) and error.orig else error
-    return str(cause).strip().split("\n")[0] or type(cause).__name__
+def file_of(engine: Engine) -> StoreFile | None:
+    """The file of an SQLite store; None for one in memory or on a server."""
+    file = engine.get_execution_options().get("file")
+    assert file is None or isinstance(file, StoreFile)
+    return file
 
 
 @contextmanager
 def reading(engine: Engine) -> Iterator[Connection]:
-    """A connection for reading. A database error becomes a StoreError."""
+    """A connection for reading. A database error becomes a StoreError, and so does a file that is another by now."""
+    file = file_of(engine)
     try:
+        if file is not None:
+            file.check()
         with engine.connect() as connection:
             yield connection
     except (DBAPIError, TimeoutError) as error:
-        raise StoreError(f"the store could not be read: {reason(error)}; try again") from error
+        raise failure(error, engine.url, wrote=False) from error
 
 
 @contextmanager
@@ -102,17 +110,29 @@ def writing(engine: Engine) -> Iterator[Connection]:
     """A write transaction, which gives a new revision to the groups of tables it writes to.
 
     On SQLite it takes the write lock at once, so that two processes wait for each other instead of failing half-way. A
-    database error becomes a StoreError.
+    database error becomes a StoreError. The file is compared before and after the commit: nothing is taken for written
+    that is not in the file which everybody else sees.
     """
-    touched: set[revision.Group] = set()
+    file, touched = file_of(engine), set[revision.Group]()
+    if file is not None and file.read_only:
+        raise StoreError(
+            f"the store {redact(str(engine.url))} is open for reading only, so {NOT_WRITTEN}: give this user the right "
+            "to write the file and its folder, and leave out mode=ro"
+        )
     try:
+        if file is not None:
+            file.check()
         with engine.connect().execution_options(immediate=True, touched=touched) as connection, connection.begin():
             yield connection
             for check in CHECKS:
                 check(frozenset(touched))
             _renew(connection, touched)
-    except DBAPIError as error:
-        raise StoreError(f"the store could not be written: {reason(error)}; nothing of this step was kept") from error
+            if file is not None:
+                file.check()
+        if file is not None:
+            file.check()
+    except (DBAPIError, TimeoutError) as error:
+        raise failure(error, engine.url, wrote=True) from error
 
 
 def _renew(connection: Connection, touched: set[revision.Group]) -> None:
@@ -123,6 +143,21 @@ def _renew(connection: Connection, touched: set[revision.Group]) -> None:
     rows = [{"name": group, "stamp": secrets.randbits(62)} for group in sorted(touched)]
     if rows:
         connection.execute(upsert(connection, RevisionRow, replacing=["stamp"]), rows)
+    if rows and connection.dialect.name == "sqlite":  # counted in the same page, for StoreFile
+        statement = sqlite.insert(table(RevisionRow)).values(name=WRITES, stamp=1)
+        connection.execute(statement.on_conflict_do_update(["name"], set_={"stamp": RevisionRow.stamp + 1}))
+
+
+def _identity(engine: Engine, file: StoreFile) -> int | None:
+    """The random number that tells this store from any other; given to one that has none and may be written."""
+    query = select(RevisionRow.stamp).where(RevisionRow.name == IDENTITY)
+    with reading(engine) as connection:
+        identity = connection.scalar(query)
+    if identity is not None or file.read_only:
+        return identity
+    with writing(engine) as connection:
+        connection.execute(upsert(connection, RevisionRow), [{"name": IDENTITY, "stamp": secrets.randbits(62)}])
+        return connection.scalar(query)
 
 
 def serialise(connection: Connection) -> None:
@@ -183,50 +218,11 @@ class Aggregate:
             return connection.scalar(query)
 
 
-def _parse(url: str) -> URL:
-    try:
-        parsed = make_url(url)
-        backend = parsed.get_backend_name()
-    except (ArgumentError, NoSuchModuleError, ValueError) as error:
-        raise BadInput(f"the store URL {url!r} is not one: write sqlite:///file.db or postgresql://…") from error
-    if backend == "postgres":
-        parsed, backend = parsed.set(drivername="postgresql"), "postgresql"
-    if backend == "postgresql" and parsed.drivername == "postgresql":
-        return parsed.set(drivername="postgresql+psycopg")
-    if backend not in ("sqlite", "postgresql"):
-        raise BadInput(f"the store URL {shown(url)} names {backend!r}; Touchstone keeps stores in sqlite or postgresql")
-    return parsed
-
-
-def file_of(url: URL) -> Path | None:
-    """The file of an SQLite store; None for one in memory or on a server."""
-    if url.get_backend_name() != "sqlite" or url.database in (None, "", ":memory:"):
-        return None
-    return Path(str(url.database))
-
-
-def _check_file(parsed: URL, *, create: bool) -> None:
-    path = file_of(parsed)
-    if path is None:
-        return
-    try:
-        exists, is_folder = path.exists(), path.is_dir()
-    except OSError as error:  # a name too long, a folder that is not ours to look into
-        raise BadInput(f"the store {path} cannot be opened: {error.strerror}; name another file") from error
-    if is_folder:
-        raise BadInput(f"the store {path} is a folder; name a file in it, like sqlite:///{path}/touchstone.db")
-    if exists:
-        return
-    if not create:
-        raise BadInput(f"there is no store at {path}: name another; `python -m calibrate demo` or `import` makes one")
-    if not path.parent.is_dir():
-        raise BadInput(f"the store {path} cannot be made: there is no folder {path.parent}; make it, or name another")
-    if not os.access(path.parent, os.W_OK):
-        raise BadInput(f"the store {path} cannot be made: no right to write in {path.parent}; name another folder")
-
-
-def _options(parsed: URL) -> dict[str, Any]:
-    if parsed.get_backend_name() == "sqlite":
+def _options(address: Address, file: StoreFile | None) -> dict[str, Any]:
+    if file is not None:
+        # A store that is only read is opened anew each time: SQLite then holds no lock on it that could go stale.
+        return {"creator": file.connect, **({"poolclass": NullPool} if file.read_only else {})}
+    if address.url.get_backend_name() == "sqlite":
         return {"connect_args": {"timeout": 30}}
     return {"pool_pre_ping": True, "connect_args": {"connect_timeout": 10}}
 
@@ -254,19 +250,26 @@ def _use_wal(engine: Engine) -> None:
             connection.close()
 
 
-def _migrate(engine: Engine, *, create: bool) -> None:
+def _migrate(engine: Engine, file: StoreFile | None, *, create: bool) -> None:
     """Brings the schema to HEAD. Alembic is imported only when there is something to do: it is slow to load."""
     with engine.connect() as connection:
         tables = set(inspect(connection).get_table_names())
         version: Select[str] = select(literal_column("version_num")).select_from(text("alembic_version"))
         at = connection.scalar(version) if "alembic_version" in tables else None
     if at is None and tables and engine.dialect.name == "sqlite":
-        raise BadInput(f"{shown(str(engine.url))} holds tables of another program: name another file, or a new one")
-    _use_wal(engine)
+        raise BadInput(f"{redact(str(engine.url))} holds tables of another program: name another file, or a new one")
+    if file is not None and file.read_only:
+        if at is not None and at < HEAD:
+            raise StoreError(
+                f"the store {redact(str(engine.url))} has an older schema ({at}, this Touchstone needs {HEAD}) and is "
+                "open for reading only: open it once where it may be written"
+            )
+    else:
+        _use_wal(engine)
     if at == HEAD:
         return
     if at is None and not create:
-        name = shown(str(engine.url))
+        name = redact(str(engine.url))
         raise BadInput(f"{name} is no Touchstone store yet: name another; `demo` or `import` makes it one")
     from alembic import command
     from alembic.config import Config
@@ -277,7 +280,7 @@ def _migrate(engine: Engine, *, create: bool) -> None:
     revisions = {script.revision for script in ScriptDirectory.from_config(config).walk_revisions()}
     if at is not None and at not in revisions:
         raise StoreError(
-            f"the store {shown(str(engine.url))} is of a newer Touchstone (schema {at}, this one knows {HEAD}): "
+            f"the store {redact(str(engine.url))} is of a newer Touchstone (schema {at}, this one knows {HEAD}): "
             "upgrade Touchstone, or choose another store with --store"
         )
     with engine.connect().execution_options(immediate=True, touched=set()) as connection, connection.begin():

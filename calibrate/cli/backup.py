@@ -11,7 +11,7 @@ from calibrate import settings
 from calibrate.cli import Answer
 from calibrate.cli.progress import progress
 from calibrate.report.sentences.upkeep import holds
-from db.engine import shown
+from calibrate.urls import redact
 from db.upkeep.backup import back_up
 
 
@@ -28,4 +28,4 @@ def run(args: Namespace) -> Answer:
     with progress(args, "copying", "page") as advance:
         copy = back_up(url, Path(args.file), on_progress=advance)
     document = BackupDocument(args.file, copy.schema, copy.size, copy.rows)
-    return Answer(document, f"{args.file} is a whole copy of {shown(url)}: {holds(copy.rows)}")
+    return Answer(document, f"{args.file} is a whole copy of {redact(url)}: {holds(copy.rows)}")

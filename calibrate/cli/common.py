@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from argparse import Namespace
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -9,15 +10,22 @@ from datetime import UTC, datetime
 import db
 from calibrate import settings
 from calibrate.errors import BadInput
+from calibrate.report.sentences.store import exposed
 from db.audit import Actor, identify_by
 
 TRUNCATED = "the file could not be read to its end: what came before the damage is in the store; import a whole copy"
 
 
 def open_store(args: Namespace, *, create: bool = False) -> db.Store:
-    """Open the store that --store or the environment names, in the name of `user`."""
+    """Open the store that --store or the environment names, in the name of `user`.
+
+    A file that everybody can read is told of.
+    """
     identify_by(_actor)
-    return db.open_store(args.store or settings.read().store, create=create)
+    store = db.open_store(args.store or settings.read().store, create=create)
+    if store.file is not None and store.exposed is not None:
+        print(f"touchstone: {exposed(store.file, store.exposed)}", file=sys.stderr)
+    return store
 
 
 def user() -> str:

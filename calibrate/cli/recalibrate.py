@@ -24,6 +24,7 @@ from calibrate.report.tables.recalibration import ON_TERMINAL
 from calibrate.thresholds.files import check_place
 from calibrate.thresholds.signing import read_signer
 from calibrate.types import Interval, Strength
+from calibrate.urls import redact
 from calibrate.workflow.detection import detect
 from calibrate.workflow.evidence.labels_at_hand import LabelsAtHand, labels_at_hand
 from calibrate.workflow.releasing.announce import announce
@@ -125,7 +126,7 @@ def run(args: Namespace) -> Answer:
     )  # fmt: skip
     if isinstance(released, Release):
         problems = [unannounced(failure) for failure in announce(released, after, store)]
-        lines += [f"v{released.version} is released{f' and in {out}' if out else ''}.", *problems]
+        lines += [f"v{released.version} is released{f' and in {redact(out)}' if out else ''}.", *problems]
         return Answer(ReleasedDocument.of(outcome, at_hand, released.version, problems=problems), "\n".join(lines))
     lines.append(f"Proposal {released.id} waits for a second person: `release --approve {released.id}`.")
     return Answer(ProposedDocument.of(outcome, at_hand, proposal=released.id), "\n".join(lines))

@@ -17,10 +17,11 @@ from calibrate.report.sentences import impact as impacts
 from calibrate.report.sentences import release as sentences
 from calibrate.settings import ReleaseSettings
 from calibrate.thresholds.changes import MEASURED, diff
-from calibrate.thresholds.files import check_place, redact_url
+from calibrate.thresholds.files import check_place
 from calibrate.thresholds.model import ThresholdsFile
 from calibrate.thresholds.signing import read_signer
 from calibrate.types import Tier
+from calibrate.urls import redact
 from calibrate.workflow.releasing import approval, history
 from calibrate.workflow.releasing import release as step
 from calibrate.workflow.releasing.announce import announce, commit
@@ -143,7 +144,8 @@ def run(args: Namespace) -> Answer:
     effect = _effect(store, history.read_release(before) if before else None, file)
     offer = [] if args.rollback is None else sentences.on_offer(args.rollback, on_offer(store, file))
     problems = [sentences.unannounced(failure) for failure in announce(row, after, store)]
-    document = ReleasedDocument(**vars(effect), version=row.version, sha256=row.sha256, path=out, problems=problems)
+    place = None if out is None else redact(out)
+    document = ReleasedDocument(**vars(effect), version=row.version, sha256=row.sha256, path=place, problems=problems)
     if args.rollback is not None:
         document = RolledBackDocument(**vars(document), offer=offer)
     return Answer(document, "\n".join([_written(store, row, out), *_sentences(effect), *offer, *problems]))
@@ -158,11 +160,11 @@ def _again(store: Store, version: int, out: str | None, after: ReleaseSettings) 
     if out is not None and row.version < newest:
         cautions = [*cautions, sentences.older(row.version, newest)]
     problems = [sentences.unannounced(failure) for failure in commit(row, after, store)]
-    written = f"version {row.version} is in {redact_url(out)}" if out else f"version {row.version} is as it was"
+    written = f"version {row.version} is in {redact(out)}" if out else f"version {row.version} is as it was"
     lines = [f"{written} (sha256 {row.sha256[:16]}…)", *cautions, *problems]
     # Of what went out for a reason a script need not hear again.
     unexcused = any(each.state.known_bad and not each.reason for each in judged)
-    document = WrittenAgainDocument(row.version, row.sha256, out, cautions, problems)
+    document = WrittenAgainDocument(row.version, row.sha256, redact(out) if out else None, cautions, problems)
     return Answer(document, "\n".join(lines), exit_code=2 if unexcused else 0)
 
 
@@ -238,14 +240,14 @@ def _written(store: Store, row: Release, out: str | None) -> str:
         return f"version {row.version} is released {digest}; `release --again {row.version} --out FILE` writes a file"
     newest = store.releases.list(limit=1)[0].version
     if newest != row.version:
-        return f"version {row.version} is released {digest}; {redact_url(out)} holds version {newest}, released since"
-    return f"version {row.version} is in {redact_url(out)} {digest}"
+        return f"version {row.version} is released {digest}; {redact(out)} holds version {newest}, released since"
+    return f"version {row.version} is in {redact(out)} {digest}"
 
 
 def _proposed(store: Store, args: Namespace) -> Answer:
     proposal = approval.propose(store, _request(args), now=now())
     effect = _effect(store, history.live_release(store), approval.preview(store, proposal, now()))
-    out = redact_url(args.out) if args.out else ""
+    out = redact(args.out) if args.out else ""
     line = (
         f"proposal {proposal.id} waits for a second person: `release --approve {proposal.id}"
         f"{f' --out {out}' if out else ''}` releases it as v{proposal.expected}, "

@@ -14,7 +14,7 @@ from calibrate.cli import Answer
 from calibrate.cli.common import now, open_store
 from calibrate.cli.progress import progress
 from calibrate.cli.signals import sigterm_as_interrupt
-from calibrate.errors import BadInput, TouchstoneError
+from calibrate.errors import BadInput, StoreReplaced, TouchstoneError
 from calibrate.report.numbers import count
 from calibrate.runtime import load
 from calibrate.runtime.alerts import check_trace_url, check_webhook_url
@@ -111,6 +111,8 @@ def _repeat(look: Callable[[], Look], every: float) -> None:
             if latest.decided or (latest.problems and state != problem):
                 print(_line(latest), file=sys.stderr, flush=True)
             problem = state
+        except StoreReplaced:  # it would not come right by itself
+            raise
         except TouchstoneError as error:
             if str(error) != problem:
                 print(f"touchstone: {error}; tried again every {every:g} s", file=sys.stderr, flush=True)

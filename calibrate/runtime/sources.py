@@ -14,9 +14,9 @@ from calibrate.thresholds.files import (
     filesystem,
     local_path,
     read_bytes,
-    redact_url,
     scheme_of,
 )
+from calibrate.urls import redact
 
 TIMEOUT = 10.0
 """Seconds that a server may be silent, and that its whole response may take."""
@@ -67,7 +67,7 @@ def source_of(path_or_url: str | os.PathLike[str], *, token: str | None = None) 
     if scheme in ("http", "https"):
         return _Http(place, token)
     if token is not None:
-        raise BadInput(f"{redact_url(place)}: a token is for an http(s) URL; leave it out here")
+        raise BadInput(f"{redact(place)}: a token is for an http(s) URL; leave it out here")
     return _Path(local_path(place)) if scheme in (None, "file") else _Remote(place)
 
 
@@ -97,13 +97,13 @@ def _stamp(path: str) -> Any:
 
 class _Http:
     def __init__(self, url: str, token: str | None) -> None:
-        if redact_url(url) != url.split("?")[0]:
-            raise BadInput(f"{redact_url(url)}: a password in a URL ends up in logs; give a token (token=…)")
+        if redact(url) != url.split("?")[0].split("#")[0]:
+            raise BadInput(f"{redact(url)}: a password in a URL ends up in logs; give a token (token=…)")
         if token is not None and not isinstance(token, str):
             raise BadInput(f"the token is {describe_type(token)}; give a text")
         if token is not None and not (token.isascii() and token.isprintable() and token):
             raise BadInput("the token cannot be sent: it is empty, or has line breaks or characters beyond ASCII")
-        self.name, self._url, self._token = redact_url(url), url, token
+        self.name, self._url, self._token = redact(url), url, token
         self._etag: str | None = None
 
     def fetch(self) -> bytes | None:
@@ -177,7 +177,7 @@ class _Remote:
     """Any URL that fsspec knows. Fetched in full each time: file systems differ in how they report changes."""
 
     def __init__(self, url: str) -> None:
-        self.name, self._url = redact_url(url), url
+        self.name, self._url = redact(url), url
 
     def fetch(self) -> bytes | None:
         system, path = filesystem(self._url)  # each time: one from before a fork does not work

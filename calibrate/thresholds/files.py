@@ -19,6 +19,7 @@ from calibrate.targets import Kind, check_target, remove_abandoned
 from calibrate.thresholds.checks import check
 from calibrate.thresholds.model import ThresholdsFile, from_json, to_json
 from calibrate.thresholds.signing import signature_problem
+from calibrate.urls import redact
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
@@ -130,16 +131,14 @@ def deliver(content: bytes, url: str) -> None:
             pending.commit()
         return
     if scheme_of(url) in ("http", "https"):
-        raise BadInput(
-            f"{redact_url(url)}: over HTTP a thresholds file is read, not written; give a path or an s3:// URL"
-        )
+        raise BadInput(f"{redact(url)}: over HTTP a thresholds file is read, not written; give a path or an s3:// URL")
     system, path = filesystem(url, alone=True)  # a transaction belongs to an instance
     try:
         with system.transaction, system.open(path, "wb") as stream:
             stream.write(content)
     except Exception as error:  # file systems raise errors of their own
         raise TouchstoneError(
-            f"{redact_url(url)}: the thresholds file could not be written: {describe_error(error)}"
+            f"{redact(url)}: the thresholds file could not be written: {describe_error(error)}"
         ) from None
 
 
@@ -153,14 +152,12 @@ def check_place(place: str, *, store: Path | None) -> str:
     if scheme in (None, "file"):
         return str(check_target(local_path(place), THRESHOLDS, store=store))
     if scheme in ("http", "https"):
-        raise BadInput(
-            f"{redact_url(place)}: over HTTP a thresholds file is read, not written; give a path or s3:// URL"
-        )
+        raise BadInput(f"{redact(place)}: over HTTP a thresholds file is read, not written; give a path or s3:// URL")
     system, path = filesystem(place)
     if "local" in system.protocol:  # fsspec has other names for a path
         check_target(path, THRESHOLDS, store=store)
     elif not _is_replaceable(system, path):
-        raise BadInput(f"{redact_url(place)}: it exists and is not {THRESHOLDS.name}; name another place")
+        raise BadInput(f"{redact(place)}: it exists and is not {THRESHOLDS.name}; name another place")
     return place
 
 
@@ -190,11 +187,6 @@ def local_path(url: str) -> str:
     return os.fsdecode(re.sub(rb"%([0-9A-Fa-f]{2})", lambda match: bytes.fromhex(match[1].decode()), path))
 
 
-def redact_url(url: str) -> str:
-    """Remove what must not appear in a log: a password, and the query, which may be a signature."""
-    return re.sub(r"(?<=://)[^/?#]*@", "", url).split("?")[0]
-
-
 def filesystem(url: str, *, alone: bool = False) -> tuple[Any, str]:
     """fsspec's file system for the URL, and the path in it. `alone` asks for an instance that nothing else shares.
 
@@ -203,11 +195,11 @@ def filesystem(url: str, *, alone: bool = False) -> tuple[Any, str]:
     try:
         from fsspec.core import url_to_fs
     except ImportError:
-        raise BadInput(f"{redact_url(url)}: `pip install fsspec`, and what it needs for {scheme_of(url)}://") from None
+        raise BadInput(f"{redact(url)}: `pip install fsspec`, and what it needs for {scheme_of(url)}://") from None
     try:
         system, path = url_to_fs(url, **({"skip_instance_cache": True} if alone else {}))
     except (ImportError, ValueError) as error:  # "Install s3fs to access S3", "Protocol not known: …"
-        raise BadInput(f"{redact_url(url)}: {describe_error(error)}") from None
+        raise BadInput(f"{redact(url)}: {describe_error(error)}") from None
     return system, path
 
 

@@ -14,9 +14,10 @@ from pathlib import Path
 from sqlalchemy import URL
 
 from calibrate.errors import BadInput, StoreError
-from db.engine import _check_file as check_file
-from db.engine import _parse as parse
-from db.engine import file_of, reason
+from calibrate.urls import HARMLESS
+from db.opening.address import Address, parse
+from db.opening.failures import reason
+from db.opening.store_file import ensure
 from db.upkeep.schemas import known_schemas
 from db.upkeep.staging import new_file, staged, sync
 
@@ -51,12 +52,12 @@ def back_up(url: str, path: Path, *, on_progress: Progress | None = None) -> Cop
     beside it. Before it takes its name it is synced, opened, checked by SQLite and counted. Raises BadInput or
     StoreError, and leaves no file then.
     """
-    parsed = parse(url)
-    if parsed.get_backend_name() != "sqlite":
-        command = f"pg_dump --format=custom --file={shlex.quote(str(path))} --dbname={_for_libpq(parsed)}"
+    address = parse(url)
+    if address.url.get_backend_name() != "sqlite":
+        command = f"pg_dump --format=custom --file={shlex.quote(str(path))} --dbname={_for_libpq(address.url)}"
         raise BadInput(f"this store is PostgreSQL's, which keeps its own backups: run `{command}`")
-    check_file(parsed, create=False)
-    store = _file(parsed)
+    store = _file(address)
+    ensure(store, create=False)
     if any(os.path.realpath(path) == os.path.realpath(f"{store}{ending}") for ending in BESIDE):
         raise BadInput(f"{path} is the store, or SQLite keeps it beside the store; name another file")
     with new_file(path) as temporary:
@@ -92,11 +93,11 @@ def restore(url: str, backup: Path, *, replace: bool, now: datetime) -> Restored
     this machine has that store open. At every moment there is a whole store at the path: the old one or the new one.
     Raises BadInput or StoreError; nothing has changed then.
     """
-    parsed = parse(url)
-    if parsed.get_backend_name() != "sqlite":
-        command = f"pg_restore --no-owner --dbname={_for_libpq(parsed)} {shlex.quote(str(backup))}"
+    address = parse(url)
+    if address.url.get_backend_name() != "sqlite":
+        command = f"pg_restore --no-owner --dbname={_for_libpq(address.url)} {shlex.quote(str(backup))}"
         raise BadInput(f"this store is PostgreSQL's, which restores its own backups: run `{command}`")
-    target = _file(parsed)
+    target = _file(address)
     source = verify(backup)
     existing = [Path(f"{target}{ending}") for ending in BESIDE if os.path.lexists(f"{target}{ending}")]
     if any(backup.resolve() == path.resolve() for path in existing):
@@ -220,19 +221,19 @@ def _count(connection: sqlite3.Connection) -> dict[str, int]:
 
 def folder_of(url: str) -> Path | None:
     """The folder of an SQLite store's file; None for a store in memory or on a server."""
-    path = file_of(parse(url))
+    path = parse(url).file
     return None if path is None else path.parent
 
 
-def _file(url: URL) -> Path:
-    if (path := file_of(url)) is None:
+def _file(address: Address) -> Path:
+    if address.file is None:
         raise BadInput("a store in memory has no file; name one with --store, like sqlite:///touchstone.db")
-    return path
+    return address.file
 
 
 def _for_libpq(url: URL) -> str:
-    """The URL as PostgreSQL's own programs take it, without its password: they ask for it, or read ~/.pgpass."""
-    query = {name: value for name, value in url.query.items() if name != "password"}
+    """The URL as PostgreSQL's own programs take it, without its secrets: they ask for them, or read ~/.pgpass."""
+    query = {name: value for name, value in url.query.items() if name in HARMLESS}
     bare = URL.create("postgresql", url.username, None, url.host, url.port, url.database, query)
     return shlex.quote(bare.render_as_string(hide_password=False))
 

@@ -9,7 +9,8 @@ from contextlib import contextmanager
 import streamlit as st
 
 from calibrate import settings
-from calibrate.errors import TouchstoneError
+from calibrate.errors import StoreReplaced, TouchstoneError
+from calibrate.report.sentences.store import exposed
 from db import Store, open_store
 
 log = logging.getLogger("touchstone")
@@ -23,7 +24,10 @@ _STYLE = """<style>
 
 @st.cache_resource(show_spinner=False)
 def _open(url: str) -> Store:
-    return open_store(url)
+    store = open_store(url)
+    if store.file is not None and store.exposed is not None:
+        log.warning(exposed(store.file, store.exposed))
+    return store
 
 
 def store() -> Store:
@@ -85,3 +89,7 @@ def show_error(error: TouchstoneError) -> None:
     with st.container(border=True):
         st.markdown(":material/error: **This did not work**")
         st.text(str(error))
+        if isinstance(error, StoreReplaced) and error.reopen:
+            st.button("Open the store that is there now", key="reopen_store", on_click=_open.clear)
+    if isinstance(error, StoreReplaced):
+        st.stop()  # whatever else the page would read fails in the same way

@@ -155,6 +155,7 @@ def test_a_store_that_must_not_be_written_is_backed_up(path: Path) -> None:
         folder = Path(name)
         (folder / "store").mkdir()
         shutil.copy(path, folder / "store" / "touchstone.db")
+        (folder / "store" / "touchstone.db").chmod(0o644)  # a store's file is its user's alone
         (folder / "store").chmod(0o555)
         folder.chmod(0o777)
         child = os.fork()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+NOT_WRITTEN = "nothing of this step was kept"
+
 
 class TouchstoneError(Exception):
     """Something Touchstone could not do. The CLI exits 1."""

@@ -26,11 +26,11 @@ from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError, TimeoutError
 from sqlalchemy.pool import NullPool
 
-from calibrate.errors import BadInput, StoreError, TouchstoneError
+from calibrate.errors import NOT_WRITTEN, BadInput, StoreError, TouchstoneError
 from calibrate.urls import redact
 from db import revision
 from db.opening.address import Address, parse
-from db.opening.failures import NOT_WRITTEN, failure, reason
+from db.opening.failures import failure, reason
 from db.opening.store_file import IDENTITY, WRITES, StoreFile, prepare
 from db.tables import Base, RevisionRow, table
 

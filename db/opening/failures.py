@@ -5,10 +5,8 @@ from __future__ import annotations
 from sqlalchemy import URL
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError, TimeoutError
 
-from calibrate.errors import StoreError
+from calibrate.errors import NOT_WRITTEN, StoreError
 from calibrate.urls import redact, scrub
-
-NOT_WRITTEN = "nothing of this step was kept"
 
 
 def reason(error: Exception, url: URL | None = None) -> str:
@@ -23,29 +21,29 @@ def failure(error: SQLAlchemyError, url: URL, *, wrote: bool) -> StoreError:
     cause = error.orig if isinstance(error, DBAPIError) else None
     name = str(getattr(cause, "sqlite_errorname", None) or "")
     state = str(getattr(cause, "sqlstate", None) or "")
-    store, kept = redact(url.render_as_string(hide_password=True)), f"; {NOT_WRITTEN}" if wrote else ""
+    store, outcome = redact(url.render_as_string(hide_password=True)), f"; {NOT_WRITTEN}" if wrote else ""
     why = reason(error, url)
     if name.startswith(("SQLITE_CORRUPT", "SQLITE_NOTADB")):
         return StoreError(
-            f"the store {store} is damaged ({why}){kept}: stop what uses it, keep a copy of the file, and put a backup "
-            "in its place"
+            f"the store {store} is damaged ({why}){outcome}: stop what uses it, keep a copy of the file, and put a "
+            "backup in its place"
         )
     if name.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
-        return StoreError(f"the store {store} is being written by another process ({why}){kept}: try again")
+        return StoreError(f"the store {store} is being written by another process ({why}){outcome}: try again")
     if name.startswith("SQLITE_FULL") or state == "53100":
-        return StoreError(f"the disk of the store {store} is full{kept}: free some space, then try again")
+        return StoreError(f"the disk of the store {store} is full{outcome}: free some space, then try again")
     if name.startswith("SQLITE_READONLY") or state == "25006":
-        return StoreError(f"the store {store} may only be read ({why}){kept}: give this user the right to write it")
+        return StoreError(f"the store {store} may only be read ({why}){outcome}: give this user the right to write it")
     if name.startswith(("SQLITE_IOERR", "SQLITE_CANTOPEN")):
         return StoreError(
-            f"the file of the store {store} could not be {'written' if wrote else 'read'} ({why}){kept}: look whether "
-            "its disk is full or broken, and whether this user may write its folder"
+            f"the file of the store {store} could not be {'written' if wrote else 'read'} ({why}){outcome}: look "
+            "whether its disk is full or broken, and whether this user may write its folder"
         )
     if isinstance(error, TimeoutError):
-        return StoreError(f"the store {store} has too many readers at once{kept}: try again")
+        return StoreError(f"the store {store} has too many readers at once{outcome}: try again")
     lost = isinstance(error, DBAPIError) and (error.connection_invalidated or state[:2] in ("08", "57") or not state)
     if lost and not name:
         return StoreError(
-            f"the connection to the store {store} was lost ({why}){kept}: try again when the server is up"
+            f"the connection to the store {store} was lost ({why}){outcome}: try again when the server is up"
         )
-    return StoreError(f"the store {store} could not be {'written' if wrote else 'read'}: {why}{kept}; try again")
+    return StoreError(f"the store {store} could not be {'written' if wrote else 'read'}: {why}{outcome}; try again")

@@ -10,6 +10,7 @@ import time
 from collections.abc import Mapping
 from contextlib import closing
 from pathlib import Path
+from typing import NoReturn
 from urllib.parse import quote
 
 from calibrate.errors import BadInput, StoreReplaced
@@ -40,6 +41,7 @@ class StoreFile:
         self._place = (status.st_dev, status.st_ino)
         self._state = (status.st_size, status.st_mtime_ns)
         self._marks = self._look() or {}
+        self._refused: tuple[int, int] | None = None
         self._lock = threading.Lock()
 
     def check(self) -> None:
@@ -71,7 +73,7 @@ class StoreFile:
             if self.identity is not None:
                 stored = dict(connection.execute(MARKS).fetchall()).get(IDENTITY)
                 if stored != self.identity:
-                    raise _overwritten(self.path)
+                    _refuse_overwritten(self.path)
         except BaseException:
             connection.close()
             raise
@@ -89,13 +91,16 @@ class StoreFile:
     def _compare(self, state: tuple[int, int]) -> None:
         """Look into a file that has changed, as it does at every checkpoint, for whether it is an older or another."""
         with self._lock:
+            if state == self._refused:
+                _refuse_overwritten(self.path)
             for wait in WAITS:
                 time.sleep(wait)
                 marks = self._look()
                 if marks is not None and self._goes_on(marks):
                     self._marks, self._state = marks, state
                     return
-        raise _overwritten(self.path)
+            self._refused = state
+        _refuse_overwritten(self.path)
 
     def _goes_on(self, marks: Mapping[str, int]) -> bool:
         before = self._marks.get(IDENTITY, self.identity if IDENTITY in marks else None)
@@ -155,8 +160,8 @@ def _make(path: Path, *, create: bool) -> None:
         raise BadInput(f"the store {path} cannot be made: {error.strerror}; name another file") from error
 
 
-def _overwritten(path: Path) -> StoreReplaced:
-    return StoreReplaced(
+def _refuse_overwritten(path: Path) -> NoReturn:
+    raise StoreReplaced(
         f"the store {path} was overwritten while it was open here, by another store or an older copy of it. Stop "
         f"everything that uses it, delete {path.name}-wal and {path.name}-shm, and put the copy there once more",
         reopen=False,

@@ -19,10 +19,10 @@ from calibrate.ingest.record import RECORD_FIELDS
 from calibrate.report.numbers import count
 from calibrate.report.sentences.imports import replaced, stated, unstated
 from calibrate.report.sentences.upkeep import holds
+from calibrate.urls import redact
 from calibrate.workflow.traces.import_labelled import Imported, import_traces
 from calibrate.workflow.traces.membership import InSample
 from calibrate.workflow.upkeep.moving import import_all
-from db.engine import shown
 
 MOST_ERRORS = 20  # on a terminal; --json lists the first thousand
 
@@ -103,7 +103,7 @@ def _import_store(args: Namespace) -> Answer:
     with progress(args, "importing", "row") as advance:
         moved = import_all(url, Path(name), on_progress=advance)
     document = ArchiveDocument(name, moved.schema, moved.rows, moved.sha256)
-    return Answer(document, f"{shown(url)} holds all of {name}: {holds(moved.rows)}")
+    return Answer(document, f"{redact(url)} holds all of {name}: {holds(moved.rows)}")
 
 
 def add_up(imports: Mapping[str, Imported]) -> ImportDocument:

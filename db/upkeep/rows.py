@@ -13,7 +13,8 @@ from sqlalchemy import Connection, Engine, func, select
 from sqlalchemy.types import TypeEngine
 
 from calibrate.errors import BadInput
-from db.engine import reading, serialise, shown, writing
+from calibrate.urls import redact
+from db.engine import reading, serialise, writing
 from db.tables import Base, UtcDateTime
 
 # Random stamps by which reads are cached: they are no data, and every store makes its own.
@@ -164,7 +165,7 @@ def filling(engine: Engine) -> Iterator[Filling]:
         serialise(connection)
         if holder := holding(connection):
             raise BadInput(
-                f"the store {shown(str(engine.url))} is not empty (it has rows in {holder}), and an archive becomes a "
+                f"the store {redact(str(engine.url))} is not empty (it has rows in {holder}), and an archive becomes a "
                 "whole store: name one that does not exist yet with --store"
             )
         target = Filling(connection)

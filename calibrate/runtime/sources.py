@@ -158,7 +158,7 @@ def _opener(name: str) -> Any:
         def redirect_request(self, request: Any, *others: Any) -> Any:
             target = str(others[-1])
             if request.type == "https" and not target.lower().startswith("https:"):
-                place = redact_url(target)[:200]
+                place = redact(target)[:200]
                 raise BadThresholds(f"{name}: it redirects from https to {place}, which is not followed")
             return super().redirect_request(request, *others)
 

@@ -1,11 +1,13 @@
-"""The shell. `streamlit run app.py`, or `make app`, which sets everything up first."""
+"""The workbench's server. `streamlit run app.py`, or `make app`, which sets everything up first.
+
+Streamlit finds `app` here; what a session runs is pages/shell/workbench.py.
+"""
 
 from __future__ import annotations
 
-import pandas  # noqa: F401  # plotly takes it half imported where another session is importing it
-import streamlit as st
+from streamlit.starlette import App
 
-from pages.shell.navigation import all_pages
+from pages.shell import gate
 
-st.set_page_config(page_title="Touchstone", page_icon="⚖️", layout="wide")
-st.navigation(all_pages(), position="top").run()
+gate.prepare()
+app = App("pages/shell/workbench.py", middleware=gate.middleware(), lifespan=gate.lifespan)

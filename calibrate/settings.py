@@ -5,8 +5,10 @@ from __future__ import annotations
 import getpass
 import math
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -148,6 +150,56 @@ def imports(environment: Mapping[str, str] | None = None) -> ImportSettings:
     )
     sources = _read_number(variables, "TOUCHSTONE_MAX_SOURCES", usual.sources, 1, 1e6, whole=True)
     return ImportSettings(variables.get("TOUCHSTONE_REDACT", "").strip(), round(megabytes * 1e6), int(sources))
+
+
+@dataclass(frozen=True, slots=True)
+class IdentitySettings:
+    """How people who come by the network are known.
+
+    `header` (lower case, "" for none) names a person where it comes from an address in `proxies`; `claim` is what names
+    them where they sign in; `roles` is the path of the team file, "" for none.
+    """
+
+    header: str = ""
+    proxies: tuple[IPv4Network | IPv6Network, ...] = ()
+    claim: str = "email"
+    roles: str = ""
+
+    def trusts(self, peer: str) -> bool:
+        """Whether a request from this address may name a person by the header."""
+        try:
+            address = ip_address(peer.partition("%")[0])
+        except ValueError:
+            return False
+        mapped = getattr(address, "ipv4_mapped", None) or address
+        return any(mapped in network for network in self.proxies)
+
+
+def identity(environment: Mapping[str, str] | None = None) -> IdentitySettings:
+    """Read TOUCHSTONE_USER_HEADER, _TRUSTED_PROXIES, _USER_CLAIM and _ROLES.
+
+    Raises BadInput for an address that is none, and for a header without proxies: anybody could send it.
+    """
+    variables = os.environ if environment is None else environment
+    header = variables.get("TOUCHSTONE_USER_HEADER", "").strip().lower()
+    proxies: list[IPv4Network | IPv6Network] = []
+    for text in re.split(r"[\s,]+", variables.get("TOUCHSTONE_TRUSTED_PROXIES", "").strip()):
+        try:
+            proxies += [ip_network(text)] if text else []
+        except ValueError:
+            raise BadInput(
+                f"TOUCHSTONE_TRUSTED_PROXIES cannot hold {text[:60]!r}; it lists addresses and networks, like "
+                "127.0.0.1 or 10.0.0.0/8"
+            ) from None
+    if header and not proxies:
+        raise BadInput(
+            "TOUCHSTONE_USER_HEADER needs TOUCHSTONE_TRUSTED_PROXIES, the addresses that may send it: anybody else "
+            "could name themselves"
+        )
+    if header and not re.fullmatch(r"[a-z0-9-]+", header):
+        raise BadInput(f"TOUCHSTONE_USER_HEADER cannot be {header[:60]!r}; a header is called like X-Forwarded-User")
+    claim = variables.get("TOUCHSTONE_USER_CLAIM", "").strip() or "email"
+    return IdentitySettings(header, tuple(proxies), claim, variables.get("TOUCHSTONE_ROLES", "").strip())
 
 
 def _base_url(name: str, url: str) -> str:

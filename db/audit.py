@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 from sqlalchemy import Connection, insert, select
 
@@ -18,9 +18,8 @@ from db.engine import CHECKS, Aggregate
 from db.revision import Group
 from db.tables import AuditRow, table
 
-How = Literal["oidc", "header", "login", "typed", "unstated"]
+How = Literal["oidc", "header", "login", "environment", "typed", "unstated"]
 VERIFIED: tuple[How, ...] = ("oidc", "header", "login")
-HOWS: tuple[How, ...] = get_args(How)
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,9 +10,8 @@ from calibrate.cli import Answer
 from calibrate.cli.common import open_store
 from calibrate.cli.output import table
 from calibrate.errors import BadInput
-from calibrate.report import numbers
-from calibrate.report.sentences import audit as sentences
-from calibrate.sanitize import one_line
+from calibrate.report.tables.audit import COLUMNS
+from calibrate.report.tables.column import cells
 from db.audit import Entry
 
 
@@ -25,11 +24,5 @@ def run(args: Namespace) -> Answer:
     if args.limit < 1:
         raise BadInput(f"--limit {args.limit} shows nothing: give a number from 1")
     entries = open_store(args).audit.entries(who=args.who, verb=args.did, limit=args.limit)
-    rows = [("when (UTC)", "who", "known by", "did", "to", "change"), *map(_row, entries)]
-    return Answer(AuditDocument(entries), table(rows) if entries else "nothing of the kind is in the log")
-
-
-def _row(entry: Entry) -> tuple[str, ...]:
-    change = sentences.change(entry.before, entry.after)
-    who, what = one_line(entry.who, 40), one_line(entry.what, 60)
-    return numbers.stamp(entry.at), who, sentences.HOW[entry.how], entry.verb, what, one_line(change, 200)
+    text = table(cells(COLUMNS, entries)) if entries else "nothing of the kind is in the log"
+    return Answer(AuditDocument(entries), text)

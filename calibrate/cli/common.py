@@ -35,7 +35,7 @@ def user() -> str:
 
 def _actor() -> Actor:
     given = settings.read()
-    return Actor(given.user, "login" if given.is_login else "typed")
+    return Actor(given.user, "login" if given.is_login else "environment")
 
 
 def now() -> datetime:

@@ -41,7 +41,7 @@ def heading(store: Store, proposal: Proposal, now: datetime) -> str:
 def _proposal(
     store: Store, proposal: Proposal, now: datetime, approve: Callable[..., None], decline: Callable[..., None]
 ) -> None:
-    own = approval.same_person(proposal.proposed_by, shell.user())
+    own, hindrance = approval.same_person(proposal.proposed_by, shell.user()), _hindrance()
     st.markdown(f":material/how_to_reg: {heading(store, proposal, now)}")
     if note := proposal.request.full_note:
         st.text(visible(note, 500))
@@ -60,7 +60,7 @@ def _proposal(
                 type="primary",
                 icon=":material/verified:",
                 key=f"release_approve_{proposal.id}",
-                disabled=own,
+                disabled=own or bool(hindrance),
                 on_click=approve,
                 args=(store, proposal.id),
             )
@@ -70,5 +70,15 @@ def _proposal(
             on_click=decline,
             args=(store, proposal.id),
         )
-        if outlived or own:
-            st.caption(plain(outlived or "It is yours: somebody else approves it."))
+        if reason := outlived or ("It is yours: somebody else approves it." if own else hindrance):
+            st.caption(plain(reason))
+
+
+def _hindrance() -> str | None:
+    """Why this person may approve nothing; None where they may."""
+    person = shell.person()
+    if not person.actor.verified:
+        return "Nobody vouches for your name, so you cannot approve. Sign in, or use your own login."
+    if person.roles is not None and "approver" not in person.roles:
+        return "Somebody with the role approver approves it."
+    return None

@@ -18,8 +18,6 @@ CARD_HEIGHT = "max(24rem, calc(100dvh - 16.5rem))"
 def main() -> None:
     with shell.guarded():
         store = shell.store()
-        if "user" in st.query_params and "user" not in st.session_state:
-            st.session_state["user"] = st.query_params["user"][:100]
         if not store.samples.list():
             show_no_sample()
             return
@@ -27,8 +25,9 @@ def main() -> None:
         status = head.container()
         with head.popover(plain(shell.user(), 30), icon=":material/person:", type="tertiary"):
             sample = evidence_choice.choose_sample(store)
-            st.text_input("Your name", value=shell.user(), key="label_name", max_chars=100, on_change=rename)
-            st.caption("Each labeller's verdicts are kept under their name.")
+            if shell.may_type_a_name():
+                st.text_input("Your name", value=shell.user(), key="label_name", max_chars=100, on_change=rename)
+            st.caption(f"Your verdicts are kept under {plain(shell.person().shown, 60)}.")
         assert sample is not None
         # Opening the page again starts the clock of the trace again.
         surface.desk_for(NAME, sample, shell.user(), gap_first="gap" in st.query_params).open = False
@@ -57,7 +56,10 @@ def show_done(desk: Desk, turn: Turn) -> None:
         st.write("You said: " + ", ".join(words) + ".")
         st.caption("Next, the detectors score the same traces; then you choose their thresholds.")
         with st.container(horizontal=True, key="verdicts"):
-            if st.button("Run the detectors", type="primary", icon=":material/play_circle:", key="go-detect"):
+            may_go_on = shell.may_open("detect")
+            if may_go_on and st.button(
+                "Run the detectors", type="primary", icon=":material/play_circle:", key="go-detect"
+            ):
                 st.switch_page(shell.page("detect"))
             surface.show_back(NAME, turn)
     verdict_bar.guard(was=None)
@@ -70,13 +72,13 @@ def show_no_sample() -> None:
             "A sample is a set of traces drawn at random, so that what you learn about it holds for your traffic. "
             "Draw one, and its traces come here one at a time."
         )
-        if st.button("Draw a sample", type="primary", icon=":material/casino:"):
+        if shell.may_open("sample") and st.button("Draw a sample", type="primary", icon=":material/casino:"):
             st.switch_page(shell.page("sample"))
 
 
 def rename() -> None:
     name = str(st.session_state["label_name"]).strip()
-    if name:
+    if name and shell.may_type_a_name():
         st.session_state["user"] = st.query_params["user"] = name
 
 

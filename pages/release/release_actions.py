@@ -58,6 +58,7 @@ def release(store: Store, point_ids: Collection[int], version: int) -> None:
     """
 
     def does() -> Release | str | None:
+        shell.require("calibrator")
         chosen, before = release_form.chosen(store, point_ids), history.live_release(store)
         if before and not diff(before, release_form.candidate_of(store, chosen, before, shell.now())):
             if pressed_twice(before.version):
@@ -76,6 +77,7 @@ def roll_back(store: Store, version: int, live: int) -> None:
     """Roll back to a version. A second press finds another version live, and does nothing."""
 
     def does() -> Release | None:
+        shell.require("calibrator")
         newest = history.live_release(store)
         if newest is None or newest.version != live:
             if newest is None or pressed_twice(newest.version):
@@ -94,6 +96,7 @@ def roll_back(store: Store, version: int, live: int) -> None:
 
 def approve(store: Store, key: int) -> None:
     def does() -> Release:
+        shell.require("approver")
         out = release_form.place()
         return approval.approve(store, key, by=shell.user(), now=shell.now(), out=out, sign=_signer())
 
@@ -102,6 +105,7 @@ def approve(store: Store, key: int) -> None:
 
 def decline(store: Store, key: int) -> None:
     def does() -> str:
+        shell.require("approver", "calibrator")
         approval.decline(store, key, by=shell.user(), now=shell.now())
         return f"Proposal {key} is declined."
 

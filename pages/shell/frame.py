@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 import streamlit as st
 
 from calibrate import settings
-from calibrate.errors import StoreReplaced, TouchstoneError
+from calibrate.errors import Forbidden, StoreReplaced, TouchstoneError
 from calibrate.report.sentences.store import exposed
 from db import Store, open_store
 
@@ -41,11 +41,15 @@ def store() -> Store:
         st.stop()
 
 
+def show_title(title: str) -> None:
+    st.html(_STYLE)
+    st.title(title, anchor=False)
+
+
 @contextmanager
 def page_frame(title: str, lead: str) -> Iterator[Store]:
     """A page's heading and the line below it. Whatever fails inside is shown without a traceback."""
-    st.html(_STYLE)
-    st.title(title, anchor=False)
+    show_title(title)
     st.caption(lead)
     with guarded():
         yield store()
@@ -57,6 +61,7 @@ def guarded() -> Iterator[None]:
     try:
         yield
     except TouchstoneError as error:
+        note_refusal(error)
         show_error(error)
     except Exception as error:
         # Streamlit steers its own script with exceptions derived from BaseException; those are not caught here.
@@ -70,12 +75,20 @@ def errors_kept(key: str) -> Iterator[None]:
     try:
         yield
     except TouchstoneError as error:
+        note_refusal(error)
         st.session_state[key] = error
     except Exception:
         log.exception("a callback failed")
         st.session_state[key] = TouchstoneError(
             "This was not saved. Nothing is lost: press again. The log of the server has the details."
         )
+
+
+def note_refusal(error: TouchstoneError) -> None:
+    """Put into the audit log that somebody was refused what their roles do not allow."""
+    if isinstance(error, Forbidden):
+        with suppress(TouchstoneError):  # what is shown is the refusal
+            store().audit.note("refused", str(error)[:300])
 
 
 def show_kept_error(key: str) -> None:

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import streamlit as st
 from streamlit.navigation.page import StreamlitPage
 
+from pages.shell import identity
+
+ROOT = Path(__file__).parents[2]
 # section: {key: (script, title, icon, address)}. Pages of the section without a name stand in the bar themselves.
 _SECTIONS = {
     "": {"week": ("pages/week/page.py", "This week", ":material/home:", "week")},
@@ -29,6 +34,7 @@ _SECTIONS = {
     },
     "Release": {
         "release": ("pages/release/page.py", "Release", ":material/verified:", "release"),
+        "audit": ("pages/release/audit_page.py", "Who did what", ":material/history:", "audit"),
     },
     "Watch": {
         "models": ("pages/watch/models_page.py", "Models", ":material/neurology:", "models"),
@@ -40,12 +46,30 @@ _SECTIONS = {
 _PAGES = {key: place for pages in _SECTIONS.values() for key, place in pages.items()}
 
 
+_CLOSED = ROOT / "pages" / "shell" / "closed.py"  # stands for every page that a person's roles do not open
+
+
 def all_pages() -> dict[str, list[StreamlitPage]]:
-    """The pages by section, for st.navigation. Every session needs its own."""
-    return {section: [page(key) for key in pages] for section, pages in _SECTIONS.items()}
+    """The pages by section, for st.navigation. Every session needs its own. Those that the person's roles do not open
+    are there without their scripts, so that an address or a message that asks for one comes to nothing."""
+    sections = {section: [page(key) for key in pages] for section, pages in _SECTIONS.items()}
+    if identity.signs_in():
+        sections[""].append(
+            st.Page(ROOT / "pages" / "shell" / "sign_out.py", title="Sign out", icon=":material/logout:")
+        )
+    return sections
 
 
 def page(key: str) -> StreamlitPage:
     """A page by its key, for st.page_link and st.switch_page."""
     script, title, icon, address = _PAGES[key]
-    return st.Page(script, title=title, icon=icon, url_path=address, default=key == "week")
+    if not identity.may_open(key):
+        return st.Page(_CLOSED, title=title, icon=icon, url_path=address, visibility="hidden")
+    return st.Page(ROOT / script, title=title, icon=icon, url_path=address, default=key == "week")
+
+
+def closed(chosen: StreamlitPage) -> str | None:
+    """The title of a page that the person's roles do not open; None where they do."""
+    titles = {address: (key, title) for key, (_, title, _, address) in _PAGES.items()}
+    key, title = titles.get(chosen.url_path or "week", ("", ""))
+    return title if key and not identity.may_open(key) else None

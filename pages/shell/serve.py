@@ -1,20 +1,29 @@
 """Starts the workbench's server: `python -m pages.shell.serve [Streamlit's options]`.
 
-Streamlit takes a folder called pages/ for a multipage app of its old kind until the first session has run `app.py`.
-Until then a link to a page would end at "page not found". Switching that off before the start avoids it.
+Two things that `streamlit run app.py` learns too late are settled here first: nothing is asked of the outside, and a
+request comes from the address that its socket is connected to, whatever the request says.
 """
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 
-from streamlit.runtime.pages_manager import PagesManager
 from streamlit.web.cli import main
+
+from calibrate import settings
+from calibrate.errors import BadInput
+from pages.shell import gate
 
 APP = Path(__file__).parents[2] / "app.py"
 
 if __name__ == "__main__":
-    PagesManager.uses_pages_directory = False
+    try:
+        settings.identity()
+    except BadInput as error:
+        sys.exit(f"touchstone: {error}")
+    gate.prepare()
+    os.environ["FORWARDED_ALLOW_IPS"] = ""
     sys.argv = ["streamlit", "run", str(APP), *sys.argv[1:]]
     sys.exit(main())

@@ -1,17 +1,10 @@
-"""Who is here, what time it is, and what a session keeps across pages."""
+"""What time it is, and what a session keeps across pages."""
 
 from __future__ import annotations
 
 from datetime import UTC, datetime
 
 import streamlit as st
-
-from calibrate import settings
-
-
-def user() -> str:
-    """Who labels, chooses and releases: the name entered on the label page, else the login name."""
-    return str(st.session_state.get("user") or settings.read().user)
 
 
 def now() -> datetime:

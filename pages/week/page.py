@@ -29,7 +29,8 @@ def show_proposals(store: Store, now: datetime) -> None:
     for proposal in store.proposals.list(waiting=True):
         with st.container(border=True, horizontal=True, vertical_alignment="center"):
             st.markdown(f":material/how_to_reg: {proposals.heading(store, proposal, now)}", width="stretch")
-            st.page_link(shell.page("release"), label="Look at it", icon=":material/verified:")
+            if shell.may_open("release"):
+                st.page_link(shell.page("release"), label="Look at it", icon=":material/verified:")
 
 
 def show_fallen(store: Store, release: Release | None) -> None:
@@ -37,7 +38,8 @@ def show_fallen(store: Store, release: Release | None) -> None:
     for state in fallen(store, release.version) if release else ():
         with st.container(border=True, horizontal=True, vertical_alignment="center"):
             st.markdown(f":material/trending_down: {plain(recheck.verdict(state), 400)}", width="stretch")
-            st.page_link(shell.page("recalibrate"), label="Recalibrate", icon=":material/autorenew:")
+            if shell.may_open("recalibrate"):
+                st.page_link(shell.page("recalibrate"), label="Recalibrate", icon=":material/autorenew:")
 
 
 @shell.cached_read("Looking at the live thresholds …", *shell.EVIDENCE, "points", "releases", "rechecks")
@@ -56,7 +58,7 @@ def live(store: Store, file: ThresholdsFile, judged: Sequence[Judged]) -> None:
 
 
 name = designs.default_name(shell.now())
-about = f"{plain(shell.store().name)} · you are {plain(shell.user())}"
+about = f"{plain(shell.store().name)} · you are {plain(shell.person().shown)}"
 with shell.page_frame(f"Week {name}", about) as store:
     now = shell.now()
     state = week(store, name=name, labeller=shell.user(), now=now, live=live_states(store))

@@ -48,7 +48,10 @@ def show_next(state: Week) -> None:
     todo = next_of(state)
     with st.container(border=True, horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
         st.markdown(f"**Next** &ensp; {todo.sentence}", width="content")
-        if st.button(todo.button, type="primary", icon=":material/arrow_forward:", icon_position="right"):
+        theirs = not shell.may_open(todo.page)
+        about = "Your role does not open that page: it is somebody else's turn." if theirs else None
+        arrow = ":material/arrow_forward:"
+        if st.button(todo.button, type="primary", icon=arrow, icon_position="right", disabled=theirs, help=about):
             st.switch_page(shell.page(todo.page), query_params=todo.address)
     if then := [_THEN[step] for step in state.steps[1:] if step in _THEN]:
         st.caption(f"Then: {listed(then, most=len(then))}.")
@@ -75,7 +78,12 @@ def _show_cards(state: Week, now: datetime) -> None:
     for column, (number, card) in zip(st.columns(6, gap="small"), enumerate(cards(state, now), 1), strict=True):
         mark = _DONE if card.done else _NOW if card.step == state.next else _TODO
         with column, st.container(border=True, height="stretch", gap="xsmall"):
-            st.page_link(shell.page(card.step), label=f"{number} &ensp;**{card.title}** {mark}", icon=None)
+            st.page_link(
+                shell.page(card.step),
+                label=f"{number} &ensp;**{card.title}** {mark}",
+                icon=None,
+                disabled=not shell.may_open(card.step),
+            )
             st.markdown(card.headline)
             if card.progress is not None:
                 st.progress(card.progress)

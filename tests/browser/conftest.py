@@ -70,15 +70,22 @@ class App:
         return [label for label in self.store.labels.of_trace(key) if label.labeller == labeller]
 
 
-def serve(url: str, log: Path) -> tuple[subprocess.Popen[bytes], str]:
-    """A server on a free port, healthy when this returns."""
+def free_port() -> int:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+        return int(free.getsockname()[1])
+
+
+def serve(
+    url: str, log: Path, *options: str, port: int | None = None, **variables: str
+) -> tuple[subprocess.Popen[bytes], str]:
+    """A server on a free port, healthy when this returns. An empty variable is one that is not set."""
+    port = port or free_port()
     command = [sys.executable, "-m", "streamlit", "run", "app.py", "--server.headless", "true"]
-    command += ["--server.address", "127.0.0.1", "--server.port", str(port)]
+    command += ["--server.address", "127.0.0.1", "--server.port", str(port), *options]
     environment = {**os.environ, "TOUCHSTONE_STORE": url, "TOUCHSTONE_USER": "tester", "HF_HUB_OFFLINE": "1"}
     environment["TOUCHSTONE_FILES_DIR"] = tempfile.gettempdir()  # where tests keep their files
+    environment = {name: value for name, value in {**environment, **variables}.items() if value}
     with log.open("wb") as out:
         server = subprocess.Popen(command, cwd=ROOT, env=environment, stdout=out, stderr=out)
     address = f"http://127.0.0.1:{port}"

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from calibrate import settings
 from calibrate.workflow.releasing import approval, history
 from calibrate.workflow.releasing import release as step
 from calibrate.workflow.releasing.candidate import build_candidate
@@ -17,6 +18,8 @@ from tests.browser.conftest import LONG, App, serve, settled, until
 from tests.workflow.making import DETECTOR, NOW, draw, fill, save
 
 pytestmark = pytest.mark.browser
+
+LOGIN = settings.read({}).user  # whom the server takes anybody at this machine for
 
 
 @pytest.fixture(scope="module")
@@ -32,7 +35,7 @@ def own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[App]:
         step.release(store, ReleaseRequest(tiers={DETECTOR: tier}, note=f"release {place + 1}", by="ann"), now=NOW)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("TOUCHSTONE_APPROVAL", "1")
-        server, address = serve(store.url, folder / "server.log")
+        server, address = serve(store.url, folder / "server.log", TOUCHSTONE_USER="")  # whoever is logged in
     yield App(address, store)
     server.terminate()
     server.wait(timeout=20)
@@ -97,7 +100,7 @@ def test_a_worse_point_needs_a_reason_and_a_second_person(own: App, page: Any) -
     assert page.get_by_role("button", name=re.compile("Approve and release")).is_disabled()
     assert own.store.releases.count() == before
     (mine,) = approval.waiting(own.store)
-    approval.decline(own.store, mine.id, by="tester", now=NOW)
+    approval.decline(own.store, mine.id, by=LOGIN, now=NOW)
     approval.propose(
         own.store, ReleaseRequest(note="quiet nights", reason="Too many pages at night.", by="ann"), now=NOW
     )
@@ -108,7 +111,7 @@ def test_a_worse_point_needs_a_reason_and_a_second_person(own: App, page: Any) -
     page.get_by_text(f"v{before + 1} is released").wait_for()
     file = history.live_release(own.store)
     assert file is not None
-    assert (file.released_by, file.extra["x-approved-by"]) == ("ann", "tester")
+    assert (file.released_by, file.extra["x-approved-by"]) == ("ann", LOGIN)
     assert file.extra["x-reason"] == "Too many pages at night."
 
 

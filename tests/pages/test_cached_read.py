@@ -36,7 +36,7 @@ def test_labels_that_a_top_up_brings_in_count_at_once(store: Store, monkeypatch:
     scripts = {"pages/week/page.py": "20 of 20", TUNE: "**20 labels**", SCOREBOARD: "20 labels,"}
     pages = {}
     for script, before in scripts.items():
-        page = AppTest.from_file(str(ROOT / "app.py"), default_timeout=60).run()
+        page = AppTest.from_file(str(ROOT / "pages" / "shell" / "workbench.py"), default_timeout=60).run()
         page.query_params.update({"sample": "w47", "detector": DETECTOR})
         pages[script] = page.switch_page(script).run()
         assert before in shown(page)

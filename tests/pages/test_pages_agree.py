@@ -90,7 +90,7 @@ def open_pages(url: str, addresses: Sequence[str]) -> dict[str, Page]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("TOUCHSTONE_STORE", url)
         patch.setenv("TOUCHSTONE_USER", "robin")
-        app = AppTest.from_file(str(ROOT / "app.py"), default_timeout=60).run()
+        app = AppTest.from_file(str(ROOT / "pages" / "shell" / "workbench.py"), default_timeout=60).run()
         shown = {}
         for address in addresses or navigation._PAGES:
             script, *_ = navigation._PAGES[address]

@@ -1,0 +1,152 @@
+"""Roles: what a team file may say, whom the gate believes, and what a message comes to that a role does not allow."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from calibrate import settings
+from calibrate.errors import BadInput
+from calibrate.workflow.releasing import approval
+from db import Store, audit
+from db.releases import ReleaseRequest
+from pages.shell import gate, roles
+from tests.workflow.making import NOW, draw, fill, save
+
+ROOT = Path(__file__).resolve().parents[2]
+LOGIN = settings.read({}).user
+
+
+@pytest.fixture(autouse=True)
+def nobody() -> Iterator[None]:
+    yield
+    audit.identify_by(lambda: None)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("[labeler]\nusers = ['ann']", "names 'labeler'; the roles are labeller, calibrator, approver"),
+        ("[labeller]\nuser = ['ann']", "[labeller] names 'user'; it holds the lists users and groups"),
+        ("[approver]\nusers = 'ann'", "[approver] cannot hold 'ann'; users and groups are lists of names"),
+        ("[approver]\nusers = ['  ']", "[approver] cannot hold ['  ']"),
+        ("approver = 1", "[approver] is no section"),
+        ("claim = 3", "claim cannot be 3"),
+        ("[approver", "is no TOML"),
+        (None, "cannot be read: No such file"),
+    ],
+)
+def test_a_team_file_with_a_mistake_opens_nothing(tmp_path: Path, text: str | None, words: str) -> None:
+    file = tmp_path / "team.toml"
+    if text is not None:
+        file.write_text(text)
+    with pytest.raises(BadInput, match=re.escape(words)):
+        roles.read(str(file))
+
+
+def test_roles_come_by_name_and_by_group_and_add_up(tmp_path: Path) -> None:
+    file = tmp_path / "team.toml"
+    file.write_text(
+        'claim = "teams"\n[labeller]\ngroups = ["people"]\n'
+        '[calibrator]\nusers = ["Ann Lee"]\n[approver]\ngroups = ["leads"]'
+    )
+    team = roles.read(str(file))
+    assert team is not None
+    assert team.claim == "teams"
+    assert team.roles_of(" ann  lee", []) == {"calibrator"}
+    assert team.roles_of("bob", ["people", "leads"]) == {"labeller", "approver"}
+    assert team.roles_of("people", ["Leads", "ann lee"]) == frozenset()  # a name is no group, nor the other way round
+    assert roles.writes(team.roles_of("bob", ["people", "leads"])) == {"labels", "skips", "releases"}
+    for key in ("detect", "detectors", "tune", "compare", "ensemble", "release", "recalibrate", "import", "sample"):
+        assert not roles.opens(frozenset({"labeller"}), key)
+    assert roles.read("") is None
+
+
+async def through(headers: dict[str, str], peer: str) -> dict[str, list[str]]:
+    """The headers that reach a page, from a request with these headers over a socket to `peer`."""
+    arrived: dict[str, list[str]] = {}
+
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        for name, value in scope["headers"]:
+            arrived.setdefault(name.decode(), []).append(value.decode())
+
+    async def nothing(*_: Any) -> Any:
+        return {}
+
+    raw = [(name.lower().encode(), value.encode()) for name, value in headers.items()]
+    scope = {"type": "websocket", "path": "/", "headers": raw, "client": (peer, 1234)}
+    await gate.Gate(app)(scope, nothing, nothing)
+    return arrived
+
+
+def test_only_a_trusted_proxy_names_a_person(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gate, "serves_this_machine_only", lambda: False)
+    monkeypatch.setenv("TOUCHSTONE_USER_HEADER", "X-Forwarded-User")
+    monkeypatch.setenv("TOUCHSTONE_TRUSTED_PROXIES", "10.0.0.7")
+    monkeypatch.setenv("FORWARDED_ALLOW_IPS", "")
+    sent = {"Host": "x", "X-Forwarded-User": "ada", "X-Forwarded-For": "10.0.0.7", "X-Touchstone-Peer": "10.0.0.7"}
+    forged = asyncio.run(through(sent, "203.0.113.9"))
+    assert "x-forwarded-user" not in forged
+    assert forged["x-touchstone-peer"] == ["203.0.113.9"]
+    proxied = asyncio.run(through(sent, "10.0.0.7"))
+    assert (proxied["x-forwarded-user"], proxied["x-touchstone-peer"]) == (["ada"], ["10.0.0.7"])
+    # Where uvicorn was left to take X-Forwarded-For for the peer, the peer is not known.
+    monkeypatch.delenv("FORWARDED_ALLOW_IPS")
+    rewritten = asyncio.run(through(sent, "10.0.0.7"))
+    assert "x-forwarded-user" not in rewritten
+    assert rewritten["x-touchstone-peer"] == ["proxied"]
+
+
+@pytest.fixture
+def team(store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A store with a point to release, and a team file in which whoever runs this calibrates and approves."""
+    fill(store, *draw(60))
+    save(store, "manual:0.55")
+    file = tmp_path / "team.toml"
+    file.write_text(f'[calibrator]\nusers = ["{LOGIN}"]\n[approver]\nusers = ["{LOGIN}"]')
+    monkeypatch.setenv("TOUCHSTONE_STORE", store.url)
+    monkeypatch.setenv("TOUCHSTONE_ROLES", str(file))
+    monkeypatch.delenv("TOUCHSTONE_USER", raising=False)
+    return file
+
+
+def release_page() -> AppTest:
+    page = AppTest.from_file(str(ROOT / "pages" / "shell" / "workbench.py"), default_timeout=60).run()
+    return page.switch_page("../release/page.py").run()
+
+
+@pytest.mark.parametrize("button", ["Release v1", "Approve and release v1"])
+def test_a_press_that_a_role_does_not_allow_does_nothing(
+    store: Store, team: Path, monkeypatch: pytest.MonkeyPatch, button: str
+) -> None:
+    """A page that was open while a role was taken away sends what a forged message would: a button's own callback runs
+    before any page is asked for."""
+    if button.startswith("Approve"):
+        approval.propose(store, ReleaseRequest(note="first", by="cal", reason="a test"), now=NOW)
+    page = release_page()
+    pressed = next(each for each in page.button if each.label.startswith(button))
+    team.write_text(f'[labeller]\nusers = ["{LOGIN}"]')
+    pressed.click().run()
+    assert store.releases.count() == 0
+    assert len(approval.waiting(store)) == (1 if button.startswith("Approve") else 0)
+    refused = store.audit.entries(verb="refused")
+    assert {entry.who for entry in refused} == {LOGIN}
+    assert any("takes the role" in entry.what for entry in refused)
+    assert any("not open to your role" in each.value for each in page.markdown)
+    team.write_text(f'[calibrator]\nusers = ["{LOGIN}"]\n[approver]\nusers = ["{LOGIN}"]')
+    page = release_page()
+    next(each for each in page.button if each.label.startswith(button)).click().run()
+    assert store.releases.count() == 1
+
+
+def test_a_page_with_an_unusable_team_file_shows_nothing(store: Store, team: Path) -> None:
+    team.write_text("[labeler]")
+    page = release_page()
+    assert [each.label for each in page.button] == []
+    assert any("names 'labeler'" in each.value for each in page.text)

@@ -42,7 +42,7 @@ SHOWN = {
 WHOLE = 6_000  # pixels that no page reaches
 ADDRESSES = (
     *("week", "import", "traces", "sample", "label", "agreement", "detect", "detectors", "tune", "compare"),
-    *("ensemble", "scoreboard", "release", "models", "drift", "recheck", "recalibrate"),
+    *("ensemble", "scoreboard", "release", "audit", "models", "drift", "recheck", "recalibrate"),
 )
 QUIET = (
     "document.querySelector('.stApp')?.dataset.testScriptState === 'notRunning'"

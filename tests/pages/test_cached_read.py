@@ -38,7 +38,7 @@ def test_labels_that_a_top_up_brings_in_count_at_once(store: Store, monkeypatch:
     for script, before in scripts.items():
         page = AppTest.from_file(str(ROOT / "pages" / "shell" / "workbench.py"), default_timeout=60).run()
         page.query_params.update({"sample": "w47", "detector": DETECTOR})
-        pages[script] = page.switch_page(script).run()
+        pages[script] = page.switch_page(f"../../{script}").run()
         assert before in shown(page)
     top_up(store, "w47", more=20, seed=2, now=NOW)
     for script, before in scripts.items():

@@ -99,7 +99,7 @@ def test_the_store_decides_as_the_spans_do_and_the_workbench_shows_it(
     flagged = next(span for span in results(spans).values() if (span.attributes or {})["touchstone.flags"])
     page = AppTest.from_file(str(ROOT / "pages" / "shell" / "workbench.py"), default_timeout=60).run()
     page.query_params["trace"] = str((flagged.attributes or {})["touchstone.trace_id"])
-    page.switch_page("pages/traces/browse_page.py").run()
+    page.switch_page("../traces/browse_page.py").run()
     assert not page.exception
     shown = [text.value for text in page.text]
     for reason in (flagged.attributes or {})["touchstone.reasons"]:

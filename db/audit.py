@@ -6,7 +6,9 @@ person, and what they must not write is refused before the transaction commits.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Literal
@@ -55,6 +57,7 @@ def _nobody() -> Actor | None:
     return None
 
 
+_carried: ContextVar[Actor | None] = ContextVar("carried", default=None)
 _identify: Callable[[], Actor | None] = _nobody
 
 
@@ -64,8 +67,18 @@ def identify_by(function: Callable[[], Actor | None]) -> None:
     _identify = function
 
 
+@contextmanager
+def acting_as(person: Actor | None) -> Iterator[None]:
+    """Carry somebody into a thread that works for them: a thread asks nobody who they are. None changes nothing."""
+    before = _carried.set(person)
+    try:
+        yield
+    finally:
+        _carried.reset(before)
+
+
 def actor() -> Actor | None:
-    return _identify()
+    return _carried.get() or _identify()
 
 
 def record(

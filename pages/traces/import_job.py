@@ -17,6 +17,7 @@ from calibrate.types import Sample
 from calibrate.workflow.traces.import_labelled import import_traces
 from calibrate.workflow.traces.membership import NO_LABELS, Membership
 from db import Store
+from db.audit import acting_as, actor
 
 log = logging.getLogger("touchstone")
 
@@ -62,6 +63,7 @@ class ImportJob:
         self._store, self._labels, self._strict = store, labels, strict
         self._stop = threading.Event()
         self._began = time.monotonic()
+        self._actor = actor()  # whoever has pressed the button; the thread has no session
         self._thread = threading.Thread(target=self._run, name="import", daemon=True)
         self._thread.start()
 
@@ -94,9 +96,10 @@ class ImportJob:
         self._stop.set()
 
     def _run(self) -> None:
-        for state in self.files:
-            if not self._stop.is_set():
-                self._import(state)
+        with acting_as(self._actor):
+            for state in self.files:
+                if not self._stop.is_set():
+                    self._import(state)
         self.seconds = time.monotonic() - self._began
 
     def _import(self, state: FileState) -> None:

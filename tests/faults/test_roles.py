@@ -18,6 +18,8 @@ from calibrate.workflow.releasing import approval
 from db import Store, audit
 from db.releases import ReleaseRequest
 from pages.shell import gate, roles
+from pages.traces.import_job import ImportFile, ImportJob, Labels
+from tests.faults.test_outside import start
 from tests.workflow.making import NOW, draw, fill, save
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -157,3 +159,57 @@ def test_a_page_with_an_unusable_team_file_shows_nothing(store: Store, team: Pat
     page = release_page()
     assert [each.label for each in page.button] == []
     assert any("names 'labeler'" in each.value for each in page.text)
+
+
+def test_a_thread_that_imports_is_held_to_the_role_of_who_started_it(store: Store, tmp_path: Path) -> None:
+    """An import runs beside the session, where nobody can be asked."""
+    file = tmp_path / "t.jsonl"
+    file.write_text('{"trace_id": "t1", "answer": "a", "sources": {"1": "s"}}\n')
+    for may_write, traces in ((frozenset({"labels"}), 0), (None, 1)):
+        audit.identify_by(lambda allowed=may_write: audit.Actor("lea", "oidc", allowed))  # type: ignore[misc]
+        job = ImportJob(store, [ImportFile("t.jsonl", file)], labels=Labels(), strict=False)
+        audit.identify_by(lambda: None)
+        job._thread.join()
+        assert store.traces.summary().traces == traces
+        assert ("no role that may change traces" in (job.files[0].problem or "")) is (traces == 0)
+    (entry,) = store.audit.entries(verb="traces imported")
+    assert (entry.who, entry.how, entry.after) == ("lea", "oidc", {"traces": 1, "labels": 0})
+
+
+async def talk(port: int, header: dict[str, str]) -> str:
+    """Open the workbench's web socket, run its script, and return all it has sent until then."""
+    from streamlit.proto.BackMsg_pb2 import BackMsg
+    from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
+    from websockets.asyncio.client import connect
+
+    origin, sent = f"http://127.0.0.1:{port}", []
+    async with connect(
+        f"ws://127.0.0.1:{port}/_stcore/stream", origin=origin, additional_headers=header, subprotocols=["streamlit"]
+    ) as socket:
+        message = BackMsg()
+        message.rerun_script.query_string = "user=ada"
+        await socket.send(message.SerializeToString())
+        while True:
+            frame = ForwardMsg()
+            frame.ParseFromString(bytes(await asyncio.wait_for(socket.recv(), 60)))
+            sent.append(str(frame))
+            if frame.WhichOneof("type") == "script_finished":
+                return "\n".join(sent)
+
+
+@pytest.mark.parametrize(("proxies", "name"), [("127.0.0.1", "lea"), ("10.0.0.7", None)])
+def test_a_header_over_a_real_socket_counts_from_a_proxy_only(tmp_path: Path, proxies: str, name: str | None) -> None:
+    server, port = start(
+        tmp_path, ["-m", "pages.shell.serve"], "127.0.0.1",
+        TOUCHSTONE_USER_HEADER="X-Forwarded-User", TOUCHSTONE_TRUSTED_PROXIES=proxies,
+    )  # fmt: skip
+    header = {"X-Forwarded-User": "lea", "X-Forwarded-For": "10.0.0.7", "X-Touchstone-Peer": "10.0.0.7"}
+    try:
+        with ThreadPoolExecutor() as threads:
+            page = threads.submit(lambda: asyncio.run(talk(port, header))).result()
+    finally:
+        server.terminate()
+        server.wait(timeout=20)
+    assert ("you are lea" in page) is (name is not None)
+    assert ("does not say who you are" in page) is (name is None)
+    assert "you are ada" not in page

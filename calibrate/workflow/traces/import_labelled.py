@@ -65,6 +65,9 @@ def import_traces(
         should_stop=should_stop,
         now=now,
     )
+    if report.imported or report.labels:
+        after = {"traces": report.imported, "labels": report.labels}
+        store.audit.note("traces imported", file, now=now, after=after)
     if not keep_labels or not sink.labelled:
         return Imported(report, None, NO_LABELS)
     if design is None:

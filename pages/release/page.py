@@ -51,7 +51,7 @@ def form(store: Store, *, quiet: bool) -> None:
             f"{does} v{number}" + (f" with {count(len(tiers), 'detector')}" if tiers else ""),
             type="secondary" if quiet else "primary",
             icon=":material/verified:",
-            disabled=not changes or lacks,
+            disabled=not changes or lacks or not shell.has_role("calibrator"),
             help="A point is worse or known to be bad: give the reason first." if lacks else None,
             on_click=release_actions.release,
             args=(store, point_ids, number),

@@ -7,6 +7,7 @@ to print it and to compare origins with it.
 from __future__ import annotations
 
 import ipaddress
+import logging
 import os
 import socket
 import threading
@@ -17,11 +18,13 @@ from urllib.parse import urlsplit
 from starlette.middleware import Middleware
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from streamlit import cli_util, config, net_util
-from streamlit.auth_util import get_origin_from_redirect_uri
+from streamlit.auth_util import get_origin_from_redirect_uri, get_secrets_auth_section
 from streamlit.runtime.pages_manager import PagesManager
 from streamlit.web.server import server_util
 
 from calibrate import settings
+
+log = logging.getLogger("touchstone")
 
 PEER = b"x-touchstone-peer"
 """Set by this module alone, on every request: the address that the socket is connected to, or PROXIED."""
@@ -50,7 +53,12 @@ def middleware() -> list[Middleware]:
 
 @asynccontextmanager
 async def lifespan(_: object) -> AsyncIterator[None]:
-    """Open the browser where somebody sits at this machine."""
+    """Open the browser where somebody sits at this machine; warn where nothing says who comes by the network."""
+    if not (serves_this_machine_only() or settings.identity().header or get_secrets_auth_section()):
+        log.warning(
+            "the workbench listens on the network, and nothing says who its visitors are: each may read every trace "
+            "and change everything under any name; docs/how-to/team.md says how people sign in"
+        )
     if not config.get_option("server.headless"):
         timer = threading.Timer(1, cli_util.open_browser, [server_util.get_url("localhost")])
         timer.daemon = True

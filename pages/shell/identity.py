@@ -90,6 +90,12 @@ def may_open(key: str) -> bool:
     return roles.opens(person().roles, key)
 
 
+def has_role(role: Role) -> bool:
+    """Whether the person has a role; without a team file everybody has all."""
+    held = person().roles
+    return held is None or role in held
+
+
 def require(role: Role, *others: Role) -> None:
     """Raises Forbidden where the person has none of these roles; without a team file everybody has all."""
     someone = person()

@@ -14,15 +14,16 @@ from streamlit.web.cli import main
 
 from calibrate import settings
 from calibrate.errors import BadInput
-from pages.shell import gate
+from pages.shell import gate, roles
 
 APP = Path(__file__).parents[2] / "app.py"
 
 if __name__ == "__main__":
     try:
-        settings.identity()
+        roles.read(settings.identity().roles)
     except BadInput as error:
-        sys.exit(f"touchstone: {error}")
+        print(f"touchstone: {error}", file=sys.stderr)
+        sys.exit(error.exit_code)
     gate.prepare()
     os.environ["FORWARDED_ALLOW_IPS"] = ""
     sys.argv = ["streamlit", "run", str(APP), *sys.argv[1:]]

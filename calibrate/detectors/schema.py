@@ -16,7 +16,8 @@ from calibrate.types import Evidence, FlagWhen, Score, Trace
 
 MAX_VIOLATIONS = 1000  # violations counted
 MAX_LOCATED = 20  # violations whose place in the answer is looked up
-_FENCE = re.compile(r"^[^\S\n]*```[\w-]*[^\S\n]*\n(?P<body>.*?)^[^\S\n]*```[^\S\n]*$", re.DOTALL | re.MULTILINE)
+_OPENING = re.compile(r"^[^\S\n]*```[\w-]*[^\S\n]*\n", re.MULTILINE)
+_CLOSING = re.compile(r"^[^\S\n]*```[^\S\n]*$", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -93,9 +94,10 @@ class Schema:
     def _body(self, answer: str) -> tuple[int, str]:
         """Extract the JSON of the answer and its offset: the whole answer, or the content of its only fence."""
         if self.reading == "lenient":
-            fences = list(islice(_FENCE.finditer(answer), 2))
+            fences = list(islice(find_fences(answer), 2))
             if len(fences) == 1:
-                return fences[0].start("body"), fences[0]["body"]
+                start, end = fences[0]
+                return start, answer[start:end]
         # A byte order mark does not come from the model.
         return (1, answer[1:]) if answer.startswith("\ufeff") else (0, answer)
 
@@ -111,6 +113,17 @@ class Schema:
             return failed(trace, "the answer is nested too deeply to be read")
         rules = validator(trace.schema, "2020-12", formats=False, checked=False)
         return _count_violations(trace, rules, value, "", 0)
+
+
+def find_fences(answer: str) -> Iterator[tuple[int, int]]:
+    """Find what lies between ``` fences, as start and end.
+
+    In two searches: one expression for both fences would look for the end of each opening one through the whole text.
+    """
+    at = 0
+    while (opening := _OPENING.search(answer, at)) and (closing := _CLOSING.search(answer, opening.end())):
+        yield opening.end(), closing.start()
+        at = closing.end()
 
 
 def _count_violations(trace: Trace, rules: Any, value: Any, body: str, start: int) -> Score:

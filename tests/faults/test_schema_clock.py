@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import random
+import re
 import time
 from typing import Any
 
@@ -11,6 +13,7 @@ import pytest
 
 from calibrate import registry
 from calibrate.backends.schema import json_schema
+from calibrate.detectors.schema import find_fences
 from calibrate.runtime import Guard
 from calibrate.types import Score, Trace
 from tests.thresholds.make import entry, release
@@ -98,6 +101,18 @@ def test_an_invalid_schema_is_still_called_invalid(wrong: dict[str, Any]) -> Non
     found = score(trace({}, wrong))
     assert found.status == "failed"
     assert "the schema itself is invalid" in (found.reason or "")
+
+
+def test_fences_are_those_of_one_expression_and_found_in_one_pass() -> None:
+    whole = re.compile(r"^[^\S\n]*```[\w-]*[^\S\n]*\n(?P<body>.*?)^[^\S\n]*```[^\S\n]*$", re.DOTALL | re.MULTILINE)
+    choose = random.Random(7)
+    pieces = ["```", "```json", "\n", "\n", " ", "x", "{}", "``", "\r\n", "````"]
+    for _ in range(5000):
+        answer = "".join(choose.choices(pieces, k=choose.randrange(14)))
+        assert list(find_fences(answer)) == [match.span("body") for match in whole.finditer(answer)], answer
+    began = time.process_time()
+    assert list(find_fences("```x\n" * 200_000)) == []
+    assert time.process_time() - began < 2
 
 
 def test_a_check_that_somebody_waits_for_ends_by_its_deadline() -> None:

@@ -128,9 +128,10 @@ def test_what_never_ends_does_not_pile_up_and_is_begun_again_once_it_ends(
     with caplog.at_level(logging.WARNING, "touchstone"):
         for _ in range(MOST_STUCK):
             guard.check(BAD)
-        waits = [timed(guard) for _ in range(20)]
+        patient = Guard(FILE, deadline=5)
+        waits = [timed(patient) for _ in range(20)]
     assert len(begun) == MOST_STUCK
-    assert max(seconds for _, seconds in waits) < 0.1, "what is stuck is not waited for again"
+    assert max(seconds for _, seconds in waits) < 3, "what is stuck is not waited for again"
     assert all(decision.flags == ("word_overlap",) for decision, _ in waits)
     lines = [record.getMessage() for record in caplog.records if "token_overlap" in record.getMessage()]
     assert len(lines) == 2, lines
@@ -175,12 +176,12 @@ def test_the_plan_is_bounded_too(release_all: threading.Event, monkeypatch: pyte
 def test_slow_detectors_run_beside_each_other(monkeypatch: pytest.MonkeyPatch) -> None:
     def score(self: object, traces: Any) -> Iterator[Score]:
         for trace in traces:
-            time.sleep(0.6)
+            time.sleep(1)
             yield Score(trace.id, 0.1)
 
     monkeypatch.setattr(TokenOverlap, "score", score)
     monkeypatch.setattr(WordOverlap, "score", score)
-    assert Guard(FILE, deadline=1.1).check(BAD).missing == ()
+    assert Guard(FILE, deadline=1.9).check(BAD).missing == ()
 
 
 def test_several_answers_keep_what_was_scored_before_the_deadline(
@@ -188,7 +189,7 @@ def test_several_answers_keep_what_was_scored_before_the_deadline(
 ) -> None:
     calls = iter(range(100))
     misbehave(monkeypatch, lambda: next(calls) == 1 and release_all.wait(60))
-    first, second = Guard(FILE, detectors=["token_overlap"], deadline=0.3).check_many([BAD, BAD])
+    first, second = Guard(FILE, detectors=["token_overlap"], deadline=SLACK).check_many([BAD, BAD])
     assert (first.scored, second.scored) == (("token_overlap",), ())
     assert second.unscored
 

@@ -1,4 +1,4 @@
-"""The conformance vectors, through the Python reader. test_javascript.py has the other one."""
+"""The conformance vectors, through the Python reader. test_other_readers.py has the others."""
 
 from __future__ import annotations
 

@@ -1,0 +1,3 @@
+module touchstone
+
+go 1.19

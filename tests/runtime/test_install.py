@@ -16,6 +16,7 @@ from packaging.requirements import Requirement
 
 from calibrate.detectors.token_overlap import TokenOverlap
 from calibrate.thresholds import write
+from tests.runtime.serving import serving
 from tests.thresholds.make import entry, release
 
 ROOT = Path(__file__).parents[2]
@@ -259,6 +260,35 @@ def test_the_span_processor_runs_in_the_oldest_opentelemetry_that_the_wheel_allo
     assert (sent["flags"], sent["child"]) == (["word_overlap"], True)
     assert sent["log"]["event.name"] == "gen_ai.evaluation.result"
     assert sent["log"]["gen_ai.evaluation.score.label"] == "flagged"
+
+
+ANSWERED = """\
+import json
+from calibrate.backends.chat import Request, chat
+(reply,) = chat().ask([Request((("user", "What is the capital of France?"),))])
+import openai
+print(json.dumps({"text": reply.text, "tokens": reply.usage.prompt_tokens, "openai": openai.__version__}))
+"""
+
+
+@pytest.mark.network
+def test_judges_ask_through_the_oldest_openai_that_the_wheel_allows(wheel: Path) -> None:
+    (extra,) = PROJECT["optional-dependencies"]["judge"]
+    oldest = next(part.version for part in Requirement(extra).specifier if part.operator == ">=")
+    bin = environment(wheel.parent / "judge", f"{wheel}[judge]", f"openai=={oldest}.0")
+    message = {"role": "assistant", "content": "Paris"}
+    document = {
+        "id": "c", "object": "chat.completion", "created": 1, "model": "stub",
+        "choices": [{"index": 0, "finish_reason": "stop", "message": message}],
+        "usage": {"prompt_tokens": 8, "completion_tokens": 1, "total_tokens": 9},
+    }  # fmt: skip
+    answer = (200, {"Content-Type": "application/json"}, json.dumps(document).encode())
+    with serving(lambda _: answer) as server:
+        variables = {**os.environ, "TOUCHSTONE_CHAT_URL": f"{server.url}/v1", "TOUCHSTONE_CHAT_MODEL": "stub"}
+        command = [str(bin / "python"), "-c", ANSWERED]
+        done = subprocess.run(command, cwd=bin, env=variables, capture_output=True, text=True, check=False, timeout=60)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout) == {"text": "Paris", "tokens": 8, "openai": f"{oldest}.0"}
 
 
 def test_the_readme_counts_what_comes_with_the_wheel() -> None:

@@ -56,7 +56,7 @@ class Chat:
         if not self.model:
             return "no chat model is set; set TOUCHSTONE_CHAT_MODEL to one that the endpoint serves"
         if importlib.util.find_spec("openai") is None:
-            return "the package openai is missing; install it with `pip install openai==3.52.0`"
+            return "the package openai is missing; install it with `pip install 'openai>=1.66,<4'`"
         return None
 
     def revision(self) -> str:

@@ -9,6 +9,8 @@ from collections.abc import Callable, Coroutine
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from functools import cache
+from importlib import import_module
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
@@ -210,13 +212,12 @@ class Endpoint:
 
     async def _post(self, sent: dict[str, Any], began: float) -> bytes:
         """Get the reply's body. Raises _Retry if none came, APIStatusError for a status of 400 or more."""
-        from httpx2 import Response
         from openai import APIConnectionError, APITimeoutError
 
         try:
             async with asyncio.timeout(self.settings.timeout):
                 # Not `chat.completions.create`: it spends a quarter of the time on checking the body just built.
-                reply = await self._client.post("/chat/completions", body=sent, cast_to=Response)
+                reply = await self._client.post("/chat/completions", body=sent, cast_to=_response_class())
                 return reply.content
         except (TimeoutError, APITimeoutError):
             self.throttle.shrink(began)
@@ -294,6 +295,15 @@ class Endpoint:
             guess_tokens([choice.text for choice in completion.choices]),
         )
         return Usage(1, 0, prompt, spent, None if price is None else price.cost(prompt, spent))
+
+
+@cache
+def _response_class() -> Any:
+    """The class of replies in the HTTP library of openai: httpx2 from its version 3 on, httpx before."""
+    from openai import DefaultAsyncHttpxClient
+
+    library = DefaultAsyncHttpxClient.__mro__[1].__module__.partition(".")[0]
+    return import_module(library).Response
 
 
 def _complaint_of(error: Any) -> str:

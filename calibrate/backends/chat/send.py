@@ -218,7 +218,8 @@ class Endpoint:
             async with asyncio.timeout(self.settings.timeout):
                 # Not `chat.completions.create`: it spends a quarter of the time on checking the body just built.
                 reply = await self._client.post("/chat/completions", body=sent, cast_to=_response_class())
-                return reply.content
+                content: bytes = reply.content
+                return content
         except (TimeoutError, APITimeoutError):
             self.throttle.shrink(began)
             self.throttle.linger(self.settings.timeout)

@@ -119,7 +119,10 @@ class InputFile:
         if head.startswith(_UTF16_BOMS) or nuls * 3 > len(head):
             raise BadInput(f"{self.name} looks like UTF-16 text; save it as UTF-8")
         if head.startswith(b"PK\x03\x04"):
-            raise BadInput(f"{self.name} is a zip or Excel file; unpack it, or save the sheet as CSV (UTF-8)")
+            raise BadInput(
+                f"{self.name} is a zip or Excel file; unpack it, or save the sheet as CSV (UTF-8); what `export --all` "
+                "wrote is taken by `import --all`"
+            )
         controls = len(head) - len(head.translate(None, _CONTROLS))
         if controls * 10 > len(head) or (controls and not _is_utf8(head)):
             raise BadInput(f"{self.name} is a binary file; {self.item}s come as JSON lines, CSV or Parquet")

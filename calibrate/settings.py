@@ -6,13 +6,14 @@ import getpass
 import math
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
 from pathlib import Path
 from urllib.parse import urlsplit
 
 from calibrate.errors import BadInput
+from calibrate.urls import scrub
 
 DEFAULT_STORE = "sqlite:///touchstone.db"
 DEFAULT_CONCURRENCY = 16
@@ -200,6 +201,16 @@ def identity(environment: Mapping[str, str] | None = None) -> IdentitySettings:
         raise BadInput(f"TOUCHSTONE_USER_HEADER cannot be {header[:60]!r}; a header is called like X-Forwarded-User")
     claim = variables.get("TOUCHSTONE_USER_CLAIM", "").strip() or "email"
     return IdentitySettings(header, tuple(proxies), claim, variables.get("TOUCHSTONE_ROLES", "").strip())
+
+
+def hide_secrets(text: str, words: Iterable[str] = ()) -> str:
+    """Take the secrets of the environment, and those of URLs among these words, out of a text that somebody will read.
+
+    The last defence, for messages of other libraries: our own show no secret in the first place.
+    """
+    ours = {name: value for name, value in os.environ.items() if name.startswith(("TOUCHSTONE_", "OPENAI_"))}
+    whole = [value for name, value in ours.items() if name.endswith(("_KEY", "_TOKEN", "_WEBHOOK"))]
+    return scrub(text, [*words, *ours.values()], whole)
 
 
 def _base_url(name: str, url: str) -> str:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import contextlib
 import os
 import re
+import secrets
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -118,3 +120,17 @@ def remove_abandoned(folder: str | os.PathLike[str]) -> None:
             with contextlib.suppress(OSError):
                 if TEMPORARY.fullmatch(entry.name) and time.time() - entry.stat().st_mtime > ABANDONED:
                     os.unlink(entry.path)
+
+
+@contextmanager
+def replacing(target: Path) -> Iterator[Path]:
+    """A path for the block to write to: synced and renamed to `target` at its end, removed after an error."""
+    remove_abandoned(target.parent)
+    temporary = target.parent / f".touchstone-{secrets.token_hex(8)}.tmp"
+    try:
+        yield temporary
+        with temporary.open("rb") as written:
+            os.fsync(written.fileno())
+        os.replace(temporary, target)
+    finally:
+        temporary.unlink(missing_ok=True)

@@ -43,9 +43,10 @@ def _split(url: str) -> tuple[str, str, str, str]:
     assert match is not None
     scheme, rest = match["scheme"] or "", match["rest"]
     who = ""
-    if not scheme and not re.search(":[^/]*@", rest):
+    if not scheme and not re.search(r":[^/\\]*@", rest):
         return "", "", rest, ""  # a path
-    if "@" in rest and not scheme.startswith("sqlite"):
+    is_file = scheme.startswith("sqlite") and ":///" in scheme
+    if "@" in rest and not is_file:
         before, _, _ = rest.partition("?")
         first = before.partition("/")[0]
         # A password may hold /, ? and @ where nobody encoded them: then all to the last @ belongs to it.
@@ -55,7 +56,7 @@ def _split(url: str) -> tuple[str, str, str, str]:
         elif "@" in first:
             who, _, rest = rest.partition("@")
     place, _, query = rest.partition("?")
-    if not scheme.startswith("sqlite"):
+    if not is_file:
         place = place.partition("#")[0]
     return scheme, who, place, query
 

@@ -202,13 +202,13 @@ def test_a_store_that_fails_is_said_and_not_shown_as_no_release(store: Store, se
     assert "try again" in json.loads(answer.body)["error"]
 
 
-@pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGINT])
-def test_the_verb_serves_until_it_is_told_to_end(store: Store, how: signal.Signals) -> None:
+@pytest.mark.parametrize(("how", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
+def test_the_verb_serves_until_it_is_told_to_end(store: Store, how: signal.Signals, code: int) -> None:
     row = publish(store, "manual:0.4")
     with process(store) as (running, server):
         assert server.ask("/thresholds/active.json").body == row.document.encode()
         running.send_signal(how)
-        assert running.wait(timeout=20) == 130
+        assert running.wait(timeout=20) == code
         assert running.stderr is not None
         assert running.stderr.read() == ""
 

@@ -13,7 +13,9 @@ from importlib.util import find_spec
 
 from calibrate.cli.grammar import build
 from calibrate.cli.output import to_json
+from calibrate.cli.signals import exit_code, sigterm_as_interrupt
 from calibrate.errors import TouchstoneError, Unavailable
+from calibrate.settings import hide_secrets
 
 IN_THE_WHEEL = ("verify", "decide")  # the verbs that need no more than production installs
 # The verbs that save as they go: what they had done when somebody pressed Ctrl-C is in the store.
@@ -30,30 +32,31 @@ class Answer:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one verb and return the exit code: 0 done, 2 bad input, 1 failure, 130 stopped with Ctrl-C.
+    """Run one verb and return the exit code: 0 done, 2 bad input, 1 failure, 130 stopped with Ctrl-C, 143 with SIGTERM.
 
     An error is one sentence, never a traceback.
     """
     words = list(sys.argv[1:] if argv is None else argv)
     as_json = "--json" in words
     try:
-        answer = _call(build().parse_args(words))
+        with sigterm_as_interrupt():
+            answer = _call(build().parse_args(words))
         print(to_json(answer.document) if as_json else answer.text, flush=True)
         return answer.exit_code
     except TouchstoneError as error:
-        return _fail(str(error), error.exit_code, as_json=as_json)
-    except KeyboardInterrupt:
+        return _fail(str(error), error.exit_code, as_json=as_json, words=words)
+    except KeyboardInterrupt as stop:
         verb = next((word for word in words if not word.startswith("-")), "")
-        saved = "; what was done so far is kept" if verb in SAVES_AS_IT_GOES else ""
-        return _fail(f"stopped{saved}", 130, as_json=as_json)
+        saved = str(stop) or ("what was done so far is kept" if verb in SAVES_AS_IT_GOES else "")
+        return _fail(f"stopped; {saved}" if saved else "stopped", exit_code(stop), as_json=as_json, words=words)
     except BrokenPipeError:  # the reader of our output has gone
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     except Exception as error:
         if os.environ.get("TOUCHSTONE_TRACEBACK"):
             raise
-        problem = f"{type(error).__name__}: {error}"
-        return _fail(f"this should not happen: {problem} (TOUCHSTONE_TRACEBACK=1 shows where)", 1, as_json=as_json)
+        problem = f"this should not happen: {type(error).__name__}: {error} (TOUCHSTONE_TRACEBACK=1 shows where)"
+        return _fail(problem, 1, as_json=as_json, words=words)
 
 
 def _call(args: Namespace) -> Answer:
@@ -68,7 +71,8 @@ def _call(args: Namespace) -> Answer:
     return answer
 
 
-def _fail(message: str, code: int, *, as_json: bool) -> int:
+def _fail(message: str, code: int, *, as_json: bool, words: Sequence[str]) -> int:
+    message = hide_secrets(message, words)
     with contextlib.suppress(OSError):  # a full disk behind standard output must not hide what went wrong
         if as_json:
             print(to_json({"error": message}), flush=True)

@@ -101,7 +101,11 @@ def run(args: Namespace) -> Answer:
         return _estimate(store, detectors, scope, again=again)
     queued = step.queue(store, args.detectors, scope, params=params, budget=args.budget, again=again)
     with progress(args, "scoring", "score") as advance:
-        finished = step.work(store, run_id=queued.id, on_progress=advance)
+        try:
+            finished = step.work(store, run_id=queued.id, on_progress=advance)
+        except KeyboardInterrupt as stop:
+            run = store.runs.get(queued.id)
+            raise type(stop)(sentences.stopped(queued.id, run.done, run.total)) from None
     if finished is None:
         return Answer(
             DetectDocument(queued.id, queued.status, {}, None),

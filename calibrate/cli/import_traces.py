@@ -23,6 +23,7 @@ from calibrate.urls import redact
 from calibrate.workflow.traces.import_labelled import Imported, import_traces
 from calibrate.workflow.traces.membership import InSample
 from calibrate.workflow.upkeep.moving import import_all
+from db import Store
 
 MOST_ERRORS = 20  # on a terminal; --json lists the first thousand
 
@@ -67,10 +68,27 @@ def run(args: Namespace) -> Answer:
         option = "--labels-as" if args.labels_as else "--design"
         raise BadInput(f"{option} is about the file's labels, and --no-labels leaves them out: give one of the two")
     imports: dict[str, Imported] = {}
+    so_far: dict[str, int] = {}
+    try:
+        _import_all(args, store, columns, imports, so_far)
+    except KeyboardInterrupt as stop:
+        number = count(sum(so_far.values()), "trace")
+        raise type(stop)(f"{number} imported so far are in the store; the same command goes on from there") from None
+    document = add_up(imports)
+    nothing = document.rejected > 0 and document.imported + document.duplicates == 0
+    lines = [line for path, done in imports.items() for line in _lines(path, done)]
+    return Answer(document, "\n".join(lines), exit_code=2 if nothing or document.cut else 0)
+
+
+def _import_all(
+    args: Namespace, store: Store, columns: Mapping[str, str], imports: dict[str, Imported], so_far: dict[str, int]
+) -> None:
+    """Import each file into `imports`; `so_far` has the traces of each that are in the store, while it is read."""
     for path in args.files:
         with progress(args, Path(path).name) as advance:
 
-            def on_progress(report: ImportReport) -> None:
+            def on_progress(report: ImportReport, path: str = path) -> None:
+                so_far[path] = report.imported
                 done = report.imported + report.duplicates + report.rejected
                 advance(done, done / (report.share or 1.0))
 
@@ -88,10 +106,6 @@ def run(args: Namespace) -> Answer:
                 on_progress=on_progress,
                 now=now(),
             )
-    document = add_up(imports)
-    nothing = document.rejected > 0 and document.imported + document.duplicates == 0
-    lines = [line for path, done in imports.items() for line in _lines(path, done)]
-    return Answer(document, "\n".join(lines), exit_code=2 if nothing or document.cut else 0)
 
 
 def _import_store(args: Namespace) -> Answer:

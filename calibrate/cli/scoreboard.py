@@ -17,7 +17,7 @@ from calibrate.report.sentences.compare import nothing_paired
 from calibrate.report.tables.column import as_csv, cells, record, right
 from calibrate.report.tables.scoreboard import IN_FILES, ON_TERMINAL
 from calibrate.stats.intervals.ranking_differences import Ranking
-from calibrate.targets import Kind, check_target
+from calibrate.targets import Kind, check_target, replacing
 from calibrate.types import Interval
 from calibrate.workflow.evidence import basis
 from calibrate.workflow.evidence.labels_at_hand import LabelsAtHand, labels_at_hand
@@ -67,7 +67,8 @@ def run(args: Namespace) -> Answer:
     at_hand = labels_at_hand(store, basis.resolve_sample(store, args.sample))
     if target is not None:
         try:
-            target.write_text(as_csv(IN_FILES, board.lines), encoding="utf-8", newline="")
+            with replacing(target) as temporary:
+                temporary.write_text(as_csv(IN_FILES, board.lines), encoding="utf-8", newline="")
         except OSError as error:
             raise TouchstoneError(f"cannot write {args.csv!r}: {error.strerror or error}") from None
     document = ScoreboardDocument(

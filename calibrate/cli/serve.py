@@ -5,13 +5,12 @@ from __future__ import annotations
 import os
 import sys
 from argparse import Namespace
-from contextlib import suppress
 from dataclasses import dataclass
 
 from calibrate import serve as server
 from calibrate.cli import Answer
 from calibrate.cli.common import open_store
-from calibrate.cli.signals import sigterm_as_interrupt
+from calibrate.cli.signals import exit_code
 from calibrate.errors import BadInput
 from db import Store
 
@@ -38,9 +37,12 @@ def run(args: Namespace) -> Answer:
         print(f"serving the releases of {store.name} at {address}; Ctrl-C ends it", file=sys.stderr, flush=True)
         if not token and args.host not in LOCAL_HOSTS:
             print(f"anyone who reaches {args.host} may read them: set {TOKEN} to require a token", file=sys.stderr)
-        with sigterm_as_interrupt(), suppress(KeyboardInterrupt):
+        code = 0
+        try:
             server.run(app, socket)
-    return Answer(ServeDocument(address), "ended", exit_code=130)
+        except KeyboardInterrupt as stop:
+            code = exit_code(stop)
+    return Answer(ServeDocument(address), "ended", exit_code=code)
 
 
 def find_document(store: Store, version: int | None) -> server.Document | None:

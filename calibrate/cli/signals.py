@@ -1,16 +1,29 @@
-"""Verbs that run until somebody stops them end alike on Ctrl-C and on the SIGTERM of a service manager."""
+"""Every verb ends on the SIGTERM of a service manager as it does on Ctrl-C: in order, saying what is kept."""
 
 from __future__ import annotations
 
 import signal
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
 
 
+class Terminated(KeyboardInterrupt):
+    """SIGTERM. What ends a verb on Ctrl-C ends it now too: a transaction is rolled back, a run is marked stopped."""
+
+
+def exit_code(stop: KeyboardInterrupt) -> int:
+    """What a shell reports of a program that the signal ended: 143 for SIGTERM, 130 for Ctrl-C."""
+    return 128 + (signal.SIGTERM if isinstance(stop, Terminated) else signal.SIGINT)
+
+
 @contextmanager
 def sigterm_as_interrupt() -> Iterator[None]:
-    """Let SIGTERM raise KeyboardInterrupt, as Ctrl-C does, while the block runs. Only in the main thread."""
+    """Let SIGTERM raise Terminated while the block runs. Does nothing outside of the main thread."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
     before = signal.signal(signal.SIGTERM, _interrupt)
     try:
         yield
@@ -19,4 +32,4 @@ def sigterm_as_interrupt() -> Iterator[None]:
 
 
 def _interrupt(number: int, frame: FrameType | None) -> None:
-    raise KeyboardInterrupt
+    raise Terminated

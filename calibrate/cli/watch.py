@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from calibrate.cli import Answer
 from calibrate.cli.common import now, open_store
 from calibrate.cli.progress import progress
-from calibrate.cli.signals import sigterm_as_interrupt
 from calibrate.errors import BadInput, StoreReplaced, TouchstoneError
 from calibrate.report.numbers import count
 from calibrate.runtime import load
@@ -76,10 +75,9 @@ def run(args: Namespace) -> Answer:
     try:
         offer = (lambda *_: alerts.wake()) if alerts else None
         watcher = Watcher(store, where=where, now=now, pinned=pinned, offer=offer, on_missing=args.on_missing)
-        with sigterm_as_interrupt():
-            if not args.once:
-                _repeat(look, args.every)
-            last = look()
+        if not args.once:
+            _repeat(look, args.every)
+        last = look()
     finally:
         if alerts:
             alerts.close(LAST_ALERTS)

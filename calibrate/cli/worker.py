@@ -11,6 +11,7 @@ from calibrate.cli.common import open_store
 from calibrate.cli.progress import progress
 from calibrate.errors import BadInput
 from calibrate.report.numbers import count
+from calibrate.report.sentences import detection as sentences
 from calibrate.workflow.detection import detect as step
 from db import Store
 from db.runs import Run
@@ -34,8 +35,13 @@ def run(args: Namespace) -> Answer:
     named = None if args.run is None else _find_run(store, args.run)
     runs = []
     with progress(args, "scoring", "score") as advance:
-        while (finished := step.work(store, run_id=args.run, on_progress=advance)) is not None:
-            runs.append(RunDocument(finished.id, finished.status))
+        try:
+            while (finished := step.work(store, run_id=args.run, on_progress=advance)) is not None:
+                runs.append(RunDocument(finished.id, finished.status))
+        except KeyboardInterrupt as stop:
+            mine = (run for run in store.runs.recent() if run.worker == step.worker_name())
+            ended = [sentences.stopped(run.id, run.done, run.total) for run in mine if run.status == "stopped"]
+            raise type(stop)("; ".join(ended)) from None
     text = f"{count(len(runs), 'run')} carried out"
     if broken := [run for run in runs if run.status in ("failed", "incomplete")]:
         text += "; " + ", ".join(f"run {run.run} {run.status}" for run in broken)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import json
 import os
-import secrets
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, TextIO
@@ -28,7 +27,7 @@ from calibrate.ingest.values import (
 )
 from calibrate.ingest.verdicts import as_spans, as_verdict
 from calibrate.sanitize import FORMULA
-from calibrate.targets import Kind
+from calibrate.targets import Kind, replacing
 from calibrate.types import KINDS, Label
 
 COLUMNS = (
@@ -143,19 +142,12 @@ def write_labels(labels: Iterable[Label], path: str | os.PathLike[str]) -> int:
     target = Path(path)
     if target.exists() and not target.is_file():
         raise BadInput(f"cannot write {str(path)!r}: it is not a file; name one")
-    temporary = target.with_name(f".{target.name}.{secrets.token_hex(4)}")
     write = _write_csv if target.suffix.lower() == ".csv" else _write_jsonl
     try:
-        with temporary.open("x", encoding="utf-8", newline="") as file:
-            count = write(labels, file)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, target)
+        with replacing(target) as temporary, temporary.open("w", encoding="utf-8", newline="") as file:
+            return write(labels, file)
     except OSError as error:
         raise TouchstoneError(f"cannot write {str(path)!r}: {error.strerror or error}") from None
-    finally:
-        temporary.unlink(missing_ok=True)
-    return count
 
 
 def _write_jsonl(labels: Iterable[Label], file: TextIO) -> int:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import csv
 import json
-import os
-import secrets
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import closing
 from dataclasses import asdict, dataclass, fields
@@ -15,7 +13,7 @@ from typing import Any
 
 from calibrate.errors import BadInput, TouchstoneError
 from calibrate.sanitize import cell
-from calibrate.targets import Kind
+from calibrate.targets import Kind, replacing
 
 ROW_GROUP = 10_000  # rows of a Parquet file in memory at once
 
@@ -51,27 +49,22 @@ def writer_for(path: str) -> Write:
 def write_scores(records: Iterable[ScoreRecord], path: str) -> None:
     """Write the records as they come; nothing is kept. An older file is replaced when all are written."""
     write, target = writer_for(path), Path(path)
-    temporary = target.with_name(f".{target.name}.{secrets.token_hex(4)}")
     try:
-        write(records, temporary)
-        with temporary.open("rb") as written:
-            os.fsync(written.fileno())
-        os.replace(temporary, target)
+        with replacing(target) as temporary:
+            write(records, temporary)
     except OSError as error:
         raise TouchstoneError(f"cannot write {path!r}: {error.strerror or error}") from None
-    finally:
-        temporary.unlink(missing_ok=True)
 
 
 def _write_csv(records: Iterable[ScoreRecord], path: Path) -> None:
-    with path.open("x", encoding="utf-8", newline="") as file:
+    with path.open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file)
         writer.writerow(COLUMNS)
         writer.writerows([cell(value) for value in _flat(record).values()] for record in records)
 
 
 def _write_jsonl(records: Iterable[ScoreRecord], path: Path) -> None:
-    with path.open("x", encoding="utf-8") as file:
+    with path.open("w", encoding="utf-8") as file:
         file.writelines(json.dumps(asdict(record), ensure_ascii=False) + "\n" for record in records)
 
 
@@ -81,7 +74,7 @@ def _write_parquet(records: Iterable[ScoreRecord], path: Path) -> None:
 
     types = {name: pa.float64() if name == "score" else pa.string() for name in COLUMNS}
     schema = pa.schema(list(types.items()))
-    with path.open("xb") as file, closing(parquet.ParquetWriter(file, schema)) as writer:
+    with path.open("wb") as file, closing(parquet.ParquetWriter(file, schema)) as writer:
         remaining = iter(records)
         while rows := list(islice(remaining, ROW_GROUP)):
             writer.write_table(pa.Table.from_pylist([_flat(row) for row in rows], schema=schema))

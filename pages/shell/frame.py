@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
@@ -36,7 +37,8 @@ def store() -> Store:
     try:
         return _open(url)
     except TouchstoneError as error:
-        st.error(f"**The store could not be opened.** {error}", icon=":material/database_off:")
+        st.error("**The store could not be opened.**", icon=":material/database_off:")
+        st.text(settings.hide_secrets(str(error)))
         st.caption("Set TOUCHSTONE_STORE to another store and start the workbench again.")
         st.stop()
 
@@ -65,7 +67,7 @@ def guarded() -> Iterator[None]:
         show_error(error)
     except Exception as error:
         # Streamlit steers its own script with exceptions derived from BaseException; those are not caught here.
-        log.exception("a page failed")
+        _log("a page failed")
         st.error(f"Something went wrong here ({type(error).__name__}). The log of the server has the details.")
 
 
@@ -78,7 +80,7 @@ def errors_kept(key: str) -> Iterator[None]:
         note_refusal(error)
         st.session_state[key] = error
     except Exception:
-        log.exception("a callback failed")
+        _log("a callback failed")
         st.session_state[key] = TouchstoneError(
             "This was not saved. Nothing is lost: press again. The log of the server has the details."
         )
@@ -101,8 +103,13 @@ def show_error(error: TouchstoneError) -> None:
     """An error as plain text: its message may quote a trace or a file, so it is not Markdown."""
     with st.container(border=True):
         st.markdown(":material/error: **This did not work**")
-        st.text(str(error))
+        st.text(settings.hide_secrets(str(error)))
         if isinstance(error, StoreReplaced) and error.reopen:
             st.button("Open the store that is there now", key="reopen_store", on_click=_open.clear)
     if isinstance(error, StoreReplaced):
         st.stop()  # whatever else the page would read fails in the same way
+
+
+def _log(what: str) -> None:
+    """Write the error at hand to the log in full, without the secrets that a library may have put into it."""
+    log.error("%s\n%s", what, settings.hide_secrets(traceback.format_exc()))

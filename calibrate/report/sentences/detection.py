@@ -26,3 +26,8 @@ def retry(failures: Sequence[Failure], scope: Mapping[str, Any], params: Sequenc
         where = "--labelled" if scope.get("labelled") else "--all"
     settings = "".join(f" --param {shlex.quote(param)}" for param in params)
     return f"detect {names} {where}{settings} --again failed"
+
+
+def stopped(run_id: int, done: int, total: int) -> str:
+    """Say what is in the store of a run that somebody ended."""
+    return f"run {run_id}: {count(done)} of {count(total, 'score')} are in the store; `detect` goes on from there"

@@ -406,7 +406,7 @@ def test_the_verb_goes_on_until_it_is_told_to_end(store: Store) -> None:
             _wait_until(lambda: sum(store.decisions.counts(2).values()) == FEW + 5, running)
             time.sleep(0.3)
             running.send_signal(signal.SIGTERM)
-            assert running.wait(timeout=20) == 130
+            assert running.wait(timeout=20) == 143
         finally:
             running.kill()
         assert running.stderr is not None

@@ -293,7 +293,7 @@ def _with_timed_patterns(rule: Rule) -> Rule:
     namespace: dict[str, Any] = {
         **vars(_utils),
         **getattr(rule, "__globals__", {}),
-        "re": SimpleNamespace(search=search),
+        "re": SimpleNamespace(search=lambda pattern, text: search(pattern, text)),
     }
     for name, value in list(namespace.items()):
         if isinstance(value, FunctionType):

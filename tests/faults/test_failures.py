@@ -44,8 +44,8 @@ def add(store: Store, number: int = 1) -> None:
 
 def page(path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     monkeypatch.setenv("TOUCHSTONE_STORE", f"sqlite:///{path}")
-    app = AppTest.from_file(str(ROOT / "app.py"), default_timeout=120).run()
-    app.switch_page("pages/traces/browse_page.py").run()
+    app = AppTest.from_file(str(ROOT / "pages/shell/workbench.py"), default_timeout=120).run()
+    app.switch_page("../traces/browse_page.py").run()
     assert not app.exception
     return "\n".join(str(element.value) for element in [*app.text, *app.error])
 
@@ -159,7 +159,7 @@ def test_a_server_that_restarts(server: str, monkeypatch: pytest.MonkeyPatch) ->
     store = open_store(url)
     fill(store, *draw(20))
     monkeypatch.setenv("TOUCHSTONE_STORE", url)
-    app = AppTest.from_file(str(ROOT / "app.py"), default_timeout=120).run()
+    app = AppTest.from_file(str(ROOT / "pages/shell/workbench.py"), default_timeout=120).run()
     _control(server, "stop", "-m", "fast")
     for _ in range(3):
         with pytest.raises(StoreError, match=r"the connection to the store .* was lost .*: try again"):

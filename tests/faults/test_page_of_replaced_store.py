@@ -11,7 +11,7 @@ from streamlit.testing.v1 import AppTest
 from db import open_store
 from tests.workflow.making import draw, fill
 
-APP = Path(__file__).parents[2] / "app.py"
+APP = Path(__file__).parents[2] / "pages/shell/workbench.py"
 
 
 def texts(page: AppTest) -> str:
@@ -26,7 +26,7 @@ def test_a_page_of_a_replaced_store_says_so_once_and_reopens(tmp_path: Path, mon
         store.close()
     monkeypatch.setenv("TOUCHSTONE_STORE", f"sqlite:///{path}")
     page = AppTest.from_file(str(APP), default_timeout=120).run()
-    page.switch_page("pages/traces/browse_page.py").run()
+    page.switch_page("../traces/browse_page.py").run()
     assert "20" in texts(page)
     assert not page.exception
     shutil.copy(tmp_path / "other.db", tmp_path / "new.db")

@@ -124,7 +124,7 @@ def test_a_place_of_a_thresholds_file_is_told_of_without_its_secret(
 def test_no_page_shows_the_secret(url: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG)
     monkeypatch.setenv("TOUCHSTONE_STORE", url.replace("{}", SECRET))
-    page = AppTest.from_file(str(ROOT / "app.py"), default_timeout=120).run()
+    page = AppTest.from_file(str(ROOT / "pages/shell/workbench.py"), default_timeout=120).run()
     shown = [
         str(element.value) for element in [*page.text, *page.markdown, *page.caption, *page.error, *page.exception]
     ]

@@ -20,7 +20,9 @@ class ReplyCache(Protocol):
 
     def get(self, key: str) -> dict[str, Any] | None: ...
 
-    def put(self, key: str, model: str, reply: Mapping[str, Any]) -> None: ...
+    def put(self, key: str, model: str, reply: Mapping[str, Any], *, about: str = "") -> None:
+        """Keep a reply. `about` is the id of the trace that the request was about, "" where none is known."""
+        ...
 
 
 class Budget:

@@ -21,6 +21,7 @@ from db.samples import Samples
 from db.scores import Scores
 from db.team import Baselines, Drawn, Files, Replies
 from db.traces import Traces
+from db.upkeep.purges import Purges
 
 
 class Store:
@@ -49,6 +50,7 @@ class Store:
         self.replies = Replies(self.engine)
         self.drawn = Drawn(self.engine)
         self.audit = Audit(self.engine)
+        self.purges = Purges(self.engine)
 
     @property
     def name(self) -> str:

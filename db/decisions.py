@@ -77,10 +77,11 @@ class Decisions(Aggregate):
         self, version: int, where: TraceFilter, *, after: int = 0, newest_first: bool = True, limit: int | None = None
     ) -> Sequence[int]:
         """The keys of the matching traces that a release has not decided, undated ones last, 8 bytes each in memory.
-        With `after`, only those of traces imported after that key: keys grow with every import."""
+        Purged ones never will be. With `after`, only those of traces imported after that key: keys grow with every
+        import."""
         decided = sa.and_(DecisionRow.trace_pk == TraceRow.id, DecisionRow.version == version)
         query = select(TraceRow.id).outerjoin(DecisionRow, decided).where(DecisionRow.trace_pk.is_(None))
-        query = query.where(*([TraceRow.id > after] if after else []), *conditions(where))
+        query = query.where(TraceRow.purged_at.is_(None), *([TraceRow.id > after] if after else []), *conditions(where))
         way: Any = sa.desc if newest_first else sa.asc
         dated = query.where(TraceRow.timestamp.is_not(None)).order_by(way(TraceRow.timestamp), way(TraceRow.id))
         undated = query.where(TraceRow.timestamp.is_(None)).order_by(way(TraceRow.id))

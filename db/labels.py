@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
@@ -21,18 +21,26 @@ from db.tables.mapping import batches, label_of, label_row
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A labeller's progress in a sample. `position` is the member to show next, None when all are done."""
+    """A labeller's progress in a sample. `position` is the member to show next, None when all are done. `purged`
+    members that this labeller has not labelled are passed over."""
 
     position: int | None
     labelled: int
     skipped: int
     size: int
     seconds_each: float | None
+    purged: int = 0
+
+    @property
+    def left(self) -> int:
+        """How many members this labeller has yet to label."""
+        return self.size - self.purged - self.labelled
 
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """Each labeller's latest verdict on a trace, and the latest adjudication, which `by` made."""
+    """Each labeller's latest verdict on a trace, and the latest adjudication, which `by` made. A purged trace can be
+    read no more, so nobody can settle it."""
 
     pk: int
     trace_id: str
@@ -41,6 +49,7 @@ class Reading:
     verdicts: Mapping[str, Verdict]
     adjudicated: Verdict | None
     by: str | None
+    purged: bool = False
 
 
 class Labels(Aggregate):
@@ -84,7 +93,8 @@ class Labels(Aggregate):
     def place(self, sample_id: int, labeller: str, *, only_open: bool = False, gap_first: bool = False) -> Place:
         """What this labeller labels next: unlabelled members in order, then the skipped ones, oldest skip first, those
         in the gap before others. With `only_open`, members that anybody has labelled are passed over; with `gap_first`
-        the gap comes before all. The gap: members that nobody has labelled, before the last that somebody has."""
+        the gap comes before all. The gap: members that nobody has labelled, before the last that somebody has. Purged
+        members are passed over."""
         mine = select(LabelRow.trace_pk).where(LabelRow.labeller == labeller, LabelRow.trace_pk == MemberRow.trace_pk)
         mine = mine.correlate(MemberRow)
         skip = sa.and_(
@@ -93,7 +103,10 @@ class Labels(Aggregate):
             SkipRow.labeller == labeller,
         )
         members = select(MemberRow.position).where(MemberRow.sample_id == sample_id)
-        todo = members.outerjoin(SkipRow, skip).where(~mine.exists())
+        is_purged = select(TraceRow.id).where(TraceRow.id == MemberRow.trace_pk, TraceRow.purged_at.is_not(None))
+        is_purged = is_purged.correlate(MemberRow)
+        lost = members.where(~mine.exists(), is_purged.exists())
+        todo = members.outerjoin(SkipRow, skip).where(~mine.exists(), ~is_purged.exists())
         gold = select(GoldRow.trace_pk).where(GoldRow.trace_pk == MemberRow.trace_pk).correlate(MemberRow)
         if only_open:
             todo = todo.where(~gold.exists())
@@ -108,6 +121,7 @@ class Labels(Aggregate):
         with self._reading() as connection:
             position = connection.scalar(todo.order_by(*order).limit(1))
             size = connection.scalar(select(func.count()).select_from(members.subquery())) or 0
+            purged = connection.scalar(select(func.count()).select_from(lost.subquery())) or 0
             left, skips = connection.execute(todo.with_only_columns(func.count(), func.count(SkipRow.skipped_at))).one()
             seconds = list(
                 connection.scalars(
@@ -120,7 +134,7 @@ class Labels(Aggregate):
                 )
             )
         pace = sorted(s for s in seconds if s is not None)
-        return Place(position, size - left, skips, size, pace[len(pace) // 2] if pace else None)
+        return Place(position, size - left - purged, skips, size, pace[len(pace) // 2] if pace else None, purged)
 
     def of_flagged_only(self) -> set[int]:
         """The keys of the traces that were labelled only because a threshold flagged them."""
@@ -162,7 +176,9 @@ class Labels(Aggregate):
         """The traces that have at least `least` labels, by key; with a sample, its members in labelling order."""
         several = select(LabelRow.trace_pk).group_by(LabelRow.trace_pk).having(func.count() >= least)
         columns = (TraceRow.id, TraceRow.trace_id, TraceRow.source_group, GoldRow.verdict.label("gold"))
-        query = select(*columns, LabelRow.labeller, LabelRow.verdict, LabelRow.adjudicates).select_from(LabelRow)
+        purged = TraceRow.purged_at.is_not(None).label("purged")
+        columns_of_labels = (LabelRow.labeller, LabelRow.verdict, LabelRow.adjudicates)
+        query = select(*columns, purged, *columns_of_labels).select_from(LabelRow)
         query = query.join(TraceRow, TraceRow.id == LabelRow.trace_pk)
         query = query.join(GoldRow, GoldRow.trace_pk == LabelRow.trace_pk).where(LabelRow.trace_pk.in_(several))
         order: tuple[Any, ...] = (LabelRow.trace_pk, LabelRow.id)
@@ -195,7 +211,9 @@ def append(
     skip_standing: bool = False,
 ) -> int:
     """Appends labels and updates gold, inside the caller's transaction. `skip_standing` leaves out a label that its
-    labeller's latest repeats, so that importing a file twice adds nothing."""
+    labeller's latest repeats, so that importing a file twice adds nothing. A label of a purged trace is kept without
+    note and spans: they may quote what was purged, or point at nothing."""
+    labels = _without_texts(connection, labels)
     standing = _latest(connection, {pk for pk, _ in labels})
     rows = []
     for pk, label in labels:
@@ -211,6 +229,13 @@ def append(
         changed = {row["trace_pk"] for row in rows}
         _decide(connection, {pk: standing[pk] for pk in changed}, now)
     return len(rows)
+
+
+def _without_texts(connection: Connection, labels: Sequence[tuple[int, Label]]) -> Sequence[tuple[int, Label]]:
+    wordy = sorted({pk for pk, label in labels if label.note or label.spans})
+    query = select(TraceRow.id).where(TraceRow.purged_at.is_not(None))
+    purged = {pk for batch in batches(wordy, 500) for pk in connection.scalars(query.where(TraceRow.id.in_(batch)))}
+    return [(pk, replace(label, note=None, spans=()) if pk in purged else label) for pk, label in labels]
 
 
 # The latest label of each voice on a trace, in the order they were given. Somebody who labels and adjudicates is two
@@ -262,4 +287,5 @@ def _reading(rows: Sequence[Any]) -> Reading:
     verdicts = {row.labeller: row.verdict for row in rows if not row.adjudicates}
     last = next((row for row in reversed(rows) if row.adjudicates), None)
     adjudicated, by = (None, None) if last is None else (last.verdict, last.labeller)
-    return Reading(first.id, first.trace_id, first.source_group, first.gold, verdicts, adjudicated, by)
+    trace = (first.id, first.trace_id, first.source_group, first.gold)
+    return Reading(*trace, verdicts, adjudicated, by, bool(first.purged))

@@ -15,7 +15,7 @@ from db.tables import RevisionRow
 
 Group = Literal[
     "traces", "samples", "labels", "skips", "scores", "runs", "points", "releases", "decisions", "rechecks", "team",
-    "replies", "outbox",
+    "replies", "outbox", "purges",
 ]  # fmt: skip
 GROUPS: tuple[Group, ...] = get_args(Group)
 TABLES: dict[Group, tuple[str, ...]] = {
@@ -32,6 +32,7 @@ TABLES: dict[Group, tuple[str, ...]] = {
     "team": ("team_files", "baselines"),
     "replies": ("replies",),
     "outbox": ("outbox",),
+    "purges": ("purges",),
 }
 GROUP_OF = {name: group for group, names in TABLES.items() for name in names}
 

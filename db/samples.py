@@ -15,12 +15,13 @@ from calibrate.types import Member, Sample, SampleOptions, TraceFilter
 from db.audit import record as audit
 from db.engine import Aggregate, insert_row
 from db.tables import GoldRow, MemberRow, SampleRow, TraceRow, table
+from db.tables.filters import gold_of_member
 from db.tables.mapping import sample_of
 
 
 @dataclass(frozen=True, slots=True)
 class MemberLine:
-    """A member by its trace's id; `gold` is None while nobody has labelled it."""
+    """A member by its trace's id; `gold` is None while nobody has labelled it, "purged" where nobody can any more."""
 
     trace_id: str
     stratum: str
@@ -146,16 +147,19 @@ class Samples(Aggregate):
 
     def lines(self, sample_id: int) -> Sequence[MemberLine]:
         """The members by trace id, in labelling order."""
-        columns = (TraceRow.trace_id, MemberRow.stratum, MemberRow.inclusion_probability, GoldRow.verdict)
+        columns = (TraceRow.trace_id, MemberRow.stratum, MemberRow.inclusion_probability, gold_of_member())
         query = select(*columns).select_from(MemberRow).join(TraceRow, TraceRow.id == MemberRow.trace_pk)
         query = query.outerjoin(GoldRow, GoldRow.trace_pk == MemberRow.trace_pk)
         query = query.where(MemberRow.sample_id == sample_id).order_by(MemberRow.position)
         return [MemberLine(*row) for row in self._rows(query)]
 
     def verdicts(self, sample_id: int) -> Sequence[tuple[int, str | None]]:
-        """(trace key, gold) of the members, in labelling order; None while nobody has labelled one."""
-        query = select(MemberRow.trace_pk, GoldRow.verdict).select_from(MemberRow)
-        query = query.outerjoin(GoldRow, GoldRow.trace_pk == MemberRow.trace_pk)
+        """(trace key, gold) of the members, in labelling order; None while nobody has labelled one, "purged" where
+        nobody can any more."""
+        query = select(MemberRow.trace_pk, gold_of_member()).select_from(MemberRow)
+        query = query.join(TraceRow, TraceRow.id == MemberRow.trace_pk).outerjoin(
+            GoldRow, GoldRow.trace_pk == MemberRow.trace_pk
+        )
         query = query.where(MemberRow.sample_id == sample_id).order_by(MemberRow.position)
         return [(pk, gold) for pk, gold in self._rows(query)]
 

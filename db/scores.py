@@ -15,7 +15,7 @@ from sqlalchemy import func, select
 from calibrate.types import Evidence, Score, ScoreStatus, Stratum, TraceFilter, Usage
 from db.engine import Aggregate, upsert
 from db.tables import ConfigRow, GoldRow, MemberRow, ScoreRow, TraceRow, table
-from db.tables.filters import conditions
+from db.tables.filters import conditions, gold_of_member
 from db.tables.mapping import batches, evidence_json, evidence_of, score_of, usage_json
 
 PAGE = 2_000  # rows that an export reads at once
@@ -232,7 +232,7 @@ class Scores(Aggregate):
     def members(self, config_id: int, sample_id: int) -> list[Row]:
         """Every member of a sample in labelling order; `gold` may be unsure or disputed, too, None without a label."""
         query = self._labels_and_scores(config_id, sample_id).outerjoin(GoldRow, GoldRow.trace_pk == TraceRow.id)
-        return self._fetch(query.add_columns(GoldRow.verdict), sample_id)
+        return self._fetch(query.add_columns(gold_of_member()), sample_id)
 
     def _labels_and_scores(self, config_id: int, sample_id: int | None) -> sa.Select[*tuple[Any, ...]]:
         match = sa.and_(ScoreRow.config_id == config_id, ScoreRow.content_hash == TraceRow.content_hash)

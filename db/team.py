@@ -70,11 +70,12 @@ class Replies(Aggregate):
     def get(self, key: str) -> dict[str, Any] | None:
         return self._scalar(select(ReplyRow.reply).where(ReplyRow.key == key))
 
-    def put(self, key: str, model: str, reply: Mapping[str, Any]) -> None:
+    def put(self, key: str, model: str, reply: Mapping[str, Any], *, about: str = "") -> None:
         row = {"key": key, "model": model, "reply": dict(reply), "replied_at": datetime.now(UTC)}
+        row |= {"trace_id": about or None}
         with self._writing() as connection:
             # What was kept under the key could not be read, or it would not have been asked again.
-            connection.execute(upsert(connection, ReplyRow, replacing=("model", "reply", "replied_at")), [row])
+            connection.execute(upsert(connection, ReplyRow, replacing=list(row)[1:]), [row])
 
 
 class Drawn(Aggregate):

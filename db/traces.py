@@ -7,15 +7,15 @@ from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 from sqlalchemy import ColumnElement, Connection, Engine, func, insert, select
 
-from calibrate.types import Added, Label, Record, Trace, TraceFilter
+from calibrate.types import PURGED, Added, Label, Record, Trace, TraceFilter
 from db import labels
 from db.engine import Aggregate, serialise, upsert
-from db.tables import GoldRow, ScoreRow, SourceRow, TextRow, TraceRow, table
+from db.tables import ConfigRow, GoldRow, PurgeRow, ScoreRow, SourceRow, TextRow, TraceRow, table
 from db.tables.filters import conditions, day_of, value_of
 from db.tables.mapping import batches, digests, load_traces, source_rows, trace_row
 
@@ -32,6 +32,7 @@ class TraceLine:
     question: str | None
     answer: str
     gold: str | None
+    purged: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,22 +83,32 @@ class Traces(Aggregate):
     def __init__(self, engine: Engine) -> None:
         super().__init__(engine)
         self._stored_texts: OrderedDict[bytes, None] = OrderedDict()  # digests; some of those in the store
+        self._purge = 0  # the newest purge that these digests know of
 
-    def add(self, records: Sequence[Record], *, labels_as: str | None, now: datetime) -> Added:
+    def add(self, records: Sequence[Record], *, labels_as: str | None, now: datetime, again: bool = False) -> Added:
         """Imports the records in one transaction, as `calibrate.types.TraceSink` describes."""
         hashes = [record.trace.content_hash() for record in records]
         with self._writing() as connection:
             serialise(connection)
+            gone = self._forget_purged(connection, hashes)
             stored = self._stored_ids(connection, [record.trace.id for record in records])
-            fresh, conflicts, record_labels = _sort_out(records, hashes, stored)
-            keys = digests([record.trace for record, _ in fresh])
+            sorted_out = _sort_out(records, hashes, stored, gone if not again else frozenset(), again=again)
+            fresh, restored, conflicts, purged, record_labels = sorted_out
+            keys = digests([record.trace for record, _ in (*fresh, *restored)])
             self._add_texts(connection, keys)
             next_pk = (connection.scalar(select(func.max(TraceRow.id))) or 0) + 1
             rows, links = [], []
             for pk, (record, content_hash) in enumerate(fresh, next_pk):
                 rows.append(trace_row(pk, record.trace, content_hash, keys, now))
                 links.extend(source_rows(pk, record.trace, keys))
-                stored[record.trace.id] = (pk, content_hash)
+                stored[record.trace.id] = (pk, content_hash, False)
+            for record, content_hash in restored:
+                pk = stored[record.trace.id][0]
+                values = trace_row(pk, record.trace, content_hash, keys, now)
+                connection.execute(sa.update(TraceRow).where(TraceRow.id == pk).values(values))
+                links.extend(source_rows(pk, record.trace, keys))
+            if again and gone:
+                _drop_purged_scores(connection, sorted(gone))
             if rows:
                 connection.execute(insert(table(TraceRow)), rows)
             if links:
@@ -107,13 +118,17 @@ class Traces(Aggregate):
                 pairs = [(stored[label.trace_id][0], replace(label, labeller=labels_as)) for label in record_labels]
                 added = labels.append(connection, pairs, sample_id=None, now=now, skip_standing=True)
         self._remember(keys.values())
-        return Added(len(fresh), len(records) - len(fresh) - len(conflicts), tuple(conflicts), added)
+        imported = len(fresh) + len(restored)
+        duplicates = len(records) - imported - len(conflicts) - len(purged)
+        return Added(imported, duplicates, tuple(conflicts), added, tuple(purged))
 
     def page(self, where: TraceFilter, *, limit: int = 50, after: tuple[datetime | None, int] | None = None) -> Page:
         """Newest first, undated last, by key and not by offset: the thousandth page costs what the first does."""
         columns = (TraceRow.id, TraceRow.trace_id, TraceRow.timestamp, TraceRow.model, TraceRow.operation)
         texts = (func.substr(TraceRow.question, 1, 300), func.substr(TraceRow.answer, 1, 300), GoldRow.verdict)
-        query = select(*columns, *texts).outerjoin(GoldRow, GoldRow.trace_pk == TraceRow.id)
+        query = select(*columns, *texts, TraceRow.purged_at.is_not(None)).outerjoin(
+            GoldRow, GoldRow.trace_pk == TraceRow.id
+        )
         query = query.where(*conditions(where))
         dated = query.where(TraceRow.timestamp.is_not(None)).order_by(TraceRow.timestamp.desc(), TraceRow.id.desc())
         undated = query.where(TraceRow.timestamp.is_(None)).order_by(TraceRow.id.desc())
@@ -285,9 +300,24 @@ class Traces(Aggregate):
         return list(drawn)[:n]
 
     @staticmethod
-    def _stored_ids(connection: Connection, ids: Sequence[str]) -> dict[str, tuple[int, str]]:
-        query = select(TraceRow.trace_id, TraceRow.id, TraceRow.content_hash).where(TraceRow.trace_id.in_(ids))
-        return {trace_id: (pk, content) for trace_id, pk, content in connection.execute(query).tuples()}
+    def _stored_ids(connection: Connection, ids: Sequence[str]) -> dict[str, tuple[int, str, bool]]:
+        """Trace id → (key, content hash, whether it is purged)."""
+        columns = (TraceRow.trace_id, TraceRow.id, TraceRow.content_hash, TraceRow.purged_at.is_not(None))
+        rows = connection.execute(select(*columns).where(TraceRow.trace_id.in_(ids))).tuples()
+        return {trace_id: (pk, content, bool(purged)) for trace_id, pk, content, purged in rows}
+
+    def _forget_purged(self, connection: Connection, hashes: Sequence[str]) -> frozenset[str]:
+        """Those of the contents that were purged and that no trace has any more. A purge by any process took texts
+        away, so what this one remembers to be in the store is forgotten."""
+        newest = connection.scalar(select(func.max(PurgeRow.id))) or 0
+        if newest != self._purge:
+            self._stored_texts.clear()
+            self._purge = newest
+        if not newest:
+            return frozenset()
+        query = select(TraceRow.content_hash, TraceRow.purged_at.is_not(None)).where(TraceRow.content_hash.in_(hashes))
+        rows = connection.execute(query).tuples().all()
+        return frozenset(content for content, purged in rows if purged) - {c for c, purged in rows if not purged}
 
     def _add_texts(self, connection: Connection, keys: Mapping[str, bytes]) -> None:
         # Sorted, so that two importers meet at the first shared text and wait, instead of locking each other.
@@ -306,21 +336,50 @@ def _bound(after: tuple[datetime | None, int]) -> tuple[ColumnElement[Any], Colu
     return sa.literal(after[0], table(TraceRow).c.timestamp.type), sa.literal(after[1])
 
 
+class _SortedOut(NamedTuple):
+    """New records and those that come back from a purge with their hashes, lines and ids of conflicts and of what stays
+    purged, and the labels of what is in the store now."""
+
+    fresh: list[tuple[Record, str]]
+    restored: list[tuple[Record, str]]
+    conflicts: list[tuple[int, str]]
+    purged: list[tuple[int, str]]
+    labels: list[Label]
+
+
 def _sort_out(
-    records: Sequence[Record], hashes: Sequence[str], stored: Mapping[str, tuple[int, str]]
-) -> tuple[list[tuple[Record, str]], list[tuple[int, str]], list[Label]]:
-    """New records with their hashes, lines and ids of conflicts, and the labels of new records and duplicates."""
-    contents = {trace_id: content for trace_id, (_, content) in stored.items()}
-    fresh: list[tuple[Record, str]] = []
-    conflicts: list[tuple[int, str]] = []
-    record_labels: list[Label] = []
+    records: Sequence[Record],
+    hashes: Sequence[str],
+    stored: Mapping[str, tuple[int, str, bool]],
+    gone: frozenset[str],
+    *,
+    again: bool,
+) -> _SortedOut:
+    """`gone` contents were purged and stay so; `again`: a purged trace comes back with the content that it had."""
+    contents = {trace_id: content for trace_id, (_, content, _) in stored.items()}
+    absent = {trace_id for trace_id, (_, _, purged) in stored.items() if purged}
+    result = _SortedOut([], [], [], [], [])
     for record, content in zip(records, hashes, strict=True):
-        standing = contents.get(record.trace.id)
-        if standing is None:
-            contents[record.trace.id] = content
-            fresh.append((record, content))
-        elif standing != content:
-            conflicts.append((record.line, record.trace.id))
+        trace_id = record.trace.id
+        standing = contents.get(trace_id)
+        if not again and (trace_id in absent or (standing is None and content in gone)):
+            result.purged.append((record.line, trace_id))
             continue
-        record_labels.extend(record.labels)
-    return fresh, conflicts, record_labels
+        if standing is None:
+            contents[trace_id] = content
+            result.fresh.append((record, content))
+        elif standing != content:
+            result.conflicts.append((record.line, trace_id))
+            continue
+        elif trace_id in absent:
+            absent.discard(trace_id)
+            result.restored.append((record, content))
+        result.labels.extend(record.labels)
+    return result
+
+
+def _drop_purged_scores(connection: Connection, hashes: Sequence[str]) -> None:
+    """Contents that come back are scored again where a purge left no value."""
+    for config in connection.scalars(select(ConfigRow.id)).all():
+        scores = (ScoreRow.config_id == config, ScoreRow.content_hash.in_(hashes), ScoreRow.value.is_(None))
+        connection.execute(sa.delete(ScoreRow).where(*scores, ScoreRow.reason == PURGED))

@@ -19,7 +19,7 @@ from calibrate.settings import hide_secrets
 
 IN_THE_WHEEL = ("verify", "decide")  # the verbs that need no more than production installs
 # The verbs that save as they go: what they had done when somebody pressed Ctrl-C is in the store.
-SAVES_AS_IT_GOES = {"alternatives", "demo", "detect", "import", "recalibrate", "watch", "weekly", "worker"}
+SAVES_AS_IT_GOES = {"alternatives", "demo", "detect", "import", "purge", "recalibrate", "watch", "weekly", "worker"}
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from calibrate.errors import BadInput
 from calibrate.ingest import ImportReport
 from calibrate.ingest.record import RECORD_FIELDS
 from calibrate.report.numbers import count
-from calibrate.report.sentences.imports import replaced, stated, unstated
+from calibrate.report.sentences.imports import left_purged, replaced, stated, unstated
 from calibrate.report.sentences.upkeep import holds
 from calibrate.urls import redact
 from calibrate.workflow.traces.import_labelled import Imported, import_traces
@@ -52,6 +52,7 @@ class ImportDocument:
     cut: bool
     left_out: Mapping[str, int]
     redacted: Mapping[str, int]
+    purged: int
     errors: Sequence[RejectedLine]
 
 
@@ -103,6 +104,7 @@ def _import_all(
                 by=user(),
                 strict=args.strict,
                 redact=args.redact,
+                again=args.again,
                 on_progress=on_progress,
                 now=now(),
             )
@@ -141,6 +143,7 @@ def add_up(imports: Mapping[str, Imported]) -> ImportDocument:
         cut=any(report.cut for report in reports.values()),
         left_out=left_out,
         redacted=redacted,
+        purged=sum(report.purged for report in reports.values()),
         errors=[
             RejectedLine(error.line, error.reason, path) for path, report in reports.items() for error in report.errors
         ],
@@ -163,6 +166,8 @@ def _lines(path: str, done: Imported) -> Iterable[str]:
         yield f"  {TRUNCATED}"
     if report.repaired:
         yield f"  {count(report.repaired, 'character')} that no database can hold became U+FFFD"
+    if report.purged:
+        yield f"  {left_purged(report.purged)}"
     if report.redacted:
         yield f"  {replaced(report.redacted)}"
     for name, records in report.left_out.items():

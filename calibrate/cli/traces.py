@@ -12,6 +12,7 @@ from calibrate.cli.common import now, open_store
 from calibrate.cli.output import table
 from calibrate.errors import BadInput
 from calibrate.report.numbers import count
+from calibrate.report.sentences.purges import GONE
 from calibrate.sanitize import visible
 from calibrate.stats.sampling import designs
 from calibrate.types import TraceFilter
@@ -29,6 +30,7 @@ class TraceLine:
     gold: str | None
     question: str | None
     answer: str
+    purged: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +50,9 @@ def run(args: Namespace) -> Answer:
     since = designs.window_start(designs.parse_since(args.since), now())
     where = TraceFilter(since=since, undated=since is None, label=args.label, text=args.text)
     lines = [
-        TraceLine(line.id, line.timestamp, line.model, line.operation, line.gold, line.question, line.answer)
+        TraceLine(
+            line.id, line.timestamp, line.model, line.operation, line.gold, line.question, line.answer, line.purged
+        )
         for line in store.traces.page(where, limit=args.limit).lines
     ]
     document = TracesDocument(store.traces.count(where), lines)
@@ -62,5 +66,5 @@ def _row(line: TraceLine) -> tuple[str, ...]:
         visible(line.trace_id),
         visible(line.model) or "–",
         line.gold or "–",
-        visible(line.answer, 60).replace("\n", " "),
+        GONE if line.purged else visible(line.answer, 60).replace("\n", " "),
     )

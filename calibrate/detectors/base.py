@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import ClassVar, Protocol, runtime_checkable
 
-from calibrate.types import Evidence, FlagWhen, Score, Trace
+from calibrate.types import PURGED, Evidence, FlagWhen, Score, Trace
 
 
 @runtime_checkable
@@ -67,7 +67,9 @@ def failed(trace: Trace, reason: str) -> Score:
 
 
 def missing(needs: frozenset[str], trace: Trace) -> str | None:
-    """Name the first need that the trace does not meet, as a reason; None if it meets all."""
+    """Name the first need that the trace does not meet, as a reason; None if it meets all. A purged one meets none."""
+    if trace.purged_at is not None:
+        return PURGED
     present = {
         "answer": bool(trace.answer.strip()),
         "question": bool(trace.question),

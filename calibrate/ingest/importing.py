@@ -32,7 +32,7 @@ class ImportReport:
     not imported. `labels` counts the labels that are new in the store, `labels_left_out` those that were not taken, as
     nobody wanted them or their trace was rejected. `share` is the part of the file that was read, 0 to 1. `stopped`:
     `should_stop` ended the import; `cut`: the file is damaged and could not be read to its end. `redacted` counts, per
-    kind, what was replaced by placeholders.
+    kind, what was replaced by placeholders. `purged` counts the traces that were purged before and stayed out.
     """
 
     imported: int = 0
@@ -47,6 +47,7 @@ class ImportReport:
     cut: bool = False
     labels_left_out: int = 0
     redacted: Mapping[str, int] = field(default_factory=dict)
+    purged: int = 0
 
 
 def import_file(
@@ -58,6 +59,7 @@ def import_file(
     labels_as: str | None = None,
     strict: bool = False,
     redactor: Redactor | None = None,
+    again: bool = False,
     batch_size: int = 1000,
     on_progress: Callable[[ImportReport], None] | None = None,
     should_stop: Callable[[], bool] | None = None,
@@ -66,8 +68,8 @@ def import_file(
     """Import the file into the store, one transaction per batch. Committed batches stay if a later one fails.
 
     `strict` reads the whole file first and raises `BadInput`, with nothing imported, if any line would be rejected.
-    `redactor` replaces personal data and secrets before anything is stored. `on_progress` and `should_stop` are called
-    after every batch.
+    `redactor` replaces personal data and secrets before anything is stored. `again` takes in what was purged before.
+    `on_progress` and `should_stop` are called after every batch.
     """
     if strict:
         _refuse_rejections(path, format=format, columns=columns, redactor=redactor)
@@ -77,7 +79,8 @@ def import_file(
         rows = records(file, format=format, columns=columns, redactor=redactor)
         for batch in _split_into_batches(rows, batch_size, tally):
             if batch:
-                tally.add(store.add(batch, labels_as=labels_as, now=moment), batch, labels_wanted=labels_as is not None)
+                added = store.add(batch, labels_as=labels_as, now=moment, again=again)
+                tally.add(added, batch, labels_wanted=labels_as is not None)
             if on_progress is not None:
                 on_progress(tally.report(share=file.share))
             if should_stop is not None and should_stop():
@@ -90,6 +93,7 @@ class _Tally:
 
     def __init__(self) -> None:
         self.imported = self.duplicates = self.labels = self.rejected = self.repaired = self.labels_left_out = 0
+        self.purged = 0
         self.errors: list[Rejected] = []
         self.left_out: Counter[str] = Counter()
         self.redacted: Counter[str] = Counter()
@@ -102,12 +106,13 @@ class _Tally:
             self.errors.append(rejection)
 
     def add(self, added: Added, batch: Sequence[Record], *, labels_wanted: bool) -> None:
-        refused = {line for line, _ in added.conflicts}
+        refused = {line for line, _ in (*added.conflicts, *added.purged)}
         self.labels_left_out += sum(
             len(record.labels) for record in batch if not labels_wanted or record.line in refused
         )
         self.imported += added.imported
         self.duplicates += added.duplicates
+        self.purged += len(added.purged)
         self.labels += added.labels
         for line, trace_id in added.conflicts:
             self.reject(Rejected(line, _conflict(trace_id)))
@@ -133,6 +138,7 @@ class _Tally:
             cut=self.cut,
             labels_left_out=self.labels_left_out,
             redacted=dict(self.redacted),
+            purged=self.purged,
         )
 
 

@@ -29,17 +29,20 @@ from calibrate.types.point import (
     Unmet,
     UnmetReason,
 )
+from calibrate.types.purge import Chosen, PurgeCounts
 from calibrate.types.sample import LabelState, Member, Sample, Stratum, TraceFilter, merged_name
-from calibrate.types.score import Baseline, Evidence, Score, ScoreStatus, Usage
+from calibrate.types.score import PURGED, Baseline, Evidence, Score, ScoreStatus, Usage
 from calibrate.types.trace import Source, Token, Trace
 
 __all__ = [
     "KINDS",
+    "PURGED",
     "STRENGTHS",
     "VERDICTS",
     "Added",
     "Baseline",
     "BestSingle",
+    "Chosen",
     "Counted",
     "DrawnCut",
     "Ensemble",
@@ -60,6 +63,7 @@ __all__ = [
     "OperatingPoint",
     "PointState",
     "PointVerdict",
+    "PurgeCounts",
     "RankedBy",
     "Record",
     "Sample",

@@ -45,26 +45,29 @@ class Record:
 class Added:
     """What one call of `TraceSink.add` did.
 
-    `imported` + `duplicates` + len(`conflicts`) is the number of records passed. `conflicts` holds (line, trace id)
-    of records whose id exists with other content; `labels` counts the labels that are new in the store.
+    `imported` + `duplicates` + len(`conflicts`) + len(`purged`) is the number of records passed. `conflicts` holds
+    (line, trace id) of records whose id exists with other content, `purged` of those that were purged from the store
+    and stay out; `labels` counts the labels that are new in the store.
     """
 
     imported: int
     duplicates: int = 0
     conflicts: tuple[tuple[int, str], ...] = ()
     labels: int = 0
+    purged: tuple[tuple[int, str], ...] = ()
 
 
 class TraceSink(Protocol):
     """What an import needs of a store."""
 
-    def add(self, records: Sequence[Record], *, labels_as: str | None, now: datetime) -> Added:
+    def add(self, records: Sequence[Record], *, labels_as: str | None, now: datetime, again: bool = False) -> Added:
         """Import the records in one transaction: everything that `Added` reports, or nothing.
 
         A trace id that exists already (in the store or earlier in `records`) with the same `Trace.content_hash()` is a
         duplicate: nothing is written for the trace. With another hash it is a conflict: the first trace stays and
         the record is rejected. `labels_as` names the labeller of the records' labels,
         which are dated `now`; None leaves the labels out. A duplicate's labels are imported too, unless that labeller's
-        latest verdict on the trace is the same already: importing a file twice adds nothing.
+        latest verdict on the trace is the same already: importing a file twice adds nothing. A trace whose id or
+        content was purged stays out with its labels; `again` takes it in.
         """
         ...

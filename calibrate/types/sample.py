@@ -17,7 +17,8 @@ class TraceFilter:
     """Which traces are meant. Times are aware UTC, `since` inclusive, `until` exclusive.
 
     Undated traces are outside every time window; they are in only when `undated` is true. Attribute values are
-    compared as text. `text` is looked for in question and answer, ignoring case.
+    compared as text. `text` is looked for in question and answer, ignoring case. With `unpurged_at`, traces that were
+    purged by then are left out: a sample is drawn from those that somebody can read.
     """
 
     since: datetime | None = None
@@ -28,6 +29,7 @@ class TraceFilter:
     attributes: Mapping[str, str] = field(default_factory=dict)
     label: LabelState = "any"
     text: str | None = None
+    unpurged_at: datetime | None = None
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -39,12 +41,14 @@ class TraceFilter:
             "attributes": dict(self.attributes),
             "label": self.label,
             "text": self.text,
+            **({"unpurged_at": self.unpurged_at.isoformat()} if self.unpurged_at else {}),
         }
 
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> TraceFilter:
         times = {
-            key: datetime.fromisoformat(document[key]) if document.get(key) else None for key in ("since", "until")
+            key: datetime.fromisoformat(document[key]) if document.get(key) else None
+            for key in ("since", "until", "unpurged_at")
         }
         return cls(
             since=times["since"],
@@ -55,6 +59,7 @@ class TraceFilter:
             attributes=dict(document.get("attributes", {})),
             label=document.get("label", "any"),
             text=document.get("text"),
+            unpurged_at=times["unpurged_at"],
         )
 
 

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
 
+PURGED = "purged"
+"""The reason of a score that the texts of a purged trace do not allow, and what stands where one was."""
 ScoreStatus = Literal["scored", "abstained", "failed", "refusal"]
 
 

@@ -36,6 +36,7 @@ class Trace:
     """One logged question and answer of a production LLM app, with what the app knew.
 
     `context` is the text the answer was given when it did not come as numbered sources, or as well as them.
+    `purged_at` is when its texts were removed: it has none since then, and no detector can score it.
     `group` names traces that share their sources (their errors are correlated). `timestamp` is aware, UTC.
     """
 
@@ -52,6 +53,7 @@ class Trace:
     operation: str | None = None
     group: str | None = None
     attributes: Mapping[str, str | int | float | bool | None] = field(default_factory=dict)
+    purged_at: datetime | None = None
 
     @property
     def context_texts(self) -> tuple[str, ...]:

@@ -4,7 +4,7 @@ from db.tables.base import Base, Document, Key, RevisionRow, UtcDateTime, table
 from db.tables.labels import GoldRow, LabelRow, MemberRow, SampleRow, SkipRow
 from db.tables.production import DecisionRow, OutboxRow, RecheckRow
 from db.tables.scores import ConfigRow, RunRow, ScoreRow
-from db.tables.team import AuditRow, BaselineRow, ReplyRow, TeamFileRow
+from db.tables.team import AuditRow, BaselineRow, PurgeRow, ReplyRow, TeamFileRow
 from db.tables.thresholds import CertificationRow, EnsembleRow, PointRow, ProposalRow, ReleaseRow
 from db.tables.traces import DrawnRow, SourceRow, TextRow, TraceRow
 
@@ -25,6 +25,7 @@ __all__ = [
     "OutboxRow",
     "PointRow",
     "ProposalRow",
+    "PurgeRow",
     "RecheckRow",
     "ReleaseRow",
     "ReplyRow",

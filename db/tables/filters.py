@@ -9,7 +9,7 @@ from sqlalchemy import ColumnElement, Engine, func, select
 from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.functions import GenericFunction
 
-from calibrate.types import LabelState, TraceFilter
+from calibrate.types import PURGED, LabelState, TraceFilter
 from db.tables import GoldRow, TraceRow
 
 NONE = "(none)"  # the stratum and facet of traces without the attribute
@@ -32,6 +32,8 @@ def conditions(where: TraceFilter) -> list[ColumnElement[bool]]:
     tests += [value_of(name) == value for name, value in where.attributes.items()]
     if where.label != "any":
         tests.append(_label_test(where.label))
+    if where.unpurged_at:
+        tests.append(sa.or_(TraceRow.purged_at.is_(None), TraceRow.purged_at > where.unpurged_at))
     if where.text:
         like = "%" + where.text.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_") + "%"
         tests.append(sa.or_(TraceRow.question.ilike(like, escape="\\"), TraceRow.answer.ilike(like, escape="\\")))
@@ -45,6 +47,12 @@ def _label_test(state: LabelState) -> ColumnElement[bool]:
     if state == "labelled":
         return gold.exists()
     return gold.where(GoldRow.verdict == state).exists()
+
+
+def gold_of_member() -> ColumnElement[str | None]:
+    """The gold verdict of a member of a sample, or that it was purged before it had one: it keeps its place in the
+    draw, like one that nobody can decide, and nothing waits for it."""
+    return func.coalesce(GoldRow.verdict, sa.case((TraceRow.purged_at.is_not(None), PURGED)))
 
 
 def value_of(by: str) -> ColumnElement[str]:

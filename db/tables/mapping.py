@@ -63,6 +63,7 @@ def trace_row(pk: int, trace: Trace, content_hash: str, keys: Mapping[str, bytes
         "output_schema": None if trace.schema is None else [trace.schema],
         "attributes": {k: as_text(v) for k, v in trace.attributes.items() if v is not None} or None,
         "imported_at": now,
+        "purged_at": None,
     }
 
 
@@ -135,6 +136,7 @@ def _trace(
         operation=row["operation"],
         group=row["source_group"],
         attributes=row["attributes"] or {},
+        purged_at=row["purged_at"],
     )
 
 

@@ -36,13 +36,14 @@ class BaselineRow(Base):
 
 
 class ReplyRow(Base):
-    """What a chat endpoint replied, by the digest of the request."""
+    """What a chat endpoint replied, by the digest of the request, which was about this trace."""
 
     __tablename__ = "replies"
     key: Mapped[str] = mapped_column(String(64), primary_key=True)
     model: Mapped[str]
     reply: Mapped[dict[str, Any]]
     replied_at: Mapped[datetime]
+    trace_id: Mapped[str | None] = mapped_column(String(500), index=True)
 
 
 class AuditRow(Base):
@@ -57,3 +58,16 @@ class AuditRow(Base):
     what: Mapped[str]
     before: Mapped[dict[str, Any] | None]
     after: Mapped[dict[str, Any] | None]
+
+
+class PurgeRow(Base):
+    """Append-only: who removed texts, chosen how, and how many of what. `compacted_at` is NULL until the database
+    files were written anew without them."""
+
+    __tablename__ = "purges"
+    id: Mapped[int] = mapped_column(primary_key=True)
+    by: Mapped[str]
+    chosen: Mapped[dict[str, Any]]
+    counts: Mapped[dict[str, Any]]
+    purged_at: Mapped[datetime]
+    compacted_at: Mapped[datetime | None]

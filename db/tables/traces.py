@@ -34,6 +34,7 @@ class TraceRow(Base):
     output_schema: Mapped[Any | None] = mapped_column(Document)
     attributes: Mapped[dict[str, Any] | None]
     imported_at: Mapped[datetime]
+    purged_at: Mapped[datetime | None]
     __table_args__ = (Index("ix_traces_time", "timestamp", "id"), Index("ix_traces_model", "model", "timestamp"))
 
 

@@ -51,7 +51,7 @@ def show_turn(status: st.delta_generator.DeltaGenerator) -> None:
 def show_done(desk: Desk, turn: Turn) -> None:
     counts = labelling_desk.tally(shell.store(), desk)
     with st.container(border=True):
-        st.subheader(f"All {turn.place.size} are labelled", anchor=False)
+        st.subheader(f"All {turn.place.labelled} are labelled", anchor=False)
         words = (f"{counts[verdict]} {verdict}" for verdict in ("hallucinated", "clean", "unsure") if verdict in counts)
         st.write("You said: " + ", ".join(words) + ".")
         st.caption("Next, the detectors score the same traces; then you choose their thresholds.")

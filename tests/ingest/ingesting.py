@@ -19,7 +19,7 @@ class DictSink:
         self.labels: dict[tuple[str, str], Label] = {}
         self.batches: list[int] = []
 
-    def add(self, records: Sequence[Record], *, labels_as: str | None, now: datetime) -> Added:
+    def add(self, records: Sequence[Record], *, labels_as: str | None, now: datetime, again: bool = False) -> Added:
         self.batches.append(len(records))
         imported = duplicates = labels = 0
         conflicts = []

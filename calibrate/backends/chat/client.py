@@ -189,7 +189,7 @@ class Chat:
         document = {"choices": [choice.to_json() for choice in answered.choices], "model": answered.model}
         # If the store cannot be written, the run stops when it saves scores; the reply itself is valid.
         with contextlib.suppress(TouchstoneError):
-            cache.put(key, self.model, document)
+            cache.put(key, self.model, document, about=request.about)
 
     def _to_reply(self, answered: Answered, usage: Usage) -> Reply:
         first, *alternatives = answered.choices

@@ -30,7 +30,8 @@ class Request:
     `max_tokens` limits each answer; `n` answers are drawn at `temperature` (0: the likeliest tokens). `logprobs` is the
     number of likeliest tokens to return for each place (0: no log-probabilities). `schema` is the JSON Schema of the
     answer, used if the endpoint supports structured output. `seed` repeats a draw if the endpoint can. A reply that is
-    not `readable` is no answer: it is not kept, and the request is sent again when it is asked again.
+    not `readable` is no answer: it is not kept, and the request is sent again when it is asked again. `about` is the
+    id of the trace that is asked about: its replies go when it is purged.
     """
 
     messages: tuple[tuple[str, str], ...]
@@ -41,6 +42,7 @@ class Request:
     schema: Mapping[str, Any] | None = None
     seed: int | None = None
     readable: Callable[[Reply], bool] | None = field(default=None, compare=False, repr=False)
+    about: str = field(default="", compare=False)
 
     def keeps(self, reply: Reply) -> bool:
         """Tell whether the reply is an answer."""

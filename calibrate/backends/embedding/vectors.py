@@ -12,8 +12,11 @@ import sqlite3
 import threading
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from calibrate.errors import TouchstoneError
 
 if TYPE_CHECKING:
     import numpy as np
@@ -40,6 +43,26 @@ def limit_bytes() -> int:
     """Largest size of the file in bytes, from TOUCHSTONE_CACHE_MB."""
     megabytes = os.environ.get("TOUCHSTONE_CACHE_MB", "")
     return (int(megabytes) if megabytes.isdigit() else LIMIT_MB) * 1_000_000
+
+
+def forget() -> bool:
+    """Remove every vector on this machine, from the file's free pages too: texts can be guessed from their vectors.
+
+    Returns whether there were any. Other processes may go on with the file. Raises TouchstoneError where it is locked
+    or broken.
+    """
+    path = location()
+    if path is None or not path.is_file():
+        return False
+    try:
+        with closing(sqlite3.connect(path, timeout=10, isolation_level=None)) as file:
+            had = file.execute("SELECT 1 FROM vectors LIMIT 1").fetchone() is not None
+            file.execute("DELETE FROM vectors")
+            file.execute("VACUUM")
+            file.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    except sqlite3.Error as error:
+        raise TouchstoneError(f"the embeddings in {path} cannot be removed: {error}; remove the file") from error
+    return had
 
 
 class Vectors:

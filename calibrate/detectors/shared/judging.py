@@ -114,7 +114,7 @@ def score_with_judge(
         for trace in traces:
             plans.append(planned := plan_case(needs, trace, plan))
             if isinstance(planned, Case):
-                yield from planned.requests
+                yield from (replace(request, about=trace.id) for request in planned.requests)
 
     early: deque[Reply | ChatError] = deque()
     # Always closed at the end: requests that have not been sent by then never are.

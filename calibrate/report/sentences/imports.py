@@ -45,6 +45,14 @@ def restated(before: str, sample: Sample) -> str:
     return f"{change}: its labels describe no traffic, and what was chosen on them is known to be bad until chosen anew"
 
 
+def left_purged(n: int) -> str:
+    """Say that traces stayed out because they were purged, and how they come in."""
+    return (
+        f"{count(n, 'trace was purged and stays', 'traces were purged and stay')} out: "
+        "`python -m calibrate import FILE --again` takes them in"
+    )
+
+
 def _in_sample(labels: InSample) -> str:
     n = labels.counted + labels.waiting
     members = f"{count(n, 'label is of a member', 'labels are of members')} of the sample {labels.sample!r}"

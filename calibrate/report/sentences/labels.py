@@ -81,9 +81,9 @@ def labelled(counts: LabelCounts) -> str:
 
 
 def _undecided(counts: LabelCounts) -> list[str]:
-    """ "3 unsure", "19 disputed"; what is zero is left out."""
-    both = ((counts.unsure, "unsure"), (counts.disputed, "disputed"))
-    return [f"{count(n)} {word}" for n, word in both if n]
+    """ "3 unsure", "19 disputed", "2 purged"; what is zero is left out."""
+    kinds = ((counts.unsure, "unsure"), (counts.disputed, "disputed"), (counts.purged, "purged"))
+    return [f"{count(n)} {word}" for n, word in kinds if n]
 
 
 def waiting(counts: LabelCounts) -> str | None:

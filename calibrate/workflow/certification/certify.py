@@ -108,7 +108,7 @@ def _is_drawn_by(store: Store, attempt: Attempt, drawn: Sample) -> bool:
     """Check whether this plan drew the sample: in a draw that was interrupted, or for somebody else just now."""
     cut, terms = drawn.options.cut, attempt.terms
     same_cut = cut is not None and (cut.config_id, cut.threshold) == (attempt.config_id, attempt.plan.deepest)
-    same_draw = (drawn.seed, drawn.filter) == (terms.seed, terms.where)
+    same_draw = (drawn.seed, replace(drawn.filter, unpurged_at=None)) == (terms.seed, terms.where)
     others = (each for each in attempts.attempts_of(store, attempt.detector) if each.id != attempt.id)
     return same_cut and same_draw and all(each.fresh_sample_id != drawn.id for each in others)
 

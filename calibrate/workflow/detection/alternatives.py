@@ -6,7 +6,7 @@ import math
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from calibrate import registry, settings
@@ -166,7 +166,7 @@ def _make_requests(
                 counts.no_question += 1
             else:
                 waiting.append((contents[pk], trace))
-                yield how.request(trace)
+                yield replace(how.request(trace), about=trace.id)
 
 
 def _read_alternatives(reply: Reply | ChatError) -> tuple[list[str], str | None]:

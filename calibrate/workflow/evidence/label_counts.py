@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import dataclass
 
 from calibrate.stats.sampling.designs import count_prefix
-from calibrate.types import Sample, TraceFilter
+from calibrate.types import PURGED, Sample, TraceFilter
 from calibrate.workflow.evidence.counted_labels import NOBODY, count_labels
 from db import Store
 
@@ -16,7 +16,7 @@ class LabelCounts:
     """Of `total` traces, `labelled` have a verdict that counts: those of a sample up to the first member without one.
 
     They are `clean`, `hallucinated`, `unsure` or `disputed`. `waiting` have a verdict behind that gap: they count once
-    it is closed.
+    it is closed. `purged` members lost their texts before they had a verdict: nothing waits for them.
     """
 
     labelled: int
@@ -26,6 +26,7 @@ class LabelCounts:
     unsure: int
     disputed: int
     waiting: int
+    purged: int = 0
 
     @property
     def undecided(self) -> int:
@@ -40,15 +41,17 @@ def label_counts(store: Store, sample: Sample | None) -> LabelCounts:
     """
     counted = count_labels(store, NOBODY, sample)
     counts = Counter(row.gold for row in (*counted.rows, *counted.undecided))
+    purged = counts.pop(PURGED, 0)
     labelled = counts.total()
     if sample is None:
         total, waiting = store.traces.count(TraceFilter()), 0
     else:
         members = dict(member for part in sample.parts or (sample,) for member in store.samples.verdicts(part.id))
         total = len(members)
-        waiting = sum(gold is not None for gold in members.values()) - labelled
+        waiting = sum(gold not in (None, PURGED) for gold in members.values()) - labelled
+        purged = sum(gold == PURGED for gold in members.values())
     return LabelCounts(
-        labelled, total, counts["clean"], counts["hallucinated"], counts["unsure"], counts["disputed"], waiting
+        labelled, total, counts["clean"], counts["hallucinated"], counts["unsure"], counts["disputed"], waiting, purged
     )
 
 
@@ -65,5 +68,5 @@ def find_gap(store: Store, sample: Sample) -> Gap | None:
     """The gap in the labels of a drawn sample; None where none of its labels waits."""
     gold = [verdict for _, verdict in store.samples.verdicts(sample.id)]
     prefix = count_prefix(gold)
-    waiting = [place for place, verdict in enumerate(gold) if place > prefix and verdict is not None]
+    waiting = [place for place, verdict in enumerate(gold) if place > prefix and verdict not in (None, PURGED)]
     return Gap(gold[prefix : waiting[-1]].count(None), len(waiting)) if waiting else None

@@ -42,7 +42,7 @@ class AgreementReport:
     @property
     def disputed(self) -> tuple[Reading, ...]:
         """The traces that wait for adjudication, in labelling order."""
-        return tuple(reading for reading in self.readings if reading.gold == "disputed")
+        return tuple(reading for reading in self.readings if reading.gold == "disputed" and not reading.purged)
 
     @property
     def adjudicated(self) -> int:
@@ -165,6 +165,7 @@ def second_look(store: Store, sample: str | None = None, *, limit: int = 20) -> 
     )
     readings = store.labels.readings(data.sample.id if data.sample else None)
     settled = {reading.pk for reading in readings if reading.adjudicated is not None}
+    settled |= store.purges.of_traces(row.pk for row in data.rows)  # nobody can look at them again
     suspects = (Suspect(data.rows[doubt.row], doubt) for doubt in doubts.ranked)
     open_suspects = [suspect for suspect in suspects if suspect.row.pk not in settled]
     return SecondLook(
@@ -212,7 +213,7 @@ def _find_labelled_once(store: Store, drawn: Sample | None) -> dict[str, list[in
     pools: dict[str, list[int]] = {"hallucinated": [], "clean": []}
     for reading in store.labels.readings(drawn.id if drawn else None, least=1):
         verdicts: Sequence[Verdict] = list(reading.verdicts.values())
-        if len(verdicts) == 1 and verdicts[0] in pools and reading.adjudicated is None:
+        if len(verdicts) == 1 and verdicts[0] in pools and reading.adjudicated is None and not reading.purged:
             pools[verdicts[0]].append(reading.pk)
     return {kind: sorted(keys) for kind, keys in pools.items()}
 

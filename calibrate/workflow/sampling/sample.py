@@ -34,6 +34,7 @@ class Pool:
 
 def look(store: Store, where: TraceFilter, *, by: tuple[str, ...] = ("model", "operation")) -> Pool:
     """Describe the pool that `where` selects."""
+    where = readable(store, where)
     facets = {name: store.traces.facet(where, name) for name in by}
     size = sum(next(iter(facets.values())).values()) if facets else store.traces.count(where)
     return Pool(size, store.traces.undated(where), facets)
@@ -41,13 +42,14 @@ def look(store: Store, where: TraceFilter, *, by: tuple[str, ...] = ("model", "o
 
 def usual_design(store: Store, where: TraceFilter) -> str:
     """Octave once half of the window's traces have a score of at least one detector, else random."""
+    where = readable(store, where)
     total = store.traces.count(where)
     return "octave" if total and scored(store, where) >= frame.ENOUGH_SCORED * total else "random"
 
 
 def scored(store: Store, where: TraceFilter) -> int:
     """How many traces of the pool have a score of at least one detector."""
-    return store.pools.count_scored(where, [config.id for config in frame.scored_configs(store)])
+    return store.pools.count_scored(readable(store, where), [config.id for config in frame.scored_configs(store)])
 
 
 def strata(
@@ -60,12 +62,18 @@ def strata(
     fresh: bool = False,
 ) -> Mapping[str, int]:
     """How many traces each stratum of a design would hold. Raises BadInput as `draw` does."""
-    return _pool(store, design, where, store.pools.moment(), by=by, cut=cut, fresh=fresh).strata
+    return _pool(store, design, readable(store, where), store.pools.moment(), by=by, cut=cut, fresh=fresh).strata
 
 
 def flagged_pool(store: Store, cut: Cut, where: TraceFilter, fresh: bool = True) -> int:
     """How many traces of the pool the cut flags; with `fresh`, of those without a label and in no sample."""
-    return frame.count_flagged(store, where, store.pools.moment(), cut, fresh=fresh)
+    return frame.count_flagged(store, readable(store, where), store.pools.moment(), cut, fresh=fresh)
+
+
+def readable(store: Store, where: TraceFilter) -> TraceFilter:
+    """The filter without the traces that are purged by now: nobody could label them."""
+    newest = store.purges.newest()
+    return where if newest is None or where.unpurged_at else replace(where, unpurged_at=newest)
 
 
 def draw(
@@ -91,7 +99,7 @@ def draw(
     _check(name, size, design, by, seed, cut)
     seed = secrets.randbits(31) if seed is None else seed
     rng = np.random.default_rng(seed)
-    at = store.pools.moment()
+    at, where = store.pools.moment(), readable(store, where)
     undated = store.traces.undated(where)
     if not store.traces.count(where, limit=1):
         raise _empty(undated, where)

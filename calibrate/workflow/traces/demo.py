@@ -52,8 +52,8 @@ class _Shifted:
     sink: TraceSink
     by: timedelta
 
-    def add(self, records: Sequence[Record], *, labels_as: str | None, now: datetime) -> Added:
-        return self.sink.add([self._moved(record) for record in records], labels_as=labels_as, now=now)
+    def add(self, records: Sequence[Record], *, labels_as: str | None, now: datetime, again: bool = False) -> Added:
+        return self.sink.add([self._moved(record) for record in records], labels_as=labels_as, now=now, again=again)
 
     def _moved(self, record: Record) -> Record:
         timestamp = record.trace.timestamp

@@ -40,6 +40,7 @@ def import_traces(
     by: str = "",
     strict: bool = False,
     redact: str | None = None,
+    again: bool = False,
     on_progress: Callable[[ImportReport], None] | None = None,
     should_stop: Callable[[], bool] | None = None,
     now: datetime,
@@ -48,7 +49,8 @@ def import_traces(
 
     `name` is what the user calls the file, where that is not the path's. `design` states how the labelled traces were
     chosen, `by` whom: they become a sample of it.
-    `redact` names what is replaced before anything is stored; None for what TOUCHSTONE_REDACT says.
+    `redact` names what is replaced before anything is stored; None for what TOUCHSTONE_REDACT says. Traces that were
+    purged stay out, unless they are to come in `again`.
     """
     redactor = redactor_of(settings.imports().redact if redact is None else redact)
     file = name or Path(path).name
@@ -61,6 +63,7 @@ def import_traces(
         labels_as=(labels_as or labeller_of(file)) if keep_labels else None,
         strict=strict,
         redactor=redactor,
+        again=again,
         on_progress=on_progress,
         should_stop=should_stop,
         now=now,
@@ -93,8 +96,8 @@ class _Noting:
     sink: TraceSink
     labelled: set[str] = field(default_factory=set)
 
-    def add(self, records: Sequence[Record], *, labels_as: str | None, now: datetime) -> Added:
-        added = self.sink.add(records, labels_as=labels_as, now=now)
-        refused = {line for line, _ in added.conflicts}
+    def add(self, records: Sequence[Record], *, labels_as: str | None, now: datetime, again: bool = False) -> Added:
+        added = self.sink.add(records, labels_as=labels_as, now=now, again=again)
+        refused = {line for line, _ in (*added.conflicts, *added.purged)}
         self.labelled.update(record.trace.id for record in records if record.labels and record.line not in refused)
         return added

@@ -31,7 +31,7 @@ from calibrate.stats.monitoring.eprocess import Path, Standing, follow_labels, s
 from calibrate.stats.sampling.designs import Cut
 from calibrate.stats.sweep.clusters import first_of_each
 from calibrate.thresholds.model import DetectorEntry
-from calibrate.types import Sample, TraceFilter
+from calibrate.types import PURGED, Sample, TraceFilter
 from calibrate.workflow.evidence.counted_labels import take_prefix
 from calibrate.workflow.releasing.history import promised_precision, releases_alike
 from calibrate.workflow.sampling import sample as samples
@@ -252,7 +252,7 @@ class _Label:
     repeat: bool = False
 
 
-_VERDICTS = {"hallucinated": True, "clean": False, "unsure": None, "disputed": None}
+_VERDICTS = {"hallucinated": True, "clean": False, "unsure": None, "disputed": None, PURGED: None}
 
 
 def _take_labels(rows: Sequence[Row]) -> list[_Label]:

@@ -148,10 +148,11 @@ def status(desk: Desk, turn: Turn) -> str:
 
 def progress(place: Place) -> str:
     """ "182 / 300 · 14 s each · about 27 min left"."""
-    parts = [f"{place.labelled} / {place.size}"]
-    if place.seconds_each is not None and place.labelled < place.size:
+    parts = [f"{place.labelled} / {place.size - place.purged}"]
+    parts += [f"{place.purged} purged"] if place.purged else []
+    if place.seconds_each is not None and place.left:
         parts += [f"{max(1, round(place.seconds_each))} s each"]
-        parts += [_left(place.seconds_each * (place.size - place.labelled))]
+        parts += [_left(place.seconds_each * place.left)]
     return " · ".join(parts)
 
 
@@ -163,7 +164,7 @@ def _left(seconds: float) -> str:
 
 
 def _only_skipped(place: Place) -> bool:
-    return 0 < place.skipped == place.size - place.labelled
+    return 0 < place.skipped == place.left
 
 
 def _is_open(desk: Desk, number: int) -> bool:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ import streamlit as st
 from calibrate.backends.logprobs import NoLogprobs, NotLogprobs, logprobs, places
 from calibrate.backends.text.citations import citations
 from calibrate.report.numbers import count, decimals, minute, number
+from calibrate.report.sentences.purges import purged_on
 from calibrate.sanitize import visible
 from calibrate.types import Evidence, Source, Span, Trace
 from pages.components.labelling.segments import Mark, segments
@@ -91,7 +92,9 @@ def card(
     blind: bool = False,
     heat: bool = False,
 ) -> dict[str, Any]:
-    """What the browser needs: plain JSON, every text cut into segments."""
+    """What the browser needs: plain JSON, every text cut into segments. A purged trace says so instead."""
+    if trace.purged_at is not None:
+        trace, evidence, spans = replace(trace, answer=purged_on(trace.purged_at)), (), ()
     numbers = frozenset(source.number for source in trace.sources)
     cites = citations(trace.answer, sources=numbers)
     cited = frozenset(number for mark in cites for number in mark.numbers)

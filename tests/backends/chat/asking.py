@@ -16,7 +16,7 @@ Start = Callable[..., tuple[Stub, Chat]]
 
 
 class Cache(dict[str, dict[str, object]]):
-    def put(self, key: str, model: str, reply: dict[str, object]) -> None:
+    def put(self, key: str, model: str, reply: dict[str, object], *, about: str = "") -> None:
         self[key] = json.loads(json.dumps(reply))
 
 

@@ -17,7 +17,18 @@ from sqlalchemy import event, insert, text
 from sqlalchemy.exc import OperationalError
 
 from calibrate.errors import StoreError
-from calibrate.types import Baseline, Interval, Label, Member, OperatingPoint, Sample, SampleOptions, Score, TraceFilter
+from calibrate.types import (
+    Baseline,
+    Chosen,
+    Interval,
+    Label,
+    Member,
+    OperatingPoint,
+    Sample,
+    SampleOptions,
+    Score,
+    TraceFilter,
+)
 from db import Group, Store, open_store
 from db.decisions import StoredDecision
 from db.engine import Aggregate, writing
@@ -54,6 +65,11 @@ def draw_sample(store: Store, name: str, *pks: int) -> Sample:
     members, strata = [Member(pk, len(pks) / 10, "all") for pk in pks], {"all": (10, len(pks))}
     options: dict[str, Any] = {"design": "random", "by": None, "seed": 1, "pool": 10, "undated": 0}
     return store.samples.add(name, where=TraceFilter(), strata=strata, members=members, now=NOW, **options)
+
+
+def hold(store: Store) -> None:
+    with store.releases.holding():
+        pass
 
 
 def release(store: Store) -> None:
@@ -100,6 +116,7 @@ WRITERS: dict[str, tuple[Callable[[Store], object], set[Group]]] = {
     "certifications.finish": (lambda s: s.certifications.finish(1, {}, now=NOW), {"points"}),
     "ensembles.save": (lambda s: s.ensembles.save("both", ensemble(), by="ann", now=NOW), {"points"}),
     "releases.adding": (release, {"releases"}),
+    "releases.holding": (hold, set()),
     "proposals.add": (lambda s: s.proposals.add(REQUEST, expected=2, content="", now=NOW), {"releases"}),
     "proposals.decline": (lambda s: s.proposals.decline(1, by="bob", now=NOW), {"releases"}),
     "decisions.keep": (lambda s: s.decisions.keep([decision(1)]), {"decisions"}),
@@ -113,6 +130,11 @@ WRITERS: dict[str, tuple[Callable[[Store], object], set[Group]]] = {
     "rechecks.finish": (lambda s: s.rechecks.finish(1, {}, now=NOW), {"rechecks"}),
     "files.save": (lambda s: s.files.save("prompts/a.txt", "text", by="ann", now=NOW), {"team"}),
     "audit.note": (lambda s: s.audit.note("purged", "a trace", by="ann"), set()),
+    "purges.remove": (
+        lambda s: s.purges.remove(Chosen(trace_ids=("t1",)), by="ann", now=NOW),
+        {"traces", "scores", "labels", "outbox", "replies", "purges"},
+    ),
+    "purges.compacted": (lambda s: s.purges.compacted(now=NOW), {"purges"}),
     "baselines.save": (lambda s: s.baselines.save([Baseline("entropy/mean", "m", 1.0, 0.2, 40, NOW)]), {"team"}),
     "replies.put": (lambda s: s.replies.put("k" * 64, "judge", {}), {"replies"}),
     "drawn.save": (lambda s: s.drawn.save("0" * 32, ["other"], {}, detectors=[], now=NOW), {"traces", "scores"}),

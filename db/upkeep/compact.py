@@ -8,7 +8,7 @@ from sqlalchemy import Connection, Engine, text
 from sqlalchemy.exc import DBAPIError
 
 from calibrate.errors import StoreError
-from db.engine import reason
+from db.opening.failures import reason
 
 PATIENCE = 10.0  # seconds to wait for readers to finish
 TABLES = ("traces", "sources", "texts", "drawn_alternatives", "scores", "replies", "labels", "decisions", "outbox")

@@ -12,7 +12,7 @@ from calibrate.cli.common import now, open_store
 from calibrate.cli.output import table
 from calibrate.errors import BadInput
 from calibrate.report.numbers import count
-from calibrate.report.sentences.purges import GONE
+from calibrate.report.sentences.purges import IN_PLACE
 from calibrate.sanitize import visible
 from calibrate.stats.sampling import designs
 from calibrate.types import TraceFilter
@@ -66,5 +66,5 @@ def _row(line: TraceLine) -> tuple[str, ...]:
         visible(line.trace_id),
         visible(line.model) or "–",
         line.gold or "–",
-        GONE if line.purged else visible(line.answer, 60).replace("\n", " "),
+        IN_PLACE if line.purged else visible(line.answer, 60).replace("\n", " "),
     )

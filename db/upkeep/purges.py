@@ -42,10 +42,10 @@ class Purges(Aggregate):
         """How much a purge would remove."""
         tests = _tests(chosen)
         pks = select(TraceRow.id).where(*tests)
-        kept = TraceRow.id.not_in(pks)
-        mine, theirs = _texts_of(TraceRow.id.in_(pks)).subquery(), _texts_of(kept).subquery()
+        others = TraceRow.id.not_in(pks)
+        mine, theirs = _texts_of(TraceRow.id.in_(pks)).subquery(), _texts_of(others).subquery()
         texts = select(mine.c.digest).where(mine.c.digest.not_in(select(theirs.c.digest)))
-        standing = select(TraceRow.content_hash).where(kept, TraceRow.purged_at.is_(None))
+        standing = select(TraceRow.content_hash).where(others, TraceRow.purged_at.is_(None))
         gone = select(TraceRow.content_hash).where(*tests, TraceRow.content_hash.not_in(standing))
         ids = select(TraceRow.trace_id).where(*tests)
         with self._reading() as connection:

@@ -80,14 +80,14 @@ def clear_runs(connection: Connection) -> None:
     columns = (RunRow.id, RunRow.counts, RunRow.error)
     runs = connection.execute(select(*columns).where(RunRow.finished_at.is_not(None))).tuples().all()
     reasons = {why for _, counts, _ in runs for tally in counts.values() for why in tally.get("why", {})}
-    known: set[str] = set()
+    common: set[str] = set()
     standing = select(TraceRow.content_hash).where(TraceRow.purged_at.is_(None))
     for batch in batches(sorted(reasons), 500):
-        said = select(ScoreRow.reason).where(ScoreRow.reason.in_(batch), ScoreRow.content_hash.in_(standing))
-        known.update(reason for reason in connection.scalars(said.distinct()) if reason)
-    known.update(("a refusal", PURGED))
+        query = select(ScoreRow.reason).where(ScoreRow.reason.in_(batch), ScoreRow.content_hash.in_(standing))
+        common.update(reason for reason in connection.scalars(query.distinct()) if reason)
+    common.update(("a refusal", PURGED))
     for key, counts, error in runs:
-        cleared = {name: {**tally, "why": _known(tally.get("why", {}), known)} for name, tally in counts.items()}
+        cleared = {name: {**tally, "why": _only_common(tally.get("why", {}), common)} for name, tally in counts.items()}
         values: dict[str, Any] = {"counts": cleared} if cleared != counts else {}
         values |= {"error": PURGED} if error not in (None, PURGED) else {}
         if values:
@@ -149,10 +149,10 @@ def _without_pairs(value: Any, pairs: set[tuple[str, str]]) -> Any:
             return value
 
 
-def _known(why: Mapping[str, int], known: set[str]) -> dict[str, int]:
-    kept = {reason: n for reason, n in why.items() if reason in known}
-    rest = sum(why.values()) - sum(kept.values())
-    return {**kept, PURGED: kept.get(PURGED, 0) + rest} if rest else kept
+def _only_common(why: Mapping[str, int], common: set[str]) -> dict[str, int]:
+    left = {reason: n for reason, n in why.items() if reason in common}
+    rest = sum(why.values()) - sum(left.values())
+    return {**left, PURGED: left.get(PURGED, 0) + rest} if rest else left
 
 
 def _keys(written: str) -> Iterator[tuple[str, int, int]]:

@@ -10,7 +10,7 @@ from typing import Any
 import streamlit as st
 
 from calibrate.report.numbers import count, stamp
-from calibrate.report.sentences.purges import GONE
+from calibrate.report.sentences.purges import IN_PLACE
 from calibrate.types import TraceFilter
 from db import Store
 from db.decisions import StoredDecision
@@ -81,7 +81,7 @@ def show_table(store: Store, page: Page, where: TraceFilter, number: int) -> Non
             "Time (UTC)": stamp(line.timestamp) if line.timestamp else "–",
             "Model": visible(line.model, 60) or "–",
             "Question": visible(line.question, 200).replace("\n", " "),
-            "Answer": GONE if line.purged else visible(line.answer, 200).replace("\n", " "),
+            "Answer": IN_PLACE if line.purged else visible(line.answer, 200).replace("\n", " "),
             "Gold": (line.gold or "").capitalize(),
             **({"Flags": visible(flags.get(line.pk), 200)} if flags else {}),
         }

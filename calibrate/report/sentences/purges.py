@@ -19,9 +19,9 @@ NAMED = {
     "decisions": ("decision's reasons", "decisions' reasons"),
     "alerts": ("flag not told yet", "flags not told yet"),
 }
-KEPT = "kept: ids, times, models, hashes, verdicts, scores, figures, releases and which samples they are in"
+STAYS = "kept: ids, times, models, hashes, verdicts, scores, figures, releases and which samples they are in"
 
-GONE = "(purged)"
+IN_PLACE = "(purged)"
 
 
 def purged_on(moment: datetime) -> str:
@@ -41,7 +41,7 @@ def lines_of(purged: Purged, *, sqlite: bool) -> list[str]:
     """Say what a purge removed, what it left, and what is left to do."""
     if purged.compacted is None:
         return ["nothing to remove: no trace that is not purged already is meant"]
-    lines = [f"removed {goes(purged.counts)}", KEPT]
+    lines = [f"removed {goes(purged.counts)}", STAYS]
     beside = [
         *([count(purged.logs, "log of a run", "logs of runs")] if purged.logs else []),
         *([count(purged.uploads, "abandoned upload")] if purged.uploads else []),

@@ -24,17 +24,21 @@ from functools import partial
 from pathlib import Path
 
 from calibrate.report.numbers import count
+from tests.faults.subjects import labellers, postgres, stores
 from tests.faults.subjects.base import Row, Work
 from tests.faults.subjects.bringing_in import Import, Labelling, Migration
 from tests.faults.subjects.deciding import Detect, Releasing, Watching, Worker
-from tests.faults.subjects.keeping import Backup, Restore
+from tests.faults.subjects.full_disk import run_full
+from tests.faults.subjects.keeping import ArchiveIn, ArchiveOut, Backup, Restore
 from tests.faults.subjects.killed import kill_at_random
 from tests.faults.subjects.receiving import receiving
 
 WORKS: tuple[type[Work], ...] = (
-    Import, Labelling, Detect, Worker, Releasing, Migration, Watching, Backup, Restore,
+    Import, Labelling, Detect, Worker, Releasing, Migration, Watching, ArchiveOut, ArchiveIn, Backup,
+    Restore,
 )  # fmt: skip
-KILLS = 240
+ON_A_FULL_DISK: tuple[type[Work], ...] = (Import, Labelling, Detect, Releasing, Watching, ArchiveIn, Backup)
+KILLS, FULL = 240, 6
 Subject = Callable[[Path], Row]
 
 
@@ -45,6 +49,15 @@ def subjects(kills: int, seed: int) -> dict[str, Subject]:
     for kind in WORKS:
         tries = max(1, round(kills * kind.share / shares))
         found[f"{kind.name}, killed"] = partial(kill_at_random, kind(), kills=tries, seed=seed)
+    for kind in ON_A_FULL_DISK:
+        found[f"{kind.name}, full disk"] = partial(run_full, kind(), tries=FULL, seed=seed)
+    found["a store that may not be written"] = partial(stores.read_only, seed=seed)
+    found["a locked store"] = partial(stores.locked, seed=seed, tries=8)
+    found["a store deleted or replaced"] = partial(stores.replaced, seed=seed, tries=12)
+    found["a damaged store"] = partial(stores.damaged, seed=seed, tries=45)
+    found["PostgreSQL restarted"] = partial(postgres.restarted, seed=seed, tries=12)
+    found["20 labellers on SQLite"] = partial(labellers.on_sqlite, seed=seed, labels=40)
+    found["50 labellers on PostgreSQL"] = partial(labellers.on_postgres, seed=seed, labels=40)
     return found
 
 

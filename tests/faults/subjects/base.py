@@ -15,6 +15,7 @@ from tests.faults.killing import Say
 STORE = "touchstone.db"
 # Columns that differ between two runs that did the same: times, and what is drawn at random to tell states apart.
 PASSING = ("_at", "seconds", "stamp", "worker")
+OF_AUDIT = {"audit.at", "audit.before", "audit.after"}
 Rows = Counter[tuple[Any, ...]]
 
 
@@ -95,14 +96,18 @@ def url_of(folder: Path) -> str:
 
 
 def content(path: Path, *, ignoring: frozenset[str] = frozenset()) -> Rows:
-    """Every row of every table, without times and without the columns (`table.column`) that are to be ignored."""
+    """Every row of every table, without times, and without the tables and columns that are to be ignored."""
     rows: Rows = Counter()
     with closing(sqlite3.connect(path)) as connection:
         names = [name for (name,) in connection.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")]
         for name in names:
             columns = [column for _, column, *_ in connection.execute(f'PRAGMA table_info("{name}")')]
-            kept = [column for column in columns if not column.endswith(PASSING) and f"{name}.{column}" not in ignoring]
-            if kept and name != "revisions":
+            kept = [
+                column
+                for column in columns
+                if not column.endswith(PASSING) and f"{name}.{column}" not in ignoring | OF_AUDIT
+            ]
+            if kept and name != "revisions" and name not in ignoring:
                 query = f'SELECT {", ".join(map(_quoted, kept))} FROM "{name}"'
                 rows.update((name, *row) for row in connection.execute(query))
     return rows

@@ -1,4 +1,4 @@
-"""Works on the store as a whole: backups of it, and a backup put back."""
+"""Works on the store as a whole: backups of it, a backup put back, an archive written and read."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from contextlib import closing
 from pathlib import Path
 
 from calibrate.cli.common import now
+from calibrate.errors import BadInput
+from calibrate.workflow.upkeep.moving import export_all, import_all
 from db import open_store
 from db.upkeep.backup import back_up, restore
 from tests.faults.killing import Say
@@ -80,3 +82,72 @@ class Restore(Work):
             kept = list(folder.glob(f"{STORE}.before-*[0-9]Z"))
             found.lost += not any(content(path) == old for path in kept)
         return found
+
+
+class ArchiveOut(Work):
+    """`export --all`, three times. An archive is there whole or not at all."""
+
+    name = "export --all"
+    share = 0.6
+    size = 1_000
+
+    def prepare(self, folder: Path) -> None:
+        with closing(open_store(url_of(folder))) as store:
+            fill(store, self.size, labelled=self.size // 10)
+
+    def work(self, folder: Path, say: Say) -> None:
+        with closing(open_store(url_of(folder))) as store:
+            for number in range(3):
+                if not (folder / f"{number}.zip").exists():
+                    export_all(store, folder / f"{number}.zip", now=now())
+                say(str(number))
+
+    def check(self, folder: Path, said: Sequence[str]) -> Found:
+        found = Found(lost=sum(not (folder / f"{number}.zip").exists() for number in said))
+        for archive in folder.glob("*.zip"):
+            try:
+                import_all(f"sqlite:///{folder}/of-{archive.stem}.db", archive)
+            except BadInput as error:
+                found.problems.append(f"an archive is not whole: {error}")
+        return found
+
+    def result(self, folder: Path) -> Rows:
+        rows = content(folder / STORE)
+        for archive in sorted(folder.glob("*.zip")):
+            path = folder / f"again-{archive.stem}.db"
+            import_all(f"sqlite:///{path}", archive)
+            rows.update((archive.name, *row) for row in content(path))
+        return rows
+
+
+class ArchiveIn(Work):
+    """`import --all` of an archive into a store that is not there yet: all of it or nothing."""
+
+    name = "import --all"
+    size = 3_000
+
+    def prepare(self, folder: Path) -> None:
+        with closing(open_store(f"sqlite:///{folder}/source.db")) as store:
+            fill(store, self.size, labelled=self.size // 10)
+            export_all(store, folder / "archive.zip", now=now())
+
+    def work(self, folder: Path, say: Say) -> None:
+        if _is_empty(folder):
+            import_all(url_of(folder), folder / "archive.zip")
+        say("imported")
+
+    def check(self, folder: Path, said: Sequence[str]) -> Found:
+        if _is_empty(folder):
+            return Found(lost=len(said))
+        missing = content(folder / "source.db") - content(folder / STORE)
+        return Found(problems=[f"{missing.total()} rows of the archive are missing"] if missing else [])
+
+    def stores(self, folder: Path) -> list[Path]:
+        return [path for path in super().stores(folder) if path.exists() and path.stat().st_size]
+
+
+def _is_empty(folder: Path) -> bool:
+    if not (folder / STORE).exists():
+        return True
+    with closing(open_store(url_of(folder))) as store:
+        return store.decisions.newest_trace() == 0

@@ -30,7 +30,7 @@ from calibrate.errors import NOT_WRITTEN, BadInput, StoreError, TouchstoneError
 from calibrate.urls import redact
 from db import revision
 from db.opening.address import Address, parse
-from db.opening.failures import failure, reason
+from db.opening.failures import damaged, failure, reason
 from db.opening.store_file import IDENTITY, WRITES, StoreFile, prepare
 from db.tables import Base, RevisionRow, table
 
@@ -79,6 +79,9 @@ def connect(url: str, *, create: bool = True) -> Engine:
         if name.startswith("SQLITE_"):
             raise failure(error, engine.url, wrote=False) from error
         raise StoreError(f"cannot open the store {redact(url)}: {reason(error, engine.url)}") from error
+    except UnicodeDecodeError as error:  # the driver cannot decode a complaint about a name that is no text
+        engine.dispose()
+        raise damaged(engine.url, "its schema is no text", wrote=False) from error
     except TouchstoneError:
         engine.dispose()
         raise

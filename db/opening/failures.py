@@ -24,10 +24,7 @@ def failure(error: SQLAlchemyError, url: URL, *, wrote: bool) -> StoreError:
     store, outcome = redact(url.render_as_string(hide_password=True)), f"; {NOT_WRITTEN}" if wrote else ""
     why = reason(error, url)
     if name.startswith(("SQLITE_CORRUPT", "SQLITE_NOTADB")):
-        return StoreError(
-            f"the store {store} is damaged ({why}){outcome}: stop what uses it, keep a copy of the file, and put a "
-            "backup in its place"
-        )
+        return damaged(url, why, wrote=wrote)
     if name.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
         return StoreError(f"the store {store} is being written by another process ({why}){outcome}: try again")
     if name.startswith("SQLITE_FULL") or state == "53100":
@@ -47,3 +44,12 @@ def failure(error: SQLAlchemyError, url: URL, *, wrote: bool) -> StoreError:
             f"the connection to the store {store} was lost ({why}){outcome}: try again when the server is up"
         )
     return StoreError(f"the store {store} could not be {'written' if wrote else 'read'}: {why}{outcome}; try again")
+
+
+def damaged(url: URL, why: str, *, wrote: bool) -> StoreError:
+    """The error to raise for a file that holds what SQLite never wrote."""
+    store, outcome = redact(url.render_as_string(hide_password=True)), f"; {NOT_WRITTEN}" if wrote else ""
+    return StoreError(
+        f"the store {store} is damaged ({why}){outcome}: stop what uses it, keep a copy of the file, and put a "
+        "backup in its place"
+    )

@@ -115,7 +115,7 @@ class StoreFile:
                 if not connection.execute(named).fetchone()[0]:
                     return {}
                 return dict(connection.execute(MARKS).fetchall())
-        except sqlite3.Error:
+        except (sqlite3.Error, UnicodeDecodeError):  # the driver cannot decode a complaint about a name that is no text
             return None
 
 

@@ -17,7 +17,7 @@ from calibrate.engines import local
 from calibrate.errors import TouchstoneError
 from calibrate.runtime import load
 from calibrate.settings import ReleaseSettings
-from calibrate.types import TraceFilter
+from calibrate.types import Trace, TraceFilter
 from calibrate.workflow.detection import detect
 from calibrate.workflow.releasing import release as releasing
 from calibrate.workflow.releasing.announce import announce, commit
@@ -185,16 +185,20 @@ class Watching(Work):
         with closing(open_store(url_of(folder))) as store:
             teller = Teller(store, f"{address()}{folder}", now=now)
             try:
-                watcher = Watcher(store, where=TraceFilter, now=now, offer=lambda *_: teller.wake())
-                look = watcher.look(lambda done, total: say(f"decided {done}"))
+
+                def offer(trace: Trace, _: object) -> None:
+                    say(trace.id)
+                    teller.wake()
+
+                look = Watcher(store, where=TraceFilter, now=now, offer=offer).look()
                 if look.undecided:
                     raise TouchstoneError(f"{look.undecided} left for the next look: {dict(look.problems)}")
             finally:
                 teller.close(60)
 
     def check(self, folder: Path, said: Sequence[str]) -> Found:
-        ((decided,),) = ask(folder / STORE, "SELECT count(*) FROM decisions")
-        found = Found(lost=max(0, max((int(line.split()[1]) for line in said), default=0) - decided))
+        decided = ask(folder / STORE, "SELECT t.trace_id FROM decisions d JOIN traces t ON t.id = d.trace_pk")
+        found = Found(lost=len(set(said) - {name for (name,) in decided}))
         flagged = "SELECT count(*) FROM decisions d WHERE tier != 'off' AND NOT EXISTS"
         same = "(SELECT 1 FROM outbox o WHERE o.trace_pk = d.trace_pk AND o.version = d.version)"
         found.lost += ask(folder / STORE, f"{flagged} {same}")[0][0]

@@ -29,7 +29,7 @@ READS = (
     ("traces",),
     ("agreement",),
     ("sweep", making.DETECTOR),
-    ("detectors",),
+    ("audit",),
     ("choose", making.DETECTOR, "--policy", "precision>=0.7"),
     ("scoreboard",),
     ("seen",),
@@ -66,7 +66,7 @@ def run_verb(words: Sequence[str], folder: Path, say: Say, *, user: int | None =
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(complaint):
         code = main([*words, "--store", url_of(folder)])
     for text in (str(code), out.getvalue(), complaint.getvalue()):
-        say(text.replace("\n", "⏎"))
+        say(text.replace(str(folder), "…").replace("\n", "⏎"))
 
 
 def judge(words: Sequence[str], said: Sequence[str], raw: str | None, *, may_work: bool) -> Found:

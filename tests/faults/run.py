@@ -83,10 +83,9 @@ def main(argv: Sequence[str] | None = None) -> int:
             row = run(Path(folder) / str(place))
             print(f"{row.survived} of {row.tries}, {row.seconds:.0f} s", file=sys.stderr, flush=True)
             rows.append(row)
+            for problem in row.problems:
+                print(f"  {problem}", file=sys.stderr, flush=True)
     print(json.dumps([asdict(row) for row in rows], indent=1) if args.json else table(rows))
-    for row in rows:
-        for problem in row.problems:
-            print(f"{row.subject}: {problem}", file=sys.stderr)
     return int(any(row.problems or row.survived < row.tries for row in rows))
 
 

@@ -17,9 +17,12 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 class Handler(BaseHTTPRequestHandler):
     def do_POST(self):  # the path is the folder to write to
         body = self.rfile.read(int(self.headers["Content-Length"]))
-        with open(os.path.join(self.path, "{RECEIVED}"), "ab") as file:
-            file.write(body + b"\\n")
-        self.send_response(200)
+        try:
+            with open(os.path.join(self.path, "{RECEIVED}"), "ab") as file:
+                file.write(body + b"\\n")
+            self.send_response(200)
+        except OSError:  # its disk is full too
+            self.send_response(507)
         self.end_headers()
 
     def log_message(self, *_):

@@ -20,8 +20,10 @@ PRIVATE = 0o600
 # Rows of `revisions` that are no group of tables: which store this is, and how often it was written.
 IDENTITY, WRITES = "store", "writes"
 MARKS = f"SELECT name, stamp FROM revisions WHERE name IN ('{IDENTITY}', '{WRITES}')"
-# A look past SQLite's locks may meet a checkpoint half done: seconds to wait before looking again.
-WAITS = (0.0, 0.05, 0.2, 1.0, 2.0)
+# A look past SQLite's locks may meet a copy or a checkpoint half done: seconds to wait before looking again.
+WAITS = (0.0, 0.02, 0.1, 1.0, 2.0)
+# From this look on, a file that cannot be read alone is read with the log beside it.
+WITH_LOG = 2
 
 
 class StoreFile:
@@ -93,9 +95,11 @@ class StoreFile:
         with self._lock:
             if state == self._refused:
                 _refuse_overwritten(self.path)
-            for wait in WAITS:
+            for attempt, wait in enumerate(WAITS):
                 time.sleep(wait)
                 marks = self._look()
+                if marks is None and attempt >= WITH_LOG:
+                    marks = self._look_with_log()
                 if marks is not None and self._goes_on(marks):
                     self._marks, self._state = marks, state
                     return
@@ -108,8 +112,19 @@ class StoreFile:
 
     def _look(self) -> dict[str, int] | None:
         """The marks in the file itself, without what waits in the log beside it; None where it cannot be read."""
+        return self._read_marks("mode=ro&immutable=1")
+
+    def _look_with_log(self) -> dict[str, int] | None:
+        """The marks as readers of the store see them.
+
+        While others read, a checkpoint leaves out every page that was written since they began, so that the file alone
+        may make no sense until the next one. An older copy does: it is refused before this is asked.
+        """
+        return self._read_marks("mode=ro")
+
+    def _read_marks(self, options: str) -> dict[str, int] | None:
         try:
-            uri = f"file:{quote(str(self.path))}?mode=ro&immutable=1"
+            uri = f"file:{quote(str(self.path))}?{options}"
             with closing(sqlite3.connect(uri, uri=True)) as connection:
                 named = "SELECT count(*) FROM sqlite_master WHERE name = 'revisions'"
                 if not connection.execute(named).fetchone()[0]:

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from calibrate import settings
 from calibrate.ingest import ImportReport, import_file
 from calibrate.redaction import redactor_of
-from calibrate.types import Added, Record, Sample, TraceSink
+from calibrate.types import Added, Record, Sample
 from calibrate.workflow.traces.membership import NO_LABELS, Membership, membership
 from calibrate.workflow.traces.stated_samples import keep_stated
 from db import Store
@@ -54,7 +54,7 @@ def import_traces(
     """
     redactor = redactor_of(settings.imports().redact if redact is None else redact)
     file = name or Path(path).name
-    sink = _Noting(store.traces)
+    sink = _Noting(store, file)
     report = import_file(
         sink,
         path,
@@ -91,13 +91,18 @@ def sample_name_of(file: str) -> str:
 
 @dataclass
 class _Noting:
-    """A sink that notes which of the traces it took came with labels."""
+    """A sink that notes which of the traces it took came with labels, and in the audit log that an import began."""
 
-    sink: TraceSink
+    store: Store
+    file: str
     labelled: set[str] = field(default_factory=set)
+    _begun: bool = False
 
     def add(self, records: Sequence[Record], *, labels_as: str | None, now: datetime, again: bool = False) -> Added:
-        added = self.sink.add(records, labels_as=labels_as, now=now, again=again)
+        if not self._begun:  # before the first trace: an import that is killed leaves this entry alone
+            self.store.audit.note("import begun", self.file, now=now)
+            self._begun = True
+        added = self.store.traces.add(records, labels_as=labels_as, now=now, again=again)
         refused = {line for line, _ in (*added.conflicts, *added.purged)}
         self.labelled.update(record.trace.id for record in records if record.labels and record.line not in refused)
         return added

@@ -96,7 +96,7 @@ class Import(Work):
         return found
 
     def result(self, folder: Path) -> Rows:
-        # What was imported is entered into the audit log at the end, so an import that was killed has no entry.
+        # The audit log names every attempt: an import that was killed and the one that went on.
         return content(folder / STORE, ignoring=frozenset({"samples.seed", "sample_members.position", "audit"}))
 
 

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from calibrate.ingest import Record
-from calibrate.types import Interval, Label, OperatingPoint, Trace, TraceFilter
+from calibrate.types import Interval, Label, OperatingPoint, Score, Trace, TraceFilter
 from calibrate.workflow.releasing import release as releasing
 from calibrate.workflow.sampling import sample as sampling
 from calibrate.workflow.week.week import Week, monday, week
@@ -131,6 +131,7 @@ def log(store: Store, model: str | None, n: int, when: datetime) -> None:
 
 def save_point(store: Store, models: list[str]) -> int:
     config = store.scores.config("token_overlap", "1", {}, "", now=NOW)
+    store.scores.save(config.id, [("a" * 32, Score("t0", 0.5))], now=NOW)  # what never scored is not released
     labels = (("a" * 32, "clean"), ("b" * 32, "hallucinated"))
     data = PointData(("w",), "random", "", 4, 2, None, None, tuple(models), labels)
     store.points.save(SavedPoint(0, "token_overlap", config.id, None, POINT, data, "ann", NOW))

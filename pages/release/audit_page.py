@@ -40,5 +40,7 @@ def show(store: Store) -> None:
         st.caption(f"The newest {count(MOST)}. The CSV file has them all.")
 
 
-with shell.page_frame("Who did what", "Nobody can change or delete an entry.") as store:
+with shell.page_frame(
+    "Who did what", "Nobody can change or delete an entry; a purge takes out what one quotes from a purged trace."
+) as store:
     show(store)

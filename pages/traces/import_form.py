@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import streamlit as st
+from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from calibrate import settings
 from calibrate.errors import TouchstoneError
@@ -45,13 +46,10 @@ def choose_files() -> list[ImportFile]:
         ways = [UPLOAD, PATH]
         origin = st.segmented_control("Where are the traces?", ways, default=UPLOAD, required=True, key="import_way")
     if folder is None or origin == UPLOAD:
-        uploads = st.file_uploader(
-            "Trace files",
-            accept_multiple_files=True,
-            key=f"import_files_{st.session_state.get('import_round', 0)}",
-            label_visibility="collapsed",
-        )
-        return [_spooled(upload) for upload in uploads or []]
+        key = f"import_files_{st.session_state.get('import_round', 0)}"
+        st.file_uploader("Trace files", accept_multiple_files=True, key=key, label_visibility="collapsed")
+        # Streamlit returns the files that it still holds; the state names those, too, that were taken over.
+        return [_spooled(upload) for upload in st.session_state[key] or []]
     name = st.text_input(
         "Path", key="import_path", placeholder=f"a file in {folder}", label_visibility="collapsed"
     ).strip()
@@ -109,7 +107,8 @@ def format_names() -> list[str]:
 
 
 def _spooled(upload: Any) -> ImportFile:
-    """The upload as a file, written once per session: reading it takes a path."""
+    """The upload as a file, written once per session: reading it takes a path. Streamlit's copy in memory is dropped,
+    which it would keep until the session ends."""
     spooled: dict[str, ImportFile] = st.session_state.setdefault("import_spooled", {})
     if upload.file_id not in spooled:
         folder = tempfile.TemporaryDirectory(prefix="touchstone-upload-")
@@ -118,6 +117,9 @@ def _spooled(upload: Any) -> ImportFile:
         with path.open("wb") as file:
             shutil.copyfileobj(upload, file, 1 << 20)
         spooled[upload.file_id] = ImportFile(upload.name, path, keep=folder)
+        upload.close()
+        if context := get_script_run_ctx():
+            context.uploaded_file_mgr.remove_file(context.session_id, upload.file_id)
     return spooled[upload.file_id]
 
 

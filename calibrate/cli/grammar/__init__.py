@@ -24,7 +24,7 @@ EPILOG = """\
 The loop, once a week:  import → sample → labels → detect → sweep → choose → release
 Every verb takes --store URL (default: TOUCHSTONE_STORE, else sqlite:///touchstone.db) and --json (print one JSON
 object). Exit codes: 0 done; 2 bad input (the answer says which part of it was stored); 1 failure; 130 stopped with
-Ctrl-C.
+Ctrl-C, 143 by SIGTERM (the answer says what is kept).
 """
 
 

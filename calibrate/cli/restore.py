@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from argparse import Namespace
 from collections.abc import Mapping
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
 from calibrate import settings
 from calibrate.cli import Answer
-from calibrate.cli.common import now
+from calibrate.cli.common import now, open_store
 from calibrate.report.sentences.upkeep import holds
 from db.upkeep import backup
+from db.upkeep.schemas import known_schemas
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +30,9 @@ def run(args: Namespace) -> Answer:
     url = args.store or settings.read().store
     restored = backup.restore(url, Path(args.file), replace=args.replace, now=now())
     copy, before = restored.copy, str(restored.before) if restored.before else None
+    if copy.schema == known_schemas()[-1]:  # opening an older one would bring it up to date, which nobody asked for
+        with closing(open_store(args)) as store:
+            store.audit.note("store restored", Path(args.file).name, now=now(), after={"kept": before})
     lines = [f"{copy.path} is the store of {args.file} now: {holds(copy.rows)}"]
     if before:
         lines.append(f"  the store that was there is kept as {before}")

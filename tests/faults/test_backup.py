@@ -238,6 +238,7 @@ def test_what_a_restore_replaces_is_kept_with_all_it_held(path: Path, tmp_path: 
     assert not Path(f"{path}-wal").exists()
     assert content(path, "SELECT count(*) FROM labels") == [(0,)]
     assert content(path, "SELECT count(*) FROM traces") == [(40,)]
+    assert content(path, "SELECT verb, what FROM audit ORDER BY id DESC LIMIT 1") == [("store restored", "b.db")]
     assert path.stat().st_mode & 0o777 == 0o600
 
 

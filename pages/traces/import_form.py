@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import streamlit as st
+from streamlit.runtime.memory_uploaded_file_manager import MemoryUploadedFileManager
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from calibrate import settings
@@ -118,7 +119,8 @@ def _spooled(upload: Any) -> ImportFile:
             shutil.copyfileobj(upload, file, 1 << 20)
         spooled[upload.file_id] = ImportFile(upload.name, path, keep=folder)
         upload.close()
-        if context := get_script_run_ctx():
+        context = get_script_run_ctx()
+        if context and isinstance(context.uploaded_file_mgr, MemoryUploadedFileManager):
             context.uploaded_file_mgr.remove_file(context.session_id, upload.file_id)
     return spooled[upload.file_id]
 

@@ -29,13 +29,13 @@ from tests.faults.subjects.base import Row, Work
 from tests.faults.subjects.bringing_in import Import, Labelling, Migration
 from tests.faults.subjects.deciding import Detect, Releasing, Watching, Worker
 from tests.faults.subjects.full_disk import run_full
-from tests.faults.subjects.keeping import ArchiveIn, ArchiveOut, Backup, Restore
+from tests.faults.subjects.keeping import ArchiveIn, ArchiveOut, Backup, Purge, Restore
 from tests.faults.subjects.killed import kill_at_random
 from tests.faults.subjects.receiving import receiving
 
 WORKS: tuple[type[Work], ...] = (
     Import, Labelling, Detect, Worker, Releasing, Migration, Watching, ArchiveOut, ArchiveIn, Backup,
-    Restore,
+    Restore, Purge,
 )  # fmt: skip
 ON_A_FULL_DISK: tuple[type[Work], ...] = (Import, Labelling, Detect, Releasing, Watching, ArchiveIn, Backup)
 KILLS, FULL = 240, 6

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import Sequence
 from contextlib import closing
+from datetime import timedelta
 from pathlib import Path
 
 from calibrate.cli.common import now
 from calibrate.errors import BadInput
 from calibrate.workflow.upkeep.moving import export_all, import_all
+from calibrate.workflow.upkeep.purge import choose, purge
 from db import open_store
 from db.upkeep.backup import back_up, restore
+from tests.db.make import NOW
 from tests.faults.killing import Say
-from tests.faults.subjects.base import STORE, Found, Rows, Work, check_sound, content, url_of
+from tests.faults.subjects.base import STORE, Found, Rows, Work, ask, check_sound, content, url_of
 from tests.faults.subjects.bringing_in import fill
 
 
@@ -144,6 +148,39 @@ class ArchiveIn(Work):
 
     def stores(self, folder: Path) -> list[Path]:
         return [path for path in super().stores(folder) if path.exists() and path.stat().st_size]
+
+
+class Purge(Work):
+    """Texts of ever younger traces, removed in three steps. After a step that is done, no byte of them is left, and
+    every trace and verdict is."""
+
+    name = "purge"
+    share = 0.6
+    size = 1_000
+
+    def prepare(self, folder: Path) -> None:
+        with closing(open_store(url_of(folder))) as store:
+            fill(store, self.size, labelled=self.size)
+
+    def work(self, folder: Path, say: Say) -> None:
+        os.environ["TOUCHSTONE_CACHE"] = str(folder / "cache")  # a purge empties it
+        with closing(open_store(url_of(folder))) as store:
+            for number in (750, 500, 250):  # `t750` is older than `t250`
+                chosen = choose(store, before=NOW - timedelta(minutes=number))
+                if purge(store, chosen, by="mara", now=now()).compacted is not False:
+                    say(str(number))
+
+    def check(self, folder: Path, said: Sequence[str]) -> Found:
+        left = b"".join(path.read_bytes() for path in folder.glob(f"{STORE}*"))
+        purged = range(min(map(int, said), default=self.size) + 1, self.size)
+        found = Found(problems=[f"question {n} is still there" for n in purged if b"question %d?" % n in left][:3])
+        for table in ("traces", "labels"):
+            found.lost += self.size - ask(folder / STORE, f"SELECT count(*) FROM {table}")[0][0]
+        return found
+
+    def result(self, folder: Path) -> Rows:
+        # Each attempt has a row of its own among the purges, and an entry in the audit log.
+        return content(folder / STORE, ignoring=frozenset({"purges", "audit"}))
 
 
 def _is_empty(folder: Path) -> bool:

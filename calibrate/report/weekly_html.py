@@ -82,10 +82,12 @@ def page(done: Weekly) -> str:
         items = "".join(f"<li>{_text(step[:1].upper() + step[1:])}</li>" for step in steps)
         parts.append(f"<h2>Next</h2><ul>{items}</ul>")
     parts += [*_done(done), *_lines(done)]
+    charts = done.report is not None and any(figure(line) for line in done.report.lines)
+    script = f"<script>{get_plotlyjs()}</script>" if charts else ""  # 5 MB, so that the file needs no network
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
         f'<meta name="viewport" content="width=device-width"><title>{html.escape(title)}</title>'
-        f"<style>{_STYLE}</style><script>{get_plotlyjs()}</script></head><body><main>{''.join(parts)}</main>"
+        f"<style>{_STYLE}</style>{script}</head><body><main>{''.join(parts)}</main>"
         "</body></html>\n"
     )
 

@@ -102,3 +102,8 @@ def test_a_quiet_week_asks_only_for_labels() -> None:
 )
 def test_a_detector_says_what_it_did(row: Scored, text: str) -> None:
     assert sentences.scored(row).startswith(text)
+
+
+def test_only_a_page_with_a_chart_carries_the_library_that_draws_it() -> None:
+    assert len(weekly_html.page(replace(weekly(), report=None))) < 50_000
+    assert len(weekly_html.page(weekly(COMPARED))) > 1_000_000

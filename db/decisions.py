@@ -81,7 +81,9 @@ class Decisions(Aggregate):
         import."""
         decided = sa.and_(DecisionRow.trace_pk == TraceRow.id, DecisionRow.version == version)
         query = select(TraceRow.id).outerjoin(DecisionRow, decided).where(DecisionRow.trace_pk.is_(None))
-        query = query.where(TraceRow.purged_at.is_(None), *([TraceRow.id > after] if after else []), *conditions(where))
+        # Those have an index of their own; the one that is read in order does not tell.
+        purged = select(TraceRow.id).where(TraceRow.purged_at.is_not(None)).scalar_subquery()
+        query = query.where(TraceRow.id.not_in(purged), *([TraceRow.id > after] if after else []), *conditions(where))
         way: Any = sa.desc if newest_first else sa.asc
         dated = query.where(TraceRow.timestamp.is_not(None)).order_by(way(TraceRow.timestamp), way(TraceRow.id))
         undated = query.where(TraceRow.timestamp.is_(None)).order_by(way(TraceRow.id))

@@ -59,7 +59,8 @@ def test_the_whole_loop(capsys: pytest.CaptureFixture[str], store_url: str, tmp_
     assert (code, imported["imported"], imported["labels"], imported["errors"]) == (0, 60, 60, [])
     assert call(capsys, "import", traces, "--labels-as", "gold", *at)[1] == {
         "imported": 0, "duplicates": 60, "rejected": 0, "labels": 0, "labels_left_out": 0, "samples": [], "errors": [],
-        "repaired": 0, "left_out": {}, "cut": False,
+        "repaired": 0, "left_out": {}, "cut": False, "in_samples": [], "outside_samples": 60,
+        "purged": 0, "redacted": {},
     }  # fmt: skip
     assert len(call(capsys, "traces", "--limit", "7", *at)[1]["traces"]) == 7
 
@@ -144,7 +145,8 @@ def test_labels_go_out_and_come_back(capsys: pytest.CaptureFixture[str], sqlite_
         assert call(capsys, "labels", "export", file, *at)[1]["labels"] == 8
         assert call(capsys, "labels", "import", file, *at) == (
             0,
-            {"labels": 0, "unchanged": 8, "replaced": 0, "rejected": 0, "errors": [], "cut": False, "sample": None},
+            {"labels": 0, "unchanged": 8, "replaced": 0, "rejected": 0, "errors": [], "cut": False, "sample": None,
+             "in_samples": [], "outside_samples": 8},
         )  # fmt: skip
     (tmp_path / "other.csv").write_text("trace_id,verdict\nt1,hallucinated\nnowhere,clean\nt2,perhaps\n")
     code, report = call(capsys, "labels", "import", str(tmp_path / "other.csv"), "--labels-as", "bob", *at)

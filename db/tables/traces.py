@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import ForeignKey, Index, LargeBinary, String
+from sqlalchemy import ForeignKey, Index, LargeBinary, String, text
 from sqlalchemy.orm import Mapped, mapped_column
 
 from db.tables.base import Base, Document, Key
@@ -35,7 +35,14 @@ class TraceRow(Base):
     attributes: Mapped[dict[str, Any] | None]
     imported_at: Mapped[datetime]
     purged_at: Mapped[datetime | None]
-    __table_args__ = (Index("ix_traces_time", "timestamp", "id"), Index("ix_traces_model", "model", "timestamp"))
+    __table_args__ = (
+        Index("ix_traces_time", "timestamp", "id"),
+        Index("ix_traces_model", "model", "timestamp"),
+        Index(
+            "ix_traces_purged", "id",
+            sqlite_where=text("purged_at NOTNULL"), postgresql_where=text("purged_at IS NOT NULL"),
+        ),
+    )  # fmt: skip
 
 
 class SourceRow(Base):

@@ -99,6 +99,18 @@ WRITERS: dict[str, tuple[Callable[[Store], object], set[Group]]] = {
     "labels.skip": (lambda s: s.labels.skip(1, sample_id=1, labeller="ann", now=NOW), {"skips"}),
     "samples.add": (lambda s: draw_sample(s, "third", 5, 6), {"samples"}),
     "samples.extend": (extend, {"samples"}),
+    "samples.restate": (
+        lambda s: s.samples.restate(
+            s.samples.list()[0],
+            design="feedback",
+            pool=9,
+            undated=0,
+            where=TraceFilter(),
+            stratum="all",
+            options=SampleOptions(),
+        ),
+        {"samples"},
+    ),
     "scores.config": (lambda s: s.scores.config("rouge_l", "1", {}, "", now=NOW), {"scores"}),
     "scores.save": (lambda s: s.scores.save(1, [("0" * 32, Score("", 0.5))], now=NOW), {"scores"}),
     "runs.queue": (lambda s: s.runs.queue([], {}, now=NOW), {"runs"}),

@@ -107,8 +107,8 @@ def test_long_answers_do_not_add_up_in_memory(sink, tmp_path):
             file.write(json.dumps(good(f"t{at}", answer="word " * 200_000)) + "\n")
 
     class Forgetful(type(sink)):
-        def add(self, records, *, labels_as, now):
-            added = super().add(records, labels_as=labels_as, now=now)
+        def add(self, records, *, labels_as, now, again=False):
+            added = super().add(records, labels_as=labels_as, now=now, again=again)
             self.traces.clear()
             return added
 

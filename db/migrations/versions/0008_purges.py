@@ -15,6 +15,8 @@ DOCUMENT = sa.JSON(none_as_null=True)
 
 def upgrade() -> None:
     op.add_column("traces", sa.Column("purged_at", UtcDateTime(), nullable=True))
+    purged = sa.text("purged_at NOTNULL")
+    op.create_index("ix_traces_purged", "traces", ["id"], sqlite_where=purged, postgresql_where=purged)
     op.add_column("replies", sa.Column("trace_id", sa.String(length=500), nullable=True))
     op.create_index("ix_replies_trace_id", "replies", ["trace_id"], unique=False)
     op.create_table(

@@ -294,10 +294,14 @@ def check_webhook_url(url: str) -> str:
     try:
         parts = urlsplit(url)
         good = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+        good = good and "@" not in parts.netloc  # a password there would be looked up as part of the host's name
     except (ValueError, AttributeError):
         good = False
     if not good or not url.isascii() or not url.isprintable() or " " in url:
-        raise BadInput("the webhook's URL is invalid: it must begin with https:// and have no spaces (not shown here)")
+        raise BadInput(
+            "the webhook's URL is invalid: it must begin with https:// and have no spaces, and no name and password "
+            "before the host (not shown here)"
+        )
     return url
 
 

@@ -40,7 +40,7 @@ class TraceRow(Base):
         Index("ix_traces_model", "model", "timestamp"),
         Index(
             "ix_traces_purged", "id",
-            sqlite_where=text("purged_at NOTNULL"), postgresql_where=text("purged_at IS NOT NULL"),
+            sqlite_where=text("purged_at NOTNULL"), postgresql_where=text("purged_at NOTNULL"),
         ),
     )  # fmt: skip
 

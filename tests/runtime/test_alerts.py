@@ -151,7 +151,17 @@ def test_a_webhook_that_refuses_is_said_once_without_its_address(caplog: pytest.
 
 
 @pytest.mark.parametrize(
-    "url", ["", "ftp://host/secret", "https:///secret", "secret", "https://host/sec ret", "https://host:x/secret", None]
+    "url",
+    [
+        "",
+        "ftp://host/secret",
+        "https:///secret",
+        "secret",
+        "https://host/sec ret",
+        "https://host:x/secret",
+        "https://u:secret@host/h",
+        None,
+    ],
 )
 def test_an_address_that_is_none_is_refused_and_not_shown(url: str) -> None:
     with pytest.raises(BadInput) as caught:

@@ -13,7 +13,7 @@ from calibrate.cli import Answer
 from calibrate.cli.common import TRUNCATED, now, open_store, parse_pairs, user
 from calibrate.cli.export import ArchiveDocument
 from calibrate.cli.progress import progress
-from calibrate.errors import BadInput
+from calibrate.errors import BadInput, StoreError, StoreReplaced
 from calibrate.ingest import ImportReport
 from calibrate.ingest.record import RECORD_FIELDS
 from calibrate.report.numbers import count
@@ -75,6 +75,11 @@ def run(args: Namespace) -> Answer:
     except KeyboardInterrupt as stop:
         number = count(sum(so_far.values()), "trace")
         raise type(stop)(f"{number} imported so far are in the store; the same command goes on from there") from None
+    except StoreReplaced:
+        raise
+    except StoreError as error:
+        number = count(sum(so_far.values()), "trace")
+        raise StoreError(f"{error}. {number} imported before are in the store; the same command goes on") from error
     document = add_up(imports)
     nothing = document.rejected > 0 and document.imported + document.duplicates == 0
     lines = [line for path, done in imports.items() for line in _lines(path, done)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 from collections import Counter
@@ -30,8 +31,9 @@ DETECTORS = {"token_overlap": "Token overlap", "rouge_l": "ROUGE-L", "citation_v
 
 
 @pytest.fixture
-def file() -> Path:
-    return path("ragtruth_qa")
+def file(tmp_path: Path) -> Path:
+    """A copy in the only folder that the pages may read."""
+    return Path(shutil.copy(path("ragtruth_qa"), tmp_path))
 
 
 @pytest.fixture

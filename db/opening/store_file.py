@@ -98,7 +98,7 @@ class StoreFile:
             for attempt, wait in enumerate(WAITS):
                 time.sleep(wait)
                 marks = self._look()
-                if marks is None and attempt >= WITH_LOG:
+                if attempt >= WITH_LOG and self._makes_no_sense(marks):
                     marks = self._look_with_log()
                 if marks is not None and self._goes_on(marks):
                     self._marks, self._state = marks, state
@@ -109,6 +109,10 @@ class StoreFile:
     def _goes_on(self, marks: Mapping[str, int]) -> bool:
         before = self._marks.get(IDENTITY, self.identity if IDENTITY in marks else None)
         return marks.get(IDENTITY) == before and marks.get(WRITES, 0) >= self._marks.get(WRITES, 0)
+
+    def _makes_no_sense(self, marks: Mapping[str, int] | None) -> bool:
+        """Whether a look at the file alone found no store at all, as amid a checkpoint, rather than another one."""
+        return not marks or IDENTITY not in marks
 
     def _look(self) -> dict[str, int] | None:
         """The marks in the file itself, without what waits in the log beside it; None where it cannot be read."""

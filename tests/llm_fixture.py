@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from calibrate import workspace
 from tests.llm import Llm, serving, unavailable
 
 VARIABLES = ("URL", "MODEL", "KEY", "CONCURRENCY", "TIMEOUT")
@@ -29,8 +30,9 @@ def no_chat(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def llm_chat(llm: Llm, no_chat: None, monkeypatch: pytest.MonkeyPatch) -> Llm:
-    """The same with the environment set, so that `chat()` asks it."""
+def llm_chat(llm: Llm, no_chat: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[Llm]:
+    """The same with the environment set, so that `chat()` asks it, whatever replies an earlier test keeps."""
     monkeypatch.setenv("TOUCHSTONE_CHAT_URL", llm.url)
     monkeypatch.setenv("TOUCHSTONE_CHAT_MODEL", llm.model)
-    return llm
+    with workspace.using(workspace.Workspace()):
+        yield llm

@@ -6,6 +6,7 @@ import math
 import subprocess
 import sys
 import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -84,18 +85,31 @@ def test_answers_are_in_the_order_of_the_questions(llm_chat: Llm) -> None:
 
 
 def test_closing_cancels_what_is_in_flight(llm_chat: Llm) -> None:
+    """The server answers one after another: the first must be with it before the long ones are sent."""
     before = llm_chat.counts()
-    long = [Request((("user", f"Tell me a long story about {i} bears."),), max_tokens=2000) for i in range(2)]
-    asking = chat().ask([CAPITAL, *long])
+
+    def arrived(what: str) -> int:
+        return llm_chat.counts()[what] - before[what]
+
+    def requests() -> Iterator[Request]:
+        yield Request((("user", "What is the capital of Portugal?"),), max_tokens=12)
+        wait_until(lambda: arrived("requests") == 1)
+        for i in range(2):
+            yield Request((("user", f"Tell me a long story about {i} bears."),), max_tokens=2000)
+
+    asking = chat().ask(requests())
     assert isinstance(next(asking), Reply)
-    began = llm_chat.counts()["requests"] - before["requests"]
+    wait_until(lambda: arrived("requests") == 3)
     asking.close()  # type: ignore[attr-defined]
+    wait_until(lambda: arrived("cancelled") == 2)
+    assert arrived("answered") == 1
+
+
+def wait_until(condition: Callable[[], bool]) -> None:
     give_up = time.monotonic() + 60
-    while llm_chat.counts()["cancelled"] < before["cancelled"] + 2 and time.monotonic() < give_up:
-        time.sleep(0.1)
-    after = llm_chat.counts()
-    assert began == 3
-    assert (after["answered"] - before["answered"], after["cancelled"] - before["cancelled"]) == (1, 2)
+    while not condition():
+        assert time.monotonic() < give_up
+        time.sleep(0.05)
 
 
 def test_a_prompt_that_is_too_long_is_refused_by_name(llm_chat: Llm) -> None:

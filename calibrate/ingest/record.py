@@ -79,9 +79,11 @@ def build(
         labels = labels_of(row.fields, trace)
         if redactor is not None:
             trace, labels, redacted = redactor.redact(trace, labels)
+            left_out = tuple([redactor.redact_text(name) for name in left_out])
     except FieldError as error:
-        # The message may quote a key of the file, and it goes to a terminal.
-        return Rejected(row.line, visible(str(error)).replace("\n", " "))
+        # The message may quote the file, and it goes to a terminal.
+        reason = str(error) if redactor is None else redactor.redact_text(str(error))
+        return Rejected(row.line, visible(reason).replace("\n", " "))
     if not trace.id:
         trace = replace(trace, id=_id_from_content(trace, format_name))
         labels = tuple(replace(label, trace_id=trace.id) for label in labels)

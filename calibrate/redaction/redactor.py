@@ -5,8 +5,9 @@ from __future__ import annotations
 import hashlib
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain, count
 from typing import Any
 
 from calibrate.redaction.finders import Find, Finding, finder_of
@@ -29,18 +30,19 @@ class Redactor:
 
         Equal values get equal placeholders in the whole trace, numbered in the order question, context, sources,
         answer, and the rest: so that who compares answer and sources still sees what they share. Spans of labels move
-        with the text. A trace in which nothing is found is returned as it is.
+        with the text. Keys of objects and numbers of sources stay distinct. A trace in which nothing is found is
+        returned as it is.
         """
         numbering = _Numbering(self.finders)
-        texts = [trace.question, trace.context, *(part for s in trace.sources for part in (s.text, s.title))]
-        texts += [trace.answer, *trace.alternatives, *(token.text for token in trace.tokens or ())]
+        texts = [trace.question, trace.context, *(part for s in trace.sources for part in (s.text, s.title, s.number))]
+        texts += [trace.answer, *trace.alternatives, *(token.text for token in trace.tokens or ()), *trace.attributes]
         numbering.taken = _taken(texts)
         question, context = numbering.text_or_none(trace.question), numbering.text_or_none(trace.context)
-        sources = tuple([_redact_source(source, numbering) for source in trace.sources])
+        sources = _redact_sources(trace.sources, numbering)
         answer, edits = numbering.edit(trace.answer)
         alternatives = tuple([numbering.text(text) for text in trace.alternatives])
         tokens = None if trace.tokens is None else _redact_tokens(trace.tokens, numbering, count=not edits)
-        attributes = {name: numbering.value(value) for name, value in trace.attributes.items()}
+        attributes = numbering.mapping(trace.attributes)
         schema = numbering.value(trace.schema)
         trace_id, group = numbering.name(trace.id), numbering.name(trace.group) if trace.group else trace.group
         moved = tuple([_redact_label(label, trace_id, edits, numbering) for label in labels])
@@ -66,6 +68,10 @@ class Redactor:
         numbering = _Numbering(self.finders)
         numbering.taken = _taken([beside.question, beside.context, beside.answer, *beside.context_texts, *texts])
         return [numbering.text(text) for text in texts]
+
+    def redact_text(self, text: str) -> str:
+        """Redact a text that belongs to no stored trace, such as a message that quotes one."""
+        return _Numbering(self.finders).text(text)
 
 
 def redactor_of(names: str) -> Redactor | None:
@@ -122,16 +128,31 @@ class _Numbering:
         return "".join([*parts, text[last:]]), edits
 
     def value(self, value: Any) -> Any:
-        """Redact every text in a JSON value; keys stay."""
+        """Redact every text in a JSON value, keys included."""
         match value:
             case str():
                 return self.text(value)
             case dict():
-                return {key: self.value(item) for key, item in value.items()}
+                return self.mapping(value)
             case list() | tuple():
                 return [self.value(item) for item in value]
             case _:
                 return value
+
+    def mapping(self, mapping: Mapping[str, Any]) -> dict[str, Any]:
+        """Redact keys and values. No value is lost: keys stay distinct."""
+        return dict(zip(self.keys(mapping), map(self.value, mapping.values()), strict=True))
+
+    def keys(self, keys: Collection[str]) -> list[str]:
+        """Redact what tells values apart. Of two that become equal, the later one gets a number: `[e-mail 1] (2)`."""
+        redacted = [self.text(key) for key in keys]
+        given = {new for key, new in zip(keys, redacted, strict=True) if new == key}
+        for at, key in enumerate(keys):
+            if redacted[at] != key:
+                tries = chain([redacted[at]], (f"{redacted[at]} ({n})" for n in count(2)))
+                redacted[at] = next(new for new in tries if new not in given)
+                given.add(redacted[at])
+        return redacted
 
     def name(self, name: str) -> str:
         """An id or a group: a digest takes its place if it holds an e-mail address or a key, so that equal names stay
@@ -199,11 +220,17 @@ def _taken(texts: Sequence[str | None]) -> dict[str, int]:
     return taken
 
 
-def _redact_source(source: Source, numbering: _Numbering) -> Source:
-    text, title = numbering.text(source.text), numbering.text_or_none(source.title)
-    if text is source.text and title is source.title:
-        return source
-    return replace(source, text=text, title=title)
+def _redact_sources(sources: Sequence[Source], numbering: _Numbering) -> tuple[Source, ...]:
+    parts = [(numbering.text(source.text), numbering.text_or_none(source.title)) for source in sources]
+    numbers = numbering.keys([source.number for source in sources])
+    return tuple(
+        [
+            source
+            if text is source.text and title is source.title and number == source.number
+            else replace(source, number=number, text=text, title=title)
+            for source, (text, title), number in zip(sources, parts, numbers, strict=True)
+        ]
+    )
 
 
 def _redact_tokens(tokens: Sequence[Token], numbering: _Numbering, *, count: bool) -> tuple[Token, ...]:

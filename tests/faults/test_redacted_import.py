@@ -28,11 +28,11 @@ def traces(tmp_path) -> Path:
             "question": TEXT,
             "context": TEXT,
             "answer": f"{n} {TEXT}",
-            "sources": [{"text": TEXT, "title": VALUES[0]}],
+            "sources": {VALUES[0]: {"text": TEXT, "title": VALUES[0]}},
             "alternatives": [TEXT, f"{TEXT}!"],
             "tokens": [{"token": letter, "logprob": -0.1} for letter in f"{n} {TEXT}"],
             "schema": {"const": VALUES[0]},
-            "attributes": {"user": VALUES[0]},
+            "attributes": {"user": VALUES[0], VALUES[3]: 1},
             "label": "hallucinated",
             "label_type": VALUES[0],
             "spans": [{"start": 2, "end": 5}],
@@ -57,7 +57,7 @@ def test_what_is_replaced_reaches_no_byte_of_the_store(tmp_path, traces):
     store = open_in(tmp_path / "store")
     report = import_traces(store, traces, redact="email,phone,card,key", now=NOW).report
     assert (report.imported, report.labels, report.rejected) == (4, 3, 0)
-    assert report.redacted == {"e-mail": 31, "phone": 19, "card": 19, "key": 19}
+    assert report.redacted == {"e-mail": 34, "phone": 19, "card": 19, "key": 22}
     stored = bytes_of(tmp_path / "store")
     assert not [value for value in VALUES if value.encode() in stored]
     assert b"canary" not in stored
@@ -71,7 +71,7 @@ def test_nothing_is_replaced_unless_a_setting_or_the_call_says_so(tmp_path, trac
     assert import_traces(plain, traces, now=NOW).report.redacted == {}
     monkeypatch.setenv("TOUCHSTONE_REDACT", "email, card")
     by_setting = open_in(tmp_path / "setting")
-    assert import_traces(by_setting, traces, now=NOW).report.redacted == {"e-mail": 31, "card": 19}
+    assert import_traces(by_setting, traces, now=NOW).report.redacted == {"e-mail": 34, "card": 19}
     page = by_setting.traces.page(TraceFilter())
     assert {line.question for line in page.lines if line.question} == {
         f"Ask [e-mail 1], call {VALUES[1]}, pay with [card 1], use {VALUES[3]}."
@@ -86,6 +86,20 @@ def test_nothing_is_replaced_unless_a_setting_or_the_call_says_so(tmp_path, trac
 def test_the_command_counts_what_it_replaced(tmp_path, traces, capsys):
     store = f"sqlite:///{tmp_path}/cli.db"
     assert main(["import", str(traces), "--store", store, "--redact", "email,card"]) == 0
-    assert "replaced by placeholders before anything was stored: 19 × card, 31 × e-mail" in capsys.readouterr().out
+    assert "replaced by placeholders before anything was stored: 19 × card, 34 × e-mail" in capsys.readouterr().out
     assert main(["import", str(traces), "--store", store, "--redact", "email,card", "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["redacted"] == {"e-mail": 31, "card": 19}
+    assert json.loads(capsys.readouterr().out)["redacted"] == {"e-mail": 34, "card": 19}
+
+
+def test_what_an_import_says_of_a_bad_line_is_redacted_too(tmp_path, capsys):
+    path = tmp_path / "bad.jsonl"
+    path.write_text(
+        json.dumps({"id": "a", "answer": "A", "sources": {VALUES[0]: 3}})
+        + "\n"
+        + json.dumps({"id": "b", "answer": "B", "attributes": {VALUES[0]: [1]}})
+    )
+    assert main(["import", str(path), "--store", f"sqlite:///{tmp_path}/cli.db", "--redact", "email"]) == 0
+    captured = capsys.readouterr()
+    assert "sources[[e-mail 1]]" in captured.out + captured.err
+    assert "field '[e-mail 1]'" in captured.out + captured.err
+    assert "canary" not in captured.out + captured.err

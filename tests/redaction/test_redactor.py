@@ -6,6 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from calibrate.backends.text.citations import citations
+from calibrate.detectors.shared.scoring import by_number
 from calibrate.errors import BadInput, Unavailable
 from calibrate.redaction import redactor_of
 from calibrate.redaction.redactor import Redactor
@@ -103,6 +105,54 @@ def test_numbers_that_are_taken_are_not_given_again(redactor):
     redacted, _, _ = redactor.redact(trace)
     assert redacted.answer == "[e-mail 1] asked, [e-mail 2] answered"
     assert redactor.redact_texts(["[e-mail 1] or dan@x.org"], redacted) == ["[e-mail 1] or [e-mail 3]"]
+
+
+def test_names_of_attributes_and_numbers_of_sources_are_looked_into(redactor):
+    trace = Trace(
+        "t",
+        "Paid [ann@x.org], see [2].",
+        sources=(Source("ann@x.org", "It is paid."), Source("2", "See there."), Source("ANN@x.org", "Not yet.")),
+        schema={"properties": {"bob@x.org": {"type": "string"}}, "required": ["bob@x.org"]},
+        attributes={"score of ann@x.org": 3, "score of ANN@x.org": 4, "plan": "gold", "bob@x.org": "ann@x.org"},
+    )
+    redacted, _, counts = redactor.redact(trace)
+    assert [source.number for source in redacted.sources] == ["[e-mail 1]", "2", "[e-mail 1] (2)"]
+    assert [source.text for source in redacted.sources] == ["It is paid.", "See there.", "Not yet."]
+    assert redacted.answer == "Paid [[e-mail 1]], see [2]."
+    assert citations(redacted.answer, sources=by_number(redacted.sources))[0].numbers == ("e-mail 1",)
+    assert redacted.attributes == {
+        "score of [e-mail 1]": 3,
+        "score of [e-mail 1] (2)": 4,
+        "plan": "gold",
+        "[e-mail 2]": "[e-mail 1]",
+    }
+    assert redacted.schema == {"properties": {"[e-mail 2]": {"type": "string"}}, "required": ["[e-mail 2]"]}
+    assert counts == {"e-mail": 9}
+
+
+KEYS = st.lists(
+    st.sampled_from(("ann@x.org", "ANN@x.org", "[e-mail 1]", "[e-mail 1] (2)", "Ann@x.org", "plan")), unique=True
+)
+
+
+@given(KEYS, KEYS)
+def test_keys_that_become_equal_lose_no_value(names, numbers):
+    redactor = redactor_of(ALL)
+    assert redactor is not None
+    trace = Trace(
+        "t",
+        "Yes.",
+        attributes={name: at for at, name in enumerate(names)},
+        sources=tuple(Source(number, str(at)) for at, number in enumerate(numbers)),
+        schema={"properties": {name: {"maxLength": at} for at, name in enumerate(names)}},
+    )
+    once, _, _ = redactor.redact(trace)
+    assert list(once.attributes.values()) == list(range(len(names)))
+    assert len({source.number for source in once.sources}) == len(numbers)
+    assert isinstance(once.schema, dict)
+    assert len(once.schema["properties"]) == len(names)
+    assert "@" not in repr(once)
+    assert redactor.redact(once)[0] == once
 
 
 VALUES = ("ann@x.org", "bob.b@mail.example", "+49 30 1234567", "4111 1111 1111 1111", "AKIAIOSFODNN7EXAMPLE")

@@ -9,6 +9,7 @@ import random
 import runpy
 import subprocess
 import sys
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -293,27 +294,37 @@ def test_a_run_that_does_not_wait(capsys: pytest.CaptureFixture[str], sqlite_url
 @pytest.mark.parametrize(
     ("scores", "words"),
     [
-        ('{"rouge_l": 31.0}', "the score 31 of rouge_l cannot be: it is from 0 to 1"),
+        ('{"rouge_l": 31.0}', "the score 31 of rouge_l cannot be, it is from 0 to 1"),
         ('{"rouge_l": -0.01}', "from 0 to 1"),
-        ('{"rouge_l": 0.2, "rouge_l": 0.9}', "'rouge_l' twice"),
-        ('{"rouge_l": NaN}', "NaN is no score"),
-        ('{"other": -Infinity}', "-Infinity is no score"),
-        ('{"rouge_l": 1e999}', "1e999 is no score"),
-        ('{"rouge_l": 1' + "0" * 400 + "}", "is no score"),
+        ('{"rouge_l": NaN}', "the score of rouge_l is not finite: it counts as missing"),
+        ('{"other": -Infinity}', None),
+        ('{"rouge_l": 1e999}', "not finite"),
+        ('{"rouge_l": 1' + "0" * 400 + "}", "not finite"),
         ('{"rouge_l": 1.00000001, "not_of_this_release": 77, "from_elsewhere": 77}', None),
         ('{"rouge_l": null, "from_elsewhere": 1}', None),
     ],
 )
-def test_a_score_that_cannot_be_decides_nothing(
+def test_the_command_decides_as_the_runtime_and_says_what_is_odd(
     capsys: pytest.CaptureFixture[str], tmp_path: Path, scores: str, words: str | None
 ) -> None:
     files.write(release({"rouge_l": entry(0.3), "from_elsewhere": entry(0.3)}), tmp_path / "thresholds.json")
     (tmp_path / "scores.json").write_text(scores)
+    at = str(tmp_path / "thresholds.json")
+    assert main(["decide", at, "--scores", str(tmp_path / "scores.json"), "--json"]) == 0
+    captured = capsys.readouterr()
+    decision = asdict(decide(load(at), json.loads(scores)))
+    assert {**json.loads(captured.out), "known_bad": None} == {**json.loads(json.dumps(decision)), "known_bad": None}
+    assert words in captured.err if words else "the score" not in captured.err
+
+
+def test_a_detector_scored_twice_is_refused(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    files.write(release({"rouge_l": entry(0.3)}), tmp_path / "thresholds.json")
+    (tmp_path / "scores.json").write_text('{"rouge_l": 0.2, "rouge_l": 0.9}')
     code, document = call(
         capsys, "decide", str(tmp_path / "thresholds.json"), "--scores", str(tmp_path / "scores.json")
     )
-    assert code == (0 if words is None else 2)
-    assert words is None or words in document["error"]
+    assert code == 2
+    assert "'rouge_l' twice" in document["error"]
 
 
 @pytest.mark.parametrize(

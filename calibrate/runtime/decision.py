@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import math
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
@@ -14,6 +15,7 @@ from calibrate.runtime import rules
 from calibrate.runtime.live import Live, current
 from calibrate.runtime.validation import describe_type
 from calibrate.thresholds.model import ThresholdsFile
+from calibrate.thresholds.ranges import describe_outside, is_outside
 from calibrate.types import Tier
 
 Outcome = Literal["ACCEPT", "REVIEW", "REJECT"]
@@ -21,6 +23,8 @@ Outcome = Literal["ACCEPT", "REVIEW", "REJECT"]
 OnMissing = Literal["accept", "review", "reject"]
 """The verdict on an answer of which nothing could be scored."""
 
+log = logging.getLogger("touchstone")
+_noticed: set[str] = set()
 _UNSCORED: Mapping[object, Outcome] = {"accept": "ACCEPT", "review": "REVIEW", "reject": "REJECT"}
 
 
@@ -82,7 +86,8 @@ def decide(
     thresholds : ThresholdsFile or Live
         What `load` returned.
     scores : mapping of str to float or None
-        By detector, in its own units. None and NaN mean "could not score"; infinities compare as numbers.
+        By detector, in its own units. None, NaN and infinities mean "could not score". A score outside the range that
+        the release gives for its detector counts as it is, and is logged once.
     on_missing : {"review", "accept", "reject"}
         The verdict if nothing could be scored.
     skipped : collection of str
@@ -109,14 +114,16 @@ def decide(
     scored: dict[str, float] = {}
     missing: list[str] = []
     tier: Tier = "off"
-    for name, threshold, meets, rule_tier, before, after in thresholds.rules:
+    for name, threshold, meets, rule_tier, before, after, low, high in thresholds.rules:
         value = scores.get(name)
-        if type(value) is not float or value != value:  # the common case pays for no call
+        if type(value) is not float or value - value != 0.0:  # the common case pays for no call
             value = _number(name, value)
             if value is None:
                 missing.append(name)
                 continue
         scored[name] = value
+        if not low <= value <= high:
+            _notice_range(name, value, low, high)
         if meets(value, threshold) and rule_tier != "off":
             fired.append(name)
             reasons.append(f"{before}{value:.4g}{after}")
@@ -160,7 +167,7 @@ def probability(thresholds: ThresholdsFile | Live, detector: str, score: float |
     detector : str
         Name of a detector.
     score : float or None
-        In the detector's own units.
+        In the detector's own units. None, NaN and infinities mean "could not score".
 
     Returns
     -------
@@ -199,5 +206,12 @@ def _number(name: str, value: Any) -> float | None:
         try:
             value = float(value)
         except OverflowError:
-            value = math.inf if value > 0 else -math.inf
-    return None if math.isnan(value) else value
+            return None
+    return value if math.isfinite(value) else None
+
+
+def _notice_range(name: str, value: float, low: float, high: float) -> None:
+    """Log a score that its detector cannot give, once for each detector: every answer would meet it."""
+    if name not in _noticed and is_outside(value, low, high):
+        _noticed.add(name)
+        log.warning("%s. This is logged once", describe_outside(name, value, low, high))

@@ -29,6 +29,7 @@ from calibrate.thresholds.fields import (
     to_number,
     to_utc,
 )
+from calibrate.thresholds.ranges import range_in
 from calibrate.types import FlagWhen, Guarantee, Interval, Strength, Tier
 
 _FIGURES = ("precision", "recall", "fpr", "flag_rate")
@@ -39,6 +40,7 @@ class Rule(NamedTuple):
 
     `threshold` is in the detector's own units, `meets` the comparison of its `flag_when`. A reason is `before`, the
     score, `after`: "citation_grounding 0.41 ≤ 0.52". With tier `off` it does not flag, but an ensemble reads it.
+    `low` and `high` are the ends of what it can score, infinite where the release does not say.
     """
 
     detector: str
@@ -47,6 +49,8 @@ class Rule(NamedTuple):
     tier: Tier
     before: str
     after: str
+    low: float
+    high: float
 
 
 @dataclass(frozen=True)
@@ -194,7 +198,15 @@ class ThresholdsFile:
         members = {name for _, entry in self.live_ensembles for name in entry.members}
         entries = (item for item in sorted(self.detectors.items()) if item[1].tier != "off" or item[0] in members)
         return tuple(
-            Rule(name, entry.threshold, MEETS[entry.flag_when], entry.tier, f"{name} ", f" {entry.limit}")
+            Rule(
+                name,
+                entry.threshold,
+                MEETS[entry.flag_when],
+                entry.tier,
+                f"{name} ",
+                f" {entry.limit}",
+                *range_in(entry.extra),
+            )
             for name, entry in entries
         )
 

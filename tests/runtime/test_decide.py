@@ -109,10 +109,23 @@ def test_unknown_names_are_ignored_and_listed() -> None:
     assert (decision.verdict, decision.unknown) == ("ACCEPT", ("alpha", "zeta"))
 
 
-def test_infinities_compare_as_numbers() -> None:
-    assert decide(FILE, {"rouge_l": -math.inf, "entropy_z": math.inf}).flags == ("entropy_z", "rouge_l")
-    assert decide(FILE, {"rouge_l": math.inf, "entropy_z": -math.inf}).flags == ()
-    assert decide(FILE, {"entropy_z": 10**400, "rouge_l": -(10**400)}).verdict == "REJECT"
+@pytest.mark.parametrize("beyond", [math.inf, -math.inf, np.float32("inf"), 10**400, -(10**400)])
+def test_what_is_beyond_any_number_is_no_score(beyond: float) -> None:
+    nothing = decide(FILE, {"rouge_l": beyond, "entropy_z": beyond})
+    assert (nothing.flags, nothing.scored, nothing.verdict) == ((), (), "REVIEW")
+    assert nothing.unscored
+    assert set(nothing.missing) >= {"rouge_l", "entropy_z"}
+    assert decide(FILE, {**CLEAN, "rouge_l": beyond}).missing == ("rouge_l",)
+
+
+def test_a_score_outside_its_range_is_compared_and_logged_once(caplog: pytest.LogCaptureFixture) -> None:
+    ranged = {"in_percent": {"low": 0, "high": 1}, "open": {"low": 0}, "foreign": {"low": True, "high": [1]}}
+    file = release({name: entry(0.3, extra={"x-range": span}) for name, span in ranged.items()})
+    for _ in range(3):
+        assert decide(file, {"in_percent": 31.0, "open": 31.0, "foreign": 31.0}).scored == tuple(sorted(ranged))
+        assert decide(file, {"in_percent": 1.00000001, "open": -0.00000001}).scored == ("in_percent", "open")
+    (told,) = [record.getMessage() for record in caplog.records]
+    assert told.startswith("the score 31 of in_percent cannot be, it is from 0 to 1: is it in another unit?")
 
 
 def test_tier_off_is_not_asked() -> None:
@@ -150,10 +163,11 @@ def test_total_and_consistent(scores: dict[str, float | None]) -> None:
         for name, rule in FILE.detectors.items()
         if rule.tier != "off"
         and (value := scores.get(name)) is not None
+        and math.isfinite(value)
         and flags(value, rule.threshold, rule.flag_when)
     )
     assert list(decision.flags) == expected
-    known = any(score == score for name, score in scores.items() if score is not None and name in RULES)
+    known = any(math.isfinite(score) for name, score in scores.items() if score is not None and name in RULES)
     assert decision.unscored == (not known)
     assert decision.verdict == ["ACCEPT" if known else "REVIEW", "REVIEW", "REJECT"][min(len(expected), 2)]
     assert sorted(decision.scored + decision.missing) == ["entropy_z", "grounding", "rouge_l"]

@@ -87,7 +87,8 @@ def test_total_over_whatever_is_missing(scores: dict[str, float | None]) -> None
 def test_a_probability_where_there_is_a_map() -> None:
     file = release({"d": entry(probability_map=MAP), "e": entry()})
     assert probability(file, "d", 0.6) == pytest.approx(1 / (1 + math.e))
-    assert probability(file, "d", -math.inf) == 1.0
+    assert probability(file, "d", -1e300) == 1.0
+    assert probability(file, "d", math.nan) is probability(file, "d", -math.inf) is None
     assert probability(file, "d", math.nan) is probability(file, "e", 0.6) is probability(file, "no", 1) is None
     with pytest.raises(BadInput, match="the score of d is a text"):
         probability(file, "d", "0.6")  # type: ignore[arg-type]

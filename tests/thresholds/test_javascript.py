@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import contextlib
 import json
+import math
 import random
 import shutil
 import subprocess
@@ -69,11 +70,25 @@ def test_the_example_of_its_readme(folder: Path) -> None:
 def both(folder: Path, asked: list[tuple[bytes, dict[str, Any]]]) -> list[tuple[Any, Any]]:
     """The answers of both readers: None where refused."""
     given = json.dumps([{"content": base64.b64encode(content).decode(), "scores": scores} for content, scores in asked])
+    given = given.replace("Infinity", "1e999")  # which JSON.parse reads as that
     done = subprocess.run(
         ["node", "harness.mjs"], cwd=folder, input=given, capture_output=True, text=True, timeout=60, check=False
     )
     assert done.returncode == 0, done.stderr
     return list(zip(map(_python, asked), json.loads(done.stdout), strict=True))
+
+
+def test_an_infinity_is_no_score_in_any_form(folder: Path) -> None:
+    asked = []
+    for file, *_ in [*detectors().values(), *scores().values(), *votes().values()]:
+        for end in (math.inf, -math.inf):
+            names = sorted(file.detectors)
+            asked += [(encode(file), dict.fromkeys(names, end))]
+            asked += [(encode(file), dict.fromkeys(names, 0.4) | {name: end}) for name in names]
+    answers = both(folder, asked)
+    assert assert_alike(answers) == len(asked) > 20
+    for (_, numbers), (_, theirs) in zip(asked, answers, strict=True):
+        assert not [name for name in theirs["decision"]["scored"] if math.isinf(numbers[name])]
 
 
 def _python(asked: tuple[bytes, dict[str, Any]]) -> Any:

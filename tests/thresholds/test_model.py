@@ -113,7 +113,9 @@ def test_later_changes_of_the_callers_dict_do_not_reach_the_release() -> None:
 
 def test_a_release_can_be_copied_and_pickled() -> None:
     file = release()
-    assert file.rules == (Rule("citation_grounding", 0.52, operator.le, "signal", "citation_grounding ", " ≤ 0.52"),)
+    assert file.rules == (
+        Rule("citation_grounding", 0.52, operator.le, "signal", "citation_grounding ", " ≤ 0.52", -math.inf, math.inf),
+    )
     assert pickle.loads(pickle.dumps(file)) == copy.deepcopy(file) == file
     assert dataclasses.asdict(file)["version"] == 2
 

@@ -13,6 +13,7 @@ from calibrate.errors import BadInput
 from calibrate.runtime.planning import revision_of
 from calibrate.thresholds import baselines
 from calibrate.thresholds.model import Data, DetectorEntry, Drawn, ThresholdsFile, Window, label_set_digest
+from calibrate.thresholds.ranges import range_to_json
 from calibrate.types import SavedEnsemble, Tier
 from calibrate.workflow.detection.detect import workspace_of
 from calibrate.workflow.releasing import known_bad
@@ -38,7 +39,8 @@ def build_candidate(
     The tier of a detector or ensemble is the one requested, else its tier in `previous`, else `signal` for a detector
     and `page` for an ensemble; how production samples a detector stays as in `previous`. Saved ensembles come in with
     the cuts they were saved with; in tier `signal` an ensemble does not page. The reason is kept as `x-reason`, and
-    what is known of each point as its `x-state`, with why it goes out all the same.
+    what is known of each point as its `x-state`, with why it goes out all the same, and what its detector can score as
+    its `x-range`.
 
     Raises BadInput when there is nothing to release, a detector has no point, a point meets no policy or is for
     settings that never made a score, an ensemble was made from other scores than the release's, or the baselines are
@@ -53,7 +55,11 @@ def build_candidate(
     tiers: dict[str, Tier] = {**(tiers_of(previous) if previous else {}), **request.tiers}
     entries = {
         point.detector: entry_of(
-            store, point, tiers.get(point.detector, "signal"), previous, _state_of(store, point, request)
+            store,
+            point,
+            tiers.get(point.detector, "signal"),
+            previous,
+            _state_of(store, point, request) | _range_of(point.detector),
         )
         for point in chosen
     }
@@ -79,6 +85,11 @@ def _state_of(store: Store, saved: SavedPoint, request: ReleaseRequest) -> dict[
     state = known_bad.state_of_saved(store, saved)
     reason = (known_bad.reason_for(saved, state) or request.reason) if state.known_bad else ""
     return known_bad.state_to_json(state, reason)
+
+
+def _range_of(detector: str) -> dict[str, Any]:
+    """The key of an entry that says what its detector can score; none for one that is not installed here."""
+    return range_to_json(*registry.get(detector).bounds) if detector in registry.names() else {}
 
 
 def _check(request: ReleaseRequest, names: Sequence[str], points: Mapping[str, SavedPoint]) -> None:

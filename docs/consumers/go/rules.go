@@ -113,10 +113,9 @@ func logOdds(input object, name string, scored Scores) float64 {
 	return input["slope"].(float64) * z
 }
 
-// finite gives a score; an infinite one counts as missing.
 func finite(name string, scored Scores) (float64, bool) {
 	score, ok := scored[name]
-	return score, ok && !math.IsInf(score, 0)
+	return score, ok && isFinite(score)
 }
 
 func suspicion(standing object, name string, scored Scores) float64 {

@@ -115,7 +115,7 @@ type Decision struct {
 	Unscored bool     `json:"unscored"`
 }
 
-// Scores are of one answer, by detector; NaN, like no entry, where a detector could not score.
+// Scores are of one answer, by detector; NaN and infinities, like no entry, where a detector could not score.
 type Scores = map[string]float64
 
 // OnMissing is the verdict on an answer of which nothing could be scored.
@@ -154,7 +154,7 @@ func (t *Thresholds) Decide(scores Scores, onMissing OnMissing, skipped ...strin
 			continue
 		}
 		score, ok := scores[name]
-		if !ok || math.IsNaN(score) {
+		if !ok || !isFinite(score) {
 			decision.Missing = append(decision.Missing, name)
 			continue
 		}
@@ -186,7 +186,7 @@ func (t *Thresholds) Decide(scores Scores, onMissing OnMissing, skipped ...strin
 func (t *Thresholds) Probability(detector string, score float64) (float64, bool) {
 	entry, _ := t.part("detectors")[detector].(object)
 	fitted, ok := entry["probability_map"].(object)
-	if !ok || math.IsNaN(score) {
+	if !ok || !isFinite(score) {
 		return 0, false
 	}
 	z := (score - fitted["centre"].(float64)) / fitted["spread"].(float64)
@@ -203,6 +203,10 @@ func (t *Thresholds) Probability(detector string, score float64) (float64, bool)
 func (t *Thresholds) part(name string) object {
 	part, _ := t.document[name].(object)
 	return without(part)
+}
+
+func isFinite(score float64) bool {
+	return !math.IsNaN(score) && !math.IsInf(score, 0)
 }
 
 func owes(missing, skipped []string) bool {

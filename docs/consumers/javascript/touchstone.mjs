@@ -312,9 +312,9 @@ const sum = (numbers) => numbers.reduce((total, number) => total + number, 0);
 const expit = (x) => (x >= 0 ? 1 / (1 + Math.exp(-x)) : Math.exp(x) / (1 + Math.exp(x)));
 
 function numberOf(name, value) {
-  if (value === null || value === undefined || Number.isNaN(value)) return null;
+  if (value === null || value === undefined) return null;
   if (typeof value !== "number") throw new TypeError(`the score of ${name} is a ${typeof value}: give a number or null`);
-  return value;
+  return Number.isFinite(value) ? value : null;
 }
 
 /** The score of a rule; `scored` is a Map of detector -> number. */

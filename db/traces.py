@@ -169,6 +169,23 @@ class Traces(Aggregate):
     def find(self, trace_id: str) -> int | None:
         return self._scalar(select(TraceRow.id).where(TraceRow.trace_id == trace_id))
 
+    def keys_of(self, trace_ids: Iterable[str]) -> dict[str, int]:
+        """Trace id → key of those of the traces that are in the store."""
+        query = select(TraceRow.trace_id, TraceRow.id)
+        return {
+            trace_id: pk for batch in batches(sorted(set(trace_ids)), 500)
+            for trace_id, pk in self._rows(query.where(TraceRow.trace_id.in_(batch)))
+        }  # fmt: skip
+
+    def ids_of_spans(self, spans: Iterable[str]) -> dict[str, str]:
+        """OpenTelemetry span id → id of the trace that is named after the span, `<32 hex digits>-<span id>`."""
+        span = func.substr(TraceRow.trace_id, 34)
+        query = select(span, TraceRow.trace_id).where(func.length(TraceRow.trace_id) == 49)
+        return {
+            span_id: trace_id for batch in batches(sorted(set(spans)), 500)
+            for span_id, trace_id in self._rows(query.where(span.in_(batch)))
+        }  # fmt: skip
+
     def labelled(self, trace_ids: Iterable[str]) -> list[LabelledTrace]:
         """Those of the traces that have a gold verdict of any kind, by key."""
         query = select(TraceRow.id, TraceRow.timestamp).join(GoldRow, GoldRow.trace_pk == TraceRow.id)

@@ -147,8 +147,17 @@ def test_labels_go_out_and_come_back(capsys: pytest.CaptureFixture[str], sqlite_
         assert call(capsys, "labels", "import", file, *at) == (
             0,
             {"labels": 0, "unchanged": 8, "replaced": 0, "rejected": 0, "errors": [], "cut": False, "sample": None,
-             "in_samples": [], "outside_samples": 8},
+             "in_samples": [], "outside_samples": 8, "left_out": {}},
         )  # fmt: skip
+    file = str(tmp_path / "labels.json")
+    for name in ("label-studio", "argilla", "phoenix"):  # an import recognises each by itself
+        code, written = call(capsys, "labels", "export", file, "--format", name, "--force", *at)
+        assert (code, written["labels"], written["format"]) == (0, 8, name)
+        code, report = call(capsys, "labels", "import", file, *at)
+        assert (code, report["unchanged"], report["rejected"]) == (0, 8, 0)
+    assert written["not_held"] == {"no_span": 8}
+    assert main(["labels", "export", file, "--format", "argilla", "--force", *at]) == 0
+    assert "a file for Argilla does not hold when 8 labels were made" in capsys.readouterr().out
     (tmp_path / "other.csv").write_text("trace_id,verdict\nt1,hallucinated\nnowhere,clean\nt2,perhaps\n")
     code, report = call(capsys, "labels", "import", str(tmp_path / "other.csv"), "--labels-as", "bob", *at)
     assert (code, report["labels"], report["rejected"]) == (0, 1, 2)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from argparse import Namespace
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -11,12 +12,14 @@ from calibrate.cli import Answer
 from calibrate.cli.common import TRUNCATED, now, open_store, user
 from calibrate.errors import BadInput
 from calibrate.ingest.base import Rejected
-from calibrate.ingest.labels import LABELS, read_labels, write_labels
+from calibrate.ingest.labels import LABELS, LeftOut, format_for
 from calibrate.report.numbers import count
 from calibrate.report.sentences.imports import stated, unstated
+from calibrate.report.sentences.interchange import left_out, lost
 from calibrate.targets import check_target
 from calibrate.types import Label
 from calibrate.workflow.detection.detect import no_sample
+from calibrate.workflow.labelling.interchange import read_file, write_file
 from calibrate.workflow.traces.import_labelled import labeller_of, sample_name_of
 from calibrate.workflow.traces.membership import NO_LABELS, InSample, membership, must_not_be_drawn
 from calibrate.workflow.traces.stated_samples import keep_stated
@@ -34,7 +37,8 @@ class RejectedLabel:
 class ImportedLabels:
     """What became of the labels of a file. `replaced` counts verdicts that a later line of the file replaced; `sample`
     is what they were kept as, where it was stated how their traces were chosen; else `in_samples` are those that the
-    traces are members of, and `outside_samples` labels are of traces in none."""
+    traces are members of, and `outside_samples` labels are of traces in none. `left_out` counts what is in the file and
+    is no label of a person's on a trace, such as answers to other questions."""
 
     labels: int
     unchanged: int
@@ -45,12 +49,17 @@ class ImportedLabels:
     sample: str | None
     in_samples: Sequence[InSample]
     outside_samples: int
+    left_out: Mapping[str, int]
 
 
 @dataclass(frozen=True, slots=True)
 class ExportedLabels:
+    """`not_held` counts the labels of which the format could not hold something, by what that is."""
+
     labels: int
     path: str
+    format: str
+    not_held: Mapping[str, int]
 
 
 def run(args: Namespace) -> Answer:
@@ -66,13 +75,15 @@ def _import(args: Namespace) -> Answer:
     labeller = args.labels_as or labeller_of(Path(args.file).name)
     errors: list[RejectedLabel] = []
     cut = False
-    for row in read_labels(args.file):
+    others: Counter[str] = Counter()
+    for row in read_file(store, args.file, format=args.format):
         if isinstance(row, Rejected):
             cut |= row.last
             errors.append(RejectedLabel(row.line, row.reason))
-            continue
-        _, label = row
-        labels.append(label if label.labeller else replace(label, labeller=labeller))
+        elif isinstance(row, LeftOut):
+            others[row.what] += 1
+        else:
+            labels.append(row if row.labeller else replace(row, labeller=labeller))
     ids = {label.trace_id for label in labels}
     if args.design == "random":
         must_not_be_drawn(store, ids)  # before a label is kept
@@ -92,6 +103,7 @@ def _import(args: Namespace) -> Answer:
         sample=sample.name if sample else None,
         in_samples=of.samples,
         outside_samples=of.outside,
+        left_out=others,
     )
     nothing = bool(errors) and len(labels) == len(missing)
     first, *rest = _lines(document)
@@ -109,6 +121,8 @@ def _lines(document: ImportedLabels) -> Iterable[str]:
     )
     if document.replaced:
         yield f"  {count(document.replaced)} of them replaced by the same person's later verdict on the same trace"
+    if document.left_out:
+        yield f"  {left_out(document.left_out)}"
     for error in document.errors[:MOST_ERRORS]:
         yield f"  line {error.line}: {error.reason}" if error.line else f"  {error.reason}"
     if len(document.errors) > MOST_ERRORS:
@@ -138,5 +152,10 @@ def _export(args: Namespace) -> Answer:
     sample = store.samples.get(args.sample) if args.sample else None
     if args.sample and sample is None:
         raise no_sample(store, args.sample)
-    written = write_labels(store.labels.export(sample.id if sample else None), args.file)
-    return Answer(ExportedLabels(written, args.file), f"{count(written, 'label')} written to {args.file}")
+    format = format_for(Path(args.file)) if args.format == "auto" else args.format
+    written = write_file(store, args.file, format=format, sample=sample)
+    document = ExportedLabels(written.labels, args.file, format, {str(what): n for what, n in written.lost.items()})
+    lines = [f"{count(written.labels, 'label')} written to {args.file}"]
+    if written.lost:
+        lines.append(f"  {lost(format, written.lost)}")
+    return Answer(document, "\n".join(lines))

@@ -33,7 +33,7 @@ BARE = Label(trace_id="b", labeller="", verdict="clean")
 @pytest.mark.parametrize("name", ["labels.jsonl", "labels.csv"])
 def test_what_is_written_reads_back(tmp_path, name):
     path = tmp_path / name
-    assert write_labels([FULL, BARE], path) == 2
+    assert write_labels([FULL, BARE], path).labels == 2
     assert [label for _, label in read_labels(path)] == [FULL, BARE]
     assert os.listdir(tmp_path) == [name]
 
@@ -94,8 +94,8 @@ def test_a_csv_written_by_hand(tmp_path):
             "verdict: expected one of clean, halluc",
         ),
         ('{"trace_id": "a", "verdict": "clean", "kinds": "other"}', "kinds: expected a list"),
-        ('{"trace_id": "a", "verdict": "clean", "kinds": ["odd"]}', "kinds: expected some of fabrication, "),
-        ('{"trace_id": "a", "verdict": "clean", "kinds": [{}]}', "kinds: expected some of fabrication, "),
+        ('{"trace_id": "a", "verdict": "clean", "kinds": [" "]}', "kinds: expected names of kinds"),
+        ('{"trace_id": "a", "verdict": "clean", "kinds": [{}]}', "kinds: expected names of kinds"),
         ('{"trace_id": "a", "verdict": "clean", "seconds": -1}', "seconds: -1 is less than 0"),
         ('{"trace_id": "a", "verdict": "clean", "seconds": "1"}', "seconds: expected a finite number"),
         ('{"trace_id": "a", "verdict": "clean", "created_at": "soon"}', "created_at: expected a time"),

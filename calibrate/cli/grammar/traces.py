@@ -68,9 +68,15 @@ def add(verbs: Verbs) -> None:
     verb.add_argument("--since", default="14d", help="14d (default), 2026-11-01, or all, which includes undated traces")
     verb.add_argument("--seed", type=int, help="draw the same traces again from the same store (default: a new seed)")
 
-    verb = add_verb(verbs, "labels", "import labels from a JSONL or CSV file, or export them to one")
+    verb = add_verb(verbs, "labels", "import labels from a file, also of another labelling tool, or export them to one")
     verb.add_argument("direction", choices=("import", "export"))
     verb.add_argument("file", metavar="FILE")
+    verb.add_argument(
+        "--format",
+        default="auto",
+        choices=("auto", "jsonl", "csv", "label-studio", "argilla", "phoenix"),
+        help="auto (default): import recognizes the file; export writes CSV where FILE ends in .csv, else JSON lines",
+    )
     verb.add_argument("--sample", action=Once, metavar="NAME", help="export: only the labels of this sample")
     verb.add_argument(
         "--labels-as", metavar="NAME", help="import: the labeller of lines that name none (default: the file's name)"

@@ -11,6 +11,7 @@ from db.audit import Audit
 from db.coverage import Coverage
 from db.decisions import Decisions, Outbox
 from db.engine import connect, file_of, reading
+from db.labelling.answers import Answers
 from db.labels import Labels
 from db.points import Ensembles, Points
 from db.pools import Pools
@@ -32,6 +33,7 @@ class Store:
         self.engine = connect(url, create=create)
         self.traces = Traces(self.engine)
         self.labels = Labels(self.engine)
+        self.answers = Answers(self.engine)
         self.samples = Samples(self.engine)
         self.scores = Scores(self.engine)
         self.coverage = Coverage(self.engine)

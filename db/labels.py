@@ -21,8 +21,9 @@ from db.tables.mapping import batches, label_of, label_row
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A labeller's progress in a sample. `position` is the member to show next, None when all are done. `purged`
-    members that this labeller has not labelled are passed over."""
+    """A labeller's progress in a sample. `position` is the member to show next, None when all are done, and `ahead`
+    those that come then, in order, it among them. `purged` members that this labeller has not labelled are passed
+    over."""
 
     position: int | None
     labelled: int
@@ -30,6 +31,7 @@ class Place:
     size: int
     seconds_each: float | None
     purged: int = 0
+    ahead: tuple[int, ...] = ()
 
     @property
     def left(self) -> int:
@@ -90,11 +92,13 @@ class Labels(Aggregate):
             connection.execute(sa.delete(SkipRow).where(*where))
             connection.execute(insert(SkipRow), [{**key, "skipped_at": now}])
 
-    def place(self, sample_id: int, labeller: str, *, only_open: bool = False, gap_first: bool = False) -> Place:
+    def place(
+        self, sample_id: int, labeller: str, *, only_open: bool = False, gap_first: bool = False, ahead: int = 1
+    ) -> Place:
         """What this labeller labels next: unlabelled members in order, then the skipped ones, oldest skip first, those
-        in the gap before others. With `only_open`, members that anybody has labelled are passed over; with `gap_first`
-        the gap comes before all. The gap: members that nobody has labelled, before the last that somebody has. Purged
-        members are passed over."""
+        in the gap before others; `ahead` of them are looked up. With `only_open`, members that anybody has labelled are
+        passed over; with `gap_first` the gap comes before all. The gap: members that nobody has labelled, before the
+        last that somebody has. Purged members are passed over."""
         mine = select(LabelRow.trace_pk).where(LabelRow.labeller == labeller, LabelRow.trace_pk == MemberRow.trace_pk)
         mine = mine.correlate(MemberRow)
         skip = sa.and_(
@@ -119,7 +123,7 @@ class Labels(Aggregate):
         later = sa.case((in_gap, 0), (sa.or_(sa.literal(gap_first), skipped), 1), else_=0)
         order = (*((later, skipped) if gap_first else (skipped, later)), SkipRow.skipped_at, MemberRow.position)
         with self._reading() as connection:
-            position = connection.scalar(todo.order_by(*order).limit(1))
+            positions = tuple(connection.scalars(todo.order_by(*order).limit(ahead)))
             size = connection.scalar(select(func.count()).select_from(members.subquery())) or 0
             purged = connection.scalar(select(func.count()).select_from(lost.subquery())) or 0
             left, skips = connection.execute(todo.with_only_columns(func.count(), func.count(SkipRow.skipped_at))).one()
@@ -134,7 +138,9 @@ class Labels(Aggregate):
                 )
             )
         pace = sorted(s for s in seconds if s is not None)
-        return Place(position, size - left - purged, skips, size, pace[len(pace) // 2] if pace else None, purged)
+        each = pace[len(pace) // 2] if pace else None
+        position = positions[0] if positions else None
+        return Place(position, size - left - purged, skips, size, each, purged, positions)
 
     def of_flagged_only(self) -> set[int]:
         """The keys of the traces that were labelled only because a threshold flagged them."""
@@ -195,11 +201,14 @@ class Labels(Aggregate):
         return list(self._scalars(select(LabelRow.labeller).distinct().order_by(LabelRow.labeller)))
 
     def _read(self, *where: Any) -> list[Label]:
-        query = select(table(LabelRow), TraceRow.trace_id, SampleRow.name.label("sample"))
-        query = query.join(TraceRow, TraceRow.id == LabelRow.trace_pk).outerjoin(
-            SampleRow, SampleRow.id == LabelRow.sample_id
-        )
-        return self._records(label_of, query.where(*where).order_by(LabelRow.id))
+        return self._records(label_of, with_names(*where).order_by(LabelRow.id))
+
+
+def with_names(*where: Any) -> Any:
+    """Labels with the id of their trace and the name of their sample."""
+    query = select(table(LabelRow), TraceRow.trace_id, SampleRow.name.label("sample"))
+    query = query.join(TraceRow, TraceRow.id == LabelRow.trace_pk)
+    return query.outerjoin(SampleRow, SampleRow.id == LabelRow.sample_id).where(*where)
 
 
 def append(

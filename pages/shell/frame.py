@@ -31,11 +31,15 @@ def _open(url: str) -> Store:
     return store
 
 
+def opened() -> Store:
+    """The one open store of this server. Raises BadInput or StoreError where it cannot be opened."""
+    return _open(settings.read().store)
+
+
 def store() -> Store:
     """The one open store of this server. Stops the page with an error if it cannot be opened."""
-    url = settings.read().store
     try:
-        return _open(url)
+        return opened()
     except TouchstoneError as error:
         st.error("**The store could not be opened.**", icon=":material/database_off:")
         st.text(settings.hide_secrets(str(error)))

@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import streamlit as st
 from streamlit.auth_util import get_secrets_auth_section
@@ -44,6 +44,24 @@ class Person:
         return f"{self.name} (unverified)" if self.how == "typed" else self.name
 
 
+class Headers(Protocol):
+    """The headers of a request, by names in any case."""
+
+    def get(self, name: str, default: str) -> str: ...
+    def get_all(self, name: str) -> list[str]: ...
+    def __contains__(self, name: object) -> bool: ...
+    def __len__(self) -> int: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Visit:
+    """What a request brings: its headers, what the provider said of whoever signed in, and a name that was typed."""
+
+    headers: Headers
+    claims: Mapping[str, Any]
+    typed: str
+
+
 class Unknown(Forbidden):
     """Nobody says who is here. `may_sign_in` if they can change that."""
 
@@ -52,17 +70,19 @@ class Unknown(Forbidden):
         self.may_sign_in = may_sign_in
 
 
-def person() -> Person:
-    """Who acts in this session, asked anew each time: a session outlives a role. Raises Unknown."""
+def person(visit: Visit | None = None) -> Person:
+    """Who acts, in this session or by a request of its own; asked anew each time, as a session outlives a role. Raises
+    Unknown."""
+    visit = visit or _session()
     given = settings.identity()
     team = roles.read(given.roles)
     if signs_in():
-        name, groups = _signed_in(given.claim, team.claim if team else "")
+        name, groups = _signed_in(visit.claims, given.claim, team.claim if team else "")
         return Person(name, "oidc", _roles(team, name, groups))
     if given.header:
-        name = _named_by_proxy(given.header)
+        name = _named_by_proxy(visit.headers, given.header)
         return Person(name, "header", _roles(team, name))
-    local, typed = is_local(), str(st.session_state.get("user") or "")[:_LIMIT]
+    local, typed = is_local(visit.headers), visit.typed[:_LIMIT]
     if team is not None and not local:
         raise Unknown(
             "This workbench has roles, but nothing says who you are: set up sign-in or a proxy's header, as in "
@@ -117,9 +137,9 @@ def providers() -> list[str | None]:
     return [None] if "client_id" in section else [*named]
 
 
-def is_local() -> bool:
+def is_local(headers: Headers | None = None) -> bool:
     """Whether the person sits at this machine: socket, page and server say so, and no proxy stands between."""
-    headers = st.context.headers
+    headers = st.context.headers if headers is None else headers
     if not headers:  # a page under test has no request
         return get_script_run_ctx() is not None
     peer = headers.get(gate.PEER.decode(), "")
@@ -132,12 +152,15 @@ def is_local() -> bool:
     )
 
 
+def _session() -> Visit:
+    return Visit(st.context.headers, st.user if signs_in() else {}, str(st.session_state.get("user") or ""))
+
+
 def _roles(team: Team | None, name: str, groups: Sequence[str] = ()) -> frozenset[Role] | None:
     return None if team is None else team.roles_of(name, groups)
 
 
-def _signed_in(claim: str, groups_claim: str) -> tuple[str, list[str]]:
-    claims: Mapping[str, Any] = st.user
+def _signed_in(claims: Mapping[str, Any], claim: str, groups_claim: str) -> tuple[str, list[str]]:
     if not claims.get("is_logged_in"):
         raise Unknown("Sign in to go on.", may_sign_in=True)
     issued = claims.get("iat")
@@ -156,9 +179,8 @@ def _signed_in(claim: str, groups_claim: str) -> tuple[str, list[str]]:
     return " ".join(name.split())[:_LIMIT], [str(group) for group in listed]
 
 
-def _named_by_proxy(header: str) -> str:
+def _named_by_proxy(headers: Headers, header: str) -> str:
     """The gate has taken the header away from everybody but the proxies."""
-    headers = st.context.headers
     names = headers.get_all(header) if gate.PEER.decode() in headers else []
     name = " ".join(names[0].split())[:_LIMIT] if len(names) == 1 else ""
     if not name:

@@ -1,0 +1,190 @@
+"""What the labelling surface asks of the store: the next traces of a sample, and to keep an answer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from calibrate.backends.text import sentences
+from calibrate.backends.text.citations import citations
+from calibrate.errors import BadInput, Forbidden
+from calibrate.types import KINDS, VERDICTS, Label, Sample, Span, Trace
+from db import Store
+from db.labelling.answers import Standing
+from db.labels import Place
+from pages import shell
+from pages.components.labelling import trace_card
+from pages.components.labelling.segments import LONGEST as LONGEST_ANSWER
+from pages.components.labelling.segments import line_breaks
+from pages.shell.identity import Person
+
+LONGEST_LOOK = 600.0  # seconds; a longer pause is not labelling
+MOST_AHEAD = 20
+MOST_HELD = 500
+MOST_BEHIND = 500
+MOST_SPANS = 200
+LONGEST_NOTE = 2000
+
+
+def ahead(store: Store, person: Person, body: Mapping[str, Any]) -> dict[str, Any]:
+    """The traces that come next for this person, apart from those that the browser holds, and how far the sample is.
+
+    With `pks`, these traces of the sample instead: those that somebody goes back to.
+    """
+    _same_person(person, body)
+    sample = _sample(store, body)
+    held, wanted = set(_keys(body, "held", MOST_HELD)), _whole(body, "wanted", 0, MOST_AHEAD)
+    labeller, gap_first = person.name, bool(body.get("gap_first"))
+    place = store.labels.place(sample.id, labeller, gap_first=gap_first, ahead=wanted + len(held))
+    if pks := _keys(body, "pks", MOST_AHEAD):
+        members = {pk for pk, _ in store.samples.keys(sample.id)}
+        pks = [pk for pk in pks if pk in members]
+    else:
+        front = (store.samples.at(sample.id, position) for position in place.ahead)
+        pks = [pk for pk in front if pk is not None and pk not in held][:wanted]
+    standing = store.answers.standing(pks, labeller)
+    stored = [(pk, store.traces.get(pk)) for pk in pks]
+    answer: dict[str, Any] = {
+        "traces": [document(pk, row.trace, standing.get(pk)) for pk, row in stored if row is not None],
+        "place": _place(place),
+    }
+    if body.get("behind"):
+        answer["behind"] = store.answers.labelled_by(sample.id, labeller, limit=MOST_BEHIND)
+    return answer
+
+
+def take(store: Store, person: Person, body: Mapping[str, Any]) -> dict[str, Any]:
+    """Keep an answer. Sent again, it counts once; where the person's label has changed meanwhile, it changes nothing
+    and says what stands."""
+    _same_person(person, body)
+    sample, pk = _sample(store, body), _whole(body, "pk", 1)
+    stored = store.traces.get(pk)
+    if stored is None or pk not in {key for key, _ in store.samples.keys(sample.id)}:
+        raise BadInput(f"the sample {sample.name} has no trace {pk}")
+    if body.get("verdict") == "skip":
+        store.labels.skip(pk, sample_id=sample.id, labeller=person.name, now=shell.now())
+        return {"turn": body.get("turn"), "status": "saved", "standing": None}
+    label = _label(stored.trace, person.name, body)
+    seen = body.get("seen")
+    standing, counts = store.answers.add(
+        pk, label, sample_id=sample.id, seen=None if seen is None else _whole(body, "seen", 1), now=shell.now()
+    )
+    return {"turn": body.get("turn"), "status": "saved" if counts else "conflict", "standing": _standing(standing)}
+
+
+def document(pk: int, trace: Trace, standing: Standing | None) -> dict[str, Any]:
+    """A trace as the surface draws it: blind, its answer whole, so that the browser can cut it where spans begin and
+    end. Offsets are in code points."""
+    card = trace_card.card(trace, blind=True)
+    answer = trace.answer[:LONGEST_ANSWER]
+    if trace.purged_at is not None:
+        return {**card, "pk": pk, "purged": True, "standing": _standing(standing)}
+    marks = citations(answer, sources=frozenset(source.number for source in trace.sources))
+    return {
+        **{name: card[name] for name in ("id", "question", "code", "sources", "counts", "context", "more", "facts")},
+        "pk": pk,
+        "answer": answer,
+        "left_out": len(trace.answer) - len(answer),
+        "cites": [[mark.start, mark.end, list(mark.numbers)] for mark in marks],
+        "breaks": sorted(line_breaks(answer).items()),
+        "sentences": [[part.start, part.end] for part in sentences(answer)],
+        "standing": _standing(standing),
+    }
+
+
+def kinds() -> list[dict[str, str]]:
+    """The kinds of error, in the order of their digits."""
+    return [{"key": kind, "name": trace_card.kind_in_words(kind).capitalize()} for kind in KINDS]
+
+
+def _place(place: Place) -> dict[str, Any]:
+    return {
+        "size": place.size - place.purged,
+        "labelled": place.labelled,
+        "left": place.left,
+        "skipped": place.skipped,
+        "seconds_each": place.seconds_each,
+    }
+
+
+def _standing(standing: Standing | None) -> dict[str, Any] | None:
+    if standing is None:
+        return None
+    label = standing.label
+    return {
+        "key": standing.key,
+        "verdict": label.verdict,
+        "kinds": list(label.kinds),
+        "spans": [[span.start, span.end, span.kind] for span in label.spans],
+        "note": label.note or "",
+    }
+
+
+def _same_person(person: Person, body: Mapping[str, Any]) -> None:
+    """What one person left unsent in a browser is not sent under the name of the next."""
+    if body.get("labeller") != person.name:
+        raise Forbidden(f"You are {person.name} here now, and this is {str(body.get('labeller'))[:200]}'s work.")
+
+
+def _sample(store: Store, body: Mapping[str, Any]) -> Sample:
+    name = body.get("sample")
+    sample = store.samples.get(name) if isinstance(name, str) else None
+    if sample is None:
+        raise BadInput(f"there is no sample {str(name)[:200]!r}")
+    return sample
+
+
+def _label(trace: Trace, labeller: str, body: Mapping[str, Any]) -> Label:
+    verdict, note = body.get("verdict"), body.get("note") or ""
+    if verdict not in VERDICTS:
+        raise BadInput(f"a verdict is one of {', '.join(VERDICTS)}, not {str(verdict)[:40]!r}")
+    if not isinstance(note, str) or len(note) > LONGEST_NOTE:
+        raise BadInput(f"a note is a text of at most {LONGEST_NOTE} characters")
+    wrong = verdict == "hallucinated"
+    chosen = _chosen(body.get("kinds") or ()) if wrong else ()
+    spans = _spans(trace, body.get("spans") or ()) if wrong else ()
+    seconds = body.get("seconds")
+    if seconds is not None and (not isinstance(seconds, (int, float)) or not 0 <= seconds < float("inf")):
+        raise BadInput(f"the seconds of an answer cannot be {str(seconds)[:40]!r}")
+    return Label(
+        trace_id=trace.id,
+        labeller=labeller,
+        verdict=verdict,
+        kinds=tuple(dict.fromkeys((*chosen, *(span.kind for span in spans if span.kind)))),
+        spans=spans,
+        note=note.strip() or None,
+        seconds=None if seconds is None else round(min(seconds, LONGEST_LOOK), 3),
+    )
+
+
+def _chosen(given: Iterable[Any]) -> tuple[str, ...]:
+    chosen = tuple(dict.fromkeys(given if isinstance(given, (list, tuple)) else [given]))
+    if unknown := [kind for kind in chosen if kind not in KINDS]:
+        raise BadInput(f"no kind of error is called {str(unknown[0])[:40]!r}: they are {', '.join(KINDS)}")
+    return chosen
+
+
+def _spans(trace: Trace, given: Sequence[Any]) -> tuple[Span, ...]:
+    spans = []
+    for part in given[:MOST_SPANS]:
+        match part:
+            case [int(start), int(end), str() | None as kind] if 0 <= start < end <= len(trace.answer):
+                spans.append(Span(start, end, kind))
+            case _:
+                raise BadInput(f"a span is [start, end, kind] within the answer, not {str(part)[:80]}")
+    _chosen([span.kind for span in spans if span.kind])
+    return tuple(sorted(spans, key=lambda span: (span.start, span.end)))
+
+
+def _whole(body: Mapping[str, Any], name: str, least: int, most: int = 2**31 - 1) -> int:
+    value = body.get(name)
+    if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
+        raise BadInput(f"{name} cannot be {str(value)[:40]!r}; it is a whole number from {least} to {most}")
+    return value
+
+
+def _keys(body: Mapping[str, Any], name: str, most: int) -> list[int]:
+    values = body.get(name) or []
+    if not isinstance(values, list) or len(values) > most or not all(type(value) is int for value in values):
+        raise BadInput(f"{name} is a list of at most {most} whole numbers")
+    return values

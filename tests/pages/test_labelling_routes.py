@@ -1,0 +1,199 @@
+"""The routes of the labelling surface: what comes next, what an answer does, and who may ask."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from starlette.applications import Starlette
+from starlette.testclient import TestClient
+
+from calibrate import settings
+from calibrate.types import Label, Member, Record, Source, Span, Trace, TraceFilter
+from db import Store, open_store
+from pages.components.labelling import routes
+from pages.shell import frame, gate
+from tests.workflow.making import NOW
+
+ANSWER = "Grill 👩‍👩‍👧 it [1]. שלום e\u0301 end."
+OWN = {"origin": "http://localhost:8501"}
+
+
+@pytest.fixture
+def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Store]:
+    url = f"sqlite:///{tmp_path / 'store.db'}"
+    monkeypatch.setenv("TOUCHSTONE_STORE", url)
+    monkeypatch.delenv("TOUCHSTONE_USER", raising=False)
+    store = open_store(url)
+    traces = [
+        Trace(f"t{n}", ANSWER, question=f"q{n}", sources=(Source("1", "s", None, 0.7),), model="secret")
+        for n in range(4)
+    ]
+    store.traces.add([Record(n, trace, ()) for n, trace in enumerate(traces, 1)], labels_as=None, now=NOW)
+    keys = [store.traces.find(trace.id) for trace in traces]
+    store.samples.add(
+        "w47", design="random", by=None, seed=1, pool=4, undated=0, where=TraceFilter(), strata={"all": (4, 4)},
+        members=[Member(key, 1.0, "all") for key in keys[:3] if key is not None], now=NOW,
+    )  # fmt: skip
+    yield store
+    store.close()
+    frame._open.clear()  # type: ignore[attr-defined]
+
+
+@pytest.fixture
+def client(store: Store) -> TestClient:
+    app = Starlette(routes=routes.routes(), middleware=gate.middleware())
+    return TestClient(app, base_url="http://localhost:8501", client=("127.0.0.1", 50000), headers=OWN)
+
+
+def body(**more: Any) -> dict[str, Any]:
+    me = str(more.get("typed") or settings.read().user)
+    return {"sample": "w47", "labeller": me, "typed": "", **more}
+
+
+def ahead(client: TestClient, **more: Any) -> dict[str, Any]:
+    response = client.post("/labelling/ahead", json=body(wanted=5, **more))
+    assert response.status_code == 200, response.text
+    return dict(response.json())
+
+
+def answer(client: TestClient, pk: int, verdict: str = "clean", **more: Any) -> dict[str, Any]:
+    response = client.post(
+        "/labelling/answer",
+        json=body(**{"turn": "t1", "pk": pk, "verdict": verdict, "seconds": 3.217, "seen": None, **more}),
+    )
+    assert response.status_code == 200, response.text
+    return dict(response.json())
+
+
+def test_what_comes_next_is_blind_in_order_and_not_what_the_browser_holds(store: Store, client: TestClient) -> None:
+    reply = ahead(client, behind=True)
+    first, second, third = reply["traces"]
+    assert [trace["id"] for trace in (first, second, third)] == ["t0", "t1", "t2"]
+    assert reply["place"] == {"size": 3, "labelled": 0, "left": 3, "skipped": 0, "seconds_each": None}
+    assert reply["behind"] == []
+    assert "secret" not in str(first)
+    assert "0.7" not in str(first)
+    (start, end, numbers), *_ = first["cites"]
+    assert (ANSWER[start:end], numbers) == ("[1]", ["1"])
+    assert "".join(ANSWER[start:end] for start, end in first["sentences"]).replace(" ", "") == ANSWER.replace(" ", "")
+    assert [trace["id"] for trace in ahead(client, held=[first["pk"], second["pk"]])["traces"]] == ["t2"]
+    # Back: by key, with what stands; but no trace that is not of the sample.
+    answer(client, first["pk"], "unsure")
+    reply = ahead(client, pks=[first["pk"], store.traces.find("t3")], behind=True)
+    assert [trace["standing"]["verdict"] for trace in reply["traces"]] == ["unsure"]
+    assert reply["behind"] == [first["pk"]]
+
+
+def test_an_answer_counts_once_with_its_spans(store: Store, client: TestClient) -> None:
+    pk = ahead(client)["traces"][0]["pk"]
+    start = ANSWER.index("שלום")
+    given = {"spans": [[start, start + 4, "fabrication"]], "kinds": ["other"], "note": " why "}
+    reply = answer(client, pk, "hallucinated", **given)
+    assert (reply["turn"], reply["status"]) == ("t1", "saved")
+    assert answer(client, pk, "hallucinated", **given) == reply, "sent again after a lost reply"
+    (label,) = store.labels.of_trace(pk)
+    assert (label.verdict, label.kinds, label.note, label.seconds, label.sample) == (
+        "hallucinated", ("other", "fabrication"), "why", 3.217, "w47",
+    )  # fmt: skip
+    assert label.spans == (Span(start, start + 4, "fabrication"),)
+    assert ANSWER[label.spans[0].start : label.spans[0].end] == "שלום"
+    # A change of mind that has seen the label is a new row; the first one, sent once more by a slow tab, adds nothing.
+    seen = reply["standing"]["key"]
+    assert answer(client, pk, "clean", seen=seen, turn="t2")["status"] == "saved"
+    assert answer(client, pk, "hallucinated", **given)["status"] == "saved"
+    assert [label.verdict for label in store.labels.of_trace(pk)] == ["hallucinated", "clean"]
+
+
+def test_a_label_of_another_tab_is_a_conflict_and_stays(store: Store, client: TestClient) -> None:
+    pk = ahead(client)["traces"][0]["pk"]
+    answer(client, pk, "clean", turn="tab one")
+    reply = answer(client, pk, "hallucinated", turn="tab two", seconds=9.5)
+    assert (reply["status"], reply["standing"]["verdict"]) == ("conflict", "clean")
+    assert [label.verdict for label in store.labels.of_trace(pk)] == ["clean"]
+    # Another person's label is no conflict, and nobody sees it.
+    store.labels.add(pk, Label("t0", "bea", "unsure"), sample_id=None, now=NOW)
+    assert answer(client, pk, "hallucinated", seen=reply["standing"]["key"], turn="mine")["status"] == "saved"
+
+
+def test_a_skipped_trace_comes_last(client: TestClient) -> None:
+    pk = ahead(client)["traces"][0]["pk"]
+    assert answer(client, pk, "skip")["status"] == "saved"
+    assert [trace["id"] for trace in ahead(client)["traces"]] == ["t1", "t2", "t0"]
+
+
+@pytest.mark.parametrize(
+    ("more", "words"),
+    [
+        ({"verdict": "wrong"}, "a verdict is one of"),
+        ({"pk": 999}, "has no trace 999"),
+        ({"pk": True}, "pk cannot be"),
+        ({"sample": "none"}, "no sample 'none'"),
+        ({"verdict": "hallucinated", "spans": [[0, 999, None]]}, "within the answer"),
+        ({"verdict": "hallucinated", "spans": [[3, 3, None]]}, "within the answer"),
+        ({"verdict": "hallucinated", "kinds": ["<script>"]}, "no kind of error"),
+        ({"note": "x" * 2001}, "at most 2000"),
+        ({"seconds": "long"}, "seconds"),
+        ({"seen": 0}, "seen cannot be"),
+    ],
+)
+def test_what_cannot_be_is_refused_with_a_sentence(client: TestClient, more: dict[str, Any], words: str) -> None:
+    pk = ahead(client)["traces"][0]["pk"]
+    given = body(**{"turn": "t", "pk": pk, "verdict": "clean", "seconds": 1.0, "seen": None, **more})
+    response = client.post("/labelling/answer", json=given)
+    assert response.status_code == 400
+    assert words in response.json()["error"]
+
+
+def test_another_page_gets_nothing(store: Store, client: TestClient) -> None:
+    pk = ahead(client)["traces"][0]["pk"]
+    given = body(turn="t", pk=pk, verdict="clean", seconds=1.0, seen=None)
+    for headers in ({"origin": "https://evil.example"}, {"origin": "null"}, {"origin": ""}):
+        assert client.post("/labelling/answer", json=given, headers=headers).status_code == 403
+    plain = {"content-type": "text/plain"}  # what a form may send without asking
+    assert client.post("/labelling/answer", content='{"a": 1}', headers=plain).status_code == 403
+    assert client.get("/labelling/ahead").status_code == 405
+    assert client.options("/labelling/answer").status_code == 405
+    assert client.post("/labelling/answer", json=given, headers={"host": "evil.example"}).status_code == 403
+    bare = TestClient(client.app, base_url="http://localhost:8501", client=("127.0.0.1", 50000))
+    assert bare.post("/labelling/answer", json=given).status_code == 403
+    assert store.labels.of_trace(pk) == []
+
+
+def test_the_person_is_who_the_pages_say(
+    store: Store, client: TestClient, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pk = ahead(client)["traces"][0]["pk"]
+    # A name that was typed, as on the page; what another left unsent is not sent under it.
+    given = {"turn": "t", "pk": pk, "verdict": "clean", "seconds": 1.0, "seen": None}
+    assert answer(client, pk, typed="ann", labeller="ann")["status"] == "saved"
+    assert client.post("/labelling/answer", json=body(**given, labeller="ann")).status_code == 403
+    # With roles a typed name is nobody's, and who has no role for the page is refused and noted.
+    team = tmp_path / "team.toml"
+    team.write_text("[labeller]\nusers = ['somebody else']\n")
+    monkeypatch.setenv("TOUCHSTONE_ROLES", str(team))
+    response = client.post("/labelling/answer", json=body(**given, typed="somebody else", labeller="somebody else"))
+    assert response.status_code == 403
+    response = client.post("/labelling/answer", json=body(**given))
+    assert response.status_code == 403
+    assert "not open to their role" in response.json()["error"]
+    assert store.audit.entries()[0].verb == "refused"
+    team.write_text(f"[labeller]\nusers = ['{settings.read().user}']\n")
+    assert client.post("/labelling/answer", json=body(**given)).status_code == 200
+    # A proxy's header counts from the proxy alone.
+    monkeypatch.delenv("TOUCHSTONE_ROLES")
+    monkeypatch.setenv("TOUCHSTONE_USER_HEADER", "X-Forwarded-User")
+    monkeypatch.setenv("TOUCHSTONE_TRUSTED_PROXIES", "10.0.0.7")
+    response = client.post("/labelling/answer", json=body(**given), headers={"X-Forwarded-User": "ada"})
+    assert response.status_code == 401
+
+
+def test_only_the_scripts_of_the_surface_are_served(client: TestClient) -> None:
+    response = client.get(f"/labelling/surface/{routes.digest()}/queue.js")
+    assert response.status_code == 200
+    assert response.headers["content-type"].startswith("text/javascript")
+    for name in ("package.json", "..%2froutes.py", "none.js"):
+        assert client.get(f"/labelling/surface/{routes.digest()}/{name}").status_code == 404
+    assert client.get("/labelling/surface/0/queue.js").status_code == 404

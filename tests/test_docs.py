@@ -98,7 +98,7 @@ def test_links_lead_somewhere(page: Path, target: str) -> None:
 
 def test_the_pages_that_the_code_names_exist() -> None:
     code = [path for folder in ("calibrate", "db", "pages", "examples") for path in (ROOT / folder).rglob("*.py")]
-    named = {(path, name) for path in code for name in re.findall(r"docs/[\w/-]+(?:\.\w+)?", text_of(path))}
+    named = {(path, name) for path in code for name in re.findall(r"(?<![\w/])docs/[\w/-]+(?:\.\w+)?", text_of(path))}
     assert len(named) > 3
     assert sorted((name_of(path), name) for path, name in named if not list(ROOT.glob(f"{name}*"))) == []
 

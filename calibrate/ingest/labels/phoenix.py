@@ -6,9 +6,8 @@ count code points. Annotations made by a model or by code are no labels.
 References
 ----------
 The fields: https://arize.com/docs/phoenix/tracing/how-to-tracing/feedback-and-annotations/capture-feedback
-The API: https://arize.com/docs/phoenix/sdk-api-reference/rest-api/api-reference/annotations (POST /v1/span_annotations
-takes this file as it is; GET /v1/projects/…/span_annotations returns one)
-"factual" for clean: https://arize.com/docs/phoenix/evaluation/how-to-evals/running-pre-tested-evals/hallucinations
+The API, POST /v1/span_annotations: https://arize-ai.github.io/phoenix/functions/_arizeai_phoenix-client.spans_types.toSpanAnnotationData.html
+"factual" for clean is the word of Phoenix's own evaluator of hallucinations (HALLUCINATION_PROMPT_RAILS_MAP)
 """
 
 from __future__ import annotations

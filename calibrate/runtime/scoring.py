@@ -9,12 +9,13 @@ from __future__ import annotations
 import logging
 import math
 import re
+import threading
 import time
 from collections.abc import Callable, Collection, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from calibrate import deadlines
 from calibrate.errors import BadInput
@@ -141,6 +142,12 @@ class Scorer:
         self._selected = None if detectors is None else frozenset(detectors)
         self._reported: set[tuple[int, str, str]] = set()
         self._plan: Plan | None = None
+        self._lock, self._beside = threading.Lock(), 0.0
+
+    @property
+    def seconds_beside(self) -> float:
+        """Seconds of a core that were spent on scoring in other threads than the caller's."""
+        return self._beside
 
     def prepare(self) -> None:
         """Import what the first trace would wait for, and log which detectors cannot score in this process.
@@ -186,12 +193,25 @@ class Scorer:
                 step.run()
         else:
             until = time.monotonic() + deadline
-            check = crew.do(lambda: self._plan_steps(file, results, cached), until=until)
+            check = crew.do(lambda: self._plan_beside(file, results, cached), until=until)
             if check.undone:
                 results = [self._fill_in(result, check, deadline) for result in results]
         for result in results:
             _notice_unscored(result)
         return results
+
+    def _plan_beside(self, *of_batch: Any) -> list[Step]:
+        """The same steps, with what they compute counted."""
+        steps = self._count(partial(self._plan_steps, *of_batch))
+        return [replace(step, run=partial(self._count, step.run)) for step in steps]
+
+    def _count(self, run: Callable[[], Any]) -> Any:
+        began = time.thread_time()
+        try:
+            return run()
+        finally:
+            with self._lock:
+                self._beside += time.thread_time() - began
 
     def _plan_steps(self, file: ThresholdsFile, results: Sequence[Scored], cached: CachedScores | None) -> list[Step]:
         """A step for each detector. Those that depend on others' scores are last."""

@@ -11,6 +11,7 @@ import threading
 import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from inspect import signature
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -22,6 +23,7 @@ from calibrate import registry
 from calibrate.detectors.base import scored
 from calibrate.detectors.word_overlap import WordOverlap
 from calibrate.errors import BadInput
+from calibrate.runtime import Guard
 from calibrate.runtime.alerts import Alerts
 from calibrate.runtime.otel import Answer, Counts, TouchstoneSpanProcessor
 from calibrate.thresholds import write
@@ -136,7 +138,7 @@ def test_a_detector_that_ends_the_thread_does_not(caplog: pytest.LogCaptureFixtu
 @pytest.fixture
 def batched() -> Program:
     """A program whose next answers are judged together: the worker is held up by the one before them."""
-    program = Program(file_of(gated=(0.5, "below", "signal"), picky=(0.5, "below", "page")))
+    program = Program(file_of(gated=(0.5, "below", "signal"), picky=(0.5, "below", "page")), deadline=60.0)
     program.ask(TRUE)
     assert not program.processor.force_flush(1)
     assert Gated.reached.wait(SOON)
@@ -154,6 +156,25 @@ def test_a_detector_that_ends_the_thread_costs_only_its_own_score(
     counts = batched.processor.counts()
     assert (counts.scored, counts.failed, counts.waiting) == (5, 0, 0)
     assert len([one for one in caplog.messages if "SystemExit" in one]) == 1
+
+
+def test_a_detector_that_never_ends_holds_up_nobody(caplog: pytest.LogCaptureFixture) -> None:
+    program = Program(both("gated"), deadline=0.2)
+    began = time.monotonic()
+    for _ in range(3):
+        program.ask(FALSE)
+        (result,) = program.results()[-1:]
+        assert list(scores(result)) == ["word_overlap"]
+        assert (result.attributes or {})["touchstone.missing"] == ("gated",)
+    assert time.monotonic() - began < 3 * SOON
+    (told,) = [one for one in events(result) if one["gen_ai.evaluation.name"] == "gated"]
+    assert told["gen_ai.evaluation.explanation"] == "not scored within the deadline of 0.2 s"
+    assert program.processor.counts().scored == 3
+
+
+def test_the_deadline_is_that_of_a_guard_unless_it_is_given() -> None:
+    defaults = {kind: signature(kind).parameters["deadline"].default for kind in (Guard, TouchstoneSpanProcessor)}
+    assert set(defaults.values()) == {2.0}
 
 
 def test_an_answer_of_wrong_types_costs_no_other() -> None:
@@ -189,6 +210,7 @@ def test_what_cannot_score_here_is_said_when_the_processor_is_made(caplog: pytes
     [
         ({"cpu_share": "x"}, "cpu_share cannot be 'x'; it is a number above 0 and up to 1"),
         ({"cpu_share": 1.5}, "cpu_share cannot be 1.5"),
+        ({"deadline": 0}, "deadline cannot be 0"),
         ({"max_queue": 2.5}, "max_queue cannot be 2.5; it is a whole number, 1 or more"),
         ({"gather_seconds": -1}, "gather_seconds cannot be -1; it is a number of seconds, 0 or more"),
         ({"gather_seconds": float("inf")}, "gather_seconds cannot be inf"),
@@ -248,7 +270,7 @@ def test_a_webhook_that_hangs_holds_up_nobody() -> None:
 
 
 def test_a_full_queue_drops_and_counts_and_says_so_and_the_program_goes_on(caplog: pytest.LogCaptureFixture) -> None:
-    program = Program(file_of(gated=(0.5, "below", "page")), max_queue=50)
+    program = Program(file_of(gated=(0.5, "below", "page")), max_queue=50, deadline=60.0)
     program.span(**chat())
     assert not program.processor.force_flush(1)  # the first is being scored
     assert Gated.reached.wait(SOON)
@@ -314,7 +336,7 @@ def test_a_shutdown_scores_what_it_can_and_counts_the_rest(caplog: pytest.LogCap
     quick.processor.shutdown()  # a second time is nothing
     assert quick.processor.counts() == Counts(offered=31, scored=30, dropped=1, failed=0, empty=0, waiting=0)
 
-    stuck = Program(file_of(gated=(0.5, "below", "page")), shutdown_seconds=0.05)
+    stuck = Program(file_of(gated=(0.5, "below", "page")), shutdown_seconds=0.05, deadline=60.0)
     for _ in range(30):
         stuck.ask(FALSE)
     began = time.monotonic()

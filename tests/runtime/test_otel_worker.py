@@ -14,9 +14,9 @@ from calibrate.runtime.otel.emit import emit
 from calibrate.runtime.otel.gather import Answer
 from calibrate.runtime.otel.spans import Reader
 from calibrate.runtime.otel.worker import Worker
-from calibrate.runtime.scoring import Scored
-from calibrate.types import Score, Trace
-from tests.runtime.otel_making import FILE, RESULT, TRUE, Program, chat
+from calibrate.runtime.scoring import Scored, Scorer
+from calibrate.types import Score, Source, Trace
+from tests.runtime.otel_making import FILE, PASSAGE, RESULT, TRUE, Program, chat
 
 SOON = 20.0
 
@@ -51,6 +51,35 @@ def test_the_worker_rests_for_its_share_of_a_core() -> None:
     rests = [later - earlier for earlier, later in zip(ended, began[1:], strict=False)]
     assert all(rest >= 0.9 * 9 * seconds for rest, seconds in zip(rests, computed, strict=False))
     worker.stop(SOON)
+
+
+def test_what_other_threads_compute_counts_into_the_share() -> None:
+    beside, began, ended = [0.0], [], []
+
+    def judge(answers: Sequence[Answer]) -> int:
+        began.append(time.monotonic())
+        beside[0] += 0.01
+        ended.append(time.monotonic())
+        return 0
+
+    worker = Worker(Reader(), judge, gather_seconds=60, most=100, cpu_share=0.1, seconds_beside=lambda: beside[0])
+    tracer = TracerProvider(shutdown_on_exit=False).get_tracer("program")
+    for _ in range(4):
+        span = tracer.start_span("chat", attributes=chat())
+        span.end()
+        worker.intake.offer(span)  # type: ignore[arg-type]
+    wait_until(lambda: len(ended) == 4)
+    assert all(later - earlier >= 0.9 * 9 * 0.01 for earlier, later in zip(ended, began[1:], strict=False))
+    worker.stop(SOON)
+
+
+def test_a_scorer_counts_what_it_computes_beside_its_caller() -> None:
+    scorer = Scorer(FILE)
+    trace = Trace("t", TRUE * 500, sources=(Source("1", PASSAGE),))
+    scorer.score([trace])
+    assert scorer.seconds_beside == 0
+    scorer.score([trace], deadline=SOON)
+    assert scorer.seconds_beside > 0
 
 
 def open_answer(program: Program) -> None:

@@ -21,6 +21,7 @@ import calibrate
 from calibrate.errors import BadInput
 from calibrate.runtime.alerts import Alerts
 from calibrate.runtime.decision import Decision, OnMissing
+from calibrate.runtime.guard import DEADLINE
 from calibrate.runtime.live import Live, load
 from calibrate.runtime.otel.emit import SCOPE, emit
 from calibrate.runtime.otel.gather import Answer
@@ -67,6 +68,9 @@ class TouchstoneSpanProcessor(SpanProcessor):
         Seconds that `shutdown` may go on scoring what waits. 0 or more.
     on_missing : {"review", "accept", "reject"}
         The verdict on an answer of which nothing could be scored.
+    deadline : float or None
+        Seconds that an answer may take to be scored, above 0; answers that are scored together share the sum. What is
+        not scored by then is missing. None waits for as long as the detectors take.
     tracer_provider, meter_provider, logger_provider : optional
         Where results go; by default the global ones. A `NoOpLoggerProvider` keeps the events from being sent as log
         records as well.
@@ -93,6 +97,7 @@ class TouchstoneSpanProcessor(SpanProcessor):
         cpu_share: float = 0.5,
         shutdown_seconds: float = 5.0,
         on_missing: OnMissing = "review",
+        deadline: float | None = DEADLINE,
         tracer_provider: TracerProvider | None = None,
         meter_provider: MeterProvider | None = None,
         logger_provider: LoggerProvider | None = None,
@@ -101,6 +106,8 @@ class TouchstoneSpanProcessor(SpanProcessor):
         check_number("max_queue", max_queue, "count")
         check_number("cpu_share", cpu_share, "share")
         check_number("shutdown_seconds", shutdown_seconds, "wait")
+        if deadline is not None:
+            check_number("deadline", deadline, "pause")
         if is_llm is not None and not callable(is_llm):
             raise BadInput(f"is_llm is {describe_type(is_llm)}; give a function of a span")
         if alerts is not None and not isinstance(alerts, Alerts):
@@ -108,7 +115,7 @@ class TouchstoneSpanProcessor(SpanProcessor):
         if not isinstance(thresholds, (ThresholdsFile, Live)):
             thresholds = load(thresholds, reload_every=reload_every)
         self._thresholds, self._detectors, self._alerts = thresholds, detectors, alerts
-        self._on_missing = on_missing
+        self._on_missing, self._deadline = on_missing, deadline
         try:
             self._reader = Reader(is_llm, {} if attributes is None else attributes)
         except ValueError as error:
@@ -130,7 +137,13 @@ class TouchstoneSpanProcessor(SpanProcessor):
         """
         self._ours: set[int] = set()  # the spans that began while scoring and have not ended
         self._scorer = Scorer(self._thresholds, detectors=self._detectors, on_missing=self._on_missing)
-        self._worker = Worker(self._reader, self._judge, **self._settings)  # type: ignore[arg-type]
+        scorer = self._scorer
+        self._worker = Worker(
+            self._reader,
+            self._judge,
+            seconds_beside=lambda: scorer.seconds_beside,
+            **self._settings,  # type: ignore[arg-type]
+        )
 
     def on_start(self, span: Span, parent_context: Context | None = None) -> None:
         """Remember spans that start while scoring: scoring those too would never end."""
@@ -196,7 +209,8 @@ class TouchstoneSpanProcessor(SpanProcessor):
 
     def _judge(self, answers: Sequence[Answer]) -> int:
         """Score the answers and send the results. Returns how many answers could not be scored."""
-        results = self._scorer.score([answer.trace for answer in answers])
+        deadline = None if self._deadline is None else self._deadline * len(answers)
+        results = self._scorer.score([answer.trace for answer in answers], deadline=deadline)
         decisions = [result.decision for result in results]
         for answer, result, decision in zip(answers, results, decisions, strict=True):
             try:

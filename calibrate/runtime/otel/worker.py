@@ -43,7 +43,8 @@ class Worker:
 
     `judge` returns how many of the answers could not be scored. It is never called twice at a time. It must raise
     before it sends the first result or not at all: after an error it is called again, answer by answer. `cpu_share` is
-    the share of one core that the thread may use, above 0 and up to 1.
+    the share of one core that the thread may use, above 0 and up to 1, with what `judge` has other threads compute:
+    `seconds_beside` says how much that was.
     """
 
     def __init__(
@@ -54,12 +55,14 @@ class Worker:
         gather_seconds: float,
         most: int,
         cpu_share: float,
+        seconds_beside: Callable[[], float] = lambda: 0.0,
     ) -> None:
         self.intake = Intake(most, examine=self._examine, start=self._start)
         self._gather = Gather(seconds=gather_seconds, most=most)
         self._reader, self._judge, self._most, self._share = reader, judge, most, cpu_share
         self._thread: threading.Thread | None = None
         self._batch, self._rested = 1, 0.0
+        self._seconds_beside = seconds_beside
         self._starting = threading.RLock()
         self._reported: set[str] = set()
 
@@ -138,12 +141,12 @@ class Worker:
         ready += self._gather.all() if flush else self._gather.overdue(now=time.monotonic())
         self.intake.settle("nested", sum(answer.nested for answer in ready))
         while ready and not self.intake.abandoned:
-            began = time.thread_time()
+            began = self._computed()
             self._judge_safely(ready[: self._batch])
             del ready[: self._batch]
             self._batch = (
                 max(1, self._batch // 2)
-                if time.thread_time() - began > BURST_SECONDS
+                if self._computed() - began > BURST_SECONDS
                 else min(MAX_BATCH, self._batch * 2)
             )
             self._rest()
@@ -155,10 +158,13 @@ class Worker:
 
         Threads of an interpreter run one at a time, so the program waits while this one computes. A flush skips pauses.
         """
-        spent = time.thread_time() - self._rested
+        spent = self._computed() - self._rested
         if spent > BURST_SECONDS:
             self.intake.linger(spent * (1 / self._share - 1))
-            self._rested = time.thread_time()
+            self._rested = self._computed()
+
+    def _computed(self) -> float:
+        return time.thread_time() + self._seconds_beside()
 
     def _read_span(self, ended: EndedSpan) -> list[Answer]:
         try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -12,14 +13,17 @@ from calibrate.errors import BadInput
 from calibrate.report.sentences.labels import caution as caution_of
 from calibrate.stats.choosing.policy import parse
 from calibrate.stats.sampling.likeness import compare_with_traffic
-from calibrate.types import Record, StateReason, Trace
+from calibrate.types import EnsembleData, EnsembleMember, Record, StateReason, Trace
 from calibrate.workflow.evidence import loading
 from calibrate.workflow.evidence.basis import Chosen, choose_basis, samples_with_labels
 from calibrate.workflow.evidence.labels_at_hand import labels_at_hand
-from calibrate.workflow.releasing import known_bad
+from calibrate.workflow.releasing import history, known_bad
+from calibrate.workflow.releasing import release as releasing
 from calibrate.workflow.traces.stated_samples import keep_stated, state_again
 from calibrate.workflow.tuning import operating_points
 from db import Store
+from db.releases import ReleaseRequest
+from tests.db.make import ensemble
 from tests.workflow.evidence.test_which_labels import draw, fill_traffic, say
 from tests.workflow.making import DETECTOR, NOW, fill, save
 from tests.workflow.releasing.test_known_bad import scored
@@ -76,6 +80,16 @@ def test_what_was_stated_can_be_taken_back(store: Store, store_url: str, capsys:
     say(store, [store.traces.find(name) or 0 for name in names], bad)
     keep_stated(store, "audit", names, design="random", by="ann", now=NOW)
     save(store, "recall>=0.5", sample="audit")
+    config = store.scores.configs(DETECTOR)[-1]
+    several = ensemble(
+        rule={"form": "fixed", "k": 1, "thresholds": {DETECTOR: ["below", 0.4]}},
+        detectors={DETECTOR: EnsembleMember(config.version, config.params, config.revision)},
+        data=EnsembleData("audit", ("audit",), 150, 50, None, "digest"),
+    )
+    store.ensembles.save("several", several, by="ann", now=NOW)
+    request = ReleaseRequest(ensembles=["several"], by="ann")
+    live = history.read_release(releasing.release(store, request, now=NOW))
+    assert [judged.state.known_bad for judged in known_bad.judge_live(store, live, {})] == [False, False]
     assert known_bad.state_of_saved(store, store.points.latest()[DETECTOR]).why != StateReason.NOT_OF_TRAFFIC
     at = ("--store", store_url)
     assert main(["sample", "audit", "--state", "unknown", "--json", *at]) == 0
@@ -87,6 +101,12 @@ def test_what_was_stated_can_be_taken_back(store: Store, store_url: str, capsys:
     assert choose_basis(store, None).caution is not None
     state = known_bad.state_of_saved(store, store.points.latest()[DETECTOR])
     assert (state.known_bad, state.why) == (True, StateReason.NOT_OF_TRAFFIC)
+    judged = {judged.name: judged.state for judged in known_bad.judge_live(store, live, {})}
+    assert judged["several"].why == StateReason.NOT_OF_TRAFFIC
+    with pytest.raises(BadInput, match=r"several is known to be bad \(not of the traffic"):
+        releasing.release(store, request, now=NOW)
+    forced = history.read_release(releasing.release(store, replace(request, reason="a test"), now=NOW))
+    assert forced.ensembles["several"].extra["x-state"]["reason"] == "a test"
     sample = store.samples.get("audit")
     assert sample is not None
     again = state_again(store, sample, design="random", now=NOW)

@@ -18,6 +18,7 @@ from calibrate.types import SavedEnsemble, Tier
 from calibrate.workflow.detection.detect import workspace_of
 from calibrate.workflow.releasing import known_bad
 from calibrate.workflow.releasing.entries import ensemble_of, entry_of, tiers_of
+from calibrate.workflow.tuning.point_state import judge_ensemble
 from calibrate.workspace import using
 from db import Store
 from db.points import SavedPoint
@@ -71,7 +72,9 @@ def build_candidate(
         replaces=previous.version if previous else None,
         detectors=entries,
         ensembles={
-            saved.name: ensemble_of(saved, entries, tiers.get(saved.name, "page"), request.reason)
+            saved.name: ensemble_of(
+                saved, entries, tiers.get(saved.name, "page"), _state_of_ensemble(store, saved, request)
+            )
             for saved in ensembles
         },
         data=_describe_data(store, chosen, ensembles),
@@ -85,6 +88,13 @@ def _state_of(store: Store, saved: SavedPoint, request: ReleaseRequest) -> dict[
     state = known_bad.state_of_saved(store, saved)
     reason = (known_bad.reason_for(saved, state) or request.reason) if state.known_bad else ""
     return known_bad.state_to_json(state, reason)
+
+
+def _state_of_ensemble(store: Store, saved: SavedEnsemble, request: ReleaseRequest) -> dict[str, Any]:
+    """The same of an ensemble. The reason that it was saved for counts for what was known then."""
+    state = known_bad.state_of_saved_ensemble(store, saved)
+    before = saved.ensemble.reason if state == judge_ensemble(saved.ensemble) else ""
+    return known_bad.state_to_json(state, (before or request.reason) if state.known_bad else "")
 
 
 def _range_of(detector: str) -> dict[str, Any]:

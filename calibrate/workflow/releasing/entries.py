@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
@@ -12,8 +12,6 @@ from calibrate.probability import JudgedMap
 from calibrate.thresholds.ensembles import Cuts, EnsembleEntry, EnsembleMetrics
 from calibrate.thresholds.model import DetectorEntry, Metrics, ThresholdsFile
 from calibrate.types import SavedEnsemble, Tier
-from calibrate.workflow.releasing.known_bad import state_to_json
-from calibrate.workflow.tuning.point_state import judge_ensemble
 from db import Store
 from db.engine import Transaction
 from db.points import SavedPoint, save_again
@@ -57,9 +55,9 @@ def entry_of(
 
 
 def ensemble_of(
-    saved: SavedEnsemble, entries: Mapping[str, DetectorEntry], tier: Tier, reason: str = ""
+    saved: SavedEnsemble, entries: Mapping[str, DetectorEntry], tier: Tier, extra: Mapping[str, Any] | None = None
 ) -> EnsembleEntry:
-    """Write a saved ensemble as an entry of a release of these detectors, which is made for this `reason`.
+    """Write a saved ensemble as an entry of a release of these detectors, with the keys of `extra`.
 
     Raises BadInput if the release has other scores of a member than the ensemble was built from: its figures do not
     hold for those.
@@ -80,14 +78,14 @@ def ensemble_of(
                 f"({differing}): make it again and save it, or save the point of those scores"
             )
     page, signal = ensemble.cuts.page.threshold, ensemble.cuts.signal.threshold
-    figures, data, state = ensemble.figures, ensemble.data, judge_ensemble(ensemble)
+    figures, data = ensemble.figures, ensemble.data
     return EnsembleEntry(
         rule=dict(ensemble.rule),
         members=tuple(sorted(ensemble.detectors)),
         cuts=Cuts(page if tier == "page" else None, signal if tier != "off" else None),
         metrics=EnsembleMetrics(figures.precision, figures.recall, figures.flag_rate, data.n, data.positives),
         budget=ensemble.budget,
-        extra=state_to_json(state, (ensemble.reason or reason) if state.known_bad else ""),
+        extra=extra or {},
     )
 
 
@@ -159,6 +157,6 @@ def _is_ensemble_of(saved: SavedEnsemble, file: ThresholdsFile) -> bool:
     """Whether the release has this saved ensemble."""
     try:
         entry = file.ensembles[saved.name]
-        return replace(ensemble_of(saved, file.detectors, tiers_of(file)[saved.name]), extra=entry.extra) == entry
+        return ensemble_of(saved, file.detectors, tiers_of(file)[saved.name], entry.extra) == entry
     except BadInput:  # made from other scores
         return False

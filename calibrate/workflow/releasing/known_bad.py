@@ -6,7 +6,7 @@ its threshold. A release keeps the state of every entry, and the reason where on
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 from datetime import datetime
 from typing import Any
@@ -16,14 +16,21 @@ from calibrate.orientation import flags
 from calibrate.stats.choosing.policy import Policy, parse
 from calibrate.thresholds.model import ThresholdsFile
 from calibrate.thresholds.states import REASON, STATE, Judged, states_in
-from calibrate.types import OperatingPoint, PointState, PointVerdict, StateReason, TraceFilter
+from calibrate.types import OperatingPoint, PointState, PointVerdict, SavedEnsemble, StateReason, TraceFilter
 from calibrate.workflow.certification.attempts import overturned
 from calibrate.workflow.evidence import loading
 from calibrate.workflow.evidence.basis import basis_of_saved, caution_of_sample, is_census
 from calibrate.workflow.evidence.evidence import Evidence
 from calibrate.workflow.releasing.history import live_release
 from calibrate.workflow.tuning.operating_points import choose_point, looks_of
-from calibrate.workflow.tuning.point_state import WITH_TARGET, Counted, chance_of, count_disputed, judge_point
+from calibrate.workflow.tuning.point_state import (
+    WITH_TARGET,
+    Counted,
+    chance_of,
+    count_disputed,
+    judge_ensemble,
+    judge_point,
+)
 from db import Store
 from db.points import SavedPoint
 
@@ -66,8 +73,7 @@ def state_of_saved(store: Store, saved: SavedPoint, *, live: bool = False) -> Po
         counted = Counted(change.guarantee.labels, change.hallucinated) if change else None
         return judge_point(saved.point, fell=fell, overturned=counted)
     stored, moved_from = (saved.data.state.chance, saved.data.state.moved_from) if saved.data.state else (None, None)
-    parts = [sample for name in saved.data.samples if (sample := store.samples.get(name))]
-    if any(caution_of_sample(store, part) for part in parts):
+    if _are_not_of_traffic(store, saved.data.samples):
         return PointState(PointVerdict.DO_NOT_RELEASE, StateReason.NOT_OF_TRAFFIC, figure=saved.point.precision)
     data = _load_labels(store, saved)
     if data is None:
@@ -86,6 +92,21 @@ def state_of_saved(store: Store, saved: SavedPoint, *, live: bool = False) -> Po
         unlabelled=unlabelled,
         traces=traces,
     )
+
+
+def state_of_saved_ensemble(store: Store, saved: SavedEnsemble) -> PointState:
+    """What is known of a saved ensemble now: its figures stand, unless its labels do not describe the traffic."""
+    ensemble = saved.ensemble
+    if _are_not_of_traffic(store, ensemble.data.samples):
+        precision = ensemble.figures.precision
+        return PointState(PointVerdict.DO_NOT_RELEASE, StateReason.NOT_OF_TRAFFIC, figure=precision)
+    return judge_ensemble(ensemble)
+
+
+def _are_not_of_traffic(store: Store, samples: Collection[str]) -> bool:
+    """Whether one of these samples, by what is said of it now, does not describe the traffic."""
+    parts = [sample for name in samples if (sample := store.samples.get(name))]
+    return any(caution_of_sample(store, part) for part in parts)
 
 
 def reason_for(saved: SavedPoint, state: PointState) -> str:
@@ -172,4 +193,10 @@ def judge_live(store: Store, file: ThresholdsFile, points: Mapping[str, SavedPoi
             yield Judged(name, state_of_saved(store, points[name], live=True), before.reason if before else "")
         elif before is not None:
             yield before
-    yield from (released[name] for name, _ in file.live_ensembles if name in released)
+    for name, entry_of_several in file.live_ensembles:
+        if name in released:
+            before = released[name]
+            versions = store.ensembles.of(name, until=file.released_at)
+            made_from = next((saved for saved in versions if saved.ensemble.rule == entry_of_several.rule), None)
+            state = before.state if made_from is None else state_of_saved_ensemble(store, made_from)
+            yield Judged(name, state, before.reason)

@@ -37,6 +37,8 @@ HEADERS = [
     (b"referrer-policy", b"no-referrer"),
 ]
 _NAMES = {name for name, _ in HEADERS}
+_METRICS, _UPLOAD = "/_stcore/metrics", "/_stcore/upload_file/"
+_NAMELESS = b"Only those whom the proxy in front of this workbench names may upload.\n"
 _REFUSED = b"This workbench serves its own machine only. To let others in, see docs/how-to/team.md.\n"
 
 
@@ -111,6 +113,13 @@ class Gate:
         if serves_this_machine_only() and not is_proxy and not _is_own_name(scope):
             await _refuse(scope, send_with_headers)
             return
+        path, names = str(scope.get("path", "")), {name for name, _ in headers}
+        if _METRICS in path and not (serves_this_machine_only() and is_loopback(peer.decode())):
+            await _refuse(scope, send_with_headers)  # what it counts is for the operator
+            return
+        if _UPLOAD in path and given.header and given.header.encode() not in names:
+            await _refuse(scope, send_with_headers, _NAMELESS)  # what no page would read still fills the memory
+            return
         await self.app({**scope, "headers": headers}, receive, send_with_headers)
 
 
@@ -136,12 +145,12 @@ def _is_own_name(scope: Scope) -> bool:
         return False
 
 
-async def _refuse(scope: Scope, send: Send) -> None:
+async def _refuse(scope: Scope, send: Send, why: bytes = _REFUSED) -> None:
     if scope["type"] == "websocket":
         await send({"type": "websocket.close", "code": 1008})
         return
     await send({"type": "http.response.start", "status": 403, "headers": [(b"content-type", b"text/plain")]})
-    await send({"type": "http.response.body", "body": _REFUSED})
+    await send({"type": "http.response.body", "body": why})
 
 
 def _no_address() -> None:

@@ -71,13 +71,13 @@ def test_roles_come_by_name_and_by_group_and_add_up(tmp_path: Path) -> None:
     assert roles.read("") is None
 
 
-def through(headers: dict[str, str], peer: str) -> dict[str, list[str]]:
+def through(headers: dict[str, str], peer: str, *of_request: str) -> dict[str, list[str]]:
     """In a thread of its own: another test of the process may have left a loop running."""
     with ThreadPoolExecutor() as threads:
-        return threads.submit(lambda: asyncio.run(passed(headers, peer))).result()
+        return threads.submit(lambda: asyncio.run(passed(headers, peer, *of_request))).result()
 
 
-async def passed(headers: dict[str, str], peer: str) -> dict[str, list[str]]:
+async def passed(headers: dict[str, str], peer: str, path: str = "/", kind: str = "websocket") -> dict[str, list[str]]:
     """The headers that reach a page, from a request with these headers over a socket to `peer`."""
     arrived: dict[str, list[str]] = {}
 
@@ -89,9 +89,25 @@ async def passed(headers: dict[str, str], peer: str) -> dict[str, list[str]]:
         return {}
 
     raw = [(name.lower().encode(), value.encode()) for name, value in headers.items()]
-    scope = {"type": "websocket", "path": "/", "headers": raw, "client": (peer, 1234)}
+    scope = {"type": kind, "path": path, "headers": raw, "client": (peer, 1234)}
     await gate.Gate(app)(scope, nothing, nothing)
     return arrived
+
+
+def test_whom_nobody_names_may_not_upload_or_read_the_metrics(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gate, "serves_this_machine_only", lambda: False)
+    monkeypatch.setenv("TOUCHSTONE_USER_HEADER", "X-Forwarded-User")
+    monkeypatch.setenv("TOUCHSTONE_TRUSTED_PROXIES", "10.0.0.7")
+    monkeypatch.setenv("FORWARDED_ALLOW_IPS", "")
+    sent = {"Host": "x", "X-Forwarded-User": "ada"}
+    upload = ("/_stcore/upload_file/session/file", "http")
+    assert through(sent, "10.0.0.7", *upload)["x-forwarded-user"] == ["ada"]
+    assert through(sent, "203.0.113.9", *upload) == {}
+    assert through({"Host": "x"}, "10.0.0.7", *upload) == {}
+    assert through(sent, "203.0.113.9", "/_stcore/metrics", "http") == {}
+    assert through(sent, "203.0.113.9", "/_stcore/health", "http") != {}
+    monkeypatch.setattr(gate, "serves_this_machine_only", lambda: True)
+    assert through({"Host": "localhost"}, "127.0.0.1", "/_stcore/metrics", "http") != {}
 
 
 def test_only_a_trusted_proxy_names_a_person(monkeypatch: pytest.MonkeyPatch) -> None:

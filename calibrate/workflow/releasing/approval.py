@@ -36,8 +36,15 @@ def propose(
 ) -> Proposal:
     """Store a release for a second person to approve.
 
-    Raises BadInput if it could not be released, or if the same proposal waits already.
+    Raises BadInput if it could not be released, or if the same proposal waits already, and Forbidden under a name that
+    was typed at a page: whoever typed it could approve under their own.
     """
+    person = actor()
+    if person is not None and person.how in ("typed", "unstated"):
+        raise Forbidden(
+            f"{request.by} is a name that was typed in, and who approves must be another person than who proposes: "
+            "sign in, or let a proxy name you (docs/how-to/team.md), or propose under your own login name"
+        )
     previous = history.live_release(store)
     version = previous.version + 1 if previous else 1
     if expect is not None and version != expect:

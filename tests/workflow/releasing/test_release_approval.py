@@ -10,12 +10,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from calibrate.errors import BadInput
+from calibrate.errors import BadInput, Forbidden
 from calibrate.runtime import decide
 from calibrate.workflow.evidence import loading
 from calibrate.workflow.releasing import approval, history
 from calibrate.workflow.releasing import release as step
 from db import Store
+from db.audit import Actor, How, acting_as
 from db.releases import ReleaseRequest
 from tests.workflow.making import ABOVE, DETECTOR, NOW, draw, fill, give_scores, save
 
@@ -53,6 +54,17 @@ def test_nothing_is_released_until_somebody_else_approves(ready: Store) -> None:
     assert (done.outcome, done.version, done.decided_by) == ("approved", 2, "bob")
     with pytest.raises(BadInput, match="was approved as v2 by bob already"):
         approval.approve(ready, one.id, by="cid", now=NOW)
+    assert approval.waiting(ready) == []
+
+
+@pytest.mark.parametrize("how", ["oidc", "header", "login", "environment", "typed", "unstated"])
+def test_a_name_typed_at_a_page_proposes_nothing(ready: Store, how: How) -> None:
+    with acting_as(Actor("zoe", how)):
+        if how not in ("typed", "unstated"):
+            assert propose(ready, by="zoe").proposed_by == "zoe"
+            return
+        with pytest.raises(Forbidden, match="zoe is a name that was typed in"):
+            propose(ready, by="zoe")
     assert approval.waiting(ready) == []
 
 

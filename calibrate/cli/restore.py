@@ -36,4 +36,5 @@ def run(args: Namespace) -> Answer:
     lines = [f"{copy.path} is the store of {args.file} now: {holds(copy.rows)}"]
     if before:
         lines.append(f"  the store that was there is kept as {before}")
+    lines.append("  the file is whole; `check` looks whether what is in it is, too")
     return Answer(RestoredDocument(str(copy.path), before, copy.schema, copy.rows), "\n".join(lines))

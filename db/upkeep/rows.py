@@ -16,6 +16,7 @@ from calibrate.errors import BadInput
 from calibrate.urls import redact
 from db.engine import reading, serialise, writing
 from db.tables import Base, UtcDateTime
+from db.upkeep.audit_trail import note_gaps
 
 # Random stamps by which reads are cached: they are no data, and every store makes its own.
 LEFT_OUT = {"revisions"}
@@ -147,7 +148,8 @@ class Filling:
         return sa.insert(table).values(values)
 
     def finish(self) -> None:
-        """Let PostgreSQL count on from the keys that came with the rows."""
+        """Let PostgreSQL count on from the keys that came with the rows, and SQLite know of their gaps."""
+        note_gaps(self._connection)
         if self._connection.dialect.name != "postgresql":
             return
         for table in Base.metadata.sorted_tables:

@@ -16,15 +16,29 @@ from calibrate.types import Trace
 from db.engine import reading
 from db.labels import gold_of
 from db.scores import key_of
-from db.tables import Base, ConfigRow, GoldRow, LabelRow, ReleaseRow, TextRow, TraceRow, table
+from db.tables import AuditRow, Base, ConfigRow, GoldRow, LabelRow, ReleaseRow, TextRow, TraceRow, table
 from db.tables.mapping import batches, digest, load_traces
+from db.upkeep import audit_trail
 
 # "database": what SQLite finds. "unreadable": rows that the database cannot give. "orphans": rows that point to a row
 # which is not there. The others are what was computed from other columns, and comes out differently now.
 Trouble = Literal[
-    "database", "unreadable", "orphans", "contents", "texts", "gold", "configurations", "releases", "documents"
+    "database",
+    "unreadable",
+    "orphans",
+    "contents",
+    "texts",
+    "gold",
+    "configurations",
+    "releases",
+    "documents",
+    "unguarded",
+    "gaps",
+    "unlogged",
+    "mislogged",
 ]
 AT_ONCE = 500
+COUNTED = (TraceRow, TextRow, GoldRow, ConfigRow, ReleaseRow, AuditRow)
 EXAMPLES = 5  # of what is wrong, by name
 
 
@@ -40,7 +54,8 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """What was looked at, and what is wrong. `purged` traces have no text left to compute their hash from."""
+    """What was looked at, and what is wrong. `purged` traces have no text left to compute their hash from; `entries`
+    are those of the audit log."""
 
     traces: int
     purged: int
@@ -48,6 +63,7 @@ class Checked:
     labelled: int
     configurations: int
     releases: int
+    entries: int
     findings: tuple[Finding, ...]
 
 
@@ -61,8 +77,7 @@ def check(engine: Engine, *, on_progress: Progress = lambda *_: None) -> Checked
     with reading(engine) as connection:
         if connection.dialect.name == "postgresql":
             connection = connection.execution_options(isolation_level="REPEATABLE READ")
-        counts = {row.__tablename__: _count(connection, row) for row in (TraceRow, TextRow, GoldRow, ConfigRow)}
-        counts["releases"] = _count(connection, ReleaseRow)
+        counts = {row.__tablename__: _count(connection, row) for row in COUNTED}
         if connection.dialect.name == "sqlite":
             lines = connection.exec_driver_sql("PRAGMA integrity_check(20)").scalars()
             findings += _finding("database", "", (" ".join(line.split()) for line in lines if line != "ok"))
@@ -76,6 +91,10 @@ def check(engine: Engine, *, on_progress: Progress = lambda *_: None) -> Checked
             ("gold", "gold", _gold(connection)),
             ("configurations", "detector_configs", _configurations(connection)),
             ("releases", "releases", _releases(connection)),
+            ("unguarded", "audit", audit_trail.unguarded(connection)),
+            ("gaps", "audit", audit_trail.gaps(connection)),
+            ("unlogged", "audit", audit_trail.unlogged(connection)),
+            ("mislogged", "audit", audit_trail.mislogged(connection)),
         )
         for trouble, place, wrong in looks:
             findings += _finding(trouble, place, wrong)
@@ -86,6 +105,7 @@ def check(engine: Engine, *, on_progress: Progress = lambda *_: None) -> Checked
         labelled=counts["gold"],
         configurations=counts["detector_configs"],
         releases=counts["releases"],
+        entries=counts["audit"],
         findings=tuple(findings),
     )
 

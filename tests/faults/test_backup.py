@@ -223,7 +223,9 @@ def test_a_store_that_is_open_elsewhere_is_not_replaced(
     assert run("restore", str(backup), "--replace", store=path) == 0
 
 
-def test_what_a_restore_replaces_is_kept_with_all_it_held(path: Path, tmp_path: Path) -> None:
+def test_what_a_restore_replaces_is_kept_with_all_it_held(
+    path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     backup = tmp_path / "b.db"
     assert run("backup", str(backup), store=path) == 0
     with process(LABELS, f"sqlite:///{path}") as labelling:  # killed: what it wrote last is only in the WAL
@@ -231,7 +233,9 @@ def test_what_a_restore_replaces_is_kept_with_all_it_held(path: Path, tmp_path: 
         acknowledged = [int(labelling.stdout.readline()) for _ in range(5)][-1]
     assert Path(f"{path}-wal").stat().st_size > 0
     assert run("restore", str(backup), store=path) == 2
+    capsys.readouterr()
     assert run("restore", str(backup), "--replace", store=path) == 0
+    assert "`check`" in capsys.readouterr().out.splitlines()[-1]
     (kept,) = path.parent.glob("touchstone.db.before-*")
     ((labels,),) = content(kept, "SELECT count(*) FROM labels")
     assert labels >= acknowledged  # type: ignore[operator]

@@ -6,7 +6,7 @@ import hashlib
 import json
 import sqlite3
 from contextlib import closing
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -16,6 +16,7 @@ from calibrate.cli import main
 from calibrate.types import Record, Trace
 from calibrate.workflow.releasing.release import release
 from calibrate.workflow.upkeep.checking import check
+from calibrate.workflow.upkeep.moving import export_all, import_all
 from db import Store, open_store
 from db.releases import ReleaseRequest
 from tests.db.make import NOW, label, rich
@@ -40,7 +41,7 @@ def store(store: Store) -> Store:
         store.labels.add(pk, label(verdict, by), sample_id=None, now=NOW)
     store.labels.add(1, label("clean", "c", adjudicates=True), sample_id=None, now=NOW + timedelta(hours=1))
     save(store, "manual:0.5")
-    release(store, ReleaseRequest(by="ann", reason="a test"), now=NOW)
+    release(store, ReleaseRequest(by="ann", reason="a test"), now=datetime.now(UTC))
     return store
 
 
@@ -76,7 +77,7 @@ CASES = {
     "UPDATE labels SET trace_pk = 12345 WHERE trace_pk = 5": {("orphans", 1), ("gold", 2)},
     'UPDATE detector_configs SET params = \'{"variant": "other"}\'': {("configurations", 1)},
     "UPDATE releases SET document = document || ' '": {("releases", 1)},
-    "UPDATE releases SET version = 7": {("documents", 1)},
+    "UPDATE releases SET version = 7": {("documents", 1), ("unlogged", 1), ("mislogged", 1)},
     "UPDATE operating_points SET config_id = 99": {("orphans", 1)},
 }
 
@@ -88,6 +89,78 @@ def test_what_was_changed_is_told(store: Store, statement: str) -> None:
     assert {(finding.trouble, finding.rows) for finding in check(store).findings} == CASES[statement]
 
 
+UNGUARDED = {
+    "sqlite": [
+        ["DROP TRIGGER audit_no_delete"],
+        [
+            "DROP TRIGGER audit_no_update",
+            "CREATE TRIGGER audit_no_update BEFORE UPDATE ON audit BEGIN SELECT 1; END",
+        ],
+    ],
+    "postgresql": [
+        ["ALTER TABLE audit DISABLE TRIGGER USER"],
+        ["DROP TRIGGER audit_append_only ON audit"],
+        [
+            "CREATE OR REPLACE FUNCTION audit_is_append_only() RETURNS trigger LANGUAGE plpgsql AS "
+            "$$ BEGIN RETURN NULL; END $$"
+        ],
+    ],
+}
+
+
+@pytest.mark.both_databases
+@pytest.mark.parametrize("number", range(3))
+def test_an_audit_log_that_nothing_guards_is_told(store: Store, number: int) -> None:
+    cases = UNGUARDED[store.engine.dialect.name]
+    if number < len(cases):
+        change(store, *cases[number])
+        assert [(finding.trouble, finding.place) for finding in check(store).findings] == [("unguarded", "audit")]
+
+
+# What was done to the log of a release and a proposal, and what is told of it beside gaps.
+TAKEN_OUT = {
+    "DELETE FROM audit WHERE verb = 'released'": [("unlogged", "release v1")],
+    "UPDATE audit SET what = 'v3' WHERE verb = 'released'": [
+        ("unlogged", "release v1"),
+        ("mislogged", "release v3"),
+    ],
+    'UPDATE audit SET after = \'{"version": 1, "sha256": "00"}\' WHERE verb = \'released\'': [
+        ("mislogged", "release v1")
+    ],
+    "DELETE FROM audit WHERE verb = 'release proposed'": [("unlogged", "proposal 1")],
+}
+
+
+@pytest.mark.both_databases
+@pytest.mark.parametrize("statement", TAKEN_OUT)
+def test_an_entry_that_is_missing_or_other_than_the_release_is_told(store: Store, statement: str) -> None:
+    store.proposals.add(ReleaseRequest(by="ann"), expected=2, content="x", now=datetime.now(UTC))
+    sqlite = store.engine.dialect.name == "sqlite"
+    triggers = [f"DROP TRIGGER audit_no_{action}" for action in ("update", "delete")] if sqlite else []
+    change(store, *triggers, statement)
+    told = [(finding.trouble, *finding.examples) for finding in check(store).findings if finding.place == "audit"]
+    assert [each for each in told if each[0] not in ("gaps", "unguarded")] == TAKEN_OUT[statement]
+
+
+def test_a_gap_in_the_log_is_told_unless_it_came_with_an_archive(store: Store, tmp_path: Path) -> None:
+    for _ in range(4):
+        store.audit.note("purged", "a trace")
+    newest = store.audit.entries()[0].id
+    change(store, "DROP TRIGGER audit_no_delete", f"DELETE FROM audit WHERE id IN ({newest - 1}, {newest - 2})")
+    (finding,) = (finding for finding in check(store).findings if finding.trouble == "gaps")
+    assert finding.examples == (f"{newest - 2} to {newest - 1}",)
+    # PostgreSQL leaves gaps by itself, and they come with its archives.
+    export_all(store, tmp_path / "a.zip", now=NOW)
+    import_all(f"sqlite:///{tmp_path}/moved.db", tmp_path / "a.zip")
+    moved = open_store(f"sqlite:///{tmp_path}/moved.db")
+    assert check(moved).findings == ()
+    for _ in range(2):
+        moved.audit.note("purged", "a trace")
+    change(moved, "DROP TRIGGER audit_no_delete", f"DELETE FROM audit WHERE id = {newest + 1}")
+    assert (f"{newest + 1}",) in [finding.examples for finding in check(moved).findings]
+    moved.close()
+
+
 def test_a_release_whose_text_and_sha256_were_both_changed_is_told_by_its_own_digest(store: Store) -> None:
     stored = store.releases.get(1)
     assert stored is not None
@@ -96,9 +169,10 @@ def test_a_release_whose_text_and_sha256_were_both_changed_is_told_by_its_own_di
     digest = hashlib.sha256(document.encode()).hexdigest()
     with store.engine.connect().execution_options(touched=set()) as connection, connection.begin():
         connection.execute(sa.text("UPDATE releases SET document = :d, sha256 = :s"), {"d": document, "s": digest})
-    (finding,) = check(store).findings
+    log, finding = check(store).findings
     assert (finding.trouble, finding.rows) == ("documents", 1)
     assert "digest" in finding.examples[0]
+    assert (log.trouble, log.examples) == ("mislogged", ("release v1",))
 
 
 def test_the_command_ends_with_1_and_names_what_is_wrong(

@@ -22,7 +22,8 @@ def looked_at(checked: Checked) -> str:
     return (
         f"{count(checked.traces, 'trace')}{purged} and {count(checked.texts, 'text')} are what their digests say, so "
         f"are {count(checked.configurations, 'detector configuration')} and {count(checked.releases, 'release')}; "
-        f"{count(checked.labelled, 'gold verdict')} follow from the labels; no row points to one that is missing"
+        f"{count(checked.labelled, 'gold verdict')} follow from the labels; no row points to one that is missing; the "
+        f"audit log is guarded, and with {count(checked.entries, 'entry', 'entries')} lacks no release"
     )
 
 
@@ -38,6 +39,14 @@ def wrong(finding: Finding) -> str:
         return f"{count(n, 'row')} of {place} {'points' if n == 1 else 'point'} to a row that is missing: {examples}"
     if finding.trouble == "gold":
         return f"{count(n, 'gold verdict')} {'does' if n == 1 else 'do'} not follow from the labels: {examples}"
+    if finding.trouble == "unguarded":
+        return f"the database no longer keeps the audit log from changes, triggers are missing or changed: {examples}"
+    if finding.trouble == "gaps":
+        return f"the audit log lacks the entries numbered {examples}"
+    if finding.trouble == "unlogged":
+        return f"the audit log has no entry of {examples}"
+    if finding.trouble == "mislogged":
+        return f"what the audit log says of {examples} is not what is in the store"
     if finding.trouble == "documents":
         return f"{count(n, 'release')} would be refused by a runtime: {examples}"
     return f"{count(n, 'row')} of {place} {'is' if n == 1 else 'are'} not what was stored, by its digest: {examples}"

@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 
 from calibrate.errors import BadInput
 from calibrate.urls import scrub
+from calibrate.webhook import check_url
 
 DEFAULT_STORE = "sqlite:///touchstone.db"
 DEFAULT_CONCURRENCY = 16
@@ -97,17 +98,11 @@ def releases(environment: Mapping[str, str] | None = None) -> ReleaseSettings:
     if answer not in ("", "0", "1", "true", "false", "yes", "no", "on", "off"):
         raise BadInput(f"TOUCHSTONE_APPROVAL cannot be {answer[:40]!r}; it is 1 (a second person approves) or 0")
     webhook = variables.get("TOUCHSTONE_RELEASE_WEBHOOK", "").strip()
-    try:
-        usable = not webhook or (urlsplit(webhook).scheme in ("http", "https") and bool(urlsplit(webhook).hostname))
-    except ValueError:
-        usable = False
-    if not usable:
-        raise BadInput("TOUCHSTONE_RELEASE_WEBHOOK is no URL; one looks like https://hooks.example/…")
     return ReleaseSettings(
         approval=answer in ("1", "true", "yes", "on"),
         git=variables.get("TOUCHSTONE_RELEASE_GIT", "").strip(),
         sign=variables.get("TOUCHSTONE_SIGN_KEY", "").strip(),
-        webhook=webhook,
+        webhook=check_url(webhook, "TOUCHSTONE_RELEASE_WEBHOOK") if webhook else "",
     )
 
 

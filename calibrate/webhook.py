@@ -5,6 +5,42 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from typing import Any
+from urllib.parse import urlsplit
+
+from calibrate.errors import BadInput
+
+
+def check_url(url: str, name: str = "the webhook's URL") -> str:
+    """Check the URL of a webhook.
+
+    Parameters
+    ----------
+    url : str
+    name : str
+        What it is called where it was given.
+
+    Returns
+    -------
+    str
+        The URL.
+
+    Raises
+    ------
+    BadInput
+        If it is none. The message does not repeat it: it is a secret.
+    """
+    try:
+        parts = urlsplit(url)
+        good = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+        good = good and "@" not in parts.netloc  # a password there would be looked up as part of the host's name
+    except (ValueError, AttributeError):
+        good = False
+    if not good or not url.isascii() or not url.isprintable() or " " in url:
+        raise BadInput(
+            f"{name} is invalid: it must begin with https:// and have no spaces, and no name and password before the "
+            "host (not shown here)"
+        )
+    return url
 
 
 def post(url: str, document: Mapping[str, Any], *, timeout: float) -> str | None:

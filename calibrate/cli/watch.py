@@ -16,9 +16,10 @@ from calibrate.cli.progress import progress
 from calibrate.errors import BadInput, StoreReplaced, TouchstoneError
 from calibrate.report.numbers import count
 from calibrate.runtime import load
-from calibrate.runtime.alerts import check_trace_url, check_webhook_url
+from calibrate.runtime.alerts import check_trace_url
 from calibrate.stats.sampling import designs
 from calibrate.types import TraceFilter
+from calibrate.webhook import check_url
 from calibrate.workflow.watching.telling import Teller
 from calibrate.workflow.watching.watch import Look, Watcher
 from db import Store
@@ -91,7 +92,7 @@ def _teller(args: Namespace, store: Store) -> Teller | None:
         check_trace_url(args.trace_url)
     if not url:
         return None
-    return Teller(store, check_webhook_url(url), now=now, trace_url=args.trace_url, on_problem=_print_problem)
+    return Teller(store, check_url(url), now=now, trace_url=args.trace_url, on_problem=_print_problem)
 
 
 def _print_problem(problem: str) -> None:

@@ -15,7 +15,6 @@ import weakref
 from collections import deque
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from urllib.parse import urlsplit
 
 from calibrate import webhook
 from calibrate.errors import BadInput
@@ -112,7 +111,7 @@ class Alerts:
         timeout: float = 5,
         max_queue: int = 1000,
     ) -> None:
-        self._url = check_webhook_url(url)
+        self._url = webhook.check_url(url)
         listed = isinstance(tiers, Collection) and not isinstance(tiers, str)
         if not listed or not tiers or not all(tier in FLAGS for tier in tiers):
             raise BadInput(f"tiers cannot be {tiers!r}; give a list of `page`, `signal` or both")
@@ -272,37 +271,6 @@ class Alerts:
     def _settle(self, outcome: str, n: int) -> None:
         self._counts[outcome] += n
         self._unreported += n if outcome != "sent" else 0
-
-
-def check_webhook_url(url: str) -> str:
-    """Check the URL of a webhook.
-
-    Parameters
-    ----------
-    url : str
-
-    Returns
-    -------
-    str
-        The URL.
-
-    Raises
-    ------
-    BadInput
-        If it is none. The message does not repeat it: it is a secret.
-    """
-    try:
-        parts = urlsplit(url)
-        good = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
-        good = good and "@" not in parts.netloc  # a password there would be looked up as part of the host's name
-    except (ValueError, AttributeError):
-        good = False
-    if not good or not url.isascii() or not url.isprintable() or " " in url:
-        raise BadInput(
-            "the webhook's URL is invalid: it must begin with https:// and have no spaces, and no name and password "
-            "before the host (not shown here)"
-        )
-    return url
 
 
 _alive: weakref.WeakSet[Alerts] = weakref.WeakSet()

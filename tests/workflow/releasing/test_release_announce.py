@@ -184,6 +184,7 @@ def test_settings_are_read_and_bad_ones_refused_without_showing_a_secret() -> No
     assert settings.releases({}) == ReleaseSettings()
     with pytest.raises(BadInput, match="TOUCHSTONE_APPROVAL cannot be 'ture'"):
         settings.releases({"TOUCHSTONE_APPROVAL": "ture"})
-    with pytest.raises(BadInput) as refused:
-        settings.releases({"TOUCHSTONE_RELEASE_WEBHOOK": f"hooks/{SECRET}"})
-    assert SECRET not in str(refused.value)
+    for url in (f"hooks/{SECRET}", f"https://ann:{SECRET}@hooks.example/x", f"https://h/{SECRET} x"):
+        with pytest.raises(BadInput, match="TOUCHSTONE_RELEASE_WEBHOOK is invalid") as refused:
+            settings.releases({"TOUCHSTONE_RELEASE_WEBHOOK": url})
+        assert SECRET not in str(refused.value)

@@ -8,7 +8,12 @@ from __future__ import annotations
 from streamlit.starlette import App
 
 from pages.components.labelling import routes
-from pages.shell import gate
+from pages.shell import gate, health
 
 gate.prepare()
-app = App("pages/shell/workbench.py", routes=routes.routes(), middleware=gate.middleware(), lifespan=gate.lifespan)
+app = App(
+    "pages/shell/workbench.py",
+    routes=[*routes.routes(), *health.routes()],
+    middleware=gate.middleware(),
+    lifespan=gate.lifespan,
+)

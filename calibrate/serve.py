@@ -3,7 +3,7 @@
     GET /thresholds/active.json     the newest release, byte for byte; its ETag is the sha256 of those bytes
     GET /thresholds/7.json          release 7
     GET /schema/thresholds-1.json   the JSON Schema of the file, without a token; its $id is this address
-    GET /healthz                    whether the server is up, without a token
+    GET /healthz                    200, or 503 with the reason where the store cannot be read; without a token
 
 A reader that sends the ETag back in If-None-Match gets 304 without a body until something else is released.
 """
@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from calibrate.errors import BadInput, TouchstoneError
+from calibrate.settings import hide_secrets
 from calibrate.thresholds.checks import FORMAT, schema
 
 if TYPE_CHECKING:
@@ -60,7 +61,7 @@ def routes(find: Find, *, token: str = "") -> list[Route]:
         return JSONResponse(document, media_type="application/schema+json", headers={"Cache-Control": "no-cache"})
 
     def health(_: Request) -> Response:
-        return JSONResponse({"status": "ok"}, headers={"Cache-Control": "no-store"})
+        return healthy(lambda: find(None))
 
     return [
         Route("/thresholds/active.json", active),
@@ -68,6 +69,17 @@ def routes(find: Find, *, token: str = "") -> list[Route]:
         Route(SCHEMA, show_schema),
         Route("/healthz", health),
     ]
+
+
+def healthy(look: Callable[[], object]) -> Response:
+    """Answer whether a look at the store succeeds: 200, or 503 with the reason."""
+    from starlette.responses import JSONResponse
+
+    try:
+        look()
+    except TouchstoneError as error:
+        return _refuse(503, hide_secrets(str(error)))
+    return JSONResponse({"status": "ok"}, headers={"Cache-Control": "no-store"})
 
 
 def application(find: Find, *, token: str = "") -> Starlette:

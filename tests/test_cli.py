@@ -404,13 +404,19 @@ def test_a_store_that_is_not_there(capsys: pytest.CaptureFixture[str], tmp_path:
 def test_hostile_text_does_not_reach_the_terminal(
     capsys: pytest.CaptureFixture[str], sqlite_url: str, tmp_path: Path
 ) -> None:
-    (tmp_path / "t.jsonl").write_text(json.dumps({"trace_id": "\x1b[2J", "answer": "\x1b[31mred\u202e"}) + "\n")
+    hostile = {"trace_id": "\x1b[2J", "answer": "\x1b[31mred\u202e\x9b", "model": "m\r\n2026 forged"}
+    (tmp_path / "t.jsonl").write_text(json.dumps(hostile) + "\n")
     assert main(["import", str(tmp_path / "t.jsonl"), "--store", sqlite_url]) == 0
     assert main(["traces", "--store", sqlite_url]) == 0
     shown = capsys.readouterr().out
     assert "\x1b" not in shown
     assert "\u202e" not in shown
     assert "⟦ESC⟧[31mred⟦RLO⟧" in shown
+    assert not any(line.startswith("2026") for line in shown.splitlines())
+    assert main(["traces", "--store", sqlite_url, "--json"]) == 0
+    shown = capsys.readouterr().out
+    assert not {"\x1b", "\u202e", "\x9b"} & set(shown)
+    assert json.loads(shown)["traces"][0]["answer"] == hostile["answer"]
 
 
 def test_it_runs_as_a_module() -> None:

@@ -10,13 +10,17 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
+from calibrate.sanitize import UNSEEN
+
 
 def to_json(document: object) -> str:
     """Write a document, of dataclasses and what JSON knows, as one JSON object.
 
-    A field is written under its name, or under the "key" of its metadata where programs read another.
+    A field is written under its name, or under the "key" of its metadata where programs read another. Characters that
+    act on a terminal or cannot be seen are escaped, which a program reads as the same.
     """
-    return json.dumps(_plain(document), ensure_ascii=False)
+    text = json.dumps(_plain(document), ensure_ascii=False)
+    return UNSEEN.sub(lambda match: json.dumps(match.group())[1:-1], text)
 
 
 def _plain(value: object) -> Any:
@@ -40,8 +44,10 @@ def warn(cautions: Iterable[str]) -> None:
 def table(rows: Sequence[Sequence[str]], *, right: Sequence[int] = ()) -> str:
     """Align rows as columns; the first row is the head. The columns `right` are aligned right.
 
-    On a terminal, cells of a table wider than that are wrapped. A file or a pipe gets one line per row.
+    On a terminal, cells of a table wider than that are wrapped. A file or a pipe gets one line per row, whatever line
+    breaks a name from a trace has.
     """
+    rows = [[cell.replace("\n", " ") for cell in row] for row in rows]
     if sys.stdout.isatty():
         return _wrapped(rows, right)
     widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]

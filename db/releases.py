@@ -101,6 +101,7 @@ class Releases(Aggregate):
             audit(connection, verb, f"v{version}", by=by, before=before, after=after)
             if settles is not None:
                 settles(connection, version)
+            _note_overtaken(connection, version, by)
             yield release
 
     @contextmanager
@@ -163,6 +164,14 @@ class Proposals(Aggregate):
         """False where somebody has decided already."""
         with self._writing() as connection:
             return decide(connection, key, "declined", by=by, now=now)
+
+
+def _note_overtaken(connection: Connection, version: int, by: str) -> None:
+    """Note of the proposals that wait to become this version that they no longer can."""
+    waiting = select(ProposalRow.id, ProposalRow.wanted).where(ProposalRow.outcome.is_(None)).order_by(ProposalRow.id)
+    for key, wanted in connection.execute(waiting).tuples().all():
+        if wanted["version"] == version:
+            audit(connection, "proposal overtaken", f"proposal {key}", by=by, after={"version": version})
 
 
 def _proposal(wanted: Mapping[str, Any], proposed_by: str, **columns: Any) -> Proposal:

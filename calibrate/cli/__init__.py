@@ -14,7 +14,7 @@ from importlib.util import find_spec
 from calibrate.cli.grammar import build
 from calibrate.cli.output import to_json
 from calibrate.cli.signals import exit_code, sigterm_as_interrupt
-from calibrate.errors import TouchstoneError, Unavailable
+from calibrate.errors import Forbidden, TouchstoneError, Unavailable
 from calibrate.settings import hide_secrets
 
 IN_THE_WHEEL = ("verify", "decide")  # the verbs that need no more than production installs
@@ -66,7 +66,11 @@ def _call(args: Namespace) -> Answer:
             f"run `make setup` in its folder, and there `.venv/bin/python -m calibrate {args.verb}`"
         )
     module = "import_traces" if args.verb == "import" else args.verb  # `import` is a word of Python's
-    answer = importlib.import_module(f"calibrate.cli.{module}").run(args)
+    try:
+        answer = importlib.import_module(f"calibrate.cli.{module}").run(args)
+    except Forbidden as error:
+        importlib.import_module("calibrate.cli.common").note_refusal(args, error)
+        raise
     assert isinstance(answer, Answer)
     return answer
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 import sys
 from argparse import Namespace
 from collections.abc import Sequence
+from contextlib import closing, suppress
 from datetime import UTC, datetime
 
 import db
 from calibrate import settings
-from calibrate.errors import BadInput
+from calibrate.errors import BadInput, Forbidden, TouchstoneError
 from calibrate.report.sentences.store import exposed
 from db.audit import Actor, identify_by
 
@@ -26,6 +27,12 @@ def open_store(args: Namespace, *, create: bool = False) -> db.Store:
     if store.file is not None and store.exposed is not None:
         print(f"touchstone: {exposed(store.file, store.exposed)}", file=sys.stderr)
     return store
+
+
+def note_refusal(args: Namespace, error: Forbidden) -> None:
+    """Put into the store's audit log that somebody was refused; what is said is the refusal, whatever becomes of it."""
+    with suppress(TouchstoneError), closing(db.open_store(args.store or settings.read().store, create=False)) as store:
+        store.audit.note("refused", str(error)[:300])
 
 
 def user() -> str:

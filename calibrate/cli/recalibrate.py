@@ -18,7 +18,7 @@ from calibrate.report import numbers
 from calibrate.report.sentences import impact as impacts
 from calibrate.report.sentences import point_state, recalibration
 from calibrate.report.sentences.labels import caution
-from calibrate.report.sentences.release import unannounced
+from calibrate.report.sentences.release import overtaken, unannounced
 from calibrate.report.tables.column import cells
 from calibrate.report.tables.recalibration import ON_TERMINAL
 from calibrate.thresholds.files import check_place
@@ -27,6 +27,7 @@ from calibrate.types import Interval, Strength
 from calibrate.urls import redact
 from calibrate.workflow.detection import detect
 from calibrate.workflow.evidence.labels_at_hand import LabelsAtHand, labels_at_hand
+from calibrate.workflow.releasing import approval
 from calibrate.workflow.releasing.announce import announce
 from calibrate.workflow.upgrade import planning
 from calibrate.workflow.upgrade import recalibrate as step
@@ -125,7 +126,8 @@ def run(args: Namespace) -> Answer:
         by=user(), now=now(), out=out, approval=after.approval, sign=read_signer(after.sign),
     )  # fmt: skip
     if isinstance(released, Release):
-        problems = [unannounced(failure) for failure in announce(released, after, store)]
+        problems = [overtaken(proposal) for proposal in approval.overtaken(store, released.version)]
+        problems += [unannounced(failure) for failure in announce(released, after, store)]
         lines += [f"v{released.version} is released{f' and in {redact(out)}' if out else ''}.", *problems]
         return Answer(ReleasedDocument.of(outcome, at_hand, released.version, problems=problems), "\n".join(lines))
     lines.append(f"Proposal {released.id} waits for a second person: `release --approve {released.id}`.")

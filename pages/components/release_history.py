@@ -90,11 +90,17 @@ def _version(
             width="stretch",
         )
         if not facts.equals_live:
+            may = shell.has_role("calibrator")
             st.button(
                 f"Roll back to v{number}",
                 icon=":material/undo:",
                 key=f"release_back_{number}",
-                help=f"Releases v{live.version + 1}, which decides as v{number} did, and offers its points again.",
+                disabled=not may,
+                help=(
+                    f"Releases v{live.version + 1}, which decides as v{number} did, and offers its points again."
+                    if may
+                    else "Your roles do not allow it: a calibrator rolls back."
+                ),
                 on_click=back,
                 args=(store, number, live.version),
             )

@@ -6,8 +6,9 @@ import streamlit as st
 
 from calibrate import settings
 from calibrate.report.sentences import recalibration as sentences
-from calibrate.report.sentences.release import unannounced
+from calibrate.report.sentences.release import overtaken, unannounced
 from calibrate.thresholds.signing import read_signer
+from calibrate.workflow.releasing import approval
 from calibrate.workflow.releasing.announce import announce
 from calibrate.workflow.releasing.unknown_models import unknown_models
 from calibrate.workflow.upgrade import recalibrate as step
@@ -30,8 +31,10 @@ def release(store: Store, outcome: step.Outcome) -> None:
             store, outcome, note=note or f"Recalibrated after v{outcome.plan.release.version}.", reason=reason,
             by=shell.user(), now=shell.now(), approval=after.approval, sign=read_signer(after.sign),
         )  # fmt: skip
-        failures = announce(result, after, store) if isinstance(result, Release) else []
-        problems = [unannounced(failure) for failure in failures]
+        problems: list[str] = []
+        if isinstance(result, Release):
+            problems += [overtaken(proposal) for proposal in approval.overtaken(store, result.version)]
+            problems += [unannounced(failure) for failure in announce(result, after, store)]
         state["recalibrate_done"] = (result.version if isinstance(result, Release) else None, result, problems)
         state["recalibrate_note"] = state["recalibrate_reason"] = ""
 

@@ -15,6 +15,7 @@ from streamlit.testing.v1 import AppTest
 from calibrate import settings
 from calibrate.errors import BadInput
 from calibrate.workflow.releasing import approval
+from calibrate.workflow.releasing import release as releasing
 from db import Store, audit
 from db.releases import ReleaseRequest
 from pages.shell import gate, roles
@@ -168,6 +169,16 @@ def test_a_press_that_a_role_does_not_allow_does_nothing(
     page = release_page()
     next(each for each in page.button if each.label.startswith(button)).click().run()
     assert store.releases.count() == 1
+
+
+def test_who_may_not_roll_back_is_offered_no_press(store: Store, team: Path) -> None:
+    for policy in ("manual:0.55", "manual:0.6"):
+        save(store, policy)
+        releasing.release(store, ReleaseRequest(by="cal", reason="a test"), now=NOW)
+    for role, may in (("approver", False), ("calibrator", True)):
+        team.write_text(f'[{role}]\nusers = ["{LOGIN}"]')
+        (back,) = (each for each in release_page().button if each.label == "Roll back to v1")
+        assert (back.disabled, "a calibrator rolls back" in back.help) == (not may, not may)
 
 
 def test_a_page_with_an_unusable_team_file_shows_nothing(store: Store, team: Path) -> None:

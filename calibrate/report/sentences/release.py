@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from calibrate.report.sentences import point_state
+from calibrate.sanitize import visible
 from calibrate.thresholds.model import ThresholdsFile
 from calibrate.thresholds.states import Judged, states_in
 from calibrate.types import Strength, Tier
 from calibrate.workflow.releasing.announce import Unannounced
 from calibrate.workflow.releasing.entries import OnOffer
+from db.releases import Proposal
 
 
 def on_offer(version: int, offer: OnOffer) -> list[str]:
@@ -72,6 +74,14 @@ def caution(name: str, tier: Tier, strength: Strength) -> str | None:
 def older(version: int, newest: int) -> str:
     """Say that a version written again is not taken by who has seen a newer one."""
     return f"a runtime that has seen v{newest} refuses v{version}: `release --rollback {version}` makes it the newest"
+
+
+def overtaken(proposal: Proposal) -> str:
+    """Say of a proposal that something else was released before anybody decided on it."""
+    return (
+        f"proposal {proposal.id} by {visible(proposal.proposed_by, 60)} still waited for a second person, and can no "
+        f"longer be approved: decline it, or propose it anew against v{proposal.expected}"
+    )
 
 
 def unannounced(failure: Unannounced) -> str:

@@ -63,12 +63,12 @@ def propose(
 def approve(store: Store, key: int, *, by: str, now: datetime, out: Out | None = None, sign: Signer = None) -> Release:
     """Release a proposal in its author's name; `x-approved-by` names the person who approved it.
 
-    Raises BadInput for one's own proposal, one that is decided, and one that would no longer release what it held, and
-    Forbidden where nobody but the person says who they are.
+    Raises BadInput for one that is decided and one that would no longer release what it held, and Forbidden for one's
+    own and where nobody but the person says who they are.
     """
     proposal = _get_waiting(store, key)
     if same_person(by, proposal.proposed_by):
-        raise BadInput(f"proposal {key} is your own ({by}): somebody else approves it, or you decline it")
+        raise Forbidden(f"proposal {key} is your own ({by}): somebody else approves it, or you decline it")
     check_verified(by)
 
     def make(version: int, previous: ThresholdsFile | None) -> ThresholdsFile:
@@ -113,6 +113,11 @@ def decline(store: Store, key: int, *, by: str, now: datetime) -> Proposal:
 def waiting(store: Store) -> list[Proposal]:
     """The proposals that nobody has decided, newest first."""
     return store.proposals.list(waiting=True)
+
+
+def overtaken(store: Store, version: int) -> list[Proposal]:
+    """The proposals that waited to become this version, and no longer can."""
+    return [proposal for proposal in waiting(store) if proposal.expected == version]
 
 
 def preview(store: Store, proposal: Proposal, now: datetime) -> ThresholdsFile:

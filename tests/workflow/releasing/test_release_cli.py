@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -72,7 +73,9 @@ def test_a_release_says_what_changes_and_is_held_back(
     assert call()[1]["error"].startswith("name the thresholds file")
 
 
-def test_two_people_release_where_that_is_asked(call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_two_people_release_where_that_is_asked(
+    call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sqlite_url: str
+) -> None:
     out = tmp_path / "t.json"
     monkeypatch.setenv("TOUCHSTONE_APPROVAL", "1")
     monkeypatch.setenv("TOUCHSTONE_USER", "ann")
@@ -86,6 +89,12 @@ def test_two_people_release_where_that_is_asked(call: Call, tmp_path: Path, monk
     code, refused = call("--approve", "1", "--out", str(out))
     assert (code, refused["error"].startswith("bob is a name that was typed in")) == (2, True)
     assert not out.exists()
+    with closing(open_store(sqlite_url)) as store:
+        refusals = [(entry.who, entry.how, entry.what[:27]) for entry in store.audit.entries(verb="refused")]
+    assert refusals == [
+        ("bob", "environment", "bob is a name that was type"),
+        ("ann", "environment", "proposal 1 is your own (ann"),
+    ]
     monkeypatch.delenv("TOUCHSTONE_USER")
     code, released = call("--approve", "1", "--out", str(out))
     assert (code, released["version"], load(out).released_by) == (0, 1, "ann")
@@ -147,7 +156,7 @@ def test_what_is_not_there_is_said(call: Call, tmp_path: Path) -> None:
 
 
 def test_a_proposal_that_was_overtaken_is_marked(
-    call: Call, choose: Callable[[str], None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    call: Call, choose: Callable[[str], None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sqlite_url: str
 ) -> None:
     out = str(tmp_path / "t.json")
     call("--out", out)
@@ -159,9 +168,17 @@ def test_a_proposal_that_was_overtaken_is_marked(
     assert load(out).version == 1
     assert [one["stale"] for one in call("--proposals")[1]["proposals"]] == [None]
     monkeypatch.setenv("TOUCHSTONE_APPROVAL", "0")
-    call("--tier", f"{DETECTOR}=page", "--out", out)
+    _, released = call("--tier", f"{DETECTOR}=page", "--out", out)
+    assert released["problems"] == [
+        "proposal 1 by ann still waited for a second person, and can no longer be approved: decline it, or propose it "
+        "anew against v2"
+    ]
+    with closing(open_store(sqlite_url)) as store:
+        (entry,) = store.audit.entries(verb="proposal overtaken")
+    assert (entry.what, entry.after) == ("proposal 1", {"version": 2})
+    assert call("--rollback", "1", "--out", out)[1]["problems"] == []  # it is told once
     (waits,) = call("--proposals")[1]["proposals"]
-    assert waits["stale"].startswith("v2 was released after proposal 1 was made: take it back or decline it")
+    assert waits["stale"].startswith("v3 was released after proposal 1 was made: take it back or decline it")
 
 
 def test_a_name_with_a_blank_is_nobody_else(call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -75,13 +75,19 @@ def run(args: Namespace) -> Answer:
     except KeyboardInterrupt as stop:
         number = count(sum(so_far.values()), "trace")
         raise type(stop)(f"{number} imported so far are in the store; the same command goes on from there") from None
+    except BadInput as error:
+        if not imports:
+            raise
+        number = count(sum(so_far.values()), "trace")
+        raise BadInput(f"{error}\n{number} of the files before it are in the store") from error
     except StoreReplaced:
         raise
     except StoreError as error:
         number = count(sum(so_far.values()), "trace")
         raise StoreError(f"{error}. {number} imported before are in the store; the same command goes on") from error
     document = add_up(imports)
-    nothing = document.rejected > 0 and document.imported + document.duplicates == 0
+    # A rejected line among good ones is no failure, unless all had to be good: `rejected` counts them.
+    nothing = document.rejected > 0 and (args.strict or document.imported + document.duplicates == 0)
     lines = [line for path, done in imports.items() for line in _lines(path, done)]
     return Answer(document, "\n".join(lines), exit_code=2 if nothing or document.cut else 0)
 

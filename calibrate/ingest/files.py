@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import io
 import os
+import stat
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
@@ -79,6 +80,7 @@ class InputFile:
         self.item = item
         self.path = Path(path)
         self.name = self.path.name
+        _refuse_unless_file(self.path)
         try:
             self._raw: BinaryIO = self.path.open("rb", buffering=_BUFFER)
         except FileNotFoundError:
@@ -130,8 +132,14 @@ class InputFile:
     def _peek(self) -> bytes:
         try:
             return self.stream.peek(_HEAD)[:_HEAD]
-        except (EOFError, zlib.error, OSError):
-            return b""  # truncated before anything could be read: reading the first line will report it
+        except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+            how = "cut off" if isinstance(error, EOFError) else "damaged"
+            raise BadInput(
+                f"{self.name} is a gzip file that is {how} before its first {self.item} can be read: fetch it again, "
+                "whole"
+            ) from None
+        except OSError:
+            return b""  # reading the first line will report it
 
 
 class _Decompressor(io.RawIOBase):
@@ -150,6 +158,18 @@ class _Decompressor(io.RawIOBase):
         data = self._gzip.read1(len(buffer))
         buffer[: len(data)] = data
         return len(data)
+
+
+def _refuse_unless_file(path: Path) -> None:
+    """Raise BadInput that says what a path is if it is no file: others may never end, or never begin."""
+    try:
+        mode = path.stat().st_mode
+    except (OSError, ValueError):
+        return  # opening it says why
+    kinds = {stat.S_ISDIR: "a folder", stat.S_ISFIFO: "a pipe", stat.S_ISSOCK: "a socket", stat.S_ISCHR: "a device"}
+    for is_kind, kind in {**kinds, stat.S_ISBLK: "a device"}.items():
+        if is_kind(mode):
+            raise BadInput(f"{str(path)!r} is {kind}, and only files are read: name one, like traces.jsonl")
 
 
 def _decompress(raw: BinaryIO) -> io.BufferedReader:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import secrets
 from collections.abc import Iterator
@@ -72,4 +73,8 @@ def _sentences(path: Path) -> Iterator[None]:
     except FileExistsError as error:
         raise BadInput(f"{path} has come there meanwhile: name a file that does not exist yet") from error
     except OSError as error:
-        raise StoreError(f"{path} could not be written: {error.strerror or error}; no file was left there") from error
+        full = error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+        remedy = ": free some space, or name a file on another disk" if full else ""
+        raise StoreError(
+            f"{path} could not be written: {error.strerror or error}; no file was left there{remedy}"
+        ) from error

@@ -23,7 +23,9 @@ def add(verbs: Verbs) -> None:
     verb.add_argument("--labels-as", metavar="NAME", help="the labeller of the labels in the file (default: its name)")
     verb.add_argument("--no-labels", action="store_true", help="leave out the labels in the file")
     verb.add_argument("--design", choices=STATED, help=DESIGN)
-    verb.add_argument("--strict", action="store_true", help="refuse a file with a bad line instead of skipping it")
+    verb.add_argument(
+        "--strict", action="store_true", help="refuse a file with a bad line, whole, instead of skipping the line"
+    )
     verb.add_argument("--again", action="store_true", help="take in traces that were purged, too")
     verb.add_argument(
         "--redact",

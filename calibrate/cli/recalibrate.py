@@ -126,7 +126,7 @@ def run(args: Namespace) -> Answer:
         by=user(), now=now(), out=out, approval=after.approval, sign=read_signer(after.sign),
     )  # fmt: skip
     if isinstance(released, Release):
-        problems = [overtaken(proposal) for proposal in approval.overtaken(store, released.version)]
+        problems = [overtaken(past) for past in approval.overtaken(store, released.version)]
         problems += [unannounced(failure) for failure in announce(released, after, store)]
         lines += [f"v{released.version} is released{f' and in {redact(out)}' if out else ''}.", *problems]
         return Answer(ReleasedDocument.of(outcome, at_hand, released.version, problems=problems), "\n".join(lines))

@@ -143,7 +143,7 @@ def run(args: Namespace) -> Answer:
     file = history.read_release(row)
     effect = _effect(store, history.read_release(before) if before else None, file)
     offer = [] if args.rollback is None else sentences.on_offer(args.rollback, on_offer(store, file))
-    problems = [sentences.overtaken(proposal) for proposal in approval.overtaken(store, row.version)]
+    problems = [sentences.overtaken(past) for past in approval.overtaken(store, row.version)]
     problems += [sentences.unannounced(failure) for failure in announce(row, after, store)]
     place = None if out is None else redact(out)
     document = ReleasedDocument(**vars(effect), version=row.version, sha256=row.sha256, path=place, problems=problems)

@@ -34,7 +34,7 @@ def carried_out(store: Store, does: Callable[[], Release | str | None]) -> bool:
     with shell.errors_kept(PROBLEM):
         result = does()
         if isinstance(result, Release):
-            problems = [sentences.overtaken(proposal) for proposal in approval.overtaken(store, result.version)]
+            problems = [sentences.overtaken(past) for past in approval.overtaken(store, result.version)]
             problems += [sentences.unannounced(failure) for failure in announce(result, settings.releases(), store)]
             st.session_state[DONE] = st.session_state[RELEASED] = result.version, release_form.place(), problems
         elif result:

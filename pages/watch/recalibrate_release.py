@@ -33,7 +33,7 @@ def release(store: Store, outcome: step.Outcome) -> None:
         )  # fmt: skip
         problems: list[str] = []
         if isinstance(result, Release):
-            problems += [overtaken(proposal) for proposal in approval.overtaken(store, result.version)]
+            problems += [overtaken(past) for past in approval.overtaken(store, result.version)]
             problems += [unannounced(failure) for failure in announce(result, after, store)]
         state["recalibrate_done"] = (result.version if isinstance(result, Release) else None, result, problems)
         state["recalibrate_note"] = state["recalibrate_reason"] = ""

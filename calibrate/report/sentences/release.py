@@ -10,8 +10,8 @@ from calibrate.thresholds.model import ThresholdsFile
 from calibrate.thresholds.states import Judged, states_in
 from calibrate.types import Strength, Tier
 from calibrate.workflow.releasing.announce import Unannounced
+from calibrate.workflow.releasing.approval import Overtaken
 from calibrate.workflow.releasing.entries import OnOffer
-from db.releases import Proposal
 
 
 def on_offer(version: int, offer: OnOffer) -> list[str]:
@@ -76,11 +76,11 @@ def older(version: int, newest: int) -> str:
     return f"a runtime that has seen v{newest} refuses v{version}: `release --rollback {version}` makes it the newest"
 
 
-def overtaken(proposal: Proposal) -> str:
+def overtaken(past: Overtaken) -> str:
     """Say of a proposal that something else was released before anybody decided on it."""
     return (
-        f"proposal {proposal.id} by {visible(proposal.proposed_by, 60)} still waited for a second person, and can no "
-        f"longer be approved: decline it, or propose it anew against v{proposal.expected}"
+        f"proposal {past.proposal} by {visible(past.by, 60)} still waited for a second person, and can no "
+        f"longer be approved: decline it, or propose it anew against v{past.version}"
     )
 
 

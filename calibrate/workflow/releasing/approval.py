@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime
+from typing import NamedTuple
 
 from calibrate.errors import BadInput, Forbidden
 from calibrate.thresholds.canonical import digest_of
@@ -24,6 +25,14 @@ from db.points import SavedPoint
 from db.releases import Proposal, Release, ReleaseRequest, decide
 
 APPROVED_BY = "x-approved-by"
+
+
+class Overtaken(NamedTuple):
+    """A proposal that waited to become `version`, when something else was released as that."""
+
+    proposal: int
+    by: str
+    version: int
 
 
 def propose(
@@ -115,9 +124,10 @@ def waiting(store: Store) -> list[Proposal]:
     return store.proposals.list(waiting=True)
 
 
-def overtaken(store: Store, version: int) -> list[Proposal]:
+def overtaken(store: Store, version: int) -> list[Overtaken]:
     """The proposals that waited to become this version, and no longer can."""
-    return [proposal for proposal in waiting(store) if proposal.expected == version]
+    past = (proposal for proposal in waiting(store) if proposal.expected == version)
+    return [Overtaken(proposal.id, proposal.proposed_by, version) for proposal in past]
 
 
 def preview(store: Store, proposal: Proposal, now: datetime) -> ThresholdsFile:

@@ -243,7 +243,9 @@ def _as_store_error(path: Path) -> Iterator[None]:
     try:
         yield
     except sqlite3.Error as error:
-        name = getattr(error, "sqlite_errorname", "")
-        full = "; look whether the disk is full: free some space, or name a file on another one"
-        remedy = full if name.startswith(("SQLITE_FULL", "SQLITE_IOERR")) else ""
-        raise StoreError(f"{path} could not be copied or read: {reason(error)}{remedy}") from error
+        if getattr(error, "sqlite_errorname", "").startswith(("SQLITE_FULL", "SQLITE_IOERR")):
+            raise StoreError(
+                f"{path} could not be copied or read: {reason(error)}; look whether the disk is full: free some space, "
+                "or name a file on another one"
+            ) from error
+        raise StoreError(f"{path} could not be copied or read: {reason(error)}") from error

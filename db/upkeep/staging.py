@@ -73,8 +73,9 @@ def _sentences(path: Path) -> Iterator[None]:
     except FileExistsError as error:
         raise BadInput(f"{path} has come there meanwhile: name a file that does not exist yet") from error
     except OSError as error:
-        full = error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-        remedy = ": free some space, or name a file on another disk" if full else ""
-        raise StoreError(
-            f"{path} could not be written: {error.strerror or error}; no file was left there{remedy}"
-        ) from error
+        if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+            raise StoreError(
+                f"{path} could not be written: {error.strerror or error}; no file was left there: free some space, or "
+                "name a file on another disk"
+            ) from error
+        raise StoreError(f"{path} could not be written: {error.strerror or error}; no file was left there") from error

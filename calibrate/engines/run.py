@@ -37,7 +37,8 @@ class ScoreCache(Protocol):
 
 @dataclass(slots=True)
 class Tally:
-    """What a run did with one detector. `why` counts the reasons for missing scores; `seconds` is its running time.
+    """What a run did with one detector. `why` counts the reasons for missing scores, of which `faults` are those of
+    failures; `seconds` is its running time.
 
     `failed_on_all`: it failed, and no trace that the run was about has a score of it, from this run or an earlier one.
     """
@@ -50,14 +51,24 @@ class Tally:
     usage: Usage = field(default_factory=Usage)
     seconds: float = 0.0
     why: Counter[str] = field(default_factory=Counter)
+    faults: set[str] = field(default_factory=set)
     failed_on_all: bool = False
 
     def count(self, score: Score) -> None:
         setattr(self, score.status, getattr(self, score.status) + 1)
         if score.reason:
             self.why["a refusal" if score.status == "refusal" else score.reason] += 1
+            if score.status == "failed":
+                self.faults.add(score.reason)
         if score.usage:
             self.usage += score.usage
+
+    def _reasons(self) -> list[tuple[str, int]]:
+        """The most frequent first; where a detector scored nothing, why it failed before why it abstained."""
+        ordered = self.why.most_common()
+        if self.failed_on_all:
+            ordered.sort(key=lambda reason: reason[0] not in self.faults)
+        return ordered
 
     @property
     def n_attempted(self) -> int:
@@ -72,7 +83,7 @@ class Tally:
             "reused": self.reused,
             "usage": asdict(self.usage),
             "seconds": round(self.seconds, 3),
-            "why": dict(self.why.most_common(20)),
+            "why": dict(self._reasons()[:20]),
             "failed_on_all": self.failed_on_all,
         }
 

@@ -13,7 +13,9 @@ from calibrate.workflow.detection.outcomes import Failure
 def failed(failure: Failure) -> str:
     """Write "judge_yes_no failed on all 80 traces: the endpoint did not answer"."""
     why = failure.why.rstrip(".") or "no reason given"
-    traces = "its only trace" if failure.failed == 1 else f"all {count(failure.failed, 'trace')}"
+    traces = "its only trace" if failure.tried == 1 else f"all {count(failure.tried, 'trace')}"
+    if failure.failed < failure.tried:
+        traces = f"{count(failure.failed)} of {count(failure.tried, 'trace')} and scored none"
     return f"{failure.detector} failed on {traces}: {why}."
 
 

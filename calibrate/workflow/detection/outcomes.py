@@ -9,21 +9,26 @@ from typing import Any
 from db import Store
 from db.runs import Run, RunStatus
 
+UNSCORED = ("failed", "abstained", "refusals", "reused")
+
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """A detector that failed wherever it was run, so that no trace of the run's scope has a score; `why` is the most
-    frequent reason."""
+    """A detector that failed, so that no trace of the run's scope has a score: on `failed` of the `tried`, as it
+    abstained on the others. `why` is the most frequent reason for which it failed."""
 
     detector: str
     failed: int
+    tried: int
     why: str
 
 
 def failures(run: Run) -> tuple[Failure, ...]:
     """The detectors that failed on every trace, by name."""
     return tuple(
-        Failure(name, tally["failed"], next(iter(tally.get("why", {})), ""))
+        Failure(
+            name, tally["failed"], sum(tally.get(part, 0) for part in UNSCORED), next(iter(tally.get("why", {})), "")
+        )
         for name, tally in sorted(run.counts.items())
         if failed_everywhere(tally)
     )

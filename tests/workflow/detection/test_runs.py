@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -90,6 +91,20 @@ def test_a_run_in_which_a_detector_failed_on_every_trace_is_not_done(store: Stor
     endpoint.script = scripted.sensible
     again = run(store, JUDGE, "word_overlap")
     assert (again.status, outcomes.failures(again)) == ("done", ())
+
+
+@one_database
+def test_a_failure_is_told_with_its_own_reason_and_not_with_that_of_the_abstentions(
+    store: Store, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lines = [{"trace_id": f"t{n}", "answer": "ab"} for n in range(4)]
+    lines[2]["tokens"] = [{"token": "ab", "logprob": 1e308}]  # type: ignore[assignment]
+    (tmp_path / "t.jsonl").write_text("\n".join(map(json.dumps, lines)))
+    assert main(["import", str(tmp_path / "t.jsonl"), "--store", store.url]) == 0
+    assert main(["detect", "token_logprob", "--all", "--store", store.url]) == 1
+    text = capsys.readouterr().out
+    assert "token_logprob failed on 1 of 4 traces and scored none: " in text
+    assert "1e+308" in text.split("scored none: ")[1].splitlines()[0]
 
 
 @one_database

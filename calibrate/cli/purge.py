@@ -18,7 +18,7 @@ from calibrate.workflow.upkeep import purge as step
 @dataclass(frozen=True, slots=True)
 class PurgeDocument:
     """`removed` counts what went, or with `dry_run` what would go. `compacted`: no byte of it is left in the store's
-    files; null where none had to be written anew."""
+    files; null where none had to be written anew. `releases` quote what was purged, which is known once it is done."""
 
     dry_run: bool
     removed: Mapping[str, int]
@@ -26,6 +26,7 @@ class PurgeDocument:
     uploads: int
     vectors: bool
     compacted: bool | None
+    releases: Sequence[int] = ()
 
 
 def run(args: Namespace) -> Answer:
@@ -46,7 +47,7 @@ def run(args: Namespace) -> Answer:
         raise BadInput(f"nothing was removed: --yes removes {goes(counts)}, for good; a backup holds them still")
     purged = step.purge(store, chosen, by=user(), now=now())
     document = PurgeDocument(
-        False, asdict(purged.counts), purged.logs, purged.uploads, purged.vectors, purged.compacted
+        False, asdict(purged.counts), purged.logs, purged.uploads, purged.vectors, purged.compacted, purged.releases
     )
     lines: Sequence[str] = lines_of(purged, sqlite=store.file is not None)
     return Answer(document, "\n".join(lines), exit_code=1 if purged.compacted is False else 0)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 from sqlalchemy import ColumnElement, Connection, func, select, update
@@ -37,6 +37,13 @@ EMPTY = {"question": None, "answer": "", "context_digest": None, "tokens": None,
 EMPTY |= {"output_schema": None, "attributes": None}
 
 
+class Removed(NamedTuple):
+    """How much was removed, and the releases that quote of it in a note or a reason and stay as they are."""
+
+    counts: PurgeCounts
+    releases: tuple[int, ...]
+
+
 class Purges(Aggregate):
     def count(self, chosen: Chosen) -> PurgeCounts:
         """How much a purge would remove."""
@@ -66,7 +73,7 @@ class Purges(Aggregate):
                 alerts=total(OutboxRow, OutboxRow.trace_pk.in_(pks), OutboxRow.told_at.is_(None)),
             )
 
-    def remove(self, chosen: Chosen, *, by: str, now: datetime) -> PurgeCounts:
+    def remove(self, chosen: Chosen, *, by: str, now: datetime) -> Removed:
         """Remove the texts, some traces at a time. What was removed before a kill stays removed; the next call goes on.
 
         Afterwards the bytes may still lie in free pages and logs of the database: `compact` removes them.
@@ -95,7 +102,7 @@ class Purges(Aggregate):
                 clear_runs(connection)
                 clear_values(connection, chosen.where)
                 connection.execute(update(PurgeRow).where(PurgeRow.id == key).values(counts=asdict(counts)))
-        return counts
+        return Removed(counts, quotes.releases() if pks else ())
 
     def of_traces(self, pks: Iterable[int]) -> set[int]:
         """Those of the traces that are purged."""

@@ -6,6 +6,7 @@ eight characters, with a digit or an @ in it.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -22,6 +23,7 @@ from db.tables import (
     PointRow,
     ProposalRow,
     RecheckRow,
+    ReleaseRow,
     RunRow,
     SampleRow,
     ScoreRow,
@@ -51,7 +53,9 @@ class Quotes:
     """Notes which pieces of the written documents stand in purged texts, and cuts these out in the end."""
 
     def __init__(self, connection: Connection) -> None:
+        self._releases = _of_releases(connection)
         self._pieces = {key for each in _texts(connection) for key, _, _ in _keys(each)}
+        self._pieces.update(*self._releases.values())
         self._quoted: set[str] = set()
 
     def look(self, texts: Iterable[str]) -> None:
@@ -59,6 +63,10 @@ class Quotes:
         if self._pieces:
             for each in texts:
                 self._quoted.update(key for key, _, _ in _keys(each) if key in self._pieces)
+
+    def releases(self) -> tuple[int, ...]:
+        """The releases whose note or reasons quote what is purged: these are never changed."""
+        return tuple(version for version, pieces in self._releases.items() if pieces & self._quoted)
 
     def cut(self, connection: Connection) -> None:
         if not self._quoted:
@@ -184,6 +192,32 @@ def _texts(connection: Connection) -> Iterator[str]:
                 _map_texts(document, note)
                 yield from texts
                 texts.clear()
+
+
+def _of_releases(connection: Connection) -> dict[int, set[str]]:
+    """The pieces of each release's note, and of the notes and reasons in its document."""
+    pieces: dict[int, set[str]] = {}
+    query = select(ReleaseRow.version, ReleaseRow.note, ReleaseRow.document).order_by(ReleaseRow.version)
+    for version, note, document in connection.execute(query).tuples():
+        try:
+            written = [note, *_reasons(json.loads(document))]
+        except ValueError:
+            written = [note]
+        pieces[version] = {key for each in written for key, _, _ in _keys(each)}
+    return pieces
+
+
+def _reasons(value: Any, name: str = "") -> Iterator[str]:
+    """The texts under a key that is called note or reason."""
+    match value:
+        case str() if name.endswith(("note", "reason")):
+            yield value
+        case dict():
+            for key, item in value.items():
+                yield from _reasons(item, key)
+        case list():
+            for item in value:
+                yield from _reasons(item, name)
 
 
 def _map_texts(value: Any, change: Callable[[str], str]) -> Any:

@@ -378,6 +378,16 @@ def test_the_command_says_what_goes_and_asks(filled: Store, capsys) -> None:
     assert capsys.readouterr().out.count("purged") == 4
 
 
+@pytest.mark.both_databases
+def test_the_releases_that_quote_what_goes_are_named(filled: Store, capsys) -> None:
+    state = json.dumps({"detectors": {"overlap": {"x-state": {"reason": f"for {CANARY}", "name": "rouge_l2026"}}}})
+    for document, note in (("{}", f"users complained of {CANARY}"), (state, ""), (state.replace(CANARY, "me"), "fine")):
+        with filled.releases.adding(lambda *_, document=document: document, by="ann", note=note, now=NOW):
+            pass
+    assert main(["purge", "--where", f"user={CANARY}", "--yes", "--store", filled.url]) in (0, 1)
+    assert "a note or a reason of v2, v3 quotes what was purged" in capsys.readouterr().out
+
+
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [

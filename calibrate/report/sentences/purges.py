@@ -58,5 +58,11 @@ def lines_of(purged: Purged, *, sqlite: bool) -> list[str]:
         lines.append("the store's file was written anew, and its log emptied")
     else:
         lines.append("PostgreSQL wrote its tables anew (VACUUM FULL); its own write-ahead log and replicas follow it")
+    if purged.releases:
+        versions = ", ".join(f"v{version}" for version in purged.releases)
+        lines.append(
+            f"a note or a reason of {versions} quotes what was purged, and a release is never changed: keep it, its "
+            "files and `serve` from who must not read that"
+        )
     lines.append("backups, exports, other machines' caches and running processes hold what they held: see to them")
     return lines

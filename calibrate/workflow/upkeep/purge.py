@@ -26,13 +26,15 @@ RUNS = ("queued", "running")
 class Purged:
     """What was removed. `logs` are files of runs and `uploads` folders that a killed workbench left, both on this
     machine; `vectors` is whether embeddings were kept here. `compacted`: no byte is left in the store's files; None
-    where nothing had to be written anew."""
+    where nothing had to be written anew. `releases` quote what was purged in a note or a reason, and stay as they
+    are."""
 
     counts: PurgeCounts
     logs: int = 0
     uploads: int = 0
     vectors: bool = False
     compacted: bool | None = None
+    releases: tuple[int, ...] = ()
 
 
 def choose(
@@ -59,7 +61,7 @@ def purge(store: Store, chosen: Chosen, *, by: str, now: datetime) -> Purged:
     Hashes, verdicts, values of scores, figures and membership of samples stay. A purge that was killed is finished by
     the next one.
     """
-    counts = store.purges.remove(chosen, by=by, now=now)
+    counts, releases = store.purges.remove(chosen, by=by, now=now)
     if not store.purges.waiting():
         return Purged(counts)
     kept_vectors = vectors.forget()
@@ -68,7 +70,7 @@ def purge(store: Store, chosen: Chosen, *, by: str, now: datetime) -> Purged:
     if compacted:
         store.purges.compacted(now=now)
         compacted = compact_log(store)
-    return Purged(counts, logs, uploads, kept_vectors, compacted)
+    return Purged(counts, logs, uploads, kept_vectors, compacted, releases)
 
 
 def compact_log(store: Store) -> bool:

@@ -12,6 +12,7 @@ from db.coverage import Coverage
 from db.decisions import Decisions, Outbox
 from db.engine import connect, file_of, reading
 from db.labelling.answers import Answers
+from db.labelling.guides import Guides
 from db.labels import Labels
 from db.points import Ensembles, Points
 from db.pools import Pools
@@ -34,6 +35,7 @@ class Store:
         self.traces = Traces(self.engine)
         self.labels = Labels(self.engine)
         self.answers = Answers(self.engine)
+        self.guides = Guides(self.engine)
         self.samples = Samples(self.engine)
         self.scores = Scores(self.engine)
         self.coverage = Coverage(self.engine)

@@ -15,6 +15,7 @@ from calibrate.errors import BadInput
 from calibrate.types import VERDICTS, GoldVerdict, Label, Verdict, resolve_gold
 from db.audit import record as audit
 from db.engine import Aggregate, serialise
+from db.labelling.guides import newest_version
 from db.tables import GoldRow, LabelRow, MemberRow, SampleRow, SkipRow, TraceRow, table
 from db.tables.mapping import batches, label_of, label_row
 
@@ -56,14 +57,16 @@ class Reading:
 
 class Labels(Aggregate):
     def add(self, pk: int, label: Label, *, sample_id: int | None, now: datetime) -> None:
-        """Appends a label and updates the gold verdict, in one transaction."""
+        """Appends a label and updates the gold verdict, in one transaction. A label that names no version of the
+        labelling guide was given under the newest."""
         if label.verdict not in VERDICTS:
             raise BadInput(f"a verdict is one of {', '.join(VERDICTS)}, not {label.verdict!r}")
         with self._writing() as connection:
             serialise(connection)
             gold = select(GoldRow.verdict).where(GoldRow.trace_pk == pk)
             before = connection.scalar(gold) if label.adjudicates else None
-            append(connection, [(pk, label)], sample_id=sample_id, now=now)
+            guide = newest_version(connection) if label.guide is None else label.guide
+            append(connection, [(pk, replace(label, guide=guide))], sample_id=sample_id, now=now)
             if label.adjudicates:  # a labeller's own labels are a log already
                 was, is_now = {"gold": before}, {"gold": label.verdict}
                 audit(connection, "dispute settled", label.trace_id, by=label.labeller, before=was, after=is_now)

@@ -15,7 +15,7 @@ from db.tables import RevisionRow
 
 Group = Literal[
     "traces", "samples", "labels", "skips", "scores", "runs", "points", "releases", "decisions", "rechecks", "team",
-    "replies", "outbox", "purges",
+    "replies", "outbox", "purges", "guides",
 ]  # fmt: skip
 GROUPS: tuple[Group, ...] = get_args(Group)
 TABLES: dict[Group, tuple[str, ...]] = {
@@ -33,6 +33,7 @@ TABLES: dict[Group, tuple[str, ...]] = {
     "replies": ("replies",),
     "outbox": ("outbox",),
     "purges": ("purges",),
+    "guides": ("guides",),
 }
 GROUP_OF = {name: group for group, names in TABLES.items() for name in names}
 

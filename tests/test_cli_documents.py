@@ -136,6 +136,10 @@ def play(folder: Path) -> dict[str, str]:
     run("scores", "export", file("scores.csv"), label="scores export")
     run("labels", "import", file("in.csv", "trace_id,verdict\nt1,clean\nt2,clean\nnowhere,clean\nt3,odd\n"),
         "--labels-as", "bob", label="labels import")  # fmt: skip
+    run("guidelines")
+    guide = file("guide.toml", 'guidelines = "Look."\n[[kinds]]\nkey = "odd"\n')
+    run("guidelines", "set", guide, "--why", "r", label="guidelines set")
+    run("guidelines", "history")
     run("agreement")
     run("agreement", "adjudicate", "t1", "--verdict", "clean")
     run("agreement", "second-look", "--limit", "3")

@@ -12,6 +12,7 @@ from calibrate.types.ensemble import (
     SavedEnsemble,
     Shares,
 )
+from calibrate.types.guide import Guide, Kind
 from calibrate.types.importing import Added, Record, TraceSink
 from calibrate.types.label import KINDS, VERDICTS, GoldVerdict, Label, Span, Verdict, resolve_gold
 from calibrate.types.point import (
@@ -55,7 +56,9 @@ __all__ = [
     "FlagWhen",
     "GoldVerdict",
     "Guarantee",
+    "Guide",
     "Interval",
+    "Kind",
     "Label",
     "LabelState",
     "Member",

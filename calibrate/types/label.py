@@ -25,7 +25,7 @@ class Span:
 @dataclass(frozen=True, slots=True)
 class Label:
     """One labeller's verdict on one trace. Append-only: the latest of a labeller counts. One that `adjudicates` decides
-    gold, whatever others say."""
+    gold, whatever others say. `guide` is the version of the labelling guide it was given under; None: nobody knows."""
 
     trace_id: str
     labeller: str
@@ -37,6 +37,7 @@ class Label:
     created_at: datetime | None = None
     sample: str | None = None
     adjudicates: bool = False
+    guide: int | None = None
 
 
 def resolve_gold(latest: Iterable[Verdict], *, adjudicated: Verdict | None = None) -> GoldVerdict | None:

@@ -1,6 +1,7 @@
 """The tables, typed."""
 
 from db.tables.base import Base, Document, Key, RevisionRow, UtcDateTime, table
+from db.tables.labelling import GuideRow
 from db.tables.labels import GoldRow, LabelRow, MemberRow, SampleRow, SkipRow
 from db.tables.production import DecisionRow, OutboxRow, RecheckRow
 from db.tables.scores import ConfigRow, RunRow, ScoreRow
@@ -19,6 +20,7 @@ __all__ = [
     "DrawnRow",
     "EnsembleRow",
     "GoldRow",
+    "GuideRow",
     "Key",
     "LabelRow",
     "MemberRow",

@@ -52,6 +52,7 @@ class LabelRow(Base):
     sample_id: Mapped[int | None] = mapped_column(ForeignKey("samples.id"))
     adjudicates: Mapped[bool]
     created_at: Mapped[datetime]
+    guide: Mapped[int | None]
     __table_args__ = (Index("ix_labels_latest", "trace_pk", "labeller", "id"), Index("ix_labels_recent", "created_at"))
 
 

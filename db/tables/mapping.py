@@ -159,6 +159,7 @@ def label_row(pk: int, label: Label, sample_id: int | None, now: datetime) -> di
         "sample_id": sample_id,
         "adjudicates": label.adjudicates,
         "created_at": label.created_at or now,
+        "guide": label.guide,
     }
 
 

@@ -20,6 +20,7 @@ from db.tables import (
     Base,
     CertificationRow,
     EnsembleRow,
+    GuideRow,
     PointRow,
     ProposalRow,
     RecheckRow,
@@ -40,9 +41,10 @@ WRITTEN: Mapping[type[Base], tuple[str, ...]] = {
     RecheckRow: ("plan", "outcome"),
     EnsembleRow: ("document",),
     SampleRow: ("filter",),
+    GuideRow: ("text", "kinds", "why"),
     AuditRow: ("before", "after"),
 }
-"""The documents that hold words of people: why a threshold was saved, a note on a release."""
+"""The documents that hold words of people: why a threshold was saved, a note on a release, the labelling guide."""
 
 _WORD = re.compile(r"\S+")
 _NAMING = re.compile(r"(?=\S*[0-9@])\S{8,}")

@@ -25,7 +25,7 @@ def sample(store: Store) -> Sample:
 
 
 def test_a_label_comes_back_whole(store: Store, sample: Sample) -> None:
-    given = Label("t7", "ann", "hallucinated", ("fabrication",), SPANS, "a note", 3.5, NOW, "w")
+    given = Label("t7", "ann", "hallucinated", ("fabrication",), SPANS, "a note", 3.5, NOW, "w", guide=3)
     store.labels.add(7, given, sample_id=sample.id, now=NOW)
     assert store.labels.of_trace(7) == [given]
 

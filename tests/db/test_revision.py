@@ -21,6 +21,7 @@ from calibrate.types import (
     Baseline,
     Chosen,
     Interval,
+    Kind,
     Label,
     Member,
     OperatingPoint,
@@ -141,6 +142,7 @@ WRITERS: dict[str, tuple[Callable[[Store], object], set[Group]]] = {
     ),
     "rechecks.finish": (lambda s: s.rechecks.finish(1, {}, now=NOW), {"rechecks"}),
     "files.save": (lambda s: s.files.save("prompts/a.txt", "text", by="ann", now=NOW), {"team"}),
+    "guides.save": (lambda s: s.guides.save("Look.", [Kind("odd", "Odd")], by="ann", now=NOW, after=0), {"guides"}),
     "audit.note": (lambda s: s.audit.note("purged", "a trace", by="ann"), set()),
     "purges.remove": (
         lambda s: s.purges.remove(Chosen(trace_ids=("t1",)), by="ann", now=NOW),

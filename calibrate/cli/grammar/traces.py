@@ -86,6 +86,18 @@ def add(verbs: Verbs) -> None:
     verb.add_argument("--design", choices=STATED, help=f"import: {DESIGN}")
     verb.add_argument("--force", action="store_true", help="export: replace an existing file")
 
+    verb = add_verb(verbs, "guidelines", "show or change what labellers are told, and their kinds of error")
+    verb.add_argument(
+        "action",
+        nargs="?",
+        default="show",
+        choices=("show", "set", "history"),
+        help="show (default) prints the guide as the file that set takes; history lists its versions",
+    )
+    verb.add_argument("file", nargs="?", metavar="FILE", help="set: a TOML file with guidelines and kinds")
+    verb.add_argument("--at", type=int, metavar="VERSION", help="show: an older version (default: the newest)")
+    verb.add_argument("--why", metavar="TEXT", help="set: what led to the change")
+
     verb = add_verb(verbs, "agreement", "measure how far labellers agree, and find labels to look at again")
     verb.add_argument(
         "action",

@@ -200,6 +200,24 @@ class Labels(Aggregate):
                 rows_by_trace.setdefault(row.id, []).append(row)
         return [_reading(rows) for rows in rows_by_trace.values()]
 
+    def kinds(self, pks: Sequence[int]) -> dict[int, tuple[str, ...]]:
+        """The kinds of error of each trace of these, of its labels and of their spans, in order; one that nobody gave
+        any is left out. The latest of each labeller counts where it says hallucinated, and where an adjudication names
+        kinds, it alone does."""
+        columns = (LabelRow.trace_pk, LabelRow.labeller, LabelRow.adjudicates, LabelRow.verdict)
+        query = select(*columns, LabelRow.kinds, LabelRow.spans).order_by(LabelRow.id)
+        voices: dict[int, dict[tuple[str, bool], set[str]]] = {}
+        for batch in batches(sorted(pks), 500):
+            for pk, labeller, adjudicates, verdict, kinds, spans in self._rows(
+                query.where(LabelRow.trace_pk.in_(batch))
+            ):
+                named = {*(kinds or ()), *(kind for _, _, kind in spans or () if kind)}
+                latest = voices.setdefault(pk, {})
+                latest.pop((labeller, adjudicates), None)
+                latest[labeller, adjudicates] = named if verdict == "hallucinated" else set()
+        decided = {pk: _kinds_of(latest) for pk, latest in voices.items()}
+        return {pk: tuple(sorted(kinds)) for pk, kinds in decided.items() if kinds}
+
     def labellers(self) -> list[str]:
         return list(self._scalars(select(LabelRow.labeller).distinct().order_by(LabelRow.labeller)))
 
@@ -286,6 +304,12 @@ def _gold_of(voices: _Voices) -> tuple[GoldVerdict | None, int]:
     adjudicated = [content[0] for (_, adjudicates), content in voices.items() if adjudicates]
     gold = resolve_gold(verdicts, adjudicated=adjudicated[-1] if adjudicated else None)
     return gold, len({labeller for labeller, _ in voices})
+
+
+def _kinds_of(voices: Mapping[tuple[str, bool], set[str]]) -> set[str]:
+    """From the kinds of each voice on a trace, the latest last."""
+    last = [kinds for (_, adjudicates), kinds in voices.items() if adjudicates][-1:]
+    return last[0] if last and last[0] else set().union(*(kinds for (_, by), kinds in voices.items() if not by))
 
 
 def gold_of(connection: Connection, pks: Iterable[int]) -> dict[int, tuple[GoldVerdict | None, int]]:

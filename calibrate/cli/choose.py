@@ -11,18 +11,21 @@ from calibrate.cli import Answer
 from calibrate.cli.common import now, open_store, user
 from calibrate.cli.evidence import describe_params, labels_lines, load_labelled
 from calibrate.errors import BadInput
-from calibrate.report.sentences import certification, figures
+from calibrate.report.sentences import certification, figures, kinds
 from calibrate.report.sentences import point_state as states
 from calibrate.report.sentences.labels import caution as caution_of
 from calibrate.report.sentences.labels import settled_point
 from calibrate.stats.choosing.policy import Policy, parse
+from calibrate.stats.labels.by_kind import KindRecall
 from calibrate.stats.labels.undecided import Settled
 from calibrate.types import Counted, Guarantee, Interval, OperatingPoint, PointState
 from calibrate.workflow.certification import attempts, certify
 from calibrate.workflow.detection import configurations
 from calibrate.workflow.evidence import evidence, loading, traffic
+from calibrate.workflow.evidence.kinds import figures_by_kind
 from calibrate.workflow.evidence.labels_at_hand import LabelsAtHand, labels_at_hand
 from calibrate.workflow.evidence.undecided import settled_at
+from calibrate.workflow.labelling.guides import known_kinds
 from calibrate.workflow.releasing.known_bad import last_target, state_of_choice
 from calibrate.workflow.tuning import operating_points
 from calibrate.workflow.tuning.better_steps import BetterStep, find_better_steps
@@ -90,6 +93,7 @@ class ChosenDocument(PointDocument):
     better: Sequence[str]
     evidence: LabelsAtHand
     settled: Settled | None
+    by_kind: Sequence[KindRecall]
 
 
 def run(args: Namespace) -> Answer:
@@ -124,6 +128,9 @@ def run(args: Namespace) -> Answer:
     lines += [*labels_lines(at_hand), *filter(None, [settled_point(settled)])]
     lines += figures.cautions(point, not_run=data.not_run)
     lines += [caution] if caution else []
+    of_kinds = figures_by_kind(store, data, point.threshold)
+    kind_names = {kind.key: kind.name for kind in known_kinds(store)}
+    lines += filter(None, [kinds.sentence(data.config.name, of_kinds, kind_names)])
     better = _better_steps(store, data, policy, point, state, args.sample) if state.known_bad else ()
     if point.feasible:
         lines += [f"{states.in_short(state)}"]
@@ -152,6 +159,7 @@ def run(args: Namespace) -> Answer:
         caution=caution,
         evidence=at_hand,
         settled=settled,
+        by_kind=of_kinds.kinds,
     )
     return Answer(document, "\n".join(lines), exit_code=2 if args.save and not save else 0)
 

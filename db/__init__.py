@@ -12,6 +12,7 @@ from db.coverage import Coverage
 from db.decisions import Decisions, Outbox
 from db.engine import connect, file_of, reading
 from db.labelling.answers import Answers
+from db.labelling.assignments import Assignments
 from db.labelling.guides import Guides
 from db.labels import Labels
 from db.points import Ensembles, Points
@@ -36,6 +37,7 @@ class Store:
         self.labels = Labels(self.engine)
         self.answers = Answers(self.engine)
         self.guides = Guides(self.engine)
+        self.assignments = Assignments(self.engine)
         self.samples = Samples(self.engine)
         self.scores = Scores(self.engine)
         self.coverage = Coverage(self.engine)

@@ -16,6 +16,7 @@ from db.tables import RevisionRow
 Group = Literal[
     "traces", "samples", "labels", "skips", "scores", "runs", "points", "releases", "decisions", "rechecks", "team",
     "replies", "outbox", "purges", "guides",
+    "assignments", "leases",
 ]  # fmt: skip
 GROUPS: tuple[Group, ...] = get_args(Group)
 TABLES: dict[Group, tuple[str, ...]] = {
@@ -34,6 +35,8 @@ TABLES: dict[Group, tuple[str, ...]] = {
     "outbox": ("outbox",),
     "purges": ("purges",),
     "guides": ("guides",),
+    "assignments": ("assignments",),
+    "leases": ("leases",),
 }
 GROUP_OF = {name: group for group, names in TABLES.items() for name in names}
 

@@ -1,7 +1,7 @@
 """The tables, typed."""
 
 from db.tables.base import Base, Document, Key, RevisionRow, UtcDateTime, table
-from db.tables.labelling import GuideRow
+from db.tables.labelling import AssignmentRow, GuideRow, LeaseRow
 from db.tables.labels import GoldRow, LabelRow, MemberRow, SampleRow, SkipRow
 from db.tables.production import DecisionRow, OutboxRow, RecheckRow
 from db.tables.scores import ConfigRow, RunRow, ScoreRow
@@ -10,6 +10,7 @@ from db.tables.thresholds import CertificationRow, EnsembleRow, PointRow, Propos
 from db.tables.traces import DrawnRow, SourceRow, TextRow, TraceRow
 
 __all__ = [
+    "AssignmentRow",
     "AuditRow",
     "Base",
     "BaselineRow",
@@ -23,6 +24,7 @@ __all__ = [
     "GuideRow",
     "Key",
     "LabelRow",
+    "LeaseRow",
     "MemberRow",
     "OutboxRow",
     "PointRow",

@@ -5,10 +5,10 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import String
+from sqlalchemy import BigInteger, ForeignKey, String
 from sqlalchemy.orm import Mapped, mapped_column
 
-from db.tables.base import Base
+from db.tables.base import Base, Key
 
 
 class GuideRow(Base):
@@ -21,3 +21,26 @@ class GuideRow(Base):
     why: Mapped[str | None]
     saved_by: Mapped[str] = mapped_column(String(200))
     saved_at: Mapped[datetime]
+
+
+class AssignmentRow(Base):
+    """How a sample's traces are shared among labellers; without a row everybody labels all. `overlap` is the chance of
+    a trace to get a second labeller, and `seed` decides which."""
+
+    __tablename__ = "assignments"
+    sample_id: Mapped[int] = mapped_column(ForeignKey("samples.id"), primary_key=True, autoincrement=False)
+    mode: Mapped[str] = mapped_column(String(20))
+    overlap: Mapped[float]
+    seed: Mapped[int] = mapped_column(BigInteger)
+    set_by: Mapped[str] = mapped_column(String(200))
+    set_at: Mapped[datetime]
+
+
+class LeaseRow(Base):
+    """A trace that was handed to a labeller, who has it for themselves until then."""
+
+    __tablename__ = "leases"
+    sample_id: Mapped[int] = mapped_column(ForeignKey("samples.id"), primary_key=True)
+    trace_pk: Mapped[int] = mapped_column(Key, ForeignKey("traces.id"), primary_key=True)
+    labeller: Mapped[str] = mapped_column(String(200), primary_key=True)
+    until: Mapped[datetime]

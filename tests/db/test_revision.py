@@ -33,6 +33,7 @@ from calibrate.types import (
 from db import Group, Store, open_store
 from db.decisions import StoredDecision
 from db.engine import Aggregate, writing
+from db.labelling.assignments import Assignment
 from db.points import PointData, SavedPoint
 from db.releases import ReleaseRequest
 from db.revision import TABLES
@@ -52,6 +53,7 @@ def filled(store: Store) -> Store:
     store.scores.config("overlap", "1", {}, "", now=NOW)
     draw_sample(store, "first", 1, 2, 3)
     draw_sample(store, "second", 4)
+    store.assignments.set(store.samples.list()[-1], Assignment("split"), by="ann", now=NOW)
     release(store)
     store.runs.queue([{"name": "overlap"}], {}, now=NOW)
     store.runs.claim("worker", now=NOW)
@@ -82,6 +84,10 @@ def extend(store: Store) -> None:
     sample = store.samples.get("first")
     assert sample is not None
     store.samples.extend(sample, [Member(9, 0.4, "all")], strata={"all": (10, 4)}, options=SampleOptions())
+
+
+def take(store: Store) -> None:
+    store.assignments.take(1, "ann", 1, now=NOW, until=LATER)
 
 
 def decision(pk: int) -> StoredDecision:
@@ -143,6 +149,12 @@ WRITERS: dict[str, tuple[Callable[[Store], object], set[Group]]] = {
     "rechecks.finish": (lambda s: s.rechecks.finish(1, {}, now=NOW), {"rechecks"}),
     "files.save": (lambda s: s.files.save("prompts/a.txt", "text", by="ann", now=NOW), {"team"}),
     "guides.save": (lambda s: s.guides.save("Look.", [Kind("odd", "Odd")], by="ann", now=NOW, after=0), {"guides"}),
+    "assignments.set": (
+        lambda s: s.assignments.set(s.samples.list()[0], Assignment("split"), by="ann", now=NOW),
+        {"assignments"},
+    ),
+    "assignments.take": (take, {"leases"}),
+    "assignments.give_back": (lambda s: s.assignments.give_back(1, "ann", [1]), {"leases"}),
     "audit.note": (lambda s: s.audit.note("purged", "a trace", by="ann"), set()),
     "purges.remove": (
         lambda s: s.purges.remove(Chosen(trace_ids=("t1",)), by="ann", now=NOW),

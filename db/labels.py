@@ -15,7 +15,7 @@ from calibrate.errors import BadInput
 from calibrate.types import VERDICTS, GoldVerdict, Label, Verdict, resolve_gold
 from db.audit import record as audit
 from db.engine import Aggregate, serialise
-from db.labelling.guides import newest_version
+from db.labelling.guides import under_guide
 from db.tables import GoldRow, LabelRow, MemberRow, SampleRow, SkipRow, TraceRow, table
 from db.tables.mapping import batches, label_of, label_row
 
@@ -65,8 +65,7 @@ class Labels(Aggregate):
             serialise(connection)
             gold = select(GoldRow.verdict).where(GoldRow.trace_pk == pk)
             before = connection.scalar(gold) if label.adjudicates else None
-            guide = newest_version(connection) if label.guide is None else label.guide
-            append(connection, [(pk, replace(label, guide=guide))], sample_id=sample_id, now=now)
+            append(connection, [(pk, under_guide(connection, label))], sample_id=sample_id, now=now)
             if label.adjudicates:  # a labeller's own labels are a log already
                 was, is_now = {"gold": before}, {"gold": label.verdict}
                 audit(connection, "dispute settled", label.trace_id, by=label.labeller, before=was, after=is_now)

@@ -12,6 +12,7 @@ from sqlalchemy import func, select
 from calibrate.errors import BadInput
 from calibrate.types import VERDICTS, Label
 from db.engine import Aggregate, serialise
+from db.labelling.guides import under_guide
 from db.labels import append, with_names
 from db.tables import LabelRow, MemberRow
 from db.tables.mapping import batches, label_of
@@ -44,7 +45,7 @@ class Answers(Aggregate):
                 return repeated[-1], True
             if newer:
                 return newer[-1], False
-            append(connection, [(pk, label)], sample_id=sample_id, now=now)
+            append(connection, [(pk, under_guide(connection, label))], sample_id=sample_id, now=now)
             return [_standing(row) for row in connection.execute(query)][-1], True
 
     def standing(self, pks: Sequence[int], labeller: str) -> dict[int, Standing]:

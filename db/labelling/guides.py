@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
 from sqlalchemy import Connection, func, insert, select
 
 from calibrate.errors import BadInput
-from calibrate.types import Guide, Kind
+from calibrate.types import Guide, Kind, Label
 from db.audit import record as audit
 from db.engine import Aggregate, serialise
 from db.tables import GuideRow, table
@@ -54,6 +55,11 @@ class Guides(Aggregate):
 def newest_version(connection: Connection) -> int:
     """The number of the version that counts; 0 where the team has saved none."""
     return connection.scalar(select(func.max(GuideRow.id))) or 0
+
+
+def under_guide(connection: Connection, label: Label) -> Label:
+    """The label under the version it names, else under the newest: it is given at this moment."""
+    return label if label.guide is not None else replace(label, guide=newest_version(connection))
 
 
 def _guide_of(**row: Any) -> Guide:

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from calibrate.cli import main
 from calibrate.errors import BadInput
-from calibrate.types import KINDS, Chosen, Guide, Kind, Label, Record, Trace
+from calibrate.types import KINDS, Chosen, Guide, Kind, Label, Member, Record, Trace, TraceFilter
 from calibrate.workflow.labelling import guide_file, guides
 from calibrate.workflow.upkeep import moving
 from db import Store, open_store
@@ -198,3 +198,15 @@ def test_versions_move_with_the_store_and_quotes_are_purged(tmp_path: Path) -> N
     assert purged.kinds == (ODD,)
     for each in (store, moved):
         each.close()
+
+
+def test_an_answer_of_the_labelling_surface_keeps_its_version_too(store: Store) -> None:
+    add(store, "one")
+    sample = store.samples.add(
+        "w", design="random", by=None, seed=1, pool=1, undated=0, where=TraceFilter(), strata={"all": (1, 1)},
+        members=[Member(1, 1.0, "all")], now=NOW,
+    )  # fmt: skip
+    guides.save(store, "Look.", [ODD], by="ann", now=NOW)
+    for who, version in (("ann", None), ("bob", 0)):
+        store.answers.add(1, Label("t1", who, "clean", guide=version), sample_id=sample.id, seen=None, now=NOW)
+    assert [(label.labeller, label.guide) for label in store.labels.of_trace(1)] == [("ann", 1), ("bob", 0)]

@@ -17,7 +17,7 @@ def upgrade() -> None:
         "assignments",
         sa.Column("sample_id", sa.Integer(), autoincrement=False, nullable=False),
         sa.Column("mode", sa.String(length=20), nullable=False),
-        sa.Column("overlap", sa.Float(), nullable=False),
+        sa.Column("overlap", sa.Double(), nullable=False),
         sa.Column("seed", sa.BigInteger(), nullable=False),
         sa.Column("set_by", sa.String(length=200), nullable=False),
         sa.Column("set_at", UtcDateTime(), nullable=False),

@@ -1,7 +1,7 @@
 // Which trace is shown, which come next, and where Back leads. Every function gives a new desk.
 
 export const AHEAD = 5 // traces that wait at least, as far as there are any
-export const ASK = 12 // how many are held once the server has answered: fast presses outrun a slow network
+export const ASK = 16 // how many are held once the server has answered: fast presses outrun a slow network
 const KEEP = 20 // traces passed whose texts are held for Back
 
 export const empty = () => ({ current: null, coming: [], passed: [], behind: [], returning: [], place: null, done: false })

@@ -1,0 +1,452 @@
+// The labelling surface on a page: draws what the session holds, and turns keys and clicks into what it does.
+
+import * as cards from "./card.js"
+import { button, element } from "./dom.js"
+import { mark, toggleKind, write } from "./draft.js"
+import { meaning } from "./keys.js"
+import { inWords as paceInWords, needsBreak, pace, rest } from "./pace.js"
+import { inWords, recent } from "./queue.js"
+import { session as sessionOf } from "./session.js"
+import { finds, step, toggled, trimmed } from "./text.js"
+
+const VERDICTS = [["clean", "Clean", "A"], ["hallucinated", "Hallucinated", "X"], ["unsure", "Unsure", "U"]]
+const WORDS = { clean: "Clean", hallucinated: "Hallucinated", unsure: "Unsure", skip: "Skipped" }
+const KINDS_AFTER = 3000 // milliseconds in which a digit still goes to the answer just given
+const SIZES = [0.875, 1, 1.125, 1.25, 1.5]
+const SETTINGS = "touchstone-reading"
+
+const HELP = [
+  ["A", "Clean: everything the answer says is in the sources, or follows from them"],
+  ["X", "Hallucinated: something it says is not, or its form breaks its contract"],
+  ["U", "Unsure: you looked, and cannot tell"],
+  ["Space", "Skip: it comes again at the end"],
+  ["⌫", "Back to the trace before; a new verdict replaces yours"],
+  ["Z", "Undo the last answer"],
+  ["J K", "the next and the last sentence; 1–6 then marks it"],
+  ["1–6", "kinds of error: before X, or right after it"],
+  ["N", "a note; Enter ends it"],
+  ["/", "find in the sources"],
+  ["↓ ↑", "scroll the sources; with Shift the answer"],
+] // prettier-ignore
+
+/** Puts the surface into a parent. Gives what takes it away again. */
+export function mount(parent, about) {
+  const surface = new Surface(parent, about)
+  return () => surface.leave()
+}
+
+class Surface {
+  constructor(parent, about) {
+    this.about = about
+    this.session = sessionOf(about)
+    this.made = new Map()
+    this.sentence = null
+    this.shown = null
+    this.lastAnswer = -Infinity
+    this.root = element("div", "touchstone-surface")
+    this.#build()
+    parent.replaceChildren(this.root)
+    this.#read()
+    this.stop = new AbortController()
+    const { signal } = this.stop
+    window.addEventListener("keydown", (event) => this.#key(event), { capture: true, signal })
+    document.addEventListener("visibilitychange", () => this.session.inSight(!document.hidden), { signal })
+    window.addEventListener("online", () => this.session.retry(), { signal })
+    for (const name of ["pointermove", "wheel"]) {
+      this.root.addEventListener(name, () => this.session.alive(), { signal, passive: true })
+    }
+    this.session.listener = () => this.#later()
+    this.session.ready.then(() => this.#draw())
+    this.#draw()
+  }
+
+  leave() {
+    this.stop.abort()
+    if (this.session.listener) this.session.listener = () => {}
+  }
+
+  // ------------------------------------------------------------------------------------------------- what stands
+
+  #build() {
+    const bar = element("header", "bar")
+    this.count = element("span", "count")
+    this.progress = element("progress", "progress")
+    this.progress.setAttribute("aria-label", "labelled so far")
+    this.pace = element("span", "quiet pace")
+    this.state = element("span", "state")
+    this.strip = element("span", "strip")
+    this.strip.setAttribute("aria-label", "the last ten answers")
+    const tools = element("span", "tools")
+    tools.append(
+      button("plain smaller", "A−", "", () => this.#size(-1)),
+      button("plain larger", "A+", "", () => this.#size(1)),
+      button("plain undo", "Undo", "Z", () => this.#undo()),
+      button("plain help", "Keys", "?", () => this.#help()),
+    )
+    bar.append(element("strong", "sample", this.about.title), this.progress, this.count, this.pace, this.strip, this.state, tools)
+    this.alerts = element("div", "alerts")
+    this.place = element("div", "stage")
+    this.finder = element("form", "finder")
+    this.finder.hidden = true
+    this.wanted = element("input")
+    this.wanted.type = "search"
+    this.wanted.setAttribute("aria-label", "Find in the sources")
+    this.wanted.placeholder = "Find in the sources"
+    this.wanted.addEventListener("input", () => this.#find())
+    this.finder.addEventListener("submit", (event) => event.preventDefault())
+    this.hits = element("span", "quiet")
+    this.finder.append(this.wanted, this.hits)
+    const foot = element("footer", "verdicts")
+    const row = element("div", "row")
+    this.buttons = new Map()
+    for (const [verdict, text, key] of VERDICTS) {
+      const made = button(`verdict ${verdict}`, text, key, () => this.#answer(verdict))
+      this.buttons.set(verdict, made)
+      row.append(made)
+    }
+    this.skip = button("plain skip", "Skip", "Space", () => this.#answer("skip"))
+    row.append(this.skip, button("plain back", "Back", "⌫", () => this.session.back()))
+    const aside = element("div", "row aside")
+    this.kinds = this.about.kinds.map((kind, place) => {
+      const made = button("kind", kind.name, String(place + 1), () => this.#kind(place))
+      made.setAttribute("aria-pressed", "false")
+      return made
+    })
+    this.note = element("input", "note")
+    this.note.placeholder = "Note (optional)"
+    this.note.setAttribute("aria-label", "Note")
+    this.note.maxLength = 2000
+    this.note.addEventListener("input", () => this.session.draft && this.session.edit(write(this.session.draft, this.note.value)))
+    aside.append(...this.kinds, this.note)
+    foot.append(row, aside)
+    this.toast = element("div", "toast")
+    this.toast.setAttribute("role", "status")
+    this.live = element("div", "unseen")
+    this.live.setAttribute("aria-live", "polite")
+    this.sheet = element("dialog", "sheet")
+    this.foot = foot
+    this.root.append(bar, this.alerts, this.finder, this.place, foot, this.toast, this.live, this.sheet)
+  }
+
+  // ------------------------------------------------------------------------------------------------- what is drawn
+
+  #later() {
+    if (this.waiting) return
+    this.waiting = true
+    requestAnimationFrame(() => {
+      this.waiting = false
+      this.#draw()
+    })
+  }
+
+  #draw() {
+    const { desk, queue, draft } = this.session
+    const trace = desk.current
+    this.root.dataset.open = trace ? "yes" : "no"
+    if (trace !== this.shown) this.#show(trace)
+    if (!trace) this.#showNothing(desk, queue)
+    const size = desk.place?.size ?? 0
+    const labelled = Math.min(size, this.session.labelled)
+    this.progress.max = size || 1
+    this.progress.value = labelled
+    this.count.textContent = desk.place ? `${labelled} / ${size}` : ""
+    this.pace.textContent = paceInWords(pace(this.session.times) ?? desk.place?.seconds_each, size - labelled)
+    this.state.textContent = `${queue.waiting.length ? "○" : "●"} ${inWords(queue)}`
+    this.state.dataset.waiting = String(queue.waiting.length)
+    const chips = recent(queue).map((answer) => {
+      const made = element("i", `mark ${answer.verdict}`)
+      made.title = `${WORDS[answer.verdict]}${answer.standing === undefined ? ", waiting to be sent" : ""}`
+      return made
+    })
+    this.strip.replaceChildren(...chips)
+    if (draft) {
+      for (const [verdict, made] of this.buttons) made.setAttribute("aria-pressed", String(draft.verdict === verdict))
+      this.kinds.forEach((made, place) =>
+        made.setAttribute("aria-pressed", String(draft.kinds.includes(this.about.kinds[place].key))),
+      )
+      if (document.activeElement !== this.note && this.note.value !== draft.note) this.note.value = draft.note
+    }
+    this.skip.firstChild.textContent = trace?.standing ? "Leave it" : "Skip"
+    this.#drawAnswer()
+    this.#drawAlerts()
+    this.#prepare()
+  }
+
+  #show(trace) {
+    this.shown = trace
+    this.sentence = null
+    this.drawn = null
+    if (!trace) return
+    const made = this.#card(trace)
+    this.place.replaceChildren(made.node)
+    made.left.scrollTop = made.scrolled ?? 0
+    const at = this.session.desk.behind.indexOf(trace.pk)
+    const size = this.session.desk.place?.size ?? 0
+    const number = at >= 0 ? at + 1 : Math.min(size, this.session.desk.behind.length + 1)
+    this.live.textContent = `Trace ${number} of ${size}`
+    if (this.#isFinding()) this.#find()
+  }
+
+  #card(trace) {
+    let made = this.made.get(trace.pk)
+    if (!made) {
+      made = cards.card(trace)
+      made.answer.addEventListener("pointerup", () => setTimeout(() => this.#select(made)))
+      made.node.addEventListener("click", (event) => this.#click(made, event))
+      this.made.set(trace.pk, made)
+    }
+    return made
+  }
+
+  #prepare() {
+    const { current, coming, passed, returning } = this.session.desk
+    const near = [current, ...returning, ...coming.slice(0, 6), ...passed.slice(-10)].filter(Boolean)
+    const keys = new Set(near.map((trace) => trace.pk))
+    for (const pk of this.made.keys()) if (!keys.has(pk)) this.made.delete(pk)
+    const missing = near.find((trace) => !this.made.has(trace.pk))
+    if (missing && !this.preparing) {
+      this.preparing = true
+      setTimeout(() => {
+        this.preparing = false
+        this.#card(missing)
+        this.#prepare()
+      })
+    }
+  }
+
+  #drawAnswer() {
+    const { draft } = this.session
+    const made = this.shown && this.made.get(this.shown.pk)
+    if (!made || !draft) return
+    const state = JSON.stringify([draft.spans, this.sentence])
+    if (this.drawn === state || (this.drawn === null && state === "[[],null]")) return
+    this.drawn = state
+    cards.draw(made, draft.spans, this.sentence, (key) => this.about.kinds.find((kind) => kind.key === key)?.name ?? key)
+  }
+
+  #showNothing(desk, queue) {
+    const box = element("div", "nothing")
+    if (desk.done && !queue.waiting.length && desk.place) {
+      const { size } = desk.place
+      box.append(element("h2", "", `All ${size} are labelled`))
+      const each = pace(this.session.times)
+      const given = this.session.times.length
+      if (given) box.append(element("p", "", `You gave ${given} ${given === 1 ? "answer" : "answers"} in this session, ${paceInWords(each, 0)}.`))
+      box.append(element("p", "quiet", "Next, the detectors score the same traces; then you choose their thresholds."))
+      if (this.about.may_detect) box.append(button("go", "Run the detectors", "", () => this.about.go("detect")))
+    } else if (desk.done) {
+      box.append(element("p", "", `That was the last trace. ${inWords(queue)}.`))
+    } else {
+      box.append(element("p", "quiet", this.session.problem || this.session.blocked ? "" : "The next trace is on its way …"))
+    }
+    if (this.place.textContent !== box.textContent || this.place.querySelector("article")) this.place.replaceChildren(box)
+  }
+
+  #drawAlerts() {
+    const { problem, blocked, queue, clock, lasting } = this.session
+    const state = JSON.stringify([problem, blocked, queue.held.map((item) => item.answer.turn), needsBreak(clock), lasting])
+    if (state === this.alerted) return
+    this.alerted = state
+    const alerts = []
+    const alert = (words, ...buttons) => {
+      const made = element("div", "alert")
+      made.setAttribute("role", "alert")
+      made.append(element("span", "", words), ...buttons)
+      alerts.push(made)
+    }
+    if (blocked) alert(`${blocked} What you pressed is kept here.`, button("plain", "Try again", "", () => this.session.retry()))
+    else if (problem) alert(problem)
+    if (!lasting) alert("This browser keeps nothing: leave the page only when all is saved.")
+    for (const { answer, standing, why } of queue.held) {
+      const drop = button("plain", standing ? "Keep what stands" : "Let it go", "", () => this.session.decide(answer.turn, false))
+      const mine = button("plain", standing ? `Make it ${answer.verdict}` : "Send again", "", () => this.session.decide(answer.turn, true))
+      if (standing) alert(`You labelled a trace in another window: it stands as ${standing.verdict}, and here you said ${answer.verdict}.`, drop, mine)
+      else alert(`An answer (${answer.verdict}) was not taken: ${why}`, drop, mine)
+    }
+    if (needsBreak(clock)) {
+      alert("45 minutes of labelling: a break keeps your eye sharp.", button("plain", "Go on", "", () => {
+        this.session.clock = rest(this.session.clock)
+        this.#draw()
+      }))
+    }
+    this.alerts.replaceChildren(...alerts)
+  }
+
+  #say(words) {
+    this.toast.textContent = words
+    this.toast.dataset.shown = "yes"
+    clearTimeout(this.fading)
+    this.fading = setTimeout(() => (this.toast.dataset.shown = "no"), KINDS_AFTER)
+  }
+
+  // -------------------------------------------------------------------------------------------------- what is done
+
+  #key(event) {
+    const path = event.composedPath()
+    const inside = path.includes(this.root)
+    const field = path.some((node) => ["INPUT", "TEXTAREA", "SELECT"].includes(node.tagName) || node.isContentEditable)
+    const other = document.querySelector("[role=dialog], [role=listbox], [data-testid=stPopoverBody]")
+    if (field && !inside) return
+    if (other && !this.root.contains(other)) return
+    const onButton = path.some((node) => ["BUTTON", "A", "SUMMARY"].includes(node.tagName))
+    const action = meaning(event, { typing: field, onButton, open: this.sheet.open })
+    if (!action) return
+    this.session.alive()
+    if (action.do !== "leave" || field || this.sheet.open) {
+      event.preventDefault()
+      event.stopImmediatePropagation()
+    }
+    this.#act(action)
+  }
+
+  #act(action) {
+    const { desk, draft } = this.session
+    if (["down", "up", "find", "note", "back", "undo"].includes(action.do)) this.lastAnswer = -Infinity
+    if (action.do === "verdict") this.#answer(action.verdict)
+    else if (action.do === "skip") this.#answer("skip")
+    else if (action.do === "back") this.session.back()
+    else if (action.do === "undo") this.#undo()
+    else if (action.do === "kind") this.#kind(action.place)
+    else if (action.do === "note") this.note.focus()
+    else if (action.do === "keys") this.#help()
+    else if (action.do === "find") this.#openFinder()
+    else if (action.do === "leave") this.#close()
+    else if (action.do === "scroll") this.#scroll(action)
+    else if ((action.do === "down" || action.do === "up") && desk.current && draft) {
+      this.sentence = step(desk.current.sentences ?? [], this.sentence, action.do === "down" ? 1 : -1)
+      this.#drawAnswer()
+    }
+  }
+
+  #answer(verdict) {
+    const made = this.shown && this.made.get(this.shown.pk)
+    if (made) made.scrolled = made.left.scrollTop
+    const went = this.shown?.standing
+    const answer = this.session.answer(verdict)
+    if (!answer) return
+    this.note.blur()
+    this.lastAnswer = verdict === "hallucinated" && !answer.kinds.length ? performance.now() : -Infinity
+    this.#draw()
+    const kinds = this.lastAnswer > 0 ? ` · 1–${this.about.kinds.length} for its kinds` : ""
+    this.#say(verdict === "skip" && went ? "Left as it was" : `${WORDS[verdict]}${kinds} · Z undoes`)
+  }
+
+  #undo() {
+    const taken = this.session.undo()
+    if (!taken) return this.#say("There is nothing to undo here")
+    const { answer, sent } = taken
+    this.#say(sent ? `Back at ${WORDS[answer.verdict]}: it stands until you choose again` : `${WORDS[answer.verdict]} was taken back`)
+  }
+
+  #kind(place) {
+    const kind = this.about.kinds[place]
+    const { draft } = this.session
+    if (!kind) return
+    if (this.sentence === null && performance.now() - this.lastAnswer < KINDS_AFTER) {
+      const kinds = this.session.amend(kind.key)
+      if (kinds) {
+        const names = this.about.kinds.filter(({ key }) => kinds.includes(key)).map(({ name }) => name)
+        this.lastAnswer = performance.now()
+        return this.#say(`The answer before: Hallucinated${names.length ? `, ${names.join(", ")}` : ""}`)
+      }
+    }
+    if (!draft) return
+    if (this.sentence !== null && this.shown?.sentences) {
+      const [from, to] = this.shown.sentences[this.sentence]
+      const part = trimmed(this.shown.answer, from, to)
+      if (part) this.session.edit(mark(draft, toggled(draft.spans, { ...part, kind: kind.key })))
+    } else this.session.edit(toggleKind(draft, kind.key))
+  }
+
+  #select(made) {
+    const { draft } = this.session
+    const part = cards.selected(made, window.getSelection())
+    const span = part && trimmed(made.trace.answer, part.start, part.end)
+    if (!span || !draft || draft.pk !== made.trace.pk) return
+    window.getSelection().removeAllRanges()
+    const kind = draft.kinds.length === 1 ? draft.kinds[0] : null
+    this.lastAnswer = -Infinity
+    this.justMarked = performance.now()
+    this.session.edit(mark(draft, toggled(draft.spans, { ...span, kind })))
+  }
+
+  #click(made, event) {
+    const part = event.target.closest?.("[data-start]")
+    if (!part || performance.now() - (this.justMarked ?? -Infinity) < 300) return
+    const { draft } = this.session
+    if (part.dataset.cites) cards.point_to(made, JSON.parse(part.dataset.cites))
+    else if (part.dataset.span && draft?.pk === made.trace.pk) {
+      const [start, end] = JSON.parse(part.dataset.span)
+      this.session.edit(mark(draft, draft.spans.filter((span) => span.start !== start || span.end !== end)))
+    }
+  }
+
+  #scroll({ key, answer }) {
+    const made = this.shown && this.made.get(this.shown.pk)
+    const by = { arrowdown: 80, arrowup: -80, pagedown: 400, pageup: -400 }[key]
+    if (made) (answer ? made.left : made.right).scrollBy({ top: by })
+  }
+
+  // ---------------------------------------------------------------------------------------- find, keys, reading
+
+  #isFinding = () => !this.finder.hidden && this.wanted.value
+
+  #openFinder() {
+    this.finder.hidden = false
+    this.wanted.focus()
+    this.wanted.select()
+  }
+
+  #find() {
+    const made = this.shown && this.made.get(this.shown.pk)
+    const ranges = []
+    if (made) {
+      const walker = document.createTreeWalker(made.right, NodeFilter.SHOW_TEXT)
+      for (let node = walker.nextNode(); node; node = walker.nextNode()) {
+        for (const [start, end] of finds(node.data, this.wanted.value)) {
+          const range = document.createRange()
+          range.setStart(node, start)
+          range.setEnd(node, end)
+          ranges.push(range)
+        }
+      }
+    }
+    if (window.Highlight) CSS.highlights.set("touchstone-find", new Highlight(...ranges))
+    this.hits.textContent = this.wanted.value.trim() ? `${ranges.length} found` : ""
+    ranges[0]?.startContainer.parentElement.scrollIntoView({ block: "nearest" })
+  }
+
+  #close() {
+    if (this.sheet.open) this.sheet.close()
+    if (this.root.contains(document.activeElement)) document.activeElement.blur()
+    if (!this.finder.hidden && !this.wanted.value) this.finder.hidden = true
+    if (document.activeElement === document.body) this.sentence = null
+    this.#drawAnswer()
+  }
+
+  #help() {
+    if (this.sheet.open) return this.sheet.close()
+    const list = element("dl")
+    for (const [key, words] of HELP) list.append(element("dt", "", key), element("dd", "", words))
+    const close = button("plain", "Close", "?", () => this.sheet.close())
+    this.sheet.replaceChildren(element("h2", "", "Keys"), list, element("p", "quiet", "Judge by the sources alone, even where you know better."), close)
+    this.sheet.setAttribute("aria-label", "Keys")
+    this.sheet.showModal()
+  }
+
+  #read() {
+    try {
+      this.size = Number(JSON.parse(localStorage.getItem(SETTINGS))?.size ?? 1)
+    } catch {
+      this.size = 1
+    }
+    this.root.style.setProperty("--size", `${SIZES.includes(this.size) ? this.size : 1}rem`)
+  }
+
+  #size(by) {
+    const at = SIZES.indexOf(this.size) < 0 ? 1 : SIZES.indexOf(this.size)
+    this.size = SIZES[Math.max(0, Math.min(SIZES.length - 1, at + by))]
+    localStorage.setItem(SETTINGS, JSON.stringify({ size: this.size }))
+    this.root.style.setProperty("--size", `${this.size}rem`)
+  }
+}

@@ -15,7 +15,6 @@ import time
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from statistics import median
-from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
@@ -31,13 +30,7 @@ WORDS = ("warranty", "battery", "delivery", "return", "invoice", "cover", "month
 
 # Times one press: two frames after the card shows another trace, so that it has been painted.
 TIMER = """() => {
-  const card = () => {
-    for (const node of document.querySelectorAll("[data-testid=stBidiComponentIsolated]")) {
-      const found = node.shadowRoot && node.shadowRoot.querySelector("article.card")
-      if (found) return found
-    }
-    return null
-  }
+  const card = () => document.querySelector("article.card")
   window.presses = []
   window.addEventListener("keydown", () => {
     const start = performance.now()
@@ -103,16 +96,11 @@ def measure(address: str, presses: int) -> list[float]:
         page.locator("article.card").wait_for()
         page.evaluate(TIMER)
         for place in range(presses + 1):
-            _open(page)
             page.keyboard.press("axau"[place % 4])
             page.wait_for_function("n => window.presses.length > n", arg=place)
         found: list[float] = page.evaluate("window.presses")
         chromium.close()
     return [milliseconds / 1000 for milliseconds in found[1:]]
-
-
-def _open(page: Any) -> None:
-    page.locator(".st-key-verdicts[data-open=yes]").wait_for()
 
 
 def _text(rng: random.Random, words: int) -> str:

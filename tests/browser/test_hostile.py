@@ -52,7 +52,6 @@ def test_on_the_label_page(visit: Any, sample: Any) -> None:
     card = page.locator("article.card[data-trace^=hostile]:visible")
     card.wait_for()
     _shows_as_text(page, card)
-    page.locator(".st-key-verdicts[data-open=yes]").wait_for()
     page.keyboard.press("Space")
     page.locator("article.card[data-trace=tame]").wait_for()
 

@@ -109,6 +109,7 @@ def test_a_labeller_and_an_approver_at_once(own: App, enter: Any) -> None:
     settled(lea)
     lea.keyboard.press("a")
     lea.get_by_text("answer 1", exact=True).first.wait_for()
+    lea.locator(".touchstone-surface .state[data-waiting='0']").wait_for()
     assert "lea@example.com" in own.store.labels.labellers()
     assert not {"cal@example.com", "tester"} & set(own.store.labels.labellers())
     # What one proposes, that one cannot approve; another can.

@@ -232,7 +232,8 @@ def test_spans_by_sentence_and_by_drag_are_pythons(app: Any, visit: Any) -> None
     page.locator("article.card .span").first.wait_for()
     page.keyboard.press("Escape")
     page.evaluate("""() => {
-      const part = [...document.querySelectorAll('article.card .answer [data-start]')].find((one) => one.textContent.includes('<img'))
+      const parts = [...document.querySelectorAll('article.card .answer [data-start]')]
+      const part = parts.find((one) => one.textContent.includes('<img'))
       const at = part.firstChild.data.indexOf('<img')
       getSelection().setBaseAndExtent(part.firstChild, at, part.firstChild, part.firstChild.data.indexOf(' ends'))
       part.dispatchEvent(new PointerEvent('pointerup', { bubbles: true }))

@@ -122,11 +122,11 @@ def _label(app: App, page: Any, sample: Sample, truth: Mapping[str, str]) -> lis
         assert stored is not None
         shown = stored.trace.id
         page.locator(f'article.card[data-trace="{shown}"]:visible').wait_for()
-        page.locator(".st-key-verdicts[data-open=yes]").wait_for()
         assert "published" not in page.locator(".stMain").inner_text()
         page.keyboard.press({"clean": "a", "hallucinated": "x"}[truth[shown]])
         said[shown] = truth[shown]
     page.get_by_text(f"{BY_HAND} / {DRAWN}").wait_for()
+    page.locator(".touchstone-surface .state[data-waiting='0']").wait_for()
     kept = [label for label in app.store.labels.export(sample.id) if label.labeller == "tester"]
     assert {label.trace_id: label.verdict for label in kept} == said
     assert len(kept) == BY_HAND

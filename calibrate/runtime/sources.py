@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from calibrate.errors import BadInput, BadThresholds
 from calibrate.runtime.validation import describe_type
@@ -17,6 +17,9 @@ from calibrate.thresholds.files import (
     scheme_of,
 )
 from calibrate.urls import redact
+
+if TYPE_CHECKING:
+    from calibrate.runtime.fetch_deadline import FetchDeadline
 
 TIMEOUT = 10.0
 """Seconds that a server may be silent, and that its whole response may take."""
@@ -110,11 +113,15 @@ class _Http:
         from http.client import HTTPException  # this and ssl take 60 ms to import
         from urllib.error import HTTPError
 
+        from calibrate.runtime.fetch_deadline import FetchDeadline
+
         etag, self._etag = self._etag, None
-        began = time.monotonic()
+        deadline = FetchDeadline(TIMEOUT)
         try:
-            with _opener(self.name).open(self._request(etag), timeout=TIMEOUT) as answer:
-                content = self._whole(answer, began + TIMEOUT)
+            with deadline, _opener(self.name, deadline).open(self._request(etag), timeout=TIMEOUT) as answer:
+                content = self._whole(answer)
+                if deadline.passed:  # what was cut off looks like an end
+                    raise TimeoutError
                 self._etag = answer.headers.get("ETag")
                 return content
         except HTTPError as error:
@@ -122,6 +129,8 @@ class _Http:
             if error.code != 304 or etag is None:
                 raise BadThresholds(f"{self.name}: {_refusal(error.code, token=self._token is not None)}") from None
         except (OSError, ValueError, HTTPException) as error:
+            if deadline.passed:
+                raise BadThresholds(f"{self.name}: not complete after {TIMEOUT:g} seconds") from None
             why = getattr(error, "reason", error)  # an exception or a text
             reason = describe_error(why) if isinstance(why, Exception) else str(why)
             raise BadThresholds(f"{self.name}: cannot be read: {reason}") from None
@@ -138,20 +147,19 @@ class _Http:
             request.add_unredirected_header("Authorization", f"Bearer {self._token}")
         return request
 
-    def _whole(self, answer: Any, until: float) -> bytes:
-        """Read the body. Gives up on a server that is too slow or sends too much."""
+    def _whole(self, answer: Any) -> bytes:
+        """Read the body. Gives up on a server that sends too much."""
         content = bytearray()
         while piece := answer.read1(2**16):
             content += piece
             if len(content) > MAX_BYTES:
                 raise BadThresholds(f"{self.name}: larger than {MAX_BYTES // 2**20} MB, so it is no thresholds file")
-            if time.monotonic() > until:
-                raise BadThresholds(f"{self.name}: not complete after {TIMEOUT:g} seconds")
         return bytes(content)
 
 
-def _opener(name: str) -> Any:
-    """What opens URLs as usual, but follows no redirect from https to http: there anybody may answer."""
+def _opener(name: str, deadline: FetchDeadline) -> Any:
+    """What opens URLs as usual, until the deadline, but follows no redirect from https to http: there anybody may
+    answer."""
     from urllib.request import HTTPRedirectHandler, build_opener
 
     class StaySecure(HTTPRedirectHandler):
@@ -162,7 +170,7 @@ def _opener(name: str) -> Any:
                 raise BadThresholds(f"{name}: it redirects from https to {place}, which is not followed")
             return super().redirect_request(request, *others)
 
-    return build_opener(StaySecure)
+    return build_opener(StaySecure, *deadline.handlers())
 
 
 def _refusal(code: int, *, token: bool) -> str:

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import logging
 import os
+import socket
 import ssl
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from ipaddress import ip_address
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +24,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 from cryptography.x509.oid import NameOID
 
 from calibrate.errors import BadInput, BadThresholds
-from calibrate.runtime import Guard, decide, load
+from calibrate.runtime import Guard, decide, load, sources
 from calibrate.thresholds import encode
 from calibrate.thresholds.signing import sign
 from tests.faults.test_signatures import OURS, TRUSTED
@@ -50,6 +53,51 @@ def down() -> str:
 @pytest.fixture
 def cache(tmp_path: Path) -> Path:
     return tmp_path / "last-good.json"
+
+
+@pytest.fixture(params=["header", "chunk line", "interim answers", "redirects", "handshake"])
+def dripping(request: pytest.FixtureRequest) -> Iterator[str]:
+    """The URL of a server that always says a little more, and is never done."""
+    first = {
+        "header": b"HTTP/1.1 200 OK\r\nX-A: ",
+        "chunk line": b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1;",
+        "handshake": b"\x16\x03\x03\x3f\xff",  # a TLS record of 16 kB is announced
+    }.get(request.param, b"")
+    piece = {
+        "interim answers": b"HTTP/1.1 100 Continue\r\n\r\n",
+        "redirects": b"HTTP/1.1 302 Found\r\nLocation: /t.json%d\r\nContent-Length: 0\r\n\r\n",
+    }.get(request.param, b"a")
+    stop, turn = threading.Event(), count()
+
+    def answer(connection: socket.socket) -> None:
+        with connection, suppress(OSError):
+            connection.recv(65536)
+            connection.sendall(first)
+            while not stop.wait(0.1):
+                connection.sendall(piece % next(turn) if b"%d" in piece else piece)
+                if request.param == "redirects":
+                    return
+
+    def accept(listening: socket.socket) -> None:
+        with suppress(OSError):
+            while True:
+                threading.Thread(target=answer, args=(listening.accept()[0],), daemon=True).start()
+
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        threading.Thread(target=accept, args=(listening,), daemon=True).start()
+        scheme = "https" if request.param == "handshake" else "http"
+        yield f"{scheme}://127.0.0.1:{listening.getsockname()[1]}/t.json"
+        stop.set()
+        listening.shutdown(socket.SHUT_RDWR)
+
+
+def test_a_server_that_drips_holds_nobody(dripping: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sources, "TIMEOUT", 0.4)
+    threads, began = threading.active_count(), time.monotonic()
+    with pytest.raises(BadThresholds, match=r"not complete after 0\.4 seconds"):
+        load(dripping)
+    assert time.monotonic() - began < 3
+    assert threading.active_count() <= threads + 2  # those of the server
 
 
 def test_a_process_starts_from_the_last_good_file_while_the_server_is_down(

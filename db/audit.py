@@ -10,10 +10,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any, Literal
 
-from sqlalchemy import Connection, insert, select
+from sqlalchemy import Connection, exists, insert, select
 
 from calibrate.errors import Forbidden
 from db.engine import CHECKS, Aggregate
@@ -21,6 +21,8 @@ from db.revision import Group
 from db.tables import AuditRow, table
 
 How = Literal["oidc", "header", "login", "environment", "typed", "unstated"]
+REFUSAL = 300  # letters that are kept of one
+REFUSED_ANEW = timedelta(minutes=1)
 VERIFIED: tuple[How, ...] = ("oidc", "header", "login")
 
 
@@ -109,6 +111,14 @@ class Audit(Aggregate):
         """Add an entry in a transaction of its own; `more` is of `record`."""
         with self._writing() as connection:
             record(connection, verb, what, **more)
+
+    def refused(self, what: str) -> None:
+        """Note that the person who acts was refused something: once a minute, however often they try."""
+        now, person = datetime.now(UTC), actor() or Actor("somebody", "unstated")
+        same = (AuditRow.verb == "refused", AuditRow.who == person.name[:200], AuditRow.what == what[:REFUSAL])
+        with self._writing() as connection:
+            if not connection.scalar(select(exists().where(*same, AuditRow.at > now - REFUSED_ANEW))):
+                record(connection, "refused", what[:REFUSAL], now=now)
 
     def entries(
         self, *, who: str | None = None, verb: str | None = None, limit: int | None = None, before: int | None = None

@@ -32,7 +32,7 @@ def open_store(args: Namespace, *, create: bool = False) -> db.Store:
 def note_refusal(args: Namespace, error: Forbidden) -> None:
     """Put into the store's audit log that somebody was refused; what is said is the refusal, whatever becomes of it."""
     with suppress(TouchstoneError), closing(db.open_store(args.store or settings.read().store, create=False)) as store:
-        store.audit.note("refused", str(error)[:300])
+        store.audit.refused(str(error))
 
 
 def user() -> str:

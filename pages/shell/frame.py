@@ -94,7 +94,7 @@ def note_refusal(error: TouchstoneError) -> None:
     """Put into the audit log that somebody was refused what their roles do not allow."""
     if isinstance(error, Forbidden):
         with suppress(TouchstoneError):  # what is shown is the refusal
-            store().audit.note("refused", str(error)[:300])
+            store().audit.refused(str(error))
 
 
 def show_kept_error(key: str) -> None:

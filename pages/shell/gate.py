@@ -19,8 +19,10 @@ from starlette.middleware import Middleware
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from streamlit import cli_util, config, net_util
 from streamlit.auth_util import get_origin_from_redirect_uri, get_secrets_auth_section
+from streamlit.runtime import Runtime
 from streamlit.runtime.pages_manager import PagesManager
 from streamlit.web.server import server_util
+from streamlit.web.server.starlette import starlette_websocket
 
 from calibrate import settings
 
@@ -36,9 +38,12 @@ HEADERS = [
     (b"x-content-type-options", b"nosniff"),
     (b"referrer-policy", b"no-referrer"),
 ]
+HELD_UPLOADS = 2
+"""Uploads of the largest size that may wait in memory at once; a page that reads one takes it from there."""
 _NAMES = {name for name, _ in HEADERS}
 _METRICS, _UPLOAD = "/_stcore/metrics", "/_stcore/upload_file/"
 _NAMELESS = b"Only those whom the proxy in front of this workbench names may upload.\n"
+_FULL = b"Too many uploads wait in this workbench's memory. Close a page that uploads, or try again later.\n"
 _REFUSED = b"This workbench serves its own machine only. To let others in, see docs/how-to/team.md.\n"
 
 
@@ -46,6 +51,7 @@ def prepare() -> None:
     """Keep Streamlit from asking others, and from serving files under pages/ past the navigation."""
     net_util.get_external_ip = _no_address
     net_util.get_internal_ip = _own_address
+    starlette_websocket.is_url_from_allowed_origins = _is_listed_origin  # type: ignore[attr-defined]
     PagesManager.uses_pages_directory = False
 
 
@@ -120,6 +126,9 @@ class Gate:
         if _UPLOAD in path and given.header and given.header.encode() not in names:
             await _refuse(scope, send_with_headers, _NAMELESS)  # what no page would read still fills the memory
             return
+        if _UPLOAD in path and _held_uploads() > HELD_UPLOADS * config.get_option("server.maxUploadSize") * 2**20:
+            await _refuse(scope, send_with_headers, _FULL)
+            return
         await self.app({**scope, "headers": headers}, receive, send_with_headers)
 
 
@@ -143,6 +152,21 @@ def _is_own_name(scope: Scope) -> bool:
         return (urlsplit(f"//{host}").hostname or "").rstrip(".") in names
     except ValueError:
         return False
+
+
+def _is_listed_origin(url: str) -> bool:
+    """Whether the operator lists the host of a page that is not ours. Streamlit would let in any page of localhost: a
+    page on a visitor's own machine, whose sign-in goes with its requests."""
+    names = [urlsplit(listed.strip()).hostname for listed in config.get_option("server.corsAllowedOrigins")]
+    return urlsplit(url).hostname in {name for name in names if name}
+
+
+def _held_uploads() -> int:
+    """Bytes of uploads that wait in memory for a page to take them, of all sessions."""
+    if not Runtime.exists():
+        return 0
+    storage = getattr(Runtime.instance().uploaded_file_mgr, "file_storage", {})
+    return sum(len(file.data) for files in list(storage.values()) for file in list(files.values()))
 
 
 async def _refuse(scope: Scope, send: Send, why: bytes = _REFUSED) -> None:

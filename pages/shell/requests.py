@@ -115,7 +115,7 @@ def _serve(request: Request, key: str, work: Work, body: Mapping[str, Any]) -> R
                 return document(work(store, someone, body))
             except Forbidden as error:
                 with suppress(TouchstoneError):
-                    store.audit.note("refused", str(error)[:300])
+                    store.audit.refused(str(error))
                 raise
     except TouchstoneError as error:
         return _refusal(error)

@@ -40,8 +40,9 @@ def resolve(host, *rest, **more):
         raise socket.gaierror("this test resolves nothing")
     return _resolve(host, *rest, **more)
 socket.socket.connect, socket.getaddrinfo = connect, resolve
+note("hooked")
 """
-OWN = {"localhost", "127.0.0.1", "0.0.0.0", "::", "::1", "None", "192.0.2.1"}  # the last: bound to, never sent to
+OWN = {"localhost", "127.0.0.1", "0.0.0.0", "::", "::1", "None", "hooked"}
 
 
 def start(folder: Path, command: list[str], address: str, **variables: str) -> tuple[subprocess.Popen[bytes], int]:
@@ -100,10 +101,11 @@ def open_to_all(request: Any, tmp_path: Path) -> Iterator[tuple[int, Path]]:
 def test_nothing_is_asked_of_the_outside(open_to_all: tuple[int, Path]) -> None:
     port, folder = open_to_all
     assert "403" in handshake(port, Origin="https://evil.example")  # Streamlit would look up its own address
+    assert "403" in handshake(port, Origin="http://localhost:9999")  # a page on the visitor's machine, none of ours
     assert "101" in handshake(port, Origin=f"http://127.0.0.1:{port}")
     watched = set((folder / "watched").read_text().split())
+    assert "hooked" in watched
     assert watched - OWN == set()
-    assert "192.0.2.1" in watched, "the hook saw nothing at all"
 
 
 def test_no_page_frames_it_and_no_foreign_page_steers_it(open_to_all: tuple[int, Path]) -> None:

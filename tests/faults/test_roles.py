@@ -7,9 +7,12 @@ import re
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from streamlit.runtime.memory_uploaded_file_manager import MemoryUploadedFileManager
+from streamlit.runtime.uploaded_file_manager import UploadedFileRec
 from streamlit.testing.v1 import AppTest
 
 from calibrate import settings
@@ -17,6 +20,7 @@ from calibrate.errors import BadInput
 from calibrate.workflow.releasing import approval
 from calibrate.workflow.releasing import release as releasing
 from db import Store, audit
+from db.audit import Actor, acting_as
 from db.releases import ReleaseRequest
 from pages.shell import gate, roles
 from pages.traces.import_job import ImportFile, ImportJob, Labels
@@ -109,6 +113,29 @@ def test_whom_nobody_names_may_not_upload_or_read_the_metrics(monkeypatch: pytes
     assert through(sent, "203.0.113.9", "/_stcore/health", "http") != {}
     monkeypatch.setattr(gate, "serves_this_machine_only", lambda: True)
     assert through({"Host": "localhost"}, "127.0.0.1", "/_stcore/metrics", "http") != {}
+
+
+def test_what_waits_of_uploads_is_bounded_over_all_sessions(monkeypatch: pytest.MonkeyPatch) -> None:
+    waiting = MemoryUploadedFileManager("/upload")
+    monkeypatch.setattr(gate.Runtime, "exists", lambda: True)
+    monkeypatch.setattr(gate.Runtime, "instance", lambda: SimpleNamespace(uploaded_file_mgr=waiting))
+    monkeypatch.setattr(gate.config, "get_option", {"server.maxUploadSize": 1, "server.address": "localhost"}.get)
+    monkeypatch.setattr(gate, "_is_own_name", lambda scope: True)
+    upload = ("/_stcore/upload_file/session/file", "http")
+    for session in range(5):
+        assert (through({"Host": "localhost"}, "127.0.0.1", *upload) != {}) == (session * 700_000 <= 2 * 2**20)
+        waiting.add_file(str(session), UploadedFileRec("f", "f", "text/plain", b"x" * 700_000))
+    for session in range(5):
+        waiting.remove_session_files(str(session))
+    assert through({"Host": "localhost"}, "127.0.0.1", *upload) != {}
+
+
+def test_a_refusal_is_in_the_log_once_a_minute(store: Store) -> None:
+    for name, what in (("bo", "page"), ("bo", "page"), ("cy", "page"), ("bo", "x")):
+        with acting_as(Actor(name, "header")):
+            store.audit.refused(what)
+    refusals = store.audit.entries(verb="refused")
+    assert [(entry.who, entry.what) for entry in refusals] == [("bo", "x"), ("cy", "page"), ("bo", "page")]
 
 
 def test_only_a_trusted_proxy_names_a_person(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,13 +12,14 @@ from calibrate.report.sentences import known_bad
 from calibrate.thresholds.files import read
 from calibrate.thresholds.states import states_in
 from calibrate.thresholds.verification import verify
+from calibrate.urls import redact
 
 
 def run(args: Namespace) -> Answer:
-    report = verify(args.file, key=args.key)
+    report, shown = verify(args.file, key=args.key), redact(args.file)
     if report.ok:
         text = (
-            f"{args.file} is whole: version {report.version}, released {report.released_at} by {report.released_by}, "
+            f"{shown} is whole: version {report.version}, released {report.released_at} by {report.released_by}, "
             f"{len(report.detectors)} detectors ({', '.join(report.detectors)})"
         )
         if report.ensembles:
@@ -31,7 +32,7 @@ def run(args: Namespace) -> Answer:
         warn(cautions)
         return Answer({**asdict(report), "known_bad": cautions}, text)
     document = {**asdict(report), "known_bad": []}
-    return Answer(document, f"{args.file} must not be used: {report.problem}", exit_code=2)
+    return Answer(document, f"{shown} must not be used: {report.problem}", exit_code=2)
 
 
 def _cautions(path: str) -> list[str]:

@@ -137,6 +137,8 @@ def _count_violations(trace: Trace, rules: Any, value: Any, body: str, start: in
         return failed(trace, "the schema refers to itself without end, or the answer is nested too deeply")
     except Unsafe as error:
         return abstained(trace, str(error))
+    except ArithmeticError:  # jsonschema divides a number of the answer by one of the schema
+        return abstained(trace, "a number of the answer is too large to be held to the schema's `multipleOf`")
     evidence = [_remark(error, body if number < MAX_LOCATED else "", start) for number, error in enumerate(errors[:50])]
     return scored(trace, len(errors), limit_evidence(evidence))
 

@@ -339,6 +339,12 @@ def test_a_violation_is_located() -> None:
     assert {one.answer[piece.start : piece.end] for piece in found.evidence} == {'"no"', '"x"'}
 
 
+def test_a_number_that_no_division_can_hold_is_a_reason() -> None:
+    (score,) = registry.make("schema").score([trace("1" + "0" * 4000, schema={"multipleOf": 1e-300})])
+    assert score.value is None
+    assert "too large" in str(score.reason)
+
+
 def test_a_number_beyond_every_double_is_no_json() -> None:
     (score,) = registry.make("schema").score([trace("1e400", schema={"type": "number", "multipleOf": 0.01})])
     assert score.value == 1

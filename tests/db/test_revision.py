@@ -155,6 +155,8 @@ WRITERS: dict[str, tuple[Callable[[Store], object], set[Group]]] = {
     ),
     "assignments.take": (take, {"leases"}),
     "assignments.give_back": (lambda s: s.assignments.give_back(1, "ann", [1]), {"leases"}),
+    "answers.add": (lambda s: s.answers.add(1, label("clean"), sample_id=1, seen=None, now=NOW), {"labels"}),
+    "audit.refused": (lambda s: s.audit.refused("the page Release"), set()),
     "audit.note": (lambda s: s.audit.note("purged", "a trace", by="ann"), set()),
     "purges.remove": (
         lambda s: s.purges.remove(Chosen(trace_ids=("t1",)), by="ann", now=NOW),

@@ -9,20 +9,16 @@ import streamlit as st
 
 from calibrate import registry
 from calibrate.report.numbers import count
-from calibrate.stats.sampling.designs import FEEDBACK, FLAGGED_ONLY, UNKNOWN, speaks_for_all
-from calibrate.stats.sweep.sweep import RANKABLE
 from calibrate.types import Sample
 from calibrate.workflow.certification import attempts
 from calibrate.workflow.detection import configurations
-from calibrate.workflow.evidence import basis, evidence, loading
-from calibrate.workflow.evidence.counted_labels import NOBODY, count_labels
+from calibrate.workflow.evidence import evidence, loading
 from db import Store
 from db.scores import Config
 from pages import shell
 from pages.components.text import visible
+from pages.shell.bar import at_hand
 
-EVERYTHING = "All labelled traces"
-TOGETHER = "All samples together"
 SampleNames = str | tuple[str, ...] | None
 
 
@@ -38,26 +34,20 @@ def configs_by_detector(store: Store) -> dict[str, list[Config]]:
     return configurations.configs_by_detector(store)
 
 
-@shell.cached_read(None, "traces", "samples", "labels")
-def _labelled(store: Store) -> tuple[list[str], bool]:
-    """The samples that have labels, newest first, and whether every trace has one."""
-    return [sample.name for sample in basis.samples_with_labels(store)], basis.is_census(store)
-
-
 def choose_sample(store: Store, *, label: str = "Sample") -> Sample | None:
     """The chosen sample, also kept in the address; None if none is drawn yet."""
     samples = store.samples.list()
     if not samples:
         return None
     names = [sample.name for sample in samples]
-    requested = st.query_params.get("sample") or st.session_state.get("sample_at_hand")
+    requested = st.query_params.get("sample") or st.session_state.get(at_hand.SAMPLE)
     # Unless a sample is named: the newest in which a trace has no verdict yet, of anybody.
     unfinished = (
         place for place, sample in enumerate(samples) if sum(store.labels.gold_counts(sample.id).values()) < sample.size
     )
     index = names.index(requested) if requested in names else next(unfinished, 0)
     name = st.selectbox(label, names, index=index, format_func=lambda n: _sample_title(samples[names.index(n)]))
-    st.session_state["sample_at_hand"] = name
+    st.session_state[at_hand.SAMPLE] = name
     if requested != name or st.query_params.get("sample"):
         st.query_params["sample"] = name
     return samples[names.index(name)]
@@ -69,42 +59,15 @@ def choose_labels(store: Store) -> Sample | None:
     That is every label, or all samples together, each weighted by its own design (workflow.evidence.basis). Imported
     samples of flagged traces or of feedback can be chosen, too: they are read with a caution.
     """
-    samples = {sample.name: sample for sample in store.samples.list() if _is_offered(sample)}
-    labelled, census = _labelled(store)
-    names = offered_labels(list(samples), labelled, census=census)
-    requested = st.query_params.get("sample") or st.session_state.get("sample_at_hand")
-    if requested not in names:
-        telling = not labelled or tells(store, labelled[0])
-        requested = usual_labels(labelled, telling=telling or TOGETHER not in names)
-    name = st.selectbox("Labels", names, index=names.index(requested), format_func=lambda n: _labels_title(n, samples))
+    offered = at_hand.choice(store)
+    names, samples = offered.names, offered.samples
+    name = st.selectbox(
+        "Labels", names, index=names.index(offered.name), format_func=lambda n: _labels_title(n, samples)
+    )
     st.query_params["sample"] = name
     if name in samples:
-        st.session_state["sample_at_hand"] = name
+        st.session_state[at_hand.SAMPLE] = name
     return samples.get(name)
-
-
-def offered_labels(samples: Sequence[str], labelled: Sequence[str], *, census: bool) -> list[str]:
-    """Every sample, newest first, and what no name stands for: all samples together if two have labels that count,
-    every label if every trace has one or no sample does."""
-    if census or not labelled:
-        return [*samples, EVERYTHING]
-    return [*samples, *([TOGETHER] if len(labelled) > 1 else [])]
-
-
-def usual_labels(labelled: Sequence[str], *, telling: bool = True) -> str:
-    """The newest sample that has labels: one that nobody has labelled yet teaches nothing. Until its labels are
-    `telling`, all samples together."""
-    return next(iter(labelled), EVERYTHING) if telling else TOGETHER
-
-
-def tells(store: Store, name: str) -> bool:
-    """Whether enough of a sample's labels that count are hallucinated to choose on them."""
-    counted = count_labels(store, NOBODY, store.samples.get(name)).rows
-    return sum(row.gold == "hallucinated" for row in counted) >= RANKABLE
-
-
-def _is_offered(sample: Sample) -> bool:
-    return speaks_for_all(sample) or sample.design in (FLAGGED_ONLY, FEEDBACK, UNKNOWN)
 
 
 def sample_names(sample: Sample | None) -> SampleNames:

@@ -12,21 +12,16 @@ from calibrate.workflow.evidence.label_counts import LabelCounts, find_gap
 from db import Store
 from pages import shell
 from pages.components.text import plain
+from pages.shell.bar.at_hand import EVERYTHING, labels_of
 
-EVERYTHING = "All labelled traces"  # what the Agreement page calls the labels of no sample in its address
-
-
-@shell.cached_read(None, "traces", "samples", "labels", entries=100)
-def at_hand(store: Store, names: tuple[str, ...]) -> step.LabelsAtHand:
-    """The labels of these samples together, or all; counted once for all sessions."""
-    return step.labels_at_hand(store, basis.resolve_sample(store, names))
+__all__ = ["EVERYTHING", "sample_with_gap", "show", "show_labels", "show_open"]
 
 
 def show(store: Store, sample: Sample | None, *, name: str = "") -> None:
     """Say which labels the figures below stand on, and what is open among them. `name` stands before the line where a
     page shows several."""
     names = () if sample is None else sample.names
-    show_labels(names, at_hand(store, names), name=name)
+    show_labels(names, labels_of(store, names), name=name)
 
 
 def show_labels(names: tuple[str, ...], labels: step.LabelsAtHand, *, name: str = "") -> None:

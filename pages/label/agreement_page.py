@@ -12,7 +12,7 @@ from pages.label import adjudication, agreement_report
 VIEWS = {"disputed": "Disputed", "second": "Second look", "errors": "If labellers err"}
 
 with shell.page_frame(
-    "Agreement", "How far labellers agree, what they dispute, and which labels deserve a second look."
+    "Disputes", "How far labellers agree, what they dispute, and which labels deserve a second look."
 ) as store:
     with st.columns([2, 3])[0]:
         sample = agreement_report.choose_labels(store)

@@ -1,4 +1,4 @@
-"""The Agreement page's parts: how labellers agree, which labels to doubt, what labelling errors would do."""
+"""The Disputes page's parts: how labellers agree, which labels to doubt, what labelling errors would do."""
 
 from __future__ import annotations
 

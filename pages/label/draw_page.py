@@ -12,9 +12,7 @@ from pages.label import sample_form
 from pages.label.sample_at_hand import show_at_hand
 from pages.label.sample_plan import show_samples
 
-with shell.page_frame(
-    "Sample", "Draw the traces to label, each with a known chance, so that the figures hold."
-) as store:
+with shell.page_frame("Draw", "Draw the traces to label, each with a known chance, so that the figures hold.") as store:
     samples = store.samples.list()
     fresh = next((sample for sample in samples if sample.name == st.session_state.get("draw_done")), None)
     if not store.traces.count(TraceFilter(), limit=1):

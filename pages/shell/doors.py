@@ -5,13 +5,16 @@ from __future__ import annotations
 import streamlit as st
 
 from calibrate.errors import Forbidden
+from calibrate.sanitize import visible
 from pages.shell import identity
 from pages.shell.frame import note_refusal, show_title
 from pages.shell.identity import Person, Unknown
+from pages.shell.navigation import page
 
 
 def show_unknown(problem: Unknown) -> None:
     """Nobody says who is here: how to change that."""
+    st.set_page_config(page_title="Touchstone")
     show_title("Touchstone")
     with st.container(border=True):
         st.write(str(problem))
@@ -22,6 +25,7 @@ def show_unknown(problem: Unknown) -> None:
 
 
 def show_no_role(person: Person) -> None:
+    st.set_page_config(page_title="Touchstone")
     show_title("Touchstone")
     with st.container(border=True):
         st.markdown(":material/lock: **You have no role in this workbench yet.**")
@@ -37,6 +41,14 @@ def show_closed(person: Person, title: str) -> None:
         named = " and ".join(sorted(person.roles or ()))
         st.text(f"You are {person.name}, {named}. Whoever keeps the team file can change that.")
     note_refusal(Forbidden(f"the page {title}"))
+
+
+def show_lost(address: str) -> None:
+    """An address that no page has."""
+    show_title("There is no such page")
+    with st.container(border=True):
+        st.text(f"Nothing is at /{visible(address, 80)}: the bar above has every page.")
+        st.page_link(page("week"), label="Go to This week", icon=":material/home:")
 
 
 def show_sign_out() -> None:

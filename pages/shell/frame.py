@@ -16,9 +16,16 @@ from db import Store, open_store
 
 log = logging.getLogger("touchstone")
 
-# Streamlit leaves much space above every page. Its accent on its own tint is too faint to read on a dark page.
+# Streamlit leaves much space above every page, and room for a header that is empty here: what it says there (that it
+# works, that the server is gone) goes to the lower corner. Its accent on its own tint is too faint to read on a dark
+# page, and so are its captions on any.
 _STYLE = """<style>
-.stMainBlockContainer {padding-top: 4.5rem; padding-bottom: 3rem}
+.stMainBlockContainer {padding: 2.5rem var(--gutter) 3rem; --gutter: clamp(1rem, 4vw, 4rem)}
+.stMainBlockContainer:has(.ts-bar) {padding-top: 0}
+.stHeading h1 {font-size: 1.6rem; padding: 0.25rem 0}
+.stAppHeader {top: auto; bottom: 0; left: auto; right: 0; width: auto; background: none; pointer-events: none}
+.stAppHeader > * > * {pointer-events: auto}
+[data-testid=stCaptionContainer] {opacity: 0.75}
 [data-testid=stButtonGroup] button[aria-checked=true] {color: inherit !important}
 </style>"""
 
@@ -47,16 +54,27 @@ def store() -> Store:
         st.stop()
 
 
-def show_title(title: str) -> None:
+def opened() -> Store | None:
+    """The open store; None where it cannot be opened, which the page says."""
+    try:
+        return _open(settings.read().store)
+    except TouchstoneError:
+        return None
+
+
+def show_style() -> None:
     st.html(_STYLE)
-    st.title(title, anchor=False)
+
+
+def show_title(title: str, lead: str | None = None) -> None:
+    st.title(title, anchor=False, help=lead)
 
 
 @contextmanager
 def page_frame(title: str, lead: str) -> Iterator[Store]:
-    """A page's heading and the line below it. Whatever fails inside is shown without a traceback."""
-    show_title(title)
-    st.caption(lead)
+    """A page's heading, with what it is for behind a question mark. Whatever fails inside is shown without a
+    traceback."""
+    show_title(title, lead)
     with guarded():
         yield store()
 

@@ -129,6 +129,9 @@ class Gate:
         if _UPLOAD in path and _held_uploads() > HELD_UPLOADS * config.get_option("server.maxUploadSize") * 2**20:
             await _refuse(scope, send_with_headers, _FULL)
             return
+        if _is_nested_page(scope):
+            await _lead_to(scope, "/no-such-page", send_with_headers)
+            return
         await self.app({**scope, "headers": headers}, receive, send_with_headers)
 
 
@@ -167,6 +170,24 @@ def _held_uploads() -> int:
         return 0
     storage = getattr(Runtime.instance().uploaded_file_mgr, "file_storage", {})
     return sum(len(file.data) for files in list(storage.values()) for file in list(files.values()))
+
+
+def _is_nested_page(scope: Scope) -> bool:
+    """Whether a browser opens an address below another: no page is there, and Streamlit would show an empty one."""
+    if scope["type"] != "http" or scope["method"] != "GET":
+        return False
+    accepted = next((value for name, value in scope["headers"] if name == b"accept"), b"")
+    base = str(config.get_option("server.baseUrlPath")).strip("/")
+    parts = scope["path"].strip("/").removeprefix(base).strip("/").split("/")
+    own = parts[0].startswith("_") or parts[0] in ("auth", "component", "media", "static")
+    return accepted.startswith(b"text/html") and len(parts) > 1 and not own and "." not in parts[-1]
+
+
+async def _lead_to(scope: Scope, address: str, send: Send) -> None:
+    base = str(config.get_option("server.baseUrlPath")).strip("/")
+    location = (f"/{base}" if base else "") + address
+    await send({"type": "http.response.start", "status": 303, "headers": [(b"location", location.encode())]})
+    await send({"type": "http.response.body", "body": b""})
 
 
 async def _refuse(scope: Scope, send: Send, why: bytes = _REFUSED) -> None:

@@ -1,13 +1,15 @@
-"""What every session runs: the configuration of its page, who is here, navigation to what their roles open."""
+"""What every session runs: the configuration of its page, who is here, the bar, and the page that their roles open."""
 
 from __future__ import annotations
 
 import pandas  # noqa: F401  # plotly takes it half imported where another session is importing it
 import streamlit as st
+from streamlit.runtime.scriptrunner import StopException
 
 from calibrate.errors import TouchstoneError
 from pages.shell import doors, identity, navigation
-from pages.shell.frame import show_error
+from pages.shell.bar import bar
+from pages.shell.frame import show_error, show_style
 from pages.shell.identity import Unknown
 
 
@@ -19,14 +21,26 @@ def main() -> None:
     if person.roles is not None and not person.roles:
         doors.show_no_role(person)
         return
-    page = st.navigation(navigation.all_pages(), position="top")
-    if closed := navigation.closed(page):
+    page = st.navigation(navigation.all_pages(), position="hidden")
+    if elsewhere := navigation.moved(page):
+        st.switch_page(navigation.page(elsewhere), query_params=st.query_params.to_dict())
+    key = navigation.key_of(page)
+    at_hand = bar.show(key, person)
+    if navigation.is_lost(page):
+        doors.show_lost(page.url_path)
+    elif closed := navigation.closed(key):
         doors.show_closed(person, closed)
     else:
-        page.run()
+        try:
+            page.run()
+        except StopException:
+            bar.follow(at_hand)
+            raise
+        bar.follow(at_hand)
 
 
-st.set_page_config(page_title="Touchstone", page_icon="⚖️", layout="wide")
+st.set_page_config(page_icon="⚖️", layout="wide")
+show_style()
 try:
     main()
 except Unknown as problem:

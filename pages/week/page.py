@@ -58,8 +58,8 @@ def live(store: Store, file: ThresholdsFile, judged: Sequence[Judged]) -> None:
 
 
 name = designs.default_name(shell.now())
-about = f"{plain(shell.store().name)} · you are {plain(shell.person().shown)}"
-with shell.page_frame(f"Week {name}", about) as store:
+with shell.page_frame(f"Week {name}", "Where the loop stands, and the one thing to do next.") as store:
+    st.caption(f"{plain(store.name)} · you are {plain(shell.person().shown)}")
     now = shell.now()
     state = week(store, name=name, labeller=shell.user(), now=now, live=live_states(store))
     if not state.traces:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import socket
 import subprocess
 import sys
@@ -188,6 +187,6 @@ def _warm(request: pytest.FixtureRequest) -> None:
 
 
 def turn_to(page: Any, section: str, name: str) -> None:
-    """Goes to a page by the bar, as a user does: its section, then its name."""
-    page.get_by_test_id("stTopNav").get_by_role("button", name=section, exact=True).click()
-    page.get_by_role("menuitem", name=re.compile(f"{name}$")).click()
+    """Goes to a page by the bar, as a user does: its section, then its tab."""
+    page.get_by_role("navigation", name="Pages").get_by_role("link", name=section, exact=True).click()
+    page.get_by_role("navigation", name=section, exact=True).get_by_role("link", name=name, exact=True).click()

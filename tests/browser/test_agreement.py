@@ -1,4 +1,4 @@
-"""The Agreement page: from one labeller to two, disputes decided one by one, doubted labels, and what errors do."""
+"""The Disputes page: from one labeller to two, disputes decided one by one, doubted labels, and what errors do."""
 
 from __future__ import annotations
 

@@ -124,7 +124,7 @@ def test_from_nothing_to_a_recalibrated_release(own: App, browser: Any) -> None:
     page.get_by_text("The same policies on these labels give the same thresholds").wait_for()
     page.get_by_text("in, label some of its answers").wait_for()
     page.get_by_role("link", name="Draw a sample").click()
-    page.get_by_role("heading", name="Sample", exact=True).wait_for()
+    page.get_by_role("heading", name="Draw", exact=True).wait_for()
 
     # With a sample of all traffic: the same policy, released once.
     drawn = sampling.draw(store, "second", size=60, design="random", where=TraceFilter(), seed=1, now=utc_now())

@@ -135,8 +135,8 @@ def _label(app: App, page: Any, sample: Sample, truth: Mapping[str, str]) -> lis
 
 
 def _detect(app: App, page: Any) -> None:
-    press(page, page.get_by_test_id("stTopNav").get_by_role("button", name="Detect", exact=True))
-    press(page, page.get_by_role("menuitem", name=re.compile("Detect$")))
+    pages = page.get_by_role("navigation", name="Pages")
+    press(page, pages.get_by_role("link", name="Detect", exact=True))
     press(page, page.get_by_role("button", name="None", exact=True))
     page.get_by_role("button", name="Run", exact=True).wait_for()
     for number, title in enumerate(DETECTORS.values(), 1):

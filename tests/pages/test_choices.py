@@ -15,10 +15,11 @@ from calibrate.types import TraceFilter
 from calibrate.workflow.sampling.sizing import Plan
 from db import open_store
 from db.tables.filters import NONE
-from pages.components.evidence_choice import EVERYTHING, TOGETHER, gain, offered_labels, usual_labels
+from pages.components.evidence_choice import gain
 from pages.label.pool import PoolView, between, last_days, shares_of
 from pages.label.sample_design import OCTAVE, RANDOM, UNCERTAIN, Choice
 from pages.label.sample_plan import expectation
+from pages.shell.bar.at_hand import EVERYTHING, TOGETHER, offered_labels, usual_labels
 from pages.thresholds.policy_controls import NUMBERS, changed
 from pages.thresholds.tune_setting import FIRST, Setting
 from pages.traces.trace_filter import read

@@ -82,7 +82,7 @@ def test_a_quiet_week_asks_only_for_labels() -> None:
     ]
     disputed = LabelsAtHand(LabelCounts(20, 20, 17, 1, 0, 2, 0), Prevalence(Interval(0.06)))
     done = replace(weekly(quiet), unlabelled=0, at_hand=disputed, disputes=2)
-    assert sentences.next_steps(done) == ["settle 2 disputed labels (the Agreement page, or `agreement adjudicate`)"]
+    assert sentences.next_steps(done) == ["settle 2 disputed labels (the Disputes page, or `agreement adjudicate`)"]
     assert "<li>20 of 20 labelled · 2 disputed · about 6%" in weekly_html.page(done)
     assert sentences.next_steps(weekly(COMPARED))[0].startswith("label flagged traces until it is known: `recheck")
 

@@ -24,7 +24,7 @@ FEW_LABELS = 30
 FREQUENCY = "about as often as not"
 OCTAVE = (
     "A sample by octaves labels many more of the flagged traces, and bounds a precision where one drawn at random "
-    "seldom does: `sample NAME --design octave`, or Octave on the Sample page, once the window is scored."
+    "seldom does: `sample NAME --design octave`, or Octave on the Draw page, once the window is scored."
 )
 
 

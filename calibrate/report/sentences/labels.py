@@ -23,7 +23,7 @@ def caution(labels: Caution | None) -> str | None:
     if labels.chosen == Chosen.UNSTATED and labels.sample is not None:
         return (
             f"Nobody says how the traces of the sample {labels.sample} were chosen, so these figures are of its "
-            "labels, not of the traffic, and no threshold is chosen on them. Say it on the Sample page, or "
+            "labels, not of the traffic, and no threshold is chosen on them. Say it on the Draw page, or "
             "`sample NAME --state random|flagged|feedback`"
         )
     if labels.chosen == Chosen.UNSTATED:
@@ -56,7 +56,7 @@ def _unlike(labels: Caution) -> str:
         )
     return (
         f"The sample {labels.sample} is said to be random, and is not like the traffic{where}. These figures are of "
-        "its labels, and no threshold is chosen on them. Say on the Sample page how its traces were chosen, or "
+        "its labels, and no threshold is chosen on them. Say on the Draw page how its traces were chosen, or "
         "`sample NAME --state flagged|feedback|unknown`"
     )
 
@@ -78,6 +78,13 @@ def doubt(labels: Doubt | None) -> str | None:
 def labelled(counts: LabelCounts) -> str:
     """Say which labels a figure stands on: "80 of 80 labelled · 3 unsure · 19 disputed"."""
     return " · ".join([f"{count(counts.labelled)} of {count(counts.total)} labelled", *_undecided(counts)])
+
+
+def brief(counts: LabelCounts) -> list[str]:
+    """How far labelling is, for a place with room for a few words: "521 labels", "19 disputed"."""
+    if not counts.labelled:
+        return ["no labels yet"]
+    return [count(counts.labelled, "label"), *([f"{count(counts.disputed)} disputed"] if counts.disputed else [])]
 
 
 def _undecided(counts: LabelCounts) -> list[str]:

@@ -35,7 +35,7 @@ def _fix(done: Weekly) -> Iterator[str]:
 
 
 def _settle(done: Weekly) -> Iterator[str]:
-    yield f"settle {count(done.disputes, 'disputed label')} (the Agreement page, or `agreement adjudicate`)"
+    yield f"settle {count(done.disputes, 'disputed label')} (the Disputes page, or `agreement adjudicate`)"
 
 
 def _import(done: Weekly) -> Iterator[str]:

@@ -129,7 +129,7 @@ def must_describe_traffic(caution: Caution | None) -> None:
     if caution.chosen == Chosen.UNSTATED:
         raise BadInput(
             "nobody has said how the traces with labels were chosen, so they describe no traffic and choose no "
-            "threshold: draw a sample (`sample`, or the Sample page) and label it in its order, or say how they were "
+            "threshold: draw a sample (`sample`, or the Draw page) and label it in its order, or say how they were "
             "chosen (`labels import FILE --design random|flagged|feedback`)"
         )
     if caution.sample is None:

@@ -307,7 +307,7 @@ def _check_several(things: Sequence[T], what: str, names: Sequence[str] = ()) ->
                 "detectors": "name another, or compare within one (`--by models`, `--by settings` or `--by samples`)",
                 "settings": "run the detector with other parameters (`detect NAME --param KEY=VALUE`, or Detect)",
                 "models": "label traces that another model answered, or take other labels (`--sample NAME`)",
-                "samples": "draw and label another one (`sample NAME`, or the Sample page)",
+                "samples": "draw and label another one (`sample NAME`, or the Draw page)",
             }[what]
         )
     return things

@@ -1,0 +1,85 @@
+"""The labels at hand: which sample a session looks at, and how far its labels are. One answer for bar and pages."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import streamlit as st
+
+from calibrate.stats.sampling.designs import FEEDBACK, FLAGGED_ONLY, UNKNOWN, speaks_for_all
+from calibrate.stats.sweep.sweep import RANKABLE
+from calibrate.types import Sample
+from calibrate.workflow.evidence import basis
+from calibrate.workflow.evidence import labels_at_hand as step
+from calibrate.workflow.evidence.counted_labels import NOBODY, count_labels
+from db import Store
+from pages.shell.cache import cached_read
+
+EVERYTHING = "All labelled traces"
+TOGETHER = "All samples together"
+SAMPLE = "sample_at_hand"  # in the session
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """What can be chosen, each with its sample if it is one, and what is."""
+
+    samples: dict[str, Sample]
+    names: list[str]
+    name: str
+
+    @property
+    def sample(self) -> Sample | None:
+        return self.samples.get(self.name)
+
+
+def choice(store: Store) -> Choice:
+    """The labels that the address names; else those that the session looked at last; else the usual ones."""
+    samples = {sample.name: sample for sample in store.samples.list() if is_offered(sample)}
+    labelled, census = _labelled(store)
+    names = offered_labels(list(samples), labelled, census=census)
+    requested = (st.query_params.get("sample"), st.session_state.get(SAMPLE))
+    name = next((name for name in requested if name in names), None)
+    if name is None:
+        telling = not labelled or tells(store, labelled[0])
+        name = usual_labels(labelled, telling=telling or TOGETHER not in names)
+    return Choice(samples, names, name)
+
+
+@cached_read(None, "traces", "samples", "labels", entries=100)
+def labels_of(store: Store, names: tuple[str, ...]) -> step.LabelsAtHand:
+    """The labels of these samples together, or all; counted once for all sessions."""
+    return step.labels_at_hand(store, basis.resolve_sample(store, names))
+
+
+@cached_read(None, "traces", "samples", "labels")
+def _labelled(store: Store) -> tuple[list[str], bool]:
+    """The samples that have labels, newest first, and whether every trace has one."""
+    return [sample.name for sample in basis.samples_with_labels(store)], basis.is_census(store)
+
+
+@cached_read(None, "traces", "samples", "labels")
+def tells(store: Store, name: str) -> bool:
+    """Whether enough of a sample's labels that count are hallucinated to choose on them."""
+    counted = count_labels(store, NOBODY, store.samples.get(name)).rows
+    return sum(row.gold == "hallucinated" for row in counted) >= RANKABLE
+
+
+def offered_labels(samples: Sequence[str], labelled: Sequence[str], *, census: bool) -> list[str]:
+    """Every sample, newest first, and what no name stands for: all samples together if two have labels that count,
+    every label if every trace has one or no sample does."""
+    if census or not labelled:
+        return [*samples, EVERYTHING]
+    return [*samples, *([TOGETHER] if len(labelled) > 1 else [])]
+
+
+def usual_labels(labelled: Sequence[str], *, telling: bool = True) -> str:
+    """The newest sample that has labels: one that nobody has labelled yet teaches nothing. Until its labels are
+    `telling`, all samples together."""
+    return next(iter(labelled), EVERYTHING) if telling else TOGETHER
+
+
+def is_offered(sample: Sample) -> bool:
+    """Whether a page may stand on its labels; imported ones are read with a caution."""
+    return speaks_for_all(sample) or sample.design in (FLAGGED_ONLY, FEEDBACK, UNKNOWN)

@@ -1,0 +1,71 @@
+"""The bar above every page: where it leads, what it marks, its palette, and addresses that no page has."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from calibrate.types import Trace
+from tests.browser.conftest import App, settled, turn_to
+
+pytestmark = pytest.mark.browser
+
+FIXED = "[...document.querySelectorAll('.ts-bar [aria-current=page]')].map((link) => link.textContent)"
+WIDE = "Math.max(document.documentElement.scrollWidth, document.querySelector('.stMain').scrollWidth) - innerWidth"
+
+
+def test_the_bar_leads_through_the_pages_within_one_session(app: App, visit: Callable[..., Any]) -> None:
+    from playwright.sync_api import expect
+
+    app.fill([Trace(f"frame-{n}", "an answer") for n in range(3)], sample="framed")
+    page = visit("/week")
+    page.get_by_role("heading", name=re.compile("^Week")).wait_for()
+    assert (page.title(), page.evaluate(FIXED)) == ("This week · Touchstone", ["This week"])
+    assert page.get_by_role("navigation", name="Pages").get_by_role("link").all_inner_texts() == [
+        "This week", "Traces", "Label", "Detect", "Thresholds", "Release", "Watch",
+    ]  # fmt: skip
+    page.evaluate("window.same = 'page'")
+    turn_to(page, "Watch", "Drift")
+    page.get_by_role("heading", name="Drift").wait_for()
+    expect(page).to_have_title("Drift · Watch · Touchstone")
+    assert page.evaluate(FIXED) == ["Watch", "Drift"]
+    # By the keyboard alone: a trace by its id, and the focus back where it was.
+    settled(page)
+    page.get_by_role("button", name="Keys and words").focus()
+    page.keyboard.press("Control+k")
+    page.get_by_role("combobox", name="Go to a page").wait_for()
+    page.keyboard.press("Escape")
+    assert page.evaluate("document.activeElement.textContent") == "?"
+    page.keyboard.press("Control+k")
+    page.keyboard.type("frame-1")
+    page.keyboard.press("Enter")
+    page.get_by_role("heading", name="frame-1").wait_for()
+    assert "trace=frame-1" in page.url
+    assert page.evaluate("window.same") == "page", "the page was loaded anew"
+    # The labels that the page chooses are those that the bar tells of.
+    page.goto(f"{app.url}/label?sample=framed")
+    expect(page.locator(".ts-sample")).to_have_text("framed")
+
+
+def test_an_address_that_no_page_has_leads_home(app: App, visit: Callable[..., Any]) -> None:
+    for address in ("/nonsense", "/reports/2026?x=1"):
+        page = visit(address)
+        page.get_by_role("heading", name="There is no such page").wait_for()
+        assert page.get_by_text("Page not found").count() == 0
+    page.get_by_role("link", name="Go to This week").click()
+    page.get_by_role("heading", name=re.compile("^Week")).wait_for()
+    page = visit("/thresholds?detector=rouge_l")
+    page.get_by_role("heading", name="Tune").wait_for()
+    assert page.url.startswith(f"{app.url}/tune")
+
+
+def test_a_narrow_screen_scrolls_the_bar_and_not_the_page(app: App, visit: Callable[..., Any]) -> None:
+    page = visit("/recheck", viewport={"width": 390, "height": 800})
+    page.get_by_role("heading", name="Recheck").wait_for()
+    settled(page)
+    assert page.evaluate(WIDE) <= 0
+    boxes = [page.locator(".ts-bar [aria-current=page]").nth(place).bounding_box() for place in (0, 1)]
+    assert all(box["x"] >= 0 and box["x"] + box["width"] <= 390 for box in boxes)

@@ -54,14 +54,6 @@ def store() -> Store:
         st.stop()
 
 
-def opened() -> Store | None:
-    """The open store; None where it cannot be opened, which the page says."""
-    try:
-        return _open(settings.read().store)
-    except TouchstoneError:
-        return None
-
-
 def show_style() -> None:
     st.html(_STYLE)
 

@@ -37,7 +37,7 @@ Facts = dict[str, Any]
 
 def show(key: str | None, person: Person) -> Facts | None:
     """Draw the bar of the page with this key. Returns what it says of the labels at hand, for `follow`."""
-    store = frame.opened()
+    store = _opened()
     labels = _labels(store)
     state = _component(
         key="touchstone-bar",
@@ -56,9 +56,17 @@ def show(key: str | None, person: Person) -> Facts | None:
 
 def follow(labels: Facts | None) -> None:
     """After the page: say in the bar if other labels are at hand now than those it was drawn with."""
-    now = _labels(frame.opened())
+    now = _labels(_opened())
     if now != labels:
         _component(key="touchstone-bar-labels", data={"labels": now})
+
+
+def _opened() -> Store | None:
+    """The open store; None where it cannot be opened, which the page says."""
+    try:
+        return frame.opened()
+    except TouchstoneError:
+        return None
 
 
 def _go(chosen: object) -> None:

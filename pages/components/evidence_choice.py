@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import streamlit as st
 
@@ -86,18 +85,18 @@ def gain(auroc: float | None, coverage: float | None) -> float:
     return ((auroc or 0.5) - 0.5) * (coverage or 0.0)
 
 
-def choose_config(runs: Mapping[str, Sequence[Config]], places: Sequence[Any]) -> Config:
-    """The chosen detector and, where it was run in several ways, which of them; the last one by default.
-
-    `runs` are in the order in which they are offered: the first is the default.
-    """
-    names = list(runs)
+def detector_at_hand(runs: Mapping[str, Sequence[Config]]) -> str:
+    """The detector in the address, else the one looked at last, else the first of `runs`; kept in the address."""
     requested = st.query_params.get("detector") or st.session_state.get("detector_at_hand")
-    index = names.index(requested) if requested in names else 0
-    name = places[0].selectbox("Detector", names, index=index, format_func=title)
+    name = str(requested if requested in runs else next(iter(runs)))
     st.session_state["detector_at_hand"] = name
     _remember("detector", name)
-    configs = list(reversed(runs[name]))
+    return name
+
+
+def choose_config(configs: Sequence[Config]) -> Config:
+    """Which of a detector's configurations to show, kept in the address; the last one by default."""
+    configs = list(reversed(configs))
     if len(configs) == 1:
         st.query_params.pop("run_with", None)
         return configs[0]
@@ -105,12 +104,12 @@ def choose_config(runs: Mapping[str, Sequence[Config]], places: Sequence[Any]) -
     by_id = {config.id: config for config in configs}
     ids = [str(key) for key in by_id]
     run_with = st.query_params.get("run_with")
-    chosen = places[1].selectbox(
+    chosen = st.selectbox(
         "Run with",
         list(by_id),
         index=ids.index(run_with) if run_with in ids else 0,
         format_func=lambda key: visible(words[key], 120),
-        key=f"tune_config_{name}",
+        key=f"tune_config_{configs[0].name}",
     )
     _remember("run_with", str(chosen))
     return by_id[chosen]

@@ -18,8 +18,16 @@ _LOOK = {
     PointVerdict.NOT_SHOWN: ("open", ":material/pending:", "#E69F00"),
     PointVerdict.DO_NOT_RELEASE: ("stop", ":material/block:", "#D55E00"),
 }
-_STYLE = "".join(
-    f'[class*="st-key-verdict-{name}"] {{border-left: 4px solid {colour}}}' for name, _, colour in _LOOK.values()
+# While the handle of the threshold chart moves it writes into the box what it will say (`data-moving`).
+_STYLE = (
+    "".join(
+        f'[class*="st-key-verdict-{name}"] {{border-left: 4px solid {colour}}}' for name, _, colour in _LOOK.values()
+    )
+    + "".join(
+        f'[class*="st-key-verdict-"][data-moving={name}] {{border-left: 4px solid {colour}}}'
+        for name, _, colour in _LOOK.values()
+    )
+    + '[class*="st-key-verdict-"][data-moving] > * {opacity: .55}'
 )
 
 

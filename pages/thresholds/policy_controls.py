@@ -1,8 +1,7 @@
-"""The controls that set a threshold: by a policy, by typing, by dragging or by a click."""
+"""The controls that choose a policy, and what sets a threshold by hand."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Literal
@@ -25,6 +24,7 @@ POLICIES: dict[Kind, str] = {
     "elbow": "Elbow",
     "manual": "By hand",
 }
+USUAL: tuple[Kind, ...] = ("precision", "alerts", "recall")
 ABOUT = """
 - *Precision at least*: most recall among the thresholds whose precision reaches the target.
 - *Recall at least*: most precision among those whose recall reaches it, end to end.
@@ -32,7 +32,7 @@ ABOUT = """
 - *Cost*: the cheapest, given what a false alarm and a miss cost.
 - *Flags a day*: the loosest of the traffic's scores that flags no more of it.
 - *Elbow*: the highest F1 on a smoothed curve.
-- *By hand*: drag the slider, click a chart or type a threshold.
+- *By hand*: drag the handle on the chart, move it with the arrow keys, or type a threshold.
 """
 ABOUT_STRENGTH = """
 - *Measured*: the target is met on these labels. They chose the threshold too, so on new traffic about half of such
@@ -47,20 +47,29 @@ ABOUT_LOOKS = (
 
 
 def choose_policy(store: Store, data: evidence.Evidence, setting: tune_setting.Setting) -> None:
-    """The policy with its numbers."""
-    state = st.session_state
-    state["tune_policy"], state["tune_strength"] = setting.policy.kind, setting.strength
-    with st.container(horizontal=True, vertical_alignment="top", key="tune-policy"):
+    """The policy with its numbers: three of them in sight, the others under More."""
+    state, kind = st.session_state, setting.policy.kind
+    state["tune_policy"], state["tune_strength"] = kind, setting.strength
+    with st.container(horizontal=True, vertical_alignment="bottom", key="tune-policy", gap="small"):
         st.segmented_control(
             "Policy",
-            list(POLICIES),
+            [*USUAL, *([kind] if kind not in USUAL else [])],
             required=True,
             format_func=POLICIES.__getitem__,
             key="tune_policy",
-            help=ABOUT,
+            label_visibility="collapsed",
             on_change=_set_policy,
             args=(store, data),
         )
+        # Another key for another policy: what was chosen closes it.
+        with st.popover("More", key=f"tune-more-{kind}"):
+            st.caption(f"{ABOUT}\n\n**How sure** a precision is to be:\n{ABOUT_STRENGTH}")
+            for other in POLICIES:
+                if other not in (*USUAL, kind):
+                    st.button(
+                        POLICIES[other], type="tertiary", key=f"tune-take-{other}", on_click=_take_kind,
+                        args=(store, data, other),
+                    )  # fmt: skip
         for number in NUMBERS.get(setting.policy.kind, ()):
             state[number.key] = number.shown(setting.rule)
             st.number_input(
@@ -72,6 +81,7 @@ def choose_policy(store: Store, data: evidence.Evidence, setting: tune_setting.S
                 step=number.step,
                 format="%g",
                 width=130,
+                label_visibility="visible" if len(NUMBERS[setting.policy.kind]) > 1 else "collapsed",
                 on_change=_set_policy,
                 args=(store, data),
             )
@@ -82,7 +92,7 @@ def choose_policy(store: Store, data: evidence.Evidence, setting: tune_setting.S
                 required=True,
                 format_func=tune_setting.STRENGTHS.__getitem__,
                 key="tune_strength",
-                help=ABOUT_STRENGTH,
+                label_visibility="collapsed",
                 on_change=_set_policy,
                 args=(store, data),
             )
@@ -119,31 +129,6 @@ NUMBERS: dict[Kind, tuple[Number, ...]] = {
 }
 
 
-def type_in(data: evidence.Evidence, setting: tune_setting.Setting) -> None:
-    st.session_state["tune_exact"] = setting.threshold
-    st.number_input(
-        "Threshold", key="tune_exact", on_change=_by_hand, args=("tune_exact",), step=tune_setting.step_of(data),
-        format="%.5g", width=160, label_visibility="collapsed", value=None,
-    )  # fmt: skip
-
-
-def slide(data: evidence.Evidence, setting: tune_setting.Setting) -> None:
-    low, high = tune_setting.span_of(data)
-    st.session_state["tune_slider"] = min(max(setting.threshold, low), high)
-    digits = max(0, -math.floor(math.log10(tune_setting.step_of(data))))
-    st.slider(
-        "Threshold",
-        low,
-        high,
-        step=tune_setting.step_of(data),
-        format=f"%.{digits}f",
-        key="tune_slider",
-        on_change=_by_hand,
-        args=("tune_slider",),
-        label_visibility="collapsed",
-    )
-
-
 def clicked(key: str) -> None:
     """Take the threshold that the clicked point of a chart stands for."""
     state = st.session_state
@@ -157,11 +142,13 @@ def clicked(key: str) -> None:
         )
     # A second click on the same point takes the selection back, and means the same threshold.
     if (last := state.get("tune_clicked")) and last[:2] == (key, where):
-        _hand(last[2])
+        take_by_hand(last[2])
 
 
 def take_by_hand(threshold: float) -> None:
-    _hand(threshold, typed=True)
+    """Set the threshold by hand."""
+    setting: tune_setting.Setting = st.session_state["tune_setting"]
+    st.session_state["tune_setting"] = replace(setting, by_hand=True, threshold=threshold)
 
 
 def take_rule(store: Store, data: evidence.Evidence, rule: Policy | None, strength: Strength) -> None:
@@ -184,6 +171,11 @@ def changed(
     return replace(setting, rule=rule, strength=strength, by_hand=False)
 
 
+def _take_kind(store: Store, data: evidence.Evidence, kind: Kind) -> None:
+    st.session_state["tune_policy"] = kind
+    _set_policy(store, data)
+
+
 def _set_policy(store: Store, data: evidence.Evidence) -> None:
     state = st.session_state
     setting: tune_setting.Setting = state["tune_setting"]
@@ -196,13 +188,3 @@ def _set_policy(store: Store, data: evidence.Evidence) -> None:
     setting = changed(setting, kind, state.get("tune_strength") or setting.strength, numbers)
     setting = replace(setting, looks=state.get("tune_looks") or setting.looks)
     state["tune_setting"] = tune_setting.moved(store, data, setting)
-
-
-def _by_hand(key: str) -> None:
-    if (value := st.session_state[key]) is not None:
-        _hand(float(value), typed=key == "tune_exact")
-
-
-def _hand(threshold: float, *, typed: bool = False) -> None:
-    setting: tune_setting.Setting = st.session_state["tune_setting"]
-    st.session_state["tune_setting"] = replace(setting, by_hand=True, threshold=threshold, typed=typed)

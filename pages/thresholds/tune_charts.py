@@ -1,9 +1,9 @@
-"""The charts of the Tune page, and the threshold at hand drawn into them."""
+"""The charts of the Tune page: that with the handle, and the precision-recall curve under Details."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from pathlib import Path
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import streamlit as st
@@ -11,19 +11,31 @@ import streamlit as st
 from calibrate import registry
 from calibrate.report.sentences import figures as wording
 from calibrate.stats.choosing.policy import parse
+from calibrate.stats.choosing.pool import Pool
 from calibrate.stats.intervals.sweep_intervals import AT_ONCE, figures
 from calibrate.types import OperatingPoint
 from calibrate.workflow.evidence import evidence
 from calibrate.workflow.releasing import history
+from calibrate.workflow.tuning.verdicts_along import points_along, verdicts_along
 from db import Store
 from pages.components import charts
+from pages.components.threshold_chart import chart
+from pages.components.threshold_chart.arrays import Mark, arrays
+from pages.components.threshold_chart.arrays import marks as marks_in_words
 from pages.thresholds import policy_controls, tune_setting
 
-_mark = st.components.v2.component(
-    "touchstone_threshold_mark", js=(Path(__file__).parent / "threshold_mark.js").read_text(encoding="utf-8")
-)
-
 BAND = "tune_band"
+
+
+@dataclass(frozen=True)
+class Beside:
+    """What a chart needs beside the labels: the traffic, its traces a day, the chance of the policy at hand to miss its
+    target, and what holds at the threshold at hand."""
+
+    counted: Pool | None
+    per_day: float | None
+    chance: float | None
+    here: Mapping[str, Any]
 
 
 def marks_of(
@@ -46,74 +58,62 @@ def _legend(point: OperatingPoint) -> str:
     return f"{words[:1].upper()}{words[1:]}" + (f", {point.strength}" if point.guarantee else "")
 
 
-def show_charts(data: evidence.Evidence, marks: Sequence[charts.Mark], *, together: bool) -> None:
-    """The charts, drawn once wherever the threshold stands. `together`: with bounds for all thresholds at once."""
-    curve, bars = tune_setting.once(data, ("charts", together, tuple(marks)), lambda: _charts(data, together, marks))
-    with st.container(key="tune-charts"):
-        left, right = st.columns(2, gap="medium")
-    with left:
-        _chart(curve, "tune_curve")
-    with right:
-        _chart(bars, "tune_bars")
+def show_chart(
+    data: evidence.Evidence, setting: tune_setting.Setting, marks: Sequence[charts.Mark], beside: Beside
+) -> None:
+    """The chart with the handle, drawn once wherever the threshold stands."""
+    detector = registry.get(data.config.name)
+
+    def make() -> dict[str, Any]:
+        return arrays(
+            data,
+            points_along(data, beside.counted),
+            verdicts_along(data, chance=beside.chance, moved_from=str(setting.rule)),
+            per_day=beside.per_day,
+            title=detector.title,
+            unit=detector.unit,
+            span=tune_setting.span_of(data),
+        )
+
+    sweep = tune_setting.once(data, ("arrays", beside.chance, str(setting.rule), beside.counted is None), make)
+    shown = [Mark(mark.kind, mark.name, mark.threshold) for mark in marks]
+    chart.show(tune_setting.name_of(setting), sweep, marks_in_words(shown, data), beside.here)
 
 
-def show_threshold(data: evidence.Evidence, setting: tune_setting.Setting, point: OperatingPoint) -> None:
-    """The threshold below the charts, to type or to drag."""
-    with st.container(key="tune-slide"):
-        left, right = st.columns(2, gap="medium")
-    with left, st.container(horizontal=True, vertical_alignment="center", gap="medium"):
-        policy_controls.type_in(data, setting)
+def show_curve(data: evidence.Evidence, marks: Sequence[charts.Mark]) -> None:
+    """Precision against recall with its bounds; a click on it takes a threshold."""
+    together = bool(
         st.toggle(
             "Bounds for all thresholds at once",
             key=BAND,
             help="Pointwise bounds hold at one threshold, named beforehand. Who looks along the curve for a good place "
             f"needs wider ones: these hold at some {AT_ONCE} thresholds together (Bonferroni).",
         )
-    with right, st.container(key="tune-slider", gap=None):
-        policy_controls.slide(data, setting)
-        _show_mark(point, tune_setting.span_of(data))
-
-
-def _charts(data: evidence.Evidence, together: bool, marks: Sequence[charts.Mark]) -> tuple[Any, Any]:
+    )
     band = data.outline.together if together else data.outline.pointwise
     words = f"95%, {AT_ONCE} thresholds at once" if together else "95%, pointwise"
-    curve = charts.precision_recall(data.outline.sweep, band, marks, band_name=words)
-    unit, span = registry.get(data.config.name).unit, tune_setting.span_of(data)
-    return curve, charts.scores_by_label(data.histogram, data.outline.sweep, unit=unit, span=span)
-
-
-def _chart(figure: Any, key: str) -> None:
+    curve = tune_setting.once(
+        data,
+        ("curve", together, tuple(marks)),
+        lambda: charts.precision_recall(data.outline.sweep, band, marks, band_name=words),
+    )
     st.plotly_chart(
-        figure,
-        key=key,
-        on_select=lambda: policy_controls.clicked(key),
+        curve,
+        key="tune_curve",
+        on_select=lambda: policy_controls.clicked("tune_curve"),
         selection_mode="points",
         config=charts.CONFIG,
     )
 
 
-def _dot(recall: float | None, precision: float | None) -> list[float] | None:
-    """The point's place on the precision-recall chart, from 0 to 1 on each axis."""
-    low, high = charts.SHARES
-    return (
-        None if recall is None or precision is None else [(share - low) / (high - low) for share in (recall, precision)]
-    )
-
-
-def _show_mark(point: OperatingPoint, span: tuple[float, float]) -> None:
-    """Mark the point in the charts `tune_bars`, whose scores span `span`, and `tune_curve`."""
-    _mark(
-        key="tune_mark",
-        data={
-            "across": (point.threshold - span[0]) / (span[1] - span[0]),
-            "span": list(span),
-            "above": point.flag_when == "above",
-            # A point whose precision is unknown (it flags no label) is not on the curve.
-            "dot": _dot(point.recall.value, point.precision.value),
-            "colour": charts.HERE,
-            "tint": charts.FAINT,
-        },
-    )
+def show_without_threshold(data: evidence.Evidence) -> None:
+    """The charts of labels that no threshold can be chosen on: they do not describe the traffic."""
+    left, right = st.columns(2, gap="medium")
+    with left:
+        show_curve(data, [])
+    unit, span = registry.get(data.config.name).unit, tune_setting.span_of(data)
+    bars = charts.scores_by_label(data.histogram, data.outline.sweep, unit=unit, span=span)
+    right.plotly_chart(bars, key="tune_bars", config=charts.CONFIG)
 
 
 def live_threshold(store: Store, data: evidence.Evidence) -> float | None:

@@ -13,7 +13,7 @@ from calibrate.report.numbers import about, count, exact_share, interval, number
 from calibrate.report.sentences import figures as wording
 from calibrate.report.sentences import point_state
 from calibrate.stats.choosing.policy import Policy
-from calibrate.types import Evidence, Interval, OperatingPoint, StateReason, Trace
+from calibrate.types import Evidence, Interval, OperatingPoint, PointState, StateReason, Trace
 from calibrate.workflow.evidence import evidence
 from calibrate.workflow.tuning import operating_points
 from calibrate.workflow.tuning.better_steps import BetterKind, BetterStep
@@ -31,9 +31,8 @@ from pages.thresholds import (
 
 NEAR = 3
 REASON = "tune_reason"
-CARD_HEIGHT = "18rem"
+CARD_HEIGHT = "20rem"
 STYLE = """<style>
-.st-key-tune-slider {padding: 0 3px 0 59px}
 .ts-matrix {border-collapse: collapse; font-size: .875rem; line-height: 1.9; font-variant-numeric: tabular-nums}
 .ts-matrix th {font-weight: 400; opacity: .65; padding: 0 .9rem 0 0; text-align: left}
 .ts-matrix thead th + th {text-align: right}
@@ -42,17 +41,12 @@ STYLE = """<style>
 .ts-matrix i {display: inline-block; width: .6rem; height: .6rem; border-radius: 50%; margin-right: .4rem}
 .ts-said {margin-bottom: 1rem}
 .ts-said p {margin: 0 0 .25rem}
-.ts-said .quiet {font-size: .875rem; opacity: .65}
-.ts-figures {display: grid; grid-template-columns: 2.3fr repeat(5, 1fr); gap: 1rem}
+.ts-figures {display: grid; grid-template-columns: 1fr 1fr; gap: .5rem 1rem}
+.ts-figures > table {grid-column: 1 / -1; justify-self: start}
 .ts-figures dl {margin: 0; font-variant-numeric: tabular-nums}
 .ts-figures dt {font-size: .875rem; font-weight: 400}
-.ts-figures dd {margin: 0; font-size: 1.9rem; line-height: 1.4}
+.ts-figures dd {margin: 0; font-size: 1.2rem; line-height: 1.4}
 .ts-figures dd + dd {font-size: .875rem; opacity: .65}
-@media (max-width: 640px) {
-  .ts-figures {grid-template-columns: 1fr 1fr}
-  .ts-figures > table {grid-column: 1 / -1; justify-self: start}
-  .ts-figures dd {font-size: 1.5rem}
-}
 </style>"""
 VERDICTS = {
     (True, True): ("caught", "good"),
@@ -62,13 +56,18 @@ VERDICTS = {
 }
 
 
-def show_figures(
-    point: OperatingPoint, per_day: float | None, *, not_run: int = 0, open_ones: str | None = None
-) -> None:
+def show_cautions(point: OperatingPoint, *, not_run: int = 0, open_ones: str | None = None) -> None:
+    """What to know before relying on the figures. On `not_run` labelled traces nobody has run the detector; `open_ones`
+    says what undecided labels could change."""
+    notes = [f"{wording.capitalised(open_ones)}."] if open_ones else []
+    for note in (*notes, *wording.cautions(point, not_run=not_run)):
+        st.caption(plain(note, 500))
+
+
+def show_figures(point: OperatingPoint, per_day: float | None) -> None:
     """The sentence, the counts, and each figure with its interval, which comes first where few labels are behind it.
 
-    Flags are counted where the traffic is scored. On `not_run` labelled traces nobody has run the detector; `open_ones`
-    says what undecided labels could change.
+    Flags are counted where the traffic is scored.
     """
     rate = point.flag_rate.value
     flags = None if per_day is None or rate is None else rate * per_day
@@ -76,8 +75,6 @@ def show_figures(
     sentence = wording.sentence(replace(point, why=None), flags, state_apart=True)
     first, _, rest = sentence.partition(". ")
     words = [f"<p><b>{escape(first)}.</b> {escape(rest)}</p>"]
-    words += [f"<p>{escape(wording.capitalised(open_ones))}.</p>"] if open_ones else []
-    words += [f'<p class="quiet">{escape(caution)}</p>' for caution in wording.cautions(point, not_run=not_run)]
     named = (
         ("Precision", point.precision, "Share of flags that is right", point.true_positives + point.false_positives),
         ("Recall", point.recall, "Share of hallucinations that is flagged, end to end", point.positives),
@@ -99,9 +96,10 @@ def show_nearby(store: Store, data: evidence.Evidence, point: OperatingPoint) ->
     ]
     line = f"↑ flagged · threshold {tune_setting.limit_of(point)} · not flagged ↓"
     between = [line] if rows else []
-    st.subheader("Either side of the threshold", anchor=False)
     items: list[trace_card.Shown | str] = [*cards[: len(near.flagged)], *between, *cards[len(near.flagged) :]]
-    trace_card.show_list(items, height=CARD_HEIGHT, key="tune_near")
+    st.markdown("**Either side of the threshold**")
+    with st.container(key="tune-near-list"):
+        trace_card.show_list(items, height=CARD_HEIGHT, key="tune_near")
 
 
 def _read(store: Store, config: Config, rows: Sequence[Row]) -> dict[int, tuple[Trace, Sequence[Evidence]]]:
@@ -185,9 +183,10 @@ def save(store: Store, data: evidence.Evidence) -> None:
         st.session_state["tune_saved"] = f"Saved: {point.detector} flags at {tune_setting.limit_of(point)}."
 
 
-def offer_save(store: Store, data: evidence.Evidence, setting: tune_setting.Setting, point: OperatingPoint) -> None:
+def offer_save(
+    store: Store, data: evidence.Evidence, setting: tune_setting.Setting, point: OperatingPoint, state: PointState
+) -> None:
     """The verdict with its way on: saving where nothing is known against the point, else what to do instead."""
-    state = tune_setting.state_of(store, data, setting, point)
     # Why a policy is not met stands above the charts.
     is_explained = state.why == StateReason.UNMET and not setting.by_hand
     with verdict_box(state, key="tune", is_explained=is_explained):

@@ -32,7 +32,7 @@ def show_facts(store: Store, data: evidence.Evidence) -> None:
         facts.append(f"{count(len(data.refused), 'refusal')} left out")
     if sweep.can_rank and sweep.auroc is not None and sweep.average_precision is not None:
         facts.append(f"AUROC **{decimals(sweep.auroc)}**, average precision **{decimals(sweep.average_precision)}**")
-    st.markdown(" &ensp;·&ensp; ".join(facts))
+    st.caption(" · ".join(facts))
     if caution := caution_of(data.caution):
         st.warning(f"{plain(caution)}.", icon=":material/balance:")
     if data.reasons:

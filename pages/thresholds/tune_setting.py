@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, replace
 from typing import TypeVar
@@ -44,9 +43,7 @@ class Setting:
     """Where the threshold stands, kept for the session.
 
     `where` is the configuration and sample it was set for. `rule` is the last policy but `manual`: it keeps its numbers
-    while the threshold is moved by hand. `typed`: the threshold was typed or taken by a button, not dragged. Only such
-    a one goes into the address, as every change of that is one more press of the browser's Back. `looks`: how many
-    detectors and looks share a bound's error.
+    while the threshold is moved by hand. `looks`: how many detectors and looks share a bound's error.
     """
 
     where: tuple[int, SampleNames]
@@ -54,7 +51,6 @@ class Setting:
     strength: Strength
     by_hand: bool
     threshold: float
-    typed: bool = False
     looks: int = 1
 
     @property
@@ -101,8 +97,8 @@ def _addressed(where: tuple[int, SampleNames], span: tuple[float, float]) -> Set
     by_hand = None if text is None else threshold_in(text, span)
     if text is not None and by_hand is None:
         st.session_state[IGNORED] = f"The address asks for the threshold {text[:40]!r}"
-    typed, looks = by_hand is not None, looks_in(st.query_params.get("looks"))
-    return Setting(where, rule, strength, typed, by_hand or 0.0, typed=typed, looks=looks)
+    looks = looks_in(st.query_params.get("looks"))
+    return Setting(where, rule, strength, by_hand is not None, by_hand or 0.0, looks=looks)
 
 
 def moved(store: Store, data: evidence.Evidence, setting: Setting) -> Setting:
@@ -144,15 +140,28 @@ def tell_ignored(data: evidence.Evidence) -> None:
 
 
 def address(setting: Setting) -> None:
-    """Keep the policy in the address, the looks of a bound, and a threshold that was typed."""
-    typed = setting.by_hand and setting.typed
+    """Keep the policy in the address, the looks of a bound, and a threshold set by hand.
+
+    The chart has written the threshold there already, in the digits of a browser, without one more press of Back.
+    """
     values = {"policy": str(setting.rule), "strength": setting.strength}
-    values |= {"threshold": repr(setting.threshold)} if typed else {}
+    values |= {"threshold": repr(setting.threshold)} if setting.by_hand else {}
     values |= {"looks": str(setting.looks)} if setting.looks > 1 else {}
-    if any(st.query_params.get(key) != value for key, value in values.items()):
+    if any(not _says(key, value) for key, value in values.items()):
         st.query_params.update(values)
     for key in {"threshold", "looks"} - set(values):
         st.query_params.pop(key, None)
+
+
+def _says(key: str, value: str) -> bool:
+    """Whether the address says this already; of a threshold, whether it is the same number."""
+    written = st.query_params.get(key)
+    if key != "threshold" or written is None:
+        return bool(written == value)
+    try:
+        return float(written) == float(value)
+    except ValueError:
+        return False
 
 
 def point_of(store: Store, data: evidence.Evidence, setting: Setting) -> OperatingPoint:
@@ -252,12 +261,9 @@ def span_of(data: evidence.Evidence) -> tuple[float, float]:
     return low - room, high + room
 
 
-def step_of(data: evidence.Evidence) -> float:
-    """A round step, 300 to 750 of them in the span: fine enough for dragging, quick enough for arrow keys."""
-    low, high = span_of(data)
-    most = (high - low) / 300
-    power = 10.0 ** math.floor(math.log10(most))
-    return float(max(nice for nice in (power, 2 * power, 5 * power) if nice <= most))
+def name_of(setting: Setting) -> str:
+    """What the chart of a setting stands for: a configuration on the labels of a sample."""
+    return repr(setting.where)
 
 
 def limit_of(point: OperatingPoint) -> str:

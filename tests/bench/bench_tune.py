@@ -3,7 +3,8 @@
     python tests/bench/bench_tune.py [--presses 40] [--folder FOLDER]
 
 Two stores: a sample of 500 labels from 5,000 scored traces, and 1,000,000 traces, all of them labelled and scored.
-With `--folder` they stay there for another run. Aim: a median under 200 ms on both.
+With `--folder` they stay there for another run. Aims, medians: the figures within 50 ms, all that follows where the
+handle rests (it rests 250 ms after the last key) within 600 ms.
 """
 
 from __future__ import annotations
@@ -36,16 +37,18 @@ from tests.browser.find import find
 
 DETECTOR = "token_overlap"  # flags below
 SIZES = {500: 5_000, 1_000_000: 1_000_000}  # labels: traces
-LIMIT = 0.2  # seconds
+FIGURES, WHOLE = 0.05, 0.6  # seconds
 NOW = datetime.now(UTC)
 CONTEXT = " ".join(f"The warranty of device {n} ends after {n % 7 + 1} years, batteries excepted." for n in range(40))
 
-# Times one press: two frames after the line in the chart, and the threshold told between the traces on either side of
-# it, stand at a new place and the page's script is through.
+# Times one press: until a frame shows the handle and the figures at a new place; and until the threshold told between
+# the traces on either side of it has followed and the page's script is through.
 TIMER = """() => {
-  const near = () => [...document.querySelectorAll(".st-key-tune_near *")].find((one) => one.shadowRoot)?.shadowRoot
+  const part = (key) => [...document.querySelectorAll(`.st-key-${key} *`)].find((one) => one.shadowRoot)?.shadowRoot
+  const chart = () => part("threshold-chart")
+  const near = () => part("tune_near")
   const here = () => [
-    document.querySelector(".st-key-tune_bars .ts-threshold")?.dataset.at,
+    chart()?.querySelector("[role=slider]")?.style.transform + chart()?.querySelector(".figures")?.textContent,
     near()?.querySelector(".line")?.innerText,
   ]
   const idle = () => document.querySelector(".stApp").dataset.testScriptState === "notRunning"
@@ -66,10 +69,10 @@ TIMER = """() => {
 
 @dataclass(frozen=True)
 class Times:
-    """Seconds: until the page stood when it was first opened, then each press until the chart and until all stood."""
+    """Seconds: until the page stood when it was first opened, then each press until the figures and until all stood."""
 
     opened: float
-    chart: list[float]
+    figures: list[float]
     whole: list[float]
 
 
@@ -150,11 +153,11 @@ def measure(address: str, presses: int) -> Times:
             settled(page)
         found = page.evaluate("window.presses")[1:]
         chromium.close()
-    return Times(opened, [chart / 1000 for chart, _ in found], [whole / 1000 for _, whole in found])
+    return Times(opened, [figures / 1000 for figures, _ in found], [whole / 1000 for _, whole in found])
 
 
-def run(folder: Path, labels: int, presses: int) -> float:
-    """The median of the presses, in seconds."""
+def run(folder: Path, labels: int, presses: int) -> tuple[float, float]:
+    """The medians of the presses, in seconds: of the figures, and of all."""
     url = f"sqlite:///{folder}/bench-{labels}.db"
     store = open_store(url)
     start = time.perf_counter()
@@ -168,14 +171,16 @@ def run(folder: Path, labels: int, presses: int) -> float:
         server.terminate()
         server.wait(timeout=20)
         store.close()
-    whole = sorted(times.whole)
-    print(
-        f"{labels:,} labels: redraw median {median(whole) * 1000:.0f} ms (the chart {median(times.chart) * 1000:.0f}), "
-        f"95th percentile {whole[int(len(whole) * 0.95)] * 1000:.0f} ms, {len(whole)} presses; "
-        f"opened in {times.opened:.1f} s",
-        flush=True,
+    words = ", ".join(
+        f"{name} median {median(taken) * 1000:.0f} ms, 95th percentile {_late(taken) * 1000:.0f}"
+        for name, taken in (("figures", times.figures), ("all", times.whole))
     )
-    return median(whole)
+    print(f"{labels:,} labels: {words}; {len(times.whole)} presses; opened in {times.opened:.1f} s", flush=True)
+    return median(times.figures), median(times.whole)
+
+
+def _late(taken: list[float]) -> float:
+    return sorted(taken)[int(len(taken) * 0.95)]
 
 
 def main() -> None:
@@ -187,8 +192,8 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as passing:
         folder = Path(given.folder or passing)
         medians = [run(folder, labels, given.presses) for labels in given.labels]
-    if max(medians) >= LIMIT:
-        raise SystemExit(f"not under {LIMIT * 1000:.0f} ms")
+    if any(figures >= FIGURES or whole >= WHOLE for figures, whole in medians):
+        raise SystemExit(f"not within {FIGURES * 1000:.0f} and {WHOLE * 1000:.0f} ms")
 
 
 if __name__ == "__main__":

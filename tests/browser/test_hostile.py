@@ -73,6 +73,9 @@ def test_no_page_runs_or_loads_anything(visit: Any, sample: Any, address: str) -
     page = visit(f"{address}?sample={quote(sample.name)}")
     page.locator(".stApp[data-test-script-state=notRunning]").wait_for()
     if address == "/tune":
+        folded = page.locator("details.item summary").first
+        assert QUESTION in folded.inner_text()
+        folded.click()
         page.locator("article.card").first.wait_for()
         assert QUESTION in page.locator("article.card").first.inner_text()
     page.wait_for_timeout(500)  # a beacon would go out by now

@@ -1,14 +1,17 @@
-"""Choosing a threshold and releasing it, as an engineer does: by policy, by slider, by a click, and once only."""
+"""Choosing a threshold and releasing it, as an engineer does: by policy, by the handle, by a click, and once only."""
 
 from __future__ import annotations
 
+import csv
 import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from PIL import Image
 
+from calibrate.report.sentences.threshold_figures import figures_at
 from calibrate.runtime import decide, load
 from calibrate.stats.choosing import policy
 from calibrate.types import Member, TraceFilter
@@ -16,6 +19,7 @@ from calibrate.workflow.evidence import loading
 from calibrate.workflow.tuning import operating_points
 from db import open_store
 from tests.browser.conftest import LONG, App, serve, settled, until
+from tests.browser.tune import choose_other_policy, counts, threshold, type_threshold
 from tests.workflow.making import ABOVE, DETECTOR, NOW, draw, fill, give_scores, save
 
 pytestmark = pytest.mark.browser
@@ -77,14 +81,6 @@ def still(page: Any, target: Any) -> dict[str, float]:
     return dict(seen[-1])
 
 
-def counts(page: Any) -> tuple[int, ...]:
-    return tuple(int(cell.replace(",", "")) for cell in page.locator(".ts-matrix td").all_inner_texts())
-
-
-def threshold(page: Any) -> float:
-    return float(page.get_by_role("spinbutton", name="Threshold").input_value())
-
-
 def measured(own: App, at: float) -> tuple[int, ...]:
     found = operating_points.choose_point(loading.load_evidence(own.store, DETECTOR), policy.Policy("manual", at))
     return found.true_positives, found.false_positives, found.false_negatives, found.true_negatives
@@ -92,24 +88,24 @@ def measured(own: App, at: float) -> tuple[int, ...]:
 
 def test_the_policy_chooses_and_the_page_counts_what_the_statistics_count(own: App, page: Any) -> None:
     tuning(page, own, DETECTOR)
-    page.locator(".ts-matrix").wait_for()
+    page.locator(".ts-matrix").wait_for(state="attached")
     chosen = operating_points.choose_point(loading.load_evidence(own.store, DETECTOR), policy.Policy("precision", 0.7))
     until(page, lambda: counts(page) == measured(own, chosen.threshold))
     until(page, lambda: page.get_by_text("not certified").count() == 1)
-    page.get_by_role("radio", name="Elbow").or_(page.get_by_role("button", name="Elbow")).first.click()
+    choose_other_policy(page, "Elbow")
     elbow = operating_points.choose_point(loading.load_evidence(own.store, DETECTOR), policy.Policy("elbow"))
     until(page, lambda: counts(page) == measured(own, elbow.threshold))
     until(page, lambda: "policy=elbow" in page.url)
     page.reload()  # what was chosen is in the address
-    page.locator(".ts-matrix").wait_for()
+    page.locator(".ts-matrix").wait_for(state="attached")
     until(page, lambda: counts(page) == measured(own, elbow.threshold))
 
 
 def test_an_emptied_field_leaves_the_threshold_where_it_is(own: App, page: Any) -> None:
     tuning(page, own, DETECTOR)
-    page.locator(".ts-matrix").wait_for()
+    page.locator(".ts-matrix").wait_for(state="attached")
     before = threshold(page)
-    for field in (page.get_by_role("spinbutton", name="Threshold"), page.get_by_role("spinbutton", name="Target, %")):
+    for field in (page.get_by_role("textbox", name="Threshold"), page.get_by_role("spinbutton", name="Target, %")):
         field.fill("")
         page.keyboard.press("Tab")
         settled(page)
@@ -117,32 +113,105 @@ def test_an_emptied_field_leaves_the_threshold_where_it_is(own: App, page: Any) 
         assert "precision%3E%3D0.01" not in page.url
 
 
-def test_a_click_on_a_bar_and_an_arrow_key_move_the_threshold(own: App, page: Any) -> None:
+def shown_figures(page: Any) -> list[str]:
+    """The large texts of the four figures under the chart."""
+    return [str(text) for text in page.locator(".figures dd:not(.note)").all_inner_texts()]
+
+
+def test_a_click_on_the_chart_takes_the_nearest_label_and_an_arrow_key_the_next(own: App, page: Any) -> None:
     tuning(page, own, DETECTOR)
-    bars = page.locator(".js-plotly-plot").nth(1).locator(".bars .point path")
-    place = still(page, bars.nth(25))
-    page.mouse.click(place["x"] + place["width"] / 2, place["y"] + place["height"] - 2)
-    page.get_by_role("spinbutton", name="Threshold").wait_for()
-    edges = loading.load_evidence(own.store, DETECTOR).histogram.edges[1:]
-    until(page, lambda: min(abs(edges - threshold(page))) < 1e-4)
+    scores = sorted(loading.load_evidence(own.store, DETECTOR).sweep.thresholds.tolist())
+    place = still(page, page.locator(".plot"))
+    page.mouse.click(place["x"] + place["width"] / 3, place["y"] + place["height"] / 2)
     clicked = threshold(page)
-    nearest = float(min(edges, key=lambda edge: abs(edge - clicked)))
-    until(page, lambda: counts(page) == measured(own, nearest))
-    page.get_by_role("slider").focus()
+    assert clicked in scores
+    until(page, lambda: counts(page) == measured(own, clicked))
+    page.get_by_role("slider", name="Threshold").focus()
     page.keyboard.press("ArrowRight")
-    until(page, lambda: threshold(page) > clicked)
+    following = scores[scores.index(clicked) + 1]
+    assert threshold(page) == following
+    until(page, lambda: counts(page) == measured(own, following))
+    page.keyboard.press("ArrowLeft")
+    page.keyboard.press("ArrowLeft")
+    earlier = scores[scores.index(clicked) - 1]
+    assert threshold(page) == earlier
+    until(page, lambda: f"threshold={earlier!r}" in page.url)
+
+
+def test_figures_move_without_the_server_and_say_what_python_says(own: App, page: Any) -> None:
+    tuning(page, own, DETECTOR)
+    data = loading.load_evidence(own.store, DETECTOR)
+    scores = sorted(data.sweep.thresholds.tolist())
+    type_threshold(page, scores[30])
+    until(page, lambda: counts(page) == measured(own, scores[30]))
+    settled(page)
+    page.context.set_offline(True)
+    page.route_web_socket("**/*", lambda route: None)
+    page.get_by_role("slider", name="Threshold").focus()
+    for at in scores[31:36]:
+        page.keyboard.press("ArrowRight")
+        point = operating_points.choose_point(data, policy.Policy("manual", at))
+        assert threshold(page) == at
+        assert shown_figures(page)[:3] == [figure.large for figure in figures_at(point, None)[:3]]
+    page.context.set_offline(False)
+
+
+def test_few_flagged_labels_show_the_interval_first(own: App, page: Any) -> None:
+    tuning(page, own, DETECTOR)
+    data = loading.load_evidence(own.store, DETECTOR)
+    strict = sorted(data.sweep.thresholds.tolist(), reverse=data.flag_when == "above")
+    type_threshold(page, strict[6])
+    until(page, lambda: sum(counts(page)[:2]) < 30)
+    assert "–" in shown_figures(page)[0]
+    type_threshold(page, strict[-10])
+    until(page, lambda: sum(counts(page)[:2]) >= 30)
+    assert "–" not in shown_figures(page)[0]
+
+
+def test_the_handle_says_where_it_stands_and_is_large_enough_to_touch(own: App, page: Any) -> None:
+    tuning(page, own, DETECTOR)
+    handle = page.get_by_role("slider", name="Threshold")
+    assert "Right when it flags" in handle.get_attribute("aria-valuetext")
+    box = still(page, handle)
+    assert (box["width"], box["height"] >= 44) == (44, True)
+
+
+def test_the_chart_is_saved_as_an_image_and_as_a_table(own: App, page: Any, tmp_path: Path) -> None:
+    tuning(page, own, DETECTOR)
+    with page.expect_download() as download:
+        page.get_by_role("button", name="CSV").click()
+    table = list(csv.DictReader(download.value.path().read_text().splitlines()))
+    sweep = loading.load_evidence(own.store, DETECTOR).sweep
+    assert [float(row["threshold"]) for row in table] == sweep.thresholds.tolist()
+    assert [int(row["true_positives"]) for row in table] == sweep.tp_count.tolist()
+    assert [float(row["recall"]) for row in table] == pytest.approx(sweep.recall.tolist(), abs=1e-6)
+    with page.expect_download() as download:
+        page.get_by_role("button", name="PNG").click()
+    download.value.save_as(tmp_path / "chart.png")
+    with Image.open(tmp_path / "chart.png") as image:
+        assert image.width > 600
+        assert len(image.convert("RGB").getcolors(1 << 20) or []) > 20  # bars, curves and letters, not a blank
+
+
+@pytest.mark.parametrize("width", [390, 768, 1024, 1440, 1920])
+def test_the_page_fits_every_screen(own: App, page: Any, width: int) -> None:
+    page.set_viewport_size({"width": width, "height": 900})
+    tuning(page, own, DETECTOR)
+    page.locator(".plot svg").wait_for()
+    assert not page.evaluate("document.documentElement.scrollWidth > innerWidth")
+    box = still(page, page.locator(".plot"))
+    assert 0 <= box["x"] <= width - box["width"]
 
 
 def test_a_threshold_set_by_hand_outlives_a_reload(own: App, page: Any) -> None:
     tuning(page, own, DETECTOR)
     chosen = threshold(page)
     by_hand = float(sorted(loading.load_evidence(own.store, DETECTOR).sweep.thresholds)[7])
-    field = page.get_by_role("spinbutton", name="Threshold")
-    field.fill(repr(by_hand))
-    page.keyboard.press("Tab")
+    type_threshold(page, by_hand)
     until(page, lambda: f"threshold={by_hand!r}" in page.url)
+    settled(page)
     page.reload()
-    page.locator(".ts-matrix").wait_for()
+    page.locator(".ts-matrix").wait_for(state="attached")
     until(page, lambda: counts(page) == measured(own, by_hand))
     page.get_by_role("radio", name="By hand", checked=True).wait_for()
     page.get_by_role("radio", name="Precision at least").click()
@@ -165,6 +234,8 @@ def test_the_traces_on_either_side_are_read_in_place(own: App, page: Any) -> Non
     point = operating_points.choose_point(loading.load_evidence(own.store, DETECTOR), policy.Policy("precision", 0.7))
     near = loading.load_evidence(own.store, DETECTOR).nearby(point.threshold)
     for row in (*near.flagged, *near.passed):
+        folded = page.locator("details.item", has=page.locator(f'article.card[data-trace="{row.trace_id}"]'))
+        folded.locator("summary").click()
         page.locator(f'article.card[data-trace="{row.trace_id}"]').wait_for()
     wrong = sum(row.gold == "clean" for row in near.flagged) + sum(row.gold == "hallucinated" for row in near.passed)
     until(page, lambda: page.get_by_text("gold says").count() == wrong)
@@ -173,7 +244,7 @@ def test_the_traces_on_either_side_are_read_in_place(own: App, page: Any) -> Non
 def test_a_policy_that_nothing_meets_is_never_passed_over(own: App, page: Any) -> None:
     tuning(page, own, ABOVE)
     page.get_by_text("No threshold reaches a precision of 70%").wait_for()
-    page.get_by_text("Do not release this").wait_for()
+    page.get_by_text("Do not release this.").wait_for()
     assert page.get_by_role("button", name="Save as operating point").count() == 0
     page.get_by_role("button", name="Take the nearest by hand").click()
     page.get_by_text("below the 70% last asked for").wait_for()  # by hand it is no better
@@ -186,7 +257,7 @@ def test_what_is_known_to_be_wrong_is_saved_only_for_a_reason(own: App, page: An
     """Three flagged labels, all of them hallucinated: an interval from 30 to 100%."""
     scores = sorted(float(score) for score in loading.load_evidence(own.store, DETECTOR).scores if score == score)
     page.goto(f"{own.url}/tune?detector={DETECTOR}&sample=All labelled traces&threshold={scores[2]!r}")
-    page.get_by_text("Do not release this").wait_for()
+    page.get_by_text("Do not release this.").wait_for()
     settled(page)
     assert page.get_by_role("button", name="Save as operating point").count() == 0
     page.get_by_role("button", name="Save anyway").click()
@@ -210,7 +281,7 @@ def test_one_class_says_what_is_missing_and_where_to_get_it(own: App, page: Any)
 def test_save_and_release_once_and_the_file_decides_as_the_page_said(own: App, page: Any, tmp_path: Path) -> None:
     save(own.store, "precision>=0.99", name=ABOVE)  # infeasible
     tuning(page, own, DETECTOR)
-    page.locator(".ts-matrix").wait_for()
+    page.locator(".ts-matrix").wait_for(state="attached")
     settled(page)
     shown = counts(page)
     page.get_by_role("button", name="Save as operating point").click()

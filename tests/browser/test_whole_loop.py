@@ -21,6 +21,7 @@ from calibrate.types import Sample
 from calibrate.workflow.evidence import loading
 from db import open_store
 from tests.browser.conftest import LONG, ROOT, App, serve, settled
+from tests.browser.tune import counts
 from tests.shared_data import path, records
 
 pytestmark = [pytest.mark.browser, pytest.mark.shared]
@@ -154,15 +155,19 @@ def _detect(app: App, page: Any) -> None:
 
 def _tune(app: App, page: Any, sample: Sample) -> tuple[int, ...]:
     """The elbow of token_overlap, saved. Returns the confusion counts that the page shows for it."""
-    detector = page.get_by_role("combobox", name="Detector")
-    write(page, detector, "token_overlap")
+    detector = page.get_by_role("button", name="Token overlap")
+    if detector.get_attribute("aria-pressed") == "false":
+        press(page, detector)
     page.wait_for_url("**detector=token_overlap**")
     page.get_by_text("60 labels").first.wait_for()
-    pick(page, "Policy", "Elbow")
+    press(page, page.get_by_role("button", name="More", exact=True))
+    press(page, page.get_by_role("button", name="Elbow", exact=True))
+    page.wait_for_url("**policy=elbow**")
+    settled(page)
     press(page, page.get_by_role("button", name="Save as operating point"))
     page.get_by_text("Saved: token_overlap flags at").wait_for()
     settled(page)
-    shown = tuple(int(cell.replace(",", "")) for cell in page.locator(".ts-matrix td").all_inner_texts())
+    shown = counts(page)
     saved = app.store.points.latest()["token_overlap"]
     names = ("true_positives", "false_positives", "false_negatives", "true_negatives")
     assert shown == tuple(getattr(saved.point, name) for name in names)
@@ -242,7 +247,7 @@ def go_to(page: Any, target: Any) -> None:
     target.wait_for()
     settled(page)
     for _ in range(MOST_TABS):
-        if target.evaluate("it => it === document.activeElement || it.contains(document.activeElement)"):
+        if target.evaluate("it => it.matches(':focus-within')"):
             return
         page.keyboard.press("Tab")
     pytest.fail(f"Tab does not lead to {target}")

@@ -49,7 +49,7 @@ from pages.components.release_diff import lines_of
 from pages.components.text import middle
 from pages.detect import detector_table
 from pages.thresholds.tune_overview import way_on
-from pages.thresholds.tune_setting import Setting, chance, span_of, step_of
+from pages.thresholds.tune_setting import Setting, chance, span_of
 from pages.traces import import_report
 from pages.week.week_steps import cards, next_of
 
@@ -199,10 +199,9 @@ def test_what_is_missing_leads_to_where_it_is_to_be_had() -> None:
     assert way_on(abstained) == "another detector"
 
 
-def test_the_slider_spans_the_scores_with_room_on_both_sides_in_round_steps() -> None:
+def test_the_chart_spans_the_scores_with_room_on_both_sides() -> None:
     data = evidence("hchc", [0.0, 1.0, 0.25, 0.5])
     assert span_of(data) == pytest.approx((-0.03, 1.03))
-    assert step_of(data) == pytest.approx(0.002)
     one = evidence("hc", [4.0, 4.0])
     assert span_of(one) == pytest.approx((2.0, 6.0))
     assert span_of(evidence("hc", [0.0, 0.0])) == pytest.approx((-0.5, 0.5))

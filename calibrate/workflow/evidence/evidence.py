@@ -23,6 +23,8 @@ from db.scores import Config, Row
 BINS = 40  # of the histogram
 MOST_POINTS = 400
 """Points that a drawn curve keeps: a million look the same and take seconds to draw."""
+MOST_STEPS = 2000
+"""Thresholds that a handle on a chart can stop at: more than a screen has pixels."""
 
 
 @dataclass(frozen=True)
@@ -32,6 +34,23 @@ class Histogram:
     edges: NDArray[np.float64]
     clean: NDArray[np.int64]
     hallucinated: NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class ScoreWeights:
+    """What labels stand for by score, in the bins of a Histogram: sums of the weights that the sweep has."""
+
+    edges: NDArray[np.float64]
+    clean: NDArray[np.float64]
+    hallucinated: NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Steps:
+    """The thresholds that a handle can stop at, with the pointwise 95% bounds there. Each is exact."""
+
+    sweep: Sweep
+    bounds: Band
 
 
 @dataclass(frozen=True)
@@ -98,6 +117,23 @@ class Evidence:
         """The sweep as charts draw it."""
         thin = self.sweep.thin(MOST_POINTS)
         return Outline(thin, band(thin), simultaneous_band(thin))
+
+    @cached_property
+    def steps(self) -> Steps:
+        """Every threshold where there are at most MOST_STEPS of them, else so many that keep the curve's shape."""
+        thin = self.sweep.thin(MOST_STEPS)
+        return Steps(thin, band(thin))
+
+    @cached_property
+    def score_weights(self) -> ScoreWeights:
+        """The histogram of what the labels stand for; of labels that are taken as they are, their counts."""
+        whole = self.sweep
+        edges = np.histogram_bin_edges(whole.thresholds, bins=BINS)
+        hallucinated, clean = (
+            np.histogram(whole.thresholds, bins=edges, weights=np.diff(sums, prepend=0.0))[0]
+            for sums in (whole.tp, whole.fp)
+        )
+        return ScoreWeights(edges, clean, hallucinated)
 
     @cached_property
     def histogram(self) -> Histogram:

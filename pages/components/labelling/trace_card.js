@@ -157,16 +157,21 @@ function build(data, height) {
   return card
 }
 
-// One item of a list: a line of ours, or a card with the heading it may have.
+// One item of a list: a line of ours, a card, or one that is folded under its heading and its question.
 function box(item, height) {
   if (item.line) return element("div", "item line", item.line)
-  const made = element("section", "item")
-  if (item.heading) {
-    const head = element("header", "heading")
-    head.append(element("strong", "", item.heading.figure), element("span", item.heading.tone, item.heading.word))
-    made.append(head)
+  const card = build(item, height)
+  if (!item.heading) {
+    const made = element("section", "item")
+    made.append(card)
+    return made
   }
-  made.append(build(item, height))
+  const made = element("details", "item")
+  made.name = "list" // one of them is open at a time
+  const head = element("summary", "heading")
+  head.append(element("strong", "", item.heading.figure), element("span", item.heading.tone, item.heading.word))
+  head.append(element("p", "", item.question.length ? card.querySelector(".question").lastChild.textContent : item.id))
+  made.append(head, card)
   return made
 }
 

@@ -1,0 +1,1 @@
+"""The rail of detectors on the Thresholds page."""

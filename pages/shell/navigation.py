@@ -153,8 +153,8 @@ def _main(section: str) -> str:
 def _lost() -> str | None:
     """The address that this session began with, if no page has it: Streamlit would say "Page not found"."""
     context = get_script_run_ctx(suppress_warning=True)
-    asked = context.pages_manager.intended_page_name if context else None
+    intended = context.pages_manager.intended_page_name if context else None
     addresses = {*_PAGES, *_MOVED, _HOME, _SIGN_OUT}
-    if asked and "/" not in asked and asked not in addresses:
-        st.session_state[_LOST] = asked
+    if intended and "/" not in intended and intended not in addresses:
+        st.session_state[_LOST] = intended
     return st.session_state.get(_LOST)

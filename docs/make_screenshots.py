@@ -49,7 +49,7 @@ QUIET = (
     " && !document.querySelector('[data-stale=true], [data-testid=stSkeleton], [data-testid=stSpinner]')"
 )
 COMMANDS = (
-    "demo",
+    "demo --traces-only",
     "sample 2026-W47 --size 60 --seed 47 --design random --since all",
     "detect token_overlap word_overlap rouge_l citation_validity citation_grounding --all",
     "choose rouge_l --policy precision>=0.7 --save",

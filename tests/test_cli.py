@@ -435,7 +435,7 @@ def test_the_parameters_it_ships_with_are_tuned_unless_others_are_named(
     capsys: pytest.CaptureFixture[str], sqlite_url: str
 ) -> None:
     plain = ("--param", "variant=plain")
-    for args in (("demo",), ("detect", "bleu", "--labelled"), ("detect", "bleu", "--labelled", *plain)):
+    for args in (("demo", "--traces-only"), ("detect", "bleu", "--labelled"), ("detect", "bleu", "--labelled", *plain)):
         assert call(capsys, *args, "--store", sqlite_url)[0] == 0
     usual, other = (
         call(capsys, "choose", "bleu", "--policy", "elbow", *params, "--store", sqlite_url)[1] for params in ((), plain)

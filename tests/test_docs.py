@@ -185,11 +185,11 @@ def test_the_runtime_snippet_runs(page: Path, tmp_path: Path) -> None:
 
 @pytest.mark.model
 def test_the_first_hour_works_as_written(tmp_path: Path) -> None:
-    """Every command of the tutorial, in order, in an empty folder; `make app` begins with the demo."""
+    """Every command of the tutorial, in order, in an empty folder."""
     blocks_of_calibrate = [block for block in blocks(DOCS / "tutorial.md", "sh") if "calibrate" in block]
     own = {name: value for name, value in os.environ.items() if not name.startswith("TOUCHSTONE_")}
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-    script_text = "set -e\npython -m calibrate demo\n" + "\n".join(blocks_of_calibrate)
+    script_text = "set -e\n" + "\n".join(blocks_of_calibrate)
     process = subprocess.run(
         ["sh", "-c", script_text],
         cwd=tmp_path,

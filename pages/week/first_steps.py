@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import streamlit as st
 
-from calibrate.workflow.traces import demo
+from calibrate.workflow.demo import story
 from pages import shell
 
 
 def fill() -> None:
-    """Load the sample traces. A second press finds a store that is not empty, and changes nothing."""
-    with shell.errors_kept("home_problem"), st.spinner("Loading the sample traces …"):
-        demo.fill(shell.store(), shell.now())
+    """Fill the store with the demo. A second press finds a store that is not empty, and changes nothing."""
+    with shell.errors_kept("home_problem"), st.spinner("Nine weeks go by …"):
+        story.fill(shell.store(), shell.now())
 
 
 def begin() -> None:
@@ -29,5 +29,5 @@ def begin() -> None:
             st.switch_page(shell.page("import"))
     with sample, st.container(border=True, height="stretch"):
         st.markdown("**Look around first**")
-        st.caption("A fictional support bot: three weeks, two model versions, two thirds of the answers labelled.")
-        st.button("Load the sample traces", icon=":material/science:", on_click=fill)
+        st.caption("A made-up shop's assistant: nine weeks of traces, three labellers, two releases, and a week to do.")
+        st.button("Open the demo", icon=":material/science:", on_click=fill)

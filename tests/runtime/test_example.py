@@ -30,7 +30,7 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> str:
     folder = tmp_path_factory.mktemp("library")
     url = f"sqlite:///{folder}/touchstone.db"
     for line in (
-        "demo",
+        "demo --traces-only",
         "detect rouge_l token_logprob token_overlap --labelled",
         *(f"choose {name} --save --reason example" for name in ("rouge_l", "token_logprob", "token_overlap")),
         f"release --tier rouge_l=page --note example --out {folder}/thresholds.json",

@@ -12,7 +12,14 @@ DESIGN = (
 
 
 def add(verbs: Verbs) -> None:
-    add_verb(verbs, "demo", "fill an empty store with the sample traces that come with Touchstone")
+    verb = add_verb(
+        verbs, "demo", "fill an empty store with the demo: a made-up shop's assistant, nine weeks of work done"
+    )
+    verb.add_argument(
+        "--traces-only",
+        action="store_true",
+        help="sample traces of a small model alone, two thirds of them labelled, with nothing done yet",
+    )
 
     verb = add_verb(verbs, "import", "import traces from JSONL (.gz too), CSV or Parquet files")
     verb.add_argument("files", nargs="+", metavar="FILE")

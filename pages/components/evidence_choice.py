@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 import streamlit as st
 
 from calibrate import registry
-from calibrate.report.numbers import count
 from calibrate.types import Sample
 from calibrate.workflow.certification import attempts
 from calibrate.workflow.detection import configurations
@@ -16,7 +15,6 @@ from db import Store
 from db.scores import Config
 from pages import shell
 from pages.components.text import visible
-from pages.shell.bar import at_hand
 
 SampleNames = str | tuple[str, ...] | None
 
@@ -31,42 +29,6 @@ def evidence_of(store: Store, config: Config, sample: SampleNames) -> evidence.E
 def configs_by_detector(store: Store) -> dict[str, list[Config]]:
     """Every detector that has scores, with its configurations, the most recently used last."""
     return configurations.configs_by_detector(store)
-
-
-def choose_sample(store: Store, *, label: str = "Sample") -> Sample | None:
-    """The chosen sample, also kept in the address; None if none is drawn yet."""
-    samples = store.samples.list()
-    if not samples:
-        return None
-    names = [sample.name for sample in samples]
-    requested = st.query_params.get("sample") or st.session_state.get(at_hand.SAMPLE)
-    # Unless a sample is named: the newest in which a trace has no verdict yet, of anybody.
-    unfinished = (
-        place for place, sample in enumerate(samples) if sum(store.labels.gold_counts(sample.id).values()) < sample.size
-    )
-    index = names.index(requested) if requested in names else next(unfinished, 0)
-    name = st.selectbox(label, names, index=index, format_func=lambda n: _sample_title(samples[names.index(n)]))
-    st.session_state[at_hand.SAMPLE] = name
-    if requested != name or st.query_params.get("sample"):
-        st.query_params["sample"] = name
-    return samples[names.index(name)]
-
-
-def choose_labels(store: Store) -> Sample | None:
-    """The chosen sample, kept across pages and in the address; None for what the store's labels give without a name.
-
-    That is every label, or all samples together, each weighted by its own design (workflow.evidence.basis). Imported
-    samples of flagged traces or of feedback can be chosen, too: they are read with a caution.
-    """
-    offered = at_hand.choice(store)
-    names, samples = offered.names, offered.samples
-    name = st.selectbox(
-        "Labels", names, index=names.index(offered.name), format_func=lambda n: _labels_title(n, samples)
-    )
-    st.query_params["sample"] = name
-    if name in samples:
-        st.session_state[at_hand.SAMPLE] = name
-    return samples.get(name)
 
 
 def sample_names(sample: Sample | None) -> SampleNames:
@@ -127,14 +89,3 @@ def _remember(key: str, value: str) -> None:
 def title(name: str) -> str:
     """The detector as people know it, with the name that files and commands use."""
     return f"{registry.get(name).title} ({name})"
-
-
-def _labels_title(name: str, samples: Mapping[str, Sample]) -> str:
-    if name not in samples:
-        return name
-    sample = samples[name]
-    return f"{visible(name, 60)} · {count(sample.size, 'trace')}, {sample.design}"
-
-
-def _sample_title(sample: Sample) -> str:
-    return f"{sample.name} · {sample.size} traces · {sample.design.replace('-', ' ')}"

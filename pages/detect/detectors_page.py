@@ -13,23 +13,19 @@ from calibrate.workflow.detection import team_files
 from calibrate.workflow.detection.outcomes import state
 from db import Store
 from pages import shell
-from pages.components import evidence_choice
 from pages.components.run_view import is_going, show_problem, show_progress, show_result
 from pages.detect import detector_compare, detector_detail, detector_table, file_editor
+from pages.shell.bar import at_hand
 
 
 def choose_traces(store: Store) -> tuple[Sample | None, dict[str, Any]]:
     """The sample at hand; without one, the labelled traces, or all."""
-    left, right = st.columns([2, 3], vertical_alignment="bottom")
-    with left:
-        sample = evidence_choice.choose_sample(store)
+    sample = at_hand.drawn(store)
     scope = step.scope_at_hand(store, sample.name if sample else None)
     if sample is None:
-        with left:
-            traces = "all labelled traces" if scope.get("labelled") else "all traces, for none is labelled yet"
-            st.markdown(f"There is no sample yet; figures are of {traces}.")
-        with right:
-            st.page_link(shell.page("sample"), label="Draw a sample", icon=":material/casino:")
+        traces = "all labelled traces" if scope.get("labelled") else "all traces, for none is labelled yet"
+        st.markdown(f"There is no sample yet; figures are of {traces}.")
+        st.page_link(shell.page("sample"), label="Draw a sample", icon=":material/casino:")
     return sample, scope
 
 

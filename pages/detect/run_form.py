@@ -11,31 +11,28 @@ from calibrate.types import TraceFilter
 from calibrate.workflow.detection.detect import scope_of
 from db import Store
 from db.runs import ENDED, Run
-from pages.components import evidence_choice
 from pages.components.run_view import queue
 from pages.detect.detector_form import choose_budget, choose_detectors
+from pages.shell.bar import at_hand
 
 SAMPLE, LABELLED, ALL = "The sample", "All labelled", "All"
 
 
 def choose_scope(store: Store) -> tuple[dict[str, Any], int]:
     """Which traces, and how many."""
-    left, right = st.columns(2)
     samples = store.samples.list()
     counts = {LABELLED: sum(store.labels.gold_counts().values()), ALL: store.traces.count(TraceFilter())}
     options = [*([SAMPLE] if samples else []), *([LABELLED] if counts[LABELLED] else []), ALL]
-    with left:
-        traces = st.segmented_control(
-            "Traces",
-            options,
-            default=options[0],
-            required=True,
-            format_func=lambda name: name if name == SAMPLE else f"{name} · {count(counts[name])}",
-            key="detect_scope",
-        )
+    traces = st.segmented_control(
+        "Traces",
+        options,
+        default=options[0],
+        required=True,
+        format_func=lambda name: name if name == SAMPLE else f"{name} · {count(counts[name])}",
+        key="detect_scope",
+    )
     if traces == SAMPLE:
-        with right:
-            sample = evidence_choice.choose_sample(store)
+        sample = at_hand.drawn(store)
         assert sample is not None
         return scope_of(sample=sample.name), sample.size
     if traces == LABELLED:

@@ -8,14 +8,14 @@ from calibrate.report.numbers import count
 from calibrate.workflow.labelling import agreement as step
 from pages import shell
 from pages.label import adjudication, agreement_report
+from pages.shell.bar import at_hand
 
 VIEWS = {"disputed": "Disputed", "second": "Second look", "errors": "If labellers err"}
 
 with shell.page_frame(
     "Disputes", "How far labellers agree, what they dispute, and which labels deserve a second look."
 ) as store:
-    with st.columns([2, 3])[0]:
-        sample = agreement_report.choose_labels(store)
+    sample = at_hand.labelled_by_several(store)
     report = step.look(store, sample.name if sample else None)
     if report.pairs:
         agreement_report.show_figures(report)

@@ -11,30 +11,16 @@ from calibrate.report.numbers import count, interval, share
 from calibrate.report.sentences import agreement as sentences
 from calibrate.stats.labels.agreement import ENRICHED, SHARE, Agreement
 from calibrate.stats.labels.sensitivity import AT_LEAST, Corrected, Errors, Measured
-from calibrate.types import Interval, Sample
+from calibrate.types import Interval
 from calibrate.workflow.labelling import agreement as step
 from db import Store
 from pages import shell
 from pages.components.text import plain, visible
 from pages.label.adjudication import bench
 
-EVERYTHING = "All labelled traces"
 FEW_POSITIVES = 0.2  # a smaller share of hallucinated verdicts leaves alpha hardly known
 MOST = 10
 RATES = {"misses": ("Misses, of hallucinated answers", 0.5), "false_calls": ("False calls, of clean answers", 0.3)}
-
-
-def choose_labels(store: Store) -> Sample | None:
-    """Which labels are meant; by default the newest sample drawn for double labelling, else all."""
-    samples = {sample.name: sample for sample in store.samples.list() if store.labels.gold_counts(sample.id)}
-    names = [*samples, EVERYTHING]
-    requested = st.query_params.get("sample") or st.session_state.get("agree_sample")
-    if requested not in names:
-        twice = (n for n, sample in samples.items() if sample.design == ENRICHED and store.labels.readings(sample.id))
-        requested = next(twice, EVERYTHING)
-    name = st.selectbox("Labels", names, index=names.index(requested), format_func=lambda n: _title(n, samples))
-    st.session_state["agree_sample"] = st.query_params["sample"] = name
-    return samples.get(name)
 
 
 def show_figures(report: step.AgreementReport) -> None:
@@ -224,12 +210,6 @@ def _set(report: step.AgreementReport, figures: Agreement) -> str:
     if positive < FEW_POSITIVES:
         words += " With so few hallucinated, α is only roughly known: double-label a set that holds more of them."
     return words
-
-
-def _title(name: str, samples: dict[str, Sample]) -> str:
-    if name not in samples:
-        return name
-    return f"{name} · {samples[name].size} traces · {samples[name].design}"
 
 
 def _cells(pair: Agreement) -> dict[str, Any]:

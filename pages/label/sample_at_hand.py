@@ -10,10 +10,10 @@ from calibrate.workflow.sampling.topup import top_up
 from calibrate.workflow.traces.stated_samples import is_stated, state_again
 from db import Store
 from pages import shell
-from pages.components import evidence_choice
 from pages.components.text import plain
 from pages.label.sample_design import in_words
 from pages.label.sample_plan import show_strata
+from pages.shell.bar import at_hand
 
 MORE = 50
 STATED_AS = "sample_stated_as"
@@ -29,7 +29,7 @@ def show_at_hand(store: Store) -> None:
     """The chosen sample, which can be topped up."""
     left, right = st.columns([5, 4], gap="large")
     with left:
-        sample = evidence_choice.choose_sample(store, label="Sample at hand")
+        sample = at_hand.drawn(store)
         if sample is None:
             return
         st.markdown(

@@ -34,9 +34,9 @@ def main() -> None:
         try:
             page.run()
         except StopException:
-            bar.follow(at_hand)
+            bar.follow(key, at_hand)
             raise
-        bar.follow(at_hand)
+        bar.follow(key, at_hand)
 
 
 st.set_page_config(page_icon="⚖️", layout="wide")

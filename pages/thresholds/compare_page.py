@@ -7,6 +7,7 @@ import streamlit as st
 from calibrate.workflow.evidence import basis
 from pages import shell
 from pages.components import evidence_choice
+from pages.shell.bar import at_hand
 from pages.thresholds import comparison
 
 with shell.page_frame(
@@ -18,11 +19,10 @@ with shell.page_frame(
             st.markdown("**No detector has scored anything yet.** Here you would see their curves side by side.")
             st.page_link(shell.page("detect"), label="Run detectors", icon=":material/play_circle:")
         st.stop()
-    left, middle, right = st.columns([4, 3, 3])
+    left, right = st.columns([4, 3])
     with left:
         kind = comparison.choose_kind()
-    with middle:
-        sample = None if kind == comparison.WEEKS else evidence_choice.choose_labels(store)
+    sample = None if kind == comparison.WEEKS else at_hand.labels(store)
     name = sample.name if sample else None
     ranked = evidence_choice.best_first(store, runs, name)
     selection = comparison.choose_series(store, kind, ranked, name, right)

@@ -8,6 +8,7 @@ from calibrate.errors import BadInput
 from pages import shell
 from pages.components import evidence_choice, labels_line
 from pages.components.text import plain
+from pages.shell.bar import at_hand
 from pages.thresholds import ensemble_report
 
 with shell.page_frame(
@@ -22,7 +23,7 @@ with shell.page_frame(
             )
             st.page_link(shell.page("detect"), label="Run detectors", icon=":material/play_circle:")
         st.stop()
-    sample = evidence_choice.choose_labels(store)
+    sample = at_hand.labels(store)
     labels_line.show(store, sample)
     name = sample.name if sample else None
     sweeps = {

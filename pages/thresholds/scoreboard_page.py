@@ -6,6 +6,7 @@ import streamlit as st
 
 from pages import shell
 from pages.components import evidence_choice, labels_line, unknown_models
+from pages.shell.bar import at_hand
 from pages.thresholds import reliability, scoreboard
 
 with shell.page_frame(
@@ -20,9 +21,7 @@ with shell.page_frame(
             st.page_link(shell.page("detect"), label="Run detectors", icon=":material/play_circle:")
         st.stop()
     unknown_models.show(store)
-    left, _ = st.columns([1, 2])
-    with left:
-        sample = evidence_choice.choose_labels(store)
+    sample = at_hand.labels(store)
     labels_line.show(store, sample)
     name = sample.name if sample else None
     board = scoreboard.load(store, name)

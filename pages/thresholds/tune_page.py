@@ -21,6 +21,7 @@ from pages.components import charts, evidence_choice, labels_line, unknown_model
 from pages.components.text import plain
 from pages.components.threshold_chart import chart
 from pages.components.threshold_chart.arrays import here
+from pages.shell.bar import at_hand
 from pages.thresholds import (
     certify_panel,
     policy_controls,
@@ -136,7 +137,7 @@ def show_details(data: evidence.Evidence, marks: Sequence[charts.Mark], name: st
 
 def show_rail(store: Store, runs: Mapping[str, Sequence[Config]]) -> tuple[Sample | None, evidence.Evidence]:
     """Whose labels, and which detector's scores on them; returns them read."""
-    sample = evidence_choice.choose_labels(store)
+    sample = at_hand.labels(store)
     names = evidence_choice.sample_names(sample)
     ranked = evidence_choice.best_first(store, runs, names)
     name = evidence_choice.detector_at_hand(ranked)

@@ -12,6 +12,7 @@ from db.tables.filters import NONE
 from pages import shell
 from pages.components import evidence_choice, labels_line
 from pages.components.text import middle, plain, visible
+from pages.shell.bar import at_hand
 from pages.watch import model_traffic
 
 
@@ -48,11 +49,9 @@ def _go(text: str, key: str, icon: str) -> None:
 
 
 def show(store: Store) -> None:
-    left, middle, _ = st.columns([1, 1, 1])
-    with left:
+    with st.columns([1, 2])[0]:
         by = model_traffic.choose_by(store)
-    with middle:
-        sample = evidence_choice.choose_labels(store)
+    sample = at_hand.labels(store)
     labels_line.show(store, sample)
     registry = model_traffic.load(store, by, evidence_choice.sample_names(sample))
     if by == "model":

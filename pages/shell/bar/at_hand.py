@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import streamlit as st
 
+from calibrate.stats.labels.agreement import ENRICHED
 from calibrate.stats.sampling.designs import FEEDBACK, FLAGGED_ONLY, UNKNOWN, speaks_for_all
 from calibrate.stats.sweep.sweep import RANKABLE
 from calibrate.types import Sample
@@ -19,6 +20,8 @@ from pages.shell.cache import cached_read
 EVERYTHING = "All labelled traces"
 TOGETHER = "All samples together"
 SAMPLE = "sample_at_hand"  # in the session
+_USUAL = "sample_by_default"  # in the session: what a page took where nothing was chosen
+DRAWN = frozenset({"label", "sample", "detect", "detectors"})  # the pages that work on one sample that was drawn
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +48,71 @@ def choice(store: Store) -> Choice:
         telling = not labelled or tells(store, labelled[0])
         name = usual_labels(labelled, telling=telling or TOGETHER not in names)
     return Choice(samples, names, name)
+
+
+def drawn_choice(store: Store) -> Choice:
+    """The sample that the address names; else the one that the session looked at last; else the newest in which a
+    trace has no verdict yet, of anybody. The name is empty where nothing is drawn yet."""
+    samples = {sample.name: sample for sample in store.samples.list()}
+    requested = (st.query_params.get("sample"), st.session_state.get(SAMPLE))
+    name = next((name for name in requested if name in samples), None)
+    if name is None:
+        unfinished = (
+            name for name, sample in samples.items() if sum(store.labels.gold_counts(sample.id).values()) < sample.size
+        )
+        name = next(unfinished, next(iter(samples), ""))
+    return Choice(samples, list(samples), name)
+
+
+def agreement_choice(store: Store) -> Choice:
+    """The samples that have labels; unless one is named, the newest that was drawn for labelling by two, else every
+    label."""
+    samples = {sample.name: sample for sample in store.samples.list() if store.labels.gold_counts(sample.id)}
+    requested = (st.query_params.get("sample"), st.session_state.get(SAMPLE))
+    name = next((name for name in requested if name in (*samples, EVERYTHING)), None)
+    if name is None:
+        twice = (n for n, sample in samples.items() if sample.design == ENRICHED and store.labels.readings(sample.id))
+        name = next(twice, EVERYTHING)
+    return Choice(samples, [*samples, EVERYTHING], name)
+
+
+def choice_on(store: Store, page: str | None) -> Choice:
+    """What the bar offers on the page with this key, and what is chosen there."""
+    if page == "agreement":
+        return agreement_choice(store)
+    return drawn_choice(store) if page in DRAWN else choice(store)
+
+
+def labels(store: Store) -> Sample | None:
+    """The sample whose labels a page stands on, kept in the address; None for what the store's labels give without a
+    name: every label, or all samples together, each weighted by its own design (workflow.evidence.basis). Imported
+    samples of flagged traces or of feedback can be chosen, too: they are read with a caution."""
+    return _kept(choice(store))
+
+
+def labelled_by_several(store: Store) -> Sample | None:
+    """The sample whose labellers a page compares, kept in the address; None for every label."""
+    return _kept(agreement_choice(store))
+
+
+def drawn(store: Store) -> Sample | None:
+    """The sample that a page works on, kept in the address; None if none is drawn yet."""
+    return _kept(drawn_choice(store))
+
+
+def choose(name: str) -> None:
+    """Take a sample into the hand, for this page and the next."""
+    st.session_state[SAMPLE] = st.query_params["sample"] = name
+
+
+def _kept(chosen: Choice) -> Sample | None:
+    """Write the choice into the address. What was only the usual one does not stay at hand on the next page."""
+    named = st.query_params.get("sample")
+    if chosen.name and named != chosen.name:
+        st.query_params["sample"] = st.session_state[_USUAL] = chosen.name
+    elif named and named != st.session_state.get(_USUAL):
+        st.session_state[SAMPLE] = named
+    return chosen.sample
 
 
 @cached_read(None, "traces", "samples", "labels", entries=100)

@@ -26,6 +26,7 @@ export default function (component) {
     mounted.set(parentElement, frame)
   }
   frame.go = (page, query) => setTriggerValue("go", { page, query: query ?? null })
+  frame.tell = (what, value) => setTriggerValue(what, value)
   frame.show(data)
   return () => {
     frame.leave()
@@ -105,6 +106,11 @@ class Frame {
   }
 
   who(person) {
+    if (person.typed) {
+      const says = `You are ${person.shown}. Change your name`
+      const act = () => this.rename(person)
+      return make("button", { type: "button", class: "ts-who", "data-at": "who", "aria-label": says, title: says, onclick: act }, person.shown)
+    }
     if (!person.out) return make("span", { class: "ts-who", title: `You are ${person.shown}` }, person.shown)
     const link = this.link({ page: "sign_out", href: "sign_out" }, person.shown)
     link.className = "ts-who"
@@ -120,14 +126,19 @@ class Frame {
     const text = JSON.stringify(labels)
     if (this.labels.dataset.shown === text) return
     this.labels.dataset.shown = text
+    const focused = this.labels.contains(document.activeElement) ? document.activeElement.dataset.at : null
     this.labels.replaceChildren()
     if (!labels) return
-    const sample = make("span", { class: "ts-sample", title: `The labels at hand: ${labels.sample}` }, labels.sample)
+    const says = `The labels at hand: ${labels.sample || "no sample yet"}. Choose others`
+    const choose = () => this.samples(labels)
+    const given = { type: "button", class: "ts-sample", "data-at": "sample", title: says, "aria-label": says, "aria-haspopup": "dialog", onclick: choose }
+    const sample = labels.samples.length > 1 ? make("button", given, make("span", {}, labels.sample)) : make("span", { class: "ts-sample", title: labels.sample }, labels.sample)
     const words = labels.counts.join(" · ") + (labels.disputed && labels.link ? " → settle" : "")
     const chip = labels.link ? this.link(labels.link, words) : make("span", {}, words)
     chip.classList.add("ts-chip")
     chip.classList.toggle("ts-open", labels.disputed)
     this.labels.append(sample, chip)
+    if (focused) this.labels.querySelector(`[data-at="${CSS.escape(focused)}"]`)?.focus({ preventScroll: true })
   }
 
   key(event) {
@@ -175,12 +186,41 @@ class Frame {
   }
 
   palette() {
-    const list = make("ul", { role: "listbox", id: "ts-options", "aria-label": "Where to" })
+    const words = { title: "Go to", placeholder: "Page, detector or trace id", label: "Go to a page, a detector or a trace" }
+    this.pick(words, (typed) => offers(this.data, typed), (item) => this.go(item.page, item.query))
+  }
+
+  samples(labels) {
+    const words = { title: "Labels", placeholder: "Whose labels?", label: "The sample whose labels are at hand" }
+    const items = labels.samples.map(({ name, about }) => ({ name, kind: about }))
+    const fitting = (typed) => items.filter((item) => fits(`${item.name} ${item.kind}`, typed))
+    const at = items.findIndex((item) => item.name === labels.sample)
+    this.pick(words, fitting, (item) => this.tell("sample", item.name), at)
+  }
+
+  rename(person) {
+    const input = make("input", { type: "text", id: "ts-name", value: person.name, maxlength: 100, autocomplete: "off", required: true })
+    const form = make(
+      "form",
+      { method: "dialog" },
+      make("label", { for: "ts-name" }, "Your name"),
+      input,
+      make("p", {}, "Your verdicts are kept under this name."),
+      make("button", { type: "submit" }, "Use this name"),
+    )
+    form.addEventListener("submit", () => this.tell("name", input.value))
+    this.dialog("Your name", "ts-name", form)
+    input.select()
+  }
+
+  // A list in which typing narrows and an arrow key marks. `offered` gives the items that fit what is typed.
+  pick(words, offered, take, first = 0) {
+    const list = make("ul", { role: "listbox", id: "ts-options", "aria-label": words.title })
     const input = make("input", {
       type: "text",
       role: "combobox",
-      placeholder: "Page, detector or trace id",
-      "aria-label": "Go to a page, a detector or a trace",
+      placeholder: words.placeholder,
+      "aria-label": words.label,
       "aria-expanded": "true",
       "aria-controls": "ts-options",
       "aria-autocomplete": "list",
@@ -191,7 +231,7 @@ class Frame {
     const options = () => [...list.querySelectorAll("[role=option]")]
     const choose = (item) => {
       this.open?.close()
-      this.go(item.page, item.query)
+      take(item)
     }
     const mark = (next) => {
       const all = options()
@@ -202,7 +242,7 @@ class Frame {
       else input.removeAttribute("aria-activedescendant")
     }
     const fill = () => {
-      const items = offers(this.data, input.value)
+      const items = offered(input.value)
       list.replaceChildren(
         ...items.map((item, n) => {
           const attributes = { role: "option", id: `ts-option-${n}`, onclick: () => choose(item) }
@@ -211,7 +251,7 @@ class Frame {
       )
       if (!items.length) list.append(make("li", { class: "ts-none", role: "presentation" }, "Nothing is called that."))
       list.querySelectorAll("[role=option]").forEach((option, n) => (option.item = items[n]))
-      mark(0)
+      mark(input.value ? 0 : Math.max(first, 0))
     }
     input.addEventListener("input", fill)
     input.addEventListener("keydown", (event) => {
@@ -222,28 +262,30 @@ class Frame {
       else return
       event.preventDefault()
     })
-    this.dialog("Go to", "ts-palette", input, list)
+    this.dialog(words.title, "ts-palette", input, list)
     fill()
     input.focus()
   }
+}
+
+function fits(text, typed) {
+  return typed.toLowerCase().split(/\s+/).every((word) => text.toLowerCase().includes(word))
 }
 
 const MOST = 8 // of a kind
 
 // What fits the words that are typed: pages first, then detectors, then traces; any other text may be a trace's id.
 export function offers({ bar, palette }, typed) {
-  const words = typed.toLowerCase().split(/\s+/).filter(Boolean)
-  const fits = (text) => words.every((word) => text.toLowerCase().includes(word))
-  const pages = bar.all.filter((item) => fits(item.name)).map((item) => ({ ...item, kind: "page" }))
-  const detectors = palette.detectors
-    .filter((item) => fits(`${item.name} ${item.id} ${item.where}`))
-    .map((item) => ({ ...item, kind: item.where, query: { detector: item.id } }))
   const id = typed.trim()
+  const pages = bar.all.filter((item) => fits(item.name, id)).map((item) => ({ ...item, kind: "page" }))
+  const detectors = palette.detectors
+    .filter((item) => fits(`${item.name} ${item.id} ${item.where}`, id))
+    .map((item) => ({ ...item, kind: item.where, query: { detector: item.id } }))
   const at = (trace) => ({ ...palette.trace, name: trace, kind: "trace", query: { trace } })
-  const traces = words.length ? palette.traces.filter((trace) => fits(trace)).map(at) : []
+  const traces = id ? palette.traces.filter((trace) => fits(trace, id)).map(at) : []
   if (palette.trace && id && !palette.traces.includes(id)) traces.push({ ...at(id), name: `Open the trace ${id}` })
-  const shown = words.length ? MOST : Infinity
-  return [...pages.slice(0, shown), ...detectors.slice(0, words.length ? MOST : 0), ...traces.slice(-MOST)]
+  const shown = id ? MOST : Infinity
+  return [...pages.slice(0, shown), ...detectors.slice(0, id ? MOST : 0), ...traces.slice(-MOST)]
 }
 
 function address(item) {

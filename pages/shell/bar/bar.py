@@ -12,17 +12,20 @@ import streamlit as st
 
 from calibrate import registry, settings
 from calibrate.errors import TouchstoneError
+from calibrate.report.numbers import count
 from calibrate.report.sentences import labels as sentences
-from calibrate.types import TraceFilter
+from calibrate.types import Sample, TraceFilter
 from calibrate.workflow.detection import configurations
 from db import Store
 from pages.shell import frame, navigation
 from pages.shell.bar import at_hand, words
 from pages.shell.cache import cached_read
-from pages.shell.identity import Person, may_open, signs_in
+from pages.shell.identity import Person, may_open, may_type_a_name, signs_in
 
 log = logging.getLogger("touchstone")
 
+_KEY = "touchstone-bar"
+NAME = 100  # characters of a name that somebody types
 TRACES = 200  # whose ids the palette offers; of any other the whole id is typed
 _HERE = Path(__file__).parent
 _component = st.components.v2.component(
@@ -38,25 +41,27 @@ Facts = dict[str, Any]
 def show(key: str | None, person: Person) -> Facts | None:
     """Draw the bar of the page with this key. Returns what it says of the labels at hand, for `follow`."""
     store = _opened()
-    labels = _labels(store)
+    labels = _labels(store, key)
     state = _component(
-        key="touchstone-bar",
+        key=_KEY,
         data={
             "bar": _pages(key),
             "labels": labels,
-            "person": {"name": person.name, "shown": person.shown, "out": signs_in()},
+            "person": {"name": person.name, "shown": person.shown, "out": signs_in(), "typed": may_type_a_name()},
             "palette": _palette(store),
             "help": {"keys": words.KEYS, "words": words.WORDS, "documentation": words.DOCUMENTATION},
         },
         on_go_change=lambda: None,
+        on_sample_change=_take_sample,
+        on_name_change=_take_name,
     )
     _go(state.get("go"))
     return labels
 
 
-def follow(labels: Facts | None) -> None:
+def follow(key: str | None, labels: Facts | None) -> None:
     """After the page: say in the bar if other labels are at hand now than those it was drawn with."""
-    now = _labels(_opened())
+    now = _labels(_opened(), key)
     if now != labels:
         _component(key="touchstone-bar-labels", data={"labels": now})
 
@@ -67,6 +72,19 @@ def _opened() -> Store | None:
         return frame.opened()
     except TouchstoneError:
         return None
+
+
+def _take_sample() -> None:
+    """Take the sample that somebody chose in the bar into the hand. What comes from a browser may be anything."""
+    if isinstance(name := st.session_state[_KEY].get("sample"), str):
+        at_hand.choose(name[:500])
+
+
+def _take_name() -> None:
+    """Go by the name that somebody typed in the bar, where nothing else says who they are."""
+    typed = st.session_state[_KEY].get("name")
+    if isinstance(typed, str) and (name := " ".join(typed.split())[:NAME]) and may_type_a_name():
+        st.session_state["user"] = st.query_params["user"] = name
 
 
 def _go(chosen: object) -> None:
@@ -102,12 +120,12 @@ def _link(key: str) -> Facts:
     return {"page": key, "href": navigation.address(key)}
 
 
-def _labels(store: Store | None) -> Facts | None:
+def _labels(store: Store | None, key: str | None) -> Facts | None:
     """The sample at hand and how far its labels are; None where that cannot be read: the page says why."""
     if store is None:
         return None
     try:
-        chosen = at_hand.choice(store)
+        chosen = at_hand.choice_on(store, key)
         names = chosen.sample.names if chosen.sample else ()
         counts = at_hand.labels_of(store, names).counts
     except TouchstoneError:
@@ -118,10 +136,15 @@ def _labels(store: Store | None) -> Facts | None:
     leads_to = {**_link("agreement"), "query": {"view": "disputed", "sample": chosen.name}}
     return {
         "sample": chosen.name,
+        "samples": [{"name": name, "about": _about(chosen.samples.get(name))} for name in chosen.names],
         "counts": sentences.brief(counts),
         "disputed": counts.disputed > 0,
         "link": leads_to if counts.labelled and may_open("agreement") else None,
     }
+
+
+def _about(sample: Sample | None) -> str:
+    return f"{count(sample.size, 'trace')}, {sample.design.replace('-', ' ')}" if sample else ""
 
 
 def _palette(store: Store | None) -> Facts:

@@ -190,3 +190,13 @@ def turn_to(page: Any, section: str, name: str) -> None:
     """Goes to a page by the bar, as a user does: its section, then its tab."""
     page.get_by_role("navigation", name="Pages").get_by_role("link", name=section, exact=True).click()
     page.get_by_role("navigation", name=section, exact=True).get_by_role("link", name=name, exact=True).click()
+
+
+def take_sample(page: Any, name: str) -> None:
+    """Chooses the sample at hand in the bar, by the keyboard."""
+    page.locator("button.ts-sample").click()
+    page.get_by_role("combobox", name="The sample whose labels").fill(name)
+    page.keyboard.press("Enter")
+    page.locator("button.ts-sample", has_text=name).wait_for()
+    settled(page)
+    page.evaluate("document.activeElement.blur()")

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from calibrate.types import Trace
-from tests.browser.conftest import App, settled, turn_to
+from tests.browser.conftest import App, settled, take_sample, turn_to
 
 pytestmark = pytest.mark.browser
 
@@ -69,3 +69,21 @@ def test_a_narrow_screen_scrolls_the_bar_and_not_the_page(app: App, visit: Calla
     assert page.evaluate(WIDE) <= 0
     boxes = [page.locator(".ts-bar [aria-current=page]").nth(place).bounding_box() for place in (0, 1)]
     assert all(box["x"] >= 0 and box["x"] + box["width"] <= 390 for box in boxes)
+
+
+def test_the_bar_alone_chooses_the_sample_and_the_name(app: App, visit: Callable[..., Any]) -> None:
+    from playwright.sync_api import expect
+
+    for name in ("first", "second"):
+        app.fill([Trace(f"{name}-{n}", f"an answer of {name}") for n in range(2)], sample=name)
+    page = visit("/label?sample=first")
+    page.locator("article.card[data-trace^=first]:visible").wait_for()
+    take_sample(page, "second")
+    page.locator("article.card[data-trace^=second]:visible").wait_for()
+    assert "sample=second" in page.url
+    turn_to(page, "Detect", "Detectors")
+    expect(page.locator(".ts-sample")).to_have_text("second")
+    page.get_by_role("button", name="Change your name").click()
+    page.get_by_role("textbox", name="Your name").fill("  Robin  Day ")
+    page.keyboard.press("Enter")
+    expect(page.locator(".ts-who")).to_have_text("Robin Day (unverified)")

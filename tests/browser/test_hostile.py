@@ -8,7 +8,7 @@ from urllib.parse import quote
 import pytest
 
 from calibrate.types import Evidence, Label, Score, Source, Trace
-from tests.browser.conftest import settled
+from tests.browser.conftest import take_sample
 
 pytestmark = pytest.mark.browser
 
@@ -48,7 +48,7 @@ def sample(app: Any) -> Any:
 
 def test_on_the_label_page(visit: Any, sample: Any) -> None:
     page = visit("/label")
-    _choose(page, sample.name)
+    take_sample(page, sample.name)
     card = page.locator("article.card[data-trace^=hostile]:visible")
     card.wait_for()
     _shows_as_text(page, card)
@@ -104,13 +104,3 @@ def _shows_as_text(page: Any, card: Any) -> None:
     assert card.locator("script, img, iframe, svg, style, a").count() == 0
     page.wait_for_timeout(300)  # a beacon would go out by now
     assert page.evaluate("window.owned") is None
-
-
-def _choose(page: Any, sample: str) -> None:
-    page.get_by_role("button", name="tester").click()
-    page.get_by_role("combobox").first.click()
-    page.get_by_role("option").filter(has_text="hostile").first.click()
-    settled(page)
-    page.keyboard.press("Escape")
-    page.get_by_role("dialog").wait_for(state="detached")
-    page.evaluate("document.activeElement.blur()")

@@ -87,17 +87,17 @@ def labels(store: Store) -> Sample | None:
     """The sample whose labels a page stands on, kept in the address; None for what the store's labels give without a
     name: every label, or all samples together, each weighted by its own design (workflow.evidence.basis). Imported
     samples of flagged traces or of feedback can be chosen, too: they are read with a caution."""
-    return _kept(choice(store))
+    return _with_address(choice(store))
 
 
 def labelled_by_several(store: Store) -> Sample | None:
     """The sample whose labellers a page compares, kept in the address; None for every label."""
-    return _kept(agreement_choice(store))
+    return _with_address(agreement_choice(store))
 
 
 def drawn(store: Store) -> Sample | None:
     """The sample that a page works on, kept in the address; None if none is drawn yet."""
-    return _kept(drawn_choice(store))
+    return _with_address(drawn_choice(store))
 
 
 def choose(name: str) -> None:
@@ -105,13 +105,13 @@ def choose(name: str) -> None:
     st.session_state[SAMPLE] = st.query_params["sample"] = name
 
 
-def _kept(chosen: Choice) -> Sample | None:
+def _with_address(chosen: Choice) -> Sample | None:
     """Write the choice into the address. What was only the usual one does not stay at hand on the next page."""
-    named = st.query_params.get("sample")
-    if chosen.name and named != chosen.name:
+    in_address = st.query_params.get("sample")
+    if chosen.name and in_address != chosen.name:
         st.query_params["sample"] = st.session_state[_USUAL] = chosen.name
-    elif named and named != st.session_state.get(_USUAL):
-        st.session_state[SAMPLE] = named
+    elif in_address and in_address != st.session_state.get(_USUAL):
+        st.session_state[SAMPLE] = in_address
     return chosen.sample
 
 

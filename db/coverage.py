@@ -16,8 +16,10 @@ from sqlalchemy.orm import aliased
 
 from calibrate.types import TraceFilter
 from db.engine import Aggregate, Ts
-from db.tables import ConfigRow, GoldRow, MemberRow, SampleRow, ScoreRow, TraceRow
+from db.tables import ConfigRow, DrawnRow, GoldRow, MemberRow, SampleRow, ScoreRow, SourceRow, TraceRow
 from db.tables.filters import conditions
+
+BLANKS = " \t\n\r\v\f\x1c\x1d\x1e\x1f\x85\xa0\u2028\u2029\u3000"  # of those that str.strip takes off, what occurs
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +66,18 @@ class Coverage(Aggregate):
             before.counts[status, why] += n
             tallies[config] = Tally(max(before.last, at), before.counts)
         return tallies
+
+    def fields(self, *, sample_id: int | None = None, labelled: bool = False) -> Counter[frozenset[str]]:
+        """How many members of a sample, labelled traces, or traces of all have exactly these of the fields that
+        detectors read, by the names that `Detector.needs` and `also_needs` use. A purged trace has none."""
+        present = {name: test.label(f"has_{name}") for name, test in _presence().items()}
+        contents = _contents(sample_id, labelled).subquery()
+        query = select(*present.values(), func.count()).join(contents, contents.c.id == TraceRow.id)
+        query = query.group_by(*(sa.literal_column(f"has_{name}") for name in present))
+        counts: Counter[frozenset[str]] = Counter()
+        for *has, n in self._rows(query):
+            counts[frozenset(name for name, is_there in zip(present, has, strict=True) if is_there)] += n
+        return counts
 
     def lacking(
         self, config_id: int, *, sample_id: int | None = None, labelled: bool = False, failed: bool = False
@@ -131,6 +145,27 @@ def _contents(sample_id: int | None, labelled: bool) -> sa.Select[int, str]:
     if sample_id is not None:
         return query.join(MemberRow, MemberRow.trace_pk == TraceRow.id).where(MemberRow.sample_id == sample_id)
     return query.join(GoldRow, GoldRow.trace_pk == TraceRow.id) if labelled else query
+
+
+def _presence() -> dict[str, sa.Case[int]]:
+    """Whether a trace has each field, 1 or 0; the same answers as `calibrate.detectors.base.missing`."""
+    sources = select(SourceRow.trace_pk).where(SourceRow.trace_pk == TraceRow.id).correlate(TraceRow)
+    drawn = select(func.json_array_length(DrawnRow.alternatives)).where(DrawnRow.content_hash == TraceRow.content_hash)
+    alternatives = func.coalesce(
+        func.json_array_length(TraceRow.alternatives), drawn.correlate(TraceRow).scalar_subquery(), 0
+    )
+    tests: dict[str, sa.ColumnElement[bool]] = {
+        "answer": func.trim(TraceRow.answer, BLANKS) != "",
+        "question": sa.and_(TraceRow.question.is_not(None), TraceRow.question != ""),
+        "sources": sources.exists(),
+        "context": sa.or_(TraceRow.context_digest.is_not(None), sources.exists()),
+        "retrieval_scores": sources.where(SourceRow.retrieval_score.is_not(None)).exists(),
+        "tokens": sa.and_(TraceRow.tokens.is_not(None), sa.cast(TraceRow.tokens, sa.Text) != "[]"),
+        "alternatives": alternatives >= 2,
+        "schema": TraceRow.output_schema.is_not(None),
+    }
+    alive = TraceRow.purged_at.is_(None)
+    return {name: sa.case((sa.and_(alive, test), 1), else_=0) for name, test in tests.items()}
 
 
 def _match(config_id: int) -> sa.ColumnElement[bool]:

@@ -26,7 +26,7 @@ PINNED = Path(__file__).with_suffix(".json")
 # Objects whose keys are data: names of detectors, models, strata and designs, reasons, days.
 BY_NAME = {"detectors", "estimate", "why", "unscored", "left_out", "strata", "labels", "params", "scored_nothing",
            "labellers", "verdicts", "failed", "problems", "traffic", "*", "inputs", "standings", "tiers", "scored",
-           "figures", "evidence_of", "not_held", "statuses", "rows", "tables_sha256"}  # fmt: skip
+           "figures", "evidence_of", "not_held", "statuses", "rows", "tables_sha256", "lacks"}  # fmt: skip
 # … each of which holds an object of its own, with keys of ours.
 OF_A_NAME = re.compile(r"(detectors|estimate|inputs|standings|scored|figures|strata|evidence_of)\.\*$")
 # None, or an object: whether anything is undecided depends on the week's draw.
@@ -131,6 +131,7 @@ def play(folder: Path) -> dict[str, str]:
     run("traces", "--limit", "0")
     run("detect", "word_overlap", "token_overlap", "schema", "--all")
     run("detect", "word_overlap", "judge_yes_no", "--all", "--estimate")
+    run("detect", "--list", "--all")
     run("sample", "w", "--size", "300", "--since", "all", "--seed", "1")
     run("sample", "s", "--size", "20", "--since", "all", "--seed", "1", "--design", "stratified", "--by", "model")
     run("sample", "s", "--more", "5", "--seed", "2")

@@ -18,9 +18,11 @@ from calibrate.errors import TouchstoneError
 from calibrate.report import numbers
 from calibrate.report.numbers import count
 from calibrate.report.sentences import detection as sentences
+from calibrate.report.sentences import readiness as ready_words
 from calibrate.workflow.detection import detect as step
 from calibrate.workflow.detection import detectors as about
 from calibrate.workflow.detection.outcomes import failed_everywhere, failures
+from calibrate.workflow.detection.readiness import Group, Readiness, by_cause, by_field, readiness, total_of
 from db import Store
 from db.runs import Run
 
@@ -89,11 +91,36 @@ class EstimateDocument:
     estimate: Mapping[str, PlanDocument]
 
 
+@dataclass(frozen=True, slots=True)
+class ReadinessDocument:
+    """What is known of one detector before it runs: `able` of the `total` traces have what it reads."""
+
+    title: str
+    group: str
+    total: int
+    able: int
+    lacks: Mapping[str, int]
+    how: str | None
+    standing: str
+    scored: int
+    to_do: int
+    seconds: float | None
+    cost: float | None
+    failed: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class ListDocument:
+    detectors: Mapping[str, ReadinessDocument]
+
+
 def run(args: Namespace) -> Answer:
     store = open_store(args)
     labelled = args.labelled or (args.sample is None and not args.everything)
     scope = step.scope_of(sample=args.sample, labelled=labelled, everything=args.everything)
     params = parse_pairs(args.param, "--param")
+    if args.list:
+        return _list(store, scope, step.chosen_of(args.detectors or ["all"], params))
     detectors, again = step.chosen_of(args.detectors, params), args.again == "failed"
     if any(about.asks_chat(detector) for detector in detectors):
         settings.chat()  # raises for a setting that is wrong; without an endpoint the other detectors still run
@@ -112,6 +139,50 @@ def run(args: Namespace) -> Answer:
             f"run {queued.id} was taken by a worker that was waiting",
         )
     return _report(finished, args.param)
+
+
+def _list(store: Store, scope: Mapping[str, Any], detectors: Sequence[Detector]) -> Answer:
+    """Say which detectors can run on these traces, which the traces cannot feed, and which need setup."""
+    rows = readiness(store, scope, detectors)
+    ready = [row for row in rows if row.group == Group.READY]
+    lines = [f"{ready_words.HEADINGS[Group.READY]} ({count(len(ready))})"]
+    if ready:
+        head = ("detector", "can score", "time", "cost", "scores")
+        cells = [
+            (row.detector.name, ready_words.can_score(row), ready_words.time(row), ready_words.cost(row),
+             ready_words.failed(row) or ready_words.standing(row))
+            for row in ready
+        ]  # fmt: skip
+        lines += [table([head, *cells], right=range(1, 4))]
+    if due := [row for row in ready if row.is_due]:
+        lines += [f"To run: {' '.join(row.detector.name for row in due)} · {ready_words.of_run(total_of(due))}"]
+    if fields := by_field(rows):
+        lines += ["", ready_words.HEADINGS[Group.LACKS]]
+        for name, group in fields.items():
+            waiting = ready_words.waiting_for(group)
+            lines += [f"- {ready_words.lacking(name, group)}. {ready_words.how_to_log(name)} For {waiting}."]
+        lines += [f"How to log them: {ready_words.DOCUMENT}"]
+    if causes := by_cause(rows):
+        lines += ["", ready_words.HEADINGS[Group.SETUP]]
+        lines += [f"- {ready_words.setup(why)} For {ready_words.waiting_for(group)}." for why, group in causes.items()]
+    return Answer(ListDocument({row.detector.name: _readiness(row) for row in rows}), "\n".join(lines))
+
+
+def _readiness(row: Readiness) -> ReadinessDocument:
+    return ReadinessDocument(
+        title=row.detector.title,
+        group=str(row.group),
+        total=row.total,
+        able=row.able,
+        lacks=row.lacks,
+        how=row.how,
+        standing=str(row.standing),
+        scored=row.coverage.scored,
+        to_do=row.coverage.to_do,
+        seconds=row.plan.seconds,
+        cost=row.plan.estimate.cost if row.plan.estimate else None,
+        failed=ready_words.failed(row) or None,
+    )
 
 
 def _estimate(store: Store, detectors: Sequence[Detector], scope: Mapping[str, Any], *, again: bool) -> Answer:

@@ -28,6 +28,7 @@ class RetrievalConfidence:
     title: ClassVar[str] = "Retrieval confidence"
     unit: ClassVar[str] = "best retrieval score of the sources, in the retriever's own units"
     needs: ClassVar[frozenset[str]] = frozenset({"sources"})
+    also_needs: ClassVar[frozenset[str]] = frozenset({"retrieval_scores"})
     flag_when: ClassVar[FlagWhen] = "below"
     bounds: ClassVar[tuple[float, float]] = (-math.inf, math.inf)
     usual_threshold: ClassVar[float] = 0.7

@@ -47,10 +47,12 @@ def queue(store: Store, detectors: Sequence[Detector], scope: Mapping[str, Any],
     _queue(store, specs, scope, options_of(budget=budget))
 
 
-def retry(store: Store, run: Run) -> None:
-    """Queue the detectors that failed on every trace again, over what they failed on, under the same budget."""
+def retry(store: Store, run: Run, name: str | None = None) -> None:
+    """Queue the detectors that failed on every trace again, or the one of this name, over what they failed on, under
+    the same budget."""
     budget = (run.options or {}).get("budget")
-    _queue(store, retry_specs(run), run.scope, options_of(budget=budget, again=True))
+    specs = [spec for spec in retry_specs(run) if name in (None, spec["name"])]
+    _queue(store, specs, run.scope, options_of(budget=budget, again=True))
 
 
 def _queue(
@@ -78,10 +80,20 @@ def is_going(run: Run) -> bool:
 @st.fragment(run_every=1)
 def show_progress(store: Store, run_id: int) -> None:
     """Show the run, once a second until it is over; then redraw the whole page."""
+    show_going(store, going(store, run_id))
+
+
+def going(store: Store, run_id: int) -> Run:
+    """The run as it is now; redraws the whole page once it is over."""
     free_dead(store)
     run = store.runs.get(run_id)
     if not is_going(run):
         st.rerun()
+    return run
+
+
+def show_going(store: Store, run: Run) -> None:
+    """How far a run is, its rate and the time left, and the button that stops it."""
     now = shell.now()
     with st.container(border=True):
         st.markdown(f"**Run {run.id}** &ensp; {scope_text(run)}")
@@ -89,13 +101,28 @@ def show_progress(store: Store, run_id: int) -> None:
             _interrupted(store, run)
             return
         st.progress(min(1.0, run.done / run.total) if run.total else 0.0, text=progress_text(run, now))
-        st.button(
-            "Stopping …" if run.stop_requested else "Stop",
-            icon=":material/stop:",
-            disabled=run.stop_requested,
-            on_click=stop,
-            args=(store, run.id),
-        )
+        stop_button(store, run)
+
+
+def stop_button(store: Store, run: Run) -> None:
+    """Ends the run after its batch; what it has scored is kept."""
+    st.button(
+        "Stopping …" if run.stop_requested else "Stop",
+        icon=":material/stop:",
+        disabled=run.stop_requested,
+        on_click=stop,
+        args=(store, run.id),
+    )
+
+
+def show_detector(run: Run, name: str) -> None:
+    """How far a run is with one of its detectors."""
+    tally = run.counts.get(name, {})
+    done, total = tally.get("done", 0), tally.get("of", 0)
+    text = f"{count(done)} of {count(total)}" if total else "waiting"
+    if tally.get("seconds") and tally.get("scored"):
+        text += f" · {about(tally['scored'] / tally['seconds'])} a second"
+    st.progress(min(1.0, done / total) if total else 0.0, text=text)
 
 
 def is_interrupted(store: Store, run: Run, now: datetime) -> bool:
@@ -133,6 +160,17 @@ def show_result(store: Store, run: Run) -> None:
             st.caption("  \n".join(silent))
         if run.counts:
             st.dataframe(list(rows_of(run)), hide_index=True, column_config=_COLUMNS, height="content")
+
+
+def show_outcome(run: Run) -> None:
+    """The same in one line, for a page whose table says what came of each detector."""
+    seconds = _seconds_taken(run)
+    took = "" if seconds is None else f" in {duration(seconds)}"
+    stopped = run.status == "stopped" and run.total
+    stored = f": {count(run.done)} of {count(run.total, 'score')} are kept" if stopped else ""
+    st.markdown(f"**Run {run.id} {WORDS[state(run)]}**{took}{stored} &ensp; :gray[{scope_text(run)}]")
+    if run.error:
+        st.text(visible(run.error, 2000))
 
 
 def show_history(runs: list[Run], now: datetime) -> None:

@@ -14,7 +14,7 @@ from calibrate.backends import files
 from calibrate.backends.chat import Estimate, chat
 from calibrate.detectors.base import Detector
 from calibrate.errors import TouchstoneError
-from calibrate.report.numbers import ago, count, duration, money, number, share
+from calibrate.report.numbers import ago, count, duration, listed, money, number, share
 from calibrate.types import Usage
 from calibrate.workflow.detection import detectors as step
 from db import Store
@@ -22,7 +22,6 @@ from pages import shell
 from pages.components.run_view import queue
 from pages.components.text import middle, plain
 from pages.detect.detector_form import about, choose_budget, fields, needs
-from pages.detect.detector_table import why_not
 
 STATES = {
     "ready": ":material/check_circle: **Ready**",
@@ -99,6 +98,12 @@ def _usage(usage: Usage) -> str:
     return f"{count(usage.requests, 'request')}{cached}, {tokens}, {cost}"
 
 
+def why_not(covered: step.Coverage, most: int = 3) -> str:
+    """The reasons for missing scores: "no sources (12), a refusal (3) and 2 more"."""
+    waiting = {"not run yet": covered.waiting} if covered.waiting else {}
+    return listed([f"{reason} ({count(n)})" for reason, n in {**waiting, **covered.why}.items()], most)
+
+
 def settings(detector: Detector) -> Detector:
     """The detector with the parameters of its form. Raises BadInput if they do not fit together."""
     if not registry.parameters(type(detector)):
@@ -135,6 +140,18 @@ def offer_run(store: Store, detector: Detector, scope: Mapping[str, Any], *, sho
                 _show_plan(detector, _planned(store, detector, scope, covered), covered)
             except TouchstoneError as error:  # a price table or a prompt that cannot be used
                 st.caption(f":material/warning: {plain(str(error), 500)}")
+
+
+def show_takes(store: Store, detector: Detector, scope: Mapping[str, Any]) -> None:
+    """What a run over the rest would take with these parameters, without the button."""
+    if why := detector.unavailable():
+        st.caption(f":material/block: It cannot run here: {plain(why)}.")
+        return
+    covered = step.coverage(store, detector, scope)
+    if covered.to_do:
+        _show_plan(detector, _planned(store, detector, scope, covered), covered)
+    else:
+        st.caption(f":material/check: With these settings: {count(covered.scored)} of {count(covered.total)} scored.")
 
 
 def _show_plan(detector: Detector, plan: step.Plan, covered: step.Coverage) -> None:

@@ -1,4 +1,4 @@
-"""Detectors: what each measures, whether it can run, what it has scored, what the next run would take."""
+"""One detector: what it measures, whether it can run, what it has scored, its prompt, two of its settings compared."""
 
 from __future__ import annotations
 
@@ -7,26 +7,32 @@ from typing import Any
 import streamlit as st
 
 from calibrate.errors import TouchstoneError
-from calibrate.types import Sample, TraceFilter
+from calibrate.types import TraceFilter
 from calibrate.workflow.detection import detectors as step
 from calibrate.workflow.detection import team_files
 from calibrate.workflow.detection.outcomes import state
 from db import Store
 from pages import shell
 from pages.components.run_view import is_going, show_problem, show_progress, show_result
-from pages.detect import detector_compare, detector_detail, detector_table, file_editor
+from pages.components.text import visible
+from pages.detect import detector_compare, detector_detail, file_editor
 from pages.shell.bar import at_hand
 
 
-def choose_traces(store: Store) -> tuple[Sample | None, dict[str, Any]]:
-    """The sample at hand; without one, the labelled traces, or all."""
-    sample = at_hand.drawn(store)
-    scope = step.scope_at_hand(store, sample.name if sample else None)
-    if sample is None:
-        traces = "all labelled traces" if scope.get("labelled") else "all traces, for none is labelled yet"
-        st.markdown(f"There is no sample yet; figures are of {traces}.")
-        st.page_link(shell.page("sample"), label="Draw a sample", icon=":material/casino:")
-    return sample, scope
+def choose(store: Store, scope: dict[str, Any]) -> step.Overview:
+    """The detector that the address names, by its title; the first without one."""
+    rows = {row.detector.name: row for row in step.overview(store, scope)}
+    names = sorted(rows, key=lambda name: rows[name].detector.title.casefold())
+    requested = st.query_params.get("detector") or st.session_state.get("detector_at_hand")
+    name = st.selectbox(
+        "Detector",
+        names,
+        index=names.index(requested) if requested in names else 0,
+        format_func=lambda name: visible(rows[name].detector.title, 60),
+        width=340,
+    )
+    st.session_state["detector_at_hand"] = st.query_params["detector"] = name
+    return rows[name]
 
 
 def show_run(store: Store, overview: step.Overview, scope: dict[str, Any]) -> None:
@@ -45,7 +51,7 @@ def show_run(store: Store, overview: step.Overview, scope: dict[str, Any]) -> No
     detector_detail.offer_run(store, detector, scope, shown=overview.status.how)
 
 
-with shell.page_frame("Detectors", "What each one measures, whether it can run here, and what it has scored.") as store:
+with shell.page_frame("Detector", "What it measures, whether it can run here, and what it has scored.") as store:
     step.put_in_place(store)
     show_problem()
     if not store.traces.count(TraceFilter(), limit=1):
@@ -53,8 +59,11 @@ with shell.page_frame("Detectors", "What each one measures, whether it can run h
         if st.button("Import traces", type="primary", icon=":material/upload:"):
             st.switch_page(shell.page("import"))
         st.stop()
-    sample, scope = choose_traces(store)
-    chosen = detector_table.choose(step.overview(store, scope))
+    sample = at_hand.drawn(store)
+    scope = step.scope_at_hand(store, sample.name if sample else None)
+    with st.container(horizontal=True, vertical_alignment="bottom", horizontal_alignment="distribute"):
+        chosen = choose(store, scope)
+        st.page_link(shell.page("detect"), label="All detectors", icon=":material/arrow_back:")
     detector_detail.show(store, chosen, shell.now())
     show_run(store, chosen, scope)
     if (prompt := step.prompt_of(chosen.detector)) is not None:

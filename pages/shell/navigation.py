@@ -26,7 +26,7 @@ SECTIONS: Mapping[str, Mapping[str, tuple[str, str, str]]] = {
     },
     "Detect": {
         "detect": ("pages/detect/detect_page.py", "Detect", ":material/play_circle:"),
-        "detectors": ("pages/detect/detectors_page.py", "Detectors", ":material/sensors:"),
+        "detectors": ("pages/detect/detectors_page.py", "Detector", ":material/sensors:"),
     },
     "Thresholds": {
         "tune": ("pages/thresholds/tune_page.py", "Tune", ":material/tune:"),
@@ -54,6 +54,8 @@ _MOVED = {
     "week": "week", "thresholds": "tune", "watch": "models", "draw": "sample", "queue": "label",
     "disputes": "agreement",
 }  # fmt: skip
+# Reached from a row of another page, by the palette and by address: shown as a tab only while one is there.
+_BY_LINK = {"detectors"}
 _HOME = "home"  # Streamlit serves the default page at / and keeps this name for it
 _CLOSED = ROOT / "pages" / "shell" / "closed.py"  # stands for every page whose script is not to be run
 _SIGN_OUT = "sign_out"
@@ -135,6 +137,10 @@ def entry(section: str, tabs: Mapping[str, str]) -> str:
 
 def section_of(key: str | None) -> str:
     return _SECTION_OF.get(key or "", "")
+
+
+def is_reached_by_link(key: str) -> bool:
+    return key in _BY_LINK
 
 
 def is_page(key: object) -> bool:

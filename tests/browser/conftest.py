@@ -186,9 +186,11 @@ def _warm(request: pytest.FixtureRequest) -> None:
     page.close()
 
 
-def turn_to(page: Any, section: str, name: str) -> None:
-    """Goes to a page by the bar, as a user does: its section, then its tab."""
+def turn_to(page: Any, section: str, name: str = "") -> None:
+    """Goes to a page by the bar, as a user does: its section, then its tab where it has several."""
     page.get_by_role("navigation", name="Pages").get_by_role("link", name=section, exact=True).click()
+    if not name:
+        return
     page.get_by_role("navigation", name=section, exact=True).get_by_role("link", name=name, exact=True).click()
 
 

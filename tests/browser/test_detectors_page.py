@@ -99,18 +99,21 @@ def write(page: Any, field: Any, text: str) -> None:
     settled(page)
 
 
-def test_the_first_detector_is_shown_first_and_a_row_shows_its_own(own: App, page: Any) -> None:
-    turn_to(page, "Detect", "Detectors")
-    first, second = registry.names()[:2]
-    page.get_by_role("heading", name=registry.get(first).title, exact=True).wait_for()
-    page.get_by_text("Not run yet", exact=True).wait_for()
+def test_a_row_of_the_table_leads_to_the_page_of_its_detector(own: App, page: Any) -> None:
+    """The sheet in the table has its settings; its page the prompt, the lists and two settings compared."""
+    page.goto(f"{own.url}/detect")
+    page.get_by_role("button", name="Settings of BLEU precision").click()
+    sheet = page.get_by_role("dialog")
+    sheet.get_by_text("Not run yet", exact=True).wait_for()
     settled(page)
+    sheet.get_by_role("link", name="Its page").click()
+    page.get_by_role("heading", name="BLEU precision", exact=True).wait_for()
+    settled(page)
+    assert "detector=bleu" in page.url
     assert page.locator("[data-testid=stBaseButton-primary]").count() == 1
     assert not page.evaluate("document.documentElement.scrollWidth > innerWidth")
-    table = page.get_by_test_id("stDataFrame").bounding_box()
-    page.mouse.click(table["x"] + 16, table["y"] + 35 + 35 + 17)
-    page.get_by_role("heading", name=registry.get(second).title, exact=True).wait_for()
-    assert f"detector={second}" in page.url
+    page.get_by_role("link", name="All detectors").click()
+    page.get_by_text("Needs setup", exact=False).or_(page.get_by_text("Your traces lack")).first.wait_for()
 
 
 def test_a_run_scores_what_is_missing_and_leaves_its_speed(own: App, page: Any) -> None:
@@ -153,15 +156,15 @@ def test_a_judge_says_its_cost_keeps_a_limit_and_what_it_spent(own: App, page: A
     assert run.counts[JUDGE]["usage"]["cost"] == pytest.approx(24 * (100 * 0.15 + 10 * 0.60) / 1e6)
 
     # On the Detect page the limit is asked for only where something costs, and nothing that costs is ticked unasked.
-    turn_to(page, "Detect", "Detect")
-    page.get_by_text("Run again, or with other").click()
-    judge = page.get_by_role("checkbox", name="Judge: yes or no", exact=True)
+    turn_to(page, "Detect")
+    judge = page.get_by_role("checkbox", name="Judge: claim by claim", exact=True)
     judge.wait_for()
     assert not judge.is_checked()
     assert page.get_by_role("spinbutton", name="Stop at $").count() == 0
-    page.get_by_text("Judge: yes or no", exact=True).click()
+    page.get_by_text("Judge: claim by claim", exact=True).click()
     page.get_by_role("spinbutton", name="Stop at $").wait_for()
-    assert page.get_by_role("checkbox", name="Self-consistency", exact=True).is_checked()
+    page.get_by_role("button", name="at most $").wait_for()
+    assert page.get_by_role("checkbox", name="Citation validity", exact=True).is_checked()
 
 
 def test_a_prompt_is_reworded_refused_and_ours_again(own: App, page: Any) -> None:

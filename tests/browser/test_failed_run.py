@@ -51,19 +51,37 @@ def test_the_page_names_the_detector_that_failed_and_runs_it_again(failed: tuple
     page.get_by_role("link", name="Label").first.wait_for()
     page.goto(f"{app.url}/detect")
     page.get_by_text("Run 1 incomplete").wait_for()
-    alert = page.get_by_test_id("stAlert")
-    assert f"{JUDGE} failed on all {MANY} traces: " in alert.inner_text()
-    assert "does not exist" in alert.inner_text()
+    row = page.locator(f".st-key-detect-row-failed-{JUDGE}")
+    assert f"Failed on all {MANY}: " in row.inner_text()
+    assert "does not exist" in row.inner_text()
     if folder := os.environ.get("SCREENSHOTS"):
         page.wait_for_timeout(1500)
         page.screenshot(path=f"{folder}/failed_run.png")
     sent = len(endpoint.asked)
-    page.get_by_role("button", name="Run again what failed").click()
+    row.get_by_role("button", name="Retry").click()
     page.get_by_text("Run 2 done").wait_for()
     assert len(endpoint.asked) == sent + MANY
     assert app.store.runs.get(2).counts.keys() == {JUDGE}
-    assert page.get_by_role("button", name="Run again what failed").count() == 0
+    page.locator(f".st-key-detect-row-{JUDGE}").get_by_text(f"{MANY} of {MANY} scored").wait_for()
+    assert page.get_by_role("button", name="Retry").count() == 0
     if folder:
         page.wait_for_timeout(1500)
         page.screenshot(path=f"{folder}/retried_run.png")
+    page.close()
+
+
+def test_several_that_failed_for_one_cause_are_run_again_together(failed: tuple[App, Endpoint], browser: Any) -> None:
+    app, endpoint = failed
+    endpoint.script = lambda body: Said("the model 'judge-9' does not exist", status=400)
+    detect.work(app.store, run_id=detect.queue(app.store, [JUDGE, "judge_score"], {"all": True}).id)
+    endpoint.script = scripted.sensible
+    page = browser.new_page(viewport={"width": 1280, "height": 900})
+    page.set_default_timeout(LONG)
+    page.goto(app.url)
+    page.get_by_role("link", name="Label").first.wait_for()
+    page.goto(f"{app.url}/detect")
+    page.get_by_role("button", name="Run again what failed").click()
+    page.get_by_text("Run 3 done").wait_for()
+    assert app.store.runs.get(3).counts.keys() == {JUDGE, "judge_score"}
+    assert page.get_by_role("button", name="Retry").count() == 0
     page.close()

@@ -79,8 +79,10 @@ def test_from_an_empty_store_to_scores(fresh: App, page: Any, tmp_path: Path) ->
     press(page, "None")
     page.get_by_role("button", name="Run", exact=True).wait_for()
     page.get_by_text("Token overlap", exact=True).click()
-    press(page, "Run 1 detector over 5 traces")
+    page.get_by_role("button", name="Run 1 · time unknown until a first run").click()
     page.get_by_text("Run 1 done").wait_for()
+    press(page, "None")
+    page.get_by_role("button", name="Tune thresholds").wait_for()
     one_primary(page)
     (run,) = fresh.store.runs.recent()
     assert run.counts["token_overlap"]["scored"] == 5

@@ -140,10 +140,11 @@ def _detect(app: App, page: Any) -> None:
     press(page, pages.get_by_role("link", name="Detect", exact=True))
     press(page, page.get_by_role("button", name="None", exact=True))
     page.get_by_role("button", name="Run", exact=True).wait_for()
+    assert page.get_by_role("radio", name=f"whole loop · {DRAWN}").get_attribute("aria-checked") == "true"
     for number, title in enumerate(DETECTORS.values(), 1):
         press(page, page.get_by_role("checkbox", name=named(title)), "Space")
-        page.get_by_role("button", name=re.compile(rf"Run {number} detectors? over")).wait_for()
-    press(page, page.get_by_role("button", name=f"Run {len(DETECTORS)} detectors over {DRAWN} traces"))
+        page.get_by_role("button", name=re.compile(rf"Run {number} · ")).wait_for()
+    press(page, page.get_by_role("button", name=f"Run {len(DETECTORS)} · "))
     page.get_by_text("Run 1 done").wait_for()
     (run,) = app.store.runs.recent()
     assert run.status == "done"

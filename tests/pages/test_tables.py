@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 
-from calibrate import registry
 from calibrate.ingest import ImportReport
 from calibrate.report.sentences.compare import settings, verdict
 from calibrate.report.tables.models import columns
@@ -28,9 +27,7 @@ from calibrate.types import (
     Sample,
     StateReason,
     TraceFilter,
-    Usage,
 )
-from calibrate.workflow.detection.detectors import Coverage, Measured, Overview, Status
 from calibrate.workflow.evidence.evidence import Evidence
 from calibrate.workflow.evidence.label_counts import LabelCounts
 from calibrate.workflow.evidence.labels_at_hand import LabelsAtHand
@@ -47,7 +44,6 @@ from db.tables.filters import NONE
 from pages.components import run_view
 from pages.components.release_diff import lines_of
 from pages.components.text import middle
-from pages.detect import detector_table
 from pages.thresholds.tune_overview import way_on
 from pages.thresholds.tune_setting import Setting, chance, span_of
 from pages.traces import import_report
@@ -58,38 +54,7 @@ LATER = NOW + timedelta(minutes=1)
 SURE = Guarantee("certified", target=0.7, confidence=0.95, bound=0.72, labels=84, hallucinated=70)
 
 
-# The Detectors page
-
-
-def overview(*, config: Config | None = None, measured: Measured | None = None, **counts: Any) -> Overview:
-    detector = registry.make("token_overlap")
-    return Overview(detector, Status("no model needed"), config, Coverage(**counts), measured)
-
-
 CONFIG = Config(1, "token_overlap", "1", {}, "")
-
-
-@pytest.mark.parametrize(
-    ("scored", "seconds", "speed"), [(1, 3.0, 0.333), (12345, 1.0, 12300.0), (7, 1.0, 7.0), (0, 1.0, 0.0)]
-)
-def test_a_speed_has_three_digits(scored: int, seconds: float, speed: float) -> None:
-    assert detector_table.speed(Measured(1, scored, seconds, Usage(), NOW)) == pytest.approx(speed)
-    assert detector_table.speed(None) is None
-
-
-def test_a_detector_that_ran_shows_what_it_scored_and_why_not() -> None:
-    measured = Measured(1, 50, 2.0, Usage(), NOW)
-    row = overview(config=CONFIG, measured=measured, total=12, scored=8, abstained=2, why={"no sources": 2})
-    assert detector_table.cells(row) == {
-        "Detector": "Token overlap", "Model": "no model needed", "Coverage": 0.67, "Scored": 8, "Traces/s": 25.0,
-        "Why not scored": "not run yet (2) and no sources (2)",
-    } | {"Detector": row.detector.title}  # fmt: skip
-
-
-def test_a_detector_that_never_ran_shows_nothing_but_that() -> None:
-    cells = detector_table.cells(overview(total=12))
-    assert (cells["Coverage"], cells["Scored"], cells["Traces/s"]) == (None, None, None)
-    assert cells["Why not scored"] == "not run yet"
 
 
 # Differences

@@ -19,8 +19,11 @@ def add(verbs: Verbs) -> None:
     verb.add_argument("name", nargs="?", metavar="NAME", help="pull: nli, embedder, or a hub id like organisation/name")
 
     verb = add_verb(verbs, "detect", "score traces with detectors, except those that have a score already")
-    verb.add_argument("detectors", nargs="+", metavar="DETECTOR", help="names, or all")
+    verb.add_argument("detectors", nargs="*", metavar="DETECTOR", help="names, or all")
     add_scope(verb)
+    verb.add_argument(
+        "--list", action="store_true", help="say which can run, what the traces lack and what needs setup; run nothing"
+    )
     verb.add_argument("--param", action="append", default=[], metavar="K=V", help="a parameter, like variant=plain")
     verb.add_argument("--budget", type=float, metavar="USD", help="stop asking a chat endpoint at this cost")
     verb.add_argument(

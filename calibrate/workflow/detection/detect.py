@@ -152,7 +152,8 @@ def _carry_out(store: Store, claimed: Run, worker: str, show: Callable[[int, int
 
     def on_progress(done: int, tallies: Mapping[str, Tally]) -> bool:
         show(done + before, total)
-        counts = {name: tally.to_json() for name, tally in {**tallies, **at_once}.items()}
+        counts = {name: _progress(tally, settled, total_traces) for name, tally in tallies.items()}
+        counts |= {name: _progress(tally, 0, total_traces) for name, tally in at_once.items()}
         going[0] = store.runs.progress(
             claimed.id, worker, total=total, done=done + before, counts=counts, now=utc_now()
         )
@@ -177,6 +178,11 @@ def _carry_out(store: Store, claimed: Run, worker: str, show: Callable[[int, int
             tally.failed_on_all = bool(broken) and not has_scores(store, claimed.scope, job.config_id)
         on_progress(total - before, tallies)
     return going[0]
+
+
+def _progress(tally: Tally, settled: int, total: int) -> dict[str, object]:
+    """A detector's tally, and how many of its traces are done; `settled` had scores before the run looked at them."""
+    return {**tally.to_json(), "done": min(total, settled + tally.reused + tally.n_attempted), "of": total}
 
 
 class _OnlyFailed:

@@ -20,12 +20,13 @@ from calibrate.types import Sample, TraceFilter, Usage
 from calibrate.workflow.detection.detect import config_id, no_sample, scope_of, workspace_of
 from calibrate.workspace import use, using
 from db import Store
-from db.runs import Run
+from db.runs import ENDED, Run
 from db.scores import Config
 
 State = Literal["ready", "no model needed", "missing"]
 REASONS = 20
 RUNS = 100  # the newest runs in which a detector's speed is looked for
+FEWEST = 5  # traces of a run that did not go to its end, from which its speed is taken
 ENOUGH_REQUESTS = 1_500  # requests that an estimate is made from; the rest is taken to be like them
 
 
@@ -122,7 +123,7 @@ def scope_at_hand(store: Store, sample: str | None) -> dict[str, Any]:
 def overview(store: Store, scope: Mapping[str, Any]) -> list[Overview]:
     """Every detector there is, by name."""
     newest: dict[str, tuple[datetime, int]] = {}
-    tallies = store.coverage.tallies(**_make_selection(store, scope))
+    tallies = store.coverage.tallies(**make_selection(store, scope))
     configs = store.scores.get_configs(list(tallies))
     for key, tally in tallies.items():
         name = configs[key].name
@@ -132,7 +133,7 @@ def overview(store: Store, scope: Mapping[str, Any]) -> list[Overview]:
     with using(workspace_of(store)):
         for name in registry.names():
             config = configs[newest[name][1]] if name in newest else None
-            covered = _make_coverage(total, tallies[config.id].counts) if config else Coverage(total)
+            covered = make_coverage(total, tallies[config.id].counts) if config else Coverage(total)
             detector = registry.make(name)
             rows.append(Overview(detector, status_here(detector), config, covered, measured(runs, name)))
     return rows
@@ -146,8 +147,8 @@ def status(store: Store, detector: Detector) -> Status:
 
 def coverage(store: Store, detector: Detector, scope: Mapping[str, Any]) -> Coverage:
     """What the detector with exactly these parameters, models and files has made of the traces."""
-    tallies = store.coverage.tallies(**_make_selection(store, scope), config_id=config_id(store, detector))
-    return _make_coverage(size_of(store, scope), *(tally.counts for tally in tallies.values()))
+    tallies = store.coverage.tallies(**make_selection(store, scope), config_id=config_id(store, detector))
+    return make_coverage(size_of(store, scope), *(tally.counts for tally in tallies.values()))
 
 
 def status_here(detector: Detector) -> Status:
@@ -178,13 +179,20 @@ def size_of(store: Store, scope: Mapping[str, Any]) -> int:
 
 def measured(runs: Sequence[Run], name: str, params: Mapping[str, Any] | None = None) -> Measured | None:
     """The newest of the runs that scored anything with the detector (with these parameters, where there is one)."""
-    timed = [run for run in runs if (run.counts.get(name) or {}).get("scored") and run.counts[name]["seconds"] > 0]
+    timed = [run for run in runs if _is_timed(run, run.counts.get(name) or {})]
     same = [run for run in timed if params is None or {"name": name, "params": dict(params)} in run.detectors]
     for run in same or timed:
         tally = run.counts[name]
         at = run.finished_at or run.heartbeat_at or run.created_at
         return Measured(run.id, tally["scored"], tally["seconds"], Usage(**tally.get("usage", {})), at)
     return None
+
+
+def _is_timed(run: Run, tally: Mapping[str, Any]) -> bool:
+    """Whether a run tells the speed of a detector. One that was stopped after a few traces tells how long its model
+    took to load."""
+    fewest = 1 if run.status in ENDED else FEWEST
+    return bool(tally.get("scored", 0) >= fewest and tally["seconds"] > 0)
 
 
 def asks_chat(detector: Detector) -> bool:
@@ -209,11 +217,11 @@ def plan(store: Store, detector: Detector, scope: Mapping[str, Any], covered: Co
     if not to_do or not asks_chat(detector):
         return Plan(to_do, rate)
     with using(workspace_of(store)):
-        pks = store.coverage.lacking(config_id(store, detector), **_make_selection(store, scope), failed=again)
+        pks = store.coverage.lacking(config_id(store, detector), **make_selection(store, scope), failed=again)
         return Plan(to_do, rate, *_estimate_requests(store, detector, pks, to_do))
 
 
-def _make_selection(store: Store, scope: Mapping[str, Any]) -> dict[str, Any]:
+def make_selection(store: Store, scope: Mapping[str, Any]) -> dict[str, Any]:
     """The scope as `store.coverage` takes it. Raises BadInput for an unknown sample."""
     if "sample" not in scope:
         return {"labelled": bool(scope.get("labelled"))}
@@ -227,7 +235,8 @@ def _find_sample(store: Store, scope: Mapping[str, Any]) -> Sample:
     return sample
 
 
-def _make_coverage(total: int, *counts: Counter[tuple[str, str | None]]) -> Coverage:
+def make_coverage(total: int, *counts: Counter[tuple[str, str | None]]) -> Coverage:
+    """What these tallies of a configuration say of the traces of a scope."""
     states: Counter[str] = Counter()
     why: Counter[str] = Counter()
     for counter in counts:

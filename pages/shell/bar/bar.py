@@ -106,7 +106,9 @@ def _pages(key: str | None) -> Facts:
         ],
         "here": here,
         "tabs": [
-            {"name": name, **_link(tab), "current": tab == key} for tab, name in opened.get(here, {}).items()
+            {"name": name, **_link(tab), "current": tab == key}
+            for tab, name in opened.get(here, {}).items()
+            if not navigation.is_reached_by_link(tab) or tab == key
         ],
         "all": [
             {"name": name if len(tabs) == 1 else f"{section}: {name}", **_link(tab)}

@@ -174,7 +174,7 @@ def test_labels_go_out_and_come_back(capsys: pytest.CaptureFixture[str], sqlite_
     ("args", "code", "words"),
     [
         (["nonsense"], 2, "invalid choice"),
-        (["detect"], 2, "required"),
+        (["detect"], 2, "name at least one detector"),
         (["detect", "no_such_one"], 2, "no detector"),
         (["detect", "token_overlp"], 2, "did you mean token_overlap"),
         (["detect", "token_overlap", "--param", "variant"], 2, "NAME=VALUE"),

@@ -168,7 +168,7 @@ def show_outcome(run: Run) -> None:
     took = "" if seconds is None else f" in {duration(seconds)}"
     stopped = run.status == "stopped" and run.total
     stored = f": {count(run.done)} of {count(run.total, 'score')} are kept" if stopped else ""
-    st.markdown(f"**Run {run.id} {WORDS[state(run)]}**{took}{stored} &ensp; :gray[{scope_text(run)}]")
+    st.markdown(f"**Run {run.id} {WORDS[state(run)]}**{took}{stored} &ensp; :gray[{scope_text(run)}]", width="content")
     if run.error:
         st.text(visible(run.error, 2000))
 

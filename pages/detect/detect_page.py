@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import streamlit as st
@@ -16,7 +16,7 @@ from calibrate.workflow.detection import readiness as step
 from calibrate.workflow.detection.detectors import put_in_place
 from calibrate.workflow.detection.outcomes import failures
 from db import Store
-from db.runs import Run
+from db.runs import ENDED, Run
 from pages import shell
 from pages.components import run_view
 from pages.detect import ready_table, run_bar, scope, sheet
@@ -50,11 +50,14 @@ def show_running(store: Store, run_id: int) -> None:
     ready_table.show(store, rows_before[1], run)
 
 
-def show_outcome(store: Store, run: Run) -> None:
-    """What came of the newest run, in a line; what failed can be run again together."""
-    run_view.show_outcome(run)
-    if len(failures(run)) > 1:
-        st.button("Run again what failed", icon=":material/replay:", on_click=run_view.retry, args=(store, run))
+def show_outcome(store: Store, run: Run, rows: Sequence[step.Readiness]) -> None:
+    """What came of the newest run, in a line, with the ways on; what failed can be run again together."""
+    with st.container(horizontal=True, vertical_alignment="center"):
+        run_view.show_outcome(run)
+        if len(failures(run)) > 1:
+            st.button("Run again what failed", icon=":material/replay:", on_click=run_view.retry, args=(store, run))
+        if run.status in ENDED and not run_bar.is_done(rows):
+            run_bar.go_on(is_primary=False)
 
 
 def show(store: Store) -> None:
@@ -71,7 +74,7 @@ def show(store: Store) -> None:
         with button:
             run_bar.show(store, rows, where)
         if newest:
-            show_outcome(store, newest)
+            show_outcome(store, newest, rows)
         ready_table.show(store, rows)
         sheet.show(store, where)
     if runs:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Literal
 
 import streamlit as st
 
@@ -17,7 +17,6 @@ from pages.components import run_view
 from pages.detect import ready_table
 from pages.detect.detector_form import choose_budget
 
-GO_ON = "detect_go_on"
 STYLE = """<style>
 [data-testid=stLayoutWrapper]:has(> .st-key-detect-run) {position: sticky; top: 2.75rem; z-index: 20}
 .st-key-detect-run {background: var(--st-background-color, canvas); padding: .4rem 0;
@@ -28,11 +27,8 @@ STYLE = """<style>
 def show(store: Store, rows: Sequence[Readiness], scope: Mapping[str, Any]) -> None:
     """The button that runs what is ticked, and what that takes; the way on where nothing is left to run."""
     chosen = ready_table.chosen(rows)
-    if not chosen and any(row.standing == Standing.DONE for row in rows):
-        st.button("Tune thresholds", type="primary", icon=":material/arrow_forward:", icon_position="right",
-                  key="detect_on", on_click=_go_on)  # fmt: skip
-        if st.session_state.pop(GO_ON, False):
-            st.switch_page(shell.page("tune"))
+    if is_done(rows):
+        go_on(is_primary=True)
         st.caption("Nothing is ticked.", width="content")
         return
     detectors = [row.detector for row in chosen]
@@ -63,8 +59,16 @@ def show_running(store: Store, run: Run) -> None:
             run_view.stop_button(store, run)
 
 
-def _go_on() -> None:
-    st.session_state[GO_ON] = True
+def is_done(rows: Sequence[Readiness]) -> bool:
+    """Whether there are scores and nothing is ticked, so that the way on is the next step."""
+    return not ready_table.chosen(rows) and any(row.standing == Standing.DONE for row in rows)
+
+
+def go_on(*, is_primary: bool) -> None:
+    """The way to the next step."""
+    kind: Literal["primary", "secondary"] = "primary" if is_primary else "secondary"
+    if st.button("Tune thresholds", type=kind, icon=":material/arrow_forward:", icon_position="right"):
+        st.switch_page(shell.page("tune"))
 
 
 def _run(store: Store, detectors: Sequence[Any], scope: Mapping[str, Any], budget: float | None) -> None:

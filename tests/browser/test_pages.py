@@ -81,8 +81,6 @@ def test_from_an_empty_store_to_scores(fresh: App, page: Any, tmp_path: Path) ->
     page.get_by_text("Token overlap", exact=True).click()
     page.get_by_role("button", name="Run 1 · time unknown until a first run").click()
     page.get_by_text("Run 1 done").wait_for()
-    press(page, "None")
-    page.get_by_role("button", name="Tune thresholds").wait_for()
     one_primary(page)
     (run,) = fresh.store.runs.recent()
     assert run.counts["token_overlap"]["scored"] == 5

@@ -81,7 +81,7 @@ def test_the_bar_alone_chooses_the_sample_and_the_name(app: App, visit: Callable
     take_sample(page, "second")
     page.locator("article.card[data-trace^=second]:visible").wait_for()
     assert "sample=second" in page.url
-    turn_to(page, "Detect", "Detectors")
+    turn_to(page, "Detect")
     expect(page.locator(".ts-sample")).to_have_text("second")
     page.get_by_role("button", name="Change your name").click()
     page.get_by_role("textbox", name="Your name").fill("  Robin  Day ")

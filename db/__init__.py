@@ -14,6 +14,7 @@ from db.engine import connect, file_of, reading
 from db.labelling.answers import Answers
 from db.labelling.assignments import Assignments
 from db.labelling.guides import Guides
+from db.labelling.times import Times
 from db.labels import Labels
 from db.points import Ensembles, Points
 from db.pools import Pools
@@ -38,6 +39,7 @@ class Store:
         self.answers = Answers(self.engine)
         self.guides = Guides(self.engine)
         self.assignments = Assignments(self.engine)
+        self.times = Times(self.engine)
         self.samples = Samples(self.engine)
         self.scores = Scores(self.engine)
         self.coverage = Coverage(self.engine)

@@ -212,6 +212,8 @@ def play(folder: Path) -> dict[str, str]:
     run("recalibrate", "--dry-run")
     run("recalibrate", "--reason", "r", "--out", out, label="recalibrate")
     run("weekly", "--size", "20", "--out", file("week.html"), label="weekly")
+    run("sample", "m", "--minutes", "10", "--since", "all", "--seed", "4", "--assign", "split", "--labellers", "a,b")
+    run("assign", "--sample", "m")
     run("nonsense", store=False)
     upkeep(session)
     return session.printed

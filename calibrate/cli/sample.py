@@ -13,18 +13,23 @@ from calibrate.cli.common import now, open_store, user
 from calibrate.cli.output import table
 from calibrate.errors import BadInput
 from calibrate.report import numbers
-from calibrate.report.sentences import imports, labels
+from calibrate.report.sentences import drawing, imports, labels
 from calibrate.sanitize import one_line
 from calibrate.stats.sampling import designs
 from calibrate.types import Sample, Statement, TraceFilter
 from calibrate.workflow.detection.configurations import resolve_config
 from calibrate.workflow.detection.detect import no_sample
+from calibrate.workflow.labelling.assignment import assign, sharing_of
 from calibrate.workflow.sampling import sample as step
 from calibrate.workflow.sampling import sizing
 from calibrate.workflow.sampling.frame import NoStrata
+from calibrate.workflow.sampling.pace import Pace, team_pace, traces_for
 from calibrate.workflow.sampling.topup import top_up
 from calibrate.workflow.traces.stated_samples import state_again
 from db import Store
+from db.labelling.assignments import Assignment
+
+SIZE = 300
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,8 +67,14 @@ class SampleDocument:
 
 @dataclass(frozen=True)
 class DrawnDocument(SampleDocument):
+    """`pace` is what --minutes reckoned with, and `halfwidth` what so many labels will know a precision to."""
+
     requested: int
     why_random: str | None
+    assigned: str
+    overlap: float
+    pace: Pace | None
+    halfwidth: float | None
 
 
 @dataclass(frozen=True)
@@ -114,29 +125,72 @@ def run(args: Namespace) -> Answer:
     where = TraceFilter(since=since, undated=since is None)
     if args.plan is not None:
         return _plan(store, where, args)
-    sample, why_random = _draw(store, where, args, now=at)
+    sharing = _sharing(args)
+    pace = team_pace(store) if args.minutes is not None else None
+    size = _size(args, pace, sharing)
+    halfwidth = _halfwidth(store, where, args, size)
+    sample, why_random = _draw(store, where, args, size, now=at)
+    if sharing.mode != "everyone":
+        sharing = assign(store, sample, sharing.mode, overlap=sharing.overlap, by=user(), now=at)
     text = (
         f"{sample.name}: {numbers.count(sample.size)} of {numbers.count(sample.pool, 'trace')} "
         f"({sample.design}, seed {sample.seed})"
     )
     if why_random:
         text += f"; drawn at random, because octave cannot draw these traces: {why_random}"
-    if sample.size < args.size:
-        text += f"; {numbers.count(args.size)} were asked for, and there are no more"
+    if sample.size < size and pace is None:
+        text += f"; {numbers.count(size)} were asked for, and there are no more"
     if sample.undated and since is not None:
         text += f"; {numbers.count(sample.undated, 'undated trace')} left out (--since all includes them)"
-    document = DrawnDocument.of(sample, requested=args.size, why_random=why_random)
-    return Answer(document, f"{text}\n{_strata(sample)}".rstrip())
+    lines = [text]
+    if pace is not None:
+        promise = f"; {drawing.precision_known(halfwidth)}" if halfwidth is not None else ""
+        lines.append(drawing.pace(pace) + promise)
+    if sharing.mode != "everyone":
+        lines.append(drawing.shared(sharing.mode, sharing.overlap))
+    document = DrawnDocument.of(
+        sample, requested=size, why_random=why_random, assigned=sharing.mode, overlap=sharing.overlap, pace=pace,
+        halfwidth=halfwidth,
+    )  # fmt: skip
+    return Answer(document, "\n".join(filter(None, [*lines, _strata(sample)])))
 
 
-def _draw(store: Store, where: TraceFilter, args: Namespace, *, now: datetime) -> tuple[Sample, str | None]:
+def _sharing(args: Namespace) -> Assignment:
+    """How the sample is to be shared. Raises BadInput for options that say different things."""
+    if args.labellers is not None and (args.minutes is None or args.assign != "split"):
+        raise BadInput("--labellers counts who shares the work: give it with --minutes and --assign split")
+    return sharing_of(args.assign or "everyone", args.overlap)
+
+
+def _size(args: Namespace, pace: Pace | None, sharing: Assignment) -> int:
+    """How many traces are asked for: those of --size, or those that fit into --minutes."""
+    if pace is None:
+        return SIZE if args.size is None else int(args.size)
+    if args.size is not None:
+        raise BadInput("--size and --minutes both say how many traces to draw: give one of them")
+    names = [name.strip() for name in (args.labellers or "").split(",") if name.strip()]
+    overlap = None if sharing.mode == "everyone" else sharing.overlap
+    return traces_for(pace, args.minutes, people=max(1, len(set(names))), overlap=overlap)
+
+
+def _halfwidth(store: Store, where: TraceFilter, args: Namespace, size: int) -> float | None:
+    """What so many labels will know a precision to, by the usual design or the one that is asked for."""
+    if args.minutes is None or args.design in ("uncertain", "fresh-flagged"):
+        return None
+    design = step.usual_design(store, where) if args.design == "auto" else args.design
+    share = sizing.last_prevalence(store) or sizing.PREVALENCE
+    plan = sizing.plan(store, where, wish=0.1, prevalence=share, by=args.by, n=size)
+    return plan.halfwidth.get(design, plan.halfwidth["random"])
+
+
+def _draw(store: Store, where: TraceFilter, args: Namespace, size: int, *, now: datetime) -> tuple[Sample, str | None]:
     """Draw the sample. Also returns why it is random where the usual design, octave, was not possible."""
 
     def draw(design: str) -> Sample:
         return step.draw(
             store,
             designs.default_name(now) if args.name is None else args.name,
-            size=args.size,
+            size=size,
             design=design,
             by=args.by,
             where=where,

@@ -86,6 +86,12 @@ def points(value: float | None, low: float | None, high: float | None) -> str:
     return f"{text} ({signed(100 * low, places)} to {signed(100 * high, places)})"
 
 
+def plus_minus(halfwidth: float) -> str:
+    """Write half of an interval's width in percentage points: "±9 points"; rounded up, so that it never overclaims."""
+    nearest = max(1, math.ceil(round(100 * halfwidth, 6)))
+    return f"±{nearest} {'point' if nearest == 1 else 'points'}"
+
+
 def number(value: float | None, digits: int = 4) -> str:
     """Write a score or a threshold in `digits` significant digits: "0.8125", "−1.25", "12,346"."""
     if value is None or math.isnan(value):

@@ -66,20 +66,19 @@ class Assignments(Aggregate):
         with self._writing() as connection:
             serialise(connection)
             assignment = _assignment(connection, sample_id) or Assignment("everyone")
-            holders = _holders(connection, sample_id, now)
-            chosen = []
-            for pk in _open_to(connection, sample_id, labeller):
-                others = holders.get(pk, set()) - {labeller}
-                if len(others) < (2 if assignment.twice(pk) else 1):
-                    chosen.append(pk)
-                if len(chosen) == count:
-                    break
+            chosen = _wanting(connection, assignment, sample_id, labeller, now)[:count]
             expired = sa.or_(LeaseRow.labeller == labeller, LeaseRow.until <= now)
             connection.execute(sa.delete(LeaseRow).where(LeaseRow.sample_id == sample_id, expired))
             keys = {"sample_id": sample_id, "labeller": labeller, "until": until}
             if chosen:
                 connection.execute(sa.insert(table(LeaseRow)), [{**keys, "trace_pk": pk} for pk in chosen])
         return chosen
+
+    def wanting(self, sample_id: int, labeller: str, now: datetime) -> int:
+        """How many traces this labeller may still label: those that they have not, and that want somebody else."""
+        with self._reading() as connection:
+            assignment = _assignment(connection, sample_id) or Assignment("everyone")
+            return len(_wanting(connection, assignment, sample_id, labeller, now))
 
     def give_back(self, sample_id: int, labeller: str, pks: Sequence[int]) -> None:
         """End this labeller's leases of these traces: others may have them."""
@@ -88,11 +87,37 @@ class Assignments(Aggregate):
             for batch in batches(list(pks), 500):
                 connection.execute(sa.delete(LeaseRow).where(*mine, LeaseRow.trace_pk.in_(batch)))
 
+    def held(self, sample_id: int, now: datetime) -> dict[str, list[int]]:
+        """The keys of the traces that each labeller holds under a lease that lasts."""
+        query = select(LeaseRow.labeller, LeaseRow.trace_pk).where(
+            LeaseRow.sample_id == sample_id, LeaseRow.until > now
+        )
+        held: dict[str, list[int]] = {}
+        for labeller, pk in self._rows(query.order_by(LeaseRow.labeller, LeaseRow.trace_pk)):
+            held.setdefault(labeller, []).append(pk)
+        return held
+
+    def labelled(self, sample_id: int) -> dict[str, int]:
+        """How many of the sample's traces each labeller has labelled."""
+        members = select(MemberRow.trace_pk).where(MemberRow.sample_id == sample_id)
+        query = select(LabelRow.labeller, sa.func.count(LabelRow.trace_pk.distinct()))
+        query = query.where(LabelRow.trace_pk.in_(members), LabelRow.adjudicates.is_(False))
+        return dict(self._rows(query.group_by(LabelRow.labeller)))
+
 
 def _assignment(connection: Connection, sample_id: int) -> Assignment | None:
     columns = [column for column in table(AssignmentRow).c if column.name != "sample_id"]
     row = connection.execute(select(*columns).where(AssignmentRow.sample_id == sample_id)).mappings().first()
     return None if row is None else Assignment(**row)
+
+
+def _wanting(connection: Connection, assignment: Assignment, sample_id: int, labeller: str, now: datetime) -> list[int]:
+    """The traces that this labeller may label, in their order: fewer others than are to label it have or hold it."""
+    mine = _open_to(connection, sample_id, labeller)
+    if assignment.mode == "everyone":
+        return list(mine)
+    holders = _holders(connection, sample_id, now)
+    return [pk for pk in mine if len(holders.get(pk, set()) - {labeller}) < (2 if assignment.twice(pk) else 1)]
 
 
 def _holders(connection: Connection, sample_id: int, now: datetime) -> dict[int, set[str]]:

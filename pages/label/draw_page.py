@@ -1,4 +1,4 @@
-"""Sample: choose the pool, see what a sample of it will buy, draw it."""
+"""Draw: how long there is, which traces, who labels them. Then the sample, in one press."""
 
 from __future__ import annotations
 
@@ -32,7 +32,6 @@ with shell.page_frame("Draw", "Draw the traces to label, each with a known chanc
                     st.switch_page(shell.page("label"))
         sample_form.form(store, primary=fresh is None)
         if samples:
-            st.space("small")
-            st.markdown("**Samples**")
-            show_samples(store, samples, shell.now())
-            show_at_hand(store)
+            with st.expander(f"Samples drawn so far ({count(len(samples))})", icon=":material/list:"):
+                show_samples(store, samples, shell.now())
+                show_at_hand(store)

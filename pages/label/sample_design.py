@@ -10,6 +10,7 @@ import streamlit as st
 from calibrate import registry
 from calibrate.orientation import SIGNS
 from calibrate.report.numbers import count, number
+from calibrate.report.sentences import drawing
 from calibrate.stats.sampling.designs import Cut
 from calibrate.types import Sample, TraceFilter
 from calibrate.workflow.sampling import sample as step
@@ -20,13 +21,8 @@ from pages import shell
 from pages.components.text import visible
 
 RANDOM, STRATIFIED, OCTAVE, UNCERTAIN, FLAGGED = "random", "stratified", "octave", "uncertain", "fresh-flagged"
-NAMES = {
-    RANDOM: "Random",
-    STRATIFIED: "Stratified",
-    OCTAVE: "Octave",
-    UNCERTAIN: "Near a threshold",
-    FLAGGED: "Flagged",
-}
+PLAIN = {OCTAVE: drawing.FAVOUR, RANDOM: drawing.AT_RANDOM}
+OTHERS = {STRATIFIED: "By group (stratified)", UNCERTAIN: "Near a threshold", FLAGGED: "Flagged by a threshold"}
 ABOUT = {
     RANDOM: "Every trace is equally likely. Needs no scores; few of its labels are hallucinated where few answers are.",
     STRATIFIED: "Every group gets labels, small ones more than their share. The figures are weighted back.",
@@ -53,28 +49,49 @@ class Choice:
         return self.design == FLAGGED
 
 
-def choose_design(store: Store, where: TraceFilter, size: int) -> Choice:
-    """The chosen design; octave by default once enough of the window is scored."""
+def choose_plain(store: Store, where: TraceFilter, size: int, other: Choice | None) -> Choice:
+    """One of the two designs with a plain name, unless Advanced asks for `other`; by default octave once enough of the
+    window is scored."""
     scored = _scored(store, where)
     usual = OCTAVE if size and scored >= ENOUGH_SCORED * size else RANDOM
+    options = [usual, *(design for design in PLAIN if design != usual)]
     design = st.segmented_control(
-        "Design", list(NAMES), default=usual, required=True, format_func=NAMES.__getitem__, key=f"draw_design_{usual}"
-    )
+        "Which traces?", options, default=usual, required=True, format_func=PLAIN.__getitem__,
+        key=f"draw_design_{usual}", disabled=other is not None, help=" ".join(ABOUT[each] for each in options),
+    )  # fmt: skip
+    if other is not None:
+        st.caption(f"Advanced asks for another design: {OTHERS[other.design].lower()}.")
+        return other
+    if design == RANDOM:
+        if usual == RANDOM and size:
+            _score_first(
+                f"{count(scored)} of {count(size, 'trace')} have a score; once half have, fewer labels tell as much."
+            )
+        return Choice(design, scored)
+    if not scored:
+        _score_first("**Score the window first:** no trace of it has a score to be suspicious by.")
+        return Choice(design, scored, ready=False)
+    return Choice(design, scored)
+
+
+def choose_other(store: Store, where: TraceFilter) -> Choice | None:
+    """A design without a plain name, with what it needs to know; None where none is asked for."""
+    design = st.selectbox(
+        "Another design", list(OTHERS), index=None, placeholder="As chosen above", format_func=OTHERS.__getitem__,
+        key="draw_other",
+    )  # fmt: skip
+    if design is None:
+        return None
     st.caption(ABOUT[design])
+    scored = _scored(store, where)
     if design == STRATIFIED:
         names = ["model", "operation", *store.traces.attribute_names()]
         by = st.selectbox("By", names, format_func=lambda name: visible(name, 60), key="draw_by")
         return Choice(design, scored, by=by)
-    if design == RANDOM:
-        if usual == RANDOM and size:
-            _score_first(
-                f"{count(scored)} of {count(size, 'trace')} have a score; once half have, octave needs fewer labels."
-            )
-        return Choice(design, scored)
     if not scored:
         _score_first("**Score the window first:** no trace of it has a score to draw by.")
         return Choice(design, scored, ready=False)
-    return Choice(design, scored) if design == OCTAVE else Choice(design, scored, cut=_choose_cut(store))
+    return Choice(design, scored, cut=_choose_cut(store))
 
 
 @shell.cached_read("Ranking the window …", *shell.EVIDENCE, entries=64)

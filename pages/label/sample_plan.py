@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import datetime
 
 import streamlit as st
 
-from calibrate.report.numbers import ago, count, decimals, duration, estimate, exact_share, share
+from calibrate.report.numbers import ago, count, duration, estimate, exact_share, plus_minus, share
 from calibrate.report.sentences import labels
-from calibrate.stats.intervals.sweep_intervals import expected_precision_halfwidth
 from calibrate.stats.sampling import designs
 from calibrate.stats.sampling.sizing import Stratum, halfwidth
 from calibrate.types import Sample, TraceFilter
 from calibrate.workflow.evidence.prevalence import estimate_prevalence
+from calibrate.workflow.sampling.pace import Pace
 from calibrate.workflow.sampling.sizing import PREVALENCE, Plan, last_prevalence, plan
 from db import Store
 from db.tables.filters import NONE
@@ -36,59 +37,56 @@ def free_name(store: Store, now: datetime) -> str:
     return name
 
 
-def show_plan(store: Store, where: TraceFilter, choice: Choice, n: int, size: int) -> None:
-    """What the labels will tell, for an assumed share of hallucinated answers."""
+@dataclass(frozen=True, slots=True)
+class Expected:
+    """How well the labels will know a precision. `basis` says of which threshold; `plan` is None for a design that the
+    planner does not compare."""
+
+    halfwidth: float
+    basis: str
+    plan: Plan | None = None
+
+
+def expect(store: Store, where: TraceFilter, choice: Choice, n: int, size: int, prevalence: float) -> Expected | None:
+    """What n labels of `size` traces will tell; None near a threshold, where it depends on how near."""
     if choice.design == FLAGGED:
         width = halfwidth({"flagged": Stratum(size, 1.0)}, n, precision=AROUND)
-        st.markdown(
-            f"**{count(n, 'label')}** of what is flagged: a precision around {exact_share(AROUND)} known to "
-            f"**±{decimals(width, 2)}**."
-        )
-        _show_pace(store, n)
-        return
-    prevalence = _choose_prevalence(store)
-    by_scores = choice.scored and choice.design != UNCERTAIN
-    plan = _planned(store, where, choice.by, WISH, AROUND, prevalence, n) if by_scores else None
-    st.markdown(expectation(choice, n, prevalence, plan))
-    _show_pace(store, n)
-    if st.toggle("How many labels for a wished precision?", key="draw_wish"):
-        _show_wish(store, where, choice, prevalence, n)
-
-
-def expectation(choice: Choice, n: int, prevalence: float, plan: Plan | None) -> str:
-    """What n labels will tell, in Markdown; `plan` where the window has scores to plan by."""
-    if plan is not None:
-        # Where labels tell how much a threshold flags, no share is assumed.
-        start = "" if plan.sample else f"At {share(prevalence)} hallucinated, "
-        compared = "" if choice.design == RANDOM else f", at random to ±{decimals(plan.halfwidth['random'], 2)}"
-        width = plan.halfwidth.get(choice.design, plan.halfwidth["random"])
-        return (
-            f"{start}**{count(n, 'label')}** make a precision around {exact_share(AROUND)} known to "
-            f"**±{decimals(width, 2)}**{compared}, {_threshold_of(plan)}"
-        )
-    expected = expected_precision_halfwidth(n, prevalence)
-    hallucinated = expected.expected_positives
-    positives = f"about {count(round(hallucinated), 'positive')}" if round(hallucinated) else "probably no positive"
-    start = f"At {share(prevalence)} hallucinated, **{count(n, 'label')}** "
+        return Expected(width, "For the threshold whose flags are drawn.")
     if choice.design == UNCERTAIN:
-        return (
-            f"{start}at random would hold {positives}; near the threshold they tell its figures, and others less well."
+        return None
+    plan = _planned(store, where, choice.by, WISH, AROUND, prevalence, n)
+    width = plan.halfwidth.get(choice.design, plan.halfwidth["random"])
+    return Expected(width, f"The precision is that of {_threshold_of(plan).removeprefix('for ')}", plan)
+
+
+def show_plan(store: Store, where: TraceFilter, choice: Choice, expected: Expected | None, n: int, pace: Pace) -> None:
+    """What the labels will tell, compared with a draw at random, and what a wished precision would take."""
+    if choice.design == FLAGGED:
+        return
+    plan = expected.plan if expected else None
+    if expected and plan and choice.design != RANDOM:
+        st.markdown(
+            f"A precision around {exact_share(AROUND)} is known to {plus_minus(expected.halfwidth)}, at random to "
+            f"{plus_minus(plan.halfwidth['random'])}."
         )
-    return f"{start}hold **{positives}**: precision known to **±{decimals(expected.halfwidth, 2)}**."
+    if choice.design == UNCERTAIN:
+        st.caption("Labels near the threshold tell its figures, and those of others less well.")
+    if st.toggle("How many labels for a wished precision?", key="draw_wish"):
+        prevalence = float(st.session_state.get("draw_prevalence") or PREVALENCE)
+        _show_wish(store, where, choice, prevalence, n, pace)
 
 
-def _show_wish(store: Store, where: TraceFilter, choice: Choice, prevalence: float, n: int) -> None:
+def _show_wish(store: Store, where: TraceFilter, choice: Choice, prevalence: float, n: int, pace: Pace) -> None:
     """How many labels each design needs, and how long they take."""
     left, right = st.columns(2)
     around = left.number_input("A precision of", 0.05, 0.95, AROUND, 0.05, format="%.2f", key="wish_precision")
     wish = right.number_input("known to ±", 0.01, 0.49, WISH, 0.01, format="%.2f", key="wish_width")
     plan = _planned(store, where, choice.by, float(wish), float(around), prevalence, n)
-    pace = _pace(store)
     rows = [
         {
             "Design": name,
             "Labels needed": count(need) if need is not None else "more than there are",
-            **({"Takes": duration(need * pace) if need is not None else ""} if pace else {}),
+            "Takes": duration(need * pace.seconds) if need is not None else "",
         }
         for name, need in sorted(plan.labels.items(), key=lambda item: (item[1] is None, item[1]))
     ]
@@ -105,7 +103,7 @@ def _threshold_of(plan: Plan) -> str:
     return f"for a threshold{whose} that flags {share(plan.flag_rate)} of the window, {basis}."
 
 
-def _choose_prevalence(store: Store) -> float:
+def choose_prevalence(store: Store) -> float:
     measured = last_prevalence(store)
     measured = round(measured, 3) if measured else None
     options = sorted({*PREVALENCES, *([measured] if measured else [])})
@@ -117,13 +115,6 @@ def _choose_prevalence(store: Store) -> float:
         format_func=lambda p: f"{share(p)} (last sample)" if p == measured else share(p),
         key="draw_prevalence",
     )
-
-
-def _show_pace(store: Store, n: int) -> None:
-    if pace := _pace(store):
-        st.caption(
-            f"About {duration(n * pace)} of labelling at {max(1, round(pace))} s each, the pace of the last sample."
-        )
 
 
 @shell.cached_read("Planning …", *shell.EVIDENCE, "points", entries=64)
@@ -174,9 +165,3 @@ def _row(store: Store, sample: Sample, now: datetime) -> dict[str, object]:
         "Seed": str(sample.seed),
         "Drawn": ago(sample.created_at, now),
     }
-
-
-def _pace(store: Store) -> float | None:
-    """Seconds per label, in the newest sample that this user labelled."""
-    paces = (store.labels.place(sample.id, shell.user()).seconds_each for sample in store.samples.list()[:3])
-    return next((pace for pace in paces if pace), None)

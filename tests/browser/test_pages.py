@@ -57,10 +57,13 @@ def test_from_an_empty_store_to_scores(fresh: App, page: Any, tmp_path: Path) ->
     assert fresh.store.traces.count(TraceFilter()) == 12
 
     press(page, "Draw a sample")
+    page.get_by_text("then precision is known to about").wait_for()
+    page.get_by_text("too few labels have been timed here").wait_for()
+    page.get_by_role("button", name="Draw all 11", exact=True).wait_for()
+    one_primary(page)
+    page.locator("summary", has_text="Advanced").click()
     page.get_by_text("The pool: 11 traces").wait_for()
     page.get_by_text("1 undated trace left out").wait_for()
-    page.get_by_text("precision known to").wait_for()
-    one_primary(page)
     page.get_by_label("Name", exact=True).fill("first")
     page.get_by_label("Traces", exact=True).fill("5")
     page.keyboard.press("Enter")

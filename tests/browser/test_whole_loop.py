@@ -101,6 +101,7 @@ def _import(app: App, page: Any, file: Path, truth: Mapping[str, str]) -> None:
 def _draw(app: App, page: Any) -> Sample:
     """None of these traces has a time: the window is all of them."""
     pool = app.store.traces.summary().traces
+    page.locator("summary", has_text="Advanced").click()
     page.get_by_text(f"The pool: {pool} traces").wait_for()
     page.get_by_text(f"{pool} undated traces in").wait_for()
     write(page, page.get_by_label("Name", exact=True), "whole loop")

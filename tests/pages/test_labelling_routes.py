@@ -12,6 +12,7 @@ from starlette.testclient import TestClient
 
 from calibrate import settings
 from calibrate.types import Label, Member, Record, Source, Span, Trace, TraceFilter
+from calibrate.workflow.labelling import assignment
 from db import Store, open_store
 from pages.components.labelling import routes
 from pages.shell import frame, gate
@@ -85,6 +86,24 @@ def test_what_comes_next_is_blind_in_order_and_not_what_the_browser_holds(store:
     reply = ahead(client, pks=[first["pk"], store.traces.find("t3")], behind=True)
     assert [trace["standing"]["verdict"] for trace in reply["traces"]] == ["unsure"]
     assert reply["behind"] == [first["pk"]]
+
+
+def test_a_split_sample_is_handed_out_once_and_counts_what_is_open(store: Store, client: TestClient) -> None:
+    sample = store.samples.get("w47")
+    assert sample is not None
+    assignment.assign(store, sample, "split", overlap=0.0, by="lead", now=NOW)
+
+    def hands_out(who: str, wanted: int) -> tuple[list[str], dict[str, Any]]:
+        given = body(wanted=wanted, typed=who, labeller=who)
+        reply = client.post("/labelling/ahead", json=given).json()
+        return [trace["id"] for trace in reply["traces"]], reply["place"]
+
+    ids, place = hands_out("ann", 2)
+    assert (ids, place["size"], place["left"]) == (["t0", "t1"], 3, 3)
+    ids, place = hands_out("bob", 5)
+    assert (ids, place["size"], place["left"]) == (["t2"], 1, 1)
+    assert hands_out("cleo", 5)[0] == []
+    assert hands_out("ann", 2)[0] == ["t0", "t1"]
 
 
 def test_an_answer_counts_once_with_its_spans(store: Store, client: TestClient) -> None:

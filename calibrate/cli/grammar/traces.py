@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from calibrate.cli.grammar import Once, Verbs, add_verb
+from calibrate.cli.grammar import Once, Parser, Verbs, add_verb
 
 STATED = ("random", "flagged", "feedback")
 DESIGN = (
@@ -52,7 +52,14 @@ def add(verbs: Verbs) -> None:
 
     verb = add_verb(verbs, "sample", "draw traces for labelling, and record how they were drawn")
     verb.add_argument("name", metavar="NAME", nargs="?", help="default: the ISO week, like 2026-W47")
-    verb.add_argument("--size", type=int, default=300, metavar="N")
+    verb.add_argument("--size", type=int, metavar="N", help="default: 300")
+    verb.add_argument(
+        "--minutes", type=float, metavar="M", help="as many traces as people label in M minutes each, at the pace here"
+    )
+    add_sharing(verb, "--assign")
+    verb.add_argument(
+        "--labellers", metavar="NAMES", help="with --minutes and --assign split: who shares the work, like ann,bob"
+    )
     verb.add_argument(
         "--design",
         default="auto",
@@ -76,6 +83,19 @@ def add(verbs: Verbs) -> None:
     verb.add_argument("--precision", type=float, default=0.7, metavar="P", help="plan: that precision (default 0.7)")
     verb.add_argument("--since", default="14d", help="14d (default), 2026-11-01, or all, which includes undated traces")
     verb.add_argument("--seed", type=int, help="draw the same traces again from the same store (default: a new seed)")
+
+    verb = add_verb(verbs, "assign", "show or say who labels a sample, or give back what somebody holds")
+    verb.add_argument(
+        "action",
+        nargs="?",
+        default="show",
+        choices=("show", "set", "give-back"),
+        help="show (default); set says how the sample is shared; give-back leaves what a labeller holds to others",
+    )
+    verb.add_argument("--sample", action=Once, metavar="NAME", help="default: the newest")
+    add_sharing(verb, "--mode")
+    verb.add_argument("--seed", type=int, help="set: decides which traces are for two (default: the one before)")
+    verb.add_argument("--labeller", metavar="NAME", help="give-back: whose traces")
 
     verb = add_verb(verbs, "labels", "import labels from a file, also of another labelling tool, or export them to one")
     verb.add_argument("direction", choices=("import", "export"))
@@ -121,3 +141,13 @@ def add(verbs: Verbs) -> None:
     verb.add_argument("--size", type=int, default=100, metavar="N", help="double: how many (default 100)")
     verb.add_argument("--name", metavar="NAME", help="double: the new sample's name (default: SAMPLE-double)")
     verb.add_argument("--seed", type=int, help="double: draw the same traces again")
+
+
+def add_sharing(verb: Parser, option: str) -> None:
+    """Let a verb say how a sample is shared."""
+    verb.add_argument(
+        option,
+        choices=("everyone", "split"),
+        help="everyone labels every trace (default), or each trace is for whoever comes first",
+    )
+    verb.add_argument("--overlap", type=float, metavar="SHARE", help="split: how many are for two (default 0.2)")

@@ -15,7 +15,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from calibrate.errors import BadInput
 from calibrate.stats.intervals.binomial_intervals import Range, jeffreys, wilson, z_value
 from calibrate.stats.intervals.stratified_intervals import (
     count_caught_and_missed,
@@ -68,15 +67,6 @@ class Figures:
     false_positives: int
     false_negatives: int
     true_negatives: int
-
-
-@dataclass(frozen=True)
-class PrecisionPlan:
-    """What a random sample of `n` labels is expected to buy: its hallucinated labels, and precision to +/- that."""
-
-    n: int
-    expected_positives: float
-    halfwidth: float
 
 
 def band(sweep: Sweep, *, confidence: float = 0.95) -> Band:
@@ -168,42 +158,6 @@ def figures(sweep: Sweep, threshold: float, *, confidence: float = 0.95) -> Figu
         false_negatives=sweep.scored_positives - tp,
         true_negatives=sweep.scored - sweep.scored_positives - fp,
     )
-
-
-def expected_precision_halfwidth(
-    n: int, prevalence: float, *, precision: float = 0.5, confidence: float = 0.95
-) -> PrecisionPlan:
-    """How well a random sample of `n` labels will know the precision of a detector that flags as often as it should.
-
-    Such a detector flags m = n x prevalence labels, so precision p is known to z sqrt(p (1 - p) / m), the normal
-    half-width, at most 0.5. The default p = 1/2 is the widest: 300 labels at 5% give m = 15 and +/- 0.25.
-
-    Parameters
-    ----------
-    n : int
-        Labels, at least 1.
-    prevalence : float
-        The share hallucinated, above 0 and up to 1.
-    precision : float
-        The precision to be known, between 0 and 1.
-    confidence : float
-        Two-sided, between 0 and 1.
-
-    Returns
-    -------
-    PrecisionPlan
-        Expected positives and half-width.
-
-    Raises
-    ------
-    BadInput
-        For numbers out of range.
-    """
-    if n < 1 or not 0 < prevalence <= 1 or not 0 < precision < 1:
-        raise BadInput("a plan needs at least 1 label, a prevalence above 0 and up to 1, and a precision inside (0, 1)")
-    positives = n * prevalence
-    halfwidth = z_value(confidence) * float(np.sqrt(precision * (1 - precision) / positives))
-    return PrecisionPlan(n, positives, min(0.5, halfwidth))
 
 
 def _ratio_range(sweep: Sweep, ratio: Ratio, confidence: float, *, capped: bool = False) -> Range:

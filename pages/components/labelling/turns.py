@@ -9,6 +9,7 @@ from calibrate.backends.text import sentences
 from calibrate.backends.text.citations import citations
 from calibrate.errors import BadInput, Forbidden
 from calibrate.types import KINDS, VERDICTS, Label, Sample, Span, Trace
+from calibrate.workflow.labelling import assignment
 from db import Store
 from db.labelling.answers import Standing
 from db.labels import Place
@@ -36,17 +37,21 @@ def ahead(store: Store, person: Person, body: Mapping[str, Any]) -> dict[str, An
     held, wanted = set(_keys(body, "held", MOST_HELD)), _whole(body, "wanted", 0, MOST_AHEAD)
     labeller, gap_first = person.name, bool(body.get("gap_first"))
     place = store.labels.place(sample.id, labeller, gap_first=gap_first, ahead=wanted + len(held))
+    everyone, now = assignment.assignment_of(store, sample).mode == "everyone", shell.now()
     if pks := _keys(body, "pks", MOST_AHEAD):
         members = {pk for pk, _ in store.samples.keys(sample.id)}
         pks = [pk for pk in pks if pk in members]
-    else:
+    elif everyone:
         front = (store.samples.at(sample.id, position) for position in place.ahead)
         pks = [pk for pk in front if pk is not None and pk not in held][:wanted]
+    else:  # what a split sample hands out is this labeller's alone while they hold it
+        theirs = assignment.next_items(store, sample, labeller, wanted + len(held), now=now) if wanted else []
+        pks = [pk for pk in theirs if pk not in held][:wanted]
     standing = store.answers.standing(pks, labeller)
     stored = [(pk, store.traces.get(pk)) for pk in pks]
     answer: dict[str, Any] = {
         "traces": [document(pk, row.trace, standing.get(pk)) for pk, row in stored if row is not None],
-        "place": _place(place),
+        "place": _place(place, open_now=None if everyone else assignment.wanting(store, sample, labeller, now=now)),
     }
     if body.get("behind"):
         answer["behind"] = store.answers.labelled_by(sample.id, labeller, limit=MOST_BEHIND)
@@ -97,11 +102,12 @@ def kinds() -> list[dict[str, str]]:
     return [{"key": kind, "name": trace_card.kind_in_words(kind).capitalize()} for kind in KINDS]
 
 
-def _place(place: Place) -> dict[str, Any]:
+def _place(place: Place, open_now: int | None = None) -> dict[str, Any]:
+    """How far the labeller is. Of a split sample, theirs are what they labelled and what is open to them now."""
     return {
-        "size": place.size - place.purged,
+        "size": place.size - place.purged if open_now is None else place.labelled + open_now,
         "labelled": place.labelled,
-        "left": place.left,
+        "left": place.left if open_now is None else open_now,
         "skipped": place.skipped,
         "seconds_each": place.seconds_each,
     }

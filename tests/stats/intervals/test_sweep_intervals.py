@@ -14,7 +14,7 @@ from scipy.stats import beta, betaprime, binom, binomtest
 
 from calibrate.errors import BadInput
 from calibrate.stats.intervals.binomial_intervals import wilson, z_value
-from calibrate.stats.intervals.sweep_intervals import band, expected_precision_halfwidth, figures, simultaneous_band
+from calibrate.stats.intervals.sweep_intervals import band, figures, simultaneous_band
 from calibrate.stats.sampling.designs import allocate
 from calibrate.stats.sweep.design import Design
 from calibrate.stats.sweep.sweep import sweep
@@ -278,16 +278,6 @@ def test_one_class_and_no_label_leave_the_rest_unknown() -> None:
     assert (clean.precision.value, clean.fpr.value) == (0, pytest.approx(2 / 3))
     nothing = figures(sweep([], []), 2.0)
     assert [nothing.precision, nothing.recall, nothing.fpr, nothing.flag_rate] == [Interval(None)] * 4
-
-
-def test_the_plan_says_what_300_labels_buy() -> None:
-    plan = expected_precision_halfwidth(300, 0.05)
-    assert plan.expected_positives == pytest.approx(15)
-    assert plan.halfwidth == pytest.approx(0.25, abs=0.005)
-    assert expected_precision_halfwidth(3_000, 0.05).halfwidth == pytest.approx(plan.halfwidth / np.sqrt(10))
-    assert expected_precision_halfwidth(10, 0.01).halfwidth == 0.5
-    with pytest.raises(BadInput, match="prevalence"):
-        expected_precision_halfwidth(300, 0.0)
 
 
 def test_confidence_must_be_a_share() -> None:

@@ -9,11 +9,12 @@ from streamlit.starlette import App
 
 from pages.components.labelling import routes
 from pages.shell import gate, health
+from pages.traces.trace_list import routes as trace_list
 
 gate.prepare()
 app = App(
     "pages/shell/workbench.py",
-    routes=[*routes.routes(), *health.routes()],
+    routes=[*routes.routes(), *trace_list.routes(), *health.routes()],
     middleware=gate.middleware(),
     lifespan=gate.lifespan,
 )

@@ -16,6 +16,7 @@ from db.labelling.assignments import Assignments
 from db.labelling.guides import Guides
 from db.labelling.times import Times
 from db.labels import Labels
+from db.listing.lines import Lines
 from db.points import Ensembles, Points
 from db.pools import Pools
 from db.releases import Proposals, Releases
@@ -35,6 +36,7 @@ class Store:
         self.url = url
         self.engine = connect(url, create=create)
         self.traces = Traces(self.engine)
+        self.lines = Lines(self.engine)
         self.labels = Labels(self.engine)
         self.answers = Answers(self.engine)
         self.guides = Guides(self.engine)

@@ -108,7 +108,10 @@ class Shop:
         return trace, truth.readings_of()
 
     def ask(self, asks: list[str]) -> str:
-        return self.rng.choice(OPENERS) + self.rng.choice(asks)
+        opener, question = self.rng.choice(OPENERS), self.rng.choice(asks)
+        if opener.endswith((", ", ": ")) and not question.startswith("I "):
+            question = question[0].lower() + question[1:]
+        return opener + question
 
     def alternatives(self, facts: Json, says: list[str], at: int, way: str) -> list[str]:
         """Three other answers: what is made up comes out differently each time, what is in the sources does not."""

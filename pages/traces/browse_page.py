@@ -1,34 +1,55 @@
-"""Traces: page through all there are, filter, read one with its scores and labels."""
+"""Traces: the list on the left, the open trace on the right."""
 
 from __future__ import annotations
 
 import streamlit as st
 
+from calibrate import registry
 from calibrate.types import TraceFilter
+from db import Store
 from pages import shell
-from pages.traces import trace_detail, trace_filter, trace_table
+from pages.traces import trace_detail, trace_filter
+from pages.traces.trace_list import view as trace_list
+from pages.traces.trace_list.rows import View
+
+# One screen: the list and the trace scroll, the page does not. On a narrow screen one is above the other.
+HEIGHT = "max(22rem, calc(100dvh - 14.5rem))"
+STYLE = """<style>
+.stMainBlockContainer h1 {font-size: 1.15rem; padding: 0}
+.stMainBlockContainer {padding-bottom: 1rem}
+.st-key-traces-filter [data-testid=stTextInput] {flex: 1 1 14rem}
+.st-key-traces-split [data-testid=stVerticalBlock] {gap: .6rem}
+@media (max-width: 900px) {
+  .st-key-traces-split [data-testid=stHorizontalBlock]:has(> .stColumn .st-key-trace-head) {flex-direction: column}
+}
+</style>"""
 
 
 def main() -> None:
-    with shell.page_frame("Traces", "Everything that was imported, newest first."):
-        store = shell.store()
+    st.html(STYLE)
+    with shell.page_frame("Traces", "Everything that was imported, and what is known of each answer.") as store:
         if not store.traces.count(TraceFilter(), limit=1):
             _empty()
             return
-        where = trace_filter.draw(store)
-        pages = trace_table.pages_seen(where)
-        with st.spinner("Looking through the traces…", show_time=True):
-            page = store.traces.page(where, limit=trace_table.ROWS, after=pages[-1])
-            total = trace_table.count_traces(store, where)
-        if not page.lines:
-            st.info("No trace matches. Take a filter away, or press Clear.", icon=":material/filter_alt:")
-        else:
-            trace_table.show_pager(page, pages, total)
-            trace_table.show_table(store, page, where, len(pages))
-        if trace_id := st.query_params.get("trace"):
-            trace_detail.show(store, trace_id)
-        elif page.lines:
-            st.caption("Tick a row to read the trace, its scores and its labels here.")
+        view, detector = trace_filter.draw(store)
+        with st.container(key="traces-split"):
+            _split(store, view, detector)
+
+
+@st.fragment
+def _split(store: Store, view: View, detector: str | None) -> None:
+    """The list, and the trace that is open: opening another draws these two anew, and no filter."""
+    with shell.guarded():
+        left, right = st.columns([5, 8], gap="medium")
+        with left:
+            title = registry.get(detector).title if detector else None
+            opened = st.query_params.get("trace")
+            chosen = trace_list.show(store, view, opened=opened, score=title, height=HEIGHT)
+            if chosen and chosen != opened:
+                st.query_params["trace"] = opened = chosen
+        with right:
+            if opened:
+                trace_detail.show(store, opened, detector)
 
 
 def _empty() -> None:

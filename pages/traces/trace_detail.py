@@ -1,4 +1,4 @@
-"""One trace: the card, each detector's score with its evidence, gold, and all its labels."""
+"""The open trace: its card with the evidence of a detector, every score, and all its labels."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import streamlit as st
 
+from calibrate import registry
 from calibrate.report.numbers import decimals, stamp
 from calibrate.thresholds.model import ThresholdsFile
 from calibrate.types import Label, Score
@@ -14,13 +15,14 @@ from db import Store
 from db.scores import Config
 from pages.components.labelling import trace_card
 from pages.components.text import plain, visible
+from pages.traces import trace_actions
 
-HEIGHT = "34rem"
+HEIGHT = "max(18rem, calc(100dvh - 25rem))"
 HEAT = "token probabilities"
 
 
-def show(store: Store, trace_id: str) -> None:
-    """The trace with this id, or a sentence if there is none."""
+def show(store: Store, trace_id: str, detector: str | None = None) -> None:
+    """The trace with this id, or a sentence if there is none. `detector`: whose evidence is marked first."""
     pk = store.traces.find(trace_id)
     stored = store.traces.get(pk) if pk is not None else None
     if pk is None or stored is None:
@@ -31,16 +33,22 @@ def show(store: Store, trace_id: str) -> None:
     with st.container(horizontal=True, vertical_alignment="center", gap="small", key="trace-head"):
         st.subheader(plain(trace_id, 80), anchor=False, width="stretch")
         st.markdown(_gold(stored.gold), width="content")
-    _decision(store, pk)
-    chosen = _chosen(scores, heat=bool(trace_card.heats(stored.trace)), key=f"evidence-{pk}")
-    evidence = scores[chosen][1].evidence if chosen in scores else ()
-    spans = [span for label in labels for span in label.spans]
-    heat = chosen == HEAT
-    trace_card.show(stored.trace, evidence=evidence, spans=spans, heat=heat, height=HEIGHT, key="browse-card")
-    left, right = st.columns([2, 3])
-    with left:
+        if not stored.trace.purged_at:
+            trace_actions.show(store, pk, trace_id)
+    trace_actions.show_outcome()
+    answer, scored, labelled = st.tabs(
+        ["Answer and sources", f"Scores {len(scores) or ''}".strip(), f"Labels {len(labels) or ''}".strip()]
+    )
+    with answer:
+        chosen = _chosen(scores, detector, heat=bool(trace_card.heats(stored.trace)), key=f"evidence-{pk}")
+        evidence = scores[chosen][1].evidence if chosen in scores else ()
+        spans = [span for label in labels for span in label.spans]
+        heat = chosen == HEAT
+        _decision(store, pk)
+        trace_card.show(stored.trace, evidence=evidence, spans=spans, heat=heat, height=HEIGHT, key="browse-card")
+    with scored:
         _scores(scores, history.live_release(store))
-    with right:
+    with labelled:
         _labels(labels)
 
 
@@ -71,7 +79,7 @@ def _gold(gold: str | None) -> str:
     return f"Gold: **{gold}**" if gold else ":gray[No gold verdict]"
 
 
-def _chosen(scores: dict[str, tuple[Config, Score]], *, heat: bool, key: str) -> str | None:
+def _chosen(scores: dict[str, tuple[Config, Score]], first: str | None, *, heat: bool, key: str) -> str | None:
     """Which detector's evidence the card marks; HEAT for the probability of each token."""
     names = [name for name, (_, score) in scores.items() if score.evidence]
     names += [HEAT] if heat else []
@@ -80,11 +88,16 @@ def _chosen(scores: dict[str, tuple[Config, Score]], *, heat: bool, key: str) ->
     return st.segmented_control(
         "Evidence of",
         names,
-        default=names[0],
-        format_func=lambda n: n if n == HEAT else f"{plain(n)} :gray[{_value(scores[n][1])}]",
+        default=first if first in names else names[0],
+        format_func=lambda n: n if n == HEAT else f"{_title(n)} :gray[{_value(scores[n][1])}]",
         key=key,
         label_visibility="collapsed",
     )
+
+
+def _title(name: str) -> str:
+    """What people call a detector; of one that is not here any more, its name."""
+    return plain(registry.get(name).title if name in registry.names() else name)
 
 
 def _value(score: Score) -> str:
@@ -92,13 +105,12 @@ def _value(score: Score) -> str:
 
 
 def _scores(scores: dict[str, tuple[Config, Score]], live: ThresholdsFile | None) -> None:
-    st.markdown("**Scores**")
     if not scores:
         st.caption("No detector has scored this trace. Run them on the Detect page.")
         return
     rows = [
         {
-            "Detector": config.name,
+            "Detector": _title(config.name),
             "Score": score.value,
             "Flags at": _limit(live, config),
             "Why not": visible(score.reason, 200),
@@ -129,7 +141,6 @@ def _limit(live: ThresholdsFile | None, config: Config) -> str | None:
 
 
 def _labels(labels: Sequence[Label]) -> None:
-    st.markdown("**Labels, newest first**")
     if not labels:
         st.caption("Nobody has labelled this trace.")
         return

@@ -1,4 +1,4 @@
-"""The filter of the Traces page. It is kept in the address, so that it can be shared."""
+"""What the list of traces shows. It is kept in the address: a view that is worth keeping is a bookmark."""
 
 from __future__ import annotations
 
@@ -7,56 +7,50 @@ from datetime import UTC, date, datetime, time, timedelta
 from typing import Any, get_args
 
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
+from calibrate import registry
 from calibrate.types import LabelState, TraceFilter
+from calibrate.workflow.detection.configurations import configs_by_detector
+from calibrate.workflow.releasing.history import live_release
 from db import Store
+from db.listing.lines import Order, ScoreBand
 from pages import shell
 from pages.components.text import plain
+from pages.traces.trace_list.rows import View
 
 LABEL_STATES: tuple[LabelState, ...] = get_args(LabelState)
-KEYS = ("text", "model", "operation", "attribute", "label", "since", "until")
+NEWEST, SUSPICIOUS, TRUSTED = SORTS = ("newest", "suspicious", "trusted")
+SORT_NAMES = {NEWEST: "Newest first", SUSPICIOUS: "Most suspicious first", TRUSTED: "Least suspicious first"}
+HIDDEN = ("label", "model", "operation", "attribute", "since", "until", "low", "high")
+KEYS = ("text", "sort", *HIDDEN)
+# Views that people come back to: each sets these, and clears the rest.
+USUAL: Mapping[str, Mapping[str, str]] = {
+    "Unlabelled, most suspicious first": {"label": "unlabelled", "sort": SUSPICIOUS},
+    "Labelled clean, most suspicious first": {"label": "clean", "sort": SUSPICIOUS},
+    "Disputed": {"label": "disputed"},
+}
 
 
-def draw(store: Store) -> TraceFilter:
-    """Draw the widgets, which read and write the address; returns the filter."""
-    models, operations = _models_and_operations(store)
-    row = st.container(horizontal=True, vertical_alignment="bottom", gap="small", wrap=False)
+def draw(store: Store) -> tuple[View, str | None]:
+    """Draw the widgets, which read and write the address; returns the view, and the detector whose scores it shows."""
+    row = st.container(horizontal=True, vertical_alignment="bottom", gap="small", key="traces-filter")
     text = row.text_input(
-        "Text in question or answer", key="text", bind="query-params", icon=":material/search:", max_chars=200
-    )
-    chosen_models = row.multiselect(
-        "Model", _with("model", models), key="model", bind="query-params", accept_new_options=True, placeholder="Any"
-    )
-    label = row.selectbox("Label", LABEL_STATES, key="label", bind="query-params", width=170)
-    hidden = _count_set("operation", "attribute", "since", "until")
-    with row.popover(f"More filters{f' ({hidden})' if hidden else ''}", icon=":material/tune:"):
-        chosen_operations = st.multiselect(
-            "Operation",
-            _with("operation", operations),
-            key="operation",
-            bind="query-params",
-            accept_new_options=True,
-            placeholder="Any",
-        )
-        attribute = st.text_input(
-            "Attribute", key="attribute", bind="query-params", placeholder="name=value", max_chars=300
-        )
-        st.caption(_attribute_help(store))
-        since = st.date_input("From", value=None, key="since", bind="query-params", format="YYYY-MM-DD")
-        until = st.date_input("To, inclusive", value=None, key="until", bind="query-params", format="YYYY-MM-DD")
-        st.caption("Days are UTC. Undated traces are outside every window.")
-    row.button("Clear", type="tertiary", on_click=clear, disabled=_count_set(*KEYS) == 0)
-    return read(
-        {
-            "text": text,
-            "models": chosen_models,
-            "operations": chosen_operations,
-            "label": label,
-            "attribute": attribute,
-            "since": since,
-            "until": until,
-        }
-    )
+        "Search", key="text", bind="query-params", icon=":material/search:", max_chars=200,
+        placeholder="Text in question or answer", label_visibility="collapsed",
+    )  # fmt: skip
+    scored = _scored(store)
+    detector = None
+    sort = NEWEST
+    if scored:
+        titles = {name: registry.get(name).title for name in scored}
+        detector = _choice(row, "Scores of", "detector", titles, width=200)
+        sort = _choice(row, "Order", "sort", SORT_NAMES, width=210)
+    hidden = sum(key in st.query_params for key in HIDDEN)
+    with row.popover(f"Filters ({hidden})" if hidden else "Filters", icon=":material/tune:"):
+        values = _more(store, detector)
+    where = read({"text": text, **values})
+    return _view(where, scored.get(detector or ""), detector, sort, values), detector
 
 
 def read(values: Mapping[str, Any]) -> TraceFilter:
@@ -75,15 +69,96 @@ def read(values: Mapping[str, Any]) -> TraceFilter:
     )
 
 
-def clear() -> None:
-    """Empties every widget of the filter."""
-    empty: dict[str, Any] = {"text": "", "attribute": "", "model": [], "operation": [], "label": "any"}
+def show_view(values: Mapping[str, str]) -> None:
+    """Set these widgets of the filter and empty all others."""
+    empty: dict[str, Any] = {"text": "", "attribute": "", "model": [], "operation": [], "label": "any", "sort": NEWEST}
     for key in KEYS:
-        st.session_state[key] = empty.get(key)
+        st.session_state[key] = values.get(key, empty.get(key))
 
 
-def _count_set(*keys: str) -> int:
-    return sum(key in st.query_params for key in keys)
+def _choice(row: DeltaGenerator, label: str, key: str, names: Mapping[str, str], *, width: int) -> str:
+    """A choice that is in the address by its key, not by its name; the first one is not. An address that somebody
+    follows counts more than what was chosen before."""
+    options, asked = list(names), st.query_params.get(key)
+    if key not in st.session_state or asked != st.session_state.get(f"{key}_address"):
+        st.session_state[key] = asked if asked in options else options[0]
+    chosen: str = row.selectbox(
+        label, options, key=key, width=width, format_func=names.__getitem__, label_visibility="collapsed"
+    )
+    if chosen == options[0]:
+        st.query_params.pop(key, None)
+    else:
+        st.query_params[key] = chosen
+    st.session_state[f"{key}_address"] = st.query_params.get(key)
+    return chosen
+
+
+def _more(store: Store, detector: str | None) -> dict[str, Any]:
+    """The filters that are needed now and then."""
+    label = st.selectbox("Label", LABEL_STATES, key="label", bind="query-params")
+    low = high = None
+    if detector:
+        title = registry.get(detector).title
+        left, right = st.columns(2)
+        low = left.number_input(f"{title} from", value=None, key="low", bind="query-params", format="%g", step=0.05)
+        high = right.number_input("to", value=None, key="high", bind="query-params", format="%g", step=0.05)
+    models, operations = _models_and_operations(store)
+    chosen_models = st.multiselect(
+        "Model", _with("model", models), key="model", bind="query-params", accept_new_options=True, placeholder="Any"
+    )
+    chosen_operations = st.multiselect(
+        "Operation",
+        _with("operation", operations),
+        key="operation",
+        bind="query-params",
+        accept_new_options=True,
+        placeholder="Any",
+    )
+    attribute = st.text_input(
+        "Attribute", key="attribute", bind="query-params", placeholder="name=value", max_chars=300,
+        help=_attribute_help(store),
+    )  # fmt: skip
+    left, right = st.columns(2)
+    since = left.date_input(
+        "From", value=None, key="since", bind="query-params", format="YYYY-MM-DD",
+        help="Days are UTC. Undated traces are outside every window.",
+    )  # fmt: skip
+    until = right.date_input("To, inclusive", value=None, key="until", bind="query-params", format="YYYY-MM-DD")
+    st.button("Clear", on_click=show_view, args=({},), icon=":material/filter_alt_off:")
+    st.caption("The address holds this view: bookmark it to keep it, or send it. Usual views:")
+    for name, view in USUAL.items():
+        if detector or "sort" not in view:
+            st.button(name, type="tertiary", on_click=show_view, args=(view,))
+    return {
+        "label": label,
+        "low": low,
+        "high": high,
+        "models": chosen_models,
+        "operations": chosen_operations,
+        "attribute": attribute,
+        "since": since,
+        "until": until,
+    }
+
+
+def _view(where: TraceFilter, config: int | None, detector: str | None, sort: str, values: Mapping[str, Any]) -> View:
+    if config is None or detector is None:
+        return View(where)
+    above = registry.get(detector).flag_when == "above"
+    by_score: dict[str, Order] = {
+        SUSPICIOUS: "highest" if above else "lowest",
+        TRUSTED: "lowest" if above else "highest",
+    }
+    return View(where, ScoreBand(config, values["low"], values["high"]), by_score.get(sort, "newest"))
+
+
+@shell.cached_read(None, "scores", "releases", entries=8)
+def _scored(store: Store) -> dict[str, int]:
+    """The configuration to show by detector, of those that have scores; those of the live release first."""
+    live = live_release(store)
+    released = set(live.detectors) if live else set()
+    configs = {name: found[-1].id for name, found in configs_by_detector(store).items()}
+    return dict(sorted(configs.items(), key=lambda each: (each[0] not in released, registry.get(each[0]).title)))
 
 
 def _midnight(day: date | None) -> datetime | None:

@@ -19,6 +19,7 @@ OF_ALL = ("random", "stratified", "octave", "uncertain")
 DESIGNS = (*OF_ALL, "fresh-flagged")
 # Of labels that were imported: what their user says of how the traces were chosen.
 FLAGGED_ONLY, FEEDBACK = "flagged", "feedback"
+PICKED = "picked"  # the stratum of a sample by feedback that grows trace by trace, as somebody picks them here
 UNKNOWN = "unknown"  # what was stated is taken back
 STATED = ("random", FLAGGED_ONLY, FEEDBACK)
 # Fewer labels than this in a stratum say nothing about its spread.

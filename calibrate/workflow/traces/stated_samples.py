@@ -12,7 +12,7 @@ import numpy as np
 
 from calibrate.errors import BadInput
 from calibrate.sanitize import one_line
-from calibrate.stats.sampling.designs import FEEDBACK, FLAGGED_ONLY, STATED, UNKNOWN
+from calibrate.stats.sampling.designs import FEEDBACK, FLAGGED_ONLY, PICKED, STATED, UNKNOWN
 from calibrate.types import Member, Sample, SampleOptions, Statement, TraceFilter
 from calibrate.workflow.traces.membership import must_not_be_drawn
 from db import Store
@@ -70,6 +70,11 @@ def state_again(store: Store, sample: Sample, *, design: str, by: str = "", now:
     """
     if design not in (*STATED, UNKNOWN):
         raise BadInput(f"labels cannot be stated as {design!r}: say {', '.join((*STATED, UNKNOWN))}")
+    if is_hand_picked(sample):
+        raise BadInput(
+            f"the sample {sample.name!r} was picked by hand, trace by trace, so it speaks for no traffic whatever is "
+            "stated: draw a sample instead"
+        )
     if not is_stated(sample):
         raise BadInput(
             f"the sample {sample.name!r} was drawn here ({sample.design}), so nobody need state how; only the design "
@@ -99,7 +104,14 @@ def state_again(store: Store, sample: Sample, *, design: str, by: str = "", now:
 
 def is_stated(sample: Sample) -> bool:
     """Whether a sample's design is what its user says of imported labels."""
+    if is_hand_picked(sample):
+        return False
     return bool(sample.options.stated) or sample.design in (FLAGGED_ONLY, FEEDBACK)
+
+
+def is_hand_picked(sample: Sample) -> bool:
+    """Whether people picked the traces of a sample one by one, here."""
+    return sample.design == FEEDBACK and set(sample.strata) == {PICKED}
 
 
 def _frame(store: Store, labelled: Sequence[LabelledTrace], design: str) -> tuple[TraceFilter, str, int]:

@@ -1,0 +1,1 @@
+"""Lists of what the store holds, a window at a time."""

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import streamlit as st
 
 from calibrate.report.numbers import count
+from calibrate.types import TraceFilter
+from calibrate.workflow.sampling.usual import SIZE, draw_usual
+from db import Store
 from pages import shell
 from pages.traces.import_form import choose_about_labels, choose_files, format_names, look
 from pages.traces.import_job import ImportFile, ImportJob, Labels
+from pages.traces.import_readiness import show_readiness
 from pages.traces.import_report import show_progress, show_report
 
 
@@ -44,6 +50,23 @@ def form() -> None:
     st.button(text, type="primary", icon=":material/upload:", disabled=not able, on_click=start, args=arguments)
 
 
+def after(store: Store) -> None:
+    """Where to go from here: on a store without a sample to the first label in one press."""
+    first = shell.may_open("sample") and store.traces.count(TraceFilter(), limit=1) and not store.samples.list()
+    with st.container(horizontal=True):
+        if first and st.button("Label the first ones", type="primary", icon=":material/check_box:"):
+            st.session_state["sample_at_hand"] = draw_usual(store, now=shell.now()).name
+            st.switch_page(shell.page("label"))
+        kind: Literal["secondary", "primary"] = "secondary" if first else "primary"
+        if st.button("Draw a sample", type=kind, icon=":material/arrow_forward:", icon_position="right"):
+            st.switch_page(shell.page("sample"))
+        st.button("Import more", on_click=again)
+    if first:
+        st.caption(f"Draws up to {count(SIZE)} of them for this week, each with a known chance, and opens the queue.")
+    if store.traces.count(TraceFilter(), limit=1):
+        show_readiness(store)
+
+
 with shell.page_frame("Import", "Bring in the questions and answers your app has logged."):
     job: ImportJob | None = st.session_state.get("import_job")
     if job is None:
@@ -52,7 +75,4 @@ with shell.page_frame("Import", "Bring in the questions and answers your app has
         show_progress(job)
     else:
         show_report(job)
-        with st.container(horizontal=True):
-            if st.button("Draw a sample", type="primary", icon=":material/arrow_forward:", icon_position="right"):
-                st.switch_page(shell.page("sample"))
-            st.button("Import more", on_click=again)
+        after(shell.store())

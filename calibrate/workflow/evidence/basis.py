@@ -18,6 +18,7 @@ from calibrate.workflow.detection.detect import no_sample
 from calibrate.workflow.evidence import merging
 from calibrate.workflow.evidence.counted_labels import NOBODY, count_labels
 from calibrate.workflow.evidence.likeness import Doubt, find_doubt
+from calibrate.workflow.traces.stated_samples import is_hand_picked
 from db import Store
 
 
@@ -97,11 +98,13 @@ def resolve_sample(store: Store, name: str | Sequence[str] | None) -> Sample | N
 
 
 def is_census(store: Store) -> bool:
-    """Whether every trace has a verdict, and none of them is there because it was flagged or complained of."""
+    """Whether every trace has a verdict, and none of them is there because it was flagged or complained of. What is on
+    a list that somebody picked is in the store for other reasons."""
     traces = store.traces.count(TraceFilter())
     if not traces or sum(store.labels.gold_counts().values()) < traces:
         return False
-    return all(sample.design not in (FLAGGED_ONLY, FEEDBACK, UNKNOWN) for sample in store.samples.list())
+    samples = (sample for sample in store.samples.list() if not is_hand_picked(sample))
+    return all(sample.design not in (FLAGGED_ONLY, FEEDBACK, UNKNOWN) for sample in samples)
 
 
 def samples_with_labels(store: Store) -> list[Sample]:

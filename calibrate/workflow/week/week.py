@@ -14,6 +14,7 @@ from calibrate.workflow.releasing import known_bad
 from calibrate.workflow.releasing.entries import points_of
 from calibrate.workflow.releasing.history import promised_precision, read_release, releases_alike
 from calibrate.workflow.releasing.unknown_models import UnknownModel, unknown_models
+from calibrate.workflow.traces.stated_samples import is_hand_picked
 from calibrate.workflow.week.next_steps import Open, Step, order_steps
 from db import Store
 from db.labels import Place
@@ -73,7 +74,7 @@ class Week:
 
 def week(store: Store, *, name: str, labeller: str, now: datetime, live: Sequence[Judged] | None = None) -> Week:
     """What the home page says. `name` is the ISO week's. `live`: `judge_live`, where the caller has it."""
-    samples = store.samples.list()
+    samples = [sample for sample in store.samples.list() if not is_hand_picked(sample)]
     sample = next((drawn for drawn in samples if speaks_for_all(drawn)), None)
     newest = samples[0] if samples and samples[0] is not sample else None
     left = newest is not None and store.labels.place(newest.id, labeller).position is not None

@@ -10,11 +10,13 @@ from calibrate.errors import BadInput
 from calibrate.stats.choosing.policy import parse
 from calibrate.stats.sampling.designs import speaks_for_all
 from calibrate.types import Label, Record, Sample, Score, Trace, TraceFilter, Verdict
+from calibrate.workflow.evidence.basis import EVERY_LABEL, is_census
 from calibrate.workflow.evidence.labels_at_hand import labels_at_hand
 from calibrate.workflow.evidence.loading import load_evidence
 from calibrate.workflow.sampling import hand_picked, sample
 from calibrate.workflow.traces.stated_samples import state_again
 from calibrate.workflow.tuning.operating_points import choose_point
+from calibrate.workflow.week.week import week
 from db import Store
 
 NOW = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
@@ -88,11 +90,24 @@ def test_labels_outside_a_sample_change_no_figure_of_it(store: Store) -> None:
     assert after.digest() == before.digest()
     assert labels_at_hand(store, drawn) == counted
     assert choose_point(after, parse("precision>=0.2")) == point
-    usual = load_evidence(store, "rouge_l")
-    if usual.sample is None:  # all labels as they are: no picture of the traffic
+    assert load_evidence(store, "rouge_l").digest() == before.digest()
+    for data in (
+        load_evidence(store, "rouge_l", basis=EVERY_LABEL),
+        load_evidence(store, "rouge_l", sample="to discuss"),
+    ):
         with pytest.raises(BadInput):
-            choose_point(usual, parse("precision>=0.2"))
-    else:
-        assert usual.digest() == before.digest()
-    with pytest.raises(BadInput):
-        choose_point(load_evidence(store, "rouge_l", sample="to discuss"), parse("precision>=0.2"))
+            choose_point(data, parse("precision>=0.2"))
+
+
+def test_picking_takes_no_census_away_and_is_no_work_of_the_week(store: Store) -> None:
+    """Where every trace has a label, all labels describe the traffic, whatever list a trace is on."""
+    drawn = fill(store)
+    for pk in outsiders(store, drawn):
+        (trace,) = store.traces.load([pk])
+        store.labels.add(pk, Label(trace.id, "ann", "clean"), sample_id=None, now=NOW)
+    before = week(store, name="2026-W47", labeller="ben", now=NOW)
+    assert is_census(store)
+    hand_picked.pick(store, 3, "to discuss", now=NOW)
+    assert is_census(store)
+    after = week(store, name="2026-W47", labeller="ben", now=NOW)
+    assert (after.aside, after.steps) == (before.aside, before.steps)

@@ -157,7 +157,7 @@ def _scored(store: Store) -> dict[str, int]:
     """The configuration to show by detector, of those that have scores; those of the live release first."""
     live = live_release(store)
     released = set(live.detectors) if live else set()
-    configs = {name: found[-1].id for name, found in configs_by_detector(store).items()}
+    configs = {name: scored[-1].id for name, scored in configs_by_detector(store).items()}
     return dict(sorted(configs.items(), key=lambda each: (each[0] not in released, registry.get(each[0]).title)))
 
 

@@ -21,6 +21,9 @@ STYLE = """<style>
 .st-key-traces-split [data-testid=stVerticalBlock] {gap: .6rem}
 @media (max-width: 900px) {
   .st-key-traces-split [data-testid=stHorizontalBlock]:has(> .stColumn .st-key-trace-head) {flex-direction: column}
+  .st-key-traces-split [data-testid=stHorizontalBlock]:has(> .stColumn .st-key-trace-head) > .stColumn {
+    width: 100%; flex: 1 1 auto;
+  }
 }
 </style>"""
 

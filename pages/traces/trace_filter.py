@@ -79,9 +79,9 @@ def show_view(values: Mapping[str, str]) -> None:
 def _choice(row: DeltaGenerator, label: str, key: str, names: Mapping[str, str], *, width: int) -> str:
     """A choice that is in the address by its key, not by its name; the first one is not. An address that somebody
     follows counts more than what was chosen before."""
-    options, asked = list(names), st.query_params.get(key)
-    if key not in st.session_state or asked != st.session_state.get(f"{key}_address"):
-        st.session_state[key] = asked if asked in options else options[0]
+    options, wanted = list(names), st.query_params.get(key)
+    if key not in st.session_state or wanted != st.session_state.get(f"{key}_address"):
+        st.session_state[key] = wanted if wanted in options else options[0]
     chosen: str = row.selectbox(
         label, options, key=key, width=width, format_func=names.__getitem__, label_visibility="collapsed"
     )

@@ -19,6 +19,7 @@ from calibrate.report.sentences.interchange import left_out, lost
 from calibrate.targets import check_target
 from calibrate.types import Label
 from calibrate.workflow.detection.detect import no_sample
+from calibrate.workflow.labelling import guides
 from calibrate.workflow.labelling.interchange import read_file, write_file
 from calibrate.workflow.traces.import_labelled import labeller_of, sample_name_of
 from calibrate.workflow.traces.membership import NO_LABELS, InSample, membership, must_not_be_drawn
@@ -76,7 +77,8 @@ def _import(args: Namespace) -> Answer:
     errors: list[RejectedLabel] = []
     cut = False
     others: Counter[str] = Counter()
-    for row in read_file(store, args.file, format=args.format):
+    kinds = [kind.key for kind in guides.known_kinds(store)]
+    for row in read_file(store, args.file, format=args.format, kinds=kinds):
         if isinstance(row, Rejected):
             cut |= row.last
             errors.append(RejectedLabel(row.line, row.reason))

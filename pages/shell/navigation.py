@@ -23,6 +23,7 @@ SECTIONS: Mapping[str, Mapping[str, tuple[str, str, str]]] = {
         "sample": ("pages/label/draw_page.py", "Draw", ":material/casino:"),
         "label": ("pages/label/label_page.py", "Queue", ":material/check_box:"),
         "agreement": ("pages/label/agreement_page.py", "Disputes", ":material/group:"),
+        "guidelines": ("pages/label/guidelines_page.py", "Guidelines", ":material/menu_book:"),
     },
     "Detect": {
         "detect": ("pages/detect/detect_page.py", "Detect", ":material/play_circle:"),

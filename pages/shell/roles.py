@@ -15,11 +15,11 @@ Role = Literal["labeller", "calibrator", "approver"]
 ROLES: tuple[Role, ...] = get_args(Role)
 # The pages of a role by their keys in the navigation; None is every page.
 PAGES: Mapping[Role, frozenset[str] | None] = {
-    "labeller": frozenset({"week", "traces", "label"}),
+    "labeller": frozenset({"week", "traces", "label", "guidelines"}),
     "calibrator": None,
     "approver": frozenset(
-        {"week", "traces", "agreement", "tune", "compare", "ensemble", "scoreboard", "release", "audit", "models",
-         "drift"}
+        {"week", "traces", "agreement", "guidelines", "tune", "compare", "ensemble", "scoreboard", "release", "audit",
+         "models", "drift"}
     ),
 }  # fmt: skip
 # The groups of tables that a role may write to; None is all.

@@ -39,7 +39,18 @@ def build_label(fields: dict[str, Any]) -> Label:
         created_at=parse_time(fields.get("created_at")),
         sample=name_or_none(fields.get("sample"), "sample", MAX_NAME_LENGTH),
         adjudicates=_parse_bool(fields.get("adjudicates"), "adjudicates"),
+        guide=_parse_version(fields.get("guide")),
     )
+
+
+def _parse_version(value: Any) -> int | None:
+    """Read a version of the labelling guide. Missing means that nobody knows it."""
+    if value is None:
+        return None
+    version = finite(value, "guide")
+    if version < 0 or version != int(version) or version >= 2**31:
+        raise expected("guide", "a version of the labelling guide, like 3", value)
+    return int(version)
 
 
 def _parse_bool(value: Any, field: str) -> bool:
@@ -95,5 +106,6 @@ def label_fields(label: Label) -> dict[str, Any]:
         "sample": label.sample,
         "spans": [{"start": span.start, "end": span.end, "type": span.kind} for span in label.spans],
         "adjudicates": label.adjudicates or None,
+        "guide": label.guide,
     }
     return {name: repair(value).value for name, value in fields.items()}

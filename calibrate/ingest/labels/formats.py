@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import difflib
 import os
+import re
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -138,9 +140,8 @@ def compare(
         if trace_id is None:
             raise FieldError(f"no trace {parsed.trace_ids[0]!r} in the store")
         label = replace(label, trace_id=trace_id)
-        for kind in label.kinds:
-            if kinds is not None and kind not in kinds:
-                raise FieldError(f"kinds: expected some of {', '.join(kinds)}, found the text {kind[:40]!r}")
+        if kinds is not None:
+            _check_kinds(label, kinds)
         answer = answers[trace_id]
         if answer is None:
             return label
@@ -151,6 +152,17 @@ def compare(
         return label
     except FieldError as error:
         return rejection(parsed.line, parsed.where, error)
+
+
+def _check_kinds(label: Label, kinds: Collection[str]) -> None:
+    """Raise FieldError for a kind that is none of these, with the one that is probably meant."""
+    named = [*label.kinds, *(span.kind for span in label.spans if span.kind)]
+    for kind in named:
+        if kind not in kinds:
+            slug = re.sub(r"[^a-z]+", "_", kind.casefold()).strip("_")
+            close = difflib.get_close_matches(slug, list(kinds), 1)
+            meant = f"did you mean {close[0]!r}? " if close else ""
+            raise FieldError(f"kinds: no kind of error is called {kind[:40]!r}; {meant}They are {', '.join(kinds)}")
 
 
 def write_labels(

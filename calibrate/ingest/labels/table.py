@@ -29,14 +29,16 @@ COLUMNS = (
     "sample",
     "spans",
     "adjudicates",
+    "guide",
 )
 
 
 def parse_cells(cells: Mapping[str, str]) -> dict[str, Any]:
     """Read the cells of a row as the values of a label."""
     fields: dict[str, Any] = {name.lower(): _unquote_cell(cell) for name, cell in cells.items() if cell.strip() != ""}
-    if "seconds" in fields:
-        fields["seconds"] = _parse_number(fields["seconds"])
+    for name in ("seconds", "guide"):
+        if name in fields:
+            fields[name] = _parse_number(fields[name], name)
     if isinstance(fields.get("spans"), str):
         fields["spans"] = decode_json(fields["spans"])
     if "kinds" in fields:
@@ -44,11 +46,11 @@ def parse_cells(cells: Mapping[str, str]) -> dict[str, Any]:
     return {name: repair(value).value for name, value in fields.items()}
 
 
-def _parse_number(cell: str) -> float:
+def _parse_number(cell: str, name: str) -> float:
     try:
         return float(cell)
     except ValueError:
-        raise expected("seconds", "a number", cell) from None
+        raise expected(name, "a number", cell) from None
 
 
 def _parse_kinds(cell: str) -> Any:

@@ -11,6 +11,7 @@ from calibrate.ingest.base import Rejected
 from calibrate.ingest.labels import LeftOut, Written, compare, parse_labels, write_labels
 from calibrate.ingest.labels.base import Parsed, Read
 from calibrate.types import Label, Sample, Trace
+from calibrate.workflow.labelling import guides
 from db import Store
 
 
@@ -36,12 +37,15 @@ def read_file(
         Labels have the id of a trace in the store, and spans in code points of its answer.
     """
     rows = parse_labels(path, format=format)
+    newest = guides.current(store).version
     while batch := list(islice(rows, 500)):
         batch = _with_spans(store, batch)
         ids = {trace_id for each in batch if isinstance(each, Parsed) for trace_id in each.trace_ids}
         answers = {trace_id: _answer(trace) for trace_id, trace in _load(store, sorted(ids)).items()}
         for each in batch:
-            yield compare(each, answers, kinds=kinds) if isinstance(each, Parsed) else each
+            row = compare(each, answers, kinds=kinds) if isinstance(each, Parsed) else each
+            # A version that this store does not have is one of another store: of that nobody here knows what it said.
+            yield replace(row, guide=None) if isinstance(row, Label) and (row.guide or 0) > newest else row
 
 
 def _with_spans(store: Store, batch: Sequence[Read]) -> list[Read]:

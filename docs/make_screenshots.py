@@ -41,8 +41,8 @@ SHOWN = {
 }
 WHOLE = 6_000  # pixels that no page reaches
 ADDRESSES = (
-    *("week", "traces", "import", "sample", "label", "agreement", "detect", "detectors", "tune", "compare"),
-    *("scoreboard", "ensemble", "release", "audit", "models", "drift", "recheck", "recalibrate"),
+    *("week", "traces", "import", "sample", "label", "agreement", "detect", "detectors", "tune"),
+    *("ensemble", "release", "audit", "models", "drift", "recheck", "recalibrate"),
 )
 QUIET = (
     "document.querySelector('.stApp')?.dataset.testScriptState === 'notRunning'"

@@ -23,7 +23,7 @@ from calibrate.types import FlagWhen, Interval
 from calibrate.workflow.evidence.evidence import MOST_POINTS, Histogram
 from pages.components.text import charted
 
-VERMILLION, BLUE, GREY = "#D55E00", "#0072B2", "#8A8F98"
+VERMILLION, BLUE, GREEN, GREY = "#D55E00", "#0072B2", "#009E73", "#8A8F98"
 QUIET, FAINT, GRID = "rgba(138,143,152,.28)", "rgba(138,143,152,.10)", "rgba(138,143,152,.18)"
 HERE = "#C8941A"  # the threshold at hand: the accent, between its light and its dark form
 PRECISION, RECALL = "#7A828E", "#CC79A7"
@@ -34,7 +34,7 @@ SHARES = (-0.02, 1.03)  # the range of an axis of shares: points on its edges ar
 _LINES = (
     (BLUE, "solid"),
     (RECALL, "dash"),
-    ("#009E73", "dot"),
+    (GREEN, "dot"),
     ("#E69F00", "dashdot"),
     ("#56B4E9", "longdash"),
     (GREY, "longdashdot"),

@@ -31,9 +31,7 @@ SECTIONS: Mapping[str, Mapping[str, tuple[str, str, str]]] = {
     },
     "Thresholds": {
         "tune": ("pages/thresholds/tune_page.py", "Tune", ":material/tune:"),
-        "compare": ("pages/thresholds/compare_page.py", "Compare", ":material/compare_arrows:"),
-        "scoreboard": ("pages/thresholds/scoreboard_page.py", "Scoreboard", ":material/leaderboard:"),
-        "ensemble": ("pages/thresholds/ensemble_page.py", "Ensemble", ":material/join:"),
+        "ensemble": ("pages/thresholds/ensemble_page.py", "Combine", ":material/join:"),
     },
     "Release": {
         "release": ("pages/release/page.py", "Release", ":material/verified:"),
@@ -53,10 +51,12 @@ _MAIN = {"Label": "label"}
 # Other addresses that lead to a page.
 _MOVED = {
     "week": "week", "thresholds": "tune", "watch": "models", "draw": "sample", "queue": "label",
-    "disputes": "agreement",
+    "disputes": "agreement", "compare": "tune", "scoreboard": "tune",
 }  # fmt: skip
 # Reached from a row of another page, by the palette and by address: shown as a tab only while one is there.
 _BY_LINK = {"detectors"}
+# What such an address opens there, beside what it says itself.
+_OPENS = {"compare": {"details": "compare"}, "scoreboard": {"details": "scoreboard"}}
 _HOME = "home"  # Streamlit serves the default page at / and keeps this name for it
 _CLOSED = ROOT / "pages" / "shell" / "closed.py"  # stands for every page whose script is not to be run
 _SIGN_OUT = "sign_out"
@@ -106,6 +106,11 @@ def key_of(chosen: StreamlitPage) -> str | None:
 def moved(chosen: StreamlitPage) -> str | None:
     """The key of the page that an address leads to which is not its own."""
     return _MOVED.get(chosen.url_path)
+
+
+def opens(chosen: StreamlitPage) -> dict[str, str]:
+    """What an address that leads elsewhere opens there."""
+    return _OPENS.get(chosen.url_path, {})
 
 
 def is_lost(chosen: StreamlitPage) -> bool:

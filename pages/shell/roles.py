@@ -18,7 +18,7 @@ PAGES: Mapping[Role, frozenset[str] | None] = {
     "labeller": frozenset({"week", "traces", "label", "guidelines"}),
     "calibrator": None,
     "approver": frozenset(
-        {"week", "traces", "agreement", "guidelines", "tune", "compare", "ensemble", "scoreboard", "release", "audit",
+        {"week", "traces", "agreement", "guidelines", "tune", "ensemble", "release", "audit",
          "models", "drift"}
     ),
 }  # fmt: skip

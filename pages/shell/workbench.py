@@ -23,7 +23,7 @@ def main() -> None:
         return
     page = st.navigation(navigation.all_pages(), position="hidden")
     if elsewhere := navigation.moved(page):
-        st.switch_page(navigation.page(elsewhere), query_params=st.query_params.to_dict())
+        st.switch_page(navigation.page(elsewhere), query_params=navigation.opens(page) | st.query_params.to_dict())
     key = navigation.key_of(page)
     at_hand = bar.show(key, person)
     if navigation.is_lost(page):

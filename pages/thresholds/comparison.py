@@ -1,4 +1,4 @@
-"""What the Compare page offers and shows: sentences first, then curves, then figures."""
+"""Side by side: several curves in one chart, and whether they differ by more than chance. Sentences come first."""
 
 from __future__ import annotations
 
@@ -8,9 +8,11 @@ from typing import Any
 
 import streamlit as st
 
+from calibrate import registry
 from calibrate.report.sentences import compare as sentences
 from calibrate.report.sentences.labels import caution as caution_of
 from calibrate.report.tables.compare import COLUMNS
+from calibrate.types import Sample
 from calibrate.workflow.detection import configurations
 from calibrate.workflow.evidence import basis
 from calibrate.workflow.tuning import compare as step
@@ -39,32 +41,41 @@ class Selection:
     names: tuple[str, ...]
 
 
-def choose_kind() -> str:
+def show(store: Store, runs: Mapping[str, Sequence[Config]], sample: Sample | None, first: Sequence[str]) -> None:
+    """Detectors, settings of one, the models behind the answers, or weeks. `first` are the detector at hand and those
+    laid over it."""
     kinds = [DETECTORS, SETTINGS, MODELS, WEEKS]
-    return str(st.segmented_control("Compare", kinds, default=DETECTORS, required=True, key="compare_kind"))
+    kind = str(st.segmented_control("Compare", kinds, default=DETECTORS, required=True, key="compare_kind"))
+    name = sample.name if sample and kind != WEEKS else None
+    selection = choose_series(store, kind, runs, name, first)
+    if selection is None:
+        return
+    compared = contrast(store, selection)
+    show_labels(store, selection)
+    show_sentences(compared, selection, basis.choose_basis(store, name))
+    show_curves(compared, selection)
+    show_table(compared)
 
 
 def choose_series(
-    store: Store, kind: str, runs: Mapping[str, Sequence[Config]], sample: str | None, place: Any
+    store: Store, kind: str, runs: Mapping[str, Sequence[Config]], sample: str | None, first: Sequence[str]
 ) -> Selection | None:
-    """What to compare; None if there are not two of the kind, after saying what is missing."""
-    detector = None
-    if kind != DETECTORS:
-        detector = str(
-            place.selectbox("Detector", list(runs), format_func=evidence_choice.title, key="compare_detector")
-        )
+    """What to compare; None if there are not two of the kind, after saying what is missing. What is not detectors is of
+    the first."""
+    detector = None if kind == DETECTORS else first[0]
     options = _OPTIONS[kind](store, runs, detector or "", sample)
     if len(options) < 2:
         with st.container(border=True):
             st.markdown(f"**Nothing to compare yet.** {_TOO_FEW[kind]}")
         return None
+    preset = list(first) if kind == DETECTORS and len(first) > 1 else list(options)[:AT_FIRST]
     chosen = st.multiselect(
         f"{kind}, the first is what the others are held against",
         list(options),
-        default=list(options)[:AT_FIRST],
+        default=[key for key in preset if key in options],
         format_func=lambda key: visible(options[key], 80),
         max_selections=MOST,
-        key=f"compare_{kind}_{detector}_{sample}",
+        key="_".join(("compare", kind, str(detector), str(sample), *(first if kind == DETECTORS else ()))),
     )
     if len(chosen) < 2:
         st.caption("Choose two or more.")
@@ -88,8 +99,7 @@ def contrast(store: Store, selection: Selection) -> step.Contrast:
 def show_labels(store: Store, selection: Selection) -> None:
     """Which labels the curves stand on: those of one sample, or of one a week."""
     if selection.kind != WEEKS:
-        labels_line.show(store, store.samples.get(selection.sample) if selection.sample else None)
-        return
+        return  # the page says it already
     for week in selection.keys:
         labels_line.show(store, store.samples.get(week), name=week)
 
@@ -109,8 +119,9 @@ def show_sentences(contrast: step.Contrast, selection: Selection, labels: basis.
         )
 
 
-def show_curves(contrast: step.Contrast) -> None:
-    curves = [(visible(series.name, 60), series.sweep) for series in contrast.series if not series.sweep.missing]
+def show_curves(contrast: step.Contrast, selection: Selection) -> None:
+    named = zip(selection.names, contrast.series, strict=True)
+    curves = [(visible(name, 60), series.sweep) for name, series in named if not series.sweep.missing]
     if curves:
         st.plotly_chart(charts.curves(curves), key="compare_curves", config=charts.CONFIG)
 
@@ -122,7 +133,7 @@ def show_table(contrast: step.Contrast) -> None:
 
 
 def _detectors(_: Store, runs: Mapping[str, Sequence[Config]], __: str, ___: str | None) -> dict[Any, str]:
-    return {name: name for name in runs}
+    return {name: registry.get(name).title for name in runs}
 
 
 def _settings(_: Store, runs: Mapping[str, Sequence[Config]], detector: str, __: str | None) -> dict[Any, str]:

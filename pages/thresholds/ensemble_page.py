@@ -1,4 +1,4 @@
-"""Ensemble: several detectors as one decision, and whether that beats the best of them alone."""
+"""Combine: several detectors as one decision, and whether that beats the best of them alone."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pages.shell.bar import at_hand
 from pages.thresholds import ensemble_report
 
 with shell.page_frame(
-    "Ensemble", "Let several detectors decide together, and see whether that finds more than the best of them alone."
+    "Combine", "Let several detectors decide together, and see whether that finds more than the best of them alone."
 ) as store:
     runs = evidence_choice.configs_by_detector(store)
     if len(runs) < 2:
@@ -24,31 +24,24 @@ with shell.page_frame(
             st.page_link(shell.page("detect"), label="Run detectors", icon=":material/play_circle:")
         st.stop()
     sample = at_hand.labels(store)
-    labels_line.show(store, sample)
     name = sample.name if sample else None
     sweeps = {
         detector: evidence_choice.evidence_of(store, configs[-1], name).sweep
         for detector, configs in evidence_choice.best_first(store, runs, name).items()
     }
     prevalence = next((sweep.prevalence for sweep in sweeps.values() if sweep.prevalence is not None), None)
+    verdict = st.container()  # the answer comes first; what it is about is chosen below it
     choice = ensemble_report.choose(store, [detector for detector, sweep in sweeps.items() if sweep.scored], prevalence)
+    labels_line.show(store, sample)
     try:
         report = ensemble_report.build_report(store, choice, name)
     except BadInput as error:
-        with st.container(border=True):
+        with verdict, st.container(border=True):
             why = str(error)
             st.markdown(f"**No ensemble to show yet.** {plain(why[:1].upper() + why[1:])}.")
             if len(choice.names) != 1:
                 st.page_link(shell.page("label"), label="Label traces", icon=":material/check_box:")
         st.stop()
-    ensemble_report.show_sentence(report)
-    ensemble_report.show_figures(report)
-    ensemble_report.offer_save(store, report)
-    ensemble_report.show_charts(report)
-    ensemble_report.show_frontier(report)
-    left, right = st.columns(2, gap="medium")
-    with left:
-        ensemble_report.show_joint(report)
-    with right:
-        ensemble_report.show_tiers(report)
-    ensemble_report.show_saved(store)
+    with verdict:
+        ensemble_report.answer(store, report)
+    ensemble_report.show_details(store, report)

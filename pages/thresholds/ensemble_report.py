@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import streamlit as st
 
+from calibrate import registry
 from calibrate.errors import BadInput
 from calibrate.report.numbers import (
     count,
@@ -22,6 +23,7 @@ from calibrate.report.numbers import (
     signed,
 )
 from calibrate.report.sentences import ensembles as wording
+from calibrate.report.sentences import point_state
 from calibrate.report.sentences.figures import lead
 from calibrate.report.tables.ensembles import KIND_WORDS, on_page
 from calibrate.stats.ensembles.combine import PASS, Kind, Recipe
@@ -30,12 +32,13 @@ from calibrate.workflow.tuning import ensemble as step
 from calibrate.workflow.tuning.point_state import judge_ensemble
 from db import Store
 from pages import shell
-from pages.components import charts, evidence_choice, tables
+from pages.components import charts, tables
 from pages.components.text import plain, visible
-from pages.components.verdict_box import NO_REASON, save_anyway, verdict_box
+from pages.components.verdict_box import NO_REASON, look, save_anyway, verdict_box
 from pages.thresholds import ensemble_charts
 
 REASON = "ensemble_reason"
+MOST = 12  # members
 ABOUT = (
     "Logistic: probabilities fitted to the labels. At least k: each detector flags an equal share. Cascade: cheap ones "
     "first, the costliest on the rest."
@@ -55,16 +58,32 @@ class Choice:
     saved_thresholds: bool
 
 
+NAMES = "ensemble_names"
+
+
+def _named_in_the_address(offered: Sequence[str]) -> None:
+    """Take the members that an address names, once: what is chosen here afterwards counts."""
+    members = st.query_params.get("names")
+    if members is not None and members != st.session_state.get("ensemble_asked"):
+        st.session_state["ensemble_asked"] = members
+        st.session_state[NAMES] = [name for name in dict.fromkeys(members.split(",")) if name in offered][:MOST]
+
+
 def choose(store: Store, offered: Sequence[str], prevalence: float | None = None) -> Choice:
+    _named_in_the_address(offered)
     names = st.multiselect(
         "Detectors",
         offered,
-        format_func=evidence_choice.title,
-        key="ensemble_names",
-        max_selections=12,
+        format_func=lambda name: registry.get(name).title,
+        key=NAMES,
+        max_selections=MOST,
         placeholder=f"The {step.DEFAULT} that rank best, picked anew in each fold",
         help="Name detectors that you chose for other reasons than their rank on these labels.",
     )
+    if names:
+        st.query_params["names"] = st.session_state["ensemble_asked"] = ",".join(names)
+    else:
+        st.query_params.pop("names", None)
     most = len(names) or min(len(offered), step.DEFAULT)
     with st.container(horizontal=True, vertical_alignment="top"):
         kind: Kind = st.segmented_control(
@@ -80,9 +99,7 @@ def choose(store: Store, offered: Sequence[str], prevalence: float | None = None
         if kind == "k_of_n":
             k = st.number_input("How many must flag", 1, max(most, 1), min(2, max(most, 1)), width=170)
         if kind == "cascade" and offered:
-            last = st.selectbox(
-                "Asked last", ["", *(names or offered)], format_func=lambda n: n or "the costliest", width=220
-            )
+            last = st.selectbox("Asked last", ["", *(names or offered)], format_func=_title_or_costliest, width=220)
             part = st.number_input("Reaches it, % of traffic", 1, 100, round(100 * PASS), 5, width=190) / 100
         if kind == "k_of_n" and len(names) > 1 and step.has_saved_thresholds(store, names):
             saved = st.toggle("Saved thresholds", help="Each flags at its saved operating point; no budget then")
@@ -102,9 +119,64 @@ def build_report(store: Store, choice: Choice, sample: str | None) -> step.Repor
     )
 
 
+def _title_or_costliest(name: str) -> str:
+    return registry.get(name).title if name else "the costliest"
+
+
+def answer(store: Store, report: step.Report) -> None:
+    """Combine or not, in one sentence with the numbers; saving below it, by the primary button where nothing is known
+    against the ensemble, else for a reason."""
+    state = judge_ensemble(wording.document(report))
+
+    def head() -> None:
+        sentence = wording.answer(report, registry.get(report.best).title, known_bad=state.known_bad)
+        first, _, rest = sentence.partition(": ")
+        st.markdown(f"{look(state.verdict)[1]} **{plain(first)}:** {plain(rest)}")
+        if state.known_bad:
+            st.markdown(plain(point_state.sentence(state), 500))
+
+    with verdict_box(state, key="ensemble", head=head):
+        if state.known_bad:
+            instead = f"flag with {registry.get(report.best).title} alone, label more, or choose another budget."
+            st.markdown(f"**Instead:** {plain(instead)}")
+        with st.container(horizontal=True, vertical_alignment="bottom"):
+            st.text_input("Name", key="ensemble_name", placeholder="grounding", max_chars=100, width=260)
+            if not state.known_bad:
+                st.button(
+                    "Save ensemble", type="primary", icon=":material/bookmark_add:", on_click=_save,
+                    args=(store, report), disabled=report.signal.threshold is None,
+                )  # fmt: skip
+            elif report.signal.threshold is not None:
+                save_anyway(_save, (store, report), key=REASON, label="Save ensemble anyway")
+        if done := st.session_state.pop("ensemble_saved", None):
+            st.markdown(f":material/check: {plain(done)}", width="content")
+    shell.show_kept_error("ensemble_problem")
+
+
+def show_details(store: Store, report: step.Report) -> None:
+    """The figures behind the answer, each group in a tab of its own."""
+    with st.expander("Details", key="ensemble-details"):
+        figures, charted, alike, together, tiers, saved = st.tabs(
+            ["Figures", "What each finds", "How alike", "Together", "Two tiers", "Saved"]
+        )
+    with figures:
+        show_sentence(report)
+        show_figures(report)
+    with charted:
+        show_recalls(report)
+        show_frontier(report)
+    with alike:
+        show_likeness(report)
+    with together:
+        show_joint(report)
+    with tiers:
+        show_tiers(report)
+    with saved:
+        show_saved(store)
+
+
 def show_sentence(report: step.Report) -> None:
-    headline, *rest = wording.sentences(report)
-    st.markdown(f"**{plain(headline)}** {plain(' '.join(rest))}")
+    st.markdown(plain(" ".join(wording.sentences(report))))
     basis = f"{count(report.n, 'label')}, {count(report.positives)} hallucinated"
     traffic = report.gathered.traffic
     cut = "from the labels" if report.gathered.from_labels else f"from {count(traffic.n, 'trace')}"
@@ -137,34 +209,34 @@ def show_figures(report: step.Report) -> None:
     places[3].metric("AUROC", value, reach, delta_color="off", delta_arrow="off", help=about)
 
 
-def show_charts(report: step.Report) -> None:
-    left, right = st.columns(2, gap="medium")
-    with left:
-        st.subheader(f"What each finds when it flags {share(report.budget)} of traffic", anchor=False)
-        chosen = wording.kind_name(report.recipe)
-        figure = ensemble_charts.recalls(report.compared, chosen, report.best_figures.recall)
-        st.plotly_chart(figure, key="ensemble_recalls", config=charts.CONFIG)
-        st.caption(
-            f"95% intervals, {count(report.positives, 'hallucinated label')}. Grey: one detector; blue: ensembles; "
-            "gold: the one chosen. Dotted: the best single detector, chosen by AUROC inside the folds. The highest of "
-            "many, picked here by eye, is flattered."
-        )
-    with right:
-        st.subheader("How alike the detectors are", anchor=False)
-        clean = report.n - report.positives
-        if not np.isfinite(report.correlation.rho).any():
-            st.caption(f"{count(clean, 'clean label')}: too few to say how alike the detectors rank.")
-            return
-        st.plotly_chart(ensemble_charts.heat_map(report.correlation), key="ensemble_heat", config=charts.CONFIG)
-        st.caption(
-            f"Rank correlation among {count(clean, 'clean label')}, pair by pair where both have a score. Near 1, the "
-            "second detector adds little."
-        )
+def show_recalls(report: step.Report) -> None:
+    st.subheader(f"What each finds when it flags {share(report.budget)} of traffic", anchor=False)
+    chosen = wording.kind_name(report.recipe)
+    figure = ensemble_charts.recalls(report.compared, chosen, report.best_figures.recall)
+    st.plotly_chart(figure, key="ensemble_recalls", config=charts.CONFIG)
+    st.caption(
+        f"95% intervals, {count(report.positives, 'hallucinated label')}. Grey: one detector; blue: ensembles; "
+        "gold: the one chosen. Dotted: the best single detector, chosen by AUROC inside the folds. The highest of "
+        "many, picked here by eye, is flattered."
+    )
+
+
+def show_likeness(report: step.Report) -> None:
+    clean = report.n - report.positives
+    if not np.isfinite(report.correlation.rho).any():
+        st.caption(f"{count(clean, 'clean label')}: too few to say how alike the detectors rank.")
+        return
+    st.plotly_chart(ensemble_charts.heat_map(report.correlation), key="ensemble_heat", config=charts.CONFIG)
+    st.caption(
+        f"Rank correlation among {count(clean, 'clean label')}, pair by pair where both have a score. Near 1, the "
+        "second detector adds little."
+    )
 
 
 def show_joint(report: step.Report) -> None:
     """The share of clean traces that at least 1, 2, … of the detectors flag."""
     if not report.joint:
+        st.caption("One detector alone raises no false alarms together with others.")
         return
     st.subheader("False alarms together", anchor=False)
     st.markdown(plain(wording.joint_sentence(report.joint[0], report.able, report.budget)))
@@ -216,34 +288,13 @@ def show_tiers(report: step.Report) -> None:
         st.markdown(f"**Page**: no cut yet. {plain(why[:1].upper() + why[1:])}.")
 
 
-def offer_save(store: Store, report: step.Report) -> None:
-    """The verdict, and saving: by the primary button where nothing is known against the ensemble, else for a reason."""
-    state = judge_ensemble(wording.document(report))
-    with verdict_box(state, key="ensemble"):
-        if state.known_bad:
-            instead = f"flag with {report.best} alone, label more, or choose another budget or other members."
-            st.markdown(f"**Instead:** {plain(instead)}")
-        with st.container(horizontal=True, vertical_alignment="bottom"):
-            st.text_input("Name", key="ensemble_name", placeholder="grounding", max_chars=100, width=260)
-            if not state.known_bad:
-                st.button(
-                    "Save ensemble", type="primary", icon=":material/bookmark_add:", on_click=_save,
-                    args=(store, report), disabled=report.signal.threshold is None,
-                )  # fmt: skip
-        if state.known_bad and report.signal.threshold is not None:
-            save_anyway(_save, (store, report), key=REASON, label="Save ensemble anyway")
-        if done := st.session_state.pop("ensemble_saved", None):
-            st.markdown(f":material/check: {plain(done)}", width="content")
-    shell.show_kept_error("ensemble_problem")
-
-
 def show_saved(store: Store) -> None:
     saved = step.saved(store)
     if not saved:
+        st.caption("No ensemble is saved yet.")
         return
-    with st.expander(count(len(saved), "saved ensemble")):
-        shown = on_page(shell.now())
-        st.dataframe(tables.frame(shown, saved), hide_index=True, column_config=tables.config(shown))
+    shown = on_page(shell.now())
+    st.dataframe(tables.frame(shown, saved), hide_index=True, column_config=tables.config(shown))
 
 
 def _save(store: Store, report: step.Report) -> None:

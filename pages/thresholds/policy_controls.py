@@ -12,6 +12,7 @@ from calibrate.stats.choosing.policy import Kind, Policy
 from calibrate.types import Strength
 from calibrate.workflow.evidence import evidence
 from db import Store
+from pages.components.threshold_chart.arrays import STRENGTHS
 from pages.thresholds import tune_setting
 
 Part = Literal["value", "miss"]
@@ -49,8 +50,8 @@ ABOUT_LOOKS = (
 def choose_policy(store: Store, data: evidence.Evidence, setting: tune_setting.Setting) -> None:
     """The policy with its numbers: three of them in sight, the others under More."""
     state, kind = st.session_state, setting.policy.kind
-    state["tune_policy"], state["tune_strength"] = kind, setting.strength
-    with st.container(horizontal=True, vertical_alignment="bottom", key="tune-policy", gap="small"):
+    state["tune_policy"] = kind
+    with st.container(horizontal=True, vertical_alignment="center", key="tune-policy", gap="small"):
         st.segmented_control(
             "Policy",
             [*USUAL, *([kind] if kind not in USUAL else [])],
@@ -61,16 +62,7 @@ def choose_policy(store: Store, data: evidence.Evidence, setting: tune_setting.S
             on_change=_set_policy,
             args=(store, data),
         )
-        # Another key for another policy: what was chosen closes it.
-        with st.popover("More", key=f"tune-more-{kind}"):
-            st.caption(f"{ABOUT}\n\n**How sure** a precision is to be:\n{ABOUT_STRENGTH}")
-            for other in POLICIES:
-                if other not in (*USUAL, kind):
-                    st.button(
-                        POLICIES[other], type="tertiary", key=f"tune-take-{other}", on_click=_take_kind,
-                        args=(store, data, other),
-                    )  # fmt: skip
-        for number in NUMBERS.get(setting.policy.kind, ()):
+        for number in NUMBERS.get(kind, ()):
             state[number.key] = number.shown(setting.rule)
             st.number_input(
                 number.title,
@@ -81,27 +73,44 @@ def choose_policy(store: Store, data: evidence.Evidence, setting: tune_setting.S
                 step=number.step,
                 format="%g",
                 width=130,
-                label_visibility="visible" if len(NUMBERS[setting.policy.kind]) > 1 else "collapsed",
+                label_visibility="visible" if len(NUMBERS[kind]) > 1 else "collapsed",
                 on_change=_set_policy,
                 args=(store, data),
             )
-        if setting.policy.kind == "precision":
-            st.segmented_control(
-                "How sure",
-                list(tune_setting.STRENGTHS),
-                required=True,
-                format_func=tune_setting.STRENGTHS.__getitem__,
-                key="tune_strength",
-                label_visibility="collapsed",
-                on_change=_set_policy,
-                args=(store, data),
-            )
-        if setting.strength_in_force == "bounded":
-            state["tune_looks"] = setting.looks
-            st.number_input(
-                "Looks", 1, tune_setting.MOST_LOOKS, value=None, key="tune_looks", step=1, width=130,
-                on_change=_set_policy, args=(store, data), help=ABOUT_LOOKS,
-            )  # fmt: skip
+        # Another key for another policy: what was chosen closes it.
+        with st.popover("More", key=f"tune-more-{kind}"):
+            _more(store, data, setting)
+
+
+def _more(store: Store, data: evidence.Evidence, setting: tune_setting.Setting) -> None:
+    """The policies that are not in sight, and how sure a policy's choice of a precision is to be."""
+    kind = setting.policy.kind
+    with st.container(horizontal=True, gap="small"):
+        for other in POLICIES:
+            if other not in (*USUAL, kind):
+                st.button(
+                    POLICIES[other], key=f"tune-take-{other}", on_click=_take_kind, args=(store, data, other),
+                )  # fmt: skip
+    st.caption(ABOUT)
+    if kind != "precision":
+        return
+    st.session_state["tune_strength"] = setting.strength
+    st.segmented_control(
+        "Choose it as",
+        list(STRENGTHS),
+        required=True,
+        format_func=STRENGTHS.__getitem__,
+        key="tune_strength",
+        on_change=_set_policy,
+        args=(store, data),
+    )
+    st.caption(ABOUT_STRENGTH)
+    if setting.strength_in_force == "bounded":
+        st.session_state["tune_looks"] = setting.looks
+        st.number_input(
+            "Looks", 1, tune_setting.MOST_LOOKS, value=None, key="tune_looks", step=1, width=130,
+            on_change=_set_policy, args=(store, data), help=ABOUT_LOOKS,
+        )  # fmt: skip
 
 
 @dataclass(frozen=True)

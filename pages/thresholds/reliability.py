@@ -128,13 +128,14 @@ def _offer(store: Store, mapped: step.Mapped) -> None:
     saved = store.points.latest().get(mapped.config.name)
     with st.container(horizontal=True, vertical_alignment="center"):
         if saved is None or saved.config_id != mapped.config.id:
-            if st.button("Choose its threshold", type="primary", icon=":material/tune:"):
-                st.switch_page(shell.page("tune"))
-            st.caption("A map goes into a release with the detector's operating point; none is saved for this one.")
+            st.caption(
+                "A map goes into a release with the detector's operating point; none is saved for this one. Save it "
+                "first."
+            )
         elif step.kept_map(saved) == mapped.fitted.map:
             st.markdown(":material/check: Kept with the operating point", width="content")
             st.page_link(shell.page("release"), label="Release it", icon=":material/verified:")
         else:
             label, icon = "Keep with the operating point", ":material/bookmark_add:"
-            st.button(label, type="primary", icon=icon, on_click=_save, args=(store, mapped))
+            st.button(label, icon=icon, on_click=_save, args=(store, mapped))
             st.caption("The next release then carries it, and runtimes can say how likely a flagged answer is wrong.")

@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from typing import Any
-
 import streamlit as st
 
 from calibrate.report.numbers import count, exact_share, listed
@@ -27,24 +23,39 @@ def load(store: Store, sample: str | None) -> step.Scoreboard:
     return step.scoreboard(store, sample=sample)
 
 
-def show_leaders(board: step.Scoreboard) -> None:
-    """Who leads, in sentences."""
+def show(store: Store, sample: str | None) -> None:
+    """Who leads, every detector in a table, the baselines below it, and those that could score nothing."""
+    board = load(store, sample)
+    if not board.n:
+        st.markdown("**No labels yet.** A scoreboard needs traces labelled hallucinated and clean.")
+        st.page_link(shell.page("label"), label="Label traces", icon=":material/check_box:")
+        return
     first, *rest = scoreboard.sentences(board)
     st.markdown(f"**{plain(first)}**")
     if rest:
         st.markdown("\n".join(f"- {plain(sentence)}" for sentence in rest))
+    _tables(board)
+    _silent(board)
 
 
-def choose(board: step.Scoreboard) -> str | None:
-    """Show the tables; returns the detector whose row is selected, which is also kept in the address."""
+def _tables(board: step.Scoreboard) -> None:
+    """Sortable, and all of it as a file."""
     lines = [line for line in board.lines if not line.baseline]
     baselines = [line for line in board.lines if line.baseline]
-    name = _selected(lines) if lines else None
+    if lines:
+        st.dataframe(
+            tables.frame(ON_PAGE, lines),
+            hide_index=True,
+            placeholder="–",
+            column_config=tables.config(ON_PAGE),
+            height=40 + 35 * min(len(lines), SEEN),
+            key=TABLE,
+        )
     if baselines:
         st.caption("**Baselines.** What the wording and the length of an answer tell already:")
-        # The boxes of the other table are missing here.
-        wide = (replace(ON_PAGE[0], width=174), *ON_PAGE[1:])
-        st.dataframe(tables.frame(wide, baselines), hide_index=True, placeholder="–", column_config=tables.config(wide))
+        st.dataframe(
+            tables.frame(ON_PAGE, baselines), hide_index=True, placeholder="–", column_config=tables.config(ON_PAGE)
+        )
     with st.container(horizontal=True, horizontal_alignment="distribute", vertical_alignment="center"):
         _explain(board)
         st.download_button(
@@ -56,10 +67,9 @@ def choose(board: step.Scoreboard) -> str | None:
             on_click="ignore",
             type="tertiary",
         )
-    return name
 
 
-def show_silent(board: step.Scoreboard) -> None:
+def _silent(board: step.Scoreboard) -> None:
     """Detectors that could score nothing, by reason."""
     reasons: dict[str, list[str]] = {}
     for name, why in scoreboard.silent(board).items():
@@ -68,27 +78,6 @@ def show_silent(board: step.Scoreboard) -> None:
         st.caption("Could score none of these labels: " + "; ".join(
             f"**{plain(listed(names, 9))}** ({plain(why, 200)})" for why, names in reasons.items()
         ) + ".")  # fmt: skip
-
-
-def _selected(lines: Sequence[step.Line]) -> str:
-    names = [line.name for line in lines]
-    requested = st.query_params.get("detector") or st.session_state.get("detector_at_hand")
-    place = names.index(requested) if requested in names else 0
-    event = st.dataframe(
-        tables.frame(ON_PAGE, lines),
-        hide_index=True,
-        placeholder="–",
-        column_config=tables.config(ON_PAGE),
-        height=40 + 35 * min(len(lines), SEEN),
-        key=TABLE,
-        on_select="rerun",
-        selection_mode="single-row-required",
-        selection_default={"selection": {"rows": [place]}},
-    )
-    chosen: Mapping[str, Any] = event["selection"]
-    name = names[int((chosen["rows"] or [place])[0])]
-    st.session_state["detector_at_hand"] = st.query_params["detector"] = name
-    return name
 
 
 def _explain(board: step.Scoreboard) -> None:

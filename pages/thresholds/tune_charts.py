@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import streamlit as st
@@ -16,26 +17,27 @@ from calibrate.stats.intervals.sweep_intervals import AT_ONCE, figures
 from calibrate.types import OperatingPoint
 from calibrate.workflow.evidence import evidence
 from calibrate.workflow.releasing import history
-from calibrate.workflow.tuning.verdicts_along import points_along, verdicts_along
+from calibrate.workflow.tuning.states_along import points_along, states_along
 from db import Store
 from pages.components import charts
+from pages.components.threshold_chart import arrays as made
 from pages.components.threshold_chart import chart
-from pages.components.threshold_chart.arrays import Mark, arrays
-from pages.components.threshold_chart.arrays import marks as marks_in_words
 from pages.thresholds import policy_controls, tune_setting
 
 BAND = "tune_band"
+BESIDE = (charts.GREEN, "#E69F00", "#56B4E9")  # of detectors laid over: told apart by colour-blind eyes, too
 
 
 @dataclass(frozen=True)
 class Beside:
     """What a chart needs beside the labels: the traffic, its traces a day, the chance of the policy at hand to miss its
-    target, and what holds at the threshold at hand."""
+    target, what holds at the threshold at hand, and the same labels beside the scores of the `others` to lay over."""
 
     counted: Pool | None
     per_day: float | None
     chance: float | None
     here: Mapping[str, Any]
+    others: Mapping[str, evidence.Evidence]
 
 
 def marks_of(
@@ -65,10 +67,10 @@ def show_chart(
     detector = registry.get(data.config.name)
 
     def make() -> dict[str, Any]:
-        return arrays(
+        return made.arrays(
             data,
             points_along(data, beside.counted),
-            verdicts_along(data, chance=beside.chance, moved_from=str(setting.rule)),
+            states_along(data, chance=beside.chance, moved_from=str(setting.rule)),
             per_day=beside.per_day,
             title=detector.title,
             unit=detector.unit,
@@ -76,8 +78,18 @@ def show_chart(
         )
 
     sweep = tune_setting.once(data, ("arrays", beside.chance, str(setting.rule), beside.counted is None), make)
-    shown = [Mark(mark.kind, mark.name, mark.threshold) for mark in marks]
-    chart.show(tune_setting.name_of(setting), sweep, marks_in_words(shown, data), beside.here)
+    over = [
+        tune_setting.once(
+            data,
+            ("beside", name, other.config.id, place),
+            partial(made.beside, data, other, title=registry.get(name).title, colour=BESIDE[place]),
+        )
+        for place, (name, other) in enumerate(beside.others.items())
+        if not other.sweep.missing
+    ]
+    shown = made.marks([made.Mark(mark.kind, mark.name, mark.threshold) for mark in marks], data)
+    link = {"detector": data.config.name, "sample": data.sample.name if data.sample else ""}
+    chart.show(tune_setting.name_of(setting), sweep, shown, beside.here, beside=over, link=link)
 
 
 def show_curve(data: evidence.Evidence, marks: Sequence[charts.Mark]) -> None:
@@ -114,6 +126,10 @@ def show_without_threshold(data: evidence.Evidence) -> None:
     unit, span = registry.get(data.config.name).unit, tune_setting.span_of(data)
     bars = charts.scores_by_label(data.histogram, data.outline.sweep, unit=unit, span=span)
     right.plotly_chart(bars, key="tune_bars", config=charts.CONFIG)
+
+
+def title_of(data: evidence.Evidence) -> str:
+    return registry.get(data.config.name).title
 
 
 def live_threshold(store: Store, data: evidence.Evidence) -> float | None:

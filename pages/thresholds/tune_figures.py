@@ -1,4 +1,4 @@
-"""What a threshold does: the sentence, figures with intervals, the traces on either side, and saving it."""
+"""What a threshold does: the sentence, figures with intervals, the traces on either side."""
 
 from __future__ import annotations
 
@@ -8,30 +8,19 @@ from html import escape
 
 import streamlit as st
 
-from calibrate.errors import BadInput
-from calibrate.report.numbers import about, count, exact_share, interval, number, share
+from calibrate.report.numbers import about, count, interval, number, share
 from calibrate.report.sentences import figures as wording
-from calibrate.report.sentences import point_state
-from calibrate.stats.choosing.policy import Policy
-from calibrate.types import Evidence, Interval, OperatingPoint, PointState, StateReason, Trace
+from calibrate.types import Evidence, Interval, OperatingPoint, Trace
 from calibrate.workflow.evidence import evidence
-from calibrate.workflow.tuning import operating_points
-from calibrate.workflow.tuning.better_steps import BetterKind, BetterStep
 from db import Store
 from db.scores import Config, Row
-from pages import shell
 from pages.components import charts
 from pages.components.labelling import trace_card
-from pages.components.text import label, plain
-from pages.components.verdict_box import NO_REASON, save_anyway, verdict_box
-from pages.thresholds import (
-    policy_controls,
-    tune_setting,
-)
+from pages.components.text import plain
+from pages.thresholds import tune_setting
 
 NEAR = 3
-REASON = "tune_reason"
-CARD_HEIGHT = "20rem"
+CARD_HEIGHT = "18rem"
 STYLE = """<style>
 .ts-matrix {border-collapse: collapse; font-size: .875rem; line-height: 1.9; font-variant-numeric: tabular-nums}
 .ts-matrix th {font-weight: 400; opacity: .65; padding: 0 .9rem 0 0; text-align: left}
@@ -97,7 +86,7 @@ def show_nearby(store: Store, data: evidence.Evidence, point: OperatingPoint) ->
     line = f"↑ flagged · threshold {tune_setting.limit_of(point)} · not flagged ↓"
     between = [line] if rows else []
     items: list[trace_card.Shown | str] = [*cards[: len(near.flagged)], *between, *cards[len(near.flagged) :]]
-    st.markdown("**Either side of the threshold**")
+    st.markdown("**Read at the line**", width="content")
     with st.container(key="tune-near-list"):
         trace_card.show_list(items, height=CARD_HEIGHT, key="tune_near")
 
@@ -163,83 +152,3 @@ def _flags_a_day(point: OperatingPoint, per_day: float | None) -> str:
 def _figure(name: str, value: str, reach: str, about: str) -> str:
     """A figure with its interval as HTML: numbers and words of ours only."""
     return f'<dl title="{about}"><dt>{name}</dt><dd>{value}</dd><dd>{reach}</dd></dl>'
-
-
-def save(store: Store, data: evidence.Evidence) -> None:
-    """Save what the controls say now: the page may have been drawn a key press ago.
-
-    A second press saves the same point again, and the latest counts.
-    """
-    with shell.errors_kept("tune_problem"):
-        setting = tune_setting.setting_for(store, data)
-        point = tune_setting.point_of(store, data, setting)
-        if not point.feasible:
-            raise BadInput(f"{wording.why(point)}: nothing was saved")
-        state, reason = tune_setting.state_of(store, data, setting, point), st.session_state.get(REASON, "").strip()
-        if state.known_bad and not reason:
-            raise BadInput(NO_REASON)
-        operating_points.save_point(store, data, point, state=state, reason=reason, by=shell.user(), now=shell.now())
-        st.session_state.update({"tune_stale": True, REASON: ""})
-        st.session_state["tune_saved"] = f"Saved: {point.detector} flags at {tune_setting.limit_of(point)}."
-
-
-def offer_save(
-    store: Store, data: evidence.Evidence, setting: tune_setting.Setting, point: OperatingPoint, state: PointState
-) -> None:
-    """The verdict with its way on: saving where nothing is known against the point, else what to do instead."""
-    # Why a policy is not met stands above the charts.
-    is_explained = state.why == StateReason.UNMET and not setting.by_hand
-    with verdict_box(state, key="tune", is_explained=is_explained):
-        if state.known_bad:
-            _offer_better(store, data, tune_setting.better_steps(store, data, setting, point, state))
-        with st.container(horizontal=True, vertical_alignment="center"):
-            if not state.known_bad:
-                st.button(
-                    "Save as operating point",
-                    type="primary",
-                    icon=":material/bookmark_add:",
-                    on_click=save,
-                    args=(store, data),
-                )
-            if not point.feasible:
-                st.button("Take the nearest by hand", on_click=policy_controls.take_by_hand, args=(point.threshold,))
-            if done := st.session_state.pop("tune_saved", None):
-                st.markdown(f":material/check: {plain(done)}", width="content")
-                st.page_link(shell.page("release"), label="Release it", icon=":material/verified:")
-        if state.known_bad and point.feasible:
-            save_anyway(save, (store, data), key=REASON, label="Save anyway")
-    shell.show_kept_error("tune_problem")
-
-
-def _offer_better(store: Store, data: evidence.Evidence, steps: Sequence[BetterStep]) -> None:
-    """The best step with its button; the others in one line below."""
-    if not steps:
-        return
-    best, *others = steps
-    with st.container(horizontal=True, vertical_alignment="center"):
-        st.markdown(f"**Instead:** {plain(point_state.better(best))}", width="content")
-        _take(store, data, best)
-    if others:
-        st.caption(f"Or: {plain(' '.join(point_state.better(step) for step in others))}")
-
-
-def _take(store: Store, data: evidence.Evidence, step: BetterStep) -> None:
-    """The button that takes a step, or the link to where it is done."""
-    if step.kind == BetterKind.LOWER_TARGET and step.target is not None:
-        words = f"Take {exact_share(step.target)}, bounded"
-        if st.button(words, type="primary", icon=":material/south:", key="tune_better"):
-            policy_controls.take_rule(store, data, Policy("precision", step.target), "bounded")
-            st.rerun()
-    elif step.kind == BetterKind.OTHER_DETECTOR and step.other:
-        if st.button(f"Look at {label(step.other.detector)}", icon=":material/swap_horiz:", key="tune_better"):
-            st.query_params["detector"] = step.other.detector
-            st.query_params.pop("threshold", None)
-            st.rerun()
-    elif step.kind == BetterKind.CERTIFY:
-        if st.button("Certify", icon=":material/verified:", key="tune_better"):
-            policy_controls.take_rule(store, data, None, "certified")
-            st.rerun()
-    else:
-        settle = step.kind == BetterKind.SETTLE
-        name, words = ("agreement", "Settle them") if settle else ("label", "Label more")
-        st.page_link(shell.page(name), label=words, icon=":material/check_box:")

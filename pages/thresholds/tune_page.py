@@ -1,4 +1,4 @@
-"""Tune: see what a detector does at every threshold, choose one, save it as the operating point."""
+"""Thresholds: see what a detector does at every threshold, choose one, save it as the operating point."""
 
 from __future__ import annotations
 
@@ -19,29 +19,33 @@ from db.scores import Config
 from pages import shell
 from pages.components import charts, evidence_choice, labels_line, unknown_models
 from pages.components.text import plain
-from pages.components.threshold_chart import chart
 from pages.components.threshold_chart.arrays import here
 from pages.shell.bar import at_hand
 from pages.thresholds import (
     certify_panel,
     policy_controls,
-    reliability,
     tune_charts,
+    tune_details,
     tune_figures,
     tune_overview,
     tune_setting,
+    tune_verdict,
 )
 from pages.thresholds.detector_rail import rail as detector_rail
 
-# Three columns where there is room for them; else one below the other.
+# One screen of three columns where there is room for them, each as tall as the screen; else one below the other. The
+# bar says where this is: the heading is there for those who do not see it.
 STYLE = """<style>
-.stMainBlockContainer h1 {font-size: 1.15rem; padding: 0}
+.stMainBlockContainer .stHeading {position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%)}
 .stMainBlockContainer {padding-bottom: 1rem}
+.st-key-tune-screen .stMarkdown p, .st-key-tune-screen [data-testid=stCaptionContainer] p {overflow-wrap: anywhere}
 @media (min-width: 1151px) {
   .stMainBlockContainer {padding-left: 2.5rem; padding-right: 2.5rem}
   .st-key-tune-screen [data-testid=stVerticalBlock] {gap: .6rem}
+  .st-key-tune-rail, .st-key-tune-right {height: max(34rem, calc(100vh - 11.5rem)); flex-wrap: nowrap; overflow-y: auto}
+  .st-key-tune-right > * {flex-shrink: 0}
+  .st-key-tune-right > :has(> .st-key-tune-near-list) {flex: 1 1 0; min-height: 9rem; overflow-y: auto}
 }
-.st-key-tune-screen .stMarkdown p, .st-key-tune-screen [data-testid=stCaptionContainer] p {overflow-wrap: anywhere}
 @media (max-width: 1150px) {
   .st-key-tune-screen > div > [data-testid=stHorizontalBlock],
   .st-key-tune-screen > [data-testid=stHorizontalBlock] {flex-direction: column}
@@ -52,23 +56,20 @@ STYLE = """<style>
 
 
 @st.fragment
-def explore(store: Store, data: evidence.Evidence, per_day: float | None, drawn: bool) -> None:
+def explore(store: Store, data: evidence.Evidence, per_day: float | None, drawn: tuple[bool, float | None]) -> None:
     """Everything that follows the threshold where it rests: this is drawn anew, and no labels are read again.
 
-    `drawn` is what the policies and the chart were drawn for: whether the threshold is set by hand.
+    `drawn` is what the rest of the page was drawn for.
     """
     with shell.guarded():
         setting = tune_setting.setting_for(store, data)
-        stale = st.session_state.pop("tune_stale", False)  # the table of all detectors, below, shows what is saved
-        if stale or drawn != setting.by_hand:
+        stale = st.session_state.pop("tune_stale", False)  # the rail and the scoreboard show what is saved
+        if stale or drawn != tune_details.drawn_for(setting):
             st.rerun()
         tune_setting.address(setting)
         point = tune_setting.point_of(store, data, setting)
         state = tune_setting.state_of(store, data, setting, point)
-        shown = here(point, per_day, state.verdict)
-        chart.follow(tune_setting.name_of(setting), shown, policy_controls.take_by_hand)
-        if setting.strength_in_force != "certified":
-            tune_figures.offer_save(store, data, setting, point, state)
+        tune_verdict.show(store, data, setting, point, state, per_day)
         open_ones = labels.settled_point(settled_at(data, point.threshold))
         tune_figures.show_cautions(point, not_run=data.not_run, open_ones=open_ones)
         if setting.policy.kind == "elbow":
@@ -79,8 +80,6 @@ def explore(store: Store, data: evidence.Evidence, per_day: float | None, drawn:
                 st.warning(plain(" ".join(doubts), 400), icon=":material/trending_flat:")
         show_scope(operating_points.bounded_scope(store, data, point, looks=setting.looks))
         tune_figures.show_nearby(store, data, point)
-        with st.expander("In words, with the counts"):
-            tune_figures.show_figures(point, per_day)
 
 
 def show_scope(scope: operating_points.BoundedScope | None) -> None:
@@ -92,22 +91,22 @@ def show_scope(scope: operating_points.BoundedScope | None) -> None:
         st.caption(plain(looks, 500))
 
 
-def choose(store: Store, data: evidence.Evidence, per_day: float | None) -> Sequence[charts.Mark]:
+def choose(
+    store: Store, data: evidence.Evidence, per_day: float | None, others: Mapping[str, evidence.Evidence]
+) -> Sequence[charts.Mark]:
     """The policy, and the chart with the handle: both stay while the threshold moves. Returns the chart's marks."""
     setting = tune_setting.setting_for(store, data)
     tune_setting.tell_ignored(data)
     policy_controls.choose_policy(store, data, setting)
     ruled = tune_setting.point_of(store, data, replace(setting, by_hand=False))
-    if not setting.by_hand and not ruled.feasible:
-        why = wording.capitalised(wording.why(ruled) or "")
-        octave = setting.strength_in_force == "bounded" and operating_points.octave_would_help(data, ruled)
-        more = f" {wording.OCTAVE}" if octave else ""
-        st.warning(f"{plain(why)}. Shown is that nearest point.{more}", icon=":material/block:")
+    if (
+        setting.strength_in_force == "bounded"
+        and not ruled.feasible
+        and operating_points.octave_would_help(data, ruled)
+    ):
+        st.caption(f"Shown is the nearest point. {wording.OCTAVE}")
     if setting.strength_in_force == "certified" and ruled.guarantee is None:
-        st.info(
-            "Nothing is certified here yet: this is what these labels measure; the steps to a certificate are below.",
-            icon=":material/verified:",
-        )
+        st.caption("Nothing is certified here yet: this is what these labels measure.")
     elbow = tune_setting.once(data, "elbow", lambda: operating_points.choose_point(data, Policy("elbow")))
     marks = tune_charts.marks_of(data, ruled, elbow, tune_charts.live_threshold(store, data))
     point = tune_setting.point_of(store, data, setting)
@@ -117,36 +116,34 @@ def choose(store: Store, data: evidence.Evidence, per_day: float | None) -> Sequ
         tune_setting.counted_traffic(store, data),
         per_day,
         tune_setting.chance(data, by_hand, moved),
-        here(point, per_day, tune_setting.state_of(store, data, setting, point).verdict),
+        here(point, per_day, tune_setting.state_of(store, data, setting, point)),
+        others,
     )
     tune_charts.show_chart(data, setting, marks, beside)
     return marks
 
 
-def show_details(data: evidence.Evidence, marks: Sequence[charts.Mark], name: str | None) -> None:
-    """What is looked at now and then, worked out when it is opened."""
-    curve = st.expander("Precision against recall, with bounds", key="tune-details-curve", on_change="rerun")
-    if curve.open:
-        with curve:
-            tune_charts.show_curve(data, marks)
-    percent = st.expander("What a score says in percent", key="tune-details-percent", on_change="rerun")
-    if percent.open:
-        with percent:
-            reliability.show(shell.store(), data.config.name, name)
-
-
-def show_rail(store: Store, runs: Mapping[str, Sequence[Config]]) -> tuple[Sample | None, evidence.Evidence]:
-    """Whose labels, and which detector's scores on them; returns them read."""
-    sample = at_hand.labels(store)
-    names = evidence_choice.sample_names(sample)
-    ranked = evidence_choice.best_first(store, runs, names)
+def show_rail(
+    store: Store, ranked: Mapping[str, Sequence[Config]], sample: Sample | None
+) -> tuple[evidence.Evidence, list[str]]:
+    """Which detector's scores: returns them read, and the detectors to lay over them."""
     name = evidence_choice.detector_at_hand(ranked)
-    detector_rail.show(store, ranked, sample, name)
+    overlaid = detector_rail.show(store, ranked, sample, name)
     config = evidence_choice.choose_config(ranked[name])
-    data = evidence_choice.evidence_of(store, config, names)
+    data = evidence_choice.evidence_of(store, config, evidence_choice.sample_names(sample))
     labels_line.show(store, sample)
     tune_overview.show_facts(store, data)
-    return sample, data
+    unknown_models.show(store, links=False)
+    return data, overlaid
+
+
+def certify(store: Store, data: evidence.Evidence) -> None:
+    """The steps to a certificate, in the place of the chart."""
+    if st.button("Back to the threshold", type="tertiary", icon=":material/arrow_back:"):
+        st.query_params.pop(tune_verdict.VIEW)
+        st.rerun()
+    rule = None if data.sweep.missing else tune_setting.setting_for(store, data).rule
+    certify_panel.show(store, data, target=rule.value if rule and rule.kind == "precision" else None)
 
 
 with shell.page_frame(
@@ -161,31 +158,33 @@ with shell.page_frame(
             )
             st.page_link(shell.page("detect"), label="Run detectors", icon=":material/play_circle:")
         st.stop()
-    unknown_models.show(store)
-    with st.container(key="tune-screen"):
-        rail, middle, right = st.columns([20, 52, 28], gap="medium")
-    with rail:
-        sample, labelled = show_rail(store, runs)
+    sample = at_hand.labels(store)
     names = evidence_choice.sample_names(sample)
-    if labelled.sweep.missing or labelled.caution is not None:
+    ranked = evidence_choice.best_first(store, runs, names)
+    certifying = st.query_params.get(tune_verdict.VIEW) == tune_verdict.CERTIFY
+    with st.container(key="tune-screen"):
+        rail, middle, *more = st.columns([20, 80] if certifying else [20, 52, 28], gap="medium")
+    with rail, st.container(key="tune-rail"):
+        data, overlaid = show_rail(store, ranked, sample)
+    can_choose = not data.sweep.missing and data.caution is None
+    marks, per_day = None, None
+    if certifying:
         with middle:
-            if labelled.sweep.missing:
-                tune_overview.show_missing(labelled)
+            certify(store, data)
+    elif not can_choose:
+        with middle:
+            if data.sweep.missing:
+                tune_overview.show_missing(data)
             else:
-                tune_charts.show_without_threshold(labelled)
-        if labelled.sweep.missing and certify_panel.under_way(store, labelled):
-            certify_panel.show(store, labelled)
+                tune_charts.show_without_threshold(data)
+            if certify_panel.under_way(store, data):
+                tune_verdict.show_certificate(store, data, primary=False)
     else:
-        per_day = tune_setting.traffic_per_day(store, labelled)
+        per_day = tune_setting.traffic_per_day(store, data)
+        others = {name: evidence_choice.evidence_of(store, ranked[name][-1], names) for name in overlaid}
         with middle:
-            marks = choose(store, labelled, per_day)
-        setting = tune_setting.setting_for(store, labelled)
-        with right:
-            explore(store, labelled, per_day, setting.by_hand)
-        if setting.strength_in_force == "certified" or certify_panel.under_way(store, labelled):
-            target = setting.rule.value if setting.rule.kind == "precision" else None
-            certify_panel.show(store, labelled, target=target)
-        with middle, st.container(gap="xsmall", key="tune-details"):
-            show_details(labelled, marks, sample.name if sample else None)
-    with middle:
-        tune_overview.show_overview(store, evidence_choice.best_first(store, runs, names), names)
+            marks = choose(store, data, per_day, others)
+        with more[0], st.container(key="tune-right"):
+            explore(store, data, per_day, tune_details.drawn_for(tune_setting.setting_for(store, data)))
+    if not certifying:
+        tune_details.show(store, tune_details.Beneath(data, marks, per_day, sample, ranked, overlaid))

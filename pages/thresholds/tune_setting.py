@@ -29,11 +29,11 @@ from db.scores import Config
 from pages import shell
 from pages.components.evidence_choice import SampleNames, configs_by_detector, evidence_of, sample_names
 from pages.components.text import plain
+from pages.components.threshold_chart.arrays import STRENGTHS
 
 T = TypeVar("T")
 IGNORED = "tune_ignored"
 MOST_LOOKS = 1000
-STRENGTHS: dict[Strength, str] = {"measured": "Measured", "bounded": "Bounded", "certified": "Certified"}
 FIRST = {"precision": Policy("precision", 0.7), "recall": Policy("recall", 0.9), "f-beta": Policy("f-beta", 1.0),
          "cost": Policy("cost", 1.0, 20.0), "alerts": Policy("alerts", 20.0), "elbow": Policy("elbow")}  # fmt: skip
 

@@ -31,7 +31,8 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[App, Traff
 
 def panel(page: Any, own: App, sample: str = "w47") -> Any:
     page.goto(f"{own.url}/tune?detector={ABOVE}&sample={sample}")
-    page.get_by_role("radio", name="Certified").or_(page.get_by_role("button", name="Certified")).first.click()
+    page.get_by_role("button", name=re.compile("Certify|Continue the certificate")).click()
+    page.get_by_role("button", name="Back to the threshold").wait_for()
     found = page.locator(".st-key-certify")
     found.get_by_text("Certify on labels drawn for it").wait_for()
     settled(page)

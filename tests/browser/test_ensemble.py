@@ -1,4 +1,4 @@
-"""The Ensemble page: what to do without scores, the sentence the statistics say, another kind, saved under a name."""
+"""The Combine page: what to do without scores, the sentence the statistics say, another kind, saved under a name."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from calibrate import registry
 from calibrate.report.sentences import ensembles as sentences
 from calibrate.stats.ensembles import rules
 from calibrate.stats.ensembles.combine import Recipe
@@ -51,7 +52,9 @@ def test_from_nothing_to_a_saved_ensemble(own: App, browser: Any) -> None:
 
     page.goto(f"{own.url}/ensemble")
     report = step.build(own.store, Recipe("logistic"), NAMES, budget=None)
-    page.get_by_text(sentences.sentences(report)[0]).first.wait_for()
+    _, _, answer = sentences.answer(report, registry.get(report.best).title).partition(": ")
+    page.get_by_text(answer).wait_for()
+    page.locator(".st-key-ensemble-details summary").first.click()
     page.get_by_text(sentences.sentences(report)[1]).first.wait_for()
     page.get_by_text("At least k flag").click()
     page.get_by_label("How many must flag").fill("1")
@@ -59,7 +62,7 @@ def test_from_nothing_to_a_saved_ensemble(own: App, browser: Any) -> None:
     other = step.build(own.store, Recipe("k_of_n", k=1), NAMES, budget=None)
     page.get_by_text(sentences.sentences(other)[1]).first.wait_for()
     settled(page)
-    page.get_by_label("Name").fill("<b>any</b> *one*")
+    page.get_by_role("textbox", name="Name").fill("<b>any</b> *one*")
     page.keyboard.press("Tab")
     settled(page)
     page.get_by_role("button", name="Save ensemble").click()

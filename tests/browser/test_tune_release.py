@@ -64,9 +64,20 @@ def page(own: App, browser: Any) -> Iterator[Any]:
 
 
 def tuning(page: Any, own: App, detector: str, labels: str = "All labelled traces") -> None:
-    page.goto(f"{own.url}/tune?detector={detector}&sample={labels}")
+    page.goto(f"{own.url}/tune?detector={detector}&sample={labels}&details=words")
     page.get_by_role("heading", name="Tune").wait_for()
     settled(page)
+
+
+def verdict(page: Any) -> Any:
+    """The words of the verdict box."""
+    return page.locator(".verdict")
+
+
+def take(page: Any, what: str) -> None:
+    """An entry of the menu Share."""
+    page.locator(".share summary").click()
+    page.get_by_role("button", name=what, exact=True).click()
 
 
 def still(page: Any, target: Any) -> dict[str, float]:
@@ -179,14 +190,14 @@ def test_the_handle_says_where_it_stands_and_is_large_enough_to_touch(own: App, 
 def test_the_chart_is_saved_as_an_image_and_as_a_table(own: App, page: Any, tmp_path: Path) -> None:
     tuning(page, own, DETECTOR)
     with page.expect_download() as download:
-        page.get_by_role("button", name="CSV").click()
+        take(page, "CSV")
     table = list(csv.DictReader(download.value.path().read_text().splitlines()))
     sweep = loading.load_evidence(own.store, DETECTOR).sweep
     assert [float(row["threshold"]) for row in table] == sweep.thresholds.tolist()
     assert [int(row["true_positives"]) for row in table] == sweep.tp_count.tolist()
     assert [float(row["recall"]) for row in table] == pytest.approx(sweep.recall.tolist(), abs=1e-6)
     with page.expect_download() as download:
-        page.get_by_role("button", name="PNG").click()
+        take(page, "PNG")
     download.value.save_as(tmp_path / "chart.png")
     with Image.open(tmp_path / "chart.png") as image:
         assert image.width > 600
@@ -221,7 +232,7 @@ def test_a_threshold_set_by_hand_outlives_a_reload(own: App, page: Any) -> None:
 
 @pytest.mark.parametrize("text", ["nan", "99999"])
 def test_a_threshold_in_the_address_that_is_none_is_passed_over(own: App, page: Any, text: str) -> None:
-    page.goto(f"{own.url}/tune?detector={DETECTOR}&sample=All labelled traces&threshold={text}")
+    page.goto(f"{own.url}/tune?detector={DETECTOR}&sample=All labelled traces&details=words&threshold={text}")
     page.get_by_text("shown is what the policy chooses").wait_for()
     settled(page)
     chosen = operating_points.choose_point(loading.load_evidence(own.store, DETECTOR), policy.Policy("precision", 0.7))
@@ -243,29 +254,33 @@ def test_the_traces_on_either_side_are_read_in_place(own: App, page: Any) -> Non
 
 def test_a_policy_that_nothing_meets_is_never_passed_over(own: App, page: Any) -> None:
     tuning(page, own, ABOVE)
-    page.get_by_text("No threshold reaches a precision of 70%").wait_for()
-    page.get_by_text("Do not release this.").wait_for()
+    verdict(page).get_by_text("No threshold reaches a precision of 70%").wait_for()
+    verdict(page).get_by_text("Do not release this").wait_for()
     assert page.get_by_role("button", name="Save as operating point").count() == 0
     page.get_by_role("button", name="Take the nearest by hand").click()
-    page.get_by_text("below the 70% last asked for").wait_for()  # by hand it is no better
+    verdict(page).get_by_text("below the 70% last asked for").wait_for()  # by hand it is no better
     settled(page)
     assert page.get_by_role("button", name="Save as operating point").count() == 0
-    page.get_by_role("button", name="Save anyway").wait_for()
+    page.get_by_role("button", name="Save anyway…").wait_for()
 
 
 def test_what_is_known_to_be_wrong_is_saved_only_for_a_reason(own: App, page: Any) -> None:
     """Three flagged labels, all of them hallucinated: an interval from 30 to 100%."""
     scores = sorted(float(score) for score in loading.load_evidence(own.store, DETECTOR).scores if score == score)
     page.goto(f"{own.url}/tune?detector={DETECTOR}&sample=All labelled traces&threshold={scores[2]!r}")
-    page.get_by_text("Do not release this.").wait_for()
+    verdict(page).get_by_text("Do not release this").wait_for()
     settled(page)
     assert page.get_by_role("button", name="Save as operating point").count() == 0
-    page.get_by_role("button", name="Save anyway").click()
+    page.get_by_role("button", name="Save anyway…").click()
+    page.get_by_role("button", name="Save anyway", exact=True).click()
     page.get_by_text("say in the field beside the button why").wait_for()
+    settled(page)
     assert DETECTOR not in own.store.points.latest()
+    if not page.get_by_label("Reason to save it all the same").is_visible():
+        page.get_by_role("button", name="Save anyway…").click()
     page.get_by_label("Reason to save it all the same").fill("a pilot of one week")
-    page.get_by_role("button", name="Save anyway").click()
-    page.get_by_text(f"Saved: {DETECTOR} flags at").wait_for()
+    page.get_by_role("button", name="Save anyway", exact=True).click()
+    page.get_by_text("Saved: Token overlap flags at").wait_for()
     saved = own.store.points.latest()[DETECTOR]
     assert (saved.data.reason, saved.data.state and saved.data.state.why) == ("a pilot of one week", "few flagged")
     page.get_by_role("link", name="Release it").click()
@@ -285,7 +300,7 @@ def test_save_and_release_once_and_the_file_decides_as_the_page_said(own: App, p
     settled(page)
     shown = counts(page)
     page.get_by_role("button", name="Save as operating point").click()
-    page.get_by_text(f"Saved: {DETECTOR} flags at").wait_for()
+    page.get_by_text("Saved: Token overlap flags at").wait_for()
     page.get_by_role("link", name="Release it").click()
     page.get_by_role("heading", name="Release").wait_for()
     page.get_by_text("cannot be released").wait_for()

@@ -21,7 +21,7 @@ from calibrate.types import Sample
 from calibrate.workflow.evidence import loading
 from db import open_store
 from tests.browser.conftest import LONG, ROOT, App, serve, settled
-from tests.browser.tune import counts
+from tests.browser.tune import counts, open_details
 from tests.shared_data import path, records
 
 pytestmark = [pytest.mark.browser, pytest.mark.shared]
@@ -167,7 +167,10 @@ def _tune(app: App, page: Any, sample: Sample) -> tuple[int, ...]:
     page.wait_for_url("**policy=elbow**")
     settled(page)
     press(page, page.get_by_role("button", name="Save as operating point"))
-    page.get_by_text("Saved: token_overlap flags at").wait_for()
+    page.get_by_text("Saved: Token overlap flags at").wait_for()
+    settled(page)
+    open_details(page, "In words")
+    page.locator(".ts-matrix").wait_for()
     settled(page)
     shown = counts(page)
     saved = app.store.points.latest()["token_overlap"]

@@ -22,6 +22,14 @@ def choose_other_policy(page: Any, name: str) -> None:
     page.get_by_role("button", name=name, exact=True).click()
 
 
+def open_details(page: Any, tab: str) -> None:
+    """Opens Details at one of its tabs."""
+    name = page.get_by_role("tab", name=tab, exact=True)
+    if not name.is_visible():
+        page.locator(".st-key-tune-details summary").first.click()
+    name.click()
+
+
 def counts(page: Any) -> tuple[int, ...]:
     """The four counts of labels that the page says in words; they are there while folded, too."""
     return tuple(int(cell.replace(",", "")) for cell in page.locator(".ts-matrix td").all_text_contents())

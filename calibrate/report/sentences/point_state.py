@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from calibrate.report.numbers import about, count, estimate, exact_share, interval, share
 from calibrate.report.sentences.figures import capitalised, chance_words
-from calibrate.types import PointState, PointVerdict, StateReason
-from calibrate.workflow.tuning.better_steps import BetterKind, BetterStep
+from calibrate.types import OperatingPoint, PointState, PointVerdict, StateReason
+from calibrate.workflow.tuning.better_steps import BetterKind, BetterStep, count_more_labels
 
 HEADLINES = {
     PointVerdict.HOLDS: "Holds",
@@ -26,6 +26,13 @@ def sentence(state: PointState, *, unmet: str | None = None) -> str:
     return _SENTENCES[state.why](state) if state.why else _holds(state)
 
 
+def why_with_labels(point: OperatingPoint, state: PointState, *, unmet: str | None = None) -> str:
+    """Say why; of what is not shown yet also about how many more labels would tell."""
+    more = count_more_labels(point, state) if state.verdict == PointVerdict.NOT_SHOWN else None
+    tell = [] if more is None else [better(BetterStep(BetterKind.MORE_LABELS, labels=more))]
+    return " ".join([sentence(state, unmet=unmet), *tell])
+
+
 def in_short(state: PointState) -> str:
     """Say the state and why in one line: "Do not release this: …"."""
     return f"{headline(state)}: {_lowered(sentence(state))}"
@@ -37,8 +44,8 @@ def against(name: str, state: PointState, reason: str) -> str:
     return f"{name}: {_lowered(headline(state))}. {sentence(state)}{given}"
 
 
-def better(step: BetterStep) -> str:
-    """Say what to do instead: "About 240 more labels would tell."."""
+def better(step: BetterStep, *, title: str | None = None) -> str:
+    """Say what to do instead: "About 240 more labels would tell.". `title` is the other detector's name for people."""
     if step.kind == BetterKind.SETTLE:
         return f"Settle the {count(step.labels or 0, 'dispute')} among its flags."
     if step.kind == BetterKind.LOWER_TARGET:
@@ -46,7 +53,7 @@ def better(step: BetterStep) -> str:
     if step.kind == BetterKind.OTHER_DETECTOR and step.other:
         recall = step.other.recall
         recalled = estimate(recall.value, recall.low, recall.high)
-        return f"{step.other.detector} does better by the same policy: it finds {recalled} of hallucinations."
+        return f"{title or step.other.detector} does better by the same policy: it finds {recalled} of hallucinations."
     if step.kind == BetterKind.MORE_LABELS:
         return f"About {about(step.labels or 0)} more labels would tell."
     return "Certify it on fresh labels."

@@ -7,16 +7,20 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+import numpy as np
+
 from calibrate.orientation import SIGNS
-from calibrate.report.numbers import about, limit, number, share
-from calibrate.report.sentences.point_state import HEADLINES
+from calibrate.report.numbers import about, estimate, limit, number, share
+from calibrate.report.sentences.point_state import HEADLINES, why_with_labels
 from calibrate.report.sentences.threshold_figures import Figure, figures_at
-from calibrate.types import OperatingPoint, PointVerdict
+from calibrate.types import OperatingPoint, PointState, PointVerdict, Strength
 from calibrate.workflow.evidence.evidence import Evidence
 from pages.components import charts
 
 DIGITS = 5  # of a threshold that is read: labels are seldom nearer to each other
+STRENGTHS: dict[Strength, str] = {"measured": "Measured", "bounded": "Bounded", "certified": "Certified"}
 CODES = {PointVerdict.HOLDS: "holds", PointVerdict.NOT_SHOWN: "open", PointVerdict.DO_NOT_RELEASE: "stop"}
+_EQUAL = 1e-9  # between two shares that are the same
 NAMES = (
     ("Right when it flags", "Precision: the share of its flags that is hallucinated"),
     ("Finds", "Recall: the share of hallucinations that is flagged, end to end"),
@@ -25,7 +29,7 @@ NAMES = (
 )
 COLOURS = {
     "hallucinated": charts.VERMILLION, "clean": charts.BLUE, "recall": charts.RECALL, "here": charts.HERE,
-    "holds": charts.BLUE, "open": "#E69F00", "stop": charts.VERMILLION,
+    "holds": charts.GREEN, "open": "#E69F00", "stop": charts.VERMILLION,
 }  # fmt: skip
 
 
@@ -38,27 +42,44 @@ class Mark:
     threshold: float
 
 
-def here(point: OperatingPoint, per_day: float | None, verdict: PointVerdict) -> dict[str, Any]:
-    """What holds at the threshold at hand, wherever between two steps it stands."""
+@dataclass(frozen=True)
+class Beside:
+    """Another detector's curves as they lie over the steps of the one at hand; `title` is its name for people."""
+
+    title: str
+    colour: str
+    precision: Sequence[float | None]
+    recall: Sequence[float | None]
+    texts: Sequence[tuple[str, str]]
+
+
+def here(
+    point: OperatingPoint, per_day: float | None, state: PointState, *, unmet: str | None = None
+) -> dict[str, Any]:
+    """What holds at the threshold at hand, wherever between two steps it stands. `unmet`: why no threshold meets the
+    policy."""
     return {
         "threshold": point.threshold,
         "text": number(point.threshold, DIGITS),
         "figures": _texts(figures_at(point, per_day)),
-        "verdict": CODES[verdict],
+        "verdict": CODES[state.verdict],
+        "headline": HEADLINES[state.verdict],
+        "why": why_with_labels(point, state, unmet=unmet),
+        "strength": STRENGTHS[point.strength],
     }
 
 
 def arrays(
     data: Evidence,
     points: Iterable[OperatingPoint],
-    verdicts: Sequence[PointVerdict],
+    states: Sequence[PointState],
     *,
     per_day: float | None,
     title: str,
     unit: str,
     span: tuple[float, float],
 ) -> dict[str, Any]:
-    """The sweep as the chart draws it. `points` and `verdicts` are those at the evidence's steps."""
+    """The sweep as the chart draws it. `points` and `states` are those at the evidence's steps."""
     steps, weights, listed = data.steps.sweep, data.score_weights, list(points)
     tallest = float((weights.clean + weights.hallucinated).max())
     figures = {
@@ -87,7 +108,9 @@ def arrays(
         },
         "texts": [number(point.threshold, DIGITS) for point in listed],
         "figures": [_texts(figures_at(point, per_day)) for point in listed],
-        "verdicts": [CODES[verdict] for verdict in verdicts],
+        "verdicts": [CODES[state.verdict] for state in states],
+        "whys": [why_with_labels(point, state) for point, state in zip(listed, states, strict=True)],
+        "strength": STRENGTHS["measured"],
         "bars": {
             "edges": weights.edges.tolist(),
             "clean": [_brief(value) for value in weights.clean.tolist()],
@@ -99,6 +122,31 @@ def arrays(
         "up": [{"value": value, "text": about(value)} for value in _round_values(0.0, tallest, 4)],
         "shares": [{"value": value, "text": share(value)} for value in (0.0, 0.5, 1.0)],
     }
+
+
+def beside(data: Evidence, other: Evidence, *, title: str, colour: str) -> Beside:
+    """Another detector at as many flags: at every step of `data` the figures of `other` at its loosest threshold that
+    flags no more of the traffic. Nothing where it flags nothing yet, and where it can flag no more."""
+    steps, theirs, bounds = data.steps.sweep, other.steps.sweep, other.steps.bounds
+    rates = np.asarray(theirs.flag_rate)
+    at = np.searchsorted(rates, np.asarray(steps.flag_rate) + _EQUAL, side="right") - 1
+    most = float(rates[-1]) + _EQUAL if len(rates) else 0.0
+    able = (at >= 0) & (np.asarray(steps.flag_rate) <= most)
+    figures = [
+        [
+            (_brief(float(value[place])), _brief(float(low[place])), _brief(float(high[place])))
+            if can
+            else (None, None, None)
+            for place, can in zip(at.tolist(), able.tolist(), strict=True)
+        ]
+        for value, low, high in (
+            (theirs.precision, bounds.precision_low, bounds.precision_high),
+            (theirs.recall, bounds.recall_low, bounds.recall_high),
+        )
+    ]
+    texts = [(estimate(*precision), estimate(*recall)) for precision, recall in zip(*figures, strict=True)]
+    values = [[value for value, *_ in column] for column in figures]
+    return Beside(title, colour, values[0], values[1], texts)
 
 
 def marks(listed: Sequence[Mark], data: Evidence) -> list[dict[str, Any]]:

@@ -1,25 +1,27 @@
 // The threshold chart on a page: draws it, moves its handle, and says where the handle rests.
 
 import { clamp, nearestPoint, pointAt, stepFrom, typedNumber } from "./geometry.mjs"
-import { make, moving, places, sign, still } from "./drawing.mjs"
+import { element, make, moving, places, sign, still } from "./drawing.mjs"
 import { fileName, image, save, table } from "./files.mjs"
+import { addressOf, copy, menu } from "./share.mjs"
+import { besideInWords, besideRows, curvesBeside } from "./beside.mjs"
+import { line, put, under, words } from "./hover.mjs"
 
 const REST = 250 // ms after the last key until the handle rests
 const NARROW = 560
 const FAR = 10 // labels that PageUp goes
+const [LOW, HIGH] = [300, 470] // pixels of the chart's height
+const AROUND = 505 // pixels of a screen beside it
 
 const shared = (window.touchstoneThreshold ??= new EventTarget())
 
-function element(name, attributes = {}, ...children) {
-  const made = document.createElement(name)
-  for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value)
-  made.append(...children)
-  return made
-}
-
 class Chart {
   constructor(parent) {
-    this.parts = build(parent)
+    this.parts = build(parent, [
+      ["Copy link", "Copy the address of the page as it stands", () => this.copyLink()],
+      ["PNG", "Download the chart as an image", () => this.image()],
+      ["CSV", "Download every step as a table", () => this.csv()],
+    ])
     this.awaiting = null // the turn that Python has not answered yet
     this.dragging = false
     this.listen()
@@ -70,14 +72,22 @@ class Chart {
   draw() {
     const { svg, plot, handle } = this.parts
     const width = Math.max(Math.floor(plot.clientWidth), 260)
-    const height = width < NARROW ? 300 : 318
+    const height = width < NARROW ? LOW : this.tall()
     this.at = places(this.data.arrays, width, height)
     for (const [key, value] of Object.entries({ width, height, viewBox: `0 0 ${width} ${height}` })) {
       svg.setAttribute(key, value)
     }
-    svg.replaceChildren(still(this.data.arrays, this.marks, this.at), make("g"))
+    const whole = still(this.data.arrays, this.marks, this.at)
+    whole.append(...curvesBeside(this.data.arrays, this.data.beside, this.at))
+    svg.replaceChildren(whole, make("g"), make("g"))
     handle.style.height = `${this.at.curves.bottom}px`
     this.place()
+  }
+
+  // As much of the screen as what stands around the chart leaves.
+  tall() {
+    const rows = this.data.beside.length
+    return clamp(window.innerHeight - AROUND - (rows ? 22 * (rows + 1) + 8 : 0), LOW, HIGH)
   }
 
   // Everything that goes with the handle.
@@ -88,10 +98,14 @@ class Chart {
     const now = known
       ? this.here
       : point < 0
-        ? { text: String(this.threshold), figures: null, verdict: "stop" }
-        : { text: this.threshold === arrays.thresholds[point] ? arrays.texts[point] : String(this.threshold), figures: arrays.figures[point], verdict: arrays.verdicts[point] }
-    const { svg, handle, field, chip, figures } = this.parts
-    svg.lastChild.replaceWith(moving(arrays, this.at, this.threshold, now.text))
+        ? { text: String(this.threshold), figures: null, verdict: "stop", why: "" }
+        : {
+            text: this.threshold === arrays.thresholds[point] ? arrays.texts[point] : String(this.threshold),
+            figures: arrays.figures[point], verdict: arrays.verdicts[point], why: arrays.whys[point],
+          } // prettier-ignore
+    const { svg, handle, field, chip, figures, beside } = this.parts
+    svg.children[1].replaceWith(moving(arrays, this.at, this.threshold, now.text))
+    beside.replaceChildren(...besideRows(arrays, this.data.beside, point))
     const x = clamp(this.at.across(this.threshold), this.at.left, this.at.right)
     handle.style.transform = `translateX(${x.toFixed(1)}px)`
     if (this.parts.root.getRootNode().activeElement !== field) field.value = now.text
@@ -105,7 +119,7 @@ class Chart {
     chip.lastChild.textContent = this.headlines[now.verdict]
     chip.firstChild.textContent = { holds: "✓", open: "…", stop: "⊘" }[now.verdict]
     this.say(now)
-    this.mark(now.verdict)
+    this.mark(now)
   }
 
   say(now) {
@@ -120,11 +134,15 @@ class Chart {
   }
 
   // The verdict box beside the chart goes along until Python has drawn it anew.
-  mark(verdict) {
+  mark({ verdict, why }) {
+    const moves = this.awaiting !== null
     for (const box of document.querySelectorAll('[class*="st-key-verdict-"]')) {
-      if (this.awaiting === null) delete box.dataset.moving
-      else box.dataset.moving = verdict
+      if (moves) box.dataset.moving = verdict
+      else delete box.dataset.moving
     }
+    const { headlines, strength } = this.data.arrays
+    const detail = moves ? { name: this.data.name, verdict, headline: headlines[verdict], why, strength } : null
+    shared.dispatchEvent(new CustomEvent("moving", { detail }))
   }
 
   move(threshold, { rest = false } = {}) {
@@ -134,9 +152,10 @@ class Chart {
       this.place()
     }
     clearTimeout(this.timer)
+    this.timer = null
     if (this.awaiting === null) return
     if (rest) this.rest()
-    else if (!this.dragging) this.timer = setTimeout(() => this.rest(), REST)
+    else if (!this.dragging) this.timer = setTimeout(() => ((this.timer = null), this.rest()), REST)
   }
 
   // Python follows: the verdict, the traces at the line, Save. The address changes without one more press of Back.
@@ -145,6 +164,14 @@ class Chart {
     address.searchParams.set("threshold", String(this.threshold))
     history.replaceState(history.state, "", address)
     shared.tell?.({ name: this.data.name, threshold: this.threshold, turn: this.awaiting })
+  }
+
+  // What is pressed next is about the threshold that is seen.
+  settle() {
+    if (this.awaiting === null || this.dragging || this.timer === null) return
+    clearTimeout(this.timer)
+    this.timer = null
+    this.rest()
   }
 
   step(direction, times = 1) {
@@ -163,16 +190,21 @@ class Chart {
   }
 
   listen() {
-    const { plot, handle, field, png, csv } = this.parts
+    const { plot, handle, field } = this.parts
     plot.addEventListener("pointerdown", (event) => {
       if (event.button !== 0) return
       this.dragging = true
+      this.lookAway()
       plot.setPointerCapture(event.pointerId)
       handle.focus({ preventScroll: true })
       this.point(event)
       event.preventDefault()
     })
-    plot.addEventListener("pointermove", (event) => this.dragging && this.point(event))
+    plot.addEventListener("pointermove", (event) => {
+      if (this.dragging) this.point(event)
+      else if (event.pointerType === "mouse") this.look(event)
+    })
+    plot.addEventListener("pointerleave", () => this.lookAway())
     for (const end of ["pointerup", "pointercancel"]) {
       plot.addEventListener(end, () => {
         if (!this.dragging) return
@@ -201,12 +233,9 @@ class Chart {
       else this.move(value, { rest: true })
     })
     field.addEventListener("blur", () => this.data && this.place())
-    csv.addEventListener("click", () => {
-      const { arrays } = this.data
-      save(new Blob([table(arrays)], { type: "text/csv" }), fileName(arrays.title, "csv"))
-    })
-    png.addEventListener("click", () => this.image())
     new ResizeObserver(() => this.data && plot.clientWidth && this.draw()).observe(plot)
+    window.addEventListener("resize", () => this.data && plot.clientWidth && this.draw())
+    document.addEventListener("pointerdown", (event) => !event.composedPath().includes(plot) && this.settle(), true)
     shared.addEventListener("here", () => this.hear())
   }
 
@@ -223,12 +252,43 @@ class Chart {
     return [thresholds[0], thresholds.at(-1)]
   }
 
+  look(event) {
+    const { svg, tip } = this.parts
+    const { arrays, beside } = this.data
+    const point = under(arrays, this.at, event.clientX - svg.getBoundingClientRect().left)
+    if (point === null) return this.lookAway()
+    const x = this.at.across(arrays.thresholds[point])
+    svg.lastChild.replaceChildren(line(this.at, x))
+    tip.replaceChildren(...words(arrays, beside, point))
+    put(tip, this.at, x)
+    tip.hidden = false
+  }
+
+  lookAway() {
+    this.parts.tip.hidden = true
+    this.parts.svg.lastChild?.replaceChildren()
+  }
+
+  copyLink() {
+    return copy(addressOf(location.href, this.data.link, this.awaiting === null ? null : this.threshold))
+  }
+
+  csv() {
+    const { arrays } = this.data
+    save(new Blob([table(arrays)], { type: "text/csv" }), fileName(arrays.title, "csv"))
+  }
+
   async image() {
     const { root, svg, figures } = this.parts
     const style = getComputedStyle(root)
     const ground = style.getPropertyValue("--st-background-color").trim() || "#fff"
     const texts = [...figures.children].map((figure) => [...figure.children].map((part) => part.textContent).join(" "))
     const lines = [this.data.arrays.title, texts.slice(0, 2).join("   ·   "), texts.slice(2).join("   ·   ")]
+    const point = pointAt(this.data.arrays.thresholds, this.threshold, this.data.arrays.above)
+    for (const { title, words } of besideInWords(this.data.arrays, this.data.beside, point)) {
+      lines.push(`${title}, at as many flags: ${words}`)
+    }
+    this.lookAway()
     const blob = await image(svg, { ground, ink: style.color, font: "sans-serif", lines })
     save(blob, fileName(this.data.arrays.title, "png"))
   }
@@ -251,23 +311,23 @@ function legend({ colours }) {
   ] // prettier-ignore
 }
 
-function build(parent) {
-  const button = (text, title) => element("button", { type: "button", title }, text)
+function build(parent, sharing) {
   const field = element("input", { type: "text", inputmode: "decimal", "aria-label": "Threshold", autocomplete: "off" })
   const chip = element("span", { class: "chip" }, element("b"), element("span"))
-  const [png, csv] = [button("PNG", "Download the chart as an image"), button("CSV", "Download every step as a table")]
-  const top = element("div", { class: "top" }, element("label", {}, "Threshold ", field), chip, element("span", { class: "gap" }), png, csv)
+  const gap = element("span", { class: "gap" })
+  const top = element("div", { class: "top" }, element("label", {}, "Threshold ", field), chip, gap, menu(sharing))
   const svg = make("svg", { role: "img", "aria-label": "Scores of labelled traces, with precision and recall" })
   const handle = element("div", {
     class: "handle", role: "slider", tabindex: "0", "aria-label": "Threshold",
     "aria-orientation": "horizontal",
   }, element("i")) // prettier-ignore
-  const plot = element("div", { class: "plot" }, svg, handle)
-  const marks = element("div", { class: "marks" })
-  const figures = element("div", { class: "figures" })
-  const root = element("div", { class: "chart" }, top, plot, marks, figures)
+  const tip = element("div", { class: "tip", hidden: "", "aria-hidden": "true" })
+  const plot = element("div", { class: "plot" }, svg, handle, tip)
+  const [marks, figures] = [element("div", { class: "marks" }), element("div", { class: "figures" })]
+  const beside = element("div", { class: "beside" })
+  const root = element("div", { class: "chart" }, top, plot, marks, figures, beside)
   parent.append(root)
-  return { root, top, field, chip, png, csv, plot, svg, handle, marks, figures }
+  return { root, field, chip, plot, svg, handle, tip, marks, figures, beside }
 }
 
 // Streamlit calls us again with new data without cleaning up first.

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import streamlit as st
 
+from pages.components.threshold_chart.arrays import Beside
+
 _KEY, _TURN = "threshold_rest", "threshold_turn"
 _HERE = Path(__file__).parent
+SCRIPTS = ("geometry.mjs", "drawing.mjs", "files.mjs", "share.mjs", "beside.mjs", "hover.mjs", "chart.mjs")
 
 
 def joined(*names: str) -> str:
@@ -27,23 +31,37 @@ def _is_entry(line: str) -> bool:
 _chart = st.components.v2.component(
     "touchstone_threshold_chart",
     css=(_HERE / "chart.css").read_text(encoding="utf-8"),
-    js=joined("geometry.mjs", "drawing.mjs", "files.mjs", "chart.mjs"),
+    js=joined(*SCRIPTS),
 )
-_rest = st.components.v2.component("touchstone_threshold_rest", js=(_HERE / "rest.mjs").read_text(encoding="utf-8"))
+_verdict = st.components.v2.component(
+    "touchstone_threshold_verdict",
+    css=(_HERE / "verdict.css").read_text(encoding="utf-8"),
+    js=(_HERE / "verdict.mjs").read_text(encoding="utf-8"),
+)
 
 
-def show(name: str, arrays: Mapping[str, Any], marks: Sequence[Mapping[str, Any]], here: Mapping[str, Any]) -> None:
-    """Draw the chart of what `name` stands for (a detector on some labels). It stays while the threshold moves."""
-    with st.container(key="threshold-chart"):
-        _chart(key="threshold_chart", data={"name": name, "arrays": arrays, "marks": marks, "here": here})
-
-
-def follow(
-    name: str, here: Mapping[str, Any], on_rest: Callable[[float], None], *, key: str = "threshold_rest"
+def show(
+    name: str,
+    arrays: Mapping[str, Any],
+    marks: Sequence[Mapping[str, Any]],
+    here: Mapping[str, Any],
+    *,
+    beside: Sequence[Beside] = (),
+    link: Mapping[str, str] | None = None,
 ) -> None:
-    """Tell the chart what holds at the threshold at hand; call `on_rest` with the threshold where its handle rests.
+    """Draw the chart of what `name` stands for (a detector on some labels). It stays while the threshold moves.
+    `beside` are other detectors' curves; `link` is what a copied address must say beside the threshold."""
+    data = {"name": name, "arrays": arrays, "marks": marks, "here": here, "link": link or {}}
+    with st.container(key="threshold-chart"):
+        _chart(key="threshold_chart", data=data | {"beside": [asdict(curves) for curves in beside]})
 
-    It stands in the fragment that the threshold redraws: the chart itself is not sent again.
+
+def follow(name: str, here: Mapping[str, Any], on_rest: Callable[[float], None]) -> None:
+    """Say what holds at the threshold at hand, here and in the chart; call `on_rest` with the threshold where the
+    handle rests.
+
+    It stands in the fragment that the threshold redraws: the chart itself is not sent again. The words follow the
+    handle before that.
     """
 
     def rested() -> None:
@@ -54,7 +72,8 @@ def follow(
             on_rest(threshold)
 
     turn = st.session_state.get(_TURN)
-    _rest(key=_KEY, data={"name": name, "here": {**here, "turn": turn}}, on_moved_change=rested, height="content")
+    data = {"name": name, "here": {**here, "turn": turn}}
+    _verdict(key=_KEY, data=data, on_moved_change=rested, height="content")
 
 
 def threshold_of(message: Any, name: str) -> float | None:

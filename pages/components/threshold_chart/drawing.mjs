@@ -25,6 +25,14 @@ export function places(arrays, width, height) {
   } // prettier-ignore
 }
 
+// An element of HTML: text is put there as text.
+export function element(name, attributes = {}, ...children) {
+  const made = document.createElement(name)
+  for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value)
+  made.append(...children)
+  return made
+}
+
 const word = (x, y, text, more = {}) => make("text", { x, y, "font-size": SMALL, fill: "currentColor", ...more }, text)
 const quiet = { "fill-opacity": 0.72 }
 const rule = (x1, y1, x2, y2, opacity = 0.16) =>

@@ -1,4 +1,5 @@
-"""The rail of detectors: each with its AUROC as an interval bar and its coverage; a press shows another one."""
+"""The rail of detectors: each with its AUROC as an interval bar and its coverage; a press shows another one, and a tick
+lays it over the one at hand."""
 
 from __future__ import annotations
 
@@ -11,7 +12,9 @@ import streamlit as st
 from calibrate import registry
 from calibrate.errors import TouchstoneError
 from calibrate.report.numbers import count, decimal_interval, decimals, share
+from calibrate.report.sentences.scoreboard import silent as silent_in_words
 from calibrate.types import Interval, Sample
+from calibrate.workflow.tuning.scoreboard import LENGTH, Scoreboard
 from db import Store
 from db.scores import Config
 from pages import shell
@@ -19,7 +22,9 @@ from pages.components import evidence_choice
 from pages.thresholds import scoreboard
 
 RESAMPLED = 5_000  # labels up to which intervals are worked out here: of more they take too long, and are narrow
+MOST = 3  # laid over another: more curves cannot be told apart
 KEY = "detector_rail"
+OVERLAY = "overlay"  # of the address
 _HERE = Path(__file__).parent
 _rail = st.components.v2.component(
     "touchstone_detector_rail",
@@ -28,25 +33,70 @@ _rail = st.components.v2.component(
 )
 
 
-def show(store: Store, runs: Mapping[str, Sequence[Config]], sample: Sample | None, current: str) -> None:
-    """The detectors that can be judged, best first, those that could score nothing folded; and the ways to more."""
-    areas = _areas(store, runs, sample)
+def show(store: Store, runs: Mapping[str, Sequence[Config]], sample: Sample | None, current: str) -> list[str]:
+    """The detectors that can be judged, best first, those that could score nothing folded with why. Returns those that
+    are laid over the one at hand."""
+    board = _board(store, runs, sample)
+    areas = {line.name: line.auroc for line in board.lines} if board else {}
+    silence = silent_in_words(board) if board else {}
     rows = [_row(store, name, configs, sample, areas.get(name)) for name, configs in runs.items()]
     shown = [row for row in rows if row["scored"] or row["name"] == current]
-    silent = [row for row in rows if row not in shown]
-    fold = f"{count(len(silent))} could score none of these labels" if silent else ""
-    data = {"rows": shown, "silent": silent, "fold": fold, "current": current}
-    _rail(key=KEY, data=data, on_chosen_change=lambda: _choose(runs))
-    with st.container(horizontal=True, gap="small"):
-        st.page_link(shell.page("compare"), label="Compare", icon=":material/compare_arrows:")
-        st.page_link(shell.page("ensemble"), label="Combine", icon=":material/join_inner:")
+    silent = [row | {"why": silence.get(row["name"], "")} for row in rows if row not in shown]
+    overlaid = overlaid_in(st.query_params.get(OVERLAY), [row["name"] for row in shown], current)
+    data = {
+        "rows": shown,
+        "silent": silent,
+        "fold": f"{count(len(silent))} could score nothing" if silent else "",
+        "current": current,
+        "overlaid": overlaid,
+        "most": MOST,
+        "baseline": areas[LENGTH].value if LENGTH in areas else None,
+        "notes": [*_baseline(areas.get(LENGTH)), *(["Tick others to overlay or combine"] if len(shown) > 1 else [])],
+    }
+    _rail(key=KEY, data=data, on_chosen_change=lambda: _choose(runs), on_overlaid_change=_overlay)
+    if overlaid:
+        members = [current, *overlaid]
+        st.page_link(
+            shell.page("ensemble"),
+            label=f"Combine these {count(len(members))}",
+            icon=":material/join_inner:",
+            query_params={"names": ",".join(members), **({"sample": sample.name} if sample else {})},
+        )
+    return overlaid
+
+
+def overlaid_in(text: str | None, offered: Sequence[str], current: str) -> list[str]:
+    """The detectors that an address lays over the one at hand: at most MOST, each once, none that has no scores."""
+    names = [name for name in dict.fromkeys((text or "").split(",")) if name in offered and name != current]
+    return names[:MOST]
+
+
+def _baseline(area: Interval | None) -> list[str]:
+    """What the dotted line on the bars is; they begin at chance."""
+    if area is None or area.value is None:
+        return []
+    return [f"⋮ Baseline: answer length {decimals(area.value, 2)}"]
 
 
 def _choose(runs: Mapping[str, Sequence[Config]]) -> None:
     name = st.session_state[KEY].get("chosen")
     if name in runs:
+        before = st.query_params.get("detector", "")
         st.query_params["detector"] = name
         st.query_params.pop("threshold", None)
+        overlaid = overlaid_in(st.query_params.get(OVERLAY), list(runs), name)
+        _lay([*overlaid, before] if before in runs and overlaid and len(overlaid) < MOST else overlaid)
+
+
+def _overlay() -> None:
+    _lay([str(name) for name in st.session_state[KEY].get("overlaid") or ()])
+
+
+def _lay(names: Sequence[str]) -> None:
+    if names:
+        st.query_params[OVERLAY] = ",".join(names)
+    else:
+        st.query_params.pop(OVERLAY, None)
 
 
 def _row(
@@ -70,14 +120,13 @@ def _row(
     }
 
 
-def _areas(store: Store, runs: Mapping[str, Sequence[Config]], sample: Sample | None) -> Mapping[str, Interval]:
-    """The AUROC of each detector with its interval, as on the Scoreboard; none where that would take long."""
+def _board(store: Store, runs: Mapping[str, Sequence[Config]], sample: Sample | None) -> Scoreboard | None:
+    """The scoreboard, for areas with intervals; None where it would take long, or there is none."""
     names = evidence_choice.sample_names(sample)
     most = max(evidence_choice.evidence_of(store, configs[-1], names).sweep.n for configs in runs.values())
     if most > RESAMPLED:
-        return {}
+        return None
     try:
-        board = scoreboard.load(store, sample.name if sample else None)
+        return scoreboard.load(store, sample.name if sample else None)
     except TouchstoneError:
-        return {}
-    return {line.name: line.auroc for line in board.lines}
+        return None

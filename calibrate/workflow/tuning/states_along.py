@@ -11,19 +11,19 @@ from calibrate.stats.choosing.policy import Policy
 from calibrate.stats.choosing.pool import Pool
 from calibrate.stats.intervals.binomial_intervals import wilson
 from calibrate.stats.sweep.design import Floats, Ints
-from calibrate.types import Counted, Interval, OperatingPoint, PointVerdict
+from calibrate.types import Counted, Interval, OperatingPoint, PointState
 from calibrate.workflow.evidence.evidence import Evidence
 from calibrate.workflow.tuning.point_state import judge_point
 
 
-def verdicts_along(data: Evidence, *, chance: float | None, moved_from: str | None) -> list[PointVerdict]:
-    """The verdict on each of the evidence's steps, were the threshold moved there by hand from the policy `moved_from`.
+def states_along(data: Evidence, *, chance: float | None, moved_from: str | None) -> list[PointState]:
+    """The state of each of the evidence's steps, were the threshold moved there by hand from the policy `moved_from`.
 
     `chance` is that of the policy. What a recheck of the very threshold found is not known here.
     """
     disputed = _count_disputed(data)
     return [
-        judge_point(point, chance=chance, disputed=int(count), moved_from=moved_from).verdict
+        judge_point(point, chance=chance, disputed=int(count), moved_from=moved_from)
         for point, count in zip(points_along(data), disputed, strict=True)
     ]
 

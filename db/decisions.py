@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from array import array
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
@@ -106,14 +107,33 @@ class Decisions(Aggregate):
         """Flagged traces by tier and the day (UTC) they were logged: {"page": {"2026-11-20": 12, …}, "signal": …}. What
         several releases looked at counts as the newest of them decided. `since` is inclusive, `until` exclusive;
         undated traces are on no day."""
-        day, later = day_of(self._engine), aliased(DecisionRow)
+        day = day_of(self._engine)
         window = TraceFilter(since=since, until=until, undated=False)
         query = select(DecisionRow.tier, day, func.count()).join(TraceRow, TraceRow.id == DecisionRow.trace_pk)
-        query = query.where(DecisionRow.tier.in_(FLAGGED), *conditions(window)).where(
-            ~select(later).where(later.trace_pk == DecisionRow.trace_pk, later.version > DecisionRow.version).exists()
-        )
+        query = query.where(*_flagged_by_newest(), *conditions(window))
         rows = self._rows(query.group_by(DecisionRow.tier, day).order_by(day))
         return {tier: {at: n for of, at, n in rows if of == tier} for tier in FLAGGED}
+
+    def flags_per_day(self, *, since: datetime | None = None) -> dict[str, dict[str, int]]:
+        """Flagged traces by the detector or ensemble that flagged and the day (UTC) they were logged, as `per_day`
+        counts them: {"rouge_l": {"2026-11-20": 12, …}, …}. A trace that several flag counts for each."""
+        window, counts = TraceFilter(since=since, undated=False), Counter[tuple[str, str]]()
+        query = select(DecisionRow.flags, day_of(self._engine)).join(TraceRow, TraceRow.id == DecisionRow.trace_pk)
+        for flags, day in self._rows(query.where(*_flagged_by_newest(), *conditions(window))):
+            counts.update((name, day) for name in flags)
+        names = sorted({name for name, _ in counts})
+        return {name: {day: n for (of, day), n in sorted(counts.items()) if of == name} for name in names}
+
+    def flagged(self, where: TraceFilter, *, limit: int) -> list[tuple[str, datetime | None, StoredDecision]]:
+        """The newest matching traces that are flagged, by the newest release that looked at each: the trace's own id,
+        when it was logged, and the decision. Undated traces come last."""
+        query = select(TraceRow.trace_id.label("id"), TraceRow.timestamp, table(DecisionRow))
+        query = query.join(TraceRow, TraceRow.id == DecisionRow.trace_pk).where(*_flagged_by_newest())
+        query = query.where(TraceRow.purged_at.is_(None), *conditions(where))
+        query = query.order_by(TraceRow.timestamp.desc().nulls_last(), TraceRow.id.desc())
+        with self._reading() as connection:
+            rows = [dict(row) for row in connection.execute(query.limit(limit)).mappings()]
+        return [(row.pop("id"), row.pop("timestamp"), _decision(**row)) for row in rows]
 
     def _fetch(self, *tests: ColumnElement[bool]) -> list[StoredDecision]:
         query = select(table(DecisionRow)).where(*tests).order_by(DecisionRow.version.desc())
@@ -162,6 +182,13 @@ class Outbox(Aggregate):
         """Records why these could not be told, and when they may be tried again."""
         with self._writing() as connection:
             _change(connection, keys, last_error=error, due_at=until)
+
+
+def _flagged_by_newest() -> tuple[ColumnElement[bool], ...]:
+    """That a decision flags, and that no newer release has decided the trace."""
+    later = aliased(DecisionRow)
+    newer = select(later).where(later.trace_pk == DecisionRow.trace_pk, later.version > DecisionRow.version)
+    return DecisionRow.tier.in_(FLAGGED), ~newer.exists()
 
 
 def _change(connection: Transaction, keys: Sequence[int], **values: Any) -> None:

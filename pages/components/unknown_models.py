@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import streamlit as st
 
 from calibrate.report.numbers import count, day, listed, share
+from calibrate.report.sentences import live
 from calibrate.workflow.releasing.unknown_models import unknown_models
+from calibrate.workflow.watching.new_models import NewModel
 from db import Store
 from pages import shell
 from pages.components.text import middle, plain, visible
+
+MOST = 2  # banners
 
 
 def show(store: Store, *, links: bool = True) -> None:
@@ -26,5 +32,19 @@ def show(store: Store, *, links: bool = True) -> None:
             f"{day(models[0].since)}. v{release.version} was made without: its thresholds are not known to hold there."
         )
         if links:
-            places[0].page_link(shell.page("drift"), label="Drift", icon=":material/show_chart:")
+            places[0].page_link(shell.page("watch"), label="Watch", icon=":material/show_chart:")
             places[1].page_link(shell.page("recalibrate"), label="Recalibrate", icon=":material/autorenew:")
+
+
+def show_banner(models: Sequence[NewModel], version: int, *, primary: bool) -> None:
+    """Each new model with the labels that it needs, and the way to them; nothing where there is none."""
+    for place, model in enumerate(models[:MOST]):
+        with st.container(border=True, key=f"new-model-{place}", horizontal=True, vertical_alignment="center"):
+            st.markdown(f":material/warning: {plain(live.new_model(model, version), 500)}", width="stretch")
+            if st.button(
+                "Sample its answers", icon=":material/casino:", key=f"sample-model-{place}",
+                type="primary" if primary and not place else "secondary", disabled=not shell.may_open("sample"),
+            ):  # fmt: skip
+                st.switch_page(shell.page("sample"), query_params={"model": model.seen.name})
+    if len(models) > MOST:
+        st.caption(f"{count(len(models) - MOST, 'more model')} of today's traffic: see Models under Details.")

@@ -38,8 +38,7 @@ SECTIONS: Mapping[str, Mapping[str, tuple[str, str, str]]] = {
         "audit": ("pages/release/audit_page.py", "Who did what", ":material/history:"),
     },
     "Watch": {
-        "models": ("pages/watch/models_page.py", "Models", ":material/neurology:"),
-        "drift": ("pages/watch/drift_page.py", "Drift", ":material/show_chart:"),
+        "watch": ("pages/watch/page.py", "Watch", ":material/show_chart:"),
         "recheck": ("pages/watch/recheck_page.py", "Recheck", ":material/fact_check:"),
         "recalibrate": ("pages/watch/recalibrate_page.py", "Recalibrate", ":material/autorenew:"),
     },
@@ -50,13 +49,13 @@ _SECTION_OF = {key: section for section, tabs in SECTIONS.items() for key in tab
 _MAIN = {"Label": "label"}
 # Other addresses that lead to a page.
 _MOVED = {
-    "week": "week", "thresholds": "tune", "watch": "models", "draw": "sample", "queue": "label",
+    "week": "week", "thresholds": "tune", "models": "watch", "drift": "watch", "draw": "sample", "queue": "label",
     "disputes": "agreement", "compare": "tune", "scoreboard": "tune",
 }  # fmt: skip
 # Reached from a row of another page, by the palette and by address: shown as a tab only while one is there.
-_BY_LINK = {"detectors"}
+_BY_LINK = {"detectors", "recheck", "recalibrate"}
 # What such an address opens there, beside what it says itself.
-_OPENS = {"compare": {"details": "compare"}, "scoreboard": {"details": "scoreboard"}}
+_OPENS = {name: {"details": name} for name in ("compare", "scoreboard", "models", "drift")}
 _HOME = "home"  # Streamlit serves the default page at / and keeps this name for it
 _CLOSED = ROOT / "pages" / "shell" / "closed.py"  # stands for every page whose script is not to be run
 _SIGN_OUT = "sign_out"

@@ -19,7 +19,7 @@ PAGES: Mapping[Role, frozenset[str] | None] = {
     "calibrator": None,
     "approver": frozenset(
         {"week", "traces", "agreement", "guidelines", "tune", "ensemble", "release", "audit",
-         "models", "drift"}
+         "watch"}
     ),
 }  # fmt: skip
 # The groups of tables that a role may write to; None is all.

@@ -1,4 +1,4 @@
-"""The Drift page's parts: facts, a table of the tests, and small charts of both windows' scores."""
+"""Drift on Watch: facts, a table of the tests, and small charts of both windows' scores."""
 
 from __future__ import annotations
 
@@ -8,12 +8,10 @@ import streamlit as st
 
 from calibrate.report.numbers import count, listed, share
 from calibrate.report.sentences import drift as sentences
+from calibrate.report.sentences import live
 from calibrate.report.tables.drift import ON_PAGE
 from calibrate.report.weekly_html import figure, unit, urgency
-from calibrate.workflow.watching import drift as step
 from calibrate.workflow.watching.drift_report import DetectorDrift, Report
-from db import Store
-from pages import shell
 from pages.components import tables
 from pages.components.charts import CONFIG
 from pages.components.text import middle, plain, visible
@@ -27,14 +25,6 @@ KEY = """<style>
 </style><div class="ts-key"><i style="background:#8A8F98"></i>the window before
 <i style="background:#009E73"></i>since the release <i style="background:#C8941A"></i>threshold
 &emsp; The height is the share of a window's scores.</div>"""
-
-
-@shell.cached_read(
-    "Comparing the traffic since the release with the window before …",
-    "traces", "samples", "scores", "releases", "team", entries=20,
-)  # fmt: skip
-def load(store: Store) -> Report:
-    return step.drift(store, now=shell.now())
 
 
 def show_facts(report: Report) -> None:
@@ -61,7 +51,7 @@ def show_charts(lines: Sequence[DetectorDrift]) -> None:
 
 
 def _chart(line: DetectorDrift) -> None:
-    st.markdown(f"**{plain(line.detector)}**{_badge(line)}  \n:gray[:small[{_model(line)}]]")
+    st.markdown(f"**{plain(live.title(line.detector))}**{_badge(line)}  \n:gray[:small[{_model(line)}]]")
     st.plotly_chart(figure(line), config=CONFIG, key=f"drift-{line.detector}-{line.model}")
     score_unit = unit(line.detector)  # as a title of its axis a narrow card would cut it
     verdict = plain(sentences.line_verdict(line), 400)

@@ -21,7 +21,7 @@ def decided(state: step.State) -> None:
         key, text, icon = (
             ("recalibrate", "Recalibrate", ":material/autorenew:")
             if fell
-            else ("drift", "Back to drift", ":material/show_chart:")
+            else ("watch", "Back to Watch", ":material/arrow_back:")
         )
         if st.button(text, type="primary", icon=icon):
             st.switch_page(shell.page(key))
@@ -62,6 +62,7 @@ def show(store: Store) -> None:
 with shell.page_frame(
     "Recheck", "Does a released threshold still hold? Label what it flags until that is known."
 ) as opened:
+    st.page_link(shell.page("watch"), label="Watch", icon=":material/arrow_back:")
     if opened.releases.list():
         show(opened)
     else:

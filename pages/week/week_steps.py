@@ -1,4 +1,4 @@
-"""The week on the home page: six steps with their state, and the one thing to do next."""
+"""The week on the home page: the one thing to do next, and six steps with their state."""
 
 from __future__ import annotations
 
@@ -8,17 +8,18 @@ from datetime import datetime
 
 import streamlit as st
 
-from calibrate.report.numbers import ago, count, duration, listed
-from calibrate.report.sentences import labels as sentences
-from calibrate.report.sentences import point_state
+from calibrate.report.numbers import ago, count
+from calibrate.report.sentences import labels
+from calibrate.report.sentences import week as sentences
 from calibrate.types import StateReason
+from calibrate.workflow.watching.live import Due
 from calibrate.workflow.week.next_steps import Step
 from calibrate.workflow.week.week import Week
 from pages import shell
 from pages.components import labels_line
 from pages.components.text import plain
 
-_DONE, _NOW, _TODO = ":primary[:material/check:]", ":material/arrow_forward:", ""
+_DONE, _NOW, _TODO = ":material/check:", ":material/arrow_forward:", ":material/circle:"
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,104 +47,66 @@ class Next:
 def show_next(state: Week) -> None:
     """What to do now, with the page's one primary button, and what is open besides."""
     todo = next_of(state)
-    with st.container(border=True, horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
-        st.markdown(f"**Next** &ensp; {todo.sentence}", width="content")
-        theirs = not shell.may_open(todo.page)
-        about = "Your role does not open that page: it is somebody else's turn." if theirs else None
-        arrow = ":material/arrow_forward:"
-        if st.button(todo.button, type="primary", icon=arrow, icon_position="right", disabled=theirs, help=about):
-            st.switch_page(shell.page(todo.page), query_params=todo.address)
-    if then := [_THEN[step] for step in state.steps[1:] if step in _THEN]:
-        st.caption(f"Then: {listed(then, most=len(then))}.")
+    with st.container(border=True, key="week_next", gap="xsmall"):
+        with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
+            st.markdown(f"**Next** &ensp; {todo.sentence}", width="content")
+            theirs = not shell.may_open(todo.page)
+            about = "Your role does not open that page: it is somebody else's turn." if theirs else None
+            arrow = ":material/arrow_forward:"
+            if st.button(todo.button, type="primary", icon=arrow, icon_position="right", disabled=theirs, help=about):
+                st.switch_page(shell.page(todo.page), query_params=todo.address)
+        if then := sentences.then(state):
+            st.caption(f"Then: {then}.")
 
 
-_THEN: dict[Step, str] = {
-    "settle": "settle the disputed labels",
-    "sample": "draw the next sample",
-    "label": "label what is left",
-    "detect": "run the detectors",
-    "tune": "choose thresholds",
-    "release": "release what is saved",
-    "check": "recheck what is live",
-}
+_WIDTH = 165  # pixels of a step: six stand in a line on a desk, two on a telephone
+_STYLE = """<style>
+.st-key-week_steps [data-testid="stPageLink-NavLink"] {padding: .1rem .4rem .1rem 0; background: none}
+.st-key-week_steps [data-testid="stCaptionContainer"] p {margin-left: 1.75rem; line-height: 1.3}
+</style>"""
 
 
-def show_cards(state: Week, now: datetime) -> None:
-    st.html("<style>.st-key-week_steps [data-testid='stPageLink-NavLink'] {padding: 0; background: none}</style>")
-    with st.container(key="week_steps"):
-        _show_cards(state, now)
-
-
-def _show_cards(state: Week, now: datetime) -> None:
-    for column, (number, card) in zip(st.columns(6, gap="small"), enumerate(cards(state, now), 1), strict=True):
-        mark = _DONE if card.done else _NOW if card.step == state.next else _TODO
-        with column, st.container(border=True, height="stretch", gap="xsmall"):
-            st.page_link(
-                shell.page(card.step),
-                label=f"{number} &ensp;**{card.title}** {mark}",
-                icon=None,
-                disabled=not shell.may_open(card.step),
-            )
-            st.markdown(card.headline)
-            if card.progress is not None:
-                st.progress(card.progress)
-            if card.detail:
-                st.caption(card.detail)
+def show_steps(state: Week, now: datetime) -> None:
+    """The six steps in one line, each a way to its page; what is known of a step stands below its name."""
+    with st.container(key="week_steps", horizontal=True, horizontal_alignment="distribute"):
+        st.html(_STYLE, width="content")
+        for card in cards(state, now):
+            with st.container(width=_WIDTH, gap=None):
+                st.page_link(
+                    shell.page(card.step),
+                    label=f"**{card.title}**",
+                    icon=_DONE if card.done else _NOW if card.step == state.next else _TODO,
+                    help=card.detail or None,
+                    disabled=not shell.may_open(card.step),
+                )
+                st.caption(card.headline)
 
 
 def next_of(state: Week) -> Next:
-    if state.next == "fix":
-        return _fix(state)
+    """The one thing to do next, in the words of `weekly`, and where it is done."""
+    said = sentences.todo(state, state.next)
+    about = f"**{plain(said.about, 60)}**: " if said.about else ""
+    page, address = _place(state)
+    return Next(f"{about}{plain(said.sentence, 700)}", said.button, page, address)
+
+
+def _place(state: Week) -> tuple[str, Mapping[str, str]]:
+    """The page where the next step is done, and what its address says."""
     if state.next == "settle":
-        disputed = count(state.disputes, "label is disputed", "labels are disputed")
-        sentence = f"{disputed}: they are in no figure until they are settled."
         # Of every sample and of none: the count is of the whole store.
-        where = {"view": "disputed", "sample": labels_line.EVERYTHING}
-        return Next(sentence, "Settle disputes", "agreement", where)
-    if state.next == "check":
-        names = listed(state.checks_due)
-        sentence = f"{plain(names, 120)}: a recheck is under way, or nobody has looked at the precision for four weeks."
-        return Next(sentence, "Recheck", "recheck")
-    if state.next == "done" and state.release is not None:
-        return Next(f"Nothing to do until Monday: v{state.release.version} is out.", "Look at the traces", "traces")
-    version = 1 if state.release is None else state.release.version + 1
-    # A sample that others have labelled is done, wherever this labeller stands in it.
-    finished = state.place is None or state.place.position is None or state.left <= 0
-    if state.next == "label" and state.aside and (finished or state.sample is None):
-        return Next(f"The sample {plain(state.aside.name)} is not all labelled yet.", "Label it", "label")
-    if state.next == "label" and state.sample and state.place:
-        left = state.left
-        pace = state.place.seconds_each
-        time = f", about {duration(left * pace)} at your pace" if pace else ""
-        begun = "Continue labelling" if state.labelled else "Start labelling"
-        return Next(f"{count(left, 'trace')} of {plain(state.sample.name)} left to label{time}.", begun, "label")
-    if state.next == "detect":
-        if state.run and state.run.status in ("queued", "running"):
-            return Next(f"Run {state.run.id} is scoring the sample.", "Watch the run", "detect")
-        return Next("The labels are in. Run the detectors over the same traces.", "Run detectors", "detect")
-    if state.next == "tune":
-        scored = count(len(state.scored_detectors), "detector")
-        return Next(f"{scored} scored the traces. Choose where each should flag.", "Tune thresholds", "tune")
-    if state.next == "release":
-        chosen = count(len(state.saved_points), "threshold is", "thresholds are")
-        return Next(f"{chosen} chosen. Release them for your runtimes to read.", f"Release v{version}", "release")
-    if state.release is not None:
-        return Next(
-            f"v{state.release.version} is out. Draw this week's traces to label.", "Draw the next sample", "sample"
-        )
-    return Next("Draw the traces to label this week.", "Draw a sample", "sample")
-
-
-def _fix(state: Week) -> Next:
-    """The first live threshold that is known to be bad. What a recheck has shown is chosen again on newer labels."""
-    worst, *others = state.known_bad
-    more = f" And {count(len(others), 'more')}." if others else ""
-    why = plain(point_state.sentence(worst.state), 300)
-    reason = f" *Released because:* {plain(worst.reason, 200)}." if worst.reason else ""
-    sentence = f"**{plain(worst.name, 60)} is live and is known to be bad.** {why}{reason}"
-    if worst.state.why == StateReason.RECHECK_FELL:
-        return Next(f"{sentence}{more}", "Recalibrate", "recalibrate")
-    return Next(f"{sentence}{more}", "Choose another threshold", "tune", {"detector": worst.name})
+        return "agreement", {"view": "disputed", "sample": labels_line.EVERYTHING}
+    if state.next == "fix":
+        worst = state.known_bad[0]
+        fell = worst.state.why == StateReason.RECHECK_FELL
+        return ("recalibrate" if fell else "tune"), {"detector": worst.name}
+    if state.next == "label" and state.gap and not sentences.is_aside(state):
+        return "label", {"sample": state.gap, "gap": "first"}
+    if state.next == "check" and state.checks_due:
+        first = state.checks_due[0]
+        return ("recheck" if first.due == Due.RECHECK else "recalibrate"), {"detector": first.name}
+    if state.next == "sample" and state.sample is not None and not state.fresh:
+        return "import", {}
+    return {"check": "watch", "done": "traces"}.get(state.next, state.next), {}
 
 
 def cards(state: Week, now: datetime) -> list[Card]:
@@ -157,26 +120,26 @@ def _import(state: Week) -> Card:
 
 def _sample(state: Week) -> Card:
     if state.sample is None:
-        return Card("sample", "Sample", False, "Nothing drawn yet")
+        return Card("sample", "Draw", False, "Nothing drawn yet")
     drawn = f"{count(state.sample.size)} of {count(state.sample.pool)}"
-    return Card("sample", "Sample", True, drawn, plain(state.sample.name, 40))
+    return Card("sample", "Draw", True, drawn, plain(state.sample.name, 40))
 
 
 def _label(state: Week) -> Card:
-    labels = state.at_hand.counts
+    counts = state.at_hand.counts
     if state.sample is None:
         headline = count(state.labelled, "trace") if state.labelled else "No labels yet"
         return Card("label", "Label", False, headline, "labelled outside a sample" if state.labelled else "")
     size = state.sample.size
     nothing_left = state.place is not None and state.place.position is None
     done = state.labelled >= size or nothing_left
-    progress = None if done or not labels.labelled else labels.labelled / size  # as the headline counts
-    return Card("label", "Label", done, sentences.labelled(labels), _traffic(state), progress)
+    progress = None if done or not counts.labelled else counts.labelled / size  # as the headline counts
+    return Card("label", "Label", done, labels.labelled(counts), _traffic(state), progress)
 
 
 def _traffic(state: Week) -> str:
-    """What the labels say of the traffic, for small print; what they leave open stands below the cards."""
-    return sentences.prevalence(state.at_hand.prevalence.share) or ""
+    """What the labels say of the traffic, for the tooltip."""
+    return labels.prevalence(state.at_hand.prevalence.share) or ""
 
 
 def _detect(state: Week) -> Card:
@@ -197,10 +160,10 @@ def _detect(state: Week) -> Card:
 def _tune(state: Week) -> Card:
     chosen = len(state.saved_points)
     if not chosen and state.release is not None:
-        return Card("tune", "Tune", False, "None since the sample", f"v{state.release.version} is live")
+        return Card("tune", "Thresholds", False, "None since the sample", f"v{state.release.version} is live")
     if not chosen:
-        return Card("tune", "Tune", False, "No threshold yet")
-    return Card("tune", "Tune", True, count(chosen, "threshold"), plain(", ".join(state.saved_points), 60))
+        return Card("tune", "Thresholds", False, "No threshold yet")
+    return Card("tune", "Thresholds", True, count(chosen, "threshold"), plain(", ".join(state.saved_points), 60))
 
 
 def _release(state: Week, now: datetime) -> Card:

@@ -28,10 +28,10 @@ def test_the_bar_leads_through_the_pages_within_one_session(app: App, visit: Cal
         "This week", "Traces", "Label", "Detect", "Thresholds", "Release", "Watch",
     ]  # fmt: skip
     page.evaluate("window.same = 'page'")
-    turn_to(page, "Watch", "Drift")
-    page.get_by_role("heading", name="Drift").wait_for()
-    expect(page).to_have_title("Drift · Watch · Touchstone")
-    assert page.evaluate(FIXED) == ["Watch", "Drift"]
+    turn_to(page, "Release", "Who did what")
+    page.get_by_role("heading", name="Who did what").wait_for()
+    expect(page).to_have_title("Who did what · Release · Touchstone")
+    assert page.evaluate(FIXED) == ["Release", "Who did what"]
     # By the keyboard alone: a trace by its id, and the focus back where it was.
     settled(page)
     page.get_by_role("button", name="Keys and words").focus()

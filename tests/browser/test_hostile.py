@@ -68,7 +68,9 @@ def test_on_the_traces_page(visit: Any) -> None:
     assert "![](http://127.0.0.1:9/attribute.png)" in card.inner_text()
 
 
-@pytest.mark.parametrize("address", ["/", "/import", "/sample", "/label", "/detect", "/tune", "/release", "/models"])
+@pytest.mark.parametrize(
+    "address", ["/", "/import", "/sample", "/label", "/detect", "/tune", "/release", "/watch?details=models"]
+)
 def test_no_page_runs_or_loads_anything(visit: Any, sample: Any, address: str) -> None:
     page = visit(f"{address}?sample={quote(sample.name)}")
     page.locator(".stApp[data-test-script-state=notRunning]").wait_for()

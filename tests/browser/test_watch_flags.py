@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
+from calibrate import registry
 from calibrate.stats.choosing.policy import parse
-from calibrate.types import TraceFilter
+from calibrate.types import Record, Source, Trace, TraceFilter
 from calibrate.workflow.evidence import loading
 from calibrate.workflow.releasing import release
 from calibrate.workflow.tuning import operating_points
@@ -22,6 +23,7 @@ from tests.workflow.making import DETECTOR, draw, fill
 
 pytestmark = pytest.mark.browser
 
+TITLE = registry.get(DETECTOR).title
 NEVER = datetime.min.replace(tzinfo=UTC)
 
 
@@ -81,19 +83,52 @@ def test_a_release_that_has_not_looked_yet_leaves_what_was_decided_in_sight(
     ).version
     page = visit(f"/traces?trace={flagged}")
     page.get_by_text(re.compile(rf"v{before} \(v{live} is live now\) decided RE(VIEW|JECT)")).wait_for()
-    page.goto(page.url.split("/traces")[0])
+    page.goto(f"{page.url.split('/traces')[0]}/watch?details=flags")
     page.get_by_text(re.compile(f"flagged in the 30 days.*v{live} has decided no trace of this store yet")).wait_for()
 
 
-def test_home_shows_the_flags_of_a_month_and_how_well_precision_is_known(
-    app: App, flagged: str, visit: Callable[..., Any]
-) -> None:
-    page = visit("/")
-    page.get_by_text("Flags a day, by tier").wait_for()
+def test_home_has_a_line_for_each_live_threshold(app: App, flagged: str, visit: Callable[..., Any]) -> None:
+    page = visit("/", viewport={"width": 1440, "height": 900})
+    line = page.get_by_role("group", name=TITLE)
+    line.wait_for()
     settled(page)
-    for text in (re.compile("flagged in the 30 days up to"), "Precision known to", "measured, with its 95% interval"):
-        page.get_by_text(text).first.wait_for()
-    assert page.locator(".js-plotly-plot").count() >= 3
+    said = line.inner_text()
+    for text in ("Promised precision", "Known now", "Flags a day", "Last checked", "Released because: a test's few"):
+        assert text in said
+    assert re.search(r"\d+% \(\d+–\d+%\)\s+\d+ of \d+ flagged labels", said), said
+    page.get_by_role("img", name=re.compile(r"up to \d+ a day")).wait_for()
+    assert page.evaluate("document.querySelector('[data-testid=stMain]').scrollHeight") <= 900, "one screen"
+
+
+def test_watch_has_a_row_for_each_live_threshold(app: App, flagged: str, visit: Callable[..., Any]) -> None:
+    page = visit("/watch")
+    row = page.locator(".st-key-live-0")
+    row.get_by_text(TITLE).wait_for()
+    settled(page)
+    for text in ("Promised precision", "Known now", "Scores", "Models seen", "Last checked"):
+        assert text in row.inner_text()
+    row.get_by_role("button", name="More").click()
+    page.get_by_role("menuitem", name="Look at drift").or_(page.get_by_text("Look at drift")).last.click()
+    page.wait_for_url(re.compile(r"details=drift"))
+    assert f"detector={DETECTOR}" in page.url
+
+
+def test_a_flagged_trace_is_labelled_from_watch(app: App, flagged: str, visit: Callable[..., Any]) -> None:
+    """The newest without a label are listed; each leads to its trace."""
+    now = datetime.now(UTC)
+    sources = (Source("1", "nothing of the kind"),)
+    fresh = [Trace(f"fresh-{n}", "Wholly made up.", sources=sources, timestamp=now, model="a") for n in range(2)]
+    app.store.traces.add([Record(n, trace) for n, trace in enumerate(fresh, 1)], labels_as=None, now=now)
+    Watcher(app.store, where=TraceFilter, now=lambda: datetime.now(UTC)).look()
+    ids = [trace_id for trace_id, _, _ in app.store.decisions.flagged(TraceFilter(label="unlabelled"), limit=5)]
+    assert set(ids) == {"fresh-0", "fresh-1"}
+    page = visit("/watch")
+    links = page.locator(".st-key-flagged").get_by_role("link", name="Label now")
+    links.first.wait_for()
+    settled(page)
+    assert links.count() == 2
+    links.first.click()
+    page.get_by_role("heading", name=ids[0]).wait_for()
 
 
 def test_nobody_sees_a_decision_while_labelling(app: App, flagged: str, visit: Callable[..., Any]) -> None:

@@ -7,9 +7,11 @@ from collections.abc import Iterator
 from datetime import timedelta
 from functools import partial
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 
+from calibrate import registry
 from calibrate.types import Label, Record, Source, Trace, TraceFilter
 from calibrate.workflow.detection import detect
 from calibrate.workflow.detection.detect import utc_now
@@ -20,7 +22,7 @@ from calibrate.workflow.watching import recheck
 from db import Store, open_store
 from db.releases import ReleaseRequest
 from pages.components.text import middle
-from tests.browser.conftest import LONG, App, serve, settled, turn_to, until
+from tests.browser.conftest import LONG, App, serve, settled, until
 from tests.workflow.making import save
 
 pytestmark = pytest.mark.browser
@@ -28,9 +30,11 @@ pytestmark = pytest.mark.browser
 NAME = "token_overlap"
 SOURCE = "the warranty covers parts and labour for two years after delivery"
 NEW = "<b>new</b> *model* ![x](http://elsewhere.example/x.png)"
+TITLE = registry.get(NAME).title
 EMPTY = {
-    "models": "No traces yet.",
-    "drift": "Nothing is released yet.",
+    "watch": "Nothing is live yet.",
+    "models": "Nothing is live yet.",
+    "drift": "Nothing is live yet.",
     "recheck": "Nothing is released yet.",
     "recalibrate": "Nothing is released yet.",
 }
@@ -73,8 +77,13 @@ def test_from_nothing_to_a_recalibrated_release(own: App, browser: Any) -> None:
     page.goto(own.url)
     page.get_by_role("link", name="This week").first.wait_for()
     for address, said in EMPTY.items():
-        turn_to(page, "Watch", address.capitalize())
+        page.goto(f"{own.url}/{address}")
         page.get_by_text(said).first.wait_for()
+        settled(page)
+        if address in ("models", "drift"):
+            assert f"/watch?details={address}" in page.url
+    page.goto(f"{own.url}/watch")
+    page.get_by_role("button", name="Import traces").wait_for()
 
     log(store, 60, hours=100, model="old", prompt="v1", labelled=True)
     detect.work(store, run_id=detect.queue(store, [NAME], {"all": True}).id)
@@ -85,23 +94,41 @@ def test_from_nothing_to_a_recalibrated_release(own: App, browser: Any) -> None:
     log(store, 60, hours=2, model=NEW, prompt="v2", labelled=False)
     detect.work(store, run_id=detect.queue(store, [NAME], {"all": True}).id)
 
-    # Models: both, the new one unknown to the release; by prompt version too.
+    # Watch: a row for the threshold, and what the new model needs.
+    page.goto(f"{own.url}/watch")
+    row = page.locator(".st-key-live-0")
+    row.get_by_text(TITLE).wait_for()
+    row.get_by_text("unknown model").wait_for()
+    page.get_by_text("v1 was made without it: ").wait_for()
+    page.get_by_role("button", name="Sample its answers").wait_for()
+    settled(page)
+    before = page.locator("[data-testid=stMain]").get_by_role("button").or_(page.get_by_role("radio"))
+    assert before.count() <= 7 + 4 + 1, "at most seven controls, the four of Details, and the help of the title"
+
+    # Models, by an old address: both, by prompt version too.
     page.goto(f"{own.url}/models")
-    page.get_by_text("v1 was made without").wait_for()
+    page.wait_for_url(re.compile("/watch.*details=models"))
     until(page, lambda: middle(NEW, 32) in page.locator(".legendtext").all_text_contents())
     page.goto(f"{own.url}/models?by=prompt_version")
     page.get_by_text("Share of the traffic by day").wait_for()
     page.get_by_text("Once traces of two of them are labelled").wait_for()
 
-    # Drift: the verdict first, its chart, and what to do.
+    # Drift, by an old address: the verdict first, and its chart.
     page.goto(f"{own.url}/drift")
-    page.get_by_role("heading", name=re.compile("Release v1 was made without")).wait_for()
+    page.get_by_text(re.compile("Release v1 was made without")).wait_for()
     page.locator(".js-plotly-plot").first.wait_for()
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
-    page.get_by_role("button", name="Recheck what is flagged").click()
+
+    # To the recheck from the row, and of the new model's traffic.
+    settled(page)
+    row.get_by_role("button", name="More").click()
+    page.get_by_text("Recheck", exact=True).last.click()
+    page.wait_for_url(re.compile(f"/recheck.*detector={NAME}"))
+    page.get_by_role("link", name="Watch").first.wait_for()
+    page.goto(f"{own.url}/recheck?detector={NAME}&model={quote(NEW)}")
 
     # Recheck: one flagged trace after another, until it is decided.
-    begin = page.get_by_role("button", name=f"Recheck {NAME}")
+    begin = page.get_by_role("button", name=f"Recheck {TITLE}")
     page.get_by_text("No precision was promised for it. When it was released, ").wait_for()
     assert begin.is_disabled()
     page.get_by_label("Precision to hold, %").fill("70")

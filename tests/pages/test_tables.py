@@ -32,9 +32,12 @@ from calibrate.workflow.evidence.evidence import Evidence
 from calibrate.workflow.evidence.label_counts import LabelCounts
 from calibrate.workflow.evidence.labels_at_hand import LabelsAtHand
 from calibrate.workflow.evidence.prevalence import Prevalence
+from calibrate.workflow.releasing.unknown_models import UnknownModel
 from calibrate.workflow.traces.membership import Membership
 from calibrate.workflow.tuning import operating_points
 from calibrate.workflow.upgrade.models_seen import NoStep, Registry, Seen
+from calibrate.workflow.watching.live import Known, LiveThreshold
+from calibrate.workflow.week.standing import Standing
 from calibrate.workflow.week.week import Week
 from db.labels import Place
 from db.releases import Release
@@ -272,6 +275,7 @@ def test_an_import_says_what_else_there_is_to_know() -> None:
 SAMPLE = Sample(1, "w47", "random", None, 40, 1, 900, 0, TraceFilter(), {}, NOW)
 RELEASE = Release(3, "{}", "", "ann", LATER, "")
 NO_LABELS = LabelsAtHand(LabelCounts(0, 40, 0, 0, 0, 0, 0), Prevalence(Interval(None)))
+WAITING = LabelsAtHand(LabelCounts(27, 40, 27, 0, 0, 0, 12), Prevalence(Interval(None)))
 ALL_LABELLED = LabelsAtHand(LabelCounts(40, 40, 30, 10, 0, 0, 0), Prevalence(Interval(0.25, 0.142, 0.402)))
 
 
@@ -280,10 +284,19 @@ FALLEN = Judged("a", PointState(BAD, StateReason.RECHECK_FELL, 0.7, flagged=40, 
 WIDE = Judged("b", PointState(BAD, StateReason.WIDE, None, Interval(0.83, 0.11, 1.0), 6, 5), "a pilot")
 
 
+def live(name: str, judged: Judged | None = None, **changed: Any) -> LiveThreshold:
+    row = LiveThreshold(
+        name, "signal", False, "≤ 0.4", 0.7, "measured", judged, Known(Interval(None), None, None, 0, 0, None, None),
+        NOW, False, False, False, (), {},
+    )  # fmt: skip
+    return replace(row, **changed)
+
+
 def week(next_step: Any, **changed: Any) -> Week:
     nothing = Week(
-        "w47", 900, 0, SAMPLE, None, {}, NO_LABELS, Place(0, 0, 0, 40, None), None, (), (), (), None, (), (next_step,)
-    )
+        "w47", 900, 0, True, SAMPLE, None, {}, NO_LABELS, Place(0, 0, 0, 40, None), None, (), (), (), None, (),
+        (next_step,),
+    )  # fmt: skip
     return replace(nothing, **changed)
 
 
@@ -294,17 +307,28 @@ def week(next_step: Any, **changed: Any) -> Week:
         (week("sample", release=RELEASE), "v3 is out. Draw this week's traces to label.", "Draw the next sample",
          "sample"),
         (week("done", release=RELEASE), "Nothing to do until Monday: v3 is out.", "Look at the traces", "traces"),
-        (week("settle", disputes=19), "19 labels are disputed: they are in no figure until they are settled.",
+        (week("settle", disputes=19), "19 labels are disputed: they are in no figure until settled.",
          "Settle disputes", "agreement"),
-        (week("check", checks_due=("a", "b")),
-         "a and b: a recheck is under way, or nobody has looked at the precision for four weeks.",
-         "Recheck", "recheck"),
-        (week("fix", live=(FALLEN, WIDE)),
-         "**a is live and is known to be bad.** A recheck found it below its target of 70%: 20 of 40 flagged labels "
+        (week("check", live=Standing(3, (live("a", stale=True), live("b", under_way=True)))),
+         "**a**: Nobody has looked at its precision for four weeks. And 1 more.", "Recheck", "recheck"),
+        (week("check", live=Standing(3, (live("a", changes=("version 1 → 2",)),))),
+         "**a**: It is no longer what was released: version 1 → 2.", "Recalibrate", "recalibrate"),
+        (week("check", unknown_models=(UnknownModel("m2", 30, 100, NOW, None),), release=RELEASE),
+         "m2 answers 30% of the 100 traces at hand, and v3 was made without: its thresholds are not known to hold "
+         "there.", "Look at new models", "watch"),
+        (week("sample", fresh=False), "No trace came in the last 14 days: import what your app has logged.",
+         "Import traces", "import"),
+        (week("release", proposals=1, release=RELEASE), "1 release waits for a second person.", "Look at it",
+         "release"),
+        (week("label", gap="w47", gold={"clean": 39}, at_hand=WAITING),
+         "12 labels wait behind a trace that nobody has labelled, in no figure until then; 1 trace of w47 left.",
+         "Label the gap", "label"),
+        (week("fix", live=Standing(3, (live("a", FALLEN), live("b", WIDE)))),
+         "**a**: It is live and known to be bad. A recheck found it below its target of 70%: 20 of 40 flagged labels "
          "were hallucinated. And 1 more.", "Recalibrate", "recalibrate"),
-        (week("fix", live=(WIDE,)),
-         "**b is live and is known to be bad.** Its precision may be nearly anything, 11–100%: 5 of 6 flagged labels "
-         "were hallucinated. *Released because:* a pilot.", "Choose another threshold", "tune"),
+        (week("fix", live=Standing(3, (live("b", WIDE),))),
+         "**b**: It is live and known to be bad. Its precision may be nearly anything, 11–100%: 5 of 6 flagged labels "
+         "were hallucinated. Released because: a pilot.", "Choose another threshold", "tune"),
         (week("label"), "40 traces of w47 left to label.", "Start labelling", "label"),
         (week("label", gold={"clean": 39}, place=Place(39, 39, 0, 40, 30.0)),
          "1 trace of w47 left to label, about 30 s at your pace.", "Continue labelling", "label"),
@@ -319,7 +343,7 @@ def week(next_step: Any, **changed: Any) -> Week:
         (week("detect", run=run("done")), "The labels are in. Run the detectors over the same traces.",
          "Run detectors", "detect"),
         (week("tune", scored_detectors=("a", "b")), "2 detectors scored the traces. Choose where each should flag.",
-         "Tune thresholds", "tune"),
+         "Choose thresholds", "tune"),
         (week("release", saved_points=("a",)), "1 threshold is chosen. Release them for your runtimes to read.",
          "Release v1", "release"),
         (week("release", saved_points=("a", "b"), release=RELEASE),

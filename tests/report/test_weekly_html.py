@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import UTC, datetime
+from typing import Any
 
 import numpy as np
 import pytest
 
 from calibrate.report import weekly_html
+from calibrate.report.sentences import week
 from calibrate.report.sentences import weekly as sentences
 from calibrate.stats.monitoring.drift import Moved, Shift, Side
 from calibrate.types import Interval, Sample, TraceFilter
@@ -16,6 +18,8 @@ from calibrate.workflow.evidence.label_counts import LabelCounts
 from calibrate.workflow.evidence.labels_at_hand import LabelsAtHand
 from calibrate.workflow.evidence.prevalence import Prevalence
 from calibrate.workflow.watching.drift_report import Bins, DetectorDrift, DriftState, Gap, Report
+from calibrate.workflow.week.standing import Standing
+from calibrate.workflow.week.week import Week
 from calibrate.workflow.week.weekly import NotRun, Scored, Weekly
 
 NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)
@@ -50,9 +54,14 @@ WAITING = replace(
 NO_LABELS = LabelsAtHand(LabelCounts(0, 20, 0, 0, 0, 0, 0), Prevalence(Interval(None)))
 
 
-def weekly(*lines: DetectorDrift) -> Weekly:
+def weekly(*lines: DetectorDrift, **changed: Any) -> Weekly:
     report = Report(1, NOW, ("m",), TraceFilter(), TraceFilter(), 200, (), lines, 2000, 0, 0.05)
-    return Weekly("2026-W47", NOW, 1, (Scored("word_overlap", 60, 2),), SAMPLE, True, report, (), 20, NO_LABELS)
+    state = Week(
+        "2026-W47", 900, 60, True, SAMPLE, None, {}, NO_LABELS, None, None, ("word_overlap",), (), (), None, (),
+        ("label",), Standing(1, (), report),
+    )  # fmt: skip
+    scored = (Scored("word_overlap", 60, 2),)
+    return Weekly("2026-W47", NOW, 1, scored, SAMPLE, True, NO_LABELS, replace(state, **changed))
 
 
 def test_it_is_one_document_with_a_chart_for_each_comparison() -> None:
@@ -73,18 +82,18 @@ def test_what_asks_for_something_comes_first_and_names_are_escaped() -> None:
     assert "2026, 12:00 UTC" in body
 
 
-def test_a_quiet_week_asks_only_for_labels() -> None:
-    quiet = replace(COMPARED, state=DriftState.HOLDS, moved=Moved())
-    assert sentences.next_steps(weekly(quiet)) == ["label 20 of 20 traces of 2026-W47 (the Label page)"]
-    assert sentences.next_steps(replace(weekly(quiet), unlabelled=0)) == []
-    assert sentences.next_steps(replace(weekly(quiet), unlabelled=0, upgraded=("nli", "bleu"))) == [
-        "choose thresholds anew with `recalibrate`: nli, bleu changed since v1"
+def test_what_is_to_do_is_said_as_the_home_page_says_it() -> None:
+    quiet = weekly(replace(COMPARED, state=DriftState.HOLDS, moved=Moved()))
+    assert sentences.next_steps(quiet) == ["20 traces of 2026-W47 left to label. (the Label page)"]
+    assert sentences.next_steps(weekly(COMPARED, steps=("done",))) == ["Nothing to do until Monday."]
+    both = weekly(COMPARED, steps=("settle", "label"), disputes=2)
+    assert sentences.next_steps(both) == [
+        "2 labels are disputed: they are in no figure until settled. (the Disputes page, or `agreement adjudicate`)",
+        "20 traces of 2026-W47 left to label. (the Label page)",
     ]
+    assert [week.todo(both.state, step).sentence in weekly_html.page(both) for step in both.state.steps] == [True] * 2
     disputed = LabelsAtHand(LabelCounts(20, 20, 17, 1, 0, 2, 0), Prevalence(Interval(0.06)))
-    done = replace(weekly(quiet), unlabelled=0, at_hand=disputed, disputes=2)
-    assert sentences.next_steps(done) == ["settle 2 disputed labels (the Disputes page, or `agreement adjudicate`)"]
-    assert "<li>20 of 20 labelled · 2 disputed · about 6%" in weekly_html.page(done)
-    assert sentences.next_steps(weekly(COMPARED))[0].startswith("label flagged traces until it is known: `recheck")
+    assert "<li>20 of 20 labelled · 2 disputed · about 6%" in weekly_html.page(replace(quiet, at_hand=disputed))
 
 
 @pytest.mark.parametrize(
@@ -105,5 +114,5 @@ def test_a_detector_says_what_it_did(row: Scored, text: str) -> None:
 
 
 def test_only_a_page_with_a_chart_carries_the_library_that_draws_it() -> None:
-    assert len(weekly_html.page(replace(weekly(), report=None))) < 50_000
+    assert len(weekly_html.page(weekly(live=Standing()))) < 50_000
     assert len(weekly_html.page(weekly(COMPARED))) > 1_000_000

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -135,13 +136,30 @@ def _choose_samples(store: Store, release: Release, file: ThresholdsFile) -> lis
     return [newest.name] if several or newest.created_at > release.released_at else released or None
 
 
+def find_changes(store: Store, file: ThresholdsFile) -> dict[str, tuple[str, ...]]:
+    """What differs between the detectors of a release and what would run today, of those that differ. Writes nothing,
+    as everybody's home page says it; a detector that cannot run here is left out."""
+    changes = {}
+    for name, entry in file.detectors.items():
+        with suppress(BadInput), using(detect.workspace_of(store)):
+            detector = _make_today(name, entry, {})
+            if not detector.unavailable():
+                params, revision = registry.config_of(detector), detect.revision_of(detector)
+                changes[name] = differences(entry, Config(0, name, detector.version, params, revision))
+    return {name: differs for name, differs in changes.items() if differs}
+
+
+def _make_today(name: str, entry: DetectorEntry, params: Mapping[str, Any]) -> Detector:
+    """A parameter that the detector no longer has goes, and one that is new takes its default."""
+    names = {parameter.name for parameter in registry.parameters(registry.get(name))}
+    values = {key: value for key, value in {**entry.params, **params}.items() if key in names}
+    return registry.make(name, values)
+
+
 def due_of(store: Store, name: str, entry: DetectorEntry, params: Mapping[str, Any]) -> Due:
     """The released detector with the parameters of its entry, but for `params` that it has."""
     try:
-        # A parameter that the detector no longer has goes, and one that is new takes its default.
-        names = {parameter.name for parameter in registry.parameters(registry.get(name))}
-        values = {key: value for key, value in {**entry.params, **params}.items() if key in names}
-        detector = registry.make(name, values)
+        detector = _make_today(name, entry, params)
     except BadInput as error:  # not installed here, or a value that it no longer takes
         return Due(name, entry, None, None, (), str(error), 0)
     with using(detect.workspace_of(store)):

@@ -196,6 +196,15 @@ def fallen(store: Store, version: int) -> tuple[State, ...]:
 
 def state(store: Store, recheck: Recheck, *, now: datetime) -> State:
     """Work out where a recheck stands. Once it is decided, the outcome is stored and does not change."""
+    at = peek(store, recheck)
+    if recheck.outcome is None and at.done:
+        row = _take_labels(store.scores.members(recheck.config_id, recheck.sample_id))
+        return peek(store, store.rechecks.finish(recheck.id, _keep(at.decision, row[: at.counted]), now=now))
+    return at
+
+
+def peek(store: Store, recheck: Recheck) -> State:
+    """The same without storing an outcome, for those who only look."""
     plan, sample = plan_of(recheck), _find_sample(store, recheck)
     rows = store.scores.members(recheck.config_id, recheck.sample_id)
     kept_labels = recheck.outcome["labels"] if recheck.outcome else None
@@ -204,9 +213,6 @@ def state(store: Store, recheck: Recheck, *, now: datetime) -> State:
     verdicts, repeats = [_VERDICTS[label.verdict] for label in row], [label.repeat for label in row]
     rng = np.random.default_rng([plan.seed, len(verdicts)])
     at = standing(verdicts, plan.target, repeats=repeats, alpha=plan.alpha, rng=rng)
-    if recheck.outcome is None and at.decision != "go on":
-        outcome = _keep(at.decision, row[: at.labels])
-        return state(store, store.rechecks.finish(recheck.id, outcome, now=now), now=now)
     labelled = sum(each.gold is not None for each in rows)
     return State(
         recheck=recheck,

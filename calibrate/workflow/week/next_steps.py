@@ -13,8 +13,9 @@ class Open:
     """The state of the loop for the newest sample of the traffic.
 
     `bad`: live thresholds that are known to be bad. `disputes`: labels that contradict each other. `drawn`: there is a
-    sample; `current`: it was drawn this week. `unlabelled`: traces left to label. `checks`: live thresholds whose
-    precision is due for a recheck.
+    sample; `current`: it was drawn this week. `unlabelled`: traces left to label. `released`: what is chosen is out,
+    and no proposal waits. `checks`: live thresholds that somebody should look at, and models that the release does not
+    know.
     """
 
     imported: bool = True

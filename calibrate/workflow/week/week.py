@@ -2,40 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, time, timedelta
 
 from calibrate.stats.sampling.designs import speaks_for_all
 from calibrate.thresholds.states import Judged
 from calibrate.types import Sample, TraceFilter
+from calibrate.workflow.evidence.label_counts import find_gap
 from calibrate.workflow.evidence.labels_at_hand import LabelsAtHand, labels_at_hand
-from calibrate.workflow.releasing import known_bad
-from calibrate.workflow.releasing.entries import points_of
-from calibrate.workflow.releasing.history import promised_precision, read_release, releases_alike
 from calibrate.workflow.releasing.unknown_models import UnknownModel, unknown_models
 from calibrate.workflow.traces.stated_samples import is_hand_picked
+from calibrate.workflow.watching.live import Due, LiveThreshold
 from calibrate.workflow.week.next_steps import Open, Step, order_steps
+from calibrate.workflow.week.standing import UNRELEASED, Standing, look
 from db import Store
 from db.labels import Place
 from db.releases import Release
 from db.runs import ENDED, Run
 
 WINDOW = timedelta(days=14)
-CHECK_AFTER = timedelta(days=28)
-"""How long a live threshold may go without a look at its precision: traffic and models change by the month."""
 
 
 @dataclass(frozen=True)
 class Week:
     """The state of the loop for the newest sample of the traffic. `at_hand` are its labels and what they say of the
-    traffic. `aside` is a newer one, drawn to certify or to be labelled twice, that this labeller has not done yet.
-    `live` is what is known now of the live thresholds, `disputes` counts labels that contradict each other,
-    `checks_due` names live thresholds whose precision is due for a recheck. `steps` are open, in order."""
+    traffic; `gap` names it where labels wait behind a trace that nobody has labelled. `aside` is a newer one, drawn to
+    certify or to be labelled twice, that this labeller has not done yet. `live` is where the live thresholds stand,
+    `disputes` counts labels that contradict each other, `proposals` releases that wait for a second person; `fresh`: a
+    trace came in within WINDOW. `steps` are open, in order."""
 
     name: str
     traces: int
     new_this_week: int
+    fresh: bool
     sample: Sample | None
     aside: Sample | None
     gold: dict[str, int]
@@ -48,9 +47,10 @@ class Week:
     release: Release | None
     unknown_models: tuple[UnknownModel, ...]
     steps: tuple[Step, ...] = ("import",)
-    live: tuple[Judged, ...] = ()
+    live: Standing = UNRELEASED
     disputes: int = 0
-    checks_due: tuple[str, ...] = ()
+    proposals: int = 0
+    gap: str | None = None
 
     @property
     def next(self) -> Step:
@@ -59,7 +59,14 @@ class Week:
     @property
     def known_bad(self) -> tuple[Judged, ...]:
         """The live thresholds and ensembles that are known to be bad."""
-        return tuple(judged for judged in self.live if judged.state.known_bad)
+        return self.live.known_bad
+
+    @property
+    def checks_due(self) -> tuple[LiveThreshold, ...]:
+        """The live thresholds whose precision somebody should look at, or choose anew; known bad ones apart."""
+        due = (Due.RECHECK, Due.RECALIBRATE)
+        bad = {judged.name for judged in self.known_bad}
+        return tuple(row for row in self.live.thresholds if row.due in due and row.name not in bad)
 
     @property
     def labelled(self) -> int:
@@ -72,12 +79,15 @@ class Week:
         return self.sample.size - self.labelled if self.sample else 0
 
 
-def week(store: Store, *, name: str, labeller: str, now: datetime, live: Sequence[Judged] | None = None) -> Week:
-    """What the home page says. `name` is the ISO week's. `live`: `judge_live`, where the caller has it."""
+def week(store: Store, *, name: str, labeller: str | None, now: datetime, live: Standing | None = None) -> Week:
+    """Where the week stands for a labeller, or (None) for the team. `name` is the ISO week's. `live`: `standing.look`,
+    where the caller has it."""
     samples = [sample for sample in store.samples.list() if not is_hand_picked(sample)]
     sample = next((drawn for drawn in samples if speaks_for_all(drawn)), None)
     newest = samples[0] if samples and samples[0] is not sample else None
-    left = newest is not None and store.labels.place(newest.id, labeller).position is not None
+    if newest is not None and any(recheck.sample_id == newest.id for recheck in store.rechecks.of()):
+        newest = None  # a recheck says itself how many labels it takes
+    left = newest is not None and _is_left(store, newest, labeller)
     traces = store.traces.count(TraceFilter())
     # A run over everything has scored the sample before it was drawn by those scores.
     runs = [
@@ -91,47 +101,30 @@ def week(store: Store, *, name: str, labeller: str, now: datetime, live: Sequenc
         name=name,
         traces=traces,
         new_this_week=store.traces.count(TraceFilter(since=monday(now), undated=False)) if traces else 0,
+        fresh=store.traces.count(TraceFilter(since=now - WINDOW), limit=1) > 0,
         sample=sample,
         aside=newest if left else None,
         gold=store.labels.gold_counts(sample.id) if sample else store.labels.gold_counts(),
         at_hand=labels_at_hand(store, sample),
-        place=store.labels.place(sample.id, labeller) if sample else None,
+        place=store.labels.place(sample.id, labeller) if sample and labeller is not None else None,
         run=runs[0] if runs else None,
         scored_detectors=tuple(sorted(done.counts)) if done else (),
         silent_detectors=silent(done) if done else (),
         saved_points=tuple(sorted(points)),
         release=releases[0] if releases else None,
         unknown_models=unknown_models(store, releases[0]) if releases else (),
-        live=tuple(judge_live(store) if live is None else live),
+        live=look(store, now=now) if live is None else live,
         disputes=store.labels.gold_counts().get("disputed", 0),
-        checks_due=find_checks_due(store, releases[0], now) if releases else (),
+        proposals=len(store.proposals.list(waiting=True)),
+        gap=sample.name if sample and find_gap(store, sample) else None,
     )
     return replace(state, steps=order_steps(_find_open(state, now)))
 
 
-def judge_live(store: Store) -> tuple[Judged, ...]:
-    """What is known now of every threshold and ensemble of the live release that may flag."""
-    releases = store.releases.list(limit=1)
-    if not releases:
-        return ()
-    file = read_release(releases[0])
-    return tuple(known_bad.judge_live(store, file, points_of(store, file, until=releases[0].released_at)))
-
-
-def find_checks_due(store: Store, release: Release, now: datetime) -> tuple[str, ...]:
-    """The live detectors that promise a precision and whose precision nobody has looked at for CHECK_AFTER, neither
-    when their threshold was released nor in a recheck; and those whose recheck is under way."""
-    alike, due = {row.version: row for row in releases_alike(store, release)}, []
-    for name, entry in sorted(read_release(release).detectors.items()):
-        if entry.tier == "off" or promised_precision(entry) is None:
-            continue
-        rechecks = [recheck for recheck in store.rechecks.of(name) if recheck.version in alike]
-        looked = [row.released_at for row in alike.values()][-1:]
-        looked += [recheck.finished_at for recheck in rechecks if recheck.finished_at is not None]
-        under_way = any(recheck.outcome is None and recheck.version == release.version for recheck in rechecks)
-        if under_way or now - max(looked) > CHECK_AFTER:
-            due.append(name)
-    return tuple(due)
+def _is_left(store: Store, sample: Sample, labeller: str | None) -> bool:
+    if labeller is None:
+        return sum(store.labels.gold_counts(sample.id).values()) < sample.size
+    return store.labels.place(sample.id, labeller).position is not None
 
 
 def silent(run: Run) -> tuple[str, ...]:
@@ -147,7 +140,9 @@ def monday(now: datetime) -> datetime:
 
 def _find_open(state: Week, now: datetime) -> Open:
     sample = state.sample
-    left = state.left if sample and state.place and state.place.position is not None else 0
+    theirs = state.place is None or state.place.position is not None
+    # A label that waits is in no figure until somebody labels the trace before it, whoever is to.
+    left = state.left if sample and (theirs or state.gap) else 0
     return Open(
         imported=bool(state.traces),
         bad=len(state.known_bad),
@@ -156,7 +151,10 @@ def _find_open(state: Week, now: datetime) -> Open:
         unlabelled=max(left, 0) + (state.aside is not None),
         scored=bool(state.scored_detectors),
         chosen=bool(state.saved_points),
-        released=state.release is not None and sample is not None and state.release.released_at >= sample.created_at,
-        checks=len(state.checks_due),
+        released=state.release is not None
+        and sample is not None
+        and state.release.released_at >= sample.created_at
+        and not state.proposals,
+        checks=len(state.checks_due) + len(state.unknown_models),
         current=sample is not None and sample.created_at >= monday(now),
     )

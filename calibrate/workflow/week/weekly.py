@@ -14,18 +14,14 @@ from calibrate.engines.run import Job, Tally, run
 from calibrate.errors import BadInput
 from calibrate.stats.sampling import designs
 from calibrate.thresholds.model import DetectorEntry, ThresholdsFile
-from calibrate.thresholds.states import Judged
 from calibrate.types import Sample, TraceFilter
-from calibrate.workflow.detection import configurations, detect
+from calibrate.workflow.detection import detect
 from calibrate.workflow.detection.detectors import asks_chat
 from calibrate.workflow.evidence.labels_at_hand import LabelsAtHand, labels_at_hand
 from calibrate.workflow.releasing.history import live_release, releases_alike
 from calibrate.workflow.sampling import sample as sampler
-from calibrate.workflow.upgrade import planning
-from calibrate.workflow.watching import drift
 from calibrate.workflow.watching.drift_report import Report
-from calibrate.workflow.week.next_steps import Open, Step, order_steps
-from calibrate.workflow.week.week import WINDOW, judge_live
+from calibrate.workflow.week.week import WINDOW, Week, week
 from calibrate.workspace import using
 from db import Store
 
@@ -53,10 +49,8 @@ class Scored:
 @dataclass(frozen=True)
 class Weekly:
     """What was done. `drawn`: the sample of this `week` was drawn now; False where it was there, `sample` None where
-    there was nothing to draw from, `unlabelled` how many of its traces have no gold label, `at_hand` what its labels
-    say. `report` is None before the first release. `upgraded` are the detectors that changed since the release,
-    `known_bad` live thresholds that are known to be bad, `disputes` labels that contradict each other. `has_scores`: a
-    detector was run on every labelled trace; `has_points`: a threshold is saved."""
+    there was nothing to draw from, `at_hand` what its labels say. `state` is where the week stands for the team, when
+    all that is done."""
 
     week: str
     now: datetime
@@ -64,28 +58,13 @@ class Weekly:
     scored: tuple[Scored, ...]
     sample: Sample | None
     drawn: bool
-    report: Report | None
-    upgraded: tuple[str, ...]
-    unlabelled: int
     at_hand: LabelsAtHand | None
-    known_bad: tuple[Judged, ...] = ()
-    disputes: int = 0
-    has_scores: bool = False
-    has_points: bool = False
+    state: Week
 
     @property
-    def steps(self) -> tuple[Step, ...]:
-        """What is open for people, in order. A detector that drifted or changed is a live threshold in doubt."""
-        moved = len(self.report.moved) if self.report else 0
-        return order_steps(
-            Open(
-                drawn=self.sample is not None,
-                bad=len(self.known_bad) + moved + len(self.upgraded),
-                disputes=self.disputes,
-                unlabelled=self.unlabelled,
-                released=self.version is not None,
-            )
-        )
+    def report(self) -> Report | None:
+        """The drift report; None before the first release."""
+        return self.state.live.report
 
 
 def weekly(store: Store, *, size: int, now: datetime) -> Weekly:
@@ -97,23 +76,9 @@ def weekly(store: Store, *, size: int, now: datetime) -> Weekly:
     name, file = designs.default_name(now), live_release(store)
     scored = _score(store, file, now) if file else ()
     sample, drawn = _draw(store, name, size=size, now=now)
-    report = drift.drift(store, now=now) if file else None
-    upgraded = tuple(due.name for due in planning.plan(store).upgraded) if file else ()
     at_hand = labels_at_hand(store, sample) if sample else None
-    unlabelled = at_hand.counts.total - at_hand.counts.labelled - at_hand.counts.waiting if at_hand else 0
-    bad = tuple(judged for judged in judge_live(store) if judged.state.known_bad)
-    disputes = store.labels.gold_counts().get("disputed", 0)
-    version = file.version if file else None
-    return Weekly(
-        name, now, version, scored, sample, drawn, report, upgraded, unlabelled, at_hand, bad, disputes,
-        has_scores=_has_scores(store), has_points=bool(store.points.latest()),
-    )  # fmt: skip
-
-
-def _has_scores(store: Store) -> bool:
-    """Whether a detector was run on every labelled trace."""
-    newest = (configs[-1].id for configs in configurations.configs_by_detector(store).values())
-    return bool(store.labels.gold_counts()) and any(not store.coverage.lacking(id, labelled=True) for id in newest)
+    state = week(store, name=name, labeller=None, now=now)
+    return Weekly(name, now, file.version if file else None, scored, sample, drawn, at_hand, state)
 
 
 def _score(store: Store, file: ThresholdsFile, now: datetime) -> tuple[Scored, ...]:

@@ -17,10 +17,14 @@ from calibrate.errors import BadInput
 from calibrate.report import weekly_html
 from calibrate.report.sentences import drift
 from calibrate.report.sentences import weekly as sentences
+from calibrate.stats.choosing.policy import parse
+from calibrate.stats.sampling import designs
 from calibrate.types import Label, Record, Source, Trace
 from calibrate.workflow.detection import detect
 from calibrate.workflow.detection.detect import utc_now
+from calibrate.workflow.evidence import loading
 from calibrate.workflow.releasing import release
+from calibrate.workflow.tuning import operating_points
 from calibrate.workflow.week import weekly as step
 from db import Store
 from db.releases import ReleaseRequest
@@ -75,7 +79,7 @@ def test_it_scores_draws_and_looks_and_the_second_time_nothing_is_left(live: Sto
     assert [line.state for line in done.report.lines] == ["recalibrate"]
     assert done.report.lines[0].moved is not None
     assert done.report.lines[0].moved.scores
-    assert sentences.next_steps(done)[0] == drift.next_step(done.report)
+    assert [line for line in sentences.next_steps(done) if "made without" in line] == sentences.next_steps(done)[-1:]
     before = scores(live)
     again = step.weekly(live, size=50, now=now)
     assert (again.drawn, again.sample, again.scored) == (False, done.sample, (step.Scored(NAME),))
@@ -93,7 +97,7 @@ def test_before_the_first_release_it_draws_and_says_what_is_missing(store: Store
     assert (done.version, done.report, done.scored) == (None, None, ())
     assert done.sample is not None
     assert (done.sample.size, done.sample.design) == (10, "random")
-    assert any("nothing is released yet" in one for one in sentences.next_steps(done))
+    assert sentences.next_steps(done) == [f"10 traces of {done.sample.name} left to label. (the Label page)"]
     assert "there is nothing that could drift" in weekly_html.page(done)
 
 
@@ -104,17 +108,19 @@ def test_what_is_done_already_is_not_asked_for_again(store: Store) -> None:
     def last() -> str:
         return sentences.next_steps(step.weekly(store, size=20, now=utc_now()))[-1]
 
-    assert last().startswith("run detectors over the labels")
+    assert last().startswith("The labels are in. Run the detectors")
     detect.work(store, run_id=detect.queue(store, [NAME], {"all": True}).id)
-    assert last().startswith("`choose` thresholds and `release` them")
-    save(store, "f1")
-    assert last().startswith("`release` the saved thresholds")
+    assert last() == "1 detector scored the traces. Choose where each should flag. (`choose`)"
+    data = loading.load_evidence(store, NAME, sample=designs.default_name(utc_now()))
+    point = operating_points.choose_point(data, parse("f1"))
+    operating_points.save_point(store, data, point, reason="a test's few labels", by="ann", now=utc_now())
+    assert last() == "1 threshold is chosen. Release them for your runtimes to read. (`release`)"
 
 
 def test_an_empty_store_is_no_failure(store: Store) -> None:
     done = step.weekly(store, size=10, now=utc_now())
     assert (done.sample, done.drawn) == (None, False)
-    assert "no dated trace came" in sentences.next_steps(done)[0]
+    assert "No trace has come in yet" in sentences.next_steps(done)[0]
 
 
 def test_a_size_that_no_sample_has_is_refused(live: Store) -> None:
@@ -168,5 +174,5 @@ def test_the_verb_says_what_to_do_next(live: Store, store_url: str, capsys: pyte
     assert main(["weekly", "--size", "20", "--store", store_url]) == 0
     said = capsys.readouterr().out
     assert f"sample {first['sample']} exists already" in said
-    assert re.search(rf"Next: label \d+ of 20 traces of {first['sample']}", said)
+    assert re.search(rf"Next: .*\d+ traces of {first['sample']} left", said)
     assert main(["weekly", "--size", "0", "--store", store_url]) == 2

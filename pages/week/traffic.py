@@ -1,0 +1,28 @@
+"""The traffic on the home page: traces a day, by label."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+
+import streamlit as st
+
+from calibrate.report.numbers import day
+from calibrate.types import LabelState, TraceFilter
+from db import Store
+from pages.components import bars
+
+MONTH = timedelta(days=30)
+HEIGHT = 150
+
+
+def show(store: Store) -> None:
+    """Thirty days up to the newest trace, by label state; nothing where no trace carries a time."""
+    newest = store.traces.summary().last
+    if newest is None:
+        return
+    window = TraceFilter(since=newest - MONTH, undated=False)
+    states: tuple[LabelState, ...] = ("hallucinated", "clean", "unsure", "disputed", "unlabelled")
+    counts = {state: store.traces.per_day(replace(window, label=state)) for state in states}
+    st.markdown(f"**Traces a day** :gray[:small[the 30 days up to {day(newest)}, by label]]")
+    bars.days({state: counts for state, counts in counts.items() if counts}, height=HEIGHT, key="traffic")

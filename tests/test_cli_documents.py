@@ -197,6 +197,7 @@ def play(folder: Path) -> dict[str, str]:
     run("recalibrate", "--dry-run", label="recalibrate unchanged")
     run("import", write_traces(folder / "second.jsonl", 400, 900, model="m9"), label="import second")
     run("watch", "--once", "--since", "all")
+    run("watch", "--status")
     run("detect", "token_overlap", "word_overlap", "--all", label="detect second")
     run("seen")
     run("drift")

@@ -7,21 +7,29 @@ import os
 import sys
 import time
 from argparse import Namespace
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 
 from calibrate.cli import Answer
 from calibrate.cli.common import now, open_store
+from calibrate.cli.output import table
 from calibrate.cli.progress import progress
 from calibrate.errors import BadInput, StoreReplaced, TouchstoneError
 from calibrate.report.numbers import count
+from calibrate.report.sentences import live
+from calibrate.report.tables.column import cells
+from calibrate.report.tables.live import columns
 from calibrate.runtime import load
 from calibrate.runtime.alerts import check_trace_url
 from calibrate.stats.sampling import designs
-from calibrate.types import TraceFilter
+from calibrate.types import Interval, TraceFilter
 from calibrate.webhook import check_url
+from calibrate.workflow.watching.live import LiveThreshold
+from calibrate.workflow.watching.new_models import new_models
 from calibrate.workflow.watching.telling import Teller
 from calibrate.workflow.watching.watch import Look, Watcher
+from calibrate.workflow.week import standing as standings
 from db import Store
 
 WEBHOOK = "TOUCHSTONE_ALERTS_WEBHOOK"
@@ -57,7 +65,50 @@ class AlertingDocument(WatchDocument):
     alerts: SentAlerts
 
 
+@dataclass(frozen=True, slots=True)
+class ThresholdDocument:
+    """One live threshold. `flagged` and `hallucinated` count the labels behind `precision` where they are known to be
+    flagged, else `labels` of which `positives` are hallucinated; `flags` are traces of the last 30 days."""
+
+    name: str
+    tier: str
+    promised: float | None
+    precision: Interval
+    flagged: int | None
+    hallucinated: int | None
+    labels: int
+    positives: int
+    since: datetime | None
+    until: datetime | None
+    by_recheck: bool
+    state: str | None
+    drift: str | None
+    models: Sequence[str]
+    checked_at: datetime
+    flags: int
+    due: str | None
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class NewModelDocument:
+    """A model that the release does not know; `labels` of its answers tell a precision, None: more than there are."""
+
+    model: str
+    share: float
+    labels: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class StatusDocument:
+    version: int | None
+    thresholds: Sequence[ThresholdDocument]
+    new_models: Sequence[NewModelDocument]
+
+
 def run(args: Namespace) -> Answer:
+    if args.status:
+        return _status(open_store(args))
     if not 0 < args.every < math.inf:
         raise BadInput(f"--every {args.every:g}: it is a number of seconds above 0")
     span = designs.parse_since(args.since)
@@ -84,6 +135,37 @@ def run(args: Namespace) -> Answer:
             alerts.close(LAST_ALERTS)
     sent = SentAlerts(alerts.told, store.outbox.count(), alerts.problem) if alerts else None
     return _report(last, sent, undated=store.traces.undated(where()) if span is not None else 0)
+
+
+def _status(store: Store) -> Answer:
+    """What the Watch page shows, from the same function."""
+    at = now()
+    standing, models = standings.look(store, now=at), new_models(store)
+    document = StatusDocument(
+        standing.version,
+        [_threshold(row) for row in standing.thresholds],
+        [NewModelDocument(model.seen.name, model.seen.share, model.labels) for model in models],
+    )
+    if standing.version is None:
+        return Answer(document, "nothing is live yet: `choose` thresholds and `release` them")
+    shown = columns(at)
+    lines = [f"v{standing.version} is live"]
+    if standing.thresholds:
+        lines.append(table(cells(shown, standing.thresholds)))
+    lines += [f"{row.name}: {live.why(row)}" for row in standing.thresholds if row.due]
+    lines += [live.new_model(model, standing.version) for model in models]
+    return Answer(document, "\n".join(lines))
+
+
+def _threshold(row: LiveThreshold) -> ThresholdDocument:
+    estimate = row.estimate
+    return ThresholdDocument(
+        name=row.name, tier=row.tier, promised=row.promised, precision=estimate.precision, flagged=estimate.flagged,
+        hallucinated=estimate.hits, labels=estimate.labels, positives=estimate.positives, since=estimate.since,
+        until=estimate.until, by_recheck=estimate.recheck, state=row.judged.state.verdict if row.judged else None,
+        drift=row.drift, models=[model.name for model in row.models], checked_at=row.checked_at,
+        flags=sum(row.flags.values()), due=row.due, why=live.why(row),
+    )  # fmt: skip
 
 
 def _teller(args: Namespace, store: Store) -> Teller | None:

@@ -79,7 +79,7 @@ def show_lines(rows: Sequence[LiveThreshold], now: datetime) -> None:
 
 
 def _line(row: LiveThreshold, now: datetime) -> str:
-    cells = (_name(row), _promised(row), _known(row), _flags(row), _checked(row, now))
+    cells = (_name(row), _promised(row), _precision(row), _flags(row), _checked(row, now))
     against = sentences.against(row)
     why = f'<div class="why bad">{_text(against)}</div>' if against else ""
     name = _text(sentences.title(row.name))
@@ -88,7 +88,7 @@ def _line(row: LiveThreshold, now: datetime) -> str:
 
 def watched(row: LiveThreshold, now: datetime) -> str:
     """A row of Watch: promise, estimate, drift, models, last checked, and why something is due."""
-    cells = (_name(row), _promised(row), _known(row), _drift(row), _models(row), _checked(row, now))
+    cells = (_name(row), _promised(row), _precision(row), _drift(row), _models(row), _checked(row, now))
     due = sentences.why(row)
     bad = " bad" if sentences.against(row) else ""
     why = f'<div class="why{bad}">{_text(due)}</div>' if due else ""
@@ -112,8 +112,10 @@ def _promised(row: LiveThreshold) -> str:
     return _cell("Promised precision", _text(sentences.promised(row)))
 
 
-def _known(row: LiveThreshold) -> str:
-    return _cell("Known now", f"<b>{_text(sentences.known(row))}</b>", _text(sentences.known_from(row.known)))
+def _precision(row: LiveThreshold) -> str:
+    return _cell(
+        "Known now", f"<b>{_text(sentences.precision(row))}</b>", _text(sentences.precision_from(row.estimate))
+    )
 
 
 def _flags(row: LiveThreshold) -> str:
@@ -139,7 +141,7 @@ def _sparkline(flags: Mapping[str, int]) -> str:
         return ""
     last = date.fromisoformat(max(flags))
     days = [(last - timedelta(days=back)).isoformat() for back in range(DAYS - 1, -1, -1)]
-    counts = [flags.get(one, 0) for one in days]
+    counts = [flags.get(day, 0) for day in days]
     most = max(counts)
     bars = "".join(f'<i style="height:{round(100 * n / most)}%"></i>' for n in counts)
     words = f"up to {count(most)} a day, {count(counts[-1])} on the last"

@@ -108,20 +108,20 @@ def _kinds(store: Store, release: Release) -> None:
     names = {kind.key: kind.name for kind in guides.known_kinds(store)}
     sample = at_hand.labels(store)
     labels_line.show(store, sample)
-    said = []
+    findings = []
     for name, entry in sorted(read_release(release).detectors.items()):
         released = (entry.version, dict(entry.params), entry.revision)
         configs = evidence_choice.configs_by_detector(store).get(name, [])
-        config = next((one for one in configs if (one.version, dict(one.params), one.revision) == released), None)
+        config = next((run for run in configs if (run.version, dict(run.params), run.revision) == released), None)
         if entry.tier == "off" or config is None:
             continue
         data = evidence_choice.evidence_of(store, config, evidence_choice.sample_names(sample))
         figures = figures_by_kind(store, data, entry.threshold)
         if sentence := kind_sentences.sentence(live.title(name), figures, names):
-            said.append(f"{sentence}.")
-    for sentence in said:
+            findings.append(f"{sentence}.")
+    for sentence in findings:
         st.markdown(plain(sentence, 700))
-    if said:
+    if findings:
         st.caption(f"{kind_sentences.NOTE}.")
     else:
         st.caption("No label at hand names a kind of error: labellers choose one after Hallucinated.")

@@ -46,8 +46,8 @@ def _actions(row: LiveThreshold, *, first: bool) -> None:
         disabled=not shell.may_open(_PAGES[due]), help=f"Of {label(name)}", width="stretch",
     ):  # fmt: skip
         _go(due, row.name)
-    others = [one for one in (Due.RECHECK, Due.RECALIBRATE) if one != due and shell.may_open(_PAGES[one])]
-    words = {sentences.ACTIONS[one]: one for one in others} if not row.ensemble else {}
+    others = [action for action in (Due.RECHECK, Due.RECALIBRATE) if action != due and shell.may_open(_PAGES[action])]
+    words = {sentences.ACTIONS[action]: action for action in others} if not row.ensemble else {}
     options = [*words, *([] if row.ensemble else [DRIFT])]
     if not options:
         return

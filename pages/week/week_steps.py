@@ -84,10 +84,10 @@ def show_steps(state: Week, now: datetime) -> None:
 
 def next_of(state: Week) -> Next:
     """The one thing to do next, in the words of `weekly`, and where it is done."""
-    said = sentences.todo(state, state.next)
-    about = f"**{plain(said.about, 60)}**: " if said.about else ""
+    todo = sentences.todo(state, state.next)
+    about = f"**{plain(todo.about, 60)}**: " if todo.about else ""
     page, address = _place(state)
-    return Next(f"{about}{plain(said.sentence, 700)}", said.button, page, address)
+    return Next(f"{about}{plain(todo.sentence, 700)}", todo.button, page, address)
 
 
 def _place(state: Week) -> tuple[str, Mapping[str, str]]:

@@ -122,3 +122,21 @@ def test_what_is_lacking_is_found_by_keys_alone(filled: Store) -> None:
     assert "USING COVERING INDEX ix_traces_time" in said
     assert "SEARCH decisions USING PRIMARY KEY" in said or "SEARCH decisions USING COVERING INDEX" in said
     assert "TEMP B-TREE" not in said
+
+
+def test_flags_of_a_detector_are_those_of_the_newest_release(filled: Store) -> None:
+    """Counted by hand: each detector that flags counts, and what a later release let pass is no flag any more."""
+    both = ("bleu", "rouge_l")
+    rows = [decided(1, tier="page", flags=both), decided(2, tier="signal"), decided(3), decided(4, tier="page")]
+    filled.decisions.keep([*rows, decided(4, 2)])
+    stored = {pk: filled.traces.get(pk) for pk in (1, 2)}
+    days = {pk: one.trace.timestamp.date().isoformat() for pk, one in stored.items() if one and one.trace.timestamp}
+    assert filled.decisions.flags_per_day() == {
+        "bleu": {days[1]: 1}, "rouge_l": dict(Counter(days.values())),
+    }  # fmt: skip
+    assert filled.decisions.flags_per_day(since=NOW + timedelta(days=1)) == {}
+    assert [(trace, row.trace_pk) for trace, _, row in filled.decisions.flagged(TraceFilter(), limit=9)] == [
+        ("t1", 1), ("t2", 2),
+    ]  # fmt: skip
+    assert len(filled.decisions.flagged(TraceFilter(), limit=1)) == 1
+    assert filled.decisions.flagged(TraceFilter(label="labelled"), limit=9) == []

@@ -36,7 +36,7 @@ from calibrate.workflow.releasing.unknown_models import UnknownModel
 from calibrate.workflow.traces.membership import Membership
 from calibrate.workflow.tuning import operating_points
 from calibrate.workflow.upgrade.models_seen import NoStep, Registry, Seen
-from calibrate.workflow.watching.live import Known, LiveThreshold
+from calibrate.workflow.watching.live import Estimate, LiveThreshold
 from calibrate.workflow.week.standing import Standing
 from calibrate.workflow.week.week import Week
 from db.labels import Place
@@ -286,7 +286,7 @@ WIDE = Judged("b", PointState(BAD, StateReason.WIDE, None, Interval(0.83, 0.11, 
 
 def live(name: str, judged: Judged | None = None, **changed: Any) -> LiveThreshold:
     row = LiveThreshold(
-        name, "signal", False, "≤ 0.4", 0.7, "measured", judged, Known(Interval(None), None, None, 0, 0, None, None),
+        name, "signal", False, "≤ 0.4", 0.7, "measured", judged, Estimate(Interval(None), None, None, 0, 0, None, None),
         NOW, False, False, False, (), {},
     )  # fmt: skip
     return replace(row, **changed)

@@ -22,6 +22,11 @@ def add(verbs: Verbs) -> None:
         help="link in alerts, like https://touchstone.example/traces?trace={id}, or http://jaeger/trace/{otel_trace}",
     )
     add_on_missing(verb)
+    verb.add_argument(
+        "--status",
+        action="store_true",
+        help="decide nothing: say of every live threshold what it promised, what is known now, and what is due",
+    )
 
     verb = add_verb(verbs, "serve", "serve releases over HTTP, read-only, for runtimes to load")
     verb.add_argument("--host", default="127.0.0.1", help="default 127.0.0.1: this machine only")

@@ -10,7 +10,7 @@ from calibrate.report.sentences import drift as drifting
 from calibrate.report.sentences import point_state
 from calibrate.sanitize import one_line
 from calibrate.workflow.watching.drift_report import DriftState
-from calibrate.workflow.watching.live import Because, Due, Known, LiveThreshold
+from calibrate.workflow.watching.live import Because, Due, Estimate, LiveThreshold
 from calibrate.workflow.watching.new_models import WISH, NewModel
 
 NAMED = 3  # models
@@ -36,13 +36,13 @@ def promised(row: LiveThreshold) -> str:
     return f"at least {exact_share(row.promised)}{proven}"
 
 
-def known(row: LiveThreshold) -> str:
+def precision(row: LiveThreshold) -> str:
     """ "74% (61–84%)"; an unknown is said to be unknown."""
-    precision = row.known.precision
+    precision = row.estimate.precision
     return estimate(precision.value, precision.low, precision.high)
 
 
-def known_from(of: Known) -> str:
+def precision_from(of: Estimate) -> str:
     """Say what that stands on: "37 of 50 flagged labels, recheck of 9 to 15 Nov 2026"."""
     counted = labelled(of.labels, of.positives) if of.flagged is None else (
         f"{count(of.hits or 0)} of {count(of.flagged, 'flagged label')}"
@@ -53,7 +53,7 @@ def known_from(of: Known) -> str:
     return f"{counted}, {'up to ' if of.since is None else ''}{where}"
 
 
-def _days(of: Known) -> str:
+def _days(of: Estimate) -> str:
     if of.until is None:
         return "all days" if of.since is None else f"{day(of.since)} and later"
     return day(of.until) if of.since is None else period(of.since, of.until)

@@ -32,9 +32,9 @@ def todo(state: Week, step: Step) -> Todo:
 
 def line(state: Week, step: Step) -> str:
     """The same in one line, for a terminal."""
-    said = todo(state, step)
-    where = f" ({said.how})" if said.how else ""
-    return f"{said.about + ': ' if said.about else ''}{said.sentence}{where}"
+    task = todo(state, step)
+    where = f" ({task.how})" if task.how else ""
+    return f"{task.about + ': ' if task.about else ''}{task.sentence}{where}"
 
 
 def then(state: Week) -> str:

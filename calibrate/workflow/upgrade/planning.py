@@ -10,6 +10,7 @@ from typing import Any
 from calibrate import registry
 from calibrate.detectors.base import Detector
 from calibrate.errors import BadInput
+from calibrate.runtime.planning import revision_of
 from calibrate.thresholds.model import DetectorEntry, ThresholdsFile
 from calibrate.types import Sample, TraceFilter
 from calibrate.workflow.detection import detect
@@ -144,7 +145,7 @@ def find_changes(store: Store, file: ThresholdsFile) -> dict[str, tuple[str, ...
         with suppress(BadInput), using(detect.workspace_of(store)):
             detector = _make_today(name, entry, {})
             if not detector.unavailable():
-                params, revision = registry.config_of(detector), detect.revision_of(detector)
+                params, revision = registry.config_of(detector), revision_of(detector)
                 changes[name] = differences(entry, Config(0, name, detector.version, params, revision))
     return {name: differs for name, differs in changes.items() if differs}
 

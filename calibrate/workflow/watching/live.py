@@ -54,7 +54,7 @@ class Because(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class Estimate:
     """A precision as it is known now. `hits` of `flagged` definite labels are hallucinated; where these are not known
     (None), it is from `labels` labels, flagged or not, `positives` of them hallucinated. `since` and `until` bound the
     traffic that was labelled, None where it has no such bound. `recheck`: the labels are of one, which is `open` while
@@ -98,7 +98,7 @@ class LiveThreshold:
     promised: float | None
     strength: Strength
     judged: Judged | None
-    known: Known
+    estimate: Estimate
     checked_at: datetime
     rechecked: bool
     stale: bool
@@ -176,7 +176,7 @@ def live_thresholds(
         return ()
     file = read_release(release)
     entries = {name: entry for name, entry in sorted(file.detectors.items()) if entry.tier != "off"}
-    build = _Builder(store, release, file, {one.name: one for one in judged}, report, now)
+    build = _Builder(store, release, file, {state.name: state for state in judged}, report, now)
     rows = [build.detector(name, entry, changes.get(name, ())) for name, entry in entries.items()]
     rows += [build.ensemble(name, entry) for name, entry in file.live_ensembles]
     return tuple(sorted(rows, key=_urgency))
@@ -217,7 +217,7 @@ class _Builder:
         return LiveThreshold(
             name=name, tier=entry.tier, ensemble=False, limit=entry.limit, promised=promised,
             strength=strength, judged=judged,
-            known=self._of_recheck(rechecks, self.points.get(name)) or self._of_labels(name, entry, judged),
+            estimate=self._of_recheck(rechecks, self.points.get(name)) or self._of_labels(name, entry, judged),
             checked_at=checked_at, rechecked=checked_at != self.began, stale=self.now - checked_at > CHECK_AFTER,
             under_way=under_way,
             lines=tuple(line for line in self.lines if line.detector == name), flags=self.flags.get(name, {}),
@@ -226,14 +226,14 @@ class _Builder:
 
     def ensemble(self, name: str, entry: EnsembleEntry) -> LiveThreshold:
         figures = entry.metrics
-        known = Known(figures.precision, None, None, figures.n, figures.positives, None, self.release.released_at)
+        estimate = Estimate(figures.precision, None, None, figures.n, figures.positives, None, self.release.released_at)
         return LiveThreshold(
             name=name, tier="signal" if entry.cuts.page is None else "page", ensemble=True, limit=None, promised=None,
-            strength="measured", judged=self.judged.get(name), known=known, checked_at=self.began, rechecked=False,
-            stale=False, under_way=False, lines=(), flags=self.flags.get(name, {}),
+            strength="measured", judged=self.judged.get(name), estimate=estimate, checked_at=self.began,
+            rechecked=False, stale=False, under_way=False, lines=(), flags=self.flags.get(name, {}),
         )  # fmt: skip
 
-    def _of_recheck(self, rechecks: Sequence[Recheck], point: SavedPoint | None) -> Known | None:
+    def _of_recheck(self, rechecks: Sequence[Recheck], point: SavedPoint | None) -> Estimate | None:
         """The newest recheck of all traffic that has a definite label, if it is newer than the threshold."""
         for recheck in rechecks:
             if recheck.plan["model"] is not None or (point is not None and recheck.started_at < point.chosen_at):
@@ -241,13 +241,13 @@ class _Builder:
             state = rechecking.peek(self.store, recheck)
             if counted := state.hallucinated + state.clean:
                 where = state.plan.where
-                return Known(
+                return Estimate(
                     state.standing.estimate, counted, state.hallucinated, state.counted, state.hallucinated,
                     where.since, where.until, recheck=True, open=not state.done,
                 )  # fmt: skip
         return None
 
-    def _of_labels(self, name: str, entry: DetectorEntry, judged: Judged | None) -> Known:
+    def _of_labels(self, name: str, entry: DetectorEntry, judged: Judged | None) -> Estimate:
         """The labels that the threshold was chosen on, as they stand now where that is known."""
         point, metrics = self.points.get(name), entry.metrics
         since, until = (point.data.since, point.data.until or point.chosen_at) if point else (None, None)
@@ -257,4 +257,4 @@ class _Builder:
             if not entry.policy.startswith("recall") and judged.state.figure.value is not None:
                 precision = judged.state.figure
         until = until or self.release.released_at
-        return Known(precision, flagged, hits, metrics.n, metrics.positives, since, until)
+        return Estimate(precision, flagged, hits, metrics.n, metrics.positives, since, until)

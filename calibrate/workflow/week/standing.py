@@ -29,7 +29,7 @@ class Standing:
     def known_bad(self) -> tuple[Judged, ...]:
         """What is known against the thresholds and ensembles that are known to be bad."""
         judged = (row.judged for row in self.thresholds)
-        return tuple(one for one in judged if one is not None and one.state.known_bad)
+        return tuple(each for each in judged if each is not None and each.state.known_bad)
 
 
 UNRELEASED = Standing()

@@ -42,7 +42,7 @@ SHOWN = {
 WHOLE = 6_000  # pixels that no page reaches
 ADDRESSES = (
     *("week", "traces", "import", "sample", "label", "agreement", "detect", "detectors", "tune"),
-    *("ensemble", "release", "audit", "models", "drift", "recheck", "recalibrate"),
+    *("ensemble", "release", "audit", "watch", "recheck", "recalibrate"),
 )
 QUIET = (
     "document.querySelector('.stApp')?.dataset.testScriptState === 'notRunning'"

@@ -61,7 +61,6 @@ with shell.page_frame(
     "Recalibrate",
     "A model, prompt or detector changed: the same policies on the new scores, and the next release.",
 ) as opened:
-    st.page_link(shell.page("watch"), label="Watch", icon=":material/arrow_back:")
     recalibrate_release.tell()
     if opened.releases.list():
         show(opened)

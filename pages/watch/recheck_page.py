@@ -62,7 +62,6 @@ def show(store: Store) -> None:
 with shell.page_frame(
     "Recheck", "Does a released threshold still hold? Label what it flags until that is known."
 ) as opened:
-    st.page_link(shell.page("watch"), label="Watch", icon=":material/arrow_back:")
     if opened.releases.list():
         show(opened)
     else:

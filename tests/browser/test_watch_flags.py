@@ -11,7 +11,7 @@ import pytest
 
 from calibrate import registry
 from calibrate.stats.choosing.policy import parse
-from calibrate.types import Record, Trace, TraceFilter
+from calibrate.types import Label, Record, Trace, TraceFilter
 from calibrate.workflow.evidence import loading
 from calibrate.workflow.releasing import release
 from calibrate.workflow.tuning import operating_points
@@ -19,7 +19,7 @@ from calibrate.workflow.watching.watch import Watcher
 from db import Store, open_store
 from db.decisions import StoredDecision
 from db.releases import ReleaseRequest
-from tests.browser.conftest import App, serve, settled
+from tests.browser.conftest import LONG, App, serve, settled
 from tests.workflow.making import DETECTOR, draw, fill
 
 pytestmark = pytest.mark.browser
@@ -132,6 +132,29 @@ def test_a_flagged_trace_is_labelled_from_watch(app: App, flagged: str, visit: C
     assert links.count() == 2
     links.first.click()
     page.get_by_role("heading", name=ids[0]).wait_for()
+
+
+def test_next_is_what_the_order_says(app: App, flagged: str, visit: Callable[..., Any]) -> None:
+    """With no sample drawn that is next; a dispute comes before it, and once it is settled no more."""
+    from playwright.sync_api import expect
+
+    page = visit("/")
+    button = page.locator(".st-key-week_next").get_by_role("button")
+    expect(button).to_have_text(re.compile("Draw"), timeout=LONG)
+    now, trace = datetime.now(UTC), Trace("contested", "It is so.", model="a")
+    app.store.traces.add([Record(1, trace, ())], labels_as=None, now=now)
+    key = app.store.traces.find(trace.id) or 0
+    for name, verdict in (("ann", "clean"), ("bob", "hallucinated")):
+        app.store.labels.add(key, Label("", name, verdict), sample_id=None, now=now)  # type: ignore[arg-type]
+    page.reload()
+    expect(button).to_have_text(re.compile("Settle disputes"), timeout=LONG)
+    assert "1 label is disputed" in page.locator(".st-key-week_next").inner_text()
+    settled(page)
+    button.click()
+    page.wait_for_url(re.compile("/agreement.*view=disputed"))
+    app.store.labels.add(key, Label("", "lead", "clean", adjudicates=True), sample_id=None, now=now)
+    page.goto(app.url)
+    expect(button).to_have_text(re.compile("Draw"), timeout=LONG)
 
 
 def test_nobody_sees_a_decision_while_labelling(app: App, flagged: str, visit: Callable[..., Any]) -> None:

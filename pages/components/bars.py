@@ -51,11 +51,11 @@ def shares(title: str, counts: Mapping[str, int], *, most: int = 6) -> None:
 
 
 _STYLE = """<style>
-.ts-bar {display: grid; grid-template-columns: minmax(0, 11rem) 1fr 4.5rem; gap: .75rem; align-items: center;
+.ts-share {display: grid; grid-template-columns: minmax(0, 11rem) 1fr 4.5rem; gap: .75rem; align-items: center;
   font-size: .875rem; line-height: 1.7}
-.ts-bar > span:first-child {overflow: hidden; text-overflow: ellipsis; white-space: nowrap}
-.ts-bar > span:last-child {text-align: right; font-variant-numeric: tabular-nums}
-.ts-bar i {display: block; height: .5rem; border-radius: .25rem; min-width: 2px}
+.ts-share > span:first-child {overflow: hidden; text-overflow: ellipsis; white-space: nowrap}
+.ts-share > span:last-child {text-align: right; font-variant-numeric: tabular-nums}
+.ts-share i {display: block; height: .5rem; border-radius: .25rem; min-width: 2px}
 </style>"""
 
 
@@ -66,6 +66,6 @@ def _bar(name: str, n: int, rows: Sequence[tuple[str, int]]) -> str:
     whole = "not given" if name == NONE else visible(name, 200)
     label = html.escape(middle(whole, 20))
     return (
-        f'<div class="ts-bar"><span title="{html.escape(whole)}">{label}</span>'
+        f'<div class="ts-share"><span title="{html.escape(whole)}">{label}</span>'
         f'<span><i style="width:{width}%;background:{colour}"></i></span><span>{count(n)}</span></div>'
     )

@@ -18,7 +18,7 @@ log = logging.getLogger("touchstone")
 
 # Streamlit leaves much space above every page, and room for a header that is empty here: what it says there (that it
 # works, that the server is gone) goes to the lower corner. Its accent on its own tint is too faint to read on a dark
-# page, and so are its captions on any.
+# page, and so are its captions on any. A finger needs 44 px.
 _STYLE = """<style>
 .stMainBlockContainer {padding: 2.5rem var(--gutter) 3rem; --gutter: clamp(1rem, 4vw, 4rem)}
 .stMainBlockContainer:has(.ts-bar) {padding-top: 0}
@@ -27,6 +27,11 @@ _STYLE = """<style>
 .stAppHeader > * > * {pointer-events: auto}
 [data-testid=stCaptionContainer] {opacity: 0.75}
 [data-testid=stButtonGroup] button[aria-checked=true] {color: inherit !important}
+@media (pointer: coarse) {
+  .stMain :is(button, input, summary, [role=tab], [data-baseweb=select] > div) {min-height: 2.75rem}
+  .stMain :is(button, summary) {min-width: 2.75rem}
+  .stMain [role=radiogroup] > label {min-height: 2.75rem; align-items: center}
+}
 </style>"""
 
 

@@ -28,7 +28,7 @@ AIMS = ".stMain :is(button, [role=tab], [role=radio], input), .ts-bar :is(a, but
 # What a finger aims at, and does not hit: (what it says, its width, its height). Links within a sentence are text.
 SMALL = """(AIMS) => [...document.querySelectorAll(AIMS)]
   .filter((node) => node.checkVisibility({ checkOpacity: true, checkVisibilityCSS: true }) && node.offsetParent)
-  .map((node) => [node.closest('label') || node, node])
+  .map((node) => [node.closest('label, [data-baseweb], [data-testid=stNumberInputContainer]') || node, node])
   .map(([target, node]) => [node.getAttribute('aria-label') || node.textContent || node.type, target])
   .map(([name, target]) => [name.trim().slice(0, 40), target.getBoundingClientRect()])
   .filter(([, box]) => box.width && box.height && (box.width < 24 || box.height < 43.5))

@@ -13,6 +13,7 @@ from db.decisions import Decisions, Outbox
 from db.engine import connect, file_of, reading
 from db.labelling.answers import Answers
 from db.labelling.assignments import Assignments
+from db.labelling.flags import Flags
 from db.labelling.guides import Guides
 from db.labelling.times import Times
 from db.labels import Labels
@@ -41,6 +42,7 @@ class Store:
         self.answers = Answers(self.engine)
         self.guides = Guides(self.engine)
         self.assignments = Assignments(self.engine)
+        self.flags = Flags(self.engine)
         self.times = Times(self.engine)
         self.samples = Samples(self.engine)
         self.scores = Scores(self.engine)

@@ -16,7 +16,7 @@ from db.tables import RevisionRow
 Group = Literal[
     "traces", "samples", "labels", "skips", "scores", "runs", "points", "releases", "decisions", "rechecks", "team",
     "replies", "outbox", "purges", "guides",
-    "assignments", "leases",
+    "assignments", "leases", "flags",
 ]  # fmt: skip
 GROUPS: tuple[Group, ...] = get_args(Group)
 TABLES: dict[Group, tuple[str, ...]] = {
@@ -37,6 +37,7 @@ TABLES: dict[Group, tuple[str, ...]] = {
     "guides": ("guides",),
     "assignments": ("assignments",),
     "leases": ("leases",),
+    "flags": ("flags",),
 }
 GROUP_OF = {name: group for group, names in TABLES.items() for name in names}
 

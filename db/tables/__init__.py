@@ -1,7 +1,7 @@
 """The tables, typed."""
 
 from db.tables.base import Base, Document, Key, RevisionRow, UtcDateTime, table
-from db.tables.labelling import AssignmentRow, GuideRow, LeaseRow
+from db.tables.labelling import AssignmentRow, FlagRow, GuideRow, LeaseRow
 from db.tables.labels import GoldRow, LabelRow, MemberRow, SampleRow, SkipRow
 from db.tables.production import DecisionRow, OutboxRow, RecheckRow
 from db.tables.scores import ConfigRow, RunRow, ScoreRow
@@ -20,6 +20,7 @@ __all__ = [
     "Document",
     "DrawnRow",
     "EnsembleRow",
+    "FlagRow",
     "GoldRow",
     "GuideRow",
     "Key",

@@ -1,4 +1,4 @@
-"""The labelling guide, and who labels what."""
+"""The labelling guide, who labels what, and what labellers ask the lead."""
 
 from __future__ import annotations
 
@@ -44,3 +44,16 @@ class LeaseRow(Base):
     trace_pk: Mapped[int] = mapped_column(Key, ForeignKey("traces.id"), primary_key=True)
     labeller: Mapped[str] = mapped_column(String(200), primary_key=True)
     until: Mapped[datetime]
+
+
+class FlagRow(Base):
+    """A trace that a labeller wants the lead to look at. Flagged again, the row says so anew and is open again."""
+
+    __tablename__ = "flags"
+    trace_pk: Mapped[int] = mapped_column(Key, ForeignKey("traces.id"), primary_key=True)
+    labeller: Mapped[str] = mapped_column(String(200), primary_key=True)
+    sample_id: Mapped[int | None] = mapped_column(ForeignKey("samples.id"))
+    note: Mapped[str | None]
+    raised_at: Mapped[datetime]
+    settled_by: Mapped[str | None] = mapped_column(String(200))
+    settled_at: Mapped[datetime | None]

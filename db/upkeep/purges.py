@@ -17,6 +17,7 @@ from db.tables import (
     ConfigRow,
     DecisionRow,
     DrawnRow,
+    FlagRow,
     LabelRow,
     OutboxRow,
     PurgeRow,
@@ -67,7 +68,8 @@ class Purges(Aggregate):
                 + total(DrawnRow, DrawnRow.content_hash.in_(gone)),
                 evidence=total(ScoreRow, ScoreRow.content_hash.in_(gone), _says_why()),
                 replies=total(ReplyRow, sa.or_(ReplyRow.trace_id.in_(ids), ReplyRow.trace_id.is_(None))),
-                notes=total(LabelRow, LabelRow.trace_pk.in_(pks), LabelRow.note.is_not(None)),
+                notes=total(LabelRow, LabelRow.trace_pk.in_(pks), LabelRow.note.is_not(None))
+                + total(FlagRow, FlagRow.trace_pk.in_(pks), FlagRow.note.is_not(None)),
                 spans=total(LabelRow, LabelRow.trace_pk.in_(pks), LabelRow.spans.is_not(None)),
                 decisions=total(DecisionRow, DecisionRow.trace_pk.in_(pks)),
                 alerts=total(OutboxRow, OutboxRow.trace_pk.in_(pks), OutboxRow.told_at.is_(None)),
@@ -176,6 +178,9 @@ def _remove(connection: Connection, pks: Sequence[int], now: datetime) -> PurgeC
         evidence += connection.execute(statement).rowcount
     labels = LabelRow.trace_pk.in_(pks)
     notes = connection.execute(update(LabelRow).where(labels, LabelRow.note.is_not(None)).values(note=None)).rowcount
+    notes += connection.execute(
+        update(FlagRow).where(FlagRow.trace_pk.in_(pks), FlagRow.note.is_not(None)).values(note=None)
+    ).rowcount
     spans = connection.execute(update(LabelRow).where(labels, LabelRow.spans.is_not(None)).values(spans=None)).rowcount
     return PurgeCounts(
         traces=len(pks),

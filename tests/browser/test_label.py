@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
-from calibrate.types import Score, Source, Trace
+from calibrate.types import Kind, Score, Source, Trace
+from calibrate.workflow.labelling import flags, guides
+from tests.browser.conftest import until
 
 pytestmark = pytest.mark.browser
 NAMES = ("one", "two", "three", "four")
@@ -137,6 +140,40 @@ def test_the_keys_are_shown_and_do_nothing_then(app: Any, visit: Any) -> None:
     page.get_by_role("dialog").wait_for(state="detached")
     showing(page, "one")
     assert app.labels("label-one", "emma") == []
+
+
+def test_a_flag_goes_to_the_lead_and_the_guide_is_a_key_away(app: Any, visit: Any) -> None:
+    guide = guides.current(app.store)
+    kinds = [*guide.kinds, Kind("dated", "<img src=x onerror=alert(1)>", "<b>Old</b>")]
+    guides.save(app.store, "Look <script>alert(2)</script> twice.", kinds, by="lead", now=datetime.now(UTC))
+    page = visit("/label?sample=labelling&user=flo")
+    showing(page, "one")
+    page.keyboard.press("g")
+    sheet = page.locator(".touchstone-surface .sheet")
+    assert "Look <script>alert(2)</script> twice." in sheet.inner_text()
+    assert "<b>Old</b>" in sheet.inner_text()
+    page.keyboard.press("Escape")
+    page.keyboard.press("f")
+    page.keyboard.type("axe <i>this</i>?")
+    page.keyboard.press("Enter")
+    page.locator(".touchstone-surface .flag[aria-pressed=true]").wait_for()
+    saved(page)
+    showing(page, "one")  # a flag is no answer
+    assert [(flag.trace_id, flag.note) for flag in flags.open_flags(app.store)] == [("label-one", "axe <i>this</i>?")]
+    assert app.labels("label-one", "flo") == []
+    page.keyboard.press(str(len(kinds)))
+    page.keyboard.press("x")
+    showing(page, "two")
+    saved(page)
+    (label,) = app.labels("label-one", "flo")
+    assert (label.kinds, label.guide) == (("dated",), guides.current(app.store).version)
+    page.reload()
+    showing(page, "two")
+    page.keyboard.press("Backspace")
+    showing(page, "one")
+    page.keyboard.press("f")
+    page.get_by_role("button", name="Take the flag back").click()
+    until(page, lambda: flags.open_flags(app.store) == [])
 
 
 def test_labelling_is_blind(app: Any, visit: Any) -> None:

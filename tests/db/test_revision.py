@@ -86,6 +86,11 @@ def extend(store: Store) -> None:
     store.samples.extend(sample, [Member(9, 0.4, "all")], strata={"all": (10, 4)}, options=SampleOptions())
 
 
+def settle_flag(store: Store) -> None:
+    store.flags.put(2, "ann", sample_id=None, note=None, now=NOW)
+    store.flags.settle(2, "ann", by="lead", now=LATER)
+
+
 def take(store: Store) -> None:
     store.assignments.take(1, "ann", 1, now=NOW, until=LATER)
 
@@ -153,6 +158,9 @@ WRITERS: dict[str, tuple[Callable[[Store], object], set[Group]]] = {
         lambda s: s.assignments.set(s.samples.list()[0], Assignment("split"), by="ann", now=NOW),
         {"assignments"},
     ),
+    "flags.put": (lambda s: s.flags.put(1, "ann", sample_id=None, note="why?", now=NOW), {"flags"}),
+    "flags.remove": (lambda s: s.flags.remove(1, "ann"), {"flags"}),
+    "flags.settle": (settle_flag, {"flags"}),
     "assignments.take": (take, {"leases"}),
     "assignments.give_back": (lambda s: s.assignments.give_back(1, "ann", [1]), {"leases"}),
     "answers.add": (lambda s: s.answers.add(1, label("clean"), sample_id=1, seen=None, now=NOW), {"labels"}),

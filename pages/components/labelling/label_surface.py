@@ -58,7 +58,7 @@ def show(store: Store, sample: Sample, *, gap_first: bool = False) -> str | None
             "labeller": person.name,
             "typed": str(st.session_state.get("user") or "") if shell.may_type_a_name() else "",
             "gap_first": gap_first,
-            "kinds": turns.kinds(),
+            "guide": turns.guide(store),
             "may_detect": shell.may_open("detect"),
         },
         on_go_change=lambda: None,

@@ -8,8 +8,8 @@ from typing import Any
 from calibrate.backends.text import sentences
 from calibrate.backends.text.citations import citations
 from calibrate.errors import BadInput, Forbidden
-from calibrate.types import KINDS, VERDICTS, Label, Sample, Span, Trace
-from calibrate.workflow.labelling import assignment
+from calibrate.types import VERDICTS, Label, Sample, Span, Trace
+from calibrate.workflow.labelling import assignment, flags, guides
 from db import Store
 from db.labelling.answers import Standing
 from db.labels import Place
@@ -47,10 +47,14 @@ def ahead(store: Store, person: Person, body: Mapping[str, Any]) -> dict[str, An
     else:  # what a split sample hands out is this labeller's alone while they hold it
         theirs = assignment.next_items(store, sample, labeller, wanted + len(held), now=now) if wanted else []
         pks = [pk for pk in theirs if pk not in held][:wanted]
-    standing = store.answers.standing(pks, labeller)
+    standing, flagged = store.answers.standing(pks, labeller), store.flags.of(pks, labeller)
     stored = [(pk, store.traces.get(pk)) for pk in pks]
     answer: dict[str, Any] = {
-        "traces": [document(pk, row.trace, standing.get(pk)) for pk, row in stored if row is not None],
+        "traces": [
+            {**document(pk, row.trace, standing.get(pk)), "flag": flagged.get(pk)}
+            for pk, row in stored
+            if row is not None
+        ],
         "place": _place(place, open_now=None if everyone else assignment.wanting(store, sample, labeller, now=now)),
     }
     if body.get("behind"):
@@ -69,7 +73,10 @@ def take(store: Store, person: Person, body: Mapping[str, Any]) -> dict[str, Any
     if body.get("verdict") == "skip":
         store.labels.skip(pk, sample_id=sample.id, labeller=person.name, now=shell.now())
         return {"turn": body.get("turn"), "status": "saved", "standing": None}
-    label = _label(stored.trace, person.name, body)
+    if body.get("verdict") == "flag":
+        _flag(store, sample, pk, person.name, body.get("note"))
+        return {"turn": body.get("turn"), "status": "saved", "standing": None}
+    label = _label(store, stored.trace, person.name, body)
     seen = body.get("seen")
     standing, counts = store.answers.add(
         pk, label, sample_id=sample.id, seen=None if seen is None else _whole(body, "seen", 1), now=shell.now()
@@ -97,9 +104,11 @@ def document(pk: int, trace: Trace, standing: Standing | None) -> dict[str, Any]
     }
 
 
-def kinds() -> list[dict[str, str]]:
-    """The kinds of error, in the order of their digits."""
-    return [{"key": kind, "name": trace_card.kind_in_words(kind).capitalize()} for kind in KINDS]
+def guide(store: Store) -> dict[str, Any]:
+    """The labelling guide that counts now, with the kinds of error in the order of their digits."""
+    current = guides.current(store)
+    kinds = [{"key": kind.key, "name": kind.name, "meaning": kind.meaning} for kind in current.kinds]
+    return {"version": current.version, "text": current.text, "kinds": kinds}
 
 
 def _place(place: Place, open_now: int | None = None) -> dict[str, Any]:
@@ -140,7 +149,15 @@ def _sample(store: Store, body: Mapping[str, Any]) -> Sample:
     return sample
 
 
-def _label(trace: Trace, labeller: str, body: Mapping[str, Any]) -> Label:
+def _flag(store: Store, sample: Sample, pk: int, labeller: str, note: object) -> None:
+    """Ask the lead to look at a trace; without a note, take that back."""
+    if isinstance(note, str):
+        flags.raise_flag(store, pk, labeller, note=note, sample=sample, now=shell.now())
+    else:
+        flags.withdraw(store, pk, labeller)
+
+
+def _label(store: Store, trace: Trace, labeller: str, body: Mapping[str, Any]) -> Label:
     verdict, note = body.get("verdict"), body.get("note") or ""
     if verdict not in VERDICTS:
         raise BadInput(f"a verdict is one of {', '.join(VERDICTS)}, not {str(verdict)[:40]!r}")
@@ -149,6 +166,11 @@ def _label(trace: Trace, labeller: str, body: Mapping[str, Any]) -> Label:
     wrong = verdict == "hallucinated"
     chosen = _chosen(body.get("kinds") or ()) if wrong else ()
     spans = _spans(trace, body.get("spans") or ()) if wrong else ()
+    version = guides.get(store, _whole(body, "guide", 0)).version if body.get("guide") is not None else None
+    kinds = tuple(dict.fromkeys((*chosen, *(span.kind for span in spans if span.kind))))
+    known = {kind.key for kind in guides.known_kinds(store)} if kinds else set()
+    if unknown := [kind for kind in kinds if kind not in known]:
+        raise BadInput(f"no kind of error is called {unknown[0][:40]!r}: they are {', '.join(sorted(known))}")
     seconds = body.get("seconds")
     if seconds is not None and (not isinstance(seconds, (int, float)) or not 0 <= seconds < float("inf")):
         raise BadInput(f"the seconds of an answer cannot be {str(seconds)[:40]!r}")
@@ -156,18 +178,19 @@ def _label(trace: Trace, labeller: str, body: Mapping[str, Any]) -> Label:
         trace_id=trace.id,
         labeller=labeller,
         verdict=verdict,
-        kinds=tuple(dict.fromkeys((*chosen, *(span.kind for span in spans if span.kind)))),
+        kinds=kinds,
         spans=spans,
         note=note.strip() or None,
         seconds=None if seconds is None else round(min(seconds, LONGEST_LOOK), 3),
+        guide=version,
     )
 
 
 def _chosen(given: Iterable[Any]) -> tuple[str, ...]:
-    chosen = tuple(dict.fromkeys(given if isinstance(given, (list, tuple)) else [given]))
-    if unknown := [kind for kind in chosen if kind not in KINDS]:
-        raise BadInput(f"no kind of error is called {str(unknown[0])[:40]!r}: they are {', '.join(KINDS)}")
-    return chosen
+    chosen = given if isinstance(given, (list, tuple)) else [given]
+    if wrong := [kind for kind in chosen if not isinstance(kind, str)]:
+        raise BadInput(f"a kind of error is named by a text, not {str(wrong[0])[:40]!r}")
+    return tuple(dict.fromkeys(chosen))
 
 
 def _spans(trace: Trace, given: Sequence[Any]) -> tuple[Span, ...]:
@@ -178,7 +201,6 @@ def _spans(trace: Trace, given: Sequence[Any]) -> tuple[Span, ...]:
                 spans.append(Span(start, end, kind))
             case _:
                 raise BadInput(f"a span is [start, end, kind] within the answer, not {str(part)[:80]}")
-    _chosen([span.kind for span in spans if span.kind])
     return tuple(sorted(spans, key=lambda span: (span.start, span.end)))
 
 

@@ -31,7 +31,7 @@ export const write = (draft, note) => ({ ...draft, note })
 export const isEmpty = (draft) => !draft.note && !draft.spans.length && !draft.kinds.length
 
 /** The answer that goes to the server. Kinds and spans go with Hallucinated alone. */
-export function answer(draft, verdict, { turn, seconds, seen }) {
+export function answer(draft, verdict, { turn, seconds, seen, guide = null }) {
   const wrong = verdict === "hallucinated"
   return {
     turn,
@@ -42,5 +42,6 @@ export function answer(draft, verdict, { turn, seconds, seen }) {
     note: draft.note.trim(),
     seconds,
     seen,
+    guide,
   }
 }

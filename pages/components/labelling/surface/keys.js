@@ -2,7 +2,7 @@
 
 const VERDICTS = { a: "clean", x: "hallucinated", u: "unsure" }
 const ACTIONS = {
-  " ": "skip", backspace: "back", z: "undo", j: "down", k: "up", n: "note", g: "guide", "/": "find", "?": "keys",
+  " ": "skip", backspace: "back", z: "undo", j: "down", k: "up", n: "note", f: "flag", g: "guide", "/": "find", "?": "keys",
   escape: "leave", arrowdown: "scroll", arrowup: "scroll", pagedown: "scroll", pageup: "scroll",
 } // prettier-ignore
 

@@ -7,6 +7,7 @@ import { meaning } from "./keys.js"
 import { inWords as paceInWords, needsBreak, pace, rest } from "./pace.js"
 import { inWords, recent } from "./queue.js"
 import { session as sessionOf } from "./session.js"
+import * as sheets from "./sheets.js"
 import { finds, step, toggled, trimmed } from "./text.js"
 
 const VERDICTS = [["clean", "Clean", "A"], ["hallucinated", "Hallucinated", "X"], ["unsure", "Unsure", "U"]]
@@ -14,20 +15,6 @@ const WORDS = { clean: "Clean", hallucinated: "Hallucinated", unsure: "Unsure", 
 const KINDS_AFTER = 3000 // milliseconds in which a digit still goes to the answer just given
 const SIZES = [0.875, 1, 1.125, 1.25, 1.5]
 const SETTINGS = "touchstone-reading"
-
-const HELP = [
-  ["A", "Clean: everything the answer says is in the sources, or follows from them"],
-  ["X", "Hallucinated: something it says is not, or its form breaks its contract"],
-  ["U", "Unsure: you looked, and cannot tell"],
-  ["Space", "Skip: it comes again at the end"],
-  ["⌫", "Back to the trace before; a new verdict replaces yours"],
-  ["Z", "Undo the last answer"],
-  ["J K", "the next and the last sentence; 1–6 then marks it"],
-  ["1–6", "kinds of error: before X, or right after it"],
-  ["N", "a note; Enter ends it"],
-  ["/", "find in the sources"],
-  ["↓ ↑", "scroll the sources; with Shift the answer"],
-] // prettier-ignore
 
 /** Puts the surface into a parent. Gives what takes it away again. */
 export function mount(parent, about) {
@@ -75,13 +62,18 @@ class Surface {
     this.pace = element("span", "quiet pace")
     this.state = element("span", "state")
     this.strip = element("span", "strip")
+    this.strip.setAttribute("role", "img")
     this.strip.setAttribute("aria-label", "the last ten answers")
+    this.flagged = button("plain flag", "Flag", "F", () => this.#flag())
+    this.flagged.setAttribute("aria-pressed", "false")
     const tools = element("span", "tools")
     tools.append(
       button("plain smaller", "A−", "", () => this.#size(-1)),
       button("plain larger", "A+", "", () => this.#size(1)),
       button("plain undo", "Undo", "Z", () => this.#undo()),
-      button("plain help", "Keys", "?", () => this.#help()),
+      this.flagged,
+      button("plain guide", "Guide", "G", () => sheets.guide(this.sheet, this.about.guide)),
+      button("plain help", "Keys", "?", () => sheets.keys(this.sheet)),
     )
     bar.append(element("strong", "sample", this.about.title), this.progress, this.count, this.pace, this.strip, this.state, tools)
     this.alerts = element("div", "alerts")
@@ -107,7 +99,7 @@ class Surface {
     this.skip = button("plain skip", "Skip", "Space", () => this.#answer("skip"))
     row.append(this.skip, button("plain back", "Back", "⌫", () => this.session.back()))
     const aside = element("div", "row aside")
-    this.kinds = this.about.kinds.map((kind, place) => {
+    this.kinds = this.about.guide.kinds.map((kind, place) => {
       const made = button("kind", kind.name, String(place + 1), () => this.#kind(place))
       made.setAttribute("aria-pressed", "false")
       return made
@@ -162,10 +154,11 @@ class Surface {
     if (draft) {
       for (const [verdict, made] of this.buttons) made.setAttribute("aria-pressed", String(draft.verdict === verdict))
       this.kinds.forEach((made, place) =>
-        made.setAttribute("aria-pressed", String(draft.kinds.includes(this.about.kinds[place].key))),
+        made.setAttribute("aria-pressed", String(draft.kinds.includes(this.about.guide.kinds[place].key))),
       )
       if (document.activeElement !== this.note && this.note.value !== draft.note) this.note.value = draft.note
     }
+    this.flagged.setAttribute("aria-pressed", String((trace?.flag ?? null) !== null))
     this.skip.firstChild.textContent = trace?.standing ? "Leave it" : "Skip"
     this.#drawAnswer()
     this.#drawAlerts()
@@ -221,7 +214,7 @@ class Surface {
     const state = JSON.stringify([draft.spans, this.sentence])
     if (this.drawn === state || (this.drawn === null && state === "[[],null]")) return
     this.drawn = state
-    cards.draw(made, draft.spans, this.sentence, (key) => this.about.kinds.find((kind) => kind.key === key)?.name ?? key)
+    cards.draw(made, draft.spans, this.sentence, (key) => this.about.guide.kinds.find((kind) => kind.key === key)?.name ?? key)
   }
 
   #showNothing(desk, queue) {
@@ -286,7 +279,7 @@ class Surface {
     const inside = path.includes(this.root)
     const field = path.some((node) => ["INPUT", "TEXTAREA", "SELECT"].includes(node.tagName) || node.isContentEditable)
     const other = document.querySelector("[role=dialog], [role=listbox], [data-testid=stPopoverBody]")
-    if (field && !inside) return
+    if (field && (!inside || this.sheet.contains(path[0]))) return
     if (other && !this.root.contains(other)) return
     const onButton = path.some((node) => ["BUTTON", "A", "SUMMARY"].includes(node.tagName))
     const action = meaning(event, { typing: field, onButton, open: this.sheet.open })
@@ -308,7 +301,9 @@ class Surface {
     else if (action.do === "undo") this.#undo()
     else if (action.do === "kind") this.#kind(action.place)
     else if (action.do === "note") this.note.focus()
-    else if (action.do === "keys") this.#help()
+    else if (action.do === "keys") sheets.keys(this.sheet)
+    else if (action.do === "guide") sheets.guide(this.sheet, this.about.guide)
+    else if (action.do === "flag") this.#flag()
     else if (action.do === "find") this.#openFinder()
     else if (action.do === "leave") this.#close()
     else if (action.do === "scroll") this.#scroll(action)
@@ -327,8 +322,17 @@ class Surface {
     this.note.blur()
     this.lastAnswer = verdict === "hallucinated" && !answer.kinds.length ? performance.now() : -Infinity
     this.#draw()
-    const kinds = this.lastAnswer > 0 ? ` · 1–${this.about.kinds.length} for its kinds` : ""
+    const kinds = this.lastAnswer > 0 ? ` · 1–${this.about.guide.kinds.length} for its kinds` : ""
     this.#say(verdict === "skip" && went ? "Left as it was" : `${WORDS[verdict]}${kinds} · Z undoes`)
+  }
+
+  #flag() {
+    const trace = this.session.desk.current
+    if (!trace) return
+    sheets.flag(this.sheet, trace.flag ?? null, (note) => {
+      this.session.flag(note)
+      this.#say(note === null ? "The flag is taken back" : "Flagged for the lead")
+    })
   }
 
   #undo() {
@@ -339,13 +343,13 @@ class Surface {
   }
 
   #kind(place) {
-    const kind = this.about.kinds[place]
+    const kind = this.about.guide.kinds[place]
     const { draft } = this.session
     if (!kind) return
     if (this.sentence === null && performance.now() - this.lastAnswer < KINDS_AFTER) {
       const kinds = this.session.amend(kind.key)
       if (kinds) {
-        const names = this.about.kinds.filter(({ key }) => kinds.includes(key)).map(({ name }) => name)
+        const names = this.about.guide.kinds.filter(({ key }) => kinds.includes(key)).map(({ name }) => name)
         this.lastAnswer = performance.now()
         return this.#say(`The answer before: Hallucinated${names.length ? `, ${names.join(", ")}` : ""}`)
       }
@@ -422,16 +426,6 @@ class Surface {
     if (!this.finder.hidden && !this.wanted.value) this.finder.hidden = true
     if (document.activeElement === document.body) this.sentence = null
     this.#drawAnswer()
-  }
-
-  #help() {
-    if (this.sheet.open) return this.sheet.close()
-    const list = element("dl")
-    for (const [key, words] of HELP) list.append(element("dt", "", key), element("dd", "", words))
-    const close = button("plain", "Close", "?", () => this.sheet.close())
-    this.sheet.replaceChildren(element("h2", "", "Keys"), list, element("p", "quiet", "Judge by the sources alone, even where you know better."), close)
-    this.sheet.setAttribute("aria-label", "Keys")
-    this.sheet.showModal()
   }
 
   #read() {

@@ -3,6 +3,8 @@
 export const MOST_UNDONE = 10
 
 /** `waiting` is in order; `sent` are the last ten that the server has; `held` need the labeller: conflicts, refusals. */
+export const isFlag = (answer) => answer.verdict === "flag" // it goes the same way, and is no answer
+
 export const empty = () => ({ waiting: [], sent: [], held: [] })
 
 /** @param {{turn: string, pk: number, verdict: string}} answer */
@@ -28,7 +30,7 @@ export function settled(queue, turn, { status, standing = null, why = "" }) {
   return {
     ...queue,
     waiting: waiting.map((other) => (other.pk === answer.pk ? { ...other, seen: known } : other)),
-    sent: [...queue.sent.filter((other) => other.turn !== turn), { ...answer, standing }].slice(-MOST_UNDONE),
+    sent: isFlag(answer) ? queue.sent : [...queue.sent.filter((other) => other.turn !== turn), { ...answer, standing }].slice(-MOST_UNDONE),
   }
 }
 
@@ -39,8 +41,8 @@ export function settled(queue, turn, { status, standing = null, why = "" }) {
  * Gives the queue, the answer (null for none), and whether it was sent.
  */
 export function undo(queue, sending = null) {
-  const last = queue.waiting.at(-1)
-  if (last && last.turn !== sending) return [{ ...queue, waiting: queue.waiting.slice(0, -1) }, last, false]
+  const last = queue.waiting.findLast((answer) => !isFlag(answer))
+  if (last && last.turn !== sending) return [{ ...queue, waiting: queue.waiting.filter((other) => other !== last) }, last, false]
   if (last) return [queue, last, true]
   const sent = queue.sent.at(-1)
   return sent ? [{ ...queue, sent: queue.sent.slice(0, -1) }, sent, true] : [queue, null, false]
@@ -56,7 +58,7 @@ export function decide(queue, turn, mine, newTurn) {
 }
 
 /** The last ten answers, newest last, for the strip. */
-export const recent = (queue) => [...queue.sent, ...queue.waiting].slice(-MOST_UNDONE)
+export const recent = (queue) => [...queue.sent, ...queue.waiting.filter((answer) => !isFlag(answer))].slice(-MOST_UNDONE)
 
 /** "2 waiting to send", "saved" */
 export function inWords(queue) {

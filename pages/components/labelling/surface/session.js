@@ -15,7 +15,9 @@ const newTurn = () => self.crypto?.randomUUID?.() ?? `${Date.now()}-${String(Mat
 export function session(about) {
   const key = JSON.stringify([about.scope, about.labeller, about.gap_first])
   if (!sessions.has(key)) sessions.set(key, new Session(about))
-  return sessions.get(key)
+  const known = sessions.get(key)
+  known.about = about // the guide may be newer
+  return known
 }
 
 class Session {
@@ -50,7 +52,7 @@ class Session {
       if (record.tab !== keeping.tab && (await keeping.isLive(record.tab))) continue
       if (record.held) this.queue = { ...this.queue, held: [...this.queue.held, { answer: record.answer, ...record.held }] }
       else this.queue = queues.put(this.queue, record.answer)
-      this.answered.add(record.answer.pk)
+      if (!queues.isFlag(record.answer)) this.answered.add(record.answer.pk)
     }
     this.#send()
     await this.refill(true)
@@ -109,7 +111,7 @@ class Session {
     if (this.base !== null) return
     this.base = place.labelled
     const known = new Set(behind)
-    for (const { pk, verdict } of this.queue.waiting) if (verdict !== "skip" && !known.has(pk)) this.given.add(pk)
+    for (const { pk, verdict } of this.queue.waiting) if (!["skip", "flag"].includes(verdict) && !known.has(pk)) this.given.add(pk)
   }
 
   /** How many traces of the sample the person has labelled, those that wait to be sent among them. */
@@ -118,7 +120,7 @@ class Session {
   }
 
   #waits(pk) {
-    return this.queue.waiting.some((answer) => answer.pk === pk)
+    return this.queue.waiting.some((answer) => answer.pk === pk && !queues.isFlag(answer))
   }
 
   #arrive(content) {
@@ -212,7 +214,7 @@ class Session {
     const [clock, spent] = pacing.lap(this.clock, seconds())
     this.clock = clock
     const seen = trace.standing?.key ?? null
-    const answer = drafts.answer(this.draft, verdict, { turn: newTurn(), seconds: spent, seen })
+    const answer = drafts.answer(this.draft, verdict, { turn: newTurn(), seconds: spent, seen, guide: this.about.guide.version })
     const skipsLabelled = verdict === "skip" && trace.standing // Back led here: it stays as it was labelled
     if (!skipsLabelled) this.#put(answer)
     if (verdict !== "skip" && !trace.standing) this.given.add(trace.pk)
@@ -241,15 +243,26 @@ class Session {
     return this.keep.put("answers", { turn: answer.turn, scope: this.scope, tab: keeping.tab, at, answer, held })
   }
 
+  /** Ask the lead to look at the trace in sight; null takes that back. It waits and is sent as answers are. */
+  flag(note) {
+    const trace = this.desk.current
+    if (!trace) return
+    trace.flag = note
+    const flag = { turn: newTurn(), pk: trace.pk, verdict: "flag", note }
+    this.queue = queues.put(this.queue, flag)
+    this.#keepAnswer(flag).finally(() => this.#send())
+    this.changed()
+  }
+
   /** A kind for the answer just given, while it is still said so. */
   amend(kind) {
     const last = queues.recent(this.queue).at(-1)
     if (!last || last.verdict !== "hallucinated") return null
     const kinds = last.kinds.includes(kind) ? last.kinds.filter((other) => other !== kind) : [...last.kinds, kind]
-    const waits = this.queue.waiting.at(-1)
+    const waits = this.queue.waiting.find((answer) => answer.turn === last.turn)
     if (waits && waits.turn !== this.sending) {
       const changed = { ...waits, kinds }
-      this.queue = { ...this.queue, waiting: [...this.queue.waiting.slice(0, -1), changed] }
+      this.queue = { ...this.queue, waiting: this.queue.waiting.map((answer) => (answer === waits ? changed : answer)) }
       this.#keepAnswer(changed)
     } else {
       const { standing, ...answer } = last

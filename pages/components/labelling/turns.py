@@ -168,9 +168,9 @@ def _label(store: Store, trace: Trace, labeller: str, body: Mapping[str, Any]) -
     spans = _spans(trace, body.get("spans") or ()) if wrong else ()
     version = guides.get(store, _whole(body, "guide", 0)).version if body.get("guide") is not None else None
     kinds = tuple(dict.fromkeys((*chosen, *(span.kind for span in spans if span.kind))))
-    known = {kind.key for kind in guides.known_kinds(store)} if kinds else set()
-    if unknown := [kind for kind in kinds if kind not in known]:
-        raise BadInput(f"no kind of error is called {unknown[0][:40]!r}: they are {', '.join(sorted(known))}")
+    offered = {kind.key for kind in guides.known_kinds(store)} if kinds else set()
+    if unknown := [kind for kind in kinds if kind not in offered]:
+        raise BadInput(f"no kind of error is called {unknown[0][:40]!r}: they are {', '.join(sorted(offered))}")
     seconds = body.get("seconds")
     if seconds is not None and (not isinstance(seconds, (int, float)) or not 0 <= seconds < float("inf")):
         raise BadInput(f"the seconds of an answer cannot be {str(seconds)[:40]!r}")
@@ -188,8 +188,8 @@ def _label(store: Store, trace: Trace, labeller: str, body: Mapping[str, Any]) -
 
 def _chosen(given: Iterable[Any]) -> tuple[str, ...]:
     chosen = given if isinstance(given, (list, tuple)) else [given]
-    if wrong := [kind for kind in chosen if not isinstance(kind, str)]:
-        raise BadInput(f"a kind of error is named by a text, not {str(wrong[0])[:40]!r}")
+    if unnamed := [kind for kind in chosen if not isinstance(kind, str)]:
+        raise BadInput(f"a kind of error is named by a text, not {str(unnamed[0])[:40]!r}")
     return tuple(dict.fromkeys(chosen))
 
 

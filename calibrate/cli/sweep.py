@@ -19,14 +19,17 @@ from calibrate.report.sentences.figures import missing
 from calibrate.report.sentences.labels import caution as caution_of
 from calibrate.stats.intervals.sweep_intervals import band
 from calibrate.stats.sweep.sweep import Sweep
+from calibrate.workflow.evidence.evidence import Evidence
 from calibrate.workflow.evidence.labels_at_hand import LabelsAtHand, labels_at_hand
+from calibrate.workflow.evidence.undecided import recall_settled_along
 
 MOST_ROWS = 24  # of a sweep on a terminal; --json has every point
 
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """The figures at one threshold; None where a figure is not defined."""
+    """The figures at one threshold; None where a figure is not defined. `recall_settled` is the range of the recall
+    once unsure and disputed labels are settled; None where there are none."""
 
     threshold: float | None
     precision: float | None
@@ -38,6 +41,8 @@ class Point:
     precision_high: float | None
     recall_low: float | None
     recall_high: float | None
+    recall_settled_low: float | None
+    recall_settled_high: float | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,33 +85,40 @@ def run(args: Namespace) -> Answer:
         refusals=len(data.refused),
         auroc=curve.auroc if curve.can_rank else None,
         average_precision=curve.average_precision if curve.can_rank else None,
-        points=_points(curve),
+        points=_points(curve, data),
         caution=caution,
         evidence=at_hand,
     )
     picked = np.unique(np.linspace(0, len(curve) - 1, MOST_ROWS).astype(int))
-    rows: list[tuple[str, ...]] = [("threshold", "precision", "recall", "FPR", "flagged")]
+    is_open = any(point.recall_settled_low is not None for point in document.points)
+    head_row = ("threshold", "precision", "recall", "FPR", "flagged", *(("recall, settled",) if is_open else ()))
+    rows: list[tuple[str, ...]] = [head_row]
     for point in (document.points[i] for i in picked):
         shares = (point.precision, point.recall, point.fpr, point.flag_rate)
-        rows.append((numbers.number(point.threshold), *map(numbers.share, shares)))
+        settled = [numbers.interval(point.recall_settled_low, point.recall_settled_high)] if is_open else []
+        rows.append((numbers.number(point.threshold), *map(numbers.share, shares), *settled))
     refusals = f"refusals left out: {len(data.refused)}, " if data.refused else ""
     head = (
         f"{data.config.name}{describe_params(data)} flags {data.flag_when}; "
         f"{numbers.labelled(curve.n, curve.positives)}, {refusals}coverage {numbers.share(curve.coverage)}; "
         f"AUROC {numbers.decimals(document.auroc)}, average precision {numbers.decimals(document.average_precision)}"
     )
-    text = "\n".join([head, *labels_lines(at_hand), table(rows, right=range(5)), *([caution] if caution else [])])
+    text = "\n".join(
+        [head, *labels_lines(at_hand), table(rows, right=range(len(rows[0]))), *([caution] if caution else [])]
+    )
     return Answer(document, text)
 
 
-def _points(curve: Sweep) -> list[Point]:
+def _points(curve: Sweep, data: Evidence) -> list[Point]:
     bounds = band(curve)
+    nothing = np.full(len(curve), np.nan)
+    low, high = recall_settled_along(data, curve.thresholds) or (nothing, nothing)
     columns = [
         getattr(bounds if field.name.endswith(("_low", "_high")) else curve, field.name)
         for field in fields(Point)
-        if field.name != "threshold"
+        if field.name != "threshold" and not field.name.startswith("recall_settled")
     ]
-    return [Point(*map(_number, row)) for row in zip(curve.thresholds, *columns, strict=True)]
+    return [Point(*map(_number, row)) for row in zip(curve.thresholds, *columns, low, high, strict=True)]
 
 
 def _number(value: float) -> float | None:

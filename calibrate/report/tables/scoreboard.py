@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeVar
 
-from calibrate.report.numbers import limit
+from calibrate.report.numbers import interval, limit
 from calibrate.report.sentences.scoreboard import why
 from calibrate.report.tables.column import Column, Form
 from calibrate.workflow.tuning.scoreboard import AtPoint, Line
@@ -39,6 +39,19 @@ PRECISION = Column[Line](
 RECALL = Column[Line](
     "recall", "Recall", _at_point(lambda point: point.recall), Form.SHARE_FIGURE,
     "Of the hallucinations, the share it flags there; a trace without a score is missed", 52, 65,
+)  # fmt: skip
+RECALL_SETTLED = Column[Line](
+    "recall_settled", "Settled",
+    _at_point(lambda point: interval(point.settled.low, point.settled.high) if point.settled else None),
+    help="What the recall becomes once the unsure and disputed labels are settled, whichever way", width=64,
+)  # fmt: skip
+SETTLED_LOW = Column[Line](
+    "recall_settled_low", "settled from", _at_point(lambda point: point.settled.low if point.settled else None),
+    Form.SHARE,
+)  # fmt: skip
+SETTLED_HIGH = Column[Line](
+    "recall_settled_high", "settled to", _at_point(lambda point: point.settled.high if point.settled else None),
+    Form.SHARE,
 )  # fmt: skip
 AT = Column[Line](
     "at", "At", _at_point(lambda point: limit(point.threshold, point.flag_when)), help="The threshold", width=64
@@ -75,14 +88,15 @@ EXPLAINS = Column[Line](
 WHY = Column[Line]("why", "why", _at_point(why))
 
 ON_PAGE = (
-    TITLE, AUROC, AVERAGE_PRECISION, PRECISION, RECALL, AT, CHOSEN, SCORED, COVERAGE, MILLISECONDS, COST, CALLS,
-    EXPLAINS,
+    TITLE, AUROC, AVERAGE_PRECISION, PRECISION, RECALL, RECALL_SETTLED, AT, CHOSEN, SCORED, COVERAGE,
+    MILLISECONDS, COST, CALLS, EXPLAINS,
 )  # fmt: skip
 ON_TERMINAL = (
-    SHOWN_NAME, AUROC, AVERAGE_PRECISION, PRECISION, RECALL, AT, CHOSEN, COVERAGE, SCORED, NOT_RUN, MILLISECONDS, COST,
-    CALLS, EXPLAINS,
+    SHOWN_NAME, AUROC, AVERAGE_PRECISION, PRECISION, RECALL, RECALL_SETTLED, AT, CHOSEN, COVERAGE, SCORED,
+    NOT_RUN, MILLISECONDS, COST, CALLS, EXPLAINS,
 )  # fmt: skip
 IN_FILES = (
-    DETECTOR, BASELINE, N, SCORED, POSITIVES, NOT_RUN, COVERAGE, AUROC, AVERAGE_PRECISION, PRECISION, RECALL, THRESHOLD,
+    DETECTOR, BASELINE, N, SCORED, POSITIVES, NOT_RUN, COVERAGE, AUROC, AVERAGE_PRECISION, PRECISION, RECALL,
+    SETTLED_LOW, SETTLED_HIGH, THRESHOLD,
     POLICY, SAVED, FLAGGED, MILLISECONDS, COST, CALLS, EXPLAINS, WHY,
 )  # fmt: skip

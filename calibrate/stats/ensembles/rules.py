@@ -234,7 +234,7 @@ def from_json(document: Mapping[str, Any]) -> Rule:
     try:
         return _READERS[document["form"]]({key: value for key, value in document.items() if key != "form"})
     except (AttributeError, KeyError, TypeError, ValueError) as error:
-        raise BadInput(f"this is no ensemble ({error!r}): save it again on the Ensemble page") from error
+        raise BadInput(f"this is no ensemble ({error!r}): save it again on the Combine page") from error
 
 
 def _standing(fields: Mapping[str, Any]) -> Standing:

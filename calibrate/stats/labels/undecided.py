@@ -89,6 +89,53 @@ def settle(
     )
 
 
+def settle_recall(
+    labels: ArrayLike,
+    undecided: ArrayLike,
+    suspicion: ArrayLike,
+    at: ArrayLike,
+    *,
+    weights: ArrayLike | None = None,
+) -> tuple[Floats, Floats]:
+    """Bound the recall at many thresholds over every way to settle the undecided labels.
+
+    Parameters
+    ----------
+    labels, undecided, weights
+        As for `settle`.
+    suspicion : array of float, shape (labels,)
+        The scores, turned so that more is more suspicious; NaN is never flagged.
+    at : array of float, shape (thresholds,)
+        The thresholds, turned likewise: a label is flagged where its score is at least as high.
+
+    Returns
+    -------
+    tuple of array of float, shape (thresholds,)
+        The smallest and the largest recall; NaN where nothing is hallucinated and nothing undecided.
+    """
+    y, open_ = np.asarray(labels, dtype=bool), np.asarray(undecided, dtype=bool)
+    scores = np.asarray(suspicion, dtype=np.float64)
+    w = np.ones(len(y)) if weights is None else np.asarray(weights, dtype=np.float64)
+    sure, unsure = y & ~open_, open_
+    caught, caught_open = (_reached(scores[of], w[of], np.asarray(at, dtype=np.float64)) for of in (sure, unsure))
+    all_sure, all_open = _total(w, sure), _total(w, unsure)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        low = caught / (all_sure + all_open - caught_open)
+        high = (caught + caught_open) / (all_sure + caught_open)
+    if all_sure + all_open > 0:  # were no label hallucinated, all of none would be found, or none of all
+        low, high = np.where(np.isnan(low), 1.0, low), np.where(np.isnan(high), 0.0, high)
+    return low, high
+
+
+def _reached(scores: Floats, weights: Floats, at: Floats) -> Floats:
+    """The weight of the scores that reach each threshold."""
+    order = np.argsort(scores)
+    above = np.append(np.cumsum(weights[order][::-1])[::-1], 0.0)
+    scored = np.count_nonzero(~np.isnan(scores))
+    above = above[: scored + 1] - above[scored]
+    return np.asarray(above[np.searchsorted(scores[order][:scored], at, side="left")])
+
+
 def _total(weights: Floats, where: Bools) -> float:
     return float(weights[where].sum())
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 import numpy as np
@@ -17,12 +17,14 @@ from calibrate.stats.intervals.bootstrap import Units
 from calibrate.stats.intervals.ranking import rank_with_intervals
 from calibrate.stats.intervals.ranking_differences import Comparison
 from calibrate.stats.intervals.sweep_intervals import figures
+from calibrate.stats.labels.undecided import Reach
 from calibrate.stats.sweep.design import Floats, Ints
 from calibrate.stats.sweep.sweep import Sweep, sweep
 from calibrate.types import FlagWhen, Interval, OperatingPoint
 from calibrate.workflow.evidence import loading
 from calibrate.workflow.evidence.basis import Basis, Caution
 from calibrate.workflow.evidence.score_matrix import ScoreMatrix, load_score_matrix
+from calibrate.workflow.evidence.undecided import settled_at
 from calibrate.workflow.tuning.spending import Spent, spent_by
 from db import Store
 from db.points import SavedPoint
@@ -41,7 +43,8 @@ class AtPoint:
 
     `saved`: it is the operating point that was saved, else what `policy` chooses on these very labels, the
     nearest one where nothing is `feasible`, which `nearest` then holds as it was chosen. `other`: the saved point is of
-    other parameters or another model.
+    other parameters or another model. `settled` is what the recall becomes once the unsure and disputed labels are
+    settled, None where there are none.
     """
 
     threshold: float
@@ -54,6 +57,7 @@ class AtPoint:
     flagged: int
     nearest: OperatingPoint | None = None
     other: bool = False
+    settled: Reach | None = None
 
     @property
     def chosen(self) -> str:
@@ -154,7 +158,7 @@ def scoreboard(store: Store, *, sample: str | None = None, seed: int = 0) -> Sco
             continue
         curve = sweep(data.labels, values, design=data.design, groups=data.groups, flag_when=flag_when[name])
         spent = Spent(0.0, 0.0, 0.0, False) if config is None else spent_by(store, config, data.sample)
-        point = _choose_point(data, curve, config, saved.get(name))
+        point = _settle(store, data, config, _choose_point(data, curve, config, saved.get(name)))
         lines.append(_make_line(name, data, values, curve, point, spent, seed))
     lines.sort(key=lambda line: (line.baseline, -(line.auroc.value or 0.0)))
     ranked = _rank(lines)
@@ -220,6 +224,15 @@ def _choose_point(data: ScoreMatrix, curve: Sweep, config: Config | None, saved:
     if data.caution:
         return None
     return _measure_at(curve, choose(curve, DEFAULT), saved=False, other=other)
+
+
+def _settle(store: Store, data: ScoreMatrix, config: Config | None, point: AtPoint | None) -> AtPoint | None:
+    """The point with the range of its recall over every way to settle the undecided labels."""
+    if point is None or config is None or not data.undecided:
+        return point
+    labelled = loading.load_evidence(store, config.name, config=config, basis=Basis(data.sample, data.caution))
+    settled = settled_at(labelled, point.threshold)
+    return replace(point, settled=settled.recall if settled else None)
 
 
 def _measure_at(curve: Sweep, point: OperatingPoint, *, saved: bool, other: bool = False) -> AtPoint:

@@ -10,7 +10,7 @@ import pytest
 from sklearn.metrics import precision_score, recall_score
 
 from calibrate.errors import BadInput
-from calibrate.stats.labels.undecided import Reach, settle
+from calibrate.stats.labels.undecided import Reach, settle, settle_recall
 from calibrate.stats.sweep.design import Bools, Floats
 
 EACH = ("prevalence", "precision", "recall")
@@ -61,3 +61,22 @@ def test_labels_that_are_all_decided_change_nothing() -> None:
 def test_lists_of_different_lengths_are_refused() -> None:
     with pytest.raises(BadInput, match="2 labels, 1 marks"):
         settle([True, False], [False])
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_the_recall_along_thresholds_is_that_of_each_alone(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    labels, undecided = rng.random(60) < 0.3, rng.random(60) < 0.2
+    scores = np.where(rng.random(60) < 0.1, np.nan, rng.integers(0, 20, 60) / 10)
+    weights, at = rng.random(60) + 0.5, np.array([-1.0, 0.0, 0.35, 0.7, 1.9, 5.0])
+    low, high = settle_recall(labels, undecided, scores, at, weights=weights)
+    for place, threshold in enumerate(at):
+        single = settle(labels, undecided, flagged=scores >= threshold, weights=weights).recall
+        assert single is not None
+        assert (low[place], high[place]) == pytest.approx((single.low, single.high))
+
+
+def test_the_recall_along_thresholds_is_unknown_without_any_that_could_be_hallucinated() -> None:
+    low, high = settle_recall([False, False], [False, False], [0.1, 0.2], [0.0])
+    assert np.isnan(low).all()
+    assert np.isnan(high).all()

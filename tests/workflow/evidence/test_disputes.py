@@ -119,6 +119,10 @@ def test_every_verb_that_shows_a_figure_shows_the_disputes(
     at_hand = document["evidence_of"]["w47"] if verb[0] == "compare" else document["evidence"]
     assert at_hand["counts"]["disputed"] == 19
     assert at_hand["prevalence"]["settled"] == pytest.approx({"low": 3 / 80, "high": 22 / 80})
+    if verb[0] in ("sweep", "scoreboard"):  # the recall, too, may be another once they are settled
+        lines = document["points"] if verb[0] == "sweep" else document["detectors"]
+        reaches = [(line["recall_settled_low"], line["recall_settled_high"]) for line in lines]
+        assert any(low is not None and low < high for low, high in reaches)
 
 
 def test_labels_that_describe_no_traffic_give_no_share_of_it(store: Store) -> None:

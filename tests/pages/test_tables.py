@@ -343,7 +343,7 @@ def week(next_step: Any, **changed: Any) -> Week:
         (week("detect", run=run("done")), "The labels are in. Run the detectors over the same traces.",
          "Run detectors", "detect"),
         (week("tune", scored_detectors=("a", "b")), "2 detectors scored the traces. Choose where each should flag.",
-         "Choose thresholds", "tune"),
+         "Tune thresholds", "tune"),
         (week("release", saved_points=("a",)), "1 threshold is chosen. Release them for your runtimes to read.",
          "Release v1", "release"),
         (week("release", saved_points=("a", "b"), release=RELEASE),

@@ -118,7 +118,7 @@ def _detect(state: Week) -> Todo:
 
 def _tune(state: Week) -> Todo:
     scored = count(len(state.scored_detectors), "detector")
-    return Todo(f"{scored} scored the traces. Choose where each should flag.", "Choose thresholds", "`choose`")
+    return Todo(f"{scored} scored the traces. Choose where each should flag.", "Tune thresholds", "`choose`")
 
 
 def _release(state: Week) -> Todo:

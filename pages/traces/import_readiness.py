@@ -28,14 +28,7 @@ def show_readiness(store: Store) -> None:
             st.markdown(f"**{count(len(ready), 'detector')} can run now**, of {count(len(rows))}", width="content")
             if shell.may_open("detect"):
                 st.page_link(shell.page("detect"), label="Detect", icon=":material/play_circle:")
-        lines = [
-            {
-                "Detector": row.detector.title,
-                "Can score": sentences.can_score(row),
-                "Takes": sentences.time(row) or "nothing: all are scored",
-            }
-            for row in ready
-        ]
+        lines = [{"Detector": row.detector.title, "Can score": sentences.can_score(row)} for row in ready]
         if lines:
             st.dataframe(lines, hide_index=True, height=min(36 + 35 * len(lines), 260))
         for name, waiting in step.by_field(rows).items():

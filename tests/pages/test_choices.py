@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from calibrate.report.sentences.drawing import precision_known
 from calibrate.stats.choosing.policy import Policy
 from calibrate.types import TraceFilter
 from calibrate.workflow.sampling.sizing import Plan
@@ -17,8 +18,7 @@ from db import open_store
 from db.tables.filters import NONE
 from pages.components.evidence_choice import gain
 from pages.label.pool import PoolView, between, last_days, shares_of
-from pages.label.sample_design import OCTAVE, RANDOM, UNCERTAIN, Choice
-from pages.label.sample_plan import expectation
+from pages.label.sample_plan import _threshold_of
 from pages.shell.bar.at_hand import EVERYTHING, TOGETHER, offered_labels, usual_labels
 from pages.thresholds.policy_controls import NUMBERS, changed
 from pages.thresholds.tune_setting import FIRST, Setting
@@ -109,24 +109,17 @@ def test_targets_are_typed_in_percent_and_costs_as_they_are() -> None:
 PLAN = Plan({}, {"random": 0.12, "octave": 0.08}, 0.05, "rouge_l", None)
 
 
-def test_a_plan_says_what_labels_will_tell() -> None:
-    assert expectation(Choice(RANDOM, 0), 300, 0.05, None).startswith(
-        "At 5% hallucinated, **300 labels** hold **about 15 positives**: precision known to **±"
-    )
-    assert "**probably no positive**" in expectation(Choice(RANDOM, 0), 9, 0.05, None)
-    assert "at random would hold about 1 positive; near" in expectation(Choice(UNCERTAIN, 9), 20, 0.05, None)
-    assert expectation(Choice(OCTAVE, 300), 300, 0.05, PLAN) == (
-        "At 5% hallucinated, **300 labels** make a precision around 70% known to **±0.08**, at random to ±0.12, "
-        "for a threshold of rouge_l that flags 5% of the window, the share assumed hallucinated."
-    )
-
-
-def test_a_rate_that_labels_tell_is_not_assumed() -> None:
+def test_a_plan_says_what_it_is_for_and_what_it_stands_on() -> None:
+    """A rate that labels tell is not assumed."""
+    start = "for a threshold of rouge_l that flags 5% of the window, "
+    assert _threshold_of(PLAN) == f"{start}the share assumed hallucinated."
     told = Plan(PLAN.labels, PLAN.halfwidth, 0.05, "rouge_l", "w46")
-    assert expectation(Choice(RANDOM, 300), 300, 0.05, told) == (
-        "**300 labels** make a precision around 70% known to **±0.12**, for a threshold of rouge_l that flags 5% of "
-        "the window, by the labels of w46."
-    )
+    assert _threshold_of(told) == f"{start}by the labels of w46."
+
+
+def test_a_width_is_said_in_points_and_never_too_small() -> None:
+    assert precision_known(0.09) == "then precision is known to about ±9 points"
+    assert precision_known(0.091) == "then precision is known to about ±10 points"
 
 
 def ensemble_controls() -> None:

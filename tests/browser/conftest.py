@@ -76,11 +76,11 @@ def free_port() -> int:
 
 
 def serve(
-    url: str, log: Path, *options: str, port: int | None = None, **variables: str
+    url: str, log: Path, *options: str, port: int | None = None, script: str = "app.py", **variables: str
 ) -> tuple[subprocess.Popen[bytes], str]:
     """A server on a free port, healthy when this returns. An empty variable is one that is not set."""
     port = port or free_port()
-    command = [sys.executable, "-m", "streamlit", "run", "app.py", "--server.headless", "true"]
+    command = [sys.executable, "-m", "streamlit", "run", script, "--server.headless", "true"]
     command += ["--server.address", "127.0.0.1", "--server.port", str(port), *options]
     environment = {**os.environ, "TOUCHSTONE_STORE": url, "TOUCHSTONE_USER": "tester", "HF_HUB_OFFLINE": "1"}
     environment["TOUCHSTONE_FILES_DIR"] = tempfile.gettempdir()  # where tests keep their files

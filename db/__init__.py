@@ -15,6 +15,7 @@ from db.labelling.answers import Answers
 from db.labelling.assignments import Assignments
 from db.labelling.flags import Flags
 from db.labelling.guides import Guides
+from db.labelling.repeats import Repeats
 from db.labelling.times import Times
 from db.labels import Labels
 from db.listing.lines import Lines
@@ -44,6 +45,7 @@ class Store:
         self.assignments = Assignments(self.engine)
         self.flags = Flags(self.engine)
         self.times = Times(self.engine)
+        self.repeats = Repeats(self.engine)
         self.samples = Samples(self.engine)
         self.scores = Scores(self.engine)
         self.coverage = Coverage(self.engine)

@@ -16,7 +16,7 @@ from db.tables import RevisionRow
 Group = Literal[
     "traces", "samples", "labels", "skips", "scores", "runs", "points", "releases", "decisions", "rechecks", "team",
     "replies", "outbox", "purges", "guides",
-    "assignments", "leases", "flags",
+    "assignments", "leases", "flags", "repeats",
 ]  # fmt: skip
 GROUPS: tuple[Group, ...] = get_args(Group)
 TABLES: dict[Group, tuple[str, ...]] = {
@@ -38,6 +38,7 @@ TABLES: dict[Group, tuple[str, ...]] = {
     "assignments": ("assignments",),
     "leases": ("leases",),
     "flags": ("flags",),
+    "repeats": ("repeats",),
 }
 GROUP_OF = {name: group for group, names in TABLES.items() for name in names}
 

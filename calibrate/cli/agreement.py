@@ -15,6 +15,7 @@ from calibrate.report.sentences import agreement as sentences
 from calibrate.stats.labels.agreement import Agreement
 from calibrate.types import Interval
 from calibrate.workflow.labelling import agreement as step
+from calibrate.workflow.labelling.repeats import SelfAgreement, self_agreement
 from db import Store
 
 MOST_DISPUTED = 10  # on a terminal; --json lists all
@@ -37,6 +38,7 @@ class AgreementDocument:
     pairs: Sequence[Agreement]
     disputed: Sequence[Disputed]
     adjudicated: int
+    with_themselves: Sequence[SelfAgreement]
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,17 +105,21 @@ def _show(store: Store, args: Namespace) -> Answer:
         pairs=report.pairs,
         disputed=[Disputed(trace.trace_id, dict(trace.verdicts)) for trace in report.disputed],
         adjudicated=report.adjudicated,
+        with_themselves=self_agreement(store, report.sample),
     )
+    own = [sentences.self_agreement(figure) for figure in document.with_themselves]
     if not report.pairs or report.overall is None:
         labelled = store.labels.labellers()
         who = "no trace has labels of two people yet" if labelled else "nobody has labelled yet"
-        return Answer(document, f"{who}: agreement needs two; `agreement double` draws {step.DOUBLE} to label twice")
+        needs = f"{who}: agreement needs two; `agreement double` draws {step.DOUBLE} to label twice"
+        return Answer(document, "\n".join([needs, *own]))
     head = ("labellers", "traces", "unsure", "differ", "agree", "hallucinated too", "clean too", "alpha", "AC1")
     lines = [
         sentences.sentence(report.overall),
         table([head, *map(_row, report.pairs)], right=range(1, len(head))),
         f"{numbers.share(report.overall.hallucinated or 0.0)} of these verdicts say hallucinated. {sentences.UNSURE}.",
         sentences.WHY_THEY_DIFFER,
+        *own,
     ]
     if report.disputed:
         names = ", ".join(trace.trace_id for trace in report.disputed[:MOST_DISPUTED])

@@ -1,7 +1,7 @@
 """The tables, typed."""
 
 from db.tables.base import Base, Document, Key, RevisionRow, UtcDateTime, table
-from db.tables.labelling import AssignmentRow, FlagRow, GuideRow, LeaseRow
+from db.tables.labelling import AssignmentRow, FlagRow, GuideRow, LeaseRow, RepeatRow
 from db.tables.labels import GoldRow, LabelRow, MemberRow, SampleRow, SkipRow
 from db.tables.production import DecisionRow, OutboxRow, RecheckRow
 from db.tables.scores import ConfigRow, RunRow, ScoreRow
@@ -33,6 +33,7 @@ __all__ = [
     "PurgeRow",
     "RecheckRow",
     "ReleaseRow",
+    "RepeatRow",
     "ReplyRow",
     "RevisionRow",
     "RunRow",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import BigInteger, ForeignKey, String
+from sqlalchemy import BigInteger, ForeignKey, String, UniqueConstraint
 from sqlalchemy.orm import Mapped, mapped_column
 
 from db.tables.base import Base, Key
@@ -57,3 +57,19 @@ class FlagRow(Base):
     raised_at: Mapped[datetime]
     settled_by: Mapped[str | None] = mapped_column(String(200))
     settled_at: Mapped[datetime | None]
+
+
+class RepeatRow(Base):
+    """A trace handed to somebody who had labelled it, `before` being what they said, and what they say the second time;
+    without a verdict it waits, or once answered, was passed over. No label and no gold comes of it."""
+
+    __tablename__ = "repeats"
+    id: Mapped[int] = mapped_column(Key, primary_key=True)
+    sample_id: Mapped[int] = mapped_column(ForeignKey("samples.id"))
+    trace_pk: Mapped[int] = mapped_column(Key, ForeignKey("traces.id"))
+    labeller: Mapped[str] = mapped_column(String(200))
+    before: Mapped[str] = mapped_column(String(20))
+    handed_at: Mapped[datetime]
+    verdict: Mapped[str | None] = mapped_column(String(20))
+    answered_at: Mapped[datetime | None]
+    __table_args__ = (UniqueConstraint("trace_pk", "labeller"),)

@@ -10,38 +10,41 @@ from pages import shell
 from pages.label import adjudication, agreement_report
 from pages.shell.bar import at_hand
 
-VIEWS = {"disputed": "Disputed", "second": "Second look", "errors": "If labellers err"}
+VIEWS = {"disputed": "Disputes", "second": "Second look", "errors": "If labellers err"}
 
 with shell.page_frame(
     "Disputes", "How far labellers agree, what they dispute, and which labels deserve a second look."
 ) as store:
     sample = at_hand.labelled_by_several(store)
     report = step.look(store, sample.name if sample else None)
-    if report.pairs:
-        agreement_report.show_figures(report)
-        agreement_report.offer_double(store, report)
-    else:
-        agreement_report.show_nothing_yet(store, report)
-    adjudication.show_decided()
-    if not store.labels.labellers():
-        st.stop()
     # A widget's state ends with its page; the address keeps it.
     requested = st.query_params.get("view")
-    usual = "disputed" if report.disputed else "second"
-    st.session_state.setdefault("agree_view", requested if requested in VIEWS else usual)
+    st.session_state.setdefault("agree_view", requested if requested in VIEWS else "disputed")
     waiting = f" ({count(len(report.disputed))})" if report.disputed else ""
-    view = st.segmented_control(
-        "View",
-        list(VIEWS),
-        required=True,
-        format_func=lambda key: VIEWS[key] + (waiting if key == "disputed" else ""),
-        key="agree_view",
-        label_visibility="collapsed",
-    )
-    st.query_params["view"] = str(view)
-    if view == "disputed":
-        adjudication.show_disputed(store, report)
-    elif view == "second":
+    view: str | None = "disputed"
+    if store.labels.labellers():
+        view = st.segmented_control(
+            "View",
+            list(VIEWS),
+            required=True,
+            format_func=lambda key: VIEWS[key] + (waiting if key == "disputed" else ""),
+            key="agree_view",
+            label_visibility="collapsed",
+        )
+        st.query_params["view"] = str(view)
+    adjudication.show_decided()
+    if view == "second":
         agreement_report.show_second_look(store, report)
-    else:
+    elif view == "errors":
         agreement_report.show_sensitivity(store, report)
+    else:  # what is to be done first, then how things stand
+        if store.labels.labellers():
+            adjudication.show_disputed(store, report)
+        if report.pairs:
+            agreement_report.show_figures(report)
+        else:
+            agreement_report.show_nothing_yet(store, report)
+        agreement_report.show_themselves(store, report)
+        if report.pairs:
+            agreement_report.offer_double(store, report)
+            agreement_report.show_details(report)

@@ -9,10 +9,13 @@ import streamlit as st
 from calibrate.errors import BadInput
 from calibrate.report.numbers import count, interval, share
 from calibrate.report.sentences import agreement as sentences
+from calibrate.report.sentences import drawing
 from calibrate.stats.labels.agreement import ENRICHED, SHARE, Agreement
 from calibrate.stats.labels.sensitivity import AT_LEAST, Corrected, Errors, Measured
 from calibrate.types import Interval
 from calibrate.workflow.labelling import agreement as step
+from calibrate.workflow.labelling.repeats import self_agreement
+from calibrate.workflow.sampling.pace import pace_of_each
 from db import Store
 from pages import shell
 from pages.components.text import plain, visible
@@ -24,20 +27,44 @@ RATES = {"misses": ("Misses, of hallucinated answers", 0.5), "false_calls": ("Fa
 
 
 def show_figures(report: step.AgreementReport) -> None:
-    """The sentence, the set it is about, and a row per pair of labellers."""
+    """How far they agree, in two sentences, and on which set."""
+    figures = _together(report)
+    st.markdown("**Agreement**")
+    headline, *rest = sentences.sentences(figures)
+    st.markdown(f"{plain(headline)} {plain(' '.join(rest[:1]))}")
+
+
+def show_themselves(store: Store, report: step.AgreementReport) -> None:
+    """How far people agree with themselves; a calibrator sees everybody's pace, all others their own."""
+    for figure in self_agreement(store, report.sample):
+        st.markdown(f"{plain(sentences.self_agreement(figure))}.")
+    paces = pace_of_each(store)
+    shown = {who: pace for who, pace in paces.items() if who == shell.user() or shell.has_role("calibrator")}
+    if shown:
+        st.caption("Pace: " + plain(", ".join(drawing.pace_of(who, pace) for who, pace in shown.items())) + ".")
+
+
+def show_details(report: step.AgreementReport) -> None:
+    """A row for each pair of labellers, with the coefficients and what they mean."""
+    figures = _together(report)
+    with st.expander("Details", icon=":material/query_stats:"):
+        st.markdown(plain(" ".join(sentences.sentences(figures)[2:])))
+        st.caption(_set(report, figures))
+        st.dataframe(
+            [_cells(pair) for pair in report.pairs],
+            hide_index=True,
+            placeholder="–",
+            column_config=_COLUMNS,
+            height=40 + 35 * min(len(report.pairs), 8),
+        )
+        st.caption(sentences.WHY_THEY_DIFFER + " 95%: the interval. Unsure is no verdict, and counted by itself.")
+
+
+def _together(report: step.AgreementReport) -> Agreement:
+    """Of all labellers together, or of the one pair there is."""
     figures = report.overall if len(report.labellers) > 2 else report.pairs[0]
     assert figures is not None
-    headline, *rest = sentences.sentences(figures)
-    st.markdown(f"**{plain(headline)}** {plain(' '.join(rest))}")
-    st.caption(_set(report, figures))
-    st.dataframe(
-        [_cells(pair) for pair in report.pairs],
-        hide_index=True,
-        placeholder="–",
-        column_config=_COLUMNS,
-        height=40 + 35 * min(len(report.pairs), 8),
-    )
-    st.caption(sentences.WHY_THEY_DIFFER + " 95%: the interval. Unsure is no verdict, and counted by itself.")
+    return figures
 
 
 def offer_double(store: Store, report: step.AgreementReport) -> None:

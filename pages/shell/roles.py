@@ -24,7 +24,7 @@ PAGES: Mapping[Role, frozenset[str] | None] = {
 }  # fmt: skip
 # The groups of tables that a role may write to; None is all.
 WRITES: Mapping[Role, frozenset[Group] | None] = {
-    "labeller": frozenset({"labels", "skips", "leases", "flags"}),
+    "labeller": frozenset({"labels", "skips", "leases", "flags", "repeats"}),
     "calibrator": None,
     "approver": frozenset({"releases"}),
 }

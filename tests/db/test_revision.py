@@ -53,6 +53,9 @@ def filled(store: Store) -> Store:
     store.scores.config("overlap", "1", {}, "", now=NOW)
     draw_sample(store, "first", 1, 2, 3)
     draw_sample(store, "second", 4)
+    for pk in (1, 2):
+        store.labels.add(pk, Label(f"t{pk}", "rae", "clean"), sample_id=1, now=NOW)
+    store.repeats.hand_out(1, "rae", share=1.0, gap=1, held=(), now=NOW)
     store.assignments.set(store.samples.list()[-1], Assignment("split"), by="ann", now=NOW)
     release(store)
     store.runs.queue([{"name": "overlap"}], {}, now=NOW)
@@ -153,6 +156,8 @@ WRITERS: dict[str, tuple[Callable[[Store], object], set[Group]]] = {
     ),
     "rechecks.finish": (lambda s: s.rechecks.finish(1, {}, now=NOW), {"rechecks"}),
     "files.save": (lambda s: s.files.save("prompts/a.txt", "text", by="ann", now=NOW), {"team"}),
+    "repeats.hand_out": (lambda s: s.repeats.hand_out(1, "rae", share=1.0, gap=0, held=(), now=NOW), set()),
+    "repeats.answer": (lambda s: s.repeats.answer("rae", 1, "clean", again=False, now=NOW), {"repeats"}),
     "guides.save": (lambda s: s.guides.save("Look.", [Kind("odd", "Odd")], by="ann", now=NOW, after=0), {"guides"}),
     "assignments.set": (
         lambda s: s.assignments.set(s.samples.list()[0], Assignment("split"), by="ann", now=NOW),

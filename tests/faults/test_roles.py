@@ -70,7 +70,8 @@ def test_roles_come_by_name_and_by_group_and_add_up(tmp_path: Path) -> None:
     assert team.roles_of(" ann  lee", []) == {"calibrator"}
     assert team.roles_of("bob", ["people", "leads"]) == {"labeller", "approver"}
     assert team.roles_of("people", ["Leads", "ann lee"]) == frozenset()  # a name is no group, nor the other way round
-    assert roles.writes(team.roles_of("bob", ["people", "leads"])) == {"labels", "leases", "skips", "releases"}
+    writes = {"labels", "leases", "skips", "flags", "repeats", "releases"}
+    assert roles.writes(team.roles_of("bob", ["people", "leads"])) == writes
     for key in ("detect", "detectors", "tune", "compare", "ensemble", "release", "recalibrate", "import", "sample"):
         assert not roles.opens(frozenset({"labeller"}), key)
     assert roles.read("") is None

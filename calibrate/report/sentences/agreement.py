@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from calibrate.report.numbers import UNKNOWN, count, decimal_interval, decimals, interval, listed, number, share
+from calibrate.sanitize import one_line
 from calibrate.stats.labels.agreement import Agreement
 from calibrate.stats.labels.sensitivity import Corrected, Errors, Impossible, WhatIf
 from calibrate.types import Interval
 from calibrate.workflow.labelling.agreement import SecondLook, Suspect
+from calibrate.workflow.labelling.repeats import SelfAgreement
 
 RELIABLE, TENTATIVE = 0.8, 0.667
 """Krippendorff's customary levels of alpha: rely on the labels, and draw tentative conclusions."""
@@ -106,3 +108,14 @@ def _impossible(figure: Corrected, errors: Errors) -> str:
     if figure.why == Impossible.NOTHING_LEFT:
         return "Nothing would be hallucinated, so there would be nothing to find."
     return "More would be flagged than there is: these error rates do not fit these labels."
+
+
+def self_agreement(figure: SelfAgreement) -> str:
+    """Say how far somebody agrees with themselves: "ann said the same of 9 of 10 traces that came again (60–98%)"."""
+    who = one_line(figure.labeller, 60)
+    if figure.same.value is None:
+        return f"{who} was asked again, and was unsure"
+    same = round(figure.same.value * figure.traces)
+    unsure = f", and was unsure of {count(figure.unsure)} more" if figure.unsure else ""
+    reach = interval(figure.same.low, figure.same.high)
+    return f"{who} said the same of {count(same)} of {count(figure.traces, 'trace')} that came again ({reach}){unsure}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from calibrate.report.numbers import count, duration, plus_minus, share
+from calibrate.sanitize import one_line
 from calibrate.workflow.sampling.pace import Pace
 
 FAVOUR = "Favour suspicious traces, weighted back"
@@ -16,6 +17,11 @@ def pace(pace: Pace) -> str:
         return f"{each}, which is assumed: too few labels have been timed here to know your pace"
     who = "one person" if pace.labellers == 1 else f"{count(pace.labellers)} people"
     return f"{each}, the pace of the last {count(pace.labels)} labels here, by {who}"
+
+
+def pace_of(labeller: str, pace: Pace) -> str:
+    """Say how long somebody takes: "ann 21 s a label (200 labels)"."""
+    return f"{one_line(labeller, 40)} {max(1, round(pace.seconds))} s a label ({count(pace.labels, 'label')})"
 
 
 def precision_known(halfwidth: float) -> str:

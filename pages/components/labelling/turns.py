@@ -9,7 +9,7 @@ from calibrate.backends.text import sentences
 from calibrate.backends.text.citations import citations
 from calibrate.errors import BadInput, Forbidden
 from calibrate.types import VERDICTS, Label, Sample, Span, Trace
-from calibrate.workflow.labelling import assignment, flags, guides
+from calibrate.workflow.labelling import assignment, flags, guides, repeats
 from db import Store
 from db.labelling.answers import Standing
 from db.labels import Place
@@ -48,6 +48,8 @@ def ahead(store: Store, person: Person, body: Mapping[str, Any]) -> dict[str, An
         theirs = assignment.next_items(store, sample, labeller, wanted + len(held), now=now) if wanted else []
         pks = [pk for pk in theirs if pk not in held][:wanted]
     standing, flagged = store.answers.standing(pks, labeller), store.flags.of(pks, labeller)
+    if wanted and not body.get("pks") and pks:  # hidden among new ones: it looks like them, without what was said
+        pks += repeats.hand_out(store, sample, labeller, held=held, now=now)
     stored = [(pk, store.traces.get(pk)) for pk in pks]
     answer: dict[str, Any] = {
         "traces": [
@@ -70,6 +72,15 @@ def take(store: Store, person: Person, body: Mapping[str, Any]) -> dict[str, Any
     stored = store.traces.get(pk)
     if stored is None or pk not in {key for key, _ in store.samples.keys(sample.id)}:
         raise BadInput(f"the sample {sample.name} has no trace {pk}")
+    seen = body.get("seen")
+    if seen in (None, repeats.SECOND):
+        changes, verdict = seen is not None, body.get("verdict")
+        if repeats.take(store, person.name, pk, verdict, changes=changes, now=shell.now()):
+            return {
+                "turn": body.get("turn"),
+                "status": "saved",
+                "standing": _second(store, stored.trace, person.name, body),
+            }
     if body.get("verdict") == "skip":
         store.labels.skip(pk, sample_id=sample.id, labeller=person.name, now=shell.now())
         return {"turn": body.get("turn"), "status": "saved", "standing": None}
@@ -133,6 +144,13 @@ def _standing(standing: Standing | None) -> dict[str, Any] | None:
         "spans": [[span.start, span.end, span.kind] for span in label.spans],
         "note": label.note or "",
     }
+
+
+def _second(store: Store, trace: Trace, labeller: str, body: Mapping[str, Any]) -> dict[str, Any] | None:
+    """What stands of a trace that came again, for Back and Undo; no label is behind it."""
+    if body.get("verdict") == "skip":
+        return None
+    return _standing(Standing(repeats.SECOND, _label(store, trace, labeller, body)))
 
 
 def _same_person(person: Person, body: Mapping[str, Any]) -> None:

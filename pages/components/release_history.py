@@ -28,7 +28,7 @@ def show_history(store: Store, now: datetime, back: Callable[[Store, int, int], 
     total = store.releases.count()
     if not total:
         return
-    st.subheader("Released so far", anchor=False)
+    st.header("Released so far", anchor=False)
     shown = st.session_state.get("release_shown", A_PAGE)
     versions = store.releases.list(limit=shown + 1)
     for place, version in enumerate(versions[:shown]):

@@ -34,7 +34,7 @@ def show(store: Store, overview: step.Overview, now: datetime) -> None:
     """The detector in words, with coverage, model and last run side by side."""
     detector = overview.detector
     with st.container(gap="small"):
-        st.subheader(plain(detector.title), anchor=False)
+        st.header(plain(detector.title), anchor=False)
         st.markdown(plain(about(detector)))
         st.caption(
             f"{plain(detector.name)} · needs {plain(needs(detector))} · flags {detector.flag_when} a threshold "

@@ -23,7 +23,7 @@ def main() -> None:
 
 def show_no_sample() -> None:
     with st.container(border=True):
-        st.subheader("No sample to label yet", anchor=False)
+        st.header("No sample to label yet", anchor=False)
         st.write(
             "A sample is a set of traces drawn at random, so that what you learn about it holds for your traffic. "
             "Draw one, and its traces come here one at a time."

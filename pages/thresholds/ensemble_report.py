@@ -210,7 +210,7 @@ def show_figures(report: step.Report) -> None:
 
 
 def show_recalls(report: step.Report) -> None:
-    st.subheader(f"What each finds when it flags {share(report.budget)} of traffic", anchor=False)
+    st.header(f"What each finds when it flags {share(report.budget)} of traffic", anchor=False)
     chosen = wording.kind_name(report.recipe)
     figure = ensemble_charts.recalls(report.compared, chosen, report.best_figures.recall)
     st.plotly_chart(figure, key="ensemble_recalls", config=charts.CONFIG)
@@ -238,7 +238,7 @@ def show_joint(report: step.Report) -> None:
     if not report.joint:
         st.caption("One detector alone raises no false alarms together with others.")
         return
-    st.subheader("False alarms together", anchor=False)
+    st.header("False alarms together", anchor=False)
     st.markdown(plain(wording.joint_sentence(report.joint[0], report.able, report.budget)))
     rows = [
         {
@@ -256,7 +256,7 @@ def show_frontier(report: step.Report) -> None:
     if (frontier := report.frontier) is None:
         return
     price = frontier.price
-    st.subheader(f"What asking {plain(price.detector)} about less traffic costs in recall", anchor=False)
+    st.header(f"What asking {plain(price.detector)} about less traffic costs in recall", anchor=False)
     st.plotly_chart(ensemble_charts.frontier(frontier), key="ensemble_frontier", config=charts.CONFIG)
     cost = []
     if price.calls is not None:
@@ -273,7 +273,7 @@ def show_frontier(report: step.Report) -> None:
 
 
 def show_tiers(report: step.Report) -> None:
-    st.subheader("Two tiers", anchor=False)
+    st.header("Two tiers", anchor=False)
     signal, page = report.signal, report.page
     if signal.threshold is not None:
         st.markdown(f"**Signal** from {number(signal.threshold)}: {share(signal.share)} of traffic, the alert budget.")

@@ -24,7 +24,7 @@ HEIGHT = 340
 def show(store: Store, name: str, sample: str | None) -> None:
     """The detector's probability map on these labels, judged on traces it was not fitted on."""
     detector = registry.get(name)
-    st.subheader(f"What a score of {plain(detector.title)} says in percent", anchor=False)
+    st.header(f"What a score of {plain(detector.title)} says in percent", anchor=False)
     try:
         mapped = _fitted(store, name, sample)
     except NotEnoughLabels as error:

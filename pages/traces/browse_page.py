@@ -57,7 +57,7 @@ def _split(store: Store, view: View, detector: str | None) -> None:
 
 def _empty() -> None:
     with st.container(border=True):
-        st.subheader("No traces yet", anchor=False)
+        st.header("No traces yet", anchor=False)
         st.write(
             "Here you read what your application answered, with the sources it had, what the detectors say of it "
             "and how it was labelled. Bring in a file of logged questions and answers to begin."

@@ -31,7 +31,7 @@ def show(store: Store, trace_id: str, detector: str | None = None) -> None:
     scores = _newest(store.scores.of_trace(pk))
     labels = store.labels.of_trace(pk)
     with st.container(horizontal=True, vertical_alignment="center", gap="small", key="trace-head"):
-        st.subheader(plain(trace_id, 80), anchor=False, width="stretch")
+        st.header(plain(trace_id, 80), anchor=False, width="stretch")
         st.markdown(_gold(stored.gold), width="content")
         if not stored.trace.purged_at:
             trace_actions.show(store, pk, trace_id)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from calibrate.types import Trace
-from tests.browser.conftest import App, settled, take_sample, turn_to
+from tests.browser.conftest import LONG, App, settled, take_sample, turn_to
 
 pytestmark = pytest.mark.browser
 
@@ -86,4 +86,4 @@ def test_the_bar_alone_chooses_the_sample_and_the_name(app: App, visit: Callable
     page.get_by_role("button", name="Change your name").click()
     page.get_by_role("textbox", name="Your name").fill("  Robin  Day ")
     page.keyboard.press("Enter")
-    expect(page.locator(".ts-who")).to_have_text("Robin Day (unverified)")
+    expect(page.locator(".ts-who")).to_have_text("Robin Day (unverified)", timeout=LONG)

@@ -49,7 +49,7 @@ function pane(className, title, aside) {
   made.setAttribute("role", "region")
   made.setAttribute("aria-label", title)
   const head = element("header", "head")
-  head.append(element("h3", "", title))
+  head.append(element("h2", "", title))
   if (aside) head.append(aside)
   made.append(head)
   return made
@@ -147,7 +147,7 @@ function build(data, height) {
   question.tabIndex = 0
   question.setAttribute("role", "region")
   question.setAttribute("aria-label", "Question")
-  question.append(element("h3", "", "Question"))
+  question.append(element("h2", "", "Question"))
   question.append(data.question.length ? text(data.question) : element("p", "nothing", "No question was logged."))
   const panes = element("div", "panes")
   panes.append(answerPane(data), sourcesPane(data))

@@ -174,7 +174,7 @@ def _held_uploads() -> int:
 
 def _is_nested_page(scope: Scope) -> bool:
     """Whether a browser opens an address below another: no page is there, and Streamlit would show an empty one."""
-    if scope["type"] != "http" or scope["method"] != "GET":
+    if scope["type"] != "http" or scope.get("method") != "GET":
         return False
     accepted = next((value for name, value in scope["headers"] if name == b"accept"), b"")
     base = str(config.get_option("server.baseUrlPath")).strip("/")

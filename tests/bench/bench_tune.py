@@ -176,6 +176,10 @@ def run(folder: Path, labels: int, presses: int) -> tuple[float, float]:
         for name, taken in (("figures", times.figures), ("all", times.whole))
     )
     print(f"{labels:,} labels: {words}; {len(times.whole)} presses; opened in {times.opened:.1f} s", flush=True)
+    print(
+        f"  of the aims: figures {median(times.figures) / FIGURES:.2f}, all {median(times.whole) / WHOLE:.2f}",
+        flush=True,
+    )
     return median(times.figures), median(times.whole)
 
 

@@ -22,7 +22,7 @@ BY = Column[SavedEnsemble]("saved_by", "By", lambda saved: one_line(saved.saved_
 
 
 def on_page(now: datetime) -> tuple[Column[SavedEnsemble], ...]:
-    """The columns of the Ensemble page."""
+    """The columns of the Combine page."""
     return (NAME, KIND, DETECTORS, SENTENCE, BY, _when(now))
 
 

@@ -41,8 +41,8 @@ SHOWN = {
 }
 WHOLE = 6_000  # pixels that no page reaches
 ADDRESSES = (
-    *("week", "traces", "import", "sample", "label", "agreement", "detect", "detectors", "tune"),
-    *("ensemble", "release", "audit", "watch", "recheck", "recalibrate"),
+    *("week", "traces", "import", "sample", "label", "agreement", "guidelines", "detect", "detectors"),
+    *("tune", "ensemble", "release", "audit", "watch", "recheck", "recalibrate"),
 )
 QUIET = (
     "document.querySelector('.stApp')?.dataset.testScriptState === 'notRunning'"

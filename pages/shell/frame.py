@@ -29,6 +29,7 @@ _STYLE = """<style>
 [data-testid=stButtonGroup] button[aria-checked=true] {color: inherit !important}
 @media (pointer: coarse) {
   .stMain :is(button, input, summary, [role=tab], [data-baseweb=select] > div) {min-height: 2.75rem}
+  .stMain [data-testid=stNumberInputContainer] {min-height: 2.75rem}
   .stMain :is(button, summary) {min-width: 2.75rem}
   .stMain [role=radiogroup] > label {min-height: 2.75rem; align-items: center}
 }

@@ -11,7 +11,7 @@ from calibrate.types import Label, Verdict
 from calibrate.workflow.labelling import agreement as step
 from db import Store
 from pages import shell
-from pages.components.labelling import trace_card
+from pages.components.labelling import label_surface, trace_card
 from pages.components.labelling.verdict_bar import BUTTONS
 from pages.components.text import plain, visible
 
@@ -21,14 +21,13 @@ COLOURS = {"hallucinated": "orange", "clean": "blue", "unsure": "gray"}
 
 
 def show_disputed(store: Store, report: step.AgreementReport) -> None:
-    """The disputed traces, one at a time."""
-    waiting = [dispute.pk for dispute in report.disputed]
+    """The disputed traces on the labelling surface."""
     reopened = st.session_state.get("agree_again")
     if reopened is not None:
         st.button("To the next dispute", icon=":material/arrow_forward:", on_click=_reopen, args=(None,))
         bench(store, reopened)
         return
-    if not waiting:
+    if not report.disputed:
         so_far = f" {count(report.adjudicated, 'trace')} adjudicated so far." if report.adjudicated else ""
         st.markdown(f"**Nothing is disputed.**{so_far}")
         st.caption(
@@ -36,16 +35,12 @@ def show_disputed(store: Store, report: step.AgreementReport) -> None:
             "is measured on it."
         )
         return
-    passed = [pk for pk in st.session_state.setdefault("agree_later", []) if pk in waiting]
-    pk = next((key for key in waiting if key not in passed), passed[0] if passed else waiting[0])
-    with st.container(horizontal=True, vertical_alignment="center"):
-        st.markdown(
-            f"**{count(len(waiting), 'trace')} to decide.** Until then no detector is measured on them.",
-            width="content",
-        )
-        if len(waiting) > 1:
-            st.button("Later", type="tertiary", icon=":material/low_priority:", on_click=_later, args=(pk,))
-    bench(store, pk)
+    st.markdown(
+        f"**{count(len(report.disputed), 'trace')} to decide.** Until then no detector is measured on them.",
+        width="content",
+    )
+    if label_surface.show(store, label_surface.Disputes(report.sample)) == "over":
+        st.rerun()
 
 
 def bench(store: Store, pk: int) -> None:
@@ -112,8 +107,3 @@ def _reopen(pk: int | None) -> None:
     if pk is not None:
         st.session_state["agree_decided"] = None
         st.session_state["agree_view"] = "disputed"
-
-
-def _later(pk: int) -> None:
-    """Put the trace at the end of the queue."""
-    st.session_state["agree_later"] = [*(key for key in st.session_state["agree_later"] if key != pk), pk]

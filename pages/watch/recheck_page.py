@@ -10,7 +10,6 @@ from calibrate.workflow.watching import recheck as step
 from db import Store
 from pages import shell
 from pages.components import unknown_models
-from pages.components.labelling import surface
 from pages.watch import recheck_screen, recheck_start, unreleased
 
 
@@ -33,16 +32,16 @@ def show(store: Store) -> None:
     detector, model = recheck_screen.choose(store, file)
     recheck = step.newest(store, detector, model=model)
     if recheck is None:
-        surface.show_problem(recheck_screen.NAME)
+        shell.show_kept_error("recheck_problem")
         unknown_models.show(store)
         recheck_start.offer(store, file.detectors[detector], detector, model, again=False)
         return
     state = step.state(store, recheck, now=shell.now())
     if state.left and not state.done:
-        recheck_screen.screen(store, recheck)
+        recheck_screen.screen(store, state)
         return
     recheck_screen.show_evidence(state)
-    surface.show_problem(recheck_screen.NAME)
+    shell.show_kept_error("recheck_problem")
     if state.done:
         decided(state)
         recheck_start.offer(store, file.detectors[detector], detector, model, again=True)

@@ -16,16 +16,12 @@ from calibrate.types import TraceFilter
 from calibrate.workflow.evidence.label_counts import label_counts
 from calibrate.workflow.watching import recheck as step
 from db import Store
-from db.attempts import Recheck
 from pages import shell
 from pages.components.charts import BLUE, CONFIG, GREY, HERE, VERMILLION, axis, template
-from pages.components.labelling import desk as labelling_desk
-from pages.components.labelling import surface
+from pages.components.labelling import label_surface
 from pages.components.text import middle, plain, visible
 
 EVERY = "All traffic"
-CARD_HEIGHT = "max(20rem, calc(100dvh - 27rem))"
-NAME = "recheck"
 
 
 def choose(store: Store, file: ThresholdsFile) -> tuple[str, str | None]:
@@ -122,24 +118,13 @@ def show_evidence(state: step.State) -> None:
                 st.caption(f"{plain(waiting)}.")
 
 
-@st.fragment
-def screen(store: Store, recheck: Recheck) -> None:
-    """All that changes from one trace to the next; redraws the whole page once it is decided."""
-    with shell.guarded():
-        state = step.state(store, recheck, now=shell.now())
-        if state.done or not state.left:
-            surface.leave(NAME)
-            st.rerun()
-        st.markdown(_status(state))
-        surface.show_problem(NAME)
-        desk = surface.desk_for(NAME, state.sample, shell.user(), only_open=True)
-        turn = labelling_desk.turn(store, desk)
-        if turn.pk is None or turn.trace is None:
-            st.markdown("You have labelled all that were drawn; the rest waits for another labeller.")
-            show_evidence(state)
-            return
-        surface.show(NAME, desk, turn, height=CARD_HEIGHT)
-        # Below the trace: who judges it need not look at what it would prove.
+def screen(store: Store, state: step.State) -> None:
+    """The traces that wait for a label, until it is decided."""
+    st.markdown(_status(state))
+    if label_surface.show(store, label_surface.Rechecked(state.sample)) == "over":
+        st.rerun()
+    # Below, and closed: who judges a trace need not look at what it would prove.
+    with st.expander("What the labels say so far"):
         show_evidence(state)
 
 

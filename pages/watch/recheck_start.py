@@ -14,14 +14,13 @@ from calibrate.workflow.watching import recheck as step
 from calibrate.workflow.watching.recheck_plan import RECENT, look
 from db import Store
 from pages import shell
-from pages.components.labelling import surface
 from pages.components.text import plain
 from pages.watch import recheck_screen
 
 
 def begin(store: Store, detector: str, model: str | None) -> None:
     """Begin the recheck. A second press finds it under way."""
-    with surface.errors_kept(recheck_screen.NAME):
+    with shell.errors_kept("recheck_problem"):
         target = st.session_state.get("recheck_target")
         step.begin(
             store, detector, model=model, target=None if target is None else target / 100, since=_since(),
@@ -36,7 +35,7 @@ def _since() -> datetime | timedelta:
 
 
 def more(store: Store, detector: str, model: str | None) -> None:
-    with surface.errors_kept(recheck_screen.NAME):
+    with shell.errors_kept("recheck_problem"):
         if recheck := step.open_one(store, detector, model=model):
             step.more(store, recheck, now=shell.now())
 

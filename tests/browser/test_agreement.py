@@ -73,12 +73,17 @@ def test_two_people_agree_dispute_and_decide(own: App, browser: Any) -> None:
     page.get_by_text(NOTE).wait_for()
     settled(page)
     assert not page.evaluate("document.documentElement.scrollWidth > innerWidth")
-    page.wait_for_timeout(500)
-    press(page, "Hallucinated")
-    page.get_by_text("1 trace to decide.").wait_for()
-    assert own.store.labels.gold_counts()["disputed"] == 1
+    # Decided by the keyboard alone, with a reason; what both said stands above the answer.
+    page.get_by_text("0 / 2").wait_for()
+    assert page.locator(".voices li").count() == 2
+    page.keyboard.press("n")
+    page.keyboard.type("ax: source 1 says so")
+    page.keyboard.press("Enter")
+    page.keyboard.press("x")
+    page.get_by_text("1 / 2").wait_for()
+    until(page, lambda: own.store.labels.gold_counts().get("disputed") == 1)
     (decided,) = (one for one in own.store.labels.export() if one.adjudicates)
-    assert (decided.labeller, decided.verdict) == ("tester", "hallucinated")
+    assert (decided.labeller, decided.verdict, decided.note) == ("tester", "hallucinated", "ax: source 1 says so")
 
     page.get_by_text("Second look", exact=True).click()
     page.get_by_text("Against the label: token_overlap").wait_for()

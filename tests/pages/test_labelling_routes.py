@@ -143,6 +143,63 @@ def test_a_skipped_trace_comes_last(client: TestClient) -> None:
     assert [trace["id"] for trace in ahead(client)["traces"]] == ["t1", "t2", "t0"]
 
 
+def test_a_dispute_is_decided_once_for_all(store: Store, client: TestClient) -> None:
+    pk = store.traces.find("t1") or 0
+    for who, verdict, note in (("ann", "clean", None), ("bob", "hallucinated", "<b>why</b>")):
+        store.labels.add(pk, Label("t1", who, verdict, note=note, spans=()), sample_id=None, now=NOW)  # type: ignore[arg-type]
+
+    def post(path: str, **more: Any) -> dict[str, Any]:
+        given = {**body(), "sample": None, "seen": None, "turn": "t", "seconds": 2.0, **more}
+        return dict(client.post(f"/labelling/disputes/{path}", json=given).json())
+
+    reply = post("ahead", wanted=5, behind=True)
+    (trace,) = reply["traces"]
+    assert (trace["id"], trace["standing"], reply["behind"]) == ("t1", None, [])
+    said = [(voice["who"], voice["verdict"], voice["note"]) for voice in trace["voices"]]
+    assert said == [("ann", "clean", ""), ("bob", "hallucinated", "<b>why</b>")]
+    assert (reply["place"]["size"], reply["place"]["labelled"]) == (1, 0)
+    assert "has no trace" in post("answer", pk=store.traces.find("t0"), verdict="clean")["error"]
+    decided = post("answer", pk=pk, verdict="clean", note="source 1", typed="lead", labeller="lead")
+    assert decided["status"] == "saved"
+    assert post("answer", pk=pk, verdict="clean", note="source 1", typed="lead", labeller="lead") == decided
+    assert store.labels.gold_counts() == {"clean": 1}
+    # Somebody else who has not seen that decision does not overrule it.
+    late = post("answer", pk=pk, verdict="hallucinated")
+    assert (late["status"], late["standing"]["verdict"], late["standing"]["who"]) == ("conflict", "clean", "lead")
+    assert post("answer", pk=pk, verdict="hallucinated", seen=late["standing"]["key"])["status"] == "saved"
+    assert store.labels.gold_counts() == {"hallucinated": 1}
+    assert [entry.verb for entry in store.audit.entries()].count("dispute settled") == 2
+    place = post("ahead", wanted=5)["place"]
+    assert (place["labelled"], place["left"]) == (1, 0)
+
+
+def test_labels_of_chosen_traces_belong_to_no_sample(store: Store, client: TestClient) -> None:
+    keys = [store.traces.find(name) for name in ("t3", "t0")]
+
+    def post(path: str, **more: Any) -> dict[str, Any]:
+        given = {**body(), "chosen": keys, "seen": None, "turn": "t", "seconds": 2.0, **more}
+        return dict(client.post(f"/labelling/traces/{path}", json=given).json())
+
+    assert [trace["id"] for trace in post("ahead", wanted=5)["traces"]] == ["t3", "t0"]
+    assert post("answer", pk=keys[0], verdict="clean")["status"] == "saved"
+    assert "has no trace" in post("answer", pk=store.traces.find("t1"), verdict="clean")["error"]
+    (label,) = store.labels.of_trace(keys[0] or 0)
+    assert label.sample is None
+    reply = post("ahead", wanted=5, behind=True)
+    assert ([trace["id"] for trace in reply["traces"]], reply["behind"]) == (["t0"], [keys[0]])
+
+
+def test_only_who_may_open_its_page_does_a_kind_of_work(
+    client: TestClient, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    team = tmp_path / "team.toml"
+    team.write_text(f"[labeller]\nusers = ['{settings.read().user}']\n")
+    monkeypatch.setenv("TOUCHSTONE_ROLES", str(team))
+    for kind, status in (("disputes", 403), ("recheck", 403), ("traces", 200)):
+        given = body(wanted=1, chosen=[])
+        assert client.post(f"/labelling/{kind}/ahead", json=given).status_code == status, kind
+
+
 @pytest.mark.parametrize(
     ("more", "words"),
     [

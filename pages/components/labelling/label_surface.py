@@ -7,6 +7,8 @@ work on which sample it is.
 from __future__ import annotations
 
 import hashlib
+from dataclasses import dataclass
+from typing import Any
 
 import streamlit as st
 
@@ -44,20 +46,46 @@ _surface = st.components.v2.component(
 )
 
 
-def show(store: Store, sample: Sample, *, gap_first: bool = False) -> str | None:
-    """Show the surface; gives the key of a page that the person wants to go to."""
+@dataclass(frozen=True, slots=True)
+class Disputes:
+    """What several people labelled differently, in a sample or anywhere."""
+
+    sample: Sample | None
+
+
+@dataclass(frozen=True, slots=True)
+class Rechecked:
+    """The flagged traces that a recheck has drawn."""
+
+    sample: Sample
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """A few traces by their keys, outside any sample: their labels stand for no traffic."""
+
+    keys: tuple[int, ...]
+
+
+Asked = Sample | Disputes | Rechecked | Chosen
+
+
+def show(store: Store, work: Asked, *, gap_first: bool = False) -> str | None:
+    """Show the surface for this work; gives the key of a page that the person wants to go to, "over" where the work
+    has ended."""
     person = shell.person()
+    kind, title, asked = _asked(work)
     result = _surface(
-        key="label-surface",
+        key=f"label-surface-{kind}",
         data={
             "script": requests.address(f"labelling/surface/{routes.digest()}/main.js"),
-            "base": requests.address("labelling/"),
-            "scope": hashlib.sha256(f"{store.name} {sample.id}".encode()).hexdigest()[:16],
-            "sample": sample.name,
-            "title": sample.name[:60],
+            "base": requests.address(routes.folder(kind)),
+            "scope": hashlib.sha256(f"{store.name} {kind} {sorted(asked.items())}".encode()).hexdigest()[:16],
+            "kind": kind,
+            "asked": {**asked, "gap_first": gap_first},
+            "title": title[:60],
             "labeller": person.name,
             "typed": str(st.session_state.get("user") or "") if shell.may_type_a_name() else "",
-            "gap_first": gap_first,
             "guide": turns.guide(store),
             "may_detect": shell.may_open("detect"),
         },
@@ -65,3 +93,16 @@ def show(store: Store, sample: Sample, *, gap_first: bool = False) -> str | None
     )
     page = result.go
     return page if isinstance(page, str) else None
+
+
+def _asked(work: Asked) -> tuple[str, str, dict[str, Any]]:
+    """The kind of work (works.py), its title, and what the browser asks with."""
+    match work:
+        case Disputes(sample):
+            return "disputes", "Disputes", {"sample": sample.name if sample else None}
+        case Rechecked(sample):
+            return "recheck", sample.name, {"sample": sample.name}
+        case Chosen(keys):
+            return "traces", "Label now", {"chosen": list(keys)}
+        case Sample():
+            return "sample", work.name, {"sample": work.name}

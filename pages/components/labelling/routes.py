@@ -15,13 +15,17 @@ from pages.shell import requests
 
 _FOLDER = Path(__file__).parent / "surface"
 _TYPES = {".js": "text/javascript", ".css": "text/css"}
-PAGE = "label"  # whoever may open this page may label
+# Each kind of work (works.py) and its page: whoever may open the page may do the work.
+PAGES = {"sample": "label", "recheck": "recheck", "disputes": "agreement", "traces": "label"}
 
 
 def routes() -> list[BaseRoute]:
+    made: list[BaseRoute] = []
+    for kind, page in PAGES.items():
+        made.append(requests.route(f"{folder(kind)}ahead", page, _does("ahead", kind)))
+        made.append(requests.route(f"{folder(kind)}answer", page, _does("take", kind)))
     return [
-        requests.route("labelling/ahead", PAGE, _ahead),
-        requests.route("labelling/answer", PAGE, _answer),
+        *made,
         Route(requests.address("labelling/surface/{digest}/{name}"), script, methods=["GET"]),
     ]
 
@@ -46,13 +50,15 @@ async def script(request: Request) -> Response:
     return Response(scripts()[name], 200, lasting, _TYPES[Path(name).suffix])
 
 
-def _ahead(*given: Any) -> Any:
-    from pages.components.labelling import turns  # heavy, and the server's start needs none of it
+def folder(kind: str) -> str:
+    """Where the requests of a kind of work go."""
+    return "labelling/" if kind == "sample" else f"labelling/{kind}/"
 
-    return turns.ahead(*given)
 
+def _does(name: str, kind: str) -> requests.Work:
+    def act(*given: Any) -> Any:
+        from pages.components.labelling import turns, works  # heavy, and the server's start needs none of it
 
-def _answer(*given: Any) -> Any:
-    from pages.components.labelling import turns
+        return getattr(turns, name)(works.WORKS[kind], *given)
 
-    return turns.take(*given)
+    return act

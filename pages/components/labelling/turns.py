@@ -1,4 +1,4 @@
-"""What the labelling surface asks of the store: the next traces of a sample, and to keep an answer."""
+"""What the labelling surface asks of the store: the traces that come next, and to keep an answer."""
 
 from __future__ import annotations
 
@@ -8,91 +8,76 @@ from typing import Any
 from calibrate.backends.text import sentences
 from calibrate.backends.text.citations import citations
 from calibrate.errors import BadInput, Forbidden
+from calibrate.sanitize import visible
 from calibrate.types import VERDICTS, Label, Sample, Span, Trace
-from calibrate.workflow.labelling import assignment, flags, guides, repeats
+from calibrate.workflow.labelling import flags, guides, repeats
 from db import Store
 from db.labelling.answers import Standing
-from db.labels import Place
 from pages import shell
 from pages.components.labelling import trace_card
 from pages.components.labelling.segments import LONGEST as LONGEST_ANSWER
 from pages.components.labelling.segments import line_breaks
+from pages.components.labelling.works import Work
 from pages.shell.identity import Person
 
 LONGEST_LOOK = 600.0  # seconds; a longer pause is not labelling
 MOST_AHEAD = 20
 MOST_HELD = 500
-MOST_BEHIND = 500
 MOST_SPANS = 200
 LONGEST_NOTE = 2000
 
 
-def ahead(store: Store, person: Person, body: Mapping[str, Any]) -> dict[str, Any]:
-    """The traces that come next for this person, apart from those that the browser holds, and how far the sample is.
+def ahead(work: type[Work], store: Store, person: Person, body: Mapping[str, Any]) -> dict[str, Any]:
+    """The traces that come next for this person, apart from those that the browser holds, and how far the work is.
 
-    With `pks`, these traces of the sample instead: those that somebody goes back to.
+    With `pks`, these traces of it instead: those that somebody goes back to.
     """
     _same_person(person, body)
-    sample = _sample(store, body)
+    at_hand = work(store, person.name, body)
     held, wanted = set(_keys(body, "held", MOST_HELD)), _whole(body, "wanted", 0, MOST_AHEAD)
-    labeller, gap_first = person.name, bool(body.get("gap_first"))
-    place = store.labels.place(sample.id, labeller, gap_first=gap_first, ahead=wanted + len(held))
-    everyone, now = assignment.assignment_of(store, sample).mode == "everyone", shell.now()
     if pks := _keys(body, "pks", MOST_AHEAD):
-        members = {pk for pk, _ in store.samples.keys(sample.id)}
-        pks = [pk for pk in pks if pk in members]
-    elif everyone:
-        front = (store.samples.at(sample.id, position) for position in place.ahead)
-        pks = [pk for pk in front if pk is not None and pk not in held][:wanted]
-    else:  # what a split sample hands out is this labeller's alone while they hold it
-        theirs = assignment.next_items(store, sample, labeller, wanted + len(held), now=now) if wanted else []
-        pks = [pk for pk in theirs if pk not in held][:wanted]
-    standing, flagged = store.answers.standing(pks, labeller), store.flags.of(pks, labeller)
+        pks = [pk for pk in pks if pk in at_hand.members]
+    else:
+        pks = at_hand.next(held, wanted)
+    standing, flagged = at_hand.standing(pks), store.flags.of(pks, person.name)
     if wanted and not body.get("pks") and pks:  # hidden among new ones: it looks like them, without what was said
-        pks += repeats.hand_out(store, sample, labeller, held=held, now=now)
+        pks += at_hand.again(held)
     stored = [(pk, store.traces.get(pk)) for pk in pks]
     answer: dict[str, Any] = {
         "traces": [
-            {**document(pk, row.trace, standing.get(pk)), "flag": flagged.get(pk)}
+            {**document(pk, row.trace, standing.get(pk)), "flag": flagged.get(pk), **at_hand.more(pk)}
             for pk, row in stored
             if row is not None
         ],
-        "place": _place(place, open_now=None if everyone else assignment.wanting(store, sample, labeller, now=now)),
+        "place": at_hand.place(),
     }
     if body.get("behind"):
-        answer["behind"] = store.answers.labelled_by(sample.id, labeller, limit=MOST_BEHIND)
+        answer["behind"] = at_hand.behind()
     return answer
 
 
-def take(store: Store, person: Person, body: Mapping[str, Any]) -> dict[str, Any]:
-    """Keep an answer. Sent again, it counts once; where the person's label has changed meanwhile, it changes nothing
-    and says what stands."""
+def take(work: type[Work], store: Store, person: Person, body: Mapping[str, Any]) -> dict[str, Any]:
+    """Keep an answer. Sent again, it counts once; where what it answers has changed meanwhile, it changes nothing and
+    says what stands."""
     _same_person(person, body)
-    sample, pk = _sample(store, body), _whole(body, "pk", 1)
+    at_hand, pk = work(store, person.name, body), _whole(body, "pk", 1)
     stored = store.traces.get(pk)
-    if stored is None or pk not in {key for key, _ in store.samples.keys(sample.id)}:
-        raise BadInput(f"the sample {sample.name} has no trace {pk}")
+    if stored is None or pk not in at_hand.members:
+        raise BadInput(f"{at_hand.name} has no trace {pk}")
     seen = body.get("seen")
-    if seen in (None, repeats.SECOND):
-        changes, verdict = seen is not None, body.get("verdict")
-        if repeats.take(store, person.name, pk, verdict, changes=changes, now=shell.now()):
-            return {
-                "turn": body.get("turn"),
-                "status": "saved",
-                "standing": _second(store, stored.trace, person.name, body),
-            }
+    if seen in (None, repeats.SECOND) and at_hand.second(pk, body.get("verdict"), changes=seen is not None):
+        second = _second(store, stored.trace, person.name, body)
+        return {"turn": body.get("turn"), "status": "saved", "standing": second}
     if body.get("verdict") == "skip":
-        store.labels.skip(pk, sample_id=sample.id, labeller=person.name, now=shell.now())
+        at_hand.skip(pk)
         return {"turn": body.get("turn"), "status": "saved", "standing": None}
     if body.get("verdict") == "flag":
-        _flag(store, sample, pk, person.name, body.get("note"))
+        _flag(store, at_hand.drawn, pk, person.name, body.get("note"))
         return {"turn": body.get("turn"), "status": "saved", "standing": None}
     label = _label(store, stored.trace, person.name, body)
-    seen = body.get("seen")
-    standing, counts = store.answers.add(
-        pk, label, sample_id=sample.id, seen=None if seen is None else _whole(body, "seen", 1), now=shell.now()
-    )
-    return {"turn": body.get("turn"), "status": "saved" if counts else "conflict", "standing": _standing(standing)}
+    standing, counts = at_hand.add(pk, label, None if seen is None else _whole(body, "seen", 1))
+    said = {"turn": body.get("turn"), "status": "saved" if counts else "conflict", "standing": _standing(standing)}
+    return {**said, "over": True} if at_hand.over() else said
 
 
 def document(pk: int, trace: Trace, standing: Standing | None) -> dict[str, Any]:
@@ -122,23 +107,13 @@ def guide(store: Store) -> dict[str, Any]:
     return {"version": current.version, "text": current.text, "kinds": kinds}
 
 
-def _place(place: Place, open_now: int | None = None) -> dict[str, Any]:
-    """How far the labeller is. Of a split sample, theirs are what they labelled and what is open to them now."""
-    return {
-        "size": place.size - place.purged if open_now is None else place.labelled + open_now,
-        "labelled": place.labelled,
-        "left": place.left if open_now is None else open_now,
-        "skipped": place.skipped,
-        "seconds_each": place.seconds_each,
-    }
-
-
 def _standing(standing: Standing | None) -> dict[str, Any] | None:
     if standing is None:
         return None
     label = standing.label
     return {
         "key": standing.key,
+        "who": visible(label.labeller, 100),
         "verdict": label.verdict,
         "kinds": list(label.kinds),
         "spans": [[span.start, span.end, span.kind] for span in label.spans],
@@ -159,15 +134,7 @@ def _same_person(person: Person, body: Mapping[str, Any]) -> None:
         raise Forbidden(f"You are {person.name} here now, and this is {str(body.get('labeller'))[:200]}'s work.")
 
 
-def _sample(store: Store, body: Mapping[str, Any]) -> Sample:
-    name = body.get("sample")
-    sample = store.samples.get(name) if isinstance(name, str) else None
-    if sample is None:
-        raise BadInput(f"there is no sample {str(name)[:200]!r}")
-    return sample
-
-
-def _flag(store: Store, sample: Sample, pk: int, labeller: str, note: object) -> None:
+def _flag(store: Store, sample: Sample | None, pk: int, labeller: str, note: object) -> None:
     """Ask the lead to look at a trace; without a note, take that back."""
     if isinstance(note, str):
         flags.raise_flag(store, pk, labeller, note=note, sample=sample, now=shell.now())

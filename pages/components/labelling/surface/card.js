@@ -14,6 +14,7 @@ export function card(trace) {
   head.append(" ", place)
   const answer = element("div", trace.code ? "text answer code" : "text answer")
   answer.dir = "auto"
+  if (trace.voices?.length) left.append(voicesNode(trace.voices))
   left.append(head, answer)
   const right = pane("sources-pane", "Sources")
   right.append(element("h2", "", trace.counts ? `Sources · ${trace.counts}` : "Sources"))
@@ -38,6 +39,7 @@ export function draw(made, spans, sentence, kindName = (kind) => kind) {
   if (trace.purged) return
   const marks = trace.cites.map(([start, end, numbers]) => ({ start, end, numbers }))
   marks.push(...spans.map((span) => ({ ...span, span })))
+  for (const voice of trace.voices ?? []) marks.push(...voice.spans.map(([start, end]) => ({ start, end, voice })))
   if (sentence !== null) {
     const [start, end] = trace.sentences[sentence]
     marks.push({ start, end, sentence: true })
@@ -51,12 +53,14 @@ export function draw(made, spans, sentence, kindName = (kind) => kind) {
     const covering = piece.marks
     const cites = covering.find((mark) => mark.numbers)
     const span = covering.find((mark) => mark.span)
-    const names = [cites && "cite", span && "span", covering.some((mark) => mark.sentence) && "sentence"].filter(Boolean)
+    const voices = covering.filter((mark) => mark.voice).map((mark) => mark.voice.who)
+    const names = [cites && "cite", span && "span", voices.length && "voiced", covering.some((mark) => mark.sentence) && "sentence"].filter(Boolean)
     const part = element("span", names.join(" "), piece.text)
     if (piece.name !== undefined) part.append(chip(piece.name, piece.count))
     part.dataset.start = piece.start
     part.dataset.end = piece.end
     if (cites) part.dataset.cites = JSON.stringify(cites.numbers)
+    if (voices.length) part.title = `marked by ${voices.join(", ")}`
     if (span) {
       part.title = span.kind ? `${kindName(span.kind)}: click to take the mark away` : "marked: click to take it away"
       part.dataset.span = JSON.stringify([span.start, span.end])
@@ -133,6 +137,21 @@ function sourceNode(source) {
   head.append(element("span", "number", `[${source.shown}]`), block(source.title, "title"))
   made.append(head, block(source.text))
   return made
+}
+
+// What each labeller said, side by side.
+function voicesNode(voices) {
+  const list = element("ul", "voices")
+  list.setAttribute("aria-label", "What each labeller said")
+  for (const { who, verdict, kinds, note, when } of voices) {
+    const made = element("li", `voice ${verdict}`)
+    made.append(element("strong", "", verdict), " ", element("span", "who", who))
+    const about = [...kinds, when].filter(Boolean).join(" · ")
+    if (about) made.append(element("div", "quiet", about))
+    if (note) made.append(element("div", "said", note))
+    list.append(made)
+  }
+  return list
 }
 
 function foldNode(fold) {

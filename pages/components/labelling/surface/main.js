@@ -8,6 +8,7 @@ import { inWords as paceInWords, needsBreak, pace, rest } from "./pace.js"
 import { inWords, recent } from "./queue.js"
 import { session as sessionOf } from "./session.js"
 import * as sheets from "./sheets.js"
+import { wordsOf } from "./words.js"
 import { finds, step, toggled, trimmed } from "./text.js"
 
 const VERDICTS = [["clean", "Clean", "A"], ["hallucinated", "Hallucinated", "X"], ["unsure", "Unsure", "U"]]
@@ -26,11 +27,12 @@ class Surface {
   constructor(parent, about) {
     this.about = about
     this.session = sessionOf(about)
+    this.words = wordsOf(about.kind)
     this.made = new Map()
     this.sentence = null
     this.shown = null
     this.lastAnswer = -Infinity
-    this.root = element("div", "touchstone-surface")
+    this.root = element("div", about.kind === "sample" ? "touchstone-surface whole" : "touchstone-surface part")
     this.#build()
     parent.replaceChildren(this.root)
     this.#read()
@@ -43,7 +45,10 @@ class Surface {
       this.root.addEventListener(name, () => this.session.alive(), { signal, passive: true })
     }
     this.session.listener = () => this.#later()
-    this.session.ready.then(() => this.#draw())
+    this.session.ready.then(() => {
+      this.session.resume()
+      this.#draw()
+    })
     this.#draw()
   }
 
@@ -58,12 +63,11 @@ class Surface {
     const bar = element("header", "bar")
     this.count = element("span", "count")
     this.progress = element("progress", "progress")
-    this.progress.setAttribute("aria-label", "labelled so far")
+    this.progress.setAttribute("aria-label", this.words.progress)
     this.pace = element("span", "quiet pace")
     this.state = element("span", "state")
-    this.strip = element("span", "strip")
-    this.strip.setAttribute("role", "img")
-    this.strip.setAttribute("aria-label", "the last ten answers")
+    this.strip = element("ol", "strip")
+    this.strip.setAttribute("aria-label", "The last ten answers")
     this.flagged = button("plain flag", "Flag", "F", () => this.#flag())
     this.flagged.setAttribute("aria-pressed", "false")
     const tools = element("span", "tools")
@@ -105,8 +109,8 @@ class Surface {
       return made
     })
     this.note = element("input", "note")
-    this.note.placeholder = "Note (optional)"
-    this.note.setAttribute("aria-label", "Note")
+    this.note.placeholder = `${this.words.note} (optional)`
+    this.note.setAttribute("aria-label", this.words.note)
     this.note.maxLength = 2000
     this.note.addEventListener("input", () => this.session.draft && this.session.edit(write(this.session.draft, this.note.value)))
     aside.append(...this.kinds, this.note)
@@ -141,12 +145,12 @@ class Surface {
     const labelled = Math.min(size, this.session.labelled)
     this.progress.max = size || 1
     this.progress.value = labelled
-    this.count.textContent = desk.place ? `${labelled} / ${size}` : ""
+    this.count.textContent = desk.place ? (desk.place.says ?? `${labelled} / ${size}`) : ""
     this.pace.textContent = paceInWords(pace(this.session.times) ?? desk.place?.seconds_each, size - labelled)
     this.state.textContent = `${queue.waiting.length ? "○" : "●"} ${inWords(queue)}`
     this.state.dataset.waiting = String(queue.waiting.length)
     const chips = recent(queue).map((answer) => {
-      const made = element("i", `mark ${answer.verdict}`)
+      const made = element("li", `mark ${answer.verdict}`)
       made.title = `${WORDS[answer.verdict]}${answer.standing === undefined ? ", waiting to be sent" : ""}`
       return made
     })
@@ -220,13 +224,17 @@ class Surface {
   #showNothing(desk, queue) {
     const box = element("div", "nothing")
     if (desk.done && !queue.waiting.length && desk.place) {
-      const { size } = desk.place
-      box.append(element("h2", "", `All ${size} are labelled`))
+      box.append(element("h2", "", this.words.done(desk.place.size)))
       const each = pace(this.session.times)
       const given = this.session.times.length
       if (given) box.append(element("p", "", `You gave ${given} ${given === 1 ? "answer" : "answers"} in this session, ${paceInWords(each, 0)}.`))
-      box.append(element("p", "quiet", "Next, the detectors score the same traces; then you choose their thresholds."))
-      if (this.about.may_detect) box.append(button("go", "Run the detectors", "", () => this.about.go("detect")))
+      const { next, go } = this.words
+      if (next) box.append(element("p", "quiet", next))
+      if (go && (go.page !== "detect" || this.about.may_detect)) box.append(button("go", go.text, "", () => this.about.go(go.page)))
+      if ((this.session.over || this.about.kind === "recheck") && !this.told) {
+        this.told = true
+        this.about.go("over")
+      }
     } else if (desk.done) {
       box.append(element("p", "", `That was the last trace. ${inWords(queue)}.`))
     } else {
@@ -253,7 +261,7 @@ class Surface {
     for (const { answer, standing, why } of queue.held) {
       const drop = button("plain", standing ? "Keep what stands" : "Let it go", "", () => this.session.decide(answer.turn, false))
       const mine = button("plain", standing ? `Make it ${answer.verdict}` : "Send again", "", () => this.session.decide(answer.turn, true))
-      if (standing) alert(`You labelled a trace in another window: it stands as ${standing.verdict}, and here you said ${answer.verdict}.`, drop, mine)
+      if (standing) alert(this.words.conflict(standing, answer.verdict), drop, mine)
       else alert(`An answer (${answer.verdict}) was not taken: ${why}`, drop, mine)
     }
     if (needsBreak(clock)) {

@@ -13,7 +13,7 @@ const newTurn = () => self.crypto?.randomUUID?.() ?? `${Date.now()}-${String(Mat
 
 /** The session of a person and a sample; the same one while the browser's page lives. */
 export function session(about) {
-  const key = JSON.stringify([about.scope, about.labeller, about.gap_first])
+  const key = JSON.stringify([about.scope, about.labeller, about.asked])
   if (!sessions.has(key)) sessions.set(key, new Session(about))
   const known = sessions.get(key)
   known.about = about // the guide may be newer
@@ -38,6 +38,7 @@ class Session {
     this.problem = ""
     this.blocked = ""
     this.lasting = true
+    this.over = false
     this.places = new Map()
     this.last = 0
     this.listener = () => {}
@@ -65,12 +66,12 @@ class Session {
   // ------------------------------------------------------------------------------------------------ what is asked
 
   async #post(path, body) {
-    const { base, sample, labeller, typed, gap_first } = this.about
+    const { base, labeller, typed, asked } = this.about
     const response = await fetch(`${base}${path}`, {
       method: "POST",
       headers: { "content-type": "application/json" },
       credentials: "same-origin",
-      body: JSON.stringify({ sample, labeller, typed, gap_first, ...body }),
+      body: JSON.stringify({ ...asked, labeller, typed, ...body }),
     })
     let content = {}
     try {
@@ -84,7 +85,7 @@ class Session {
 
   async refill(first = false) {
     const wanted = desks.lacking(this.desk)
-    if (this.asking || this.blocked || !wanted || (this.desk.done && !first)) return
+    if (this.asking || this.blocked || this.over || !wanted || (this.desk.done && !first)) return
     this.asking = true
     try {
       const held = desks.held(this.desk, this.queue)
@@ -119,6 +120,13 @@ class Session {
     return (this.base ?? 0) + this.given.size
   }
 
+  // No further answer is wanted: what was fetched ahead is let go, and what was given is sent.
+  #end() {
+    this.over = true
+    this.desk = { ...this.desk, current: null, coming: [], returning: [], done: true }
+    this.draft = null
+  }
+
   #waits(pk) {
     return this.queue.waiting.some((answer) => answer.pk === pk && !queues.isFlag(answer))
   }
@@ -141,6 +149,7 @@ class Session {
           this.blocked = content.error ?? "The server refused this."
           break
         }
+        if (content.over) this.#end()
         await this.#settle(answer, status === 200 ? content : { status: "refused", why: content.error ?? "" })
       } catch (error) {
         this.#failed(error)
@@ -151,7 +160,7 @@ class Session {
       }
     }
     this.changed()
-    if (!this.queue.waiting.length && !this.desk.current) {
+    if (!this.queue.waiting.length && !this.desk.current && !this.over) {
       this.desk = { ...this.desk, done: false }
       this.refill(true)
     }
@@ -173,6 +182,12 @@ class Session {
     this.problem = "The server does not answer. What you press is kept here, and sent when it does."
     console.warn("labelling:", error)
     this.changed()
+  }
+
+  /** A page shows this work again: there may be more of it by now. */
+  resume() {
+    this.over = false
+    if (!this.desk.current) this.retry()
   }
 
   /** Try again at once, after a sign-in or when the network is back. */

@@ -1,0 +1,262 @@
+"""The kinds of work that the labelling surface serves: what comes next, whose it is, and what an answer does."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+from calibrate.errors import BadInput
+from calibrate.report.numbers import ago, count
+from calibrate.sanitize import visible
+from calibrate.types import Label, Sample
+from calibrate.workflow.labelling import assignment, repeats
+from calibrate.workflow.watching import recheck
+from db import Store
+from db.attempts import Recheck
+from db.labelling.answers import Standing
+from db.labels import Place, Reading
+from pages import shell
+from pages.components.labelling import trace_card
+
+MOST_BEHIND = 500
+MOST_TRACES = 200
+
+
+@dataclass
+class Work:
+    """A person's work on a sample. `body` is what the browser asked with."""
+
+    store: Store
+    labeller: str
+    body: Mapping[str, Any]
+
+    def next(self, held: set[int], wanted: int) -> list[int]:
+        """The keys of the traces that come next, apart from those that the browser holds."""
+        if not self._split:
+            place = self._place(wanted + len(held))
+            front = (self.store.samples.at(self.sample.id, position) for position in place.ahead)
+            return [pk for pk in front if pk is not None and pk not in held][:wanted]
+        if not wanted:
+            return []
+        # What a split sample hands out is this labeller's alone while they hold it.
+        most = min(wanted + len(held), assignment.MOST_AT_ONCE)
+        theirs = assignment.next_items(self.store, self.sample, self.labeller, most, now=shell.now())
+        return [pk for pk in theirs if pk not in held][:wanted]
+
+    def again(self, held: set[int]) -> list[int]:
+        """The keys of traces that the labeller has labelled and is asked once more, without what was said."""
+        return repeats.hand_out(self.store, self.sample, self.labeller, held=held, now=shell.now())
+
+    def second(self, pk: int, verdict: Any, *, changes: bool) -> bool:
+        """Whether this answers a trace that came again; it is then kept apart from labels."""
+        return repeats.take(self.store, self.labeller, pk, verdict, changes=changes, now=shell.now())
+
+    def place(self) -> dict[str, Any]:
+        """How far the labeller is. Of a split sample, theirs are what they labelled and what is open to them now."""
+        at, open_now = self._place(1), None
+        if self._split:
+            open_now = assignment.wanting(self.store, self.sample, self.labeller, now=shell.now())
+        return {
+            "size": at.size - at.purged if open_now is None else at.labelled + open_now,
+            "labelled": at.labelled,
+            "left": at.left if open_now is None else open_now,
+            "skipped": at.skipped,
+            "seconds_each": at.seconds_each,
+        }
+
+    def behind(self) -> list[int]:
+        """The keys of what the labeller has answered, oldest first, for Back."""
+        return self.store.answers.labelled_by(self.sample.id, self.labeller, limit=MOST_BEHIND)
+
+    @cached_property
+    def members(self) -> frozenset[int]:
+        """The keys of the traces that this work is on."""
+        return frozenset(pk for pk, _ in self.store.samples.keys(self.sample.id))
+
+    @property
+    def name(self) -> str:
+        return f"the sample {self.sample.name}"
+
+    def standing(self, pks: Sequence[int]) -> dict[int, Standing]:
+        return self.store.answers.standing(pks, self.labeller)
+
+    def more(self, pk: int) -> dict[str, Any]:
+        """What the surface shows with a trace besides its texts."""
+        return {}
+
+    def add(self, pk: int, label: Label, seen: int | None) -> tuple[Standing, bool]:
+        return self.store.answers.add(pk, label, sample_id=self.sample.id, seen=seen, now=shell.now())
+
+    def skip(self, pk: int) -> None:
+        self.store.labels.skip(pk, sample_id=self.sample.id, labeller=self.labeller, now=shell.now())
+
+    def over(self) -> bool:
+        """Whether no further answer is wanted, though traces are left."""
+        return False
+
+    @property
+    def drawn(self) -> Sample | None:
+        """The sample that this work is on, None where it is on none."""
+        return self.sample if self.body.get("sample") else None
+
+    @cached_property
+    def sample(self) -> Sample:
+        name = self.body.get("sample")
+        sample = self.store.samples.get(name) if isinstance(name, str) else None
+        if sample is None:
+            raise BadInput(f"there is no sample {str(name)[:200]!r}")
+        return sample
+
+    @cached_property
+    def _split(self) -> bool:
+        return assignment.assignment_of(self.store, self.sample).mode != "everyone"
+
+    def _place(self, ahead: int) -> Place:
+        gap_first = bool(self.body.get("gap_first"))
+        return self.store.labels.place(self.sample.id, self.labeller, gap_first=gap_first, ahead=ahead)
+
+
+class Once(Work):
+    """Work in which no trace comes again."""
+
+    def again(self, held: set[int]) -> list[int]:
+        return []
+
+    def second(self, pk: int, verdict: Any, *, changes: bool) -> bool:
+        return False
+
+
+class RecheckWork(Once):
+    """The flagged traces that a recheck has drawn and nobody has labelled, in its order, until it is decided."""
+
+    def next(self, held: set[int], wanted: int) -> list[int]:
+        if self.over():
+            return []
+        place = self._place(wanted + len(held))
+        front = (self.store.samples.at(self.sample.id, position) for position in place.ahead)
+        return [pk for pk in front if pk is not None and pk not in held][:wanted]
+
+    def place(self) -> dict[str, Any]:
+        state = self._state
+        ahead = f", about {count(state.standing.more)} more" if state.standing.more and not state.done else ""
+        says = f"{count(state.counted, 'label')}{ahead}"
+        labelled = state.sample.size - state.left
+        return {"size": state.sample.size, "labelled": labelled, "left": state.left, "skipped": 0,
+                "seconds_each": self._place(1).seconds_each, "says": says}  # fmt: skip
+
+    def over(self) -> bool:
+        return self._state.done
+
+    @property
+    def _state(self) -> recheck.State:
+        return recheck.state(self.store, self._recheck, now=shell.now())
+
+    @property
+    def _recheck(self) -> Recheck:
+        found = next((each for each in self.store.rechecks.of() if each.sample_id == self.sample.id), None)
+        if found is None:
+            raise BadInput(f"the sample {self.sample.name} was not drawn for a recheck: label it on the Label page")
+        return found
+
+    def _place(self, ahead: int) -> Place:
+        return self.store.labels.place(self.sample.id, self.labeller, only_open=True, ahead=ahead)
+
+
+class DisputeWork(Once):
+    """The disputed traces of a sample, or of all: everybody's verdict is shown, and an answer decides."""
+
+    def next(self, held: set[int], wanted: int) -> list[int]:
+        return [pk for pk in self._waiting if pk not in held][:wanted]
+
+    def place(self) -> dict[str, Any]:
+        waiting, decided = len(self._waiting), len(self.behind())
+        return {"size": waiting + decided, "labelled": decided, "left": waiting, "skipped": 0, "seconds_each": None}
+
+    def behind(self) -> list[int]:
+        return [each.pk for each in self._readings if each.adjudicated is not None and not each.purged]
+
+    @cached_property
+    def members(self) -> frozenset[int]:
+        return frozenset(reading.pk for reading in self._readings)
+
+    @property
+    def name(self) -> str:
+        return "what several people labelled"
+
+    def standing(self, pks: Sequence[int]) -> dict[int, Standing]:
+        return self.store.answers.decided(pks)
+
+    def more(self, pk: int) -> dict[str, Any]:
+        last = {label.labeller: label for label in self.store.labels.of_trace(pk) if not label.adjudicates}
+        return {"voices": [_voice(label) for label in last.values()]}
+
+    def add(self, pk: int, label: Label, seen: int | None) -> tuple[Standing, bool]:
+        decision = replace(label, adjudicates=True)
+        return self.store.answers.add(pk, decision, sample_id=None, seen=seen, now=shell.now())
+
+    def skip(self, pk: int) -> None:
+        """It comes again after the others: the browser keeps their order."""
+
+    @property
+    def _waiting(self) -> list[int]:
+        return [each.pk for each in self._readings if each.gold == "disputed" and not each.purged]
+
+    @cached_property
+    def _readings(self) -> list[Reading]:
+        return self.store.labels.readings(self.sample.id if self.body.get("sample") else None)
+
+
+class TraceWork(Once):
+    """A few traces by their keys, outside any sample: these labels stand for no traffic."""
+
+    def next(self, held: set[int], wanted: int) -> list[int]:
+        done = self.standing(self._keys)
+        return [pk for pk in self._keys if pk not in held and pk not in done][:wanted]
+
+    def place(self) -> dict[str, Any]:
+        size, labelled = len(self._keys), len(self.standing(self._keys))
+        return {"size": size, "labelled": labelled, "left": size - labelled, "skipped": 0, "seconds_each": None}
+
+    def behind(self) -> list[int]:
+        done = self.standing(self._keys)
+        return [pk for pk in self._keys if pk in done]
+
+    @cached_property
+    def members(self) -> frozenset[int]:
+        return frozenset(self._keys)
+
+    @property
+    def name(self) -> str:
+        return "this choice of traces"
+
+    def add(self, pk: int, label: Label, seen: int | None) -> tuple[Standing, bool]:
+        return self.store.answers.add(pk, label, sample_id=None, seen=seen, now=shell.now())
+
+    def skip(self, pk: int) -> None:
+        """It comes again after the others: the browser keeps their order."""
+
+    @cached_property
+    def _keys(self) -> list[int]:
+        keys = self.body.get("chosen")
+        if not isinstance(keys, list) or len(keys) > MOST_TRACES or not all(type(key) is int for key in keys):
+            raise BadInput(f"chosen is a list of at most {MOST_TRACES} whole numbers")
+        return keys
+
+
+WORKS: Mapping[str, type[Work]] = {
+    "sample": Work, "recheck": RecheckWork, "disputes": DisputeWork, "traces": TraceWork,
+}  # fmt: skip
+
+
+def _voice(label: Label) -> dict[str, Any]:
+    """A labeller's verdict, as plain text."""
+    return {
+        "who": visible(label.labeller, 100),
+        "verdict": label.verdict,
+        "kinds": [visible(trace_card.kind_in_words(kind), 60) for kind in label.kinds],
+        "note": visible(label.note or "", 500),
+        "when": ago(label.created_at, shell.now()) if label.created_at else "",
+        "spans": [[span.start, span.end] for span in label.spans],
+    }

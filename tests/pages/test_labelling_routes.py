@@ -137,6 +137,14 @@ def test_a_label_of_another_tab_is_a_conflict_and_stays(store: Store, client: Te
     assert answer(client, pk, "hallucinated", seen=reply["standing"]["key"], turn="mine")["status"] == "saved"
 
 
+def test_a_flag_says_nothing_of_the_verdict(store: Store, client: TestClient) -> None:
+    pk = ahead(client)["traces"][0]["pk"]
+    assert answer(client, pk, "flag", note="look here")["status"] == "saved"
+    first = ahead(client)["traces"][0]
+    assert (first["pk"], first["flag"]) == (pk, "look here")
+    assert store.labels.of_trace(pk) == []
+
+
 def test_a_skipped_trace_comes_last(client: TestClient) -> None:
     pk = ahead(client)["traces"][0]["pk"]
     assert answer(client, pk, "skip")["status"] == "saved"

@@ -64,15 +64,15 @@ def take(work: type[Work], store: Store, person: Person, body: Mapping[str, Any]
     stored = store.traces.get(pk)
     if stored is None or pk not in at_hand.members:
         raise BadInput(f"{at_hand.name} has no trace {pk}")
+    if body.get("verdict") == "flag":
+        _flag(store, at_hand.drawn, pk, person.name, body.get("note"))
+        return {"turn": body.get("turn"), "status": "saved", "standing": None}
     seen = body.get("seen")
     if seen in (None, repeats.SECOND) and at_hand.second(pk, body.get("verdict"), changes=seen is not None):
         second = _second(store, stored.trace, person.name, body)
         return {"turn": body.get("turn"), "status": "saved", "standing": second}
     if body.get("verdict") == "skip":
         at_hand.skip(pk)
-        return {"turn": body.get("turn"), "status": "saved", "standing": None}
-    if body.get("verdict") == "flag":
-        _flag(store, at_hand.drawn, pk, person.name, body.get("note"))
         return {"turn": body.get("turn"), "status": "saved", "standing": None}
     label = _label(store, stored.trace, person.name, body)
     standing, counts = at_hand.add(pk, label, None if seen is None else _whole(body, "seen", 1))

@@ -67,22 +67,22 @@ class Chosen:
     keys: tuple[int, ...]
 
 
-Asked = Sample | Disputes | Rechecked | Chosen
+Request = Sample | Disputes | Rechecked | Chosen
 
 
-def show(store: Store, work: Asked, *, gap_first: bool = False) -> str | None:
+def show(store: Store, work: Request, *, gap_first: bool = False) -> str | None:
     """Show the surface for this work; gives the key of a page that the person wants to go to, "over" where the work
     has ended."""
     person = shell.person()
-    kind, title, asked = _asked(work)
+    kind, title, request = _request(work)
     result = _surface(
         key=f"label-surface-{kind}",
         data={
             "script": requests.address(f"labelling/surface/{routes.digest()}/main.js"),
             "base": requests.address(routes.folder(kind)),
-            "scope": hashlib.sha256(f"{store.name} {kind} {sorted(asked.items())}".encode()).hexdigest()[:16],
+            "scope": hashlib.sha256(f"{store.name} {kind} {sorted(request.items())}".encode()).hexdigest()[:16],
             "kind": kind,
-            "asked": {**asked, "gap_first": gap_first},
+            "asked": {**request, "gap_first": gap_first},
             "title": title[:60],
             "labeller": person.name,
             "typed": str(st.session_state.get("user") or "") if shell.may_type_a_name() else "",
@@ -95,7 +95,7 @@ def show(store: Store, work: Asked, *, gap_first: bool = False) -> str | None:
     return page if isinstance(page, str) else None
 
 
-def _asked(work: Asked) -> tuple[str, str, dict[str, Any]]:
+def _request(work: Request) -> tuple[str, str, dict[str, Any]]:
     """The kind of work (works.py), its title, and what the browser asks with."""
     match work:
         case Disputes(sample):

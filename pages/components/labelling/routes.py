@@ -20,12 +20,12 @@ PAGES = {"sample": "label", "recheck": "recheck", "disputes": "agreement", "trac
 
 
 def routes() -> list[BaseRoute]:
-    made: list[BaseRoute] = []
+    every: list[BaseRoute] = []
     for kind, page in PAGES.items():
-        made.append(requests.route(f"{folder(kind)}ahead", page, _does("ahead", kind)))
-        made.append(requests.route(f"{folder(kind)}answer", page, _does("take", kind)))
+        every.append(requests.route(f"{folder(kind)}ahead", page, _does("ahead", kind)))
+        every.append(requests.route(f"{folder(kind)}answer", page, _does("take", kind)))
     return [
-        *made,
+        *every,
         Route(requests.address("labelling/surface/{digest}/{name}"), script, methods=["GET"]),
     ]
 

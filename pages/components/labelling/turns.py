@@ -76,8 +76,8 @@ def take(work: type[Work], store: Store, person: Person, body: Mapping[str, Any]
         return {"turn": body.get("turn"), "status": "saved", "standing": None}
     label = _label(store, stored.trace, person.name, body)
     standing, counts = at_hand.add(pk, label, None if seen is None else _whole(body, "seen", 1))
-    said = {"turn": body.get("turn"), "status": "saved" if counts else "conflict", "standing": _standing(standing)}
-    return {**said, "over": True} if at_hand.over() else said
+    reply = {"turn": body.get("turn"), "status": "saved" if counts else "conflict", "standing": _standing(standing)}
+    return {**reply, "over": True} if at_hand.over() else reply
 
 
 def document(pk: int, trace: Trace, standing: Standing | None) -> dict[str, Any]:

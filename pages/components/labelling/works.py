@@ -155,10 +155,10 @@ class RecheckWork(Once):
 
     @property
     def _recheck(self) -> Recheck:
-        found = next((each for each in self.store.rechecks.of() if each.sample_id == self.sample.id), None)
-        if found is None:
+        mine = next((each for each in self.store.rechecks.of() if each.sample_id == self.sample.id), None)
+        if mine is None:
             raise BadInput(f"the sample {self.sample.name} was not drawn for a recheck: label it on the Label page")
-        return found
+        return mine
 
     def _place(self, ahead: int) -> Place:
         return self.store.labels.place(self.sample.id, self.labeller, only_open=True, ahead=ahead)

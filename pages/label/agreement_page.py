@@ -7,7 +7,7 @@ import streamlit as st
 from calibrate.report.numbers import count
 from calibrate.workflow.labelling import agreement as step
 from pages import shell
-from pages.label import adjudication, agreement_report
+from pages.label import adjudication, agreement_report, flag_list
 from pages.shell.bar import at_hand
 
 VIEWS = {"disputed": "Disputes", "second": "Second look", "errors": "If labellers err"}
@@ -40,6 +40,7 @@ with shell.page_frame(
     else:  # what is to be done first, then how things stand
         if store.labels.labellers():
             adjudication.show_disputed(store, report)
+        flag_list.show(store)
         if report.pairs:
             agreement_report.show_figures(report)
         else:

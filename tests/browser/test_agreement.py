@@ -11,6 +11,7 @@ import pytest
 from calibrate.stats.choosing.policy import parse
 from calibrate.types import Label, Score, Source, Trace
 from calibrate.workflow.evidence import loading
+from calibrate.workflow.labelling import flags
 from calibrate.workflow.tuning import operating_points
 from db import open_store
 from tests.browser.conftest import LONG, App, serve, settled, until
@@ -105,3 +106,16 @@ def test_two_people_agree_dispute_and_decide(own: App, browser: Any) -> None:
     page.get_by_text("5%", exact=True).wait_for()
     context.close()
     assert outside == []
+
+
+def test_a_flag_waits_for_the_lead_on_this_page(app: Any, visit: Any) -> None:
+    sample = app.fill([Trace("flagged-trace", "An answer.")], sample="flagged")
+    key = app.store.traces.find("flagged-trace")
+    flags.raise_flag(app.store, key, "ann", note="<b>is this</b> _ours_?", sample=sample, now=datetime.now(UTC))
+    page = visit("/agreement")
+    page.get_by_text("1 flag for the lead.").wait_for()
+    page.get_by_text("“<b>is this</b> _ours_?”").wait_for()
+    page.get_by_role("link", name="flagged-trace").wait_for()
+    page.get_by_role("button", name="Settled").click()
+    page.get_by_text("1 flag for the lead.").wait_for(state="detached")
+    assert flags.open_flags(app.store) == []

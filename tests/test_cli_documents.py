@@ -26,9 +26,9 @@ PINNED = Path(__file__).with_suffix(".json")
 # Objects whose keys are data: names of detectors, models, strata and designs, reasons, days.
 BY_NAME = {"detectors", "estimate", "why", "unscored", "left_out", "strata", "labels", "params", "scored_nothing",
            "labellers", "verdicts", "failed", "problems", "traffic", "*", "inputs", "standings", "tiers", "scored",
-           "figures", "evidence_of", "not_held", "statuses", "rows", "tables_sha256", "lacks"}  # fmt: skip
+           "figures", "evidence_of", "not_held", "statuses", "rows", "tables_sha256", "lacks", "items"}  # fmt: skip
 # … each of which holds an object of its own, with keys of ours.
-OF_A_NAME = re.compile(r"(detectors|estimate|inputs|standings|scored|figures|strata|evidence_of)\.\*$")
+OF_A_NAME = re.compile(r"(detectors|estimate|inputs|standings|scored|figures|strata|evidence_of|items)\.\*$")
 # None, or an object: whether anything is undecided depends on the week's draw.
 MAY_BE_NONE = {"settled"}
 WORDS = ["parcels", "leave", "our", "warehouse", "before", "noon", "except", "on", "public", "holidays"]
@@ -178,6 +178,7 @@ def play(folder: Path) -> dict[str, str]:
     run("ensemble", "list")
     out = file("thresholds.json")
     run("release", "word_overlap", "token_overlap", "--out", out, label="release")
+    run("release", "--check")
     run(
         "release", "--out", out, "--ensemble", "pair", "--tier", "word_overlap=page", "--reason", "r", label="release 2"
     )

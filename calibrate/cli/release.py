@@ -11,6 +11,7 @@ from calibrate import settings
 from calibrate.cli import Answer
 from calibrate.cli.common import now, open_store, parse_pairs, user
 from calibrate.cli.output import table
+from calibrate.cli.release_check import check
 from calibrate.errors import BadInput
 from calibrate.report.sentences import certification, labels
 from calibrate.report.sentences import impact as impacts
@@ -34,6 +35,7 @@ from db.releases import Proposal, Release, ReleaseRequest
 TIERS = ("page", "signal", "off")
 # What else may be given beside these options; a release takes all.
 GOES_WITH = {
+    "check": ("note", "reason", "ensemble", "tier", "detectors"),
     "rollback": ("note", "reason", "out", "sign"),
     "again": ("out",),
     "approve": ("out", "sign"),
@@ -112,6 +114,8 @@ class DeclinedDocument:
 def run(args: Namespace) -> Answer:
     """Release, or do one of the other things that releases need."""
     _refuse_misfits(args)
+    if args.check:
+        return check(open_store(args), _request(args), now())
     after = settings.releases()
     special = args.proposals or any(
         number is not None for number in (args.again, args.rollback, args.approve, args.decline)
@@ -176,9 +180,9 @@ def _refuse_misfits(args: Namespace) -> None:
         return
     options = {name: f"--{name}" for name in ("note", "reason", "out", "sign", "ensemble", "tier")}
     wrong = [option for name, option in options.items() if getattr(args, name) and name not in GOES_WITH[action]]
-    wrong += [f"the detector {name}" for name in args.detectors]
+    wrong += [f"the detector {name}" for name in args.detectors if "detectors" not in GOES_WITH[action]]
     if wrong:
-        allowed = ", ".join(options[name] for name in GOES_WITH[action]) or "nothing"
+        allowed = ", ".join(options.get(name, "names of detectors") for name in GOES_WITH[action]) or "nothing"
         raise BadInput(f"--{action} does not go with {', '.join(wrong)}; it goes with {allowed}")
 
 

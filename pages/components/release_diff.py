@@ -16,7 +16,7 @@ from calibrate.workflow.releasing import history
 from calibrate.workflow.releasing.impact import DetectorImpact, Impact, impact
 from db import Store
 from pages import shell
-from pages.components.text import plain
+from pages.components.text import plain, title_of
 
 
 def impact_of(store: Store, before: ThresholdsFile, after: ThresholdsFile) -> Impact:
@@ -44,6 +44,9 @@ def show_changes(store: Store, before: ThresholdsFile | None, after: ThresholdsF
         return None
     st.markdown(f"**What changes against v{before.version}**")
     effect = impact_of(store, before, after)
+    if figures := sentences.a_day(effect):
+        for place, (name, moved, apart) in zip(st.columns(len(figures)), figures, strict=True):
+            place.metric(name, moved, apart, delta_color="off", delta_arrow="off")
     st.markdown(plain(sentences.summary(effect)))
     rows = {row.detector: row for row in effect.rows}
     st.markdown("\n".join(f"- {line}" for line in lines_of(changes, rows)))
@@ -67,4 +70,4 @@ def _markdown(line: wording.ChangeLine) -> str:
         return f"Labels: {plain(line.what)}"
     verb = f" {line.verb}" if line.verb else ""
     small = f"  \n:gray[:small[{plain(line.figures)}]]" if line.figures else ""
-    return f"**{plain(line.name)}**{verb}: {plain(line.what)}{small}"
+    return f"**{plain(title_of(line.name))}**{verb}: {plain(line.what)}{small}"

@@ -56,18 +56,34 @@ def download(version: Release, *, key: str) -> None:
     )
 
 
-def show_reader(names: Sequence[str]) -> None:
-    """How a production process uses the file, with this release's own detectors."""
-    scores = ", ".join(f'"{name}": {"0.41" if place == 0 else "None"}' for place, name in enumerate(names[:2]))
-    with st.expander("How a runtime reads it"):
+def show_reader(version: Release, names: Sequence[str], path: str | None) -> None:
+    """How a production process reads the live release: its file by path, or over HTTP. `path` is where it was written;
+    without one it is the file that the page hands out."""
+    place = path or f"thresholds-v{version.version}.json"
+    pairs = zip(names, ("0.41", "None"), strict=False)
+    scores = ", ".join(f"{name!r}: {value}" for name, value in pairs)
+    st.subheader("How a runtime reads it", anchor=False)
+    python, http = st.tabs(["Python", "HTTP"])
+    with python:
         st.code(
             "from calibrate.runtime import decide, load\n\n"
-            'thresholds = load("thresholds.json")        # refuses a changed or unknown file\n'
+            f"thresholds = load({place!r})  # refuses a changed or unknown file\n"
             f"decision = decide(thresholds, {{{scores}}})  # None: could not score\n"
             "decision.verdict, decision.tier, decision.reasons",
             language="python",
         )
-        st.caption("It imports no pandas, torch, Streamlit or database, and decides in microseconds.")
+        if path is None:
+            st.caption(
+                f"Download v{version.version} first; `release --again {version.version} --out FILE` writes it too."
+            )
+    with http:
+        st.code(
+            "python -m calibrate serve --port 8502 &\n"
+            "curl http://127.0.0.1:8502/thresholds/active.json           # always the live release\n"
+            f"curl http://127.0.0.1:8502/thresholds/{version.version}.json",
+            language="bash",
+        )
+        st.caption("`load` takes the URL too, and looks again with `reload_every=30`.")
 
 
 def _version(

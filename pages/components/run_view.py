@@ -19,7 +19,7 @@ from calibrate.workflow.detection.outcomes import failures, retry_specs, state
 from db import Store
 from db.runs import ENDED, STALE, Run
 from pages import shell
-from pages.components.text import plain, visible
+from pages.components.text import plain, title_of, visible
 
 GRACE = timedelta(seconds=20)  # a worker needs this long to start, its imports included
 WORDS = {
@@ -227,14 +227,7 @@ def silence_of(name: str, tally: Mapping[str, Any]) -> str | None:
     if not total or tally["scored"] or tally["reused"]:
         return None
     why = plain(listed(list(tally["why"]), 2), 300)
-    return f":material/info: {plain(_title(name))} could score 0 of {count(total)}: {why}."
-
-
-def _title(name: str) -> str:
-    try:
-        return registry.get(name).title
-    except UnknownDetector:  # of a package that is no longer installed
-        return name
+    return f":material/info: {plain(title_of(name))} could score 0 of {count(total)}: {why}."
 
 
 def _scope(run: Run) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
+from pathlib import Path
 
 import streamlit as st
 
@@ -11,7 +12,7 @@ from calibrate.errors import BadInput
 from calibrate.report.sentences import release as sentences
 from calibrate.thresholds import diff
 from calibrate.thresholds.signing import Signer, read_signer
-from calibrate.workflow.releasing import approval, history
+from calibrate.workflow.releasing import approval, git_export, history
 from calibrate.workflow.releasing import release as step
 from calibrate.workflow.releasing.announce import announce
 from calibrate.workflow.releasing.entries import on_offer
@@ -40,6 +41,14 @@ def carried_out(store: Store, does: Callable[[], Release | str | None]) -> bool:
         elif result:
             st.session_state[DONE] = result
     return result is not None
+
+
+def written(version: int) -> str | None:
+    """The file that a release was written to: by this session, or by the export to git; None where there is none."""
+    if (made := st.session_state.get(RELEASED)) and made[0] == version and made[1]:
+        return str(made[1])
+    place = Path(settings.releases().git) if settings.releases().git else None
+    return None if place is None else str(place / git_export.FILE if place.is_dir() else place)
 
 
 def pressed_twice(live: int) -> bool:

@@ -11,20 +11,21 @@ import streamlit as st
 from calibrate import settings
 from calibrate.errors import BadInput
 from calibrate.report.numbers import about, count, day, exact_share, interval, limit, share
-from calibrate.report.sentences import figures, point_state
+from calibrate.report.sentences import figures
 from calibrate.report.sentences import release as sentences
 from calibrate.report.sentences.figures import saved_policy_in_words
 from calibrate.targets import check_inside
 from calibrate.thresholds.model import ThresholdsFile
-from calibrate.types import Guarantee, Interval, OperatingPoint, PointState, Tier
+from calibrate.types import Guarantee, Interval, OperatingPoint, Tier
 from calibrate.workflow.evidence import traffic
-from calibrate.workflow.releasing import known_bad
 from calibrate.workflow.releasing.candidate import build_candidate
+from calibrate.workflow.releasing.checklist import Checklist, checklists
 from db import Store
 from db.points import SavedPoint
 from db.releases import ReleaseRequest
 from pages import shell
-from pages.components.text import label, plain, visible
+from pages.components.text import label, plain, title_of, visible
+from pages.release import checklist_view
 
 TIERS: tuple[Tier, ...] = ("signal", "page", "off")
 ABOUT_TIERS = "page: wakes somebody. signal: is recorded and counted. off: stays in the file, is not asked."
@@ -48,21 +49,25 @@ STYLE = f"""<style>
 
 def choose_points(store: Store, saved: Mapping[str, SavedPoint], live: Mapping[str, Tier]) -> dict[str, Tier]:
     """A line per saved point; returns the ticked ones with their tiers."""
-    st.html(STYLE)
+    st.html(STYLE + checklist_view.STYLE)
     _heads()
     chosen: dict[str, Tier] = {}
-    states = saved_states(store)
+    rows = checked(store)
     for name, point in saved.items():
-        tier = _row(store, point, live.get(name, "signal"), states[name])
+        tier = _row(store, point, live.get(name, "signal"), rows[name])
         if tier is not None:
             chosen[name] = tier
     return chosen
 
 
-@shell.cached_read("Looking at the saved points …", *shell.EVIDENCE, "points", "rechecks")
-def saved_states(store: Store) -> dict[str, PointState]:
-    """What is known now of every saved point."""
-    return {name: known_bad.state_of_saved(store, saved) for name, saved in store.points.latest().items()}
+def checked(store: Store) -> dict[str, Checklist]:
+    """Every saved threshold item by item."""
+    return _checked(store, f"{shell.now():%Y-%m-%d}", shell.now())
+
+
+@shell.cached_read("Looking at the saved thresholds …", *shell.EVIDENCE, "points", "rechecks", "team")
+def _checked(store: Store, day: str, _now: datetime) -> dict[str, Checklist]:
+    return {row.detector: row for row in checklists(store, now=_now)}
 
 
 def choose_ensembles(store: Store, live: Collection[str]) -> None:
@@ -121,7 +126,7 @@ def candidate_of(
     return build_candidate(store, request, points=points, previous=previous, now=now)
 
 
-def _row(store: Store, saved: SavedPoint, tier: Tier, state: PointState) -> Tier | None:
+def _row(store: Store, saved: SavedPoint, tier: Tier, row: Checklist) -> Tier | None:
     """One saved point with what is known of it; returns its tier if it is ticked. One that meets no policy cannot be
     ticked and says why."""
     point = saved.point
@@ -129,38 +134,28 @@ def _row(store: Store, saved: SavedPoint, tier: Tier, state: PointState) -> Tier
     with st.container(key=f"release-row-{saved.detector}"):
         tick, *places, last = st.columns(WIDTHS, vertical_alignment="center")
         ticked = tick.checkbox(
-            label(saved.detector), value=feasible, disabled=not feasible, key=f"release_tick_{saved.id}"
+            label(title_of(saved.detector)), value=feasible, disabled=not feasible, key=f"release_tick_{saved.id}"
         )
         for place, text in zip(places, _cells(store, saved), strict=True):
             place.markdown(text)
         if not feasible:
             last.markdown(":gray[:small[cannot be released]]")
             why = figures.capitalised(figures.why(point) or "no threshold meets the policy")
-            st.caption(f":material/block: {plain(why)}. Save another choice for it on the Tune page.")
+            st.caption(f":material/block: {plain(why)}.")
+            checklist_view.show(row, shell.now())
             return None
         st.session_state.setdefault(f"release_tier_{saved.detector}", tier)  # so that a rollback can set it back
         chosen: Tier = last.selectbox(
-            f"Tier of {saved.detector}",
+            f"Tier of {label(title_of(saved.detector))}",
             TIERS,
             key=f"release_tier_{saved.detector}",
             label_visibility="collapsed",
             disabled=not ticked,
         )
-        _show_state(saved, state)
+        checklist_view.show(row, shell.now())
         if ticked and (caution := sentences.caution(saved.detector, chosen, saved.point.strength)):
             st.caption(f":material/warning: {plain(caution.replace('`', ''))}.")
         return chosen if ticked else None
-
-
-def _show_state(saved: SavedPoint, state: PointState) -> None:
-    """What is known of the point; loud where it is known to be bad, with the reason it was saved for."""
-    words = plain(point_state.in_short(state), 400)
-    if not state.known_bad:
-        st.caption(words)
-        return
-    reason = known_bad.reason_for(saved, state)
-    given = f" *Saved because:* {plain(reason, 300)}" if reason else " It takes a reason to release it."
-    st.warning(f"{words}{given}", icon=":material/block:")
 
 
 def _cells(store: Store, saved: SavedPoint) -> Iterator[str]:

@@ -12,7 +12,7 @@ from db import Store
 from db.points import SavedPoint
 from pages import shell
 from pages.components import labels_line
-from pages.components.text import plain
+from pages.components.text import plain, title_of
 
 
 @shell.cached_read(None, *shell.EVIDENCE, "points", entries=100)
@@ -32,4 +32,4 @@ def show(store: Store, saved: Mapping[str, SavedPoint]) -> None:
         labels_line.show_labels(samples, labels.evidence, name=labels.sample or "All labels")
         for name, labels in members:
             if settled := sentences.settled_point(labels.settled):
-                st.caption(f"**{plain(name)}**: {plain(settled)}.")
+                st.caption(f"**{plain(title_of(name))}**: {plain(settled)}.")

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from calibrate import settings
+from calibrate.types import Label
 from calibrate.workflow.releasing import approval, history
 from calibrate.workflow.releasing import release as step
 from calibrate.workflow.releasing.candidate import build_candidate
@@ -113,6 +114,29 @@ def test_a_worse_point_needs_a_reason_and_a_second_person(own: App, page: Any) -
     assert file is not None
     assert (file.released_by, file.extra["x-approved-by"]) == ("ann", LOGIN)
     assert file.extra["x-reason"] == "Too many pages at night."
+
+
+def test_the_checklist_says_what_is_open_and_where_it_is_mended(own: App, page: Any) -> None:
+    """Two labellers disagree about one label; the reader names what is live."""
+    store = own.store
+    key = store.traces.find("t0")
+    assert key is not None
+    (before,) = [label for label in store.labels.of_trace(key) if label.labeller == "gold"]
+    other = "clean" if before.verdict == "hallucinated" else "hallucinated"
+    store.labels.add(key, Label("", "ada", other), sample_id=None, now=NOW)  # type: ignore[arg-type]
+    page.reload()
+    open_one = page.locator(f".st-key-item-caution-disputes-{DETECTOR}")
+    open_one.get_by_text("1 label is disputed and in no figure.").wait_for()
+    page.locator(f".st-key-item-passed-evidence-{DETECTOR}").wait_for()
+    settled(page)
+    live = store.releases.list(limit=1)[0].version
+    page.get_by_role("tab", name="HTTP").click()
+    page.get_by_text(f"/thresholds/{live}.json").wait_for()
+    for width in (390, 1440):
+        page.set_viewport_size({"width": width, "height": 900})
+        assert not page.evaluate("document.documentElement.scrollWidth > innerWidth")
+    open_one.get_by_role("link", name="Settle disputes").click()
+    page.wait_for_url("**/agreement?**view=disputed**")
 
 
 def _seen(own: App) -> Any:

@@ -284,7 +284,10 @@ def test_what_is_known_to_be_wrong_is_saved_only_for_a_reason(own: App, page: An
     saved = own.store.points.latest()[DETECTOR]
     assert (saved.data.reason, saved.data.state and saved.data.state.why) == ("a pilot of one week", "few flagged")
     page.get_by_role("link", name="Release it").click()
-    page.get_by_text("a pilot of one week").wait_for()
+    page.get_by_text("Saved because: a pilot of one week").wait_for()
+    failed = page.locator(f".st-key-item-failed-evidence-{DETECTOR}")
+    assert "Only" not in failed.inner_text()
+    assert "takes a reason" in failed.inner_text()
 
 
 def test_one_class_says_what_is_missing_and_where_to_get_it(own: App, page: Any) -> None:
@@ -304,7 +307,7 @@ def test_save_and_release_once_and_the_file_decides_as_the_page_said(own: App, p
     page.get_by_role("link", name="Release it").click()
     page.get_by_role("heading", name="Release").wait_for()
     page.get_by_text("cannot be released").wait_for()
-    assert page.get_by_role("checkbox", name=ABOVE).is_disabled()
+    assert page.get_by_role("checkbox", name="Citation validity").is_disabled()
     page.get_by_label("Note").fill("first <b>note</b> ![](http://evil.example/x.png)")
     out = tmp_path / "live.json"
     page.get_by_label("Also write to a file").fill(str(out))
@@ -319,6 +322,7 @@ def test_save_and_release_once_and_the_file_decides_as_the_page_said(own: App, p
         page.get_by_role("button", name="Download v1").last.click()
     download.value.save_as(tmp_path / "downloaded.json")
     assert (tmp_path / "downloaded.json").read_bytes() == out.read_bytes()
+    assert f"load('{out}')" in page.get_by_test_id("stCode").first.inner_text()
     thresholds = load(out)
     rows = loading.load_evidence(own.store, DETECTOR).rows
     flagged = [row for row in rows if decide(thresholds, {DETECTOR: row.value}).flags]

@@ -133,6 +133,11 @@ def _add_release(verbs: Verbs) -> None:
     )
     action = verb.add_mutually_exclusive_group()
     action.add_argument(
+        "--check",
+        action="store_true",
+        help="say what stands between each saved threshold and its release; release nothing",
+    )
+    action.add_argument(
         "--again",
         type=int,
         metavar="VERSION",

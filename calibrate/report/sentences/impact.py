@@ -31,6 +31,20 @@ def summary(impact: Impact) -> str:
     )
 
 
+def a_day(impact: Impact) -> list[tuple[str, str, str]]:
+    """Name what changes a day, before and after, and the difference with its 95% interval: "Flags a day", "24 → 36",
+    "12 more a day (8–17)". Nothing where that is unknown."""
+    if impact.flags is None or impact.per_day is None:
+        return []
+    first, second = impact.flags.first, impact.flags.second
+    per_day = impact.per_day
+    moved = f"{_amount(first.flag_rate * per_day)} → {_amount(second.flag_rate * per_day)}"
+    lines = [("Flags a day", moved, change(_daily(impact.flags.flag_rate, per_day), "a day", bounds=True))]
+    hits = [side.flag_rate * (side.precision or 0.0) * per_day for side in (first, second)]
+    apart = change(_daily(impact.flags.caught, per_day), "a day", bounds=True)
+    return [*lines, ("Hallucinations found a day", f"{_amount(hits[0])} → {_amount(hits[1])}", apart)]
+
+
 def _unknown(unknown: Unknown) -> str:
     if unknown.reason == "not run":
         return f"v{unknown.version} asks {unknown.detector}, which has no scores of these labels as it was released"

@@ -16,6 +16,7 @@ from calibrate.backends.chat import Estimate, chat
 from calibrate.backends.text.refusals import find_refusal
 from calibrate.detectors.base import Detector
 from calibrate.errors import BadInput
+from calibrate.runtime.planning import revision_of
 from calibrate.types import Sample, TraceFilter, Usage
 from calibrate.workflow.detection.detect import config_id, no_sample, scope_of, workspace_of
 from calibrate.workspace import use, using
@@ -165,9 +166,12 @@ def is_current(store: Store, config: Config) -> bool:
     False if the model, the prompt, a list or the detector itself has changed.
     """
     try:
-        return config_id(store, registry.make(config.name, config.params)) == config.id
+        detector = registry.make(config.name, config.params)
     except BadInput:  # a parameter that the detector no longer has
         return False
+    with using(workspace_of(store)):
+        now = (detector.version, registry.config_of(detector), revision_of(detector))
+    return now == (config.version, dict(config.params), config.revision)
 
 
 def size_of(store: Store, scope: Mapping[str, Any]) -> int:

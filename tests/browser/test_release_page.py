@@ -119,6 +119,7 @@ def test_a_worse_point_needs_a_reason_and_a_second_person(own: App, page: Any) -
 def test_the_checklist_says_what_is_open_and_where_it_is_mended(own: App, page: Any) -> None:
     """Two labellers disagree about one label; the reader names what is live."""
     store = own.store
+    save(store, "manual:0.55")
     key = store.traces.find("t0")
     assert key is not None
     (before,) = [label for label in store.labels.of_trace(key) if label.labeller == "gold"]

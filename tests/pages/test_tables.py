@@ -95,7 +95,8 @@ def test_a_change_shows_both_its_values_as_people_say_them() -> None:
     ]
     rules, labels = lines_of(changes)
     assert rules.startswith(
-        "**BLEU precision**: threshold 0\\.1235 → 0\\.5, tier signal → page, policy precision at least 70% → what nobody knows, "
+        "**BLEU precision**: "
+        "threshold 0\\.1235 → 0\\.5, tier signal → page, policy precision at least 70% → what nobody knows, "
         "guarantee none → "
     )
     assert "k none → 3" in rules

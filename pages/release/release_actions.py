@@ -45,8 +45,8 @@ def carried_out(store: Store, does: Callable[[], Release | str | None]) -> bool:
 
 def written(version: int) -> str | None:
     """The file that a release was written to: by this session, or by the export to git; None where there is none."""
-    if (made := st.session_state.get(RELEASED)) and made[0] == version and made[1]:
-        return str(made[1])
+    if (latest := st.session_state.get(RELEASED)) and latest[0] == version and latest[1]:
+        return str(latest[1])
     place = Path(settings.releases().git) if settings.releases().git else None
     return None if place is None else str(place / git_export.FILE if place.is_dir() else place)
 

@@ -62,7 +62,7 @@ def choose_points(store: Store, saved: Mapping[str, SavedPoint], live: Mapping[s
 
 def checked(store: Store) -> dict[str, Checklist]:
     """Every saved threshold item by item."""
-    return _checked(store, f"{shell.now():%Y-%m-%d}", shell.now())
+    return _checked(store, shell.now().date().isoformat(), shell.now())
 
 
 @shell.cached_read("Looking at the saved thresholds …", *shell.EVIDENCE, "points", "rechecks", "team")

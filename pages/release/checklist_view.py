@@ -11,7 +11,6 @@ from calibrate.report.sentences import checklist as sentences
 from calibrate.workflow.releasing.checklist import Checklist, Item, Mark
 from pages import shell
 from pages.components.text import plain
-from pages.shell.bar.at_hand import EVERYTHING
 
 ICONS = {Mark.PASSED: ":material/check:", Mark.CAUTION: ":material/priority_high:", Mark.FAILED: ":material/block:"}
 STYLE = """<style>
@@ -42,7 +41,8 @@ def show(row: Checklist, now: datetime) -> None:
                     f"{ICONS[mark]} **{sentences.NAMES[item]}** :gray[· {sentences.WORDS[mark]}]  \n"
                     f"{plain(sentences.words(row, item, now), 700)}"
                 )
-                if mark != Mark.PASSED:
+                # Thresholds share their labels: one line below all of them leads to the disputes.
+                if mark != Mark.PASSED and item != Item.DISPUTES:
                     page, word, query = _remedy(row, item)
                     if shell.may_open(page):
                         st.page_link(shell.page(page), label=word, query_params=query)
@@ -54,8 +54,6 @@ def _remedy(row: Checklist, item: Item) -> tuple[str, str, Mapping[str, str]]:
     detector = {"detector": row.detector}
     if item == Item.EVIDENCE:
         return "label", "Label more", of
-    if item == Item.DISPUTES:
-        return "agreement", "Settle disputes", {"view": "disputed", "sample": EVERYTHING} | of
     if item == Item.COVERAGE:
         return "detectors", "See what it cannot score", detector
     if item == Item.FRESH:

@@ -136,7 +136,7 @@ def test_the_checklist_says_what_is_open_and_where_it_is_mended(own: App, page: 
     for width in (390, 1440):
         page.set_viewport_size({"width": width, "height": 900})
         assert not page.evaluate("document.documentElement.scrollWidth > innerWidth")
-    open_one.get_by_role("link", name="Settle disputes").click()
+    page.locator(".stMain").get_by_role("link", name="Settle disputes").click()
     page.wait_for_url("**/agreement?**view=disputed**")
 
 

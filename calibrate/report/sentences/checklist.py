@@ -66,9 +66,7 @@ def headline(checklist: Checklist) -> str:
 
 
 def _evidence(facts: Facts) -> str:
-    flagged = (
-        f"{count(facts.hits)} of {count(facts.flagged, 'flagged label')} hallucinated, {count(facts.labels)} in all"
-    )
+    flagged = f"{count(facts.hits)} of {count(facts.flagged, 'flagged label')} hallucinated"
     of_all = f"{flagged}, {count(facts.labels, 'label')} in all"
     return of_all if facts.flagged >= ENOUGH else f"{of_all}; a precision takes {count(ENOUGH)} flagged ones"
 

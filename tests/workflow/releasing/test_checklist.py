@@ -90,6 +90,8 @@ def test_a_saved_threshold_is_looked_at_as_it_stands_now(store: Store) -> None:
     assert (row.facts.flagged, row.facts.hits, row.facts.labels) == (len(flagged), sum(flagged), 120)
     assert row.facts.coverage == pytest.approx(point.coverage)
     assert not row.blocks
+    words = f"{sum(flagged)} of {len(flagged)} flagged labels hallucinated, 120 labels in all."
+    assert sentences.words(row, Item.EVIDENCE, NOW) == words
     # Ada disagrees about one; a model that no label is of answers now; and a month and a day go by.
     key = store.traces.find("t0")
     assert key is not None

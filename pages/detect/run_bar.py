@@ -19,7 +19,7 @@ from pages.detect.detector_form import choose_budget
 
 STYLE = """<style>
 [data-testid=stLayoutWrapper]:has(> .st-key-detect-run) {position: sticky; top: 2.75rem; z-index: 20}
-.st-key-detect-run {background: var(--st-background-color, canvas); padding: .4rem 0;
+.st-key-detect-run {background: light-dark(#FFFFFF, #15171B); padding: .4rem 0;
   border-bottom: 1px solid rgba(138,143,152,.25)}
 </style>"""
 

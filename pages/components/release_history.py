@@ -62,7 +62,7 @@ def show_reader(version: Release, names: Sequence[str], path: str | None) -> Non
     place = path or f"thresholds-v{version.version}.json"
     pairs = zip(names, ("0.41", "None"), strict=False)
     scores = ", ".join(f"{name!r}: {value}" for name, value in pairs)
-    st.subheader("How a runtime reads it", anchor=False)
+    st.header("How a runtime reads it", anchor=False)
     python, http = st.tabs(["Python", "HTTP"])
     with python:
         st.code(

@@ -38,7 +38,7 @@ STYLE = f"""<style>
 [class*=st-key-detect_sheet_] button [data-testid=stMarkdownContainer] {{
   position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%)}}
 [class*=st-key-detect-row-failed-] {{box-shadow: inset 3px 0 #D55E00; padding-left: .6rem}}
-@media (max-width: 760px) {{
+@media (max-width: 900px) {{
 .st-key-detect-heads {{display: none}}
 {ROW} {{grid-template-columns: auto auto 1fr 2.75rem; padding: .4rem 0}}
 {ROW} > :nth-child(1) {{grid-area: 1 / 1 / 2 / 4}}

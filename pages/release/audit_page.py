@@ -16,7 +16,9 @@ ANYBODY, ANYTHING = "Anybody", "Anything"
 
 
 def show(store: Store) -> None:
-    st.caption("Single labels are not in this log: who gave which is under Label → Disputes and in `labels export`.")
+    st.caption(
+        "Single labels are not in this log: who gave which is under Label → Disputes and in what labels export writes."
+    )
     with st.container(horizontal=True, vertical_alignment="bottom"):
         person = st.selectbox("Who", [ANYBODY, *store.audit.people()], key="audit_who", width=260)
         verb = st.selectbox("Did what", [ANYTHING, *store.audit.verbs()], key="audit_verb", width=260)

@@ -31,6 +31,7 @@ _STYLE = """<style>
   .stMain :is(button, input, summary, [role=tab], [data-baseweb=select] > div) {min-height: 2.75rem}
   .stMain [data-testid=stNumberInputContainer] {min-height: 2.75rem}
   .stMain :is(button, summary) {min-width: 2.75rem}
+  .stMain label:has(> input[type=checkbox]) {min-height: 2.75rem; align-items: center}
   .stMain [role=radiogroup] > label {min-height: 2.75rem; align-items: center}
 }
 </style>"""

@@ -23,6 +23,7 @@ def test_the_bar_leads_through_the_pages_within_one_session(app: App, visit: Cal
     app.fill([Trace(f"frame-{n}", "an answer") for n in range(3)], sample="framed")
     page = visit("/week")
     page.get_by_role("heading", name=re.compile("^Week")).wait_for()
+    settled(page)
     assert (page.title(), page.evaluate(FIXED)) == ("This week · Touchstone", ["This week"])
     assert page.get_by_role("navigation", name="Pages").get_by_role("link").all_inner_texts() == [
         "This week", "Traces", "Label", "Detect", "Thresholds", "Release", "Watch",
@@ -83,6 +84,7 @@ def test_the_bar_alone_chooses_the_sample_and_the_name(app: App, visit: Callable
     assert "sample=second" in page.url
     turn_to(page, "Detect")
     expect(page.locator(".ts-sample")).to_have_text("second")
+    settled(page)
     page.get_by_role("button", name="Change your name").click()
     page.get_by_role("textbox", name="Your name").fill("  Robin  Day ")
     page.keyboard.press("Enter")

@@ -98,7 +98,7 @@ def test_nothing_is_shown_to_whoever_has_not_signed_in_or_has_no_role(own: App, 
 def test_a_labeller_and_an_approver_at_once(own: App, enter: Any) -> None:
     lea, cal, ada = enter("lea"), enter("cal"), enter("ada")
     # A labeller has no way to Release, not by its address and not as somebody else.
-    lea.get_by_text(re.compile("you are lea@example.com")).wait_for()
+    lea.locator(".ts-who", has_text="lea@example.com").wait_for()
     for address in ("/release", "/detect?user=cal@example.com", "/tune?user=ada@example.com"):
         lea.goto(own.url + address)
         lea.get_by_text("This page is not open to your role").wait_for()

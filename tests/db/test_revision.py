@@ -173,7 +173,7 @@ WRITERS: dict[str, tuple[Callable[[Store], object], set[Group]]] = {
     "audit.note": (lambda s: s.audit.note("purged", "a trace", by="ann"), set()),
     "purges.remove": (
         lambda s: s.purges.remove(Chosen(trace_ids=("t1",)), by="ann", now=NOW),
-        {"traces", "scores", "labels", "outbox", "replies", "purges"},
+        {"traces", "scores", "labels", "flags", "outbox", "replies", "purges"},
     ),
     "purges.compacted": (lambda s: s.purges.compacted(now=NOW), {"purges"}),
     "baselines.save": (lambda s: s.baselines.save([Baseline("entropy/mean", "m", 1.0, 0.2, 40, NOW)]), {"team"}),

@@ -16,9 +16,7 @@ ANYBODY, ANYTHING = "Anybody", "Anything"
 
 
 def show(store: Store) -> None:
-    st.caption(
-        "Single labels are not in this log: who gave which is under Label → Disputes and in what labels export writes."
-    )
+    st.caption("Single labels are not in this log: see Label → Disputes, or export the labels.")
     with st.container(horizontal=True, vertical_alignment="bottom"):
         person = st.selectbox("Who", [ANYBODY, *store.audit.people()], key="audit_who", width=260)
         verb = st.selectbox("Did what", [ANYTHING, *store.audit.verbs()], key="audit_verb", width=260)

@@ -22,6 +22,7 @@ log = logging.getLogger("touchstone")
 _STYLE = """<style>
 .stMainBlockContainer {padding: 2.5rem var(--gutter) 3rem; --gutter: clamp(1rem, 4vw, 4rem)}
 .stMainBlockContainer:has(.ts-bar) {padding-top: 0}
+.stMainBlockContainer {overflow-x: clip}
 .stHeading h1 {font-size: 1.6rem; padding: 0.25rem 0}
 .stAppHeader {top: auto; bottom: 0; left: auto; right: 0; width: auto; background: none; pointer-events: none}
 .stAppHeader > * > * {pointer-events: auto}
@@ -31,7 +32,7 @@ _STYLE = """<style>
   .stMain :is(button, input, summary, [role=tab], [data-baseweb=select] > div) {min-height: 2.75rem}
   .stMain [data-testid=stNumberInputContainer] {min-height: 2.75rem}
   .stMain :is(button, summary) {min-width: 2.75rem}
-  .stMain label:has(> input[type=checkbox]) {min-height: 2.75rem; align-items: center}
+  .stMain label:has(input) {min-height: 2.75rem; align-items: center}
   .stMain [role=radiogroup] > label {min-height: 2.75rem; align-items: center}
 }
 </style>"""

@@ -26,8 +26,7 @@ def test_a_page_of_a_replaced_store_says_so_once_and_reopens(tmp_path: Path, mon
         store.close()
     monkeypatch.setenv("TOUCHSTONE_STORE", f"sqlite:///{path}")
     page = AppTest.from_file(str(APP), default_timeout=120).run()
-    page.switch_page("../traces/browse_page.py").run()
-    assert "20" in texts(page)
+    assert "20 traces" in texts(page)
     assert not page.exception
     shutil.copy(tmp_path / "other.db", tmp_path / "new.db")
     (tmp_path / "new.db").replace(path)
@@ -35,7 +34,7 @@ def test_a_page_of_a_replaced_store_says_so_once_and_reopens(tmp_path: Path, mon
     assert texts(page).count("was replaced") == 1
     page.button(key="reopen_store").click().run()
     assert "was replaced" not in texts(page)
-    assert "7" in texts(page)
+    assert "7 traces" in texts(page)
     assert not page.exception
     path.unlink()
     page.run()

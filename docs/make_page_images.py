@@ -51,6 +51,8 @@ CONTROLS = """() => {
       })
       return found.add(`${node.tagName} ${says(node)}`)
     }
+    const row = [...node.classList].find((one) => /^st-key-.*-(row|cause)-/.test(one))
+    if (row && acts(node)) return found.add(row.replace(/-(row|cause)-.*/, "-$1"))
     if (node.matches(ALONE)) {
       const kind = node.type === "checkbox" ? "checkbox" : `${node.tagName} ${says(node)}`
       return found.add(kind)

@@ -39,9 +39,6 @@ def show_changes(store: Store, before: ThresholdsFile | None, after: ThresholdsF
         st.markdown("**What it will hold**")
         st.markdown("\n".join(f"- {line}" for line in lines_of(changes)))
         return None
-    if not changes:
-        st.caption(f"Nothing changes against v{before.version}.")
-        return None
     st.markdown(f"**What changes against v{before.version}**")
     effect = impact_of(store, before, after)
     if figures := sentences.a_day(effect):

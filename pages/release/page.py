@@ -23,19 +23,21 @@ def form(store: Store, *, quiet: bool) -> None:
     tiers = release_form.choose_points(store, saved, live)
     release_labels.show(store, saved)
     release_form.choose_ensembles(store, before.ensembles if before else ())
+    point_ids = [point.id for point in saved.values()]
+    if not tiers:
+        st.caption("Tick at least one detector.")
+        return
+    file = release_form.candidate_of(store, release_form.chosen(store, point_ids), before, shell.now())
+    if before and not diff(before, file):
+        st.markdown(f":material/check: Nothing changes against v{before.version}: there is nothing to release.")
+        return
     left, right = st.columns(2, gap="large")
-    point_ids, effect, changes, bad = [point.id for point in saved.values()], None, False, False
     with right:
-        if tiers:
-            file = release_form.candidate_of(store, release_form.chosen(store, point_ids), before, shell.now())
-            changes = bool(diff(before, file))
-            effect = release_diff.show_changes(store, before, file)
-            bad = any(judged.state.known_bad and not judged.reason for judged in states_in(file))
-        else:
-            st.caption("Tick at least one detector.")
+        effect = release_diff.show_changes(store, before, file)
+        bad = any(judged.state.known_bad and not judged.reason for judged in states_in(file))
     with left:
         shell.restore("release_note")
-        st.text_area("Note", key="release_note", placeholder="Why this release, for those who read it later")
+        st.text_input("Note", key="release_note", placeholder="Why this release, for those who read it later")
         shell.keep("release_note")
         lacks = False
         worse = bool(effect and effect.worse)
@@ -45,17 +47,17 @@ def form(store: Store, *, quiet: bool) -> None:
             st.text_area("Reason", key="release_reason", placeholder=why)
             shell.keep("release_reason")
             lacks = not str(st.session_state.get("release_reason") or "").strip()
-        release_form.choose_place()
         does = "Propose" if settings.releases().approval else "Release"
         st.button(
-            f"{does} v{number}" + (f" with {count(len(tiers), 'detector')}" if tiers else ""),
+            f"{does} v{number} with {count(len(tiers), 'detector')}",
             type="secondary" if quiet else "primary",
             icon=":material/verified:",
-            disabled=not changes or lacks or not shell.has_role("calibrator"),
+            disabled=lacks or not shell.has_role("calibrator"),
             help="A point is worse or known to be bad: give the reason first." if lacks else None,
             on_click=release_actions.release,
             args=(store, point_ids, number),
         )
+        release_form.choose_place()
 
 
 with shell.page_frame(

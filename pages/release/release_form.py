@@ -115,7 +115,8 @@ def place() -> str | None:
 def choose_place() -> None:
     """Ask where to write the file too, if the operator named a folder for that."""
     if folder := settings.files_folder():
-        st.text_input(f"Also write to a file in {plain(str(folder))}", placeholder="not written", key="release_out")
+        with st.expander("Advanced", icon=":material/tune:"):
+            st.text_input(f"Also write to a file in {plain(str(folder))}", placeholder="not written", key="release_out")
 
 
 def candidate_of(

@@ -33,7 +33,8 @@ CONTROLS = """() => {
     + " ul, ol, canvas, [data-testid=stButtonGroup], [data-testid=stDataFrame], [data-testid=stFileUploader],"
     + " [data-testid=stNumberInput], [data-testid=stDateInput], [data-testid=stSelectbox], [data-testid=stMultiSelect]"
   const ALONE = "button, input, select, textarea, summary, [role=slider], [data-testid=stPageLink] a"
-  const seen = (node) => node.checkVisibility({ checkOpacity: true, checkVisibilityCSS: true })
+  const seen = (node) => getComputedStyle(node).display === "contents"
+    || node.checkVisibility({ checkOpacity: true, checkVisibilityCSS: true })
   const inside = (node) => [...node.children, ...(node.shadowRoot ? node.shadowRoot.children : [])]
   const acts = (node) => node.matches(ALONE) || inside(node).some((one) => seen(one) && acts(one))
   const words = (node) => [...node.childNodes].map((one) => one.nodeType === 3 ? one.data

@@ -41,6 +41,10 @@ STYLE = f"""<style>
 {ROW} {{border-top: 1px solid rgba(138,143,152,.25); padding-top: .6rem}}
 @media (max-width: 640px) {{
 .st-key-release-heads {{display: none}}
+{ROW} > [data-testid="stLayoutWrapper"]:first-child [data-testid="stHorizontalBlock"] {{
+  display: grid; grid-template-columns: 1fr 1fr; align-items: start}}
+{ROW} [data-testid="stColumn"] {{min-width: 0; width: auto}}
+{ROW} [data-testid="stColumn"]:first-child {{grid-column: 1 / 3}}
 {ROW} [data-testid="stColumn"]::before {{display: block; font-size: .875rem; margin: .4rem 0 -.6rem; opacity: .65}}
 {NAMED}
 }}

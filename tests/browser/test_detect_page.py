@@ -32,7 +32,7 @@ def slow(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[App, Endpoi
     hurry = threading.Event()
 
     def reply(body: dict[str, Any]) -> Any:
-        hurry.wait(0.6)
+        hurry.wait(3)
         return scripted.sensible(body)
 
     with scripted.endpoint(reply) as endpoint, pytest.MonkeyPatch.context() as patch:

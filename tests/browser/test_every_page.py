@@ -22,8 +22,13 @@ SIDEWAYS = """() => {
   const main = document.querySelector('.stMain')
   return Math.max(document.documentElement.scrollWidth, main.scrollWidth) - window.innerWidth
 }"""
-# Scrollbars beside each other: the window's own and that of the page, which fills it.
-DOUBLE = "() => document.documentElement.scrollHeight > window.innerHeight"
+# Scrollbars beside each other: the window's own and that of the page, which fills it; or the page's and those of the
+# labelling surface, which fills the page.
+DOUBLE = """() => {
+  const main = document.querySelector('.stMain')
+  const fills = main.querySelector('.touchstone-surface.whole') && main.scrollHeight > main.clientHeight + 1
+  return document.documentElement.scrollHeight > window.innerHeight || Boolean(fills)
+}"""
 AIMS = ".stMain :is(button, [role=tab], [role=radio], input), .ts-bar :is(a, button)"
 # What a finger aims at, and does not hit: (what it says, its width, its height). Links within a sentence are text.
 SMALL = """(AIMS) => [...document.querySelectorAll(AIMS)]

@@ -157,6 +157,8 @@ def _detect(app: App, page: Any) -> None:
 
 def _tune(app: App, page: Any, sample: Sample) -> tuple[int, ...]:
     """The elbow of token_overlap, saved. Returns the confusion counts that the page shows for it."""
+    page.wait_for_url("**/tune?**")
+    settled(page)
     detector = page.get_by_role("button", name="Token overlap")
     if detector.get_attribute("aria-pressed") == "false":
         press(page, detector)

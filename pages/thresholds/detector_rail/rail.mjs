@@ -66,9 +66,22 @@ function fold(data, list) {
   return made
 }
 
+const drawn = new WeakMap() // by parent element: what it was last drawn from, and how it tells the page
+
+const named = (control) => control?.getAttribute?.("aria-label") ?? control?.querySelector?.("strong")?.textContent
+
 export default function ({ data, parentElement, setTriggerValue }) {
-  const choose = (name) => setTriggerValue("chosen", name)
-  const overlay = (names) => setTriggerValue("overlaid", names)
+  const text = JSON.stringify(data)
+  const last = drawn.get(parentElement)
+  if (last?.text === text) {
+    // Drawn anew under a finger or between two keys, it would lose the press.
+    last.tell = setTriggerValue
+    return
+  }
+  const now = { text, tell: setTriggerValue }
+  drawn.set(parentElement, now)
+  const choose = (name) => now.tell("chosen", name)
+  const overlay = (names) => now.tell("overlaid", names)
   const list = element("div", { class: "list", role: "group", "aria-label": "Detectors, by AUROC and coverage" })
   const line = (row) => element("div", { class: "line" }, tick(row, data, overlay), button(row, data, choose))
   list.append(...data.rows.map(line))
@@ -83,8 +96,8 @@ export default function ({ data, parentElement, setTriggerValue }) {
   // What was open before it was drawn anew stays so.
   const before = parentElement.querySelector(".rail")
   if (before?.querySelector("details[open]")) list.querySelector("details")?.setAttribute("open", "")
-  const focused = parentElement.activeElement?.getAttribute?.("aria-label")
+  const focused = named(parentElement.activeElement)
   before?.remove()
   parentElement.append(element("div", { class: "rail" }, fold(data, list), list))
-  if (focused) [...list.querySelectorAll("input")].find((box) => box.getAttribute("aria-label") === focused)?.focus()
+  if (focused) [...list.querySelectorAll("input, button")].find((control) => named(control) === focused)?.focus()
 }

@@ -7,7 +7,7 @@ import streamlit as st
 from calibrate.report.numbers import count
 from calibrate.workflow.labelling import agreement as step
 from pages import shell
-from pages.label import adjudication, agreement_report, flag_list
+from pages.label import adjudication, agreement_report, flag_list, second_look
 from pages.shell.bar import at_hand
 
 VIEWS = {"disputed": "Disputes", "second": "Second look", "errors": "If labellers err"}
@@ -32,9 +32,8 @@ with shell.page_frame(
             label_visibility="collapsed",
         )
         st.query_params["view"] = str(view)
-    adjudication.show_decided()
     if view == "second":
-        agreement_report.show_second_look(store, report)
+        second_look.show(store, report)
     elif view == "errors":
         agreement_report.show_sensitivity(store, report)
     else:  # what is to be done first, then how things stand

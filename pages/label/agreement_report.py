@@ -1,4 +1,4 @@
-"""The Disputes page's parts: how labellers agree, which labels to doubt, what labelling errors would do."""
+"""The Disputes page's parts: how labellers agree, what labelling errors would do."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from typing import Any
 
 import streamlit as st
 
-from calibrate.errors import BadInput
 from calibrate.report.numbers import count, interval, share
 from calibrate.report.sentences import agreement as sentences
 from calibrate.report.sentences import drawing
@@ -19,10 +18,8 @@ from calibrate.workflow.sampling.pace import pace_of_each
 from db import Store
 from pages import shell
 from pages.components.text import plain, visible
-from pages.label.adjudication import bench
 
 FEW_POSITIVES = 0.2  # a smaller share of hallucinated verdicts leaves alpha hardly known
-MOST = 10
 RATES = {"misses": ("Misses, of hallucinated answers", 0.5), "false_calls": ("False calls, of clean answers", 0.3)}
 
 
@@ -110,50 +107,6 @@ def show_nothing_yet(store: Store, report: step.AgreementReport) -> None:
         )
         st.markdown(f"**{reason}: agreement needs two.**")
         offer_double(store, report)
-
-
-@shell.cached_read("Fitting the detectors together…", *shell.EVIDENCE, entries=20)
-def _second_look(store: Store, sample: str | None) -> step.SecondLook:
-    return step.second_look(store, sample, limit=MOST)
-
-
-def show_second_look(store: Store, report: step.AgreementReport) -> None:
-    """The labels that the detectors doubt most; the selected one can be read below."""
-    name = report.sample.name if report.sample else None
-    try:
-        second_look = _second_look(store, name)
-    except BadInput as error:
-        with st.container(border=True):
-            st.markdown("**No second look yet.** Here you would see the labels that the detectors doubt most.")
-            st.text(str(error))
-            st.page_link(shell.page("detect"), label="Run detectors", icon=":material/play_circle:")
-        return
-    st.caption(plain(sentences.second_look(second_look)) + " Adjudicated traces are left out.")
-    if not second_look.suspects:
-        st.markdown("**Every label has been looked at twice.**")
-        return
-    rows = [
-        {
-            "Trace": visible(suspect.row.trace_id, 60),
-            "Gold": suspect.row.gold,
-            "P(hallucinated)": round(suspect.doubt.probability, 2),
-            "Most of all": visible(next(iter(sentences.doubts(suspect)), ""), 200),
-        }
-        for suspect in second_look.suspects
-    ]
-    event = st.dataframe(
-        rows,
-        hide_index=True,
-        column_config=_SUSPECT_COLUMNS,
-        height=40 + 35 * min(len(rows), 6),
-        key=f"agree_suspects_{second_look.suspects[0].row.pk}_{len(rows)}",
-        on_select="rerun",
-        selection_mode="single-row-required",
-        selection_default={"selection": {"rows": [0]}},
-    )
-    picked = second_look.suspects[min((event["selection"]["rows"] or [0])[0], len(rows) - 1)]
-    st.text("Against the label: " + visible("; ".join(sentences.doubts(picked)) or "nothing single", 600))
-    bench(store, picked.row.pk)
 
 
 def show_sensitivity(store: Store, report: step.AgreementReport) -> None:
@@ -283,12 +236,4 @@ _COLUMNS: dict[str, Any] = {
     "α 95%": _reach(98),
     "AC1": _number("Gwet's AC1: 1 perfect, 0 chance, lenient where hallucinated is rare", "%.2f", 55),
     "AC1 95%": _reach(98),
-}
-_SUSPECT_COLUMNS: dict[str, Any] = {
-    "Trace": st.column_config.TextColumn(width=300),  # a UUID is seen whole
-    "Gold": st.column_config.TextColumn(width=95),
-    "P(hallucinated)": st.column_config.NumberColumn(
-        format="percent", width=115, help="By all detectors together, fitted without this trace"
-    ),
-    "Most of all": st.column_config.TextColumn(width=490),
 }

@@ -2,26 +2,23 @@
 
 from __future__ import annotations
 
-from typing import get_args
-
 import streamlit as st
 
-from calibrate.types import Label, Verdict
 from calibrate.workflow.sampling import hand_picked
 from db import Store
 from pages import shell
+from pages.components.labelling import label_surface
 from pages.components.text import plain
 
 DONE = "trace_done"  # in the session: what was done last, to be said once
 USUAL = "Hand-picked"
-ICONS = {"clean": ":material/check:", "hallucinated": ":material/close:", "unsure": ":material/question_mark:"}
+LABELLING = "labelling"  # in the address: the id of the trace that is being labelled
 
 
 def show(store: Store, pk: int, trace_id: str) -> None:
     """The two buttons."""
     if shell.may_open("label"):
-        with st.popover("Label now", icon=":material/check_box:", type="primary"):
-            _label_now(pk, trace_id)
+        st.button("Label now", icon=":material/check_box:", type="primary", on_click=_begin, args=(trace_id,))
     if shell.may_open("sample"):
         with st.popover("Add to sample", icon=":material/playlist_add:"):
             _add(store, pk)
@@ -34,22 +31,34 @@ def show_outcome() -> None:
         st.toast(done)
 
 
-def _label_now(pk: int, trace_id: str) -> None:
-    note = st.text_input("Note", key=f"label-note-{pk}", max_chars=2000, placeholder="optional")
-    with st.container(horizontal=True, gap="small"):
-        for verdict in get_args(Verdict):
-            st.button(
-                verdict.capitalize(), key=f"label-{verdict}-{pk}", icon=ICONS[verdict],
-                on_click=_give, args=(pk, trace_id, verdict, note),
-            )  # fmt: skip
-    st.caption("You see scores and the model here, so this label is outside any sample: it stands for no traffic.")
+def is_labelling(trace_id: str) -> bool:
+    """Whether the person is labelling the open trace; the address says so."""
+    return st.query_params.get(LABELLING) == trace_id and shell.may_open("label")
 
 
-def _give(pk: int, trace_id: str, verdict: Verdict, note: str) -> None:
-    with shell.errors_kept("trace_problem"):
-        label = Label(trace_id, shell.user(), verdict, note=note.strip() or None)
-        shell.store().labels.add(pk, label, sample_id=None, now=shell.now())
-        st.session_state[DONE] = f"Labelled {verdict}, outside any sample"
+def label_now(store: Store, pk: int) -> None:
+    """The open trace on the labelling surface. Labels given here are outside any sample."""
+    began = st.session_state.setdefault(f"label-now-{pk}", _newest_label(store, pk))
+    with st.container(horizontal=True, vertical_alignment="center"):
+        st.caption("Outside any sample: the label stands for no traffic.", width="stretch")
+        st.button("Close", icon=":material/close:", type="tertiary", on_click=_end, args=(pk,))
+    if label_surface.show(store, label_surface.Chosen((pk,), began)) == "over":
+        _end(pk)
+        st.rerun(scope="fragment")
+
+
+def _newest_label(store: Store, pk: int) -> int:
+    standing = store.answers.standing([pk], shell.user()).get(pk)
+    return standing.key if standing else 0
+
+
+def _begin(trace_id: str) -> None:
+    st.query_params[LABELLING] = trace_id
+
+
+def _end(pk: int) -> None:
+    st.query_params.pop(LABELLING, None)
+    st.session_state.pop(f"label-now-{pk}", None)
 
 
 def _add(store: Store, pk: int) -> None:

@@ -28,6 +28,9 @@ def show(store: Store, trace_id: str, detector: str | None = None) -> None:
     if pk is None or stored is None:
         st.warning(f"There is no trace {plain(trace_id, 100)} in this store.", icon=":material/search_off:")
         return
+    if trace_actions.is_labelling(trace_id) and not stored.trace.purged_at:
+        trace_actions.label_now(store, pk)
+        return
     scores = _newest(store.scores.of_trace(pk))
     labels = store.labels.of_trace(pk)
     with st.container(horizontal=True, vertical_alignment="center", gap="small", key="trace-head"):

@@ -87,10 +87,10 @@ def test_two_people_agree_dispute_and_decide(own: App, browser: Any) -> None:
     assert (decided.labeller, decided.verdict, decided.note) == ("tester", "hallucinated", "ax: source 1 says so")
 
     page.get_by_text("Second look", exact=True).click()
-    page.get_by_text("Against the label: token_overlap").wait_for()
+    page.get_by_text("Why these").wait_for()
+    page.locator(".voices li").first.wait_for()
     settled(page)
-    page.wait_for_timeout(500)
-    press(page, "Unsure")
+    page.keyboard.press("u")
     until(page, lambda: own.store.labels.gold_counts().get("unsure") == 1)
 
     page.get_by_text("If labellers err", exact=True).click()

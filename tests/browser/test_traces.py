@@ -152,8 +152,14 @@ def test_labelled_now_and_added_to_a_hand_picked_sample(own: App, page: Any) -> 
     page.goto(f"{own.url}/traces?trace=t020")
     opened(page, "t020")
     page.get_by_role("button", name="Label now").click()
-    page.get_by_role("button", name="Hallucinated", exact=True).click()
+    page.locator(".touchstone-surface article[data-trace=t020]").wait_for()
+    page.get_by_role("tab", name="Answer and sources").wait_for(state="detached")
+    assert "labelling=t020" in page.url
+    page.keyboard.press("x")
+    page.get_by_text("It is labelled").wait_for()
+    page.get_by_role("button", name="Back to the trace").click()
     page.get_by_text("Gold: hallucinated").wait_for()
+    assert "labelling" not in page.url
     page.locator(".row[aria-selected=true] .gold", has_text="Hallucinated").wait_for()
     [label] = own.labels("t020", "tester")
     assert (label.verdict, label.sample) == ("hallucinated", None)

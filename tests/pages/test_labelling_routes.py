@@ -15,6 +15,7 @@ from calibrate.types import Label, Member, Record, Source, Span, Trace, TraceFil
 from calibrate.workflow.labelling import assignment
 from db import Store, open_store
 from pages.components.labelling import routes
+from pages.components.labels_line import sample_with_gap
 from pages.shell import frame, gate
 from tests.workflow.making import NOW
 
@@ -73,7 +74,7 @@ def test_what_comes_next_is_blind_in_order_and_not_what_the_browser_holds(store:
     reply = ahead(client, behind=True)
     first, second, third = reply["traces"]
     assert [trace["id"] for trace in (first, second, third)] == ["t0", "t1", "t2"]
-    assert reply["place"] == {"size": 3, "labelled": 0, "left": 3, "skipped": 0, "seconds_each": None}
+    assert reply["place"] == {"size": 3, "labelled": 0, "left": 3, "skipped": 0, "seconds_each": None, "hint": ""}
     assert reply["behind"] == []
     assert "secret" not in str(first)
     assert "0.7" not in str(first)
@@ -145,10 +146,32 @@ def test_a_flag_says_nothing_of_the_verdict(store: Store, client: TestClient) ->
     assert store.labels.of_trace(pk) == []
 
 
-def test_a_skipped_trace_comes_last(client: TestClient) -> None:
+def test_a_skipped_trace_comes_last(store: Store, client: TestClient) -> None:
     pk = ahead(client)["traces"][0]["pk"]
     assert answer(client, pk, "skip")["status"] == "saved"
     assert [trace["id"] for trace in ahead(client)["traces"]] == ["t1", "t2", "t0"]
+    for pk in (store.traces.find("t1"), store.traces.find("t2")):
+        answer(client, pk or 0, turn=f"t{pk}")
+    reply = ahead(client)
+    assert ([trace["id"] for trace in reply["traces"]], reply["place"]["hint"]) == (
+        ["t0"],
+        "the 1 you skipped, once more",
+    )
+
+
+def test_the_link_to_a_gap_leads_to_the_trace_that_holds_back_labels(store: Store, client: TestClient) -> None:
+    first, second, third = (store.traces.find(f"t{n}") or 0 for n in range(3))
+    assert sample_with_gap(store, ("w47",)) is None
+    for pk in (first, third):
+        store.labels.add(pk, Label("", "file", "clean"), sample_id=None, now=NOW)
+    assert sample_with_gap(store, ("w47",)) == "w47"
+    assert sample_with_gap(store, ()) == "w47"
+    assert [trace["pk"] for trace in ahead(client)["traces"]] == [first, second, third]
+    reply = ahead(client, gap_first=True)
+    assert (reply["traces"][0]["pk"], reply["place"]["hint"]) == (second, "1 skipped trace holds back 1 label")
+    answer(client, second)
+    reply = ahead(client, gap_first=True)
+    assert (reply["traces"][0]["pk"], reply["place"]["hint"]) == (first, ""), "then the queue as ever"
 
 
 def test_a_dispute_is_decided_once_for_all(store: Store, client: TestClient) -> None:
@@ -181,6 +204,27 @@ def test_a_dispute_is_decided_once_for_all(store: Store, client: TestClient) -> 
     assert (place["labelled"], place["left"]) == (1, 0)
 
 
+def test_a_second_look_is_at_the_chosen_labels_in_their_order(store: Store, client: TestClient) -> None:
+    keys = [store.traces.find(name) or 0 for name in ("t2", "t0", "t1")]
+    for pk in keys:
+        store.labels.add(pk, Label("", "ann", "clean"), sample_id=None, now=NOW)
+
+    def post(path: str, **more: Any) -> dict[str, Any]:
+        given = {**body(), "sample": None, "chosen": keys[:2], "seen": None, "turn": "t", "seconds": 2.0, **more}
+        return dict(client.post(f"/labelling/disputes/{path}", json=given).json())
+
+    reply = post("ahead", wanted=5)
+    assert [trace["id"] for trace in reply["traces"]] == ["t2", "t0"]
+    assert [voice["who"] for voice in reply["traces"][0]["voices"]] == ["ann"]
+    assert post("answer", pk=keys[0], verdict="hallucinated")["status"] == "saved"
+    reply = post("ahead", wanted=5, behind=True)
+    assert ([trace["id"] for trace in reply["traces"]], reply["behind"]) == (["t0"], [keys[0]])
+    assert (reply["place"]["size"], reply["place"]["labelled"]) == (2, 1)
+    assert store.labels.gold_counts() == {"clean": 2, "hallucinated": 1}
+    # What an earlier choice left unsent is of a labelled trace all the same.
+    assert post("answer", pk=keys[2], verdict="hallucinated")["status"] == "saved"
+
+
 def test_labels_of_chosen_traces_belong_to_no_sample(store: Store, client: TestClient) -> None:
     keys = [store.traces.find(name) for name in ("t3", "t0")]
 
@@ -195,6 +239,13 @@ def test_labels_of_chosen_traces_belong_to_no_sample(store: Store, client: TestC
     assert label.sample is None
     reply = post("ahead", wanted=5, behind=True)
     assert ([trace["id"] for trace in reply["traces"]], reply["behind"]) == (["t0"], [keys[0]])
+    # Opened again: the label is shown to whoever gave it, and may be changed.
+    (standing,) = store.answers.standing([keys[0] or 0], settings.read().user).values()
+    first, _ = post("ahead", wanted=5, since=standing.key)["traces"]
+    assert (first["id"], first["standing"]["verdict"]) == ("t3", "clean")
+    assert post("answer", pk=keys[0], verdict="unsure", seen=standing.key, since=standing.key)["status"] == "saved"
+    assert [trace["id"] for trace in post("ahead", wanted=5, since=standing.key)["traces"]] == ["t0"]
+    assert "whole number" in post("ahead", wanted=5, since="1")["error"]
 
 
 def test_only_who_may_open_its_page_does_a_kind_of_work(

@@ -48,9 +48,11 @@ _surface = st.components.v2.component(
 
 @dataclass(frozen=True, slots=True)
 class Disputes:
-    """What several people labelled differently, in a sample or anywhere."""
+    """What several people labelled differently, in a sample or anywhere; with `chosen`, these traces instead, whose
+    labels somebody should look at again."""
 
     sample: Sample | None
+    chosen: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,9 +64,13 @@ class Rechecked:
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """A few traces by their keys, outside any sample: their labels stand for no traffic."""
+    """A few traces by their keys, outside any sample: their labels stand for no traffic.
+
+    `since` is the key of the person's newest label on them, 0 for none: labels up to it may be changed.
+    """
 
     keys: tuple[int, ...]
+    since: int = 0
 
 
 Request = Sample | Disputes | Rechecked | Chosen
@@ -80,7 +86,7 @@ def show(store: Store, work: Request, *, gap_first: bool = False) -> str | None:
         data={
             "script": requests.address(f"labelling/surface/{routes.digest()}/main.js"),
             "base": requests.address(routes.folder(kind)),
-            "scope": hashlib.sha256(f"{store.name} {kind} {sorted(request.items())}".encode()).hexdigest()[:16],
+            "scope": _scope(store, kind, request),
             "kind": kind,
             "asked": {**request, "gap_first": gap_first},
             "title": title[:60],
@@ -95,14 +101,22 @@ def show(store: Store, work: Request, *, gap_first: bool = False) -> str | None:
     return page if isinstance(page, str) else None
 
 
+def _scope(store: Store, kind: str, request: dict[str, Any]) -> str:
+    """What the browser keeps answers under until they are sent. Every choice of disputes is of one scope, as the next
+    visit chooses others."""
+    lasting = sorted((name, value) for name, value in request.items() if kind != "disputes" or name != "chosen")
+    return hashlib.sha256(f"{store.name} {kind} {lasting}".encode()).hexdigest()[:16]
+
+
 def _request(work: Request) -> tuple[str, str, dict[str, Any]]:
     """The kind of work (works.py), its title, and what the browser asks with."""
     match work:
-        case Disputes(sample):
-            return "disputes", "Disputes", {"sample": sample.name if sample else None}
+        case Disputes(sample, chosen):
+            title = "Second look" if chosen else "Disputes"
+            return "disputes", title, {"sample": sample.name if sample else None, "chosen": list(chosen)}
         case Rechecked(sample):
             return "recheck", sample.name, {"sample": sample.name}
-        case Chosen(keys):
-            return "traces", "Label now", {"chosen": list(keys)}
+        case Chosen(keys, since):
+            return "traces", "Label now", {"chosen": list(keys), "since": since}
         case Sample():
             return "sample", work.name, {"sample": work.name}

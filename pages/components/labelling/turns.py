@@ -36,7 +36,7 @@ def ahead(work: type[Work], store: Store, person: Person, body: Mapping[str, Any
     at_hand = work(store, person.name, body)
     held, wanted = set(_keys(body, "held", MOST_HELD)), _whole(body, "wanted", 0, MOST_AHEAD)
     if pks := _keys(body, "pks", MOST_AHEAD):
-        pks = [pk for pk in pks if pk in at_hand.members]
+        pks = [pk for pk in pks if at_hand.has(pk)]
     else:
         pks = at_hand.next(held, wanted)
     standing, flagged = at_hand.standing(pks), store.flags.of(pks, person.name)
@@ -62,7 +62,7 @@ def take(work: type[Work], store: Store, person: Person, body: Mapping[str, Any]
     _same_person(person, body)
     at_hand, pk = work(store, person.name, body), _whole(body, "pk", 1)
     stored = store.traces.get(pk)
-    if stored is None or pk not in at_hand.members:
+    if stored is None or not at_hand.has(pk):
         raise BadInput(f"{at_hand.name} has no trace {pk}")
     if body.get("verdict") == "flag":
         _flag(store, at_hand.drawn, pk, person.name, body.get("note"))

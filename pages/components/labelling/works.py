@@ -9,8 +9,10 @@ from typing import Any
 
 from calibrate.errors import BadInput
 from calibrate.report.numbers import ago, count
+from calibrate.report.sentences.labels import held_back
 from calibrate.sanitize import visible
 from calibrate.types import Label, Sample
+from calibrate.workflow.evidence.label_counts import find_gap
 from calibrate.workflow.labelling import assignment, repeats
 from calibrate.workflow.watching import recheck
 from db import Store
@@ -64,15 +66,19 @@ class Work:
             "left": at.left if open_now is None else open_now,
             "skipped": at.skipped,
             "seconds_each": at.seconds_each,
+            "hint": self._hint(at),
         }
 
     def behind(self) -> list[int]:
         """The keys of what the labeller has answered, oldest first, for Back."""
         return self.store.answers.labelled_by(self.sample.id, self.labeller, limit=MOST_BEHIND)
 
+    def has(self, pk: int) -> bool:
+        """Whether this work is on the trace."""
+        return pk in self._members
+
     @cached_property
-    def members(self) -> frozenset[int]:
-        """The keys of the traces that this work is on."""
+    def _members(self) -> frozenset[int]:
         return frozenset(pk for pk, _ in self.store.samples.keys(self.sample.id))
 
     @property
@@ -112,6 +118,12 @@ class Work:
     @cached_property
     def _split(self) -> bool:
         return assignment.assignment_of(self.store, self.sample).mode != "everyone"
+
+    def _hint(self, at: Place) -> str:
+        """Why these traces come now, where it is not for their place in the sample."""
+        if self.body.get("gap_first") and (gap := find_gap(self.store, self.sample)):
+            return held_back(gap)
+        return f"the {at.skipped} you skipped, once more" if 0 < at.skipped == at.left else ""
 
     def _place(self, ahead: int) -> Place:
         gap_first = bool(self.body.get("gap_first"))
@@ -165,7 +177,8 @@ class RecheckWork(Once):
 
 
 class DisputeWork(Once):
-    """The disputed traces of a sample, or of all: everybody's verdict is shown, and an answer decides."""
+    """The disputed traces of a sample, or of all, or a few by their keys that deserve a second look: everybody's
+    verdict is shown, and an answer decides."""
 
     def next(self, held: set[int], wanted: int) -> list[int]:
         return [pk for pk in self._waiting if pk not in held][:wanted]
@@ -175,11 +188,13 @@ class DisputeWork(Once):
         return {"size": waiting + decided, "labelled": decided, "left": waiting, "skipped": 0, "seconds_each": None}
 
     def behind(self) -> list[int]:
+        if self._chosen:
+            return list(self.store.answers.decided(self._chosen))
         return [each.pk for each in self._readings if each.adjudicated is not None and not each.purged]
 
-    @cached_property
-    def members(self) -> frozenset[int]:
-        return frozenset(reading.pk for reading in self._readings)
+    def has(self, pk: int) -> bool:
+        # What a browser kept of an earlier choice comes with a later one.
+        return any(each.pk == pk for each in self._readings) or bool(self._chosen and self.store.labels.of_trace(pk))
 
     @property
     def name(self) -> str:
@@ -201,31 +216,42 @@ class DisputeWork(Once):
 
     @property
     def _waiting(self) -> list[int]:
+        if self._chosen:
+            decided = set(self.behind())
+            return [pk for pk in self._chosen if pk not in decided]
         return [each.pk for each in self._readings if each.gold == "disputed" and not each.purged]
 
     @cached_property
     def _readings(self) -> list[Reading]:
         return self.store.labels.readings(self.sample.id if self.body.get("sample") else None)
 
+    @cached_property
+    def _chosen(self) -> list[int]:
+        return chosen_keys(self.body) if self.body.get("chosen") else []
+
 
 class TraceWork(Once):
-    """A few traces by their keys, outside any sample: these labels stand for no traffic."""
+    """A few traces by their keys, outside any sample: these labels stand for no traffic.
+
+    `since` is the key of the labeller's newest label on them when the work began: it may be changed.
+    """
 
     def next(self, held: set[int], wanted: int) -> list[int]:
-        done = self.standing(self._keys)
+        done = self.behind()
         return [pk for pk in self._keys if pk not in held and pk not in done][:wanted]
 
     def place(self) -> dict[str, Any]:
-        size, labelled = len(self._keys), len(self.standing(self._keys))
+        size, labelled = len(self._keys), len(self.behind())
         return {"size": size, "labelled": labelled, "left": size - labelled, "skipped": 0, "seconds_each": None}
 
     def behind(self) -> list[int]:
-        done = self.standing(self._keys)
-        return [pk for pk in self._keys if pk in done]
+        since = self.body.get("since") or 0
+        if type(since) is not int:
+            raise BadInput(f"since is a whole number, not {str(since)[:40]!r}")
+        return [pk for pk, standing in self.standing(self._keys).items() if standing.key > since]
 
-    @cached_property
-    def members(self) -> frozenset[int]:
-        return frozenset(self._keys)
+    def has(self, pk: int) -> bool:
+        return pk in self._keys
 
     @property
     def name(self) -> str:
@@ -239,15 +265,20 @@ class TraceWork(Once):
 
     @cached_property
     def _keys(self) -> list[int]:
-        keys = self.body.get("chosen")
-        if not isinstance(keys, list) or len(keys) > MOST_TRACES or not all(type(key) is int for key in keys):
-            raise BadInput(f"chosen is a list of at most {MOST_TRACES} whole numbers")
-        return keys
+        return chosen_keys(self.body)
 
 
 WORKS: Mapping[str, type[Work]] = {
     "sample": Work, "recheck": RecheckWork, "disputes": DisputeWork, "traces": TraceWork,
 }  # fmt: skip
+
+
+def chosen_keys(body: Mapping[str, Any]) -> list[int]:
+    """The keys of the traces that the browser asks for by name."""
+    keys = body.get("chosen")
+    if not isinstance(keys, list) or len(keys) > MOST_TRACES or not all(type(key) is int for key in keys):
+        raise BadInput(f"chosen is a list of at most {MOST_TRACES} whole numbers")
+    return keys
 
 
 def _voice(label: Label) -> dict[str, Any]:

@@ -17,12 +17,11 @@ from calibrate.workflow.traces.import_labelled import import_traces
 from db import Store, open_store
 from db.engine import HEAD, MIGRATIONS
 from db.upkeep.schemas import known_schemas
-from pages.components.labelling import desk as labelling_desk
 from tests.db.make import NOW
 from tests.faults.killing import Say
 from tests.faults.subjects.base import STORE, Found, Rows, Work, ask, content, url_of
+from tests.faults.subjects.labelling import VERDICTS, Labeller
 
-VERDICTS = ("clean", "hallucinated", "unsure")
 WORDS = ("warranty", "battery", "delivery", "return", "invoice", "cover", "month", "device", "shop", "refund", "order")
 
 
@@ -138,15 +137,10 @@ def keep_sample(store: Store, size: int, pool: int) -> None:
 
 
 def label_all(store: Store, labeller: str, say: Say) -> None:
-    """What the page calls when somebody labels, until the sample is done. Says a label where the page says “saved”."""
-    sample = store.samples.get("week")
-    assert sample is not None
-    desk = labelling_desk.Desk(sample, labeller)
-    while (turn := labelling_desk.turn(store, desk)).pk is not None:
-        verdict: Any = VERDICTS[turn.pk % 3]
-        labelling_desk.answer(store, desk, turn.number, verdict)
-        assert "saved" in desk.message
-        say(f"{turn.pk} {verdict}")
+    """A labeller at work until the sample is done; says a label once it is saved."""
+    at_work = Labeller(store, labeller)
+    while (pk := at_work.next()) is not None:
+        say(f"{pk} {at_work.answer(pk)}")
 
 
 def compare_labels(kept: Sequence[str], said: Sequence[str], *, unsure: int = 1) -> Found:

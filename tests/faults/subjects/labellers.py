@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from db import open_store
-from pages.components.labelling import desk as labelling_desk
 from tests.faults.killing import forked
 from tests.faults.subjects.base import STORE, Found, Row, ask, url_of
-from tests.faults.subjects.bringing_in import VERDICTS, compare_labels, fill, keep_sample
+from tests.faults.subjects.bringing_in import compare_labels, fill, keep_sample
+from tests.faults.subjects.labelling import Labeller
 from tests.faults.subjects.postgres import kept_by, postgres
 
 LIMIT = 0.5  # seconds that 95 of 100 labels may take
@@ -91,18 +91,15 @@ def _start(url: str, number: int, begin: float, labels: int, file: Path) -> int:
 
 def _label(url: str, number: int, begin: float, labels: int, output: Any) -> None:
     with closing(open_store(url)) as store:
-        sample = store.samples.get("week")
-        assert sample is not None
-        desk = labelling_desk.Desk(sample, f"labeller {number}")
+        at_work = Labeller(store, f"labeller {number}")
         time.sleep(max(0.0, begin - time.monotonic()) + random.Random(number).random())
         for _ in range(labels):
-            turn = labelling_desk.turn(store, desk)
-            assert turn.pk is not None
-            verdict: Any = VERDICTS[turn.pk % 3]
+            pk = at_work.next()
+            assert pk is not None
             time.sleep(1.0)
             started = time.monotonic()
-            labelling_desk.answer(store, desk, turn.number, verdict)
-            output.write(f"{turn.pk} {verdict} {time.monotonic() - started}\n")
+            verdict = at_work.answer(pk)
+            output.write(f"{pk} {verdict} {time.monotonic() - started}\n")
 
 
 def _kept(url: str, folder: Path, labeller: str) -> list[str]:

@@ -15,10 +15,10 @@ from typing import Any
 
 from calibrate.errors import TouchstoneError
 from db import open_store
-from pages.components.labelling import desk as labelling_desk
 from tests.faults.killing import Say, forked
 from tests.faults.subjects.base import Found, Row
-from tests.faults.subjects.bringing_in import VERDICTS, compare_labels, fill, keep_sample
+from tests.faults.subjects.bringing_in import compare_labels, fill, keep_sample
+from tests.faults.subjects.labelling import Labeller
 
 LABELLERS = 6
 PAUSE = 0.05  # seconds between two labels of one labeller
@@ -147,17 +147,13 @@ def _start(url: str, labeller: str, stop: Path, folder: Path) -> tuple[int, Path
 
 def _label(url: str, labeller: str, stop: Path, say: Say) -> None:
     with closing(open_store(url)) as store:
-        sample = store.samples.get("week")
-        assert sample is not None
-        desk = labelling_desk.Desk(sample, labeller)
+        at_work = Labeller(store, labeller)
         while not stop.exists():
             try:
-                turn = labelling_desk.turn(store, desk)
-                if turn.pk is None:
+                pk = at_work.next()
+                if pk is None:
                     return
-                verdict: Any = VERDICTS[turn.pk % 3]
-                labelling_desk.answer(store, desk, turn.number, verdict)
-                say(f"{turn.pk} {verdict}")
+                say(f"{pk} {at_work.answer(pk)}")
             except TouchstoneError as error:
                 say(f"!error {error}")
             time.sleep(PAUSE)

@@ -3,19 +3,20 @@
 import * as cards from "./card.js"
 import { button, element } from "./dom.js"
 import { mark, toggleKind, write } from "./draft.js"
+import { Finder } from "./finder.js"
 import { meaning } from "./keys.js"
-import { inWords as paceInWords, needsBreak, pace, rest } from "./pace.js"
+import * as notices from "./notices.js"
+import { inWords as paceInWords, pace } from "./pace.js"
 import { inWords, recent } from "./queue.js"
 import { session as sessionOf } from "./session.js"
+import * as reading from "./reading.js"
 import * as sheets from "./sheets.js"
 import { wordsOf } from "./words.js"
-import { finds, step, toggled, trimmed } from "./text.js"
+import { step, toggled, trimmed } from "./text.js"
 
 const VERDICTS = [["clean", "Clean", "A"], ["hallucinated", "Hallucinated", "X"], ["unsure", "Unsure", "U"]]
 const WORDS = { clean: "Clean", hallucinated: "Hallucinated", unsure: "Unsure", skip: "Skipped" }
 const KINDS_AFTER = 3000 // milliseconds in which a digit still goes to the answer just given
-const SIZES = [0.875, 1, 1.125, 1.25, 1.5]
-const SETTINGS = "touchstone-reading"
 
 /** Puts the surface into a parent. Gives what takes it away again. */
 export function mount(parent, about) {
@@ -35,7 +36,7 @@ class Surface {
     this.root = element("div", about.kind === "sample" ? "touchstone-surface whole" : "touchstone-surface part")
     this.#build()
     parent.replaceChildren(this.root)
-    this.#read()
+    reading.apply(this.root)
     this.stop = new AbortController()
     const { signal } = this.stop
     window.addEventListener("keydown", (event) => this.#key(event), { capture: true, signal })
@@ -72,8 +73,8 @@ class Surface {
     this.flagged.setAttribute("aria-pressed", "false")
     const tools = element("span", "tools")
     tools.append(
-      button("plain smaller", "A−", "", () => this.#size(-1)),
-      button("plain larger", "A+", "", () => this.#size(1)),
+      button("plain smaller", "A−", "", () => reading.resize(this.root, -1)),
+      button("plain larger", "A+", "", () => reading.resize(this.root, 1)),
       button("plain undo", "Undo", "Z", () => this.#undo()),
       this.flagged,
       button("plain guide", "Guide", "G", () => sheets.guide(this.sheet, this.about.guide)),
@@ -82,16 +83,7 @@ class Surface {
     bar.append(element("strong", "sample", this.about.title), this.progress, this.count, this.pace, this.strip, this.state, tools)
     this.alerts = element("div", "alerts")
     this.place = element("div", "stage")
-    this.finder = element("form", "finder")
-    this.finder.hidden = true
-    this.wanted = element("input")
-    this.wanted.type = "search"
-    this.wanted.setAttribute("aria-label", "Find in the sources")
-    this.wanted.placeholder = "Find in the sources"
-    this.wanted.addEventListener("input", () => this.#find())
-    this.finder.addEventListener("submit", (event) => event.preventDefault())
-    this.hits = element("span", "quiet")
-    this.finder.append(this.wanted, this.hits)
+    this.finder = new Finder(() => this.#made()?.right)
     const foot = element("footer", "verdicts")
     const row = element("div", "row")
     this.buttons = new Map()
@@ -121,7 +113,7 @@ class Surface {
     this.live.setAttribute("aria-live", "polite")
     this.sheet = element("dialog", "sheet")
     this.foot = foot
-    this.root.append(bar, this.alerts, this.finder, this.place, foot, this.toast, this.live, this.sheet)
+    this.root.append(bar, this.alerts, this.finder.form, this.place, foot, this.toast, this.live, this.sheet)
   }
 
   // ------------------------------------------------------------------------------------------------- what is drawn
@@ -140,12 +132,13 @@ class Surface {
     const trace = desk.current
     this.root.dataset.open = trace ? "yes" : "no"
     if (trace !== this.shown) this.#show(trace)
-    if (!trace) this.#showNothing(desk, queue)
+    if (!trace) this.#showNothing()
     const size = desk.place?.size ?? 0
     const labelled = Math.min(size, this.session.labelled)
     this.progress.max = size || 1
     this.progress.value = labelled
-    this.count.textContent = desk.place ? (desk.place.says ?? `${labelled} / ${size}`) : ""
+    const count = desk.place?.says ?? [`${labelled} / ${size}`, desk.place?.hint].filter(Boolean).join(" · ")
+    this.count.textContent = desk.place ? count : ""
     this.pace.textContent = paceInWords(pace(this.session.times) ?? desk.place?.seconds_each, size - labelled)
     this.state.textContent = `${queue.waiting.length ? "○" : "●"} ${inWords(queue)}`
     this.state.dataset.waiting = String(queue.waiting.length)
@@ -181,8 +174,10 @@ class Surface {
     const size = this.session.desk.place?.size ?? 0
     const number = at >= 0 ? at + 1 : Math.min(size, this.session.desk.behind.length + 1)
     this.live.textContent = `Trace ${number} of ${size}`
-    if (this.#isFinding()) this.#find()
+    this.finder.renew()
   }
+
+  #made = () => this.shown && this.made.get(this.shown.pk)
 
   #card(trace) {
     let made = this.made.get(trace.pk)
@@ -213,7 +208,7 @@ class Surface {
 
   #drawAnswer() {
     const { draft } = this.session
-    const made = this.shown && this.made.get(this.shown.pk)
+    const made = this.#made()
     if (!made || !draft) return
     const state = JSON.stringify([draft.spans, this.sentence])
     if (this.drawn === state || (this.drawn === null && state === "[[],null]")) return
@@ -221,56 +216,20 @@ class Surface {
     cards.draw(made, draft.spans, this.sentence, (key) => this.about.guide.kinds.find((kind) => kind.key === key)?.name ?? key)
   }
 
-  #showNothing(desk, queue) {
-    const box = element("div", "nothing")
-    if (desk.done && !queue.waiting.length && desk.place) {
-      box.append(element("h2", "", this.words.done(desk.place.size)))
-      const each = pace(this.session.times)
-      const given = this.session.times.length
-      if (given) box.append(element("p", "", `You gave ${given} ${given === 1 ? "answer" : "answers"} in this session, ${paceInWords(each, 0)}.`))
-      const { next, go } = this.words
-      if (next) box.append(element("p", "quiet", next))
-      if (go && (go.page !== "detect" || this.about.may_detect)) box.append(button("go", go.text, "", () => this.about.go(go.page)))
-      if ((this.session.over || this.about.kind === "recheck") && !this.told) {
-        this.told = true
-        this.about.go("over")
-      }
-    } else if (desk.done) {
-      box.append(element("p", "", `That was the last trace. ${inWords(queue)}.`))
-    } else {
-      box.append(element("p", "quiet", this.session.problem || this.session.blocked ? "" : "The next trace is on its way …"))
+  #showNothing() {
+    const box = notices.nothing(this.session, this.words)
+    if (notices.isOver(this.session) && !this.told) {
+      this.told = true
+      this.about.go("over")
     }
     if (this.place.textContent !== box.textContent || this.place.querySelector("article")) this.place.replaceChildren(box)
   }
 
   #drawAlerts() {
-    const { problem, blocked, queue, clock, lasting } = this.session
-    const state = JSON.stringify([problem, blocked, queue.held.map((item) => item.answer.turn), needsBreak(clock), lasting])
+    const state = notices.stateOf(this.session)
     if (state === this.alerted) return
     this.alerted = state
-    const alerts = []
-    const alert = (words, ...buttons) => {
-      const made = element("div", "alert")
-      made.setAttribute("role", "alert")
-      made.append(element("span", "", words), ...buttons)
-      alerts.push(made)
-    }
-    if (blocked) alert(`${blocked} What you pressed is kept here.`, button("plain", "Try again", "", () => this.session.retry()))
-    else if (problem) alert(problem)
-    if (!lasting) alert("This browser keeps nothing: leave the page only when all is saved.")
-    for (const { answer, standing, why } of queue.held) {
-      const drop = button("plain", standing ? "Keep what stands" : "Let it go", "", () => this.session.decide(answer.turn, false))
-      const mine = button("plain", standing ? `Make it ${answer.verdict}` : "Send again", "", () => this.session.decide(answer.turn, true))
-      if (standing) alert(this.words.conflict(standing, answer.verdict), drop, mine)
-      else alert(`An answer (${answer.verdict}) was not taken: ${why}`, drop, mine)
-    }
-    if (needsBreak(clock)) {
-      alert("45 minutes of labelling: a break keeps your eye sharp.", button("plain", "Go on", "", () => {
-        this.session.clock = rest(this.session.clock)
-        this.#draw()
-      }))
-    }
-    this.alerts.replaceChildren(...alerts)
+    this.alerts.replaceChildren(...notices.alerts(this.session, this.words, () => this.#draw()))
   }
 
   #say(words) {
@@ -312,7 +271,7 @@ class Surface {
     else if (action.do === "keys") sheets.keys(this.sheet)
     else if (action.do === "guide") sheets.guide(this.sheet, this.about.guide)
     else if (action.do === "flag") this.#flag()
-    else if (action.do === "find") this.#openFinder()
+    else if (action.do === "find") this.finder.open()
     else if (action.do === "leave") this.#close()
     else if (action.do === "scroll") this.#scroll(action)
     else if ((action.do === "down" || action.do === "up") && desk.current && draft) {
@@ -322,7 +281,7 @@ class Surface {
   }
 
   #answer(verdict) {
-    const made = this.shown && this.made.get(this.shown.pk)
+    const made = this.#made()
     if (made) made.scrolled = made.left.scrollTop
     const went = this.shown?.standing
     const answer = this.session.answer(verdict)
@@ -394,61 +353,16 @@ class Surface {
   }
 
   #scroll({ key, answer }) {
-    const made = this.shown && this.made.get(this.shown.pk)
+    const made = this.#made()
     const by = { arrowdown: 80, arrowup: -80, pagedown: 400, pageup: -400 }[key]
     if (made) (answer ? made.left : made.right).scrollBy({ top: by })
-  }
-
-  // ---------------------------------------------------------------------------------------- find, keys, reading
-
-  #isFinding = () => !this.finder.hidden && this.wanted.value
-
-  #openFinder() {
-    this.finder.hidden = false
-    this.wanted.focus()
-    this.wanted.select()
-  }
-
-  #find() {
-    const made = this.shown && this.made.get(this.shown.pk)
-    const ranges = []
-    if (made) {
-      const walker = document.createTreeWalker(made.right, NodeFilter.SHOW_TEXT)
-      for (let node = walker.nextNode(); node; node = walker.nextNode()) {
-        for (const [start, end] of finds(node.data, this.wanted.value)) {
-          const range = document.createRange()
-          range.setStart(node, start)
-          range.setEnd(node, end)
-          ranges.push(range)
-        }
-      }
-    }
-    if (window.Highlight) CSS.highlights.set("touchstone-find", new Highlight(...ranges))
-    this.hits.textContent = this.wanted.value.trim() ? `${ranges.length} found` : ""
-    ranges[0]?.startContainer.parentElement.scrollIntoView({ block: "nearest" })
   }
 
   #close() {
     if (this.sheet.open) this.sheet.close()
     if (this.root.contains(document.activeElement)) document.activeElement.blur()
-    if (!this.finder.hidden && !this.wanted.value) this.finder.hidden = true
+    this.finder.close()
     if (document.activeElement === document.body) this.sentence = null
     this.#drawAnswer()
-  }
-
-  #read() {
-    try {
-      this.size = Number(JSON.parse(localStorage.getItem(SETTINGS))?.size ?? 1)
-    } catch {
-      this.size = 1
-    }
-    this.root.style.setProperty("--size", `${SIZES.includes(this.size) ? this.size : 1}rem`)
-  }
-
-  #size(by) {
-    const at = SIZES.indexOf(this.size) < 0 ? 1 : SIZES.indexOf(this.size)
-    this.size = SIZES[Math.max(0, Math.min(SIZES.length - 1, at + by))]
-    localStorage.setItem(SETTINGS, JSON.stringify({ size: this.size }))
-    this.root.style.setProperty("--size", `${this.size}rem`)
   }
 }

@@ -17,7 +17,12 @@ const KINDS = {
     next: "What these labels say of the threshold is on this page.",
     go: { text: "See what they say", page: "over" },
   },
-  traces: { ...SAMPLE, done: (size) => (size === 1 ? "It is labelled" : SAMPLE.done(size)), next: "", go: null },
+  traces: {
+    ...SAMPLE,
+    done: (size) => (size === 1 ? "It is labelled" : SAMPLE.done(size)),
+    next: "Outside any sample: it stands for no traffic.",
+    go: { text: "Back to the trace", page: "over" },
+  },
   disputes: {
     ...SAMPLE,
     note: "Why",

@@ -24,6 +24,13 @@ STYLE = """<style>
   .st-key-traces-split [data-testid=stHorizontalBlock]:has(> .stColumn .st-key-trace-head) > .stColumn {
     width: 100%; flex: 1 1 auto;
   }
+  .st-key-traces-split [data-testid=stHorizontalBlock]:has(.touchstone-labelling) > .stColumn:first-child,
+  .stMainBlockContainer:has(.touchstone-labelling) .st-key-traces-filter {
+    display: none;
+  }
+  .st-key-traces-split [data-testid=stHorizontalBlock]:has(.touchstone-labelling) > .stColumn {
+    width: 100%; min-width: 100%;
+  }
 }
 </style>"""
 

@@ -36,11 +36,13 @@ class Surface {
     this.root = element("div", about.kind === "sample" ? "touchstone-surface whole" : "touchstone-surface part")
     this.#build()
     parent.replaceChildren(this.root)
+    this.#fit()
     reading.apply(this.root)
     this.stop = new AbortController()
     const { signal } = this.stop
     window.addEventListener("keydown", (event) => this.#key(event), { capture: true, signal })
     document.addEventListener("visibilitychange", () => this.session.inSight(!document.hidden), { signal })
+    window.addEventListener("resize", () => this.#fit(), { signal })
     window.addEventListener("online", () => this.session.retry(), { signal })
     for (const name of ["pointermove", "wheel"]) {
       this.root.addEventListener(name, () => this.session.alive(), { signal, passive: true })
@@ -116,6 +118,12 @@ class Surface {
     this.root.append(bar, this.alerts, this.finder.form, this.place, foot, this.toast, this.live, this.sheet)
   }
 
+  // Under what else the page shows, the verdicts stay on the screen.
+  #fit() {
+    const page = this.root.closest("[data-testid=stMain]") ?? document.scrollingElement
+    this.root.style.setProperty("--top", `${Math.round(this.root.getBoundingClientRect().top + page.scrollTop)}px`)
+  }
+
   // ------------------------------------------------------------------------------------------------- what is drawn
 
   #later() {
@@ -135,6 +143,7 @@ class Surface {
     if (!trace) this.#showNothing()
     const size = desk.place?.size ?? 0
     const labelled = Math.min(size, this.session.labelled)
+    this.progress.hidden = size < 2
     this.progress.max = size || 1
     this.progress.value = labelled
     const count = desk.place?.says ?? [`${labelled} / ${size}`, desk.place?.hint].filter(Boolean).join(" · ")

@@ -39,6 +39,11 @@ class Person:
         return Actor(self.name, self.how, roles.writes(self.roles))
 
     @property
+    def is_blind(self) -> bool:
+        """Whether they only label, so that nothing may tell them what detectors and other people say of a trace."""
+        return roles.are_blind(self.roles)
+
+    @property
     def shown(self) -> str:
         """The name, marked where somebody at a page typed it."""
         return f"{self.name} (unverified)" if self.how == "typed" else self.name

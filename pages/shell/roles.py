@@ -90,6 +90,12 @@ def opens(roles: frozenset[Role] | None, key: str) -> bool:
     return roles is None or any(PAGES[role] is None or key in (PAGES[role] or ()) for role in roles)
 
 
+def are_blind(roles: frozenset[Role] | None) -> bool:
+    """Whether these roles only label: then no page shows scores, gold or what others said, as labels would lean towards
+    it."""
+    return not opens(roles, "tune")
+
+
 def writes(roles: frozenset[Role] | None) -> frozenset[Group] | None:
     """The groups of tables that these roles may write to; None is all."""
     if roles is None or "calibrator" in roles:

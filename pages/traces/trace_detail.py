@@ -9,16 +9,18 @@ import streamlit as st
 from calibrate import registry
 from calibrate.report.numbers import decimals, stamp
 from calibrate.thresholds.model import ThresholdsFile
-from calibrate.types import Label, Score
+from calibrate.types import Label, Score, Trace
 from calibrate.workflow.releasing import history
 from db import Store
 from db.scores import Config
+from pages import shell
 from pages.components.labelling import trace_card
 from pages.components.text import plain, visible
 from pages.traces import trace_actions
 
 HEIGHT = "max(18rem, calc(100dvh - 25rem))"
 HEAT = "token probabilities"
+BLIND = "Scores, gold and what others said are left out here: you label, and labels should lean towards nothing."
 
 
 def show(store: Store, trace_id: str, detector: str | None = None) -> None:
@@ -31,14 +33,19 @@ def show(store: Store, trace_id: str, detector: str | None = None) -> None:
     if trace_actions.is_labelling(trace_id) and not stored.trace.purged_at:
         trace_actions.label_now(store, pk)
         return
-    scores = _newest(store.scores.of_trace(pk))
+    blind = shell.person().is_blind
     labels = store.labels.of_trace(pk)
     with st.container(horizontal=True, vertical_alignment="center", gap="small", key="trace-head"):
         st.header(plain(trace_id, 80), anchor=False, width="stretch")
-        st.markdown(_gold(stored.gold), width="content")
+        if not blind:
+            st.markdown(_gold(stored.gold), width="content")
         if not stored.trace.purged_at:
             trace_actions.show(store, pk, trace_id)
     trace_actions.show_outcome()
+    if blind:
+        _show_blind(stored.trace, [label for label in labels if label.labeller == shell.user()])
+        return
+    scores = _newest(store.scores.of_trace(pk))
     answer, scored, labelled = st.tabs(
         ["Answer and sources", f"Scores {len(scores) or ''}".strip(), f"Labels {len(labels) or ''}".strip()]
     )
@@ -53,6 +60,15 @@ def show(store: Store, trace_id: str, detector: str | None = None) -> None:
         _scores(scores, history.live_release(store))
     with labelled:
         _labels(labels)
+
+
+def _show_blind(trace: Trace, own: Sequence[Label]) -> None:
+    """The trace as the labelling surface shows it, and what the labeller said themselves."""
+    st.caption(BLIND)
+    spans = [span for label in own for span in label.spans]
+    trace_card.show(trace, spans=spans, blind=True, height=HEIGHT, key="browse-card")
+    if own:
+        _labels(own)
 
 
 def _newest(scores: Sequence[tuple[Config, Score]]) -> dict[str, tuple[Config, Score]]:

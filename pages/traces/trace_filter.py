@@ -22,8 +22,13 @@ from pages.traces.trace_list.rows import View
 LABEL_STATES: tuple[LabelState, ...] = get_args(LabelState)
 NEWEST, SUSPICIOUS, TRUSTED = SORTS = ("newest", "suspicious", "trusted")
 SORT_NAMES = {NEWEST: "Newest first", SUSPICIOUS: "Most suspicious first", TRUSTED: "Least suspicious first"}
-HIDDEN = ("label", "model", "operation", "attribute", "since", "until", "low", "high")
+TIMES = ("since", "until")
+HIDDEN = ("label", "model", "operation", "attribute", *TIMES, "low", "high")
 KEYS = ("text", "sort", *HIDDEN)
+# What the widgets of _by_facts say where none is drawn.
+NOTHING: Mapping[str, Any] = {
+    "label": None, "low": None, "high": None, "models": (), "operations": (), "attribute": None,
+}  # fmt: skip
 # Views that people come back to: each sets these, and clears the rest.
 USUAL: Mapping[str, Mapping[str, str]] = {
     "Unlabelled, most suspicious first": {"label": "unlabelled", "sort": SUSPICIOUS},
@@ -33,22 +38,29 @@ USUAL: Mapping[str, Mapping[str, str]] = {
 
 
 def draw(store: Store) -> tuple[View, str | None]:
-    """Draw the widgets, which read and write the address; returns the view, and the detector whose scores it shows."""
+    """Draw the widgets, which read and write the address; returns the view, and the detector whose scores it shows.
+    Whoever only labels searches texts and times."""
+    blind = shell.person().is_blind
     row = st.container(horizontal=True, vertical_alignment="bottom", gap="small", key="traces-filter")
     text = row.text_input(
         "Search", key="text", bind="query-params", icon=":material/search:", max_chars=200,
         placeholder="Text in question or answer", label_visibility="collapsed",
     )  # fmt: skip
-    scored = _scored(store)
+    scored = {} if blind else _scored(store)
     detector = None
     sort = NEWEST
     if scored:
         titles = {name: registry.get(name).title for name in scored}
         detector = _choice(row, "Scores of", "detector", titles, width=200)
         sort = _choice(row, "Order", "sort", SORT_NAMES, width=210)
-    hidden = sum(key in st.query_params for key in HIDDEN)
+    hidden = sum(key in st.query_params for key in (TIMES if blind else HIDDEN))
     with row.popover(f"Filters ({hidden})" if hidden else "Filters", icon=":material/tune:"):
-        values = _more(store, detector)
+        values = NOTHING if blind else _by_facts(store, detector)
+        values = {**values, **_by_time()}
+        st.button("Clear", on_click=show_view, args=({},), icon=":material/filter_alt_off:")
+        st.caption("The address holds this view: bookmark it to keep it, or send it.")
+        if not blind:
+            _usual(scored=detector is not None)
     where = read({"text": text, **values})
     return _view(where, scored.get(detector or ""), detector, sort, values), detector
 
@@ -93,8 +105,8 @@ def _choice(row: DeltaGenerator, label: str, key: str, names: Mapping[str, str],
     return chosen
 
 
-def _more(store: Store, detector: str | None) -> dict[str, Any]:
-    """The filters that are needed now and then."""
+def _by_facts(store: Store, detector: str | None) -> dict[str, Any]:
+    """The filters by what is known of a trace."""
     label = st.selectbox("Label", LABEL_STATES, key="label", bind="query-params")
     low = high = None
     if detector:
@@ -118,17 +130,6 @@ def _more(store: Store, detector: str | None) -> dict[str, Any]:
         "Attribute", key="attribute", bind="query-params", placeholder="name=value", max_chars=300,
         help=_attribute_help(store),
     )  # fmt: skip
-    left, right = st.columns(2)
-    since = left.date_input(
-        "From", value=None, key="since", bind="query-params", format="YYYY-MM-DD",
-        help="Days are UTC. Undated traces are outside every window.",
-    )  # fmt: skip
-    until = right.date_input("To, inclusive", value=None, key="until", bind="query-params", format="YYYY-MM-DD")
-    st.button("Clear", on_click=show_view, args=({},), icon=":material/filter_alt_off:")
-    st.caption("The address holds this view: bookmark it to keep it, or send it. Usual views:")
-    for name, view in USUAL.items():
-        if detector or "sort" not in view:
-            st.button(name, type="tertiary", on_click=show_view, args=(view,))
     return {
         "label": label,
         "low": low,
@@ -136,9 +137,25 @@ def _more(store: Store, detector: str | None) -> dict[str, Any]:
         "models": chosen_models,
         "operations": chosen_operations,
         "attribute": attribute,
-        "since": since,
-        "until": until,
     }
+
+
+def _by_time() -> dict[str, Any]:
+    left, right = st.columns(2)
+    since = left.date_input(
+        "From", value=None, key="since", bind="query-params", format="YYYY-MM-DD",
+        help="Days are UTC. Undated traces are outside every window.",
+    )  # fmt: skip
+    until = right.date_input("To, inclusive", value=None, key="until", bind="query-params", format="YYYY-MM-DD")
+    return {"since": since, "until": until}
+
+
+def _usual(*, scored: bool) -> None:
+    """Views that people come back to, as buttons; those by score where there are scores."""
+    st.caption("Usual views:")
+    for name, view in USUAL.items():
+        if scored or "sort" not in view:
+            st.button(name, type="tertiary", on_click=show_view, args=(view,))
 
 
 def _view(where: TraceFilter, config: int | None, detector: str | None, sort: str, values: Mapping[str, Any]) -> View:

@@ -16,6 +16,8 @@ from pages.components.text import plain
 from pages.week import first_steps, traffic
 from pages.week.week_steps import show_next, show_steps
 
+BLIND = "What labels and thresholds say is left out here: you label, and labels should lean towards nothing."
+
 
 def show_proposals(store: Store, now: datetime) -> None:
     """Releases that wait for a second person."""
@@ -36,8 +38,11 @@ with shell.page_frame(f"Week {name}", "Where the loop stands, and the one thing 
         show_next(state)
         show_steps(state, now)
         show_proposals(store, now)
-        if state.release:
+        blind = shell.person().is_blind
+        if state.release and not blind:
             live_rows.show_release(state.release, now)
             live_rows.show_lines(state.live.thresholds, now)
-        st.caption(plain(f"{labels.facts(state.at_hand)}."))
-        traffic.show(store)
+        st.caption(
+            plain(f"{labels.labelled(state.at_hand.counts)}. {BLIND}" if blind else f"{labels.facts(state.at_hand)}.")
+        )
+        traffic.show(store, by_label=not blind)

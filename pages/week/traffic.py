@@ -16,13 +16,18 @@ MONTH = timedelta(days=30)
 HEIGHT = 150
 
 
-def show(store: Store) -> None:
-    """Thirty days up to the newest trace, by label state; nothing where no trace carries a time."""
+def show(store: Store, *, by_label: bool) -> None:
+    """Thirty days up to the newest trace, by label state where it is to be seen; nothing where no trace carries a
+    time."""
     newest = store.traces.summary().last
     if newest is None:
         return
     window = TraceFilter(since=newest - MONTH, undated=False)
     states: tuple[LabelState, ...] = ("hallucinated", "clean", "unsure", "disputed", "unlabelled")
-    counts = {state: store.traces.per_day(replace(window, label=state)) for state in states}
-    st.markdown(f"**Traces a day** :gray[:small[the 30 days up to {day(newest)}, by label]]")
-    bars.days({state: counts for state, counts in counts.items() if counts}, height=HEIGHT, key="traffic")
+    if by_label:
+        counts = {str(state): store.traces.per_day(replace(window, label=state)) for state in states}
+    else:
+        counts = {"traces": store.traces.per_day(window)}
+    how = ", by label" if by_label else ""
+    st.markdown(f"**Traces a day** :gray[:small[the 30 days up to {day(newest)}{how}]]")
+    bars.days({name: days for name, days in counts.items() if days}, height=HEIGHT, key="traffic")

@@ -47,10 +47,11 @@ class Next:
 def show_next(state: Week) -> None:
     """What to do now, with the page's one primary button, and what is open besides."""
     todo = next_of(state)
+    theirs = not shell.may_open(todo.page)
+    sentence = sentences.elsewhere(state) if theirs and shell.person().is_blind else todo.sentence
     with st.container(border=True, key="week_next", gap="xsmall"):
         with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
-            st.markdown(f"**Next** &ensp; {todo.sentence}", width="content")
-            theirs = not shell.may_open(todo.page)
+            st.markdown(f"**Next** &ensp; {sentence}", width="content")
             about = "Your role does not open that page: it is somebody else's turn." if theirs else None
             arrow = ":material/arrow_forward:"
             if st.button(todo.button, type="primary", icon=arrow, icon_position="right", disabled=theirs, help=about):
@@ -71,12 +72,13 @@ def show_steps(state: Week, now: datetime) -> None:
     with st.container(key="week_steps", horizontal=True, horizontal_alignment="distribute"):
         st.html(_STYLE, width="content")
         for card in cards(state, now):
+            hidden = card.step == "label" and shell.person().is_blind
             with st.container(width=_WIDTH, gap=None):
                 st.page_link(
                     shell.page(card.step),
                     label=f"**{card.title}**",
                     icon=_DONE if card.done else _NOW if card.step == state.next else _TODO,
-                    help=card.detail or None,
+                    help=None if hidden else card.detail or None,
                     disabled=not shell.may_open(card.step),
                 )
                 st.caption(card.headline)

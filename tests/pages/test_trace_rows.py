@@ -11,10 +11,11 @@ from calibrate.errors import BadInput
 from calibrate.types import Record, Trace, TraceFilter
 from db import Store
 from db.listing.lines import ScoreBand
+from pages.shell.identity import Person
 from pages.traces.trace_list.rows import View, rows
 
 NOW = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
-ANYBODY: Any = None
+ANYBODY = Person("ann", "login")
 VIEWS = (
     View(TraceFilter()),
     View(TraceFilter(text="tank", models=("m",), since=NOW, undated=False), ScoreBand(4, 0.25, None), "highest"),

@@ -42,6 +42,12 @@ def then(state: Week) -> str:
     return listed([_THEN[step] for step in state.steps[1:] if step in _THEN], most=len(_THEN))
 
 
+def elsewhere(state: Week) -> str:
+    """Say that the next step is somebody else's, without its figures: "Somebody else's turn: run the detectors"."""
+    others = {"import": "import traces", "fix": "replace a live threshold", "done": "nothing until Monday"}
+    return f"Somebody else's turn: {_THEN.get(state.next) or others[state.next]}."
+
+
 _THEN: dict[Step, str] = {
     "settle": "settle the disputed labels",
     "sample": "draw the next sample",

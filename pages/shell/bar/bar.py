@@ -138,15 +138,20 @@ def _labels(store: Store | None, key: str | None) -> Facts | None:
     leads_to = {**_link("agreement"), "query": {"view": "disputed", "sample": chosen.name}}
     return {
         "sample": chosen.name,
-        "samples": [{"name": name, "about": _about(chosen.samples.get(name))} for name in chosen.names],
+        "samples": [
+            {"name": name, "about": _about(chosen.samples.get(name), drawn=may_open("sample"))} for name in chosen.names
+        ],
         "counts": sentences.brief(counts),
         "disputed": counts.disputed > 0,
         "link": leads_to if counts.labelled and may_open("agreement") else None,
     }
 
 
-def _about(sample: Sample | None) -> str:
-    return f"{count(sample.size, 'trace')}, {sample.design.replace('-', ' ')}" if sample else ""
+def _about(sample: Sample | None, *, drawn: bool) -> str:
+    """Its size, and for those who draw how it was `drawn`: to others that would say what to expect of its traces."""
+    if sample is None:
+        return ""
+    return count(sample.size, "trace") + (f", {sample.design.replace('-', ' ')}" if drawn else "")
 
 
 def _palette(store: Store | None) -> Facts:

@@ -30,6 +30,10 @@ class View:
     band: ScoreBand | None = None
     order: Order = "newest"
 
+    def blind(self) -> View:
+        """What is left of it for whoever only labels: no filter and no order by what they do not see."""
+        return View(replace(self.where, models=(), operations=(), attributes={}, label="any"))
+
     def to_json(self) -> dict[str, Any]:
         band = {"config": self.band.config, "low": self.band.low, "high": self.band.high} if self.band else None
         return {"where": self.where.to_json(), "band": band, "order": self.order}
@@ -47,14 +51,19 @@ class View:
 
 
 def rows(store: Store, person: Person, body: Mapping[str, Any]) -> dict[str, Any]:
-    """The rows after a place, at most `limit`; with the first ones also how many there are."""
+    """The rows after a place, at most `limit`; with the first ones also how many there are. Whoever only labels gets
+    texts and times alone."""
     view = View.from_json(body.get("view") or {})
+    view = view.blind() if person.is_blind else view
     limit = body.get("limit")
     if isinstance(limit, bool) or not isinstance(limit, int) or not 1 <= limit <= MOST_ROWS:
         raise BadInput(f"a window of {limit!r} rows cannot be: ask for 1 to {MOST_ROWS}")
     after = _place(view.order, body["after"]) if body.get("after") else None
     window = store.lines.window(view.where, band=view.band, order=view.order, limit=limit, after=after)
-    answer: dict[str, Any] = {"rows": [_row(line) for line in window.lines], "after": _place_json(window.after)}
+    answer: dict[str, Any] = {
+        "rows": [_row(line, blind=person.is_blind) for line in window.lines],
+        "after": _place_json(window.after),
+    }
     if after is None:
         answer |= count_lines(store, view)
     return answer
@@ -105,7 +114,8 @@ def _place_json(after: After | None) -> list[Any] | None:
     return [first.isoformat() if isinstance(first, datetime) else first, pk]
 
 
-def _row(line: Line) -> dict[str, Any]:
+def _row(line: Line, *, blind: bool) -> dict[str, Any]:
+    line = replace(line, gold=None, value=None, status=None, model=None) if blind else line
     line = replace(line, question=None, answer=IN_PLACE) if line.purged else line
     return {
         "id": line.id,

@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import quote
@@ -81,7 +82,9 @@ def serving(store: Store) -> Iterator[Callable[..., Served]]:
 def process(store: Store) -> Iterator[tuple[subprocess.Popen[str], Served]]:
     """`python -m calibrate serve`, ready."""
     command = [sys.executable, "-m", "calibrate", "serve", "--store", store.url, "--port", "0"]
-    with subprocess.Popen(command, cwd=ROOT, stderr=subprocess.PIPE, text=True) as started:
+    # A shell's background job ignores SIGINT, and so would what it starts.
+    interruptible = partial(signal.signal, signal.SIGINT, signal.default_int_handler)
+    with subprocess.Popen(command, cwd=ROOT, stderr=subprocess.PIPE, text=True, preexec_fn=interruptible) as started:
         assert started.stderr is not None
         try:
             found = re.search(r"http://[\d.]+:(\d+)", line := started.stderr.readline())

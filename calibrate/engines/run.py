@@ -82,7 +82,7 @@ class Tally:
             "refusals": self.refusal,
             "reused": self.reused,
             "usage": asdict(self.usage),
-            "seconds": round(self.seconds, 3),
+            "seconds": round(self.seconds, 6),
             "why": dict(self._reasons()[:20]),
             "failed_on_all": self.failed_on_all,
         }

@@ -156,7 +156,7 @@ class Collects(WordOverlap):
 
 def test_an_answer_that_ends_with_its_last_reference_in_our_thread_counts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(registry._load_classes(), "collects", Collects)
-    program = Program(file_of(collects=(0.5, "below", "signal")))
+    program = Program(file_of(collects=(0.5, "below", "signal")), deadline=None)
 
     def stream() -> Iterator[int]:
         span = program.tracer.start_span("chat", attributes=chat(FALSE))
